@@ -2,7 +2,7 @@
 
 import os
 
-# gRPC, which speaks with Pulumi's engine, has handlers for fork(2) that close its descriptors in the child and write there
-# what goes wrong. Ansible is started by such a fork: now and then its output began with that, and it ended before it began.
-# Read once, when gRPC starts.
+# gRPC connects us to Pulumi's engine. Its fork(2) handlers close its descriptors in the child and print errors there.
+# Ansible is started by such a fork: sometimes its output started with these errors, and it exited before it did anything.
+# gRPC reads this once, when it starts.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"

@@ -6,7 +6,7 @@ import sys
 
 for stream in (sys.stdout, sys.stderr):
     if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")  # a terminal in ASCII: → is written as \\u2192
+        stream.reconfigure(errors="backslashreplace")  # an ASCII terminal gets \\u2192 for →
 
 from cli import exits
 from cli.output import flushed
@@ -14,6 +14,6 @@ from cli.running import run
 
 code = flushed(run(sys.argv[1:]))
 if code == exits.INTERRUPTED:
-    # Threads of the engines' libraries may still be at work, and the interpreter would wait for them.
+    # Do not wait for threads of the engines' libraries that may still run.
     os._exit(code)
 sys.exit(code)

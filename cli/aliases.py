@@ -1,5 +1,6 @@
-"""Spellings of the last release: verbs and options that have another name now. Delete this file, its call in `cli.running`
-and tests/cli/test_aliases.py one release after 0.1.
+"""Spellings of the last release: verbs and options that have a new name.
+
+Delete this file, its call in `cli.running` and tests/cli/test_aliases.py one release after 0.1.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ VERBS = {
     "topology": ("show topology",),
     "vpn show": ("show vpn",),
 }
-"""Former verb -> what stands in its place, and what comes after the name of the cluster."""
+"""Former verb -> the words that replace it, and the word after the name of the cluster."""
 
 OPTIONS = {
     "configure": {"--check": "--dry-run", "--batch": "--parallel"},
@@ -41,27 +42,27 @@ OPTIONS = {
     "validate": {"--jobs": "--parallel", "-j": "--parallel"},
     "vpn configure": {"--check": "--dry-run"},
 }
-"""Verb, as it was -> former option -> what it is now."""
+"""Former verb -> former option -> today's option."""
 
 
-def current(given: Sequence[str]) -> tuple[list[str], str]:
-    """A command line in today's spelling, and one line that says what has changed; "" where nothing has."""
+def current(arguments: Sequence[str]) -> tuple[list[str], str]:
+    """Return the command line in today's spelling, and a line that says what changed; "" if nothing did."""
     verb = next(
-        (name for name in (*VERBS, *OPTIONS, "keys rotate") if list(given[: len(name.split())]) == name.split()), ""
+        (name for name in (*VERBS, *OPTIONS, "keys rotate") if list(arguments[: len(name.split())]) == name.split()), ""
     )
     if not verb:
-        return list(given), ""
-    words = list(given[len(verb.split()) :])
-    now = _options(verb, words)
+        return list(arguments), ""
+    words = list(arguments[len(verb.split()) :])
+    options = _options(verb, words)
     before, *after = VERBS.get(verb, (verb,))
     if verb == "etcd backups":
-        now = _etcd_after_cluster(now)
-    if verb not in VERBS and now == words:
-        return list(given), ""
-    line = [*before.split(), *now, *after]
+        options = _etcd_after_cluster(options)
+    if verb not in VERBS and options == words:
+        return list(arguments), ""
+    line = [*before.split(), *options, *after]
     return (
         line,
-        f"deprecated: `{_shown([*verb.split(), *words])}` is now `{_shown(line)}`; the former spelling goes away with the next release",
+        f"deprecated: `{_shown([*verb.split(), *words])}` is now `{_shown(line)}`; the next release drops the former spelling",
     )
 
 
@@ -70,12 +71,12 @@ def _shown(words: Sequence[str]) -> str:
 
 
 def _options(verb: str, words: Sequence[str]) -> list[str]:
-    renamed, found = OPTIONS.get(verb, {}), list[str]()
+    renamed, result = OPTIONS.get(verb, {}), list[str]()
     if verb == "status" and any(word.partition("=")[0] == "--every" for word in words):
-        words = [word for word in words if word != "--watch"]  # which was a flag
+        words = [word for word in words if word != "--watch"]  # it was a flag
     for place, word in enumerate(words):
         if word == "--":
-            return [*found, *words[place:]]
+            return [*result, *words[place:]]
         name, equals, value = word.partition("=")
         if name.startswith("-j") and "-j" in renamed and name != "-j":
             name, equals, value = "-j", "=", name[2:]
@@ -85,16 +86,16 @@ def _options(verb: str, words: Sequence[str]) -> list[str]:
             and not _A_TIME.fullmatch(" ".join(words[place + 1 : place + 2]))
         )
         if verb == "status" and name == "--watch" and bare:
-            found.append("--watch=5")
+            result.append("--watch=5")
         elif verb == "keys rotate" and name == "--wait" and bare:
-            found.append("--wait-for-tokens")
+            result.append("--wait-for-tokens")
         else:
-            found.append(f"{renamed.get(name, name)}{equals}{value}")
-    return found
+            result.append(f"{renamed.get(name, name)}{equals}{value}")
+    return result
 
 
 def _etcd_after_cluster(words: Sequence[str]) -> list[str]:
-    """Which etcd was the second argument."""
+    """Turn the second argument, main or events, into --limit."""
     plain = [place for place, word in enumerate(words) if not word.startswith("-")]
     if len(plain) < 2:
         return list(words)

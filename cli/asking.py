@@ -1,4 +1,4 @@
-"""The question before something is changed, and what to run where nobody can be asked."""
+"""Ask before a change, or say what to run if there is no terminal."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from cluster.errors import NotConfirmedError
 
 
 def refuse_unasked(again: str, *, to: str = "", see: tuple[str, str] | None = None, as_json: bool = False) -> None:
-    """NotConfirmedError where nobody can be asked.
+    """Raise NotConfirmedError if nobody can be asked.
 
-    again: the command that does it, without its first word and --yes; to: what it does, where "go on" says too little;
-    see: what can be seen first, and the command that shows it; as_json: a document is wanted, and no question.
+    again: the command without its first word and --yes. to: what it does, if "continue" says too little.
+    see: what can be looked at first, and the command that shows it. as_json: print a document, ask nothing.
     """
     if sys.stdin.isatty() and not as_json:
         return
-    reason = "--json asks nothing" if as_json else "no terminal to ask at"
-    first = f"\n  to see first {see[0]}: ./menagerie {see[1]}" if see else ""
+    reason = "--json does not ask" if as_json else "there is no terminal to ask on"
+    first = f"\n  to see {see[0]} first: ./menagerie {see[1]}" if see else ""
     raise NotConfirmedError(
-        f"{reason}, and nothing was touched; to {to or 'go on'} without being asked: ./menagerie {again} --yes{first}"
+        f"{reason}; nothing was touched; to {to or 'continue'} without a question: ./menagerie {again} --yes{first}"
     )
 
 
@@ -32,7 +32,7 @@ def confirm(
     as_json: bool = False,
     stopped: str = "nothing was touched",
 ) -> None:
-    """NotConfirmedError unless somebody says yes. stopped: how things are when nobody does."""
+    """Raise NotConfirmedError unless somebody says yes. stopped: the state that a "no" leaves."""
     refuse_unasked(again, to=to, see=see, as_json=as_json)
     if _answer(f"{question} [y/N] ").lower() not in ("y", "yes"):
         raise NotConfirmedError(f"stopped, because you did not say yes; {stopped}", declined=True)
@@ -41,25 +41,25 @@ def confirm(
 def confirm_name(
     warning: str, cluster: str, again: str, *, to: str, see: tuple[str, str] | None = None, as_json: bool = False
 ) -> None:
-    """NotConfirmedError unless somebody gives the cluster's name: for what can't be taken back."""
+    """Raise NotConfirmedError unless somebody types the cluster's name. For what cannot be undone."""
     refuse_unasked(again, to=to, see=see, as_json=as_json)
     errors.print(warning, style="bold", markup=False)
-    answer = _answer("Name of the cluster, to go on: ")
+    answer = _answer("Type the name of the cluster to continue: ")
     if answer != cluster:
         raise NotConfirmedError(f'"{answer}" is not {cluster}; nothing was touched', declined=True)
 
 
 def dry_run_of(again: str) -> tuple[str, str]:
-    """What can be seen first of a command that has --dry-run."""
+    """Return `see` for a command that has --dry-run."""
     return "what it would do", f"{again} --dry-run"
 
 
 def evictions(pods: int, scratch: int) -> str:
-    """What draining costs, for a question. scratch: how many of the pods have files on their node."""
-    return f"{pods} pods are evicted" + (f", {scratch} of them with files on their node, which end" if scratch else "")
+    """Return what draining costs, for a question. scratch: how many of the pods have files on their node."""
+    return f"{pods} pods are evicted" + (f"; {scratch} of them lose files on their node" if scratch else "")
 
 
 def _answer(question: str) -> str:
-    """One line from the terminal, "" at its end. The question goes where progress goes."""
+    """Read a line from the terminal, "" at its end. The question goes to standard error, like progress."""
     errors.print(question, end="", markup=False)
     return sys.stdin.readline().strip()

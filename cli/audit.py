@@ -1,4 +1,4 @@
-"""`audit`: the controls of the CIS benchmark and our own, with what was seen."""
+"""`audit`: the controls of the CIS benchmark and our own, with the evidence for each."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _COLOURS = {
 
 
 @examples(
-    ("audit lab", "every control, with what was seen"),
-    ("audit lab --failed", "what somebody must fix"),
+    ("audit lab", "every control, with its evidence"),
+    ("audit lab --failed", "only what must be fixed"),
     ("audit lab --section 1.2,M", "the API server, and our own checks"),
-    ("audit lab --accept-unseen M.8", "this one may stay unseen"),
-    ("audit lab --json > audit.json", "for auditors and programs"),
+    ("audit lab --accept-unseen M.8", "M.8 may stay unseen"),
+    ("audit lab --json > audit.json", "for an auditor or a program"),
 )
 def audit(
     cluster: ClusterArg,
@@ -38,93 +38,101 @@ def audit(
         typer.Option(
             "--section",
             metavar="ID",
-            help="Only controls whose ID starts with this: 1.2, 4, M; with commas, or given again.",
+            help="Only controls whose ID starts with this: 1.2, 4, M; separated by commas, or repeated.",
         ),
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Show only what failed.")] = False,
     accept_unseen: Annotated[
         list[str] | None,
-        typer.Option("--accept-unseen", metavar="ID", help="Controls that may stay unseen, as in --section."),
+        typer.Option("--accept-unseen", metavar="ID", help="Accept these controls as unseen; IDs as in --section."),
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
-    """Audit a running cluster against the CIS Kubernetes Benchmark, and with our own checks. Changes nothing.
+    """Audit a running cluster against the CIS Kubernetes Benchmark and our own checks. Changes nothing.
 
-    A control that the cluster does not meet on purpose is an exception, with its
-    reason. What is unreachable is "not seen", and never passes. docs/reference/audit.md
-    has every control. Exit code 1 if one failed, 4 if one could not be seen.
+    A control that the cluster deliberately does not meet is an exception, with
+    its reason. A control whose evidence is unreachable is "not seen", and never
+    passes. docs/reference/audit.md lists every control.
+
+    Exit code 1 if a control failed, 4 if one was not seen.
     """
-    one, chosen, accepted = checked(cluster), _known(words(section)), _known(words(accept_unseen))
+    loaded, chosen, accepted = checked(cluster), _existing(words(section)), _existing(words(accept_unseen))
     from cli.look import built
     from cluster.audit import decide
     from operations.audit import look
 
     details = Details()
     with details.lines():
-        evidence = look(built(one), details.tell)
-    found = [result for result in decide.results(evidence) if _begins(result.control.id, chosen or ("",))]
-    wrong, unseen = decide.failed(found), _unseen(found, accepted)
-    unreachable = sorted({each.host for each in evidence.unseen if not each.expected})
-    code = exits.FAILED if wrong else exits.UNREACHABLE if unreachable or unseen["not_accepted"] else exits.DONE
+        evidence = look(built(loaded), details.tell)
+    results = [result for result in decide.results(evidence) if _starts_with(result.control.id, chosen or ("",))]
+    failures, unseen = decide.failed(results), _unseen(results, accepted)
+    unreachable = sorted({gap.host for gap in evidence.unseen if not gap.expected})
+    code = exits.FAILED if failures else exits.UNREACHABLE if unreachable or unseen["not_accepted"] else exits.DONE
     if as_json:
-        shown = [each.to_json() for each in (wrong if failed else found)]
+        shown = [result.to_json() for result in (failures if failed else results)]
         print_json(
-            decide.document(one.name, tuple(found), evidence)
+            decide.document(loaded.name, tuple(results), evidence)
             | {"ok": code == exits.DONE, "results": shown, "unseen": unseen, "unreachable": unreachable}
         )
     else:
-        _print(wrong if failed else found)
-        _print_counts(decide.counts(found))
+        _print(failures if failed else results)
+        _print_counts(decide.counts(results))
     if unseen["not_accepted"]:
-        errors.print(Text(_not_seen(one.name, unseen["not_accepted"]), style="red"))
+        errors.print(Text(_not_seen(loaded.name, unseen["not_accepted"]), style="red"))
     raise typer.Exit(code)
 
 
-def _unseen(found: Sequence[Result], accepted: tuple[str, ...]) -> dict[str, list[str]]:
-    """IDs of controls that were not seen: by design, as somebody accepted, or neither."""
-    told: dict[str, list[str]] = {"by_design": [], "accepted": [], "not_accepted": []}
-    for result in found:
+def _unseen(results: Sequence[Result], accepted: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the IDs of controls that were not seen: by design, accepted by --accept-unseen, or neither."""
+    ids: dict[str, list[str]] = {"by_design": [], "accepted": [], "not_accepted": []}
+    for result in results:
         if result.status is Status.NOT_SEEN:
-            why = [each.expected for each in result.findings if each.ok is None]
-            kind = "by_design" if why and all(why) else "accepted" if _begins(result.control.id, accepted) else ""
-            told[kind or "not_accepted"].append(result.control.id)
-    return told
+            by_design = [finding.expected for finding in result.findings if finding.ok is None]
+            kind = (
+                "by_design"
+                if by_design and all(by_design)
+                else "accepted"
+                if _starts_with(result.control.id, accepted)
+                else ""
+            )
+            ids[kind or "not_accepted"].append(result.control.id)
+    return ids
 
 
 def _not_seen(cluster: str, ids: Sequence[str]) -> str:
     names = ",".join(ids[:_SHOWN])
     return (
-        f"error: {len(ids)} control{'s' if len(ids) > 1 else ''} could not be seen, so nobody knows whether the cluster meets "
+        f"error: {len(ids)} control{'s' if len(ids) > 1 else ''} could not be seen, so it is unknown whether the cluster meets "
         f"{'them' if len(ids) > 1 else 'it'}: {names}{f' and {len(ids) - _SHOWN} more' if len(ids) > _SHOWN else ''}\n"
         f"  why: ./menagerie audit {cluster} --section {names}\n"
-        "  what never can be seen there: --accept-unseen ID"
+        "  if a control can never be seen there: --accept-unseen ID"
     )
 
 
-def _known(prefixes: tuple[str, ...]) -> tuple[str, ...]:
-    """The same, once each is the beginning of some control's ID."""
+def _existing(prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the prefixes. Errors: BadParameter if no control's ID starts with one of them."""
     from cluster.audit.controls import controls
 
     for prefix in prefixes:
-        if not any(_begins(control.id, (prefix,)) for control in controls()):
-            raise typer.BadParameter(f"no control begins with {prefix}; docs/reference/audit.md lists them")
+        if not any(_starts_with(control.id, (prefix,)) for control in controls()):
+            raise typer.BadParameter(f"no control starts with {prefix}; docs/reference/audit.md lists them")
     return prefixes
 
 
-def _begins(id_: str, prefixes: tuple[str, ...]) -> bool:
-    """Whole numbers only: 1.1 begins 1.1.9 and not 1.10."""
+def _starts_with(id_: str, prefixes: tuple[str, ...]) -> bool:
+    """Compare whole numbers: 1.1.9 starts with 1.1, and 1.10 does not."""
     return any(not prefix or f"{id_}.".startswith(f"{prefix}.") for prefix in prefixes)
 
 
 def _print(results: Sequence[Result]) -> None:
     from cluster.audit.controls import SECTIONS, section
 
-    told = ""
+    heading = ""
     for result in results:
         control = result.control
-        if (name := section(control)) != told:
+        if (name := section(control)) != heading:
             console.print(Text(f"{name}  {SECTIONS[name]}", style="bold"))
-            told = name
+            heading = name
         mark = Text.assemble(
             (f"{result.status.value:<9}", _COLOURS[result.status]), f"  {control.id:<7}{control.title}"
         )
@@ -132,9 +140,9 @@ def _print(results: Sequence[Result]) -> None:
         if result.status is not Status.PASS:
             console.print(Text(f"{'':11}{result.seen}", style="dim"))
         if result.status is Status.EXCEPTION:
-            console.print(Text(f"{'':11}why not: {control.exception}", style="dim"))
+            console.print(Text(f"{'':11}exception: {control.exception}", style="dim"))
         if result.status is Status.MANUAL:
-            console.print(Text(f"{'':11}look at it: {control.manual}", style="dim"))
+            console.print(Text(f"{'':11}check by hand: {control.manual}", style="dim"))
 
 
 def _print_counts(counts: dict[str, dict[str, int]]) -> None:
@@ -145,7 +153,7 @@ def _print_counts(counts: dict[str, dict[str, int]]) -> None:
     console.print(Text(f"{'':7}{'':{width}}" + "".join(f"{name:>11}" for name in columns), style="bold"))
     for name, row in counts.items():
         console.print(
-            f"{name:<7}{SECTIONS[name]:<{width}}" + "".join(f"{row.get(each, 0) or '':>11}" for each in columns)
+            f"{name:<7}{SECTIONS[name]:<{width}}" + "".join(f"{row.get(status, 0) or '':>11}" for status in columns)
         )
-    whole = [sum(row.get(each, 0) for row in counts.values()) for each in columns]
-    console.print(f"{'':7}{'all':<{width}}" + "".join(f"{number or '':>11}" for number in whole))
+    totals = [sum(row.get(status, 0) for row in counts.values()) for status in columns]
+    console.print(f"{'':7}{'all':<{width}}" + "".join(f"{number or '':>11}" for number in totals))

@@ -1,4 +1,4 @@
-"""`autoscaler run`, `plan`, `simulate`: what they take, and their rounds. What they print is in `cli.autoscaler_view`."""
+"""`autoscaler run`, `plan` and `simulate`: their arguments and passes. `cli.autoscaler_view` prints."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ if TYPE_CHECKING:
 
 
 @examples(
-    ("autoscaler run lab --once --dry-run", "what one pass would do"),
+    ("autoscaler run lab --once --dry-run", "show what one pass would do"),
     ("autoscaler run jaguar --once", "one pass; asks"),
     ("autoscaler run jaguar --yes", "as a service"),
-    ("autoscaler run jaguar --yes --metrics 127.0.0.1:9810", "monitored"),
+    ("autoscaler run jaguar --yes --metrics 127.0.0.1:9810", "with metrics"),
 )
 def run(
     cluster: ClusterArg,
     once: Annotated[bool, typer.Option("--once", help="Run one pass, then exit.")] = False,
     metrics: Annotated[
-        str | None, typer.Option("--metrics", metavar="ADDRESS:PORT", help="Serve /metrics and /healthz there.")
+        str | None,
+        typer.Option("--metrics", metavar="ADDRESS:PORT", help="Serve /metrics and /healthz at this address."),
     ] = None,
     dry_run: DryOpt = False,
     yes: YesOpt = False,
@@ -45,55 +46,57 @@ def run(
 ) -> None:
     """Add hosts for pending pods; drain and return idle hosts.
 
-    Every autoscaler.interval it looks, decides, and acts within the limits of the spec.
-    It never removes more than a share of the cluster, and nothing while the API, the
-    clouds or the nodes are unhealthy. Only one instance acts on a cluster at a time.
-    Idempotent: the next run continues. --json prints a document per pass, one a line.
-    With --once: exit code 1 if nothing could be decided, or an action failed.
-    Exit code 3 if another instance acts on the cluster.
+    A pass runs every autoscaler.interval. It observes, decides, and acts within
+    the limits of the spec. It never removes more than a share of the cluster, and
+    nothing while the API, the clouds or the nodes are unhealthy. Only one
+    instance acts on a cluster at a time.
+
+    Idempotent: the next run continues. --json prints a document per pass, one per
+    line. With --once: exit code 1 if nothing could be decided, or an action
+    failed. Exit code 3 if another instance acts on the cluster.
     """
     place = _address(metrics)
-    one = checked(cluster)
-    work = _Work(one, as_json=as_json)
+    loaded = checked(cluster)
+    work = _Work(loaded, as_json=as_json)
     if not (yes or as_json or dry_run):
         work.confirm()
-    with ExitStack() as ends:
+    with ExitStack() as stack:
         if not dry_run:
-            ends.enter_context(work.locked())
+            stack.enter_context(work.locked())
         if place:
-            ends.enter_context(work.metered(*place))
+            stack.enter_context(work.metered(*place))
         if once:
             raise typer.Exit(work.round(dry_run=dry_run))
         work.watch(dry_run=dry_run)
 
 
 @examples(
-    ("autoscaler plan jaguar", "which pod goes where, and the cost"),
+    ("autoscaler plan jaguar", "placement of each pod, and cost"),
     ("autoscaler plan jaguar vision/train-0", "why a pod is pending"),
-    ("autoscaler plan jaguar gpu-17", "why a host stays, or is removed"),
+    ("autoscaler plan jaguar gpu-17", "why a host stays or is removed"),
     ("autoscaler plan jaguar --json", "for a program"),
 )
 def plan(
     cluster: ClusterArg,
     what: Annotated[
         str | None,
-        typer.Argument(metavar="POD", help="NAMESPACE/NAME of a pod, or the name of a node. Without it: all."),
+        typer.Argument(metavar="POD", help="NAMESPACE/NAME of a pod, or the name of a node. Default: all."),
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
-    """Show what the next pass would decide, for every pod, pool and host, or for one of them. Changes nothing.
+    """Show what the next pass would decide, for all pods, pools and hosts, or for one. Changes nothing.
 
-    Of a pod: why it is pending, and what it would take. Of a node: why it stays.
+    For a pod: why it is pending, and what it needs. For a node: why it stays.
     Exit code 1 if nothing could be decided, 2 if there is no such pod or node.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from cli import autoscaler_view
 
-    work = _Work(one, as_json=as_json)
-    made = work.loop().once(dry_run=True)
+    work = _Work(loaded, as_json=as_json)
+    result = work.loop().once(dry_run=True)
     if what is None:
-        raise typer.Exit(autoscaler_view.planned(one, made, as_json=as_json))
-    raise typer.Exit(autoscaler_view.explained(one, made, what, as_json=as_json))
+        raise typer.Exit(autoscaler_view.planned(loaded, result, as_json=as_json))
+    raise typer.Exit(autoscaler_view.explained(loaded, result, what, as_json=as_json))
 
 
 @examples(
@@ -104,22 +107,25 @@ def plan(
 )
 def simulate(
     cluster: ClusterArg,
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="JSON lines; docs/how-to/simulate.md has the keys.")],
-    seed: Annotated[int, typer.Option("--seed", help="For the times when spot machines are reclaimed.")] = 1,
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="A file of JSON lines; docs/how-to/simulate.md has the keys.")
+    ],
+    seed: Annotated[int, typer.Option("--seed", help="Random seed for when spot machines are reclaimed.")] = 1,
     hours: Annotated[
-        float | None, typer.Option("--hours", help="Stop after so many hours. Default: when all has ended.")
+        float | None, typer.Option("--hours", help="Stop after this many hours. Default: when all pods have ended.")
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Run a trace of pods through the autoscaler in simulated time. Reads the spec and the trace only.
 
-    Machines boot after their documented times. Spot machines are reclaimed as often as
-    autoscaler.interruptions says. Prints the cost, how long pods wait, which never
-    start and why, and the cost without scale-in. Ends when nothing runs, and nothing
-    is pending that could ever start. Exit code 2 if the trace is invalid; all of its
-    errors are listed at once.
+    Machines boot after their documented times. Spot machines are reclaimed as
+    often as autoscaler.interruptions says. Prints the cost, how long pods wait,
+    which never start and why, and the cost without scale-in. Stops when nothing
+    runs and no pending pod could ever start.
+
+    Exit code 2 if the trace is invalid; all its errors are listed.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from cli import autoscaler_view
     from controllers.autoscaler.choose import settings_of
     from controllers.autoscaler.simulate import run as simulation
@@ -127,16 +133,14 @@ def simulate(
     from operations.repair.look import limits_of
 
     if hours is not None and not 0 < hours <= _MOST_HOURS:
-        raise typer.BadParameter(
-            f"--hours: {hours} is no time to simulate; write hours above 0, {_MOST_HOURS:,} at most"
-        )
+        raise typer.BadParameter(f"--hours: {hours} is out of range; write hours above 0, {_MOST_HOURS:,} at most")
     arrivals = read(lines(trace), trace.name)
-    setting = simulation.setting_of(one, settings_of(one), limits_of(one))
+    setting = simulation.setting_of(loaded, settings_of(loaded), limits_of(loaded))
     with autoscaler_view.progress(len(arrivals), quiet=as_json) as watch:
-        found = simulation.simulate(setting, arrivals, seed, watch("as it is"), most_hours=hours)
+        outcome = simulation.simulate(setting, arrivals, seed, watch("with scale-in"), most_hours=hours)
         without = simulation.without_scale_in(setting)
-        kept = simulation.simulate(without, arrivals, seed, watch("without scale-in"), hours=found.hours)
-    autoscaler_view.simulated(one, found, kept, as_json=as_json)
+        unscaled = simulation.simulate(without, arrivals, seed, watch("without scale-in"), hours=outcome.hours)
+    autoscaler_view.simulated(loaded, outcome, unscaled, as_json=as_json)
 
 
 _MOST_HOURS = 87_600
@@ -165,7 +169,7 @@ class _Work:
         pools = ", ".join(self._settings.grown(self.cluster.spec.pools))
         again = f"autoscaler run {self.cluster.name}"
         confirm(
-            f"Let pools {pools} of {self.cluster.name} grow and shrink by themselves?",
+            f"Grow and shrink pools {pools} of {self.cluster.name} automatically?",
             again,
             see=("what it would do", f"autoscaler plan {self.cluster.name}"),
         )
@@ -210,14 +214,14 @@ class _Work:
         from clients.telemetry import serving
         from controllers.autoscaler.metrics import Metrics, pages
 
-        self._metrics = made = Metrics(time.time)
+        self._metrics = metrics = Metrics(time.time)
         stale_s = max(10 * self._settings.interval / 1000, 300.0)
-        with serving(pages(made, stale_s), address, port) as port_:
+        with serving(pages(metrics, stale_s), address, port) as port_:
             note(f"metrics at http://{address}:{port_}/metrics")
             yield
 
     def round(self, *, dry_run: bool) -> int:
-        """One pass; an exit code."""
+        """Run one pass and return an exit code."""
         from cli import autoscaler_view
         from controllers.autoscaler.metrics import Metrics
         from controllers.autoscaler.telling import Teller
@@ -225,16 +229,16 @@ class _Work:
         if self._view is None:
             self._view = autoscaler_view.View(self.cluster, as_json=self._as_json)
             self._teller = Teller(self._access.api)
-        one = self.loop().once(dry_run=dry_run)
+        result = self.loop().once(dry_run=dry_run)
         if isinstance(self._metrics, Metrics):
-            self._metrics.count(one)
-        events = (0, 0) if dry_run else self._teller.tell(one)
-        self._view.show(one, events)
-        failed = bool(one.made.refused) or any(each.failed for each in one.done)
+            self._metrics.count(result)
+        events = (0, 0) if dry_run else self._teller.tell(result)
+        self._view.show(result, events)
+        failed = bool(result.made.refused) or any(action.failed for action in result.done)
         return exits.FAILED if failed else exits.DONE
 
     def watch(self, *, dry_run: bool) -> None:
-        """Passes without end. What an API or a cloud stands in the way of is told, and tried again."""
+        """Run passes without end. Failures of an API or a cloud are reported and retried."""
         from controllers.autoscaler.metrics import Metrics
 
         failed = self._metrics.failed if isinstance(self._metrics, Metrics) else lambda: None
@@ -246,5 +250,5 @@ def _address(text: str | None) -> tuple[str, int] | None:
         return None
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
-        raise typer.BadParameter(f"--metrics: {text!r} is no address and port; write 127.0.0.1:9810")
+        raise typer.BadParameter(f"--metrics: {text!r} is not an address and a port; write 127.0.0.1:9810")
     return host.strip("[]"), int(port)

@@ -1,4 +1,4 @@
-"""`up`, its dry run, `destroy` and `secret`: what they ask and print."""
+"""`up`, its dry run, `destroy` and `secret`: their questions and output."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from stacks.errors import StackError
 
 
 def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> None:
-    """Run `up`, after showing what is built where."""
+    """Say what will be built and where, then run `up`."""
     build.refuse(cluster, selection)
     if not yes:
         _introduce(cluster)
         again = f"up {cluster.name}"
-        confirm("Go on?", again, to="build", see=dry_run_of(again))
+        confirm("Continue?", again, to="build", see=dry_run_of(again))
     steps = Steps(selection.steps, quiet=as_json)
     built = build.up(cluster, steps, selection, note)
     assert built.access is not None
-    # As in `build.up`: not in memory beside the engine.
+    # Imported late, as in `build.up`: not in memory together with the engine.
     from cli.status import print_status
     from operations.status import read_status
 
@@ -48,27 +48,27 @@ def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> N
         console.print(f"\n{built.other_release}", style="yellow", markup=False)
     outputs = built.access.outputs
     if outputs.public_target:
-        console.print(f"\nLet {outputs.public_name} point at {outputs.public_target}.", markup=False, highlight=False)
+        console.print(f"\nPoint {outputs.public_name} at {outputs.public_target}.", markup=False, highlight=False)
     program = ".menagerie/bin/kubectl" if cluster.is_lab else "kubectl"
     kubectl = f'{program} --kubeconfig "$(./menagerie kubeconfig {cluster.name})"'
     console.print(
-        f"\nTry next:\n  ./menagerie verify {cluster.name}     prove that it works, by traffic and by faults\n"
-        f"  ./menagerie status {cluster.name}     how it is\n"
+        f"\nTry next:\n  ./menagerie verify {cluster.name}     prove that it works, by traffic and faults\n"
+        f"  ./menagerie status {cluster.name}     show its health\n"
         f"  {kubectl} get nodes\n"
-        f"  ./menagerie destroy {cluster.name}    take it down",
+        f"  ./menagerie destroy {cluster.name}    delete it",
         markup=False,
     )
 
 
 def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool) -> None:
-    """Say what `up` would change."""
+    """Print what `up` would change."""
     build.refuse(cluster, selection)
     planner = Planner()
     try:
         built = build.preview(cluster, Steps(build.PREVIEW_STEPS, quiet=as_json), selection, planner)
     except StackError:
         if not as_json:
-            print_plan(planner.plan())  # up to where the engine refused to go on
+            print_plan(planner.plan())  # as far as the engine came
         raise
     if as_json:
         print_json(built.to_json())
@@ -83,7 +83,7 @@ def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool
         console.print(built.other_release, style="yellow", markup=False)
         return
     if built.workers is None:
-        console.print("workers: the cluster is not built yet, so there is nothing to compare them with")
+        console.print("workers: not compared, because the cluster is not built yet")
         return
     for host, tasks in built.workers.changes.items():
         console.print(f"{host}: {'; '.join(tasks)}", markup=False)
@@ -103,45 +103,47 @@ def destroy(cluster: Cluster, *, with_data: bool, dry_run: bool, yes: bool, as_j
             print_plan(plan)
             console.print(f"{cluster.name}: {counts(plan)}; nothing was touched", markup=False)
         else:
-            console.print(f"{where} knows no stack {cluster.name}; there is nothing to delete", markup=False)
+            console.print(f"{where} has no stack {cluster.name}; there is nothing to delete", markup=False)
         return
     if not yes:
-        what = f"{cluster.name} with all its data"
-        warning, again = f"This deletes the cluster {what}.", f"destroy {cluster.name}"
-        confirm_name(warning, cluster.name, again, to=f"delete {what}", see=dry_run_of(again), as_json=as_json)
+        victim = f"{cluster.name} with all its data"
+        warning, again = f"This deletes the cluster {victim}.", f"destroy {cluster.name}"
+        confirm_name(warning, cluster.name, again, to=f"delete {victim}", see=dry_run_of(again), as_json=as_json)
     summary = build.destroy(cluster, Steps(build.DESTROY_STEPS, quiet=as_json), with_data=with_data, report=note)
     if as_json:
         print_json({"changes": summary.changes if summary else {}, "backend": where, "known": summary is not None})
     elif summary:
-        console.print(f"{cluster.name} is gone: {sum(summary.changes.values())} resources deleted", markup=False)
+        console.print(f"{cluster.name} is deleted: {sum(summary.changes.values())} resources", markup=False)
     else:
         console.print(
-            f"{where} knows no stack {cluster.name}; nothing was deleted. If it was built with another backend, "
-            "name that with PULUMI_BACKEND_URL, or backend.url of Pulumi.yaml",
+            f"{where} has no stack {cluster.name}; nothing was deleted. If it was built with another backend, "
+            "set PULUMI_BACKEND_URL, or backend.url in Pulumi.yaml",
             markup=False,
         )
 
 
 def secret(cluster: Cluster, name: str, *, dry_run: bool) -> None:
-    """Take a secret from standard input, unseen at a terminal, and keep it."""
+    """Read a secret from standard input, without echo on a terminal, and store it."""
     users = dict.fromkeys(secret_names(cluster.spec), "up")
     users |= dict.fromkeys(bmc_secrets(cluster.spec.sites), "machines install")
     users |= dict.fromkeys(of_directory(cluster.spec.tenancy), "tenancy sync")
     if name not in users:
-        there = f"there are: {', '.join(users)}" if users else "it names none"
+        there = f"it names: {', '.join(users)}" if users else "it names none"
         raise RefusedError(
             f"the spec of {cluster.name} names no secret {name}{did_you_mean(name, tuple(users))}; {there}",
             code="unknown-secret",
         )
     if dry_run:
-        kept = "one is kept already, and would be replaced" if kept_secret(cluster, name) else "none is kept yet"
-        console.print(f"would keep {name} for {cluster.name}, encrypted: {kept}; `{users[name]}` uses it", markup=False)
+        stored = "one is stored already and would be replaced" if kept_secret(cluster, name) else "none is stored yet"
+        console.print(
+            f"would store {name} for {cluster.name}, encrypted: {stored}; `{users[name]}` uses it", markup=False
+        )
         return
     value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read().strip("\n")
     if not value:
         raise NotConfirmedError(f"no value for {name}; nothing was touched")
     make_stack(cluster, lambda _: None).set_secret(name, value)
-    errors.print(f"{name} is kept for {cluster.name}, encrypted; `{users[name]}` uses it", markup=False)
+    errors.print(f"{name} is stored for {cluster.name}, encrypted; `{users[name]}` uses it", markup=False)
 
 
 def _introduce(cluster: Cluster) -> None:
@@ -149,8 +151,8 @@ def _introduce(cluster: Cluster) -> None:
     place = f"{spec.control_plane.cloud.value}, region {spec.control_plane.region}"
     errors.print(
         f"{cluster.name}: Kubernetes {spec.kubernetes.version} in {place}; "
-        f"{spec.control_plane.api_servers} API-server hosts, etcd main with {spec.etcd.main.members} members, "
-        f"events with {spec.etcd.events.members}; {len(cluster.host_list())} machines at sites",
+        f"{spec.control_plane.api_servers} API servers, etcd main with {spec.etcd.main.members} members, "
+        f"etcd events with {spec.etcd.events.members}; {len(cluster.host_list())} machines at sites",
         markup=False,
     )
 

@@ -1,4 +1,4 @@
-"""`capacity`: what the fleet has free, and where a job would start."""
+"""`capacity`: free capacity of the fleet, and where a job would start."""
 
 from __future__ import annotations
 
@@ -27,59 +27,69 @@ _PER_HOST = 8
     ("capacity", "the whole fleet"),
     ("capacity jaguar", "one cluster"),
     ("capacity --gpus 16 --gpu-kind h100", "two hosts of eight"),
-    ("capacity --pods 4 --cpus 32 --memory 120", "without GPUs"),
+    ("capacity --pods 4 --cpus 32 --memory 120", "a job without GPUs"),
 )
 def capacity(
     clusters: ClustersArg = None,
     gpus: Annotated[
-        int | None, typer.Option("--gpus", min=1, max=100_000, metavar="N", help="GPUs of the whole job.")
+        int | None, typer.Option("--gpus", min=1, max=100_000, metavar="N", help="GPUs for the whole job.")
     ] = None,
     gpu_kind: Annotated[
-        str, typer.Option("--gpu-kind", metavar="KIND", help="Such as h100 or a100. Default: any.")
+        str, typer.Option("--gpu-kind", metavar="KIND", help="GPU kind, such as h100 or a100. Default: any.")
     ] = "",
     gpus_per_pod: Annotated[
-        int | None, typer.Option("--gpus-per-pod", min=1, max=64, metavar="N", help="Default: 8, or all if fewer.")
+        int | None,
+        typer.Option("--gpus-per-pod", min=1, max=64, metavar="N", help="GPUs per pod. Default: 8, or all if fewer."),
     ] = None,
-    pods: Annotated[int | None, typer.Option("--pods", min=1, max=10_000, metavar="N", help="Pods of the job.")] = None,
-    cpus: Annotated[float, typer.Option("--cpus", min=0, metavar="N", help="CPUs of each pod.")] = 1.0,
-    memory: Annotated[float, typer.Option("--memory", min=0, metavar="GIB", help="Memory of each pod.")] = 1.0,
-    spot: Annotated[str, typer.Option("--spot", metavar="WORD", help="any, never or only.")] = "any",
-    team: Annotated[str, typer.Option("--team", metavar="TEAM", help="Also on this team's own hosts.")] = "",
+    pods: Annotated[
+        int | None, typer.Option("--pods", min=1, max=10_000, metavar="N", help="Number of pods in the job.")
+    ] = None,
+    cpus: Annotated[float, typer.Option("--cpus", min=0, metavar="N", help="CPUs per pod.")] = 1.0,
+    memory: Annotated[float, typer.Option("--memory", min=0, metavar="GIB", help="Memory per pod.")] = 1.0,
+    spot: Annotated[
+        str, typer.Option("--spot", metavar="WORD", help="Use of spot machines: any, never or only.")
+    ] = "any",
+    team: Annotated[str, typer.Option("--team", metavar="TEAM", help="Also count hosts allocated to this team.")] = "",
     within: Annotated[
-        str | None, typer.Option("--within", metavar="LABEL", help="All of it in one topology domain: openai.org/rack.")
+        str | None,
+        typer.Option("--within", metavar="LABEL", help="Keep the job in one topology domain, such as openai.org/rack."),
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Show free and coming capacity by GPU kind, and where a job would start soonest and cheapest.
 
-    Nothing is ordered or reserved for the job. Pending pods are served first. A cluster
-    that does not answer is named, and left out.
-    Exit code 1 if no cluster answered, or the job could start nowhere.
+    Orders and reserves nothing. Pending pods are served before the job. A cluster
+    that does not answer is named and left out. Exit code 1 if no cluster
+    answered, or the job could start nowhere.
     """
-    from controllers.autoscaler import capacity as found
+    from controllers.autoscaler import capacity as figures
 
     job = _job(gpus, gpu_kind, gpus_per_pod, pods, cpus, memory, spot, team, within)
     fleet, silent = _fleet(clusters)
-    rows = [row for name, world, memory_, _ in fleet for row in found.rows(name, world, memory_)]
+    rows = [row for name, world, memory_, _ in fleet for row in figures.rows(name, world, memory_)]
     offers = (
-        [each for name, world, memory_, settings in fleet for each in found.offers(name, world, memory_, settings, job)]
+        [
+            offer
+            for name, world, memory_, settings in fleet
+            for offer in figures.offers(name, world, memory_, settings, job)
+        ]
         if job
         else []
     )
     if as_json:
-        best = {"soonest": found.soonest(offers), "cheapest": found.cheapest(offers)}
+        best = {"soonest": figures.soonest(offers), "cheapest": figures.cheapest(offers)}
         document = {
             "pools": [row.to_json() for row in rows],
             "silent": silent,
-            "job": [each.to_json() for each in offers],
-            **{key: each.to_json() if each else None for key, each in best.items()},
+            "job": [offer.to_json() for offer in offers],
+            **{key: offer.to_json() if offer else None for key, offer in best.items()},
         }
         print_json(document)
     else:
         _print(rows, silent)
         if job:
             _print_offers(job, offers)
-    nowhere = job is not None and found.soonest(offers) is None
+    nowhere = job is not None and figures.soonest(offers) is None
     raise typer.Exit(exits.FAILED if not fleet or nowhere else exits.DONE)
 
 
@@ -101,19 +111,19 @@ def _job(
         raise typer.BadParameter(f"--spot: {spot!r}; write any, never or only")
     if gpus is None and pods is None:
         if kind or per_pod:
-            raise typer.BadParameter("--gpu-kind and --gpus-per-pod are of a job: add --gpus")
+            raise typer.BadParameter("--gpu-kind and --gpus-per-pod describe a job: add --gpus")
         return None
     if gpus is None:
         return Job(pods or 1, 0, cpus, memory, "", Spot(spot), team, within)
-    each = per_pod or (gpus // pods if pods else min(gpus, _PER_HOST))
-    count = pods or -(-gpus // each)
-    if each * count != gpus:
-        raise typer.BadParameter(f"--gpus: {gpus} GPUs are no whole number of pods with {each} each")
-    return Job(count, each, cpus, memory, kind.lower(), Spot(spot), team, within)
+    in_pod = per_pod or (gpus // pods if pods else min(gpus, _PER_HOST))
+    count = pods or -(-gpus // in_pod)
+    if in_pod * count != gpus:
+        raise typer.BadParameter(f"--gpus: {gpus} GPUs do not divide into pods with {in_pod} each")
+    return Job(count, in_pod, cpus, memory, kind.lower(), Spot(spot), team, within)
 
 
 def _fleet(names: list[str] | None) -> tuple[list[tuple[str, World, Memory, Autoscaler]], dict[str, str]]:
-    """(name, world, memory, settings) of every cluster that answers; why others don't."""
+    """Return (name, world, memory, settings) of every cluster that answers, and why the others do not."""
     from cli.failures import explain
     from cluster.errors import RefusedError
     from cluster.load import clusters
@@ -121,7 +131,7 @@ def _fleet(names: list[str] | None) -> tuple[list[tuple[str, World, Memory, Auto
     fleet, silent = [], {}
     for name in names or clusters(ROOT):
         try:
-            fleet.append(_seen(name))
+            fleet.append(_observed(name))
         except Exception as error:
             foreseen = explain(error)
             if foreseen is None or (names and isinstance(error, RefusedError)):
@@ -130,7 +140,7 @@ def _fleet(names: list[str] | None) -> tuple[list[tuple[str, World, Memory, Auto
     return fleet, silent
 
 
-def _seen(name: str) -> tuple[str, World, Memory, Autoscaler]:
+def _observed(name: str) -> tuple[str, World, Memory, Autoscaler]:
     cluster = checked(name)
     from cluster.autoscaler import Autoscaler
     from controllers.autoscaler.choose import groups_of
@@ -180,15 +190,15 @@ def _print_offers(job: Job, offers: list[Offer]) -> None:
 
     first, least = soonest(offers), cheapest(offers)
     console.print()
-    for each in sorted(offers, key=lambda one: (one.starts_s is None, one.starts_s or 0, one.dollars)):
-        marks = [word for word, best in (("soonest", first), ("cheapest", least)) if best is each]
+    for offer in sorted(offers, key=lambda offer: (offer.starts_s is None, offer.starts_s or 0, offer.dollars)):
+        marks = [word for word, best in (("soonest", first), ("cheapest", least)) if best is offer]
         mark = f" ({' and '.join(marks)})" if marks else ""
-        if each.starts_s is None:
-            console.print(Text(f"{each.cluster} {each.pool}: {each.reason}", style="dim"))
+        if offer.starts_s is None:
+            console.print(Text(f"{offer.cluster} {offer.pool}: {offer.reason}", style="dim"))
             continue
-        when = "now" if each.starts_s == 0 and not each.hosts else f"in about {lasting(each.starts_s)}"
-        cost = f"{each.hosts} new hosts, {each.dollars:.2f} $/h" if each.hosts else "on hosts that are there"
-        console.print(Text(f"{each.cluster} {each.pool}: {when}, {cost}{mark}", style="green"))
+        when = "now" if offer.starts_s == 0 and not offer.hosts else f"in about {lasting(offer.starts_s)}"
+        cost = f"{offer.hosts} new hosts, {offer.dollars:.2f} $/h" if offer.hosts else "on existing hosts"
+        console.print(Text(f"{offer.cluster} {offer.pool}: {when}, {cost}{mark}", style="green"))
     if first is None:
         what = f"{job.pods * job.gpus} {job.gpu_kind} GPUs".replace("  ", " ") if job.gpus else f"{job.pods} pods"
-        console.print(f"{what}: nowhere now" + ("" if offers else ", no pool has a host that takes such a pod"))
+        console.print(f"{what}: nowhere now" + ("" if offers else ": no pool has a host that fits such a pod"))

@@ -1,4 +1,4 @@
-"""`up`, `destroy`, `secret` and `kubeconfig`: what they take. `cli.build` and `cli.look` do the rest, and import the engines."""
+"""`up`, `destroy`, `secret` and `kubeconfig`: their arguments. `cli.build` and `cli.look` do the rest, and import the engines."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from cli.specs import checked, to_build
 
 
 @examples(
-    ("up lab --dry-run", "what would change?"),
-    ("up lab --dry-run --diff", "also in files of workers"),
-    ("up lab", "says what it will build, asks"),
-    ("up lab --yes", "asks nothing, for scripts"),
-    ("up lab --limit rack_onprem_r1", "only the workers of a rack"),
-    ("up lab --tags neighbours", "only one role of workers"),
-    ("up lab --json > up.json", "for a machine; asks nothing"),
+    ("up lab --dry-run", "show what would change"),
+    ("up lab --dry-run --diff", "also in files on workers"),
+    ("up lab", "ask, then build"),
+    ("up lab --yes", "build without asking; for scripts"),
+    ("up lab --limit rack_onprem_r1", "of workers, only one rack"),
+    ("up lab --tags neighbours", "of workers, only one role"),
+    ("up lab --json > up.json", "for a program; does not ask"),
 )
 @holds("wait")
 def up(
@@ -43,40 +43,41 @@ def up(
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Build a cluster, or bring it to what its spec says. A second run changes nothing.
+    """Build a cluster, or reconcile it with its spec. A second run changes nothing.
 
-    Idempotent: if interrupted, run it again. So far only the lab has been built for
-    real, a data centre on this machine; clouds have been simulated.
+    Idempotent: if interrupted, run it again. So far only the lab, a data centre
+    on this machine, has been built for real; clouds have been simulated.
 
-    --dry-run shows the cloud side with Pulumi, by component: + new, ~ changed,
-    ± replaced, - deleted, in red what would be lost for good; then how many machines,
-    disks and addresses it all takes. Workers run through Ansible in check mode; --diff
-    shows the differences of their files. Exit code 0 whether or not something would change.
+    --dry-run shows Pulumi's changes in the cloud, by component: + new, ~ changed,
+    ± replaced, - deleted. Data that would be lost permanently is red. Then it
+    counts the machines, disks and addresses. For workers it runs Ansible in check
+    mode; --diff shows how their files differ. The exit code is 0 with and without
+    changes.
     """
     if diff and not dry_run:
         raise typer.BadParameter("--diff is for --dry-run")
-    one = to_build(cluster, allow_unknown=allow_unknown)
+    loaded = to_build(cluster, allow_unknown=allow_unknown)
     from cli import build
     from operations.build import Selection
 
     selection = Selection(pattern(limit), words(tags))
     if dry_run:
-        build.preview(one, selection, diff=diff, as_json=as_json)
+        build.preview(loaded, selection, diff=diff, as_json=as_json)
     else:
-        build.up(one, selection, yes=yes or as_json, as_json=as_json)
+        build.up(loaded, selection, yes=yes or as_json, as_json=as_json)
 
 
 @examples(
-    ("destroy lab --dry-run", "what would be deleted?"),
-    ("destroy lab", "asks for the cluster's name first"),
-    ("destroy lab --yes", "asks nothing, for scripts"),
-    ("destroy horus --with-data", "also disks, keys, backups"),
+    ("destroy lab --dry-run", "show what would be deleted"),
+    ("destroy lab", "ask for the cluster's name, then delete"),
+    ("destroy lab --yes", "delete without asking; for scripts"),
+    ("destroy horus --with-data", "also disks, keys and backups"),
 )
 @holds("wait")
 def destroy(
     cluster: ClusterArg,
     with_data: Annotated[
-        bool, typer.Option("--with-data", help="Also what is protected in a cloud: disks of etcd, keys, backups.")
+        bool, typer.Option("--with-data", help="Also delete protected data in the cloud: etcd's disks, keys, backups.")
     ] = False,
     dry_run: DryOpt = False,
     yes: YesOpt = False,
@@ -84,42 +85,44 @@ def destroy(
 ) -> None:
     """Delete a cluster. Asks for the cluster's name first.
 
-    In a cloud, what keeps data is protected: without --with-data it is listed, and
-    nothing changes. With --json, --yes is needed too.
+    Resources that keep data in a cloud are protected. Without --with-data, the
+    verb lists them and changes nothing. With --json, --yes is needed too.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from cli import build
 
-    build.destroy(one, with_data=with_data, dry_run=dry_run, yes=yes, as_json=as_json)
+    build.destroy(loaded, with_data=with_data, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 @examples(
-    ("secret jaguar vpn-sjc1-edge-1", "asks for it, unseen"),
+    ("secret jaguar vpn-sjc1-edge-1", "type it, without echo"),
     ("secret jaguar vpn-sjc1-edge-1 < key", "from a file or a pipe"),
-    ("secret jaguar vpn-sjc1-edge-1 --dry-run", "is there one already?"),
+    ("secret jaguar vpn-sjc1-edge-1 --dry-run", "whether one is stored"),
 )
 def secret(
     cluster: ClusterArg,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As in the spec: sites.<site>.vpn.routers.<r>.psk.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name as in the spec, such as in sites.<site>.vpn.routers.<r>.psk.")
+    ],
     dry_run: DryOpt = False,
 ) -> None:
     """Store a secret that the spec names, encrypted, in the stack's configuration.
 
-    With the ordinary Pulumi CLI: pulumi config set --secret NAME
+    The same with the ordinary Pulumi CLI: pulumi config set --secret NAME
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from cli import build
 
-    build.secret(one, name, dry_run=dry_run)
+    build.secret(loaded, name, dry_run=dry_run)
 
 
 @examples(
-    ("kubeconfig lab", "the path, and nothing else"),
+    ("kubeconfig lab", "prints only the path"),
     more='\n.menagerie/bin/kubectl --kubeconfig "$(./menagerie kubeconfig lab)" get nodes',
 )
 def kubeconfig(cluster: ClusterArg) -> None:
-    """Write a kubeconfig that works from this machine, and print its path. Only you can read the file."""
-    one = checked(cluster)
+    """Write a kubeconfig for this machine and print its path. Only you can read the file."""
+    loaded = checked(cluster)
     from cli import look
 
-    look.kubeconfig(one)
+    look.kubeconfig(loaded)

@@ -1,4 +1,4 @@
-"""`configure`: what it takes, asks, shows while it works, and prints."""
+"""`configure`: its arguments, question, progress and output."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _REPORT = ("a page about a run of configure", bears("<title>Workers of "))
 
 
 @examples(
-    ("configure lab --dry-run --diff", "only look"),
-    ("configure lab", "all workers; asks"),
+    ("configure lab --dry-run --diff", "show what would change"),
+    ("configure lab", "all workers; asks first"),
     ("configure lab --limit rack_onprem_r1", "one rack"),
     ("configure lab --tags neighbours", "one role"),
-    ("configure lab --resume --yes", "continue where it was"),
-    ("configure lab --parallel 5% --max-failures 10", "with care"),
-    ("configure lab --report run.html", "a page about it"),
+    ("configure lab --resume --yes", "continue an interrupted run"),
+    ("configure lab --parallel 5% --max-failures 10", "cautiously"),
+    ("configure lab --report run.html", "write a page about the run"),
 )
 @holds()
 def configure(
@@ -56,7 +56,9 @@ def configure(
     tags: TagsOpt = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Skip hosts that an earlier run brought to this state; does not look for drift."),
+        typer.Option(
+            "--resume", help="Skip hosts that an earlier run brought to this state, even if they have drifted since."
+        ),
     ] = False,
     parallel: ParallelOpt = None,
     max_failures: MaxFailuresOpt = None,
@@ -71,20 +73,22 @@ def configure(
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Bring the workers of a built cluster to what its spec says.
+    """Configure the workers of a built cluster as its spec says.
 
-    This is the workers' step of `up`: Ansible, and nothing of the cloud.
-    A second run changes nothing. If interrupted, --resume continues from there.
-    A host that fails or is unreachable does not delay another. With --parallel, the
-    next batch starts when all of a batch have ended; default: 200 hosts.
-    Exit code 1 if some failed, 4 if some are unreachable and no other failed.
+    Runs only the workers' step of `up`: Ansible, and nothing in the cloud. A
+    second run changes nothing. After an interruption, --resume continues. A host
+    that fails or is unreachable does not delay the others. Hosts are configured
+    in batches of --parallel, 200 by default; a batch starts when the one before
+    is done.
+
+    Exit code 1 if hosts failed, 4 if hosts are unreachable and no other failed.
     docs/how-to/configure.md has more.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from operations.configure import Request
 
     _configure(
-        one,
+        loaded,
         Request(pattern(limit), words(tags), dry_run, diff, resume, parallel, max_failures),
         report=report,
         yes=yes or as_json or dry_run,
@@ -105,10 +109,10 @@ def _configure(cluster: Cluster, request: Request, *, report: Path | None, yes: 
         access = access_to(cluster, steps.detail)
         if request.joins:
             guard.refuse_other_release(cluster, access)
-        left = frozenset[str]() if request.check else guard.other_workers(cluster, access, request.tags)
-        work = operation.plan(cluster, access, replace(request, leaves=left))
-    if left:
-        errors.print(guard.left_to_upgrade(cluster, left), style="yellow", markup=False)
+        behind = frozenset[str]() if request.check else guard.other_workers(cluster, access, request.tags)
+        work = operation.plan(cluster, access, replace(request, leaves=behind))
+    if behind:
+        errors.print(guard.left_to_upgrade(cluster, behind), style="yellow", markup=False)
     _introduce(cluster, work, quiet=as_json)
     if work.hosts and not yes:
         again = f"configure {cluster.name}"
@@ -131,7 +135,7 @@ def _outcome(report: RunReport, why_stopped: str) -> BaseException | None:
 
 
 def _held(cluster: Cluster, work: Work) -> AbstractContextManager[Operation | None]:
-    """The cluster, as long as something may be changed."""
+    """Hold the cluster's lock while something may change."""
     from operations.build import Selection
 
     request = work.request
@@ -162,12 +166,12 @@ def _introduce(cluster: Cluster, work: Work, *, quiet: bool) -> None:
     if quiet:
         return
     roles = ", ".join(work.request.tags) or "all roles"
-    told = f"{cluster.name}: {len(work.hosts)} workers, {roles}"
+    line = f"{cluster.name}: {len(work.hosts)} workers, {roles}"
     if len(work.batches) > 1:
-        told += f", {len(work.batches[0])} at a time"
+        line += f", {len(work.batches[0])} at a time"
     if work.left_out:
-        told += f"; {len(work.left_out)} left out, which are at this state already"
-    errors.print(told, markup=False)
+        line += f"; {len(work.left_out)} skipped, because they are at this state already"
+    errors.print(line, markup=False)
 
 
 def _write(path: Path, report: RunReport, cluster: str, *, check: bool) -> None:
@@ -179,7 +183,7 @@ def _write(path: Path, report: RunReport, cluster: str, *, check: bool) -> None:
 
 
 def _conclude(cluster: str, work: Work, report: RunReport, why_stopped: str, *, as_json: bool) -> None:
-    """Print the result; end as `up` does where its workers fail."""
+    """Print the result. If workers failed, fail as `up` does."""
     from cli.failures import explain
     from operations.configure import workers_error
 
@@ -205,10 +209,12 @@ def _print(cluster: str, request: Request, report: RunReport) -> None:
     changed = sum(1 for host in report.hosts.values() if host.changed)
     verb = "would change" if request.check else "changed"
     if not report.hosts:
-        told = "nothing to do; without --resume every host is looked at" if report.left_out else "no workers at sites"
+        summary = (
+            "nothing to do; run without --resume to check every host" if report.left_out else "no workers at sites"
+        )
     else:
-        told = f"{len(report.hosts)} hosts in {report.seconds:.0f} s; {changed} {verb}, {report.changed} tasks"
-    console.print(f"{cluster}: {told}", markup=False)
+        summary = f"{len(report.hosts)} hosts in {report.seconds:.0f} s; {changed} {verb}, {report.changed} tasks"
+    console.print(f"{cluster}: {summary}", markup=False)
     if request.check or request.diff:
         for host, tasks in report.changes.items():
             console.print(f"{host}: {'; '.join(tasks)}", markup=False)

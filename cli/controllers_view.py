@@ -1,4 +1,4 @@
-"""What `controllers` shows and prints."""
+"""The output of `controllers`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FEW = 4
 
 
 def progress(*, quiet: bool) -> Callable[[str], None]:
-    """Told what goes on."""
+    """Return a function that prints progress."""
     return lambda text: None if quiet else errors.print(f"  {text}", style="dim", markup=False)
 
 
-def made(folder: Path | None, digest: str, reference: str, *, as_json: bool) -> None:
-    """An image."""
+def image_built(folder: Path | None, digest: str, reference: str, *, as_json: bool) -> None:
+    """Print the image that was built, and where it was pushed."""
     if as_json:
         print_json({"folder": str(folder) if folder else None, "digest": digest, "reference": reference or None})
         return
@@ -34,8 +34,8 @@ def made(folder: Path | None, digest: str, reference: str, *, as_json: bool) -> 
         errors.print(Text(f"to run it: ./menagerie controllers apply CLUSTER --image {reference}"))
 
 
-def would_make(folder: Path | None, reference: str | None, *, as_json: bool) -> None:
-    """An image, of a dry run."""
+def would_build(folder: Path | None, reference: str | None, *, as_json: bool) -> None:
+    """Print what a dry run would build."""
     if as_json:
         print_json({"folder": str(folder) if folder else None, "reference": reference, "made": False})
         return
@@ -44,66 +44,66 @@ def would_make(folder: Path | None, reference: str | None, *, as_json: bool) -> 
 
 
 def document(cluster: Cluster, states: Sequence[State]) -> dict[str, object]:
-    """The controllers that run, as JSON."""
+    """Return the running controllers as a JSON document."""
     return {"cluster": cluster.name, "controllers": [state.to_json() for state in states]}
 
 
 def code(states: Sequence[State]) -> int:
-    """The exit code of a look at them."""
+    """Return the exit code: FAILED if one is not ready or has no leader."""
     return exits.FAILED if any(state.missing or not state.holder for state in states) else exits.DONE
 
 
 def listed(cluster: Cluster, states: Sequence[State]) -> None:
-    """The controllers that run."""
+    """Print the running controllers."""
     for state in states:
-        acts = f"{state.holder} acts, as it said at {state.renewed}" if state.holder else "nobody acts"
+        leader = f"{state.holder} leads, last renewed at {state.renewed}" if state.holder else "no leader"
         console.print(
-            f"{state.kind.name}  {state.kind.about}  {state.ready} of {state.replicas} ready; {acts}", markup=False
+            f"{state.kind.name}  {state.kind.about}  {state.ready} of {state.replicas} ready; {leader}", markup=False
         )
         console.print(f"  {state.image}", markup=False, style="dim")
         for trouble in state.troubles:
             errors.print(Text(f"  {trouble}", style="red"))
     if not states:
         again = f"./menagerie controllers apply {cluster.name} --image REFERENCE"
-        console.print(f"{cluster.name}: no controllers; to run them: {again}", markup=False)
+        console.print(f"{cluster.name}: no controllers run; to run them: {again}", markup=False)
 
 
 class View:
-    """A run that changes something."""
+    """Print a run of `apply` or `remove`."""
 
     def __init__(self, cluster: Cluster, *, quiet: bool) -> None:
         self._cluster, self._quiet = cluster, quiet
         self._changes: tuple[Change, ...] = ()
 
     def show(self, changes: tuple[Change, ...]) -> None:
-        """What is to be changed."""
+        """Print the planned changes."""
         self._changes = changes
         for change in () if self._quiet else changes:
             mark, colour = _MARKS[change.verb]
             errors.print(Text(f"  {mark} {change.what}{_fields(change)}", style=colour))
 
     def tell(self, change: Change) -> None:
-        """One is made."""
+        """Print that a change was made."""
         if not self._quiet:
             errors.print(f"✓ {change.what}", style="green", markup=False)
 
     def wait(self, reason: str) -> None:
-        """What is waited for."""
+        """Print what the verb waits for."""
         if not self._quiet:
             errors.print(Text(f"  waiting: {reason}", style="dim"))
 
-    def conclude(self, wanted: Wanted, changes: tuple[Change, ...], *, made: bool) -> None:
-        """Of `apply`."""
-        names = [kind.name for kind in wanted.kinds]
+    def conclude(self, desired: Wanted, changes: tuple[Change, ...], *, made: bool) -> None:
+        """Print the result of `apply`."""
+        names = [kind.name for kind in desired.kinds]
         if self._quiet:
-            self._print(made, image=wanted.image, controllers=names, files=sorted(wanted.files))
+            self._print(made, image=desired.image, controllers=names, files=sorted(desired.files))
             return
-        what = f"{len(changes)} changes" if changes else "as they should be; nothing to change"
+        what = f"{len(changes)} changes" if changes else "up to date; nothing to change"
         done = f"{what}{' made; all ready' if made else '; none was made'}" if changes else what
         console.print(f"{self._cluster.name}: {', '.join(names)}: {done}", markup=False)
 
     def removed(self, changes: tuple[Change, ...], *, made: bool) -> None:
-        """Of `remove`."""
+        """Print the result of `remove`."""
         if self._quiet:
             self._print(made)
             return

@@ -1,4 +1,4 @@
-"""`etcd replace` and `move-leader`, about one member; `forget`, about what members keep aside."""
+"""`etcd replace` and `move-leader`, for one member; `forget`, for data that members set aside."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from cli.asking import confirm, dry_run_of
 from cli.etcd_verbs import MemberArg, RoleArg, conclude, known_member, operation_on, reached
-from cli.etcd_view import told
+from cli.etcd_view import as_document
 from cli.holding import holds
 from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples, seconds
 from cli.output import Steps
@@ -16,8 +16,8 @@ from cli.specs import checked
 
 
 @examples(
-    ("etcd replace jaguar main etcd-main-2 --dry-run", "may it?"),
-    ("etcd replace jaguar main etcd-main-2", "asks"),
+    ("etcd replace jaguar main etcd-main-2 --dry-run", "check only"),
+    ("etcd replace jaguar main etcd-main-2", "ask, then replace"),
 )
 @holds()
 def replace(
@@ -25,107 +25,109 @@ def replace(
     role: RoleArg,
     member: MemberArg,
     although_healthy: Annotated[
-        bool, typer.Option("--although-healthy", help="Also a member that works: its data is set aside.")
+        bool, typer.Option("--although-healthy", help="Allow replacing a healthy member; its data is set aside.")
     ] = False,
     dry_run: DryOpt = False,
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Replace a member that is dead, or lost its disk: it joins again without data.
+    """Replace a member that is dead or lost its disk: it joins again without data.
 
     The member is removed, then added as a learner, which has no vote until it has
     all data. Refused without a quorum, and while another member is unhealthy.
     Idempotent: if interrupted, run it again. With --json, --yes is needed too.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from operations.etcds import replace as verb
     from operations.etcds.look import look, reach
 
-    access = reached(one, quiet=as_json)
-    etcd = reach(one, access, role)
+    access = reached(loaded, quiet=as_json)
+    etcd = reach(loaded, access, role)
     known_member(etcd.member, member)
     steps = Steps(verb.STEPS, quiet=as_json)
-    with operation_on(one, access, "replace", f"{role} {member}", dry_run=dry_run) as operation:
+    with operation_on(loaded, access, "replace", f"{role} {member}", dry_run=dry_run) as operation:
         view = look(etcd)
         if not operation.has("begun"):
             verb.refuse(view, member, although_healthy=although_healthy)
         if dry_run:
-            conclude(as_json, {"member": member}, (f"would replace {member}: it joins with nothing",))
+            conclude(as_json, {"member": member}, (f"would replace {member}: it joins without data",))
             return
         if not yes and not operation.has("begun"):
-            again = f"etcd replace {one.name} {role} {member}"
-            question = f"Replace {member}? What is on its disk is set aside."
+            again = f"etcd replace {loaded.name} {role} {member}"
+            question = f"Replace {member}? The data on its disk is set aside."
             confirm(question, again, see=dry_run_of(again), as_json=as_json)
         after = verb.replace(view, member, operation, steps.step, steps.detail)
         token = operation.facts["token"]
-        kept = (
-            f"{member} is a member again; what it had is kept aside on its host",
-            f"to remove it, once all is well: {etcd.command('forget')} --token {token}",
+        lines = (
+            f"{member} is a member again; its former data is set aside on its host",
+            f"to delete that data when all is healthy: {etcd.command('forget')} --token {token}",
         )
-        conclude(as_json, told(after), kept)
+        conclude(as_json, as_document(after), lines)
 
 
 @examples(
-    ("etcd move-leader jaguar main etcd-main-2 --dry-run", "can it lead?"),
-    ("etcd move-leader jaguar main etcd-main-2", "it leads then"),
+    ("etcd move-leader jaguar main etcd-main-2 --dry-run", "check only"),
+    ("etcd move-leader jaguar main etcd-main-2", "make it the leader"),
 )
 @holds()
 def move_leader(
     cluster: ClusterArg, role: RoleArg, to: MemberArg, dry_run: DryOpt = False, as_json: JsonOpt = False
 ) -> None:
-    """Hand leadership to a member: before work on the leader's host, or to be nearer to clients."""
-    one = checked(cluster)
+    """Hand leadership to a member: before work on the leader's host, or to move it nearer to clients."""
+    loaded = checked(cluster)
     from operations.etcds import leader
     from operations.etcds.look import look, reach
 
-    access = reached(one, quiet=as_json)
-    etcd = reach(one, access, role)
+    access = reached(loaded, quiet=as_json)
+    etcd = reach(loaded, access, role)
     known_member(etcd.member, to)
-    with operation_on(one, access, "move-leader", f"{role} {to}", dry_run=dry_run):
+    with operation_on(loaded, access, "move-leader", f"{role} {to}", dry_run=dry_run):
         conclude(as_json, {"leader": to}, (leader.move(look(etcd), to, only_look=dry_run),))
 
 
 @examples(
-    ("etcd forget jaguar main --token restore-1a2b3c4d --dry-run", "look"),
-    ("etcd forget jaguar main --token restore-1a2b3c4d", "of one; asks"),
-    ("etcd forget jaguar main --older-than 7d --yes", "everything that old"),
+    ("etcd forget jaguar main --token restore-1a2b3c4d --dry-run", "list"),
+    ("etcd forget jaguar main --token restore-1a2b3c4d", "ask, then delete"),
+    ("etcd forget jaguar main --older-than 7d --yes", "everything older"),
 )
 @holds()
 def forget(
     cluster: ClusterArg,
     role: RoleArg,
-    token: Annotated[str, typer.Option("--token", metavar="TOKEN", help="As `restore` or `replace` printed it.")] = "",
+    token: Annotated[
+        str, typer.Option("--token", metavar="TOKEN", help="The token that `restore` or `replace` printed.")
+    ] = "",
     older_than: Annotated[
         float | None,
-        typer.Option("--older-than", metavar="SECONDS", parser=seconds, help="Such as 7d or 12h; 0 for all."),
+        typer.Option("--older-than", metavar="SECONDS", parser=seconds, help="Age, such as 7d or 12h; 0 for all."),
     ] = None,
     dry_run: DryOpt = False,
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Delete the folders that restore and replace set aside on hosts; nothing that is in use."""
-    one = checked(cluster)
+    """Delete the folders that restore and replace set aside on hosts. Never deletes data in use."""
+    loaded = checked(cluster)
     from operations.etcds import aside
     from operations.etcds.look import of_all, reach
 
     if bool(token) == (older_than is not None):
         raise typer.BadParameter("give --token or --older-than")
-    access = reached(one, quiet=as_json)
-    etcd = reach(one, access, role)
+    access = reached(loaded, quiet=as_json)
+    etcd = reach(loaded, access, role)
     about = f"--token {token}" if token else f"--older-than {older_than:.0f}"
-    again = f"etcd forget {one.name} {role} {about}"
+    again = f"etcd forget {loaded.name} {role} {about}"
     if dry_run or not (yes or as_json):
-        found = aside.kept(etcd, token, older_than)
-        lines = _folders(found)
+        folders = aside.kept(etcd, token, older_than)
+        lines = _folders(folders)
         if dry_run:
-            conclude(as_json, {"would_forget": found}, tuple(f"would delete of {line}" for line in lines))
+            conclude(as_json, {"would_forget": folders}, tuple(f"would delete on {line}" for line in lines))
             return
-        confirm(f"Delete for good? {'; '.join(lines)}.", again, see=dry_run_of(again))
-    what: dict[str, Any] = {"token": token} if token else {"older_than_s": older_than}
-    with operation_on(one, access, "forget", f"{role} {about}", dry_run=False):
-        gone = of_all(etcd, lambda agent: agent.act("forget", **what)["forgotten"])
-    conclude(as_json, {"forgotten": gone}, _folders(gone))
+        confirm(f"Delete permanently? {'; '.join(lines)}.", again, see=dry_run_of(again))
+    selection: dict[str, Any] = {"token": token} if token else {"older_than_s": older_than}
+    with operation_on(loaded, access, "forget", f"{role} {about}", dry_run=False):
+        deleted = of_all(etcd, lambda agent: agent.act("forget", **selection)["forgotten"])
+    conclude(as_json, {"forgotten": deleted}, _folders(deleted))
 
 
-def _folders(of_members: dict[str, list[str]]) -> tuple[str, ...]:
-    return tuple(f"{member}: {', '.join(names) or 'nothing'}" for member, names in of_members.items())
+def _folders(by_member: dict[str, list[str]]) -> tuple[str, ...]:
+    return tuple(f"{member}: {', '.join(names) or 'nothing'}" for member, names in by_member.items())

@@ -1,4 +1,4 @@
-"""`etcd roll`: hosts of members taken to another payload while the cluster runs."""
+"""`etcd roll`: move hosts of members to another payload while the cluster runs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 @examples(
-    ("etcd roll jaguar --dry-run", "who runs an older payload?"),
-    ("etcd roll jaguar", "events, then main; asks"),
+    ("etcd roll jaguar --dry-run", "show hosts with an older payload"),
+    ("etcd roll jaguar", "ask, then roll events and main"),
     ("etcd roll jaguar events", "only hosts of events"),
-    ("etcd roll jaguar --yes --json", "for a machine"),
+    ("etcd roll jaguar --yes --json", "for a program"),
 )
 @holds()
 def roll(
@@ -33,29 +33,31 @@ def roll(
 ) -> None:
     """Move running members to the payload that `up` put into their stores.
 
-    That is another release of etcd, other flags, or other programs of their hosts.
-    Rolls one host after another, events first, leaders last. Leadership moves away
-    first, and the next host waits until all members are healthy and caught up.
-    Stops at the first failure. Idempotent: if interrupted, run it again.
-    To roll back: restore the former spec or release, run `up`, then this verb.
-    Exit code 2 if something prevents it; all reasons are listed at once.
+    A payload brings another release of etcd, other flags, or other programs.
+    Rolls one host at a time, events first, leaders last. A leader hands over
+    first. The next host waits until all members are healthy and caught up. Stops
+    at the first failure.
+
+    Idempotent: if interrupted, run it again. To roll back: restore the former
+    spec or release, run `up`, then this verb. Exit code 2 if something prevents
+    it; all reasons are listed at once.
     """
-    one = checked(cluster)
-    plan, access = _planned(one, role, quiet=as_json)
+    loaded = checked(cluster)
+    plan, access = _planned(loaded, role, quiet=as_json)
     if not plan.changes:
-        _conclude(plan, "nothing to do: every host runs what its store holds", as_json=as_json)
+        _conclude(plan, "nothing to do: every host runs the payload in its store", as_json=as_json)
         return
     if not as_json:
         _show(plan)
     if dry_run:
         count = len(plan.changes)
-        _conclude(plan, f"would take {count} host{'s' if count > 1 else ''} to another payload", as_json=as_json)
+        _conclude(plan, f"would move {count} host{'s' if count > 1 else ''} to another payload", as_json=as_json)
         return
     if not (yes or as_json):
         again = plan.command.removeprefix("./menagerie ")
         names = ", ".join(change.host.name for change in plan.changes)
         confirm(f"{_cost(plan)} Roll {names}?", again, see=dry_run_of(again))
-    _roll(one, access, plan, as_json=as_json)
+    _roll(loaded, access, plan, as_json=as_json)
 
 
 def _planned(cluster: Cluster, role: RoleName | None, *, quiet: bool) -> tuple[Plan, Access]:
@@ -65,11 +67,11 @@ def _planned(cluster: Cluster, role: RoleName | None, *, quiet: bool) -> tuple[P
     from operations.etcds.look import look, reach
     from operations.etcds.roll import plan
 
-    steps = Steps(("cluster", "what runs, and what stands in the way"), quiet=quiet)
+    steps = Steps(("cluster", "checks"), quiet=quiet)
     with steps.step("cluster"):
         access = stack.access_to(cluster, steps.detail)
-    with steps.step("what runs, and what stands in the way"):
-        views = [look(reach(cluster, access, each)) for each in ROLES]
+    with steps.step("checks"):
+        views = [look(reach(cluster, access, name)) for name in ROLES]
         age = newest_age(cluster, access)
         roles = ROLES if role is None else (role,)
         return plan(cluster.name, views, access.etcd_payloads, roles, lambda: stale(cluster.name, age)), access
@@ -83,9 +85,9 @@ def _show(plan: Plan) -> None:
 
 
 def _cost(plan: Plan) -> str:
-    """What it costs. An etcd of one member has nobody to serve meanwhile."""
-    alone = [view.etcd.role for view in plan.views if len(view.seen) == 1]
-    stops = f" Etcd {' and '.join(alone)} has one member and serves nobody while that restarts." if alone else ""
+    """Return what a roll costs: an etcd with one member does not serve meanwhile."""
+    single = [view.etcd.role for view in plan.views if len(view.seen) == 1]
+    stops = f" Etcd {' and '.join(single)} has one member and does not serve while it restarts." if single else ""
     return f"Members restart one after another.{stops}"
 
 
@@ -99,13 +101,13 @@ def _roll(cluster: Cluster, access: Access, plan: Plan, *, as_json: bool) -> Non
     count = len(plan.changes)
     _conclude(
         plan,
-        "1 host runs what its store holds" if count == 1 else f"{count} hosts run what their stores hold",
+        "1 host runs the payload in its store" if count == 1 else f"{count} hosts run the payloads in their stores",
         as_json=as_json,
     )
 
 
 def _conclude(plan: Plan, line: str, *, as_json: bool) -> None:
-    document: dict[str, Any] = {"cluster": plan.cluster, "hosts": [each.to_json() for each in plan.changes]}
+    document: dict[str, Any] = {"cluster": plan.cluster, "hosts": [change.to_json() for change in plan.changes]}
     if as_json:
         print_json({**document, "told": [line]})
     else:

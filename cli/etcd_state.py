@@ -1,4 +1,4 @@
-"""`status CLUSTER etcd`: how every member is."""
+"""`status CLUSTER etcd`: the state of every member."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from rich.text import Text
 
 from cli import exits
 from cli.etcd_verbs import reached
-from cli.etcd_view import print_view, told
+from cli.etcd_view import as_document, print_view
 from cli.output import errors
 from cli.specs import checked
-from cli.status import Asked, Look, Looked
+from cli.status import Look, Options, Report
 
 
-def section(cluster: str, asked: Asked) -> Look:
-    one = checked(cluster)
+def section(cluster: str, options: Options) -> Look:
+    loaded = checked(cluster)
     from operations.etcds.look import View, findings, look, reach
 
-    access = reached(one, quiet=True)
+    access = reached(loaded, quiet=True)
 
-    def show(views: list[View], found: list[str]) -> None:
+    def show(views: list[View], problems: list[str]) -> None:
         for view in views:
             print_view(view)
-        for line in found:
+        for line in problems:
             errors.print(Text(line, style="yellow"))
 
-    def seen() -> Looked:
-        views = [look(reach(one, access, role)) for role in ("main", "events")]
-        found = [line for view in views for line in findings(view)]
-        etcds = {view.etcd.role: told(view) for view in views}
-        document = {"cluster": one.name, "etcds": etcds, "findings": found}
-        return Looked(exits.FAILED if found else exits.DONE, document, lambda: show(views, found))
+    def look_once() -> Report:
+        views = [look(reach(loaded, access, role)) for role in ("main", "events")]
+        problems = [line for view in views for line in findings(view)]
+        etcds = {view.etcd.role: as_document(view) for view in views}
+        document = {"cluster": loaded.name, "etcds": etcds, "findings": problems}
+        return Report(exits.FAILED if problems else exits.DONE, document, lambda: show(views, problems))
 
-    return seen
+    return look_once

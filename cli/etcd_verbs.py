@@ -1,4 +1,4 @@
-"""What the verbs on etcds share: their arguments, the way to a cluster, an operation, and how they end."""
+"""What the verbs for etcds share: arguments, access to the cluster, the operation, and the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 RoleArg = Annotated[RoleName, typer.Argument(metavar="ETCD", help="main or events.")]
 EitherRoleArg = Annotated[
-    RoleName | None, typer.Argument(metavar="ETCD", help="main or events. Without it: both.", show_default=False)
+    RoleName | None, typer.Argument(metavar="ETCD", help="main or events. Default: both.", show_default=False)
 ]
 MemberArg = Annotated[str, typer.Argument(metavar="MEMBER", help="Name of a member, such as etcd-main-2.")]
 

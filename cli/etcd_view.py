@@ -1,4 +1,4 @@
-"""Members of an etcd as a table and as JSON, and the question before one is changed."""
+"""The members of an etcd as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _COLUMNS = ("member", "address", "health", "role", "version", "revision", "datab
 
 
 def print_view(view: View) -> None:
-    """A line for each member, in columns; a pipe gets all of it."""
-    rows = [_COLUMNS, *(_cells(each) for each in view.seen)]
+    """Print a line per member, in columns. A pipe gets full lines."""
+    rows = [_COLUMNS, *(_cells(member) for member in view.seen)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     console.print(Text(f"etcd {view.etcd.role}", style="bold"))
-    for row, style in zip(rows, ("dim", *("" if each.healthy else "red" for each in view.seen)), strict=True):
+    for row, style in zip(rows, ("dim", *("" if member.healthy else "red" for member in view.seen)), strict=True):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         console.print(Text(line.rstrip(), style=style))
 
 
-def _cells(seen: Seen) -> tuple[str, ...]:
+def _cells(member: Seen) -> tuple[str, ...]:
     from operations.etcds.look import mb
 
-    status, agent = seen.status, seen.agent
+    status, agent = member.status, member.agent
     fsync = agent.get("fsync_p99_s")
     return (
-        seen.name,
-        str(seen.member.address),
-        seen.ailment or "healthy",
+        member.name,
+        str(member.member.address),
+        member.ailment or "healthy",
         "" if status is None else "learner" if status.learner else "leader" if status.leads else "follower",
         status.version if status else "",
         str(status.revision) if status else "",
@@ -44,19 +44,19 @@ def _cells(seen: Seen) -> tuple[str, ...]:
     )
 
 
-def told(view: View) -> dict[str, Any]:
-    """All that is known of the members, for --json."""
+def as_document(view: View) -> dict[str, Any]:
+    """Return everything known about the members, for --json."""
     return {
         "etcd": view.etcd.role,
         "members": [
             {
-                "name": each.name,
-                "address": str(each.member.address),
-                "ailment": each.ailment,
-                "status": asdict(each.status) if each.status else None,
-                "host": each.agent or None,
-                "agent_error": each.agent_error,
+                "name": member.name,
+                "address": str(member.member.address),
+                "ailment": member.ailment,
+                "status": asdict(member.status) if member.status else None,
+                "host": member.agent or None,
+                "agent_error": member.agent_error,
             }
-            for each in view.seen
+            for member in view.seen
         ],
     }

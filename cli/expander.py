@@ -1,4 +1,4 @@
-"""`expander run`: cluster-autoscaler's node groups, chosen by our planner."""
+"""`expander run`: our planner chooses node groups for cluster-autoscaler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cli.specs import checked
 
 _FILE = {"exists": True, "dir_okay": False, "readable": True}
 _DEADLINES_S = (0.1, 4.5)
-"""cluster-autoscaler waits for 5 s."""
+"""Range of --deadline. cluster-autoscaler waits for 5 s."""
 
 
 @examples(
@@ -25,19 +25,19 @@ _DEADLINES_S = (0.1, 4.5)
 def run(
     cluster: ClusterArg,
     cert: Annotated[
-        Path, typer.Option("--cert", help="The server's certificate, PEM. Reloaded when it changes.", **_FILE)
+        Path, typer.Option("--cert", help="The server's certificate, in PEM; reloaded when it changes.", **_FILE)
     ],
-    key: Annotated[Path, typer.Option("--key", help="Its key, PEM.", **_FILE)],
+    key: Annotated[Path, typer.Option("--key", help="The certificate's key, in PEM.", **_FILE)],
     client_ca: Annotated[
         Path | None,
         typer.Option(
             "--client-ca",
-            help="Answer only clients with a certificate of this CA. cluster-autoscaler's own client has none.",
+            help="Answer only clients with a certificate of this CA. cluster-autoscaler's client has none.",
             **_FILE,
         ),
     ] = None,
     listen: Annotated[
-        str, typer.Option("--listen", metavar="ADDRESS:PORT", help="Where to answer.")
+        str, typer.Option("--listen", metavar="ADDRESS:PORT", help="Where to listen.")
     ] = "127.0.0.1:7000",
     deadline: Annotated[
         float,
@@ -45,17 +45,17 @@ def run(
             "--deadline",
             metavar="SECONDS",
             parser=seconds,
-            help="After this, answer all groups, from 0.1 to 4.5. The caller waits for 5 s.",
+            help="Time after which to return all groups: 0.1 to 4.5. The caller waits for 5 s.",
         ),
     ] = 3.0,
 ) -> None:
-    """Tell cluster-autoscaler which of its node groups is the cheapest for the pending pods.
+    """Choose the cheapest of cluster-autoscaler's node groups for the pending pods.
 
-    Flags of cluster-autoscaler: --expander=grpc,least-waste
-    --grpc-expander-url=ADDRESS:PORT --grpc-expander-cert=FILE of the CA of --cert.
+    Run cluster-autoscaler with --expander=grpc,least-waste
+    --grpc-expander-url=ADDRESS:PORT --grpc-expander-cert=FILE, the CA of --cert.
 
-    Changes nothing. If a price is unknown, or there is no answer in time, it returns
-    all groups, and the next expander decides.
+    Changes nothing. If a price is unknown, or the choice takes longer than
+    --deadline, it returns all groups, and the next expander decides.
     """
     loaded = checked(cluster)
     from cli.prices import prices
@@ -67,10 +67,10 @@ def run(
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for name, price in prices(loaded).items():
         if price is None:
-            note(f"no price is known of pool {name}: where it is offered, the next expander decides")
+            note(f"pool {name} has no known price: where it is offered, the next expander decides")
     expander = Expander(prices_of(loaded), deadline)
     server, port = serve(expander, listen, Tls(cert, key, client_ca))
-    note(f"answers on {listen.rpartition(':')[0]}:{port}")
+    note(f"listening on {listen.rpartition(':')[0]}:{port}")
     try:
         server.wait_for_termination()
     finally:

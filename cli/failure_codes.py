@@ -1,4 +1,4 @@
-"""What stands behind the code of a failure, for `explain`. The failure's own text says which, where, and the way out."""
+"""The meaning of each code of a failure, for `explain`. The failure's text says which, where, and the way out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _BY_EXIT_CODE: dict[int, dict[str, str]] = {
         "ansible": "Ansible itself failed, before or after it worked on hosts.",
         "api": "The API server answered with an error.",
         "api-unreachable": "The API server does not answer. `status` shows which part is down.",
-        "directory": "The directory of people does not answer, or its answer is not trusted: empty, incomplete, or much is gone.",
+        "directory": "The directory of people does not answer, or its answer is not trusted: it is empty, incomplete, or lost many entries.",
         "endless-tokens": "Secrets hold tokens that no kubelet renews, so the key that signed them must stay.",
-        "etcd": "An etcd did not do what it was asked to do.",
+        "etcd": "An etcd did not do what a verb asked for.",
         "etcd-agent": "The agent on an etcd host refused, failed, or does not answer.",
         "file": "The operating system refused an operation on a file of this machine.",
         "groups": "The cloud refused a request about a group of machines, or did not answer.",
@@ -26,26 +26,26 @@ _BY_EXIT_CODE: dict[int, dict[str, str]] = {
         "no-space": "A disk of this machine is full.",
         "not-backed-up": "No new backup reached the bucket in time.",
         "not-built": "The cluster has not been built, or its stack is in another backend.",
-        "not-yet": "What the former key made may still be in use.",
+        "not-yet": "Something that the former key signed may still be in use.",
         "output": "Standard output cannot be written.",
         "permission": "This user may not do that on this machine.",
         "plugin": "A plugin of the engine is missing, or its checksum differs.",
-        "pods-behind": "Pods may have read the authorities before the new one was among them.",
+        "pods-behind": "Pods may have read the authorities before the new one was added.",
         "programs": "A pinned program could not be downloaded or built.",
         "read-only": "The file system is read-only.",
         "repair": "`up` could not repair what a proof broke.",
-        "reports": "The address that the spec names for installation reports cannot be listened on.",
+        "reports": "Cannot listen on the address that the spec names for installation reports.",
         "roll-stopped": "A host did not take its payload. No host after it was touched.",
         "stack": "The engine failed to update, preview or delete the stack.",
-        "still-encrypts": "A key is still needed by what it encrypted.",
-        "timed-out": "A wait ended before what it waited for. `status` shows which part is down.",
+        "still-encrypts": "A key is still needed, because data is encrypted with it.",
+        "timed-out": "A wait timed out. `status` shows which part is down.",
         "unexpected": "A defect of Menagerie. `--debug` shows where.",
         "upgrade-stopped": "A stage of an upgrade failed. No host after it was touched.",
         "workers-failed": "Some workers failed. The others are done.",
     },
     exits.BAD_INPUT: {
         "bad-certificate": "The certificate of an edge router is missing, expired, or does not fit.",
-        "bad-spec": "A spec has errors. `problems` lists them all, each with a code of its own.",
+        "bad-spec": "A spec has errors. `problems` lists them all, each with its own code.",
         "bad-trace": "A trace of pods is invalid. All errors are listed at once.",
         "bmc-trust": "A file of certificates or pins for BMCs, or a login, cannot be used.",
         "disagreement": "Two clusters give different variables to a router that joins both.",
@@ -53,13 +53,13 @@ _BY_EXIT_CODE: dict[int, dict[str, str]] = {
         "expander": "The expander cannot be started.",
         "foreign-file": "The file at that path was not written by Menagerie. It was not touched.",
         "foreign-rings": "This checkout's configuration is older than the keys that the stack was built with.",
-        "init-refused": "No spec can be written for what was asked. Nothing was written.",
+        "init-refused": "No spec can be written for these arguments. Nothing was written.",
         "keeps-data": "The stack holds protected data, and --with-data is missing.",
         "machines-refused": "Some machines must not be installed. Nothing was touched.",
         "newer-data": "A newer Menagerie wrote it. Use a checkout that is as new.",
         "no-autoscaler": "The spec has no autoscaler.",
-        "no-backups": "The spec asks for no backups, or the stack was built without.",
-        "no-image": "No image is named, and no controller runs that has one.",
+        "no-backups": "The spec has no backups, or the stack was built without them.",
+        "no-image": "--image is missing, and no running controller has an image to reuse.",
         "no-key": "A secret that the spec names is not stored yet. `secret` stores it.",
         "no-rdma": "No site has RDMA, or the selected hosts form no pair.",
         "no-router": "No edge router fits the selection.",
@@ -101,4 +101,4 @@ _BY_EXIT_CODE: dict[int, dict[str, str]] = {
     exits.INTERRUPTED: {"interrupted": "Somebody interrupted the run. Run the same command again."},
 }
 MEANING = {code: (number, text) for number, codes in _BY_EXIT_CODE.items() for code, text in codes.items()}
-"""Code -> exit code, and what stands behind it."""
+"""Code -> (exit code, meaning)."""

@@ -1,4 +1,4 @@
-"""What the command says of an error: ours, and what Typer, the API's client and the machine raise."""
+"""Messages for errors: Menagerie's, Typer's, the API client's and the operating system's."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cluster.problems import Problem
 
 _WHICH_PART = (
     "\n  `./menagerie status` of the cluster shows which part is down; "
-    'docs/start/lab.md, "When something does not come up", says where to look then'
+    'docs/start/lab.md, "When something does not come up", says where to look next'
 )
 
 
 @dataclass(frozen=True)
 class Foreseen:
-    """text: for people. kind: for machines; it stays as it is when the text changes."""
+    """An error with a known meaning. text: for people. kind: for programs; it stays when the text changes."""
 
     text: str
     exit_code: int
@@ -29,15 +29,15 @@ class Foreseen:
     problems: tuple[Problem, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The document that a verb prints with --json when it fails."""
-        found: dict[str, Any] = {"code": self.kind, "text": self.text, "exit_code": self.exit_code}
+        """Return the document that a failed verb prints with --json."""
+        error: dict[str, Any] = {"code": self.kind, "text": self.text, "exit_code": self.exit_code}
         if self.problems:
-            found["problems"] = [problem.to_json() for problem in self.problems]
-        return {"error": found}
+            error["problems"] = [problem.to_json() for problem in self.problems]
+        return {"error": error}
 
 
 def explain(error: Exception) -> Foreseen | None:
-    """What to say about an error, None when nobody foresaw it."""
+    """Return the message for an error; None if it is unexpected."""
     if isinstance(error, MenagerieError):
         text = f"{error}{_WHICH_PART}" if isinstance(error, TimedOutError) else str(error)
         return Foreseen(text, error.exit_code, error.code, tuple(error.problems))
@@ -52,28 +52,28 @@ def explain(error: Exception) -> Foreseen | None:
 
 
 def is_a(error: Exception, kind: str) -> bool:
-    """Whether an error is of a class, named by its module, which is not imported for the question."""
-    return any(f"{each.__module__}.{each.__qualname__}" == kind for each in type(error).__mro__)
+    """Return whether an error is of a class, given by its full name so that its module need not be imported."""
+    return any(f"{base.__module__}.{base.__qualname__}" == kind for base in type(error).__mro__)
 
 
 def _usage(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "menagerie"
     text = error.format_message().rstrip(".")
-    if not text and context:  # no verb was given; its help page is above
+    if not text and context:  # no verb was given; the help page is above
         text = f"choose {' or '.join(context.command.list_commands(context))}"
     return f"{text}\n  see: {command} --help"
 
 
 def _of_the_machine(error: OSError) -> Foreseen | None:
-    """Rights, space and paths: what an operator mends without knowing the code."""
+    """Explain errors of permissions, space and paths, which an operator can fix without knowing the code."""
     if error.errno in (errno.EACCES, errno.EPERM):
         what = f": {error.filename}" if error.filename else ""
-        text = f"you may not do that on this machine{what}; run the command as the user who built the cluster, or root"
+        text = f"permission denied on this machine{what}; run the command as root or the user who built the cluster"
         return Foreseen(text, exits.FAILED, "permission")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         where = f" at {error.filename}" if error.filename else ""
-        text = f"no space is left{where}; `df -h` shows which disk is full: free some and run the same command again"
+        text = f"no space is left{where}; `df -h` shows which disk is full: free space and run the same command again"
         return Foreseen(text, exits.FAILED, "no-space")
     if error.errno == errno.EROFS:
         where = f" at {error.filename}" if error.filename else ""

@@ -19,12 +19,12 @@ from stacks.backend import chosen
 _COLUMNS = ("name", "cloud", "region", "sites", "built")
 
 
-@examples(("list", "a line each"), ("list --json", "for a program"))
+@examples(("list", "a line per cluster"), ("list --json", "for a program"))
 def list_(as_json: JsonOpt = False) -> None:
     """List the clusters in inventories/: name, cloud, region, sites, and whether they are built. Changes nothing.
 
-    Reads only this checkout: a stack in a shared backend is shown with its place.
-    `status` says how the clusters are.
+    Reads only this checkout: for a stack in a shared backend, it shows the
+    backend. `status` shows the clusters' health.
     """
     rows = [_row(name) for name in clusters(ROOT)]
     if as_json:
@@ -58,11 +58,14 @@ def _row(name: str) -> dict[str, Any]:
 
 
 def _built(cluster: Cluster) -> bool | str:
-    """Whether this checkout has its stack; else where a stack would be that is not looked for. As `operations.stack.has_stack`."""
-    where = chosen(cluster.name, STATE / cluster.name, ROOT, os.environ, is_lab=cluster.is_lab)
-    if where.said_by:
-        return where.shown
-    return cluster.name in where.stacks(lambda: Path("pulumi"))  # which is not run for a folder
+    """Return whether this checkout has the cluster's stack; the backend's place if the stack would be elsewhere.
+
+    Finds the backend as `operations.stack.has_stack` does.
+    """
+    backend = chosen(cluster.name, STATE / cluster.name, ROOT, os.environ, is_lab=cluster.is_lab)
+    if backend.said_by:
+        return backend.shown
+    return cluster.name in backend.stacks(lambda: Path("pulumi"))  # pulumi does not run for a folder
 
 
 def _cell(value: object) -> str:

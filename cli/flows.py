@@ -16,23 +16,23 @@ from sandbox.lab import plan
 
 
 def show(name: str, *, as_json: bool) -> None:
-    """Print the cluster's table of flows, by who is reached."""
+    """Print the cluster's table of flows, by destination."""
     cluster = checked(name, allow_unknown=True)
-    found = table.flows(cluster, source(cluster), plan.BUCKETS_URL if cluster.is_lab else None)
+    flows = table.flows(cluster, source(cluster), plan.BUCKETS_URL if cluster.is_lab else None)
     if as_json:
-        print_json({"cluster": cluster.name, "flows": [asdict(flow) for flow in found]})
+        print_json({"cluster": cluster.name, "flows": [asdict(flow) for flow in flows]})
         return
-    sources = max(len(flow.source) for flow in found)
-    for role in roles(found):
-        if taken := into(found, role):
+    sources = max(len(flow.source) for flow in flows)
+    for role in roles(flows):
+        if accepted := into(flows, role):
             console.print(Text(f"to {role}", style="bold"))
-            for flow in taken:
+            for flow in accepted:
                 console.print(Text.assemble(f"  {flow.source:<{sources}}  {_ports(flow):<14}", (flow.why, "dim")))
-    console.print(f"{len(found)} flows; what is not among them is closed")
+    console.print(f"{len(flows)} flows; everything else is closed")
 
 
 def source(cluster: Cluster) -> ArtefactSource:
-    """A lab's hosts download from it; those of other clusters from the upstream sites."""
+    """Return where hosts download: a lab's hosts from the lab, all others from upstream."""
     return ArtefactSource(plan.MIRROR_URL, {}, plan.REGISTRY) if cluster.is_lab else table.UPSTREAM
 
 

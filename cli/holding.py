@@ -1,4 +1,4 @@
-"""Verbs that hold a cluster for themselves: the options that all of them have, and the wait for who holds it now."""
+"""Verbs that hold a cluster's lock: their common options, and the wait for the current holder."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ _LAST = ("dry_run", "yes", "as_json")
 
 
 def holds(*options: str) -> Callable[[_Verb], _Verb]:
-    """Give a verb --wait and --without-record, or those that are named.
+    """Give a verb the options --wait and --without-record, or only the named ones.
 
-    --wait runs the verb again once the cluster is free, from its start: what it had planned may no longer be so.
+    --wait runs the verb again from its start when the cluster is free, because its plan may be outdated.
     """
 
     def add(verb: _Verb) -> _Verb:
         @functools.wraps(verb)
-        def held(*, wait: float = 0.0, without_record: bool = False, **given: Any) -> None:
+        def held(*, wait: float = 0.0, without_record: bool = False, **arguments: Any) -> None:
             before = _without_record.set(without_record)
             try:
-                _run(functools.partial(verb, **given), wait)
+                _run(functools.partial(verb, **arguments), wait)
             finally:
                 _without_record.reset(before)
 
         signature = inspect.signature(verb, eval_str=True)
-        own = [
+        added = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
             for name, (annotation, default) in _OPTIONS.items()
             if name in (options or _OPTIONS)
         ]
-        first = [each for each in signature.parameters.values() if each.name not in _LAST]
-        last = [each for each in signature.parameters.values() if each.name in _LAST]
-        every = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*first, *own, *last)]
+        first = [parameter for parameter in signature.parameters.values() if parameter.name not in _LAST]
+        last = [parameter for parameter in signature.parameters.values() if parameter.name in _LAST]
+        every = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*first, *added, *last)]
         held.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
-        held.__annotations__ = {each.name: each.annotation for each in every}
+        held.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
         return held  # type: ignore[return-value]
 
     return add
@@ -58,7 +58,7 @@ def holds(*options: str) -> Callable[[_Verb], _Verb]:
 def hold(
     cluster: Cluster, access: Access | None, verb: str, about: str = "", *, repeatable: bool = False
 ) -> AbstractContextManager[Operation]:
-    """`operations.record.one_operation` as the command line has it."""
+    """Call `operations.record.one_operation` with the command line's options."""
     from operations.record import one_operation
 
     without_record = _without_record.get()
@@ -82,6 +82,6 @@ def _run(verb: Callable[[], None], wait_s: float) -> None:
             left = until - time.monotonic()
             if left <= 0:
                 raise
-            note(f"{error.record.cluster} is locked by {error.record.held_by}; waiting for it for up to {left:.0f} s")
+            note(f"{error.record.cluster} is locked by {error.record.held_by}; waiting up to {left:.0f} s")
             if not error.ends_within(left):
                 raise

@@ -1,4 +1,4 @@
-"""`init`: a folder for a new cluster, and what to do next."""
+"""`init`: write a folder for a new cluster, and print the next steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Where(StrEnum):
-    """Where workers are; the control plane is in the same cloud, but for a site's."""
+    """Where workers run. The control plane is in the same cloud, except for a site."""
 
     AWS = "aws"
     AZURE = "azure"
@@ -27,7 +27,7 @@ class Where(StrEnum):
 
 
 class Plane(StrEnum):
-    """Where the control plane of a site's workers is."""
+    """Where the control plane for a site's workers runs."""
 
     AWS = "aws"
     AZURE = "azure"
@@ -37,31 +37,34 @@ class Plane(StrEnum):
 
 @examples(
     ("init koala --cloud aws", "workers in the region"),
-    ("init koala --cloud gcp --gpu h100", "and a pool of GPUs"),
+    ("init koala --cloud gcp --gpu h100", "with a GPU pool"),
     ("init koala --cloud site --control-plane gcp", "your own racks"),
-    ("init koala --cloud lab", "on this machine"),
-    ("init koala --cloud aws --dry-run", "only show the files"),
+    ("init koala --cloud lab", "all on this machine"),
+    ("init koala --cloud aws --dry-run", "show the files"),
 )
 def init(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the cluster, its folder and its Pulumi stack.")],
-    cloud: Annotated[Where, typer.Option("--cloud", help="Where workers are; site: in racks of your own.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster, its folder and its Pulumi stack.")],
+    cloud: Annotated[Where, typer.Option("--cloud", help="Where workers run; site: in your own racks.")],
     region: Annotated[
-        str, typer.Option("--region", metavar="REGION", help="Default: the one that offers most machine types.")
+        str, typer.Option("--region", metavar="REGION", help="Default: the region with the most machine types.")
     ] = "",
     gpu: Annotated[
-        str, typer.Option("--gpu", metavar="KIND", help="Add a pool with these GPUs: h100, or a machine type.")
+        str,
+        typer.Option(
+            "--gpu", metavar="KIND", help="Add a pool with these GPUs: a kind such as h100, or a machine type."
+        ),
     ] = "",
     control_plane: Annotated[
-        Plane | None, typer.Option("--control-plane", help="With --cloud site: where API servers are. Default: aws.")
+        Plane | None, typer.Option("--control-plane", help="With --cloud site: where API servers run. Default: aws.")
     ] = None,
     dry_run: DryOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Write a small, commented, valid spec for a new cluster into inventories/.
 
-    Its ranges of addresses are free in your fleet. It passes check and validate
-    as it is; what only you know is marked PLACEHOLDER. Touches nothing else, and
-    says the next steps.
+    Its address ranges are free in your fleet. It passes `check` and `validate`
+    unchanged; values that only you know are marked PLACEHOLDER. Touches nothing
+    else, and prints the next steps.
     """
     from cluster.spec import Cloud
     from cluster.starter import Asked
@@ -69,7 +72,9 @@ def init(
 
     at_site = cloud is Where.SITE
     if control_plane and not at_site:
-        raise typer.BadParameter("--control-plane is for --cloud site; elsewhere it is where the workers are")
+        raise typer.BadParameter(
+            "--control-plane needs --cloud site; elsewhere the control plane is where the workers are"
+        )
     plane = Cloud((control_plane or Plane.AWS) if at_site else cloud)
     try:
         prepared = operation.prepare(Asked(name, plane, at_site, region, gpu), ROOT)
@@ -84,63 +89,67 @@ def init(
 
 
 def _document(prepared: Prepared, *, written: bool) -> dict[str, Any]:
-    made = prepared.starter
+    starter = prepared.starter
     return {
         "cluster": prepared.cluster.name,
-        "cloud": made.asked.cloud,
-        "region": made.region,
-        "ranges": made.ranges.named(),
+        "cloud": starter.asked.cloud,
+        "region": starter.region,
+        "ranges": starter.ranges.named(),
         "written": written,
-        "files": {_shown(prepared, name): text for name, text in made.files.items()},
-        "placeholders": {each.path: each.why for each in made.placeholders},
-        "secrets": made.secrets,
+        "files": {_shown(prepared, name): text for name, text in starter.files.items()},
+        "placeholders": {placeholder.path: placeholder.why for placeholder in starter.placeholders},
+        "secrets": starter.secrets,
         "checksums_lacking": prepared.lacking,
         "next": [command for command, _ in _commands(prepared)],
     }
 
 
 def _print(prepared: Prepared, *, chosen: bool, written: bool) -> None:
-    made = prepared.starter
+    starter = prepared.starter
     if not written:
-        for name, text in made.files.items():
+        for name, text in starter.files.items():
             console.print(f"--- {_shown(prepared, name)}\n{text}", markup=False)
     default = "" if chosen or prepared.cluster.is_lab else " (the default; --region chooses another)"
-    ranges = ", ".join(f"{name} {network}" for name, network in made.ranges.named().items())
-    lines = [f"{prepared.cluster.name}: {made.asked.cloud} {made.region}{default}; {ranges}"]
-    lines.append(f"{'wrote' if written else 'would write'} {', '.join(_shown(prepared, name) for name in made.files)}")
+    ranges = ", ".join(f"{name} {network}" for name, network in starter.ranges.named().items())
+    lines = [f"{prepared.cluster.name}: {starter.asked.cloud} {starter.region}{default}; {ranges}"]
+    lines.append(
+        f"{'wrote' if written else 'would write'} {', '.join(_shown(prepared, name) for name in starter.files)}"
+    )
     console.print("\n".join([*lines, "", "Next:", *_steps(prepared)]), markup=False)
 
 
 def _steps(prepared: Prepared) -> list[str]:
-    """In the order in which they are done, each with its number."""
-    made, steps, named = prepared.starter, [], _commands(prepared)
-    width = max(len(command) for command, _ in named)
-    commands = [f"{command:<{width}}  {what}" for command, what in named]
-    if made.placeholders:
-        lines = [f"     {each.path}: {each.why}" for each in made.placeholders]
-        steps.append("\n".join(["replace what is marked PLACEHOLDER:", *lines]))
+    """Return the next steps in order, numbered."""
+    starter, steps, pairs = prepared.starter, [], _commands(prepared)
+    width = max(len(command) for command, _ in pairs)
+    commands = [f"{command:<{width}}  {what}" for command, what in pairs]
+    if starter.placeholders:
+        lines = [f"     {placeholder.path}: {placeholder.why}" for placeholder in starter.placeholders]
+        steps.append("\n".join(["replace each PLACEHOLDER:", *lines]))
     steps += commands[:1]
     if prepared.lacking:
         lines = [f"     {source}" for source in prepared.lacking]
-        head = f"give the SHA-256 of {len(lines)} downloads in artefacts.sha256; `up` refuses to start without them:"
+        head = f"write the SHA-256 of {len(lines)} downloads into artefacts.sha256; `up` does not start without them:"
         steps.append("\n".join([head, *lines]))
     steps += commands[1:]
     return [f"  {number}. {step}" for number, step in enumerate(steps, start=1)]
 
 
 def _commands(prepared: Prepared) -> list[tuple[str, str]]:
-    """(command or page, what it is for)."""
+    """Return pairs of (command or page, what it is for)."""
     from operations.init import page_of
 
-    name, made = prepared.cluster.name, prepared.starter
-    page = page_of(made.asked)
-    up = (f"./menagerie up {name}", "builds it; asks first")
-    check = (f"./menagerie check {name}", "every mistake at once")
+    name, starter = prepared.cluster.name, prepared.starter
+    page = page_of(starter.asked)
+    up = (f"./menagerie up {name}", "ask, then build")
+    check = (f"./menagerie check {name}", "lists all errors at once")
     if prepared.cluster.is_lab:
-        return [check, (page, "what the lab needs; one machine holds one lab at a time"), up]
+        return [check, (page, "what the lab needs; a machine runs one lab at a time"), up]
     validate = (f"./menagerie validate {name}", "in a simulated cloud; needs no account")
-    secrets = [(f"./menagerie secret {name} {each}", "an edge router's key; asks, unseen") for each in made.secrets]
-    sites = [("docs/how-to/hybrid.md", "the site's side")] if secrets else []
+    secrets = [
+        (f"./menagerie secret {name} {key}", "an edge router's key; typed without echo") for key in starter.secrets
+    ]
+    sites = [("docs/how-to/hybrid.md", "set up the site")] if secrets else []
     return [check, validate, (page, "from step 2: account, credentials, state"), *secrets, *sites, up]
 
 

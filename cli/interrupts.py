@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: what this command started ends with it.
+"""Ctrl-C and SIGTERM: the command's children end with it.
 
-Pulumi ends by itself at its first interrupt, after the operations under way; at the second it drops
-them. So each of our children must hear of a signal exactly once, and is then waited for.
+At its first interrupt, Pulumi finishes the operations under way and exits; at the second, it drops them.
+So each child must get a signal exactly once, and the command then waits for it.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 GRACE_S = 60.0
-_NOTICE = b"\ninterrupted: ending what is under way; once more drops it\n"
+_NOTICE = b"\ninterrupted: finishing what is under way; interrupt again to drop it\n"
 
 
 @contextmanager
 def heard() -> Iterator[None]:
-    """For the length of a block SIGINT and SIGTERM raise KeyboardInterrupt, and children hear of them."""
-    told = False
+    """Within the block, let SIGINT and SIGTERM raise KeyboardInterrupt, and pass them on to children."""
+    noticed = False
 
     def on_signal(number: int, _: object) -> None:
-        nonlocal told
+        nonlocal noticed
         if not (number == signal.SIGINT and _is_foreground()):
             _signal({child for child, parent in _session().items() if parent == os.getpid()}, signal.SIGINT)
-        if not told and children():
+        if not noticed and children():
             # Not print: the signal may have come in the middle of one.
             os.write(2, _NOTICE)
-        told = True
-        # Threads of the engines' libraries read from pipes that close now, and would tell it as traces.
+        noticed = True
+        # Threads of the engines' libraries read from pipes that close now, and would print tracebacks.
         threading.excepthook = lambda _: None
         raise KeyboardInterrupt
 
@@ -44,8 +44,8 @@ def heard() -> Iterator[None]:
 
 
 @contextmanager
-def threads_told() -> Iterator[None]:
-    """Threads that fail are told of after a block as before it, whatever an interrupt in it has set."""
+def restoring_thread_reports() -> Iterator[None]:
+    """Restore the reporting of failed threads after the block, which an interrupt in it may have turned off."""
     before = threading.excepthook
     try:
         yield
@@ -68,20 +68,20 @@ def end_children(grace_s: float = GRACE_S) -> None:
 
 
 def children() -> set[int]:
-    """Processes that descend from this one, in its session, and live.
+    """Return the live descendants of this process in its session.
 
-    A daemon of the lab has a session of its own and is not among them: it outlives the command on purpose.
+    A daemon of the lab has its own session and is not included: it is meant to outlive the command.
     """
     parents = _session()
-    found: set[int] = set()
+    descendants: set[int] = set()
     generation = {os.getpid()}
-    while generation := {child for child, parent in parents.items() if parent in generation} - found:
-        found |= generation
-    return found
+    while generation := {child for child, parent in parents.items() if parent in generation} - descendants:
+        descendants |= generation
+    return descendants
 
 
 def _session() -> dict[int, int]:
-    """Live processes of our session, each with its parent."""
+    """Return the live processes of our session -> their parents."""
     parents = {}
     ours = os.getsid(0)
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -94,7 +94,7 @@ def _session() -> dict[int, int]:
 
 
 def _is_foreground() -> bool:
-    """Whether a terminal has us in front: its Ctrl-C has then reached the children of our group as well."""
+    """Return whether we are the foreground process group of a terminal: Ctrl-C then reached our group's children too."""
     for descriptor in (0, 1, 2):
         with suppress(OSError):
             return os.tcgetpgrp(descriptor) == os.getpgrp()

@@ -1,4 +1,4 @@
-"""`status CLUSTER links`: what every machine says of its cards, cables and the length of packets."""
+"""`status CLUSTER links`: every machine's report on its cards, cables and MTU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 from cli import exits
 from cli.output import console
 from cli.specs import checked
-from cli.status import Asked, Look, Looked
+from cli.status import Look, Options, Report
 
 if TYPE_CHECKING:
     from operations.links import Answer
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 _PARALLEL = 64
 
 
-def section(cluster: str, asked: Asked) -> Look:
-    one = checked(cluster)
+def section(cluster: str, options: Options) -> Look:
+    loaded = checked(cluster)
     from operations import links
     from operations.ssh import ssh_to
 
-    hosts = links.chosen(one, asked.limit)
+    hosts = links.chosen(loaded, options.limit)
     if not hosts:
-        raise typer.BadParameter(f"no host of {one.name} with declared links matches")
-    parallel = asked.parallel.at_least_one(len(hosts)) if asked.parallel else _PARALLEL
+        raise typer.BadParameter(f"no host of {loaded.name} with declared links matches")
+    parallel = options.parallel.at_least_one(len(hosts)) if options.parallel else _PARALLEL
 
-    def look() -> Looked:
-        with ssh_to(one) as executor:
-            answers = links.check(one, hosts, executor, parallel, int(asked.wait))
+    def look() -> Report:
+        with ssh_to(loaded) as executor:
+            answers = links.check(loaded, hosts, executor, parallel, int(options.wait))
         unreachable = any(answer.unreachable for answer in answers)
-        good = all(answer.ok for answer in answers)
-        code = exits.DONE if good else exits.UNREACHABLE if unreachable else exits.FAILED
-        document = {"cluster": one.name, "hosts": [asdict(answer) for answer in answers]}
-        return Looked(code, document, lambda: _show(answers))
+        all_ok = all(answer.ok for answer in answers)
+        code = exits.DONE if all_ok else exits.UNREACHABLE if unreachable else exits.FAILED
+        document = {"cluster": loaded.name, "hosts": [asdict(answer) for answer in answers]}
+        return Report(code, document, lambda: _show(answers))
 
     return look
 
@@ -50,4 +50,4 @@ def _show(answers: Sequence[Answer]) -> None:
             console.print(Text.assemble(("wrong      ", "red"), line))
         for note in answer.notes:
             console.print(Text.assemble(("note       ", "dim"), f"{answer.host}: {note}"))
-    console.print(f"{sum(answer.ok for answer in answers)} of {len(answers)} hosts as wanted", markup=False)
+    console.print(f"{sum(answer.ok for answer in answers)} of {len(answers)} hosts as declared", markup=False)

@@ -1,4 +1,4 @@
-"""`verify` and `kubeconfig`: what they print."""
+"""`verify` and `kubeconfig`: their output."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _COLOURS = {"proved": "green", "failed": "red", "skipped": "yellow"}
 
 
 def kubeconfig(cluster: Cluster) -> None:
-    """Print the path of a kubeconfig, and nothing else."""
+    """Write a kubeconfig and print only its path."""
     write_out(f"{access_to(built(cluster)).write_kubeconfig()}\n")
 
 
 def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, dry_run: bool, as_json: bool) -> None:
-    """Run proofs and print each as it ends; exit 1 unless one was proved and none failed."""
+    """Run proofs and print each as it ends. Exit 1 unless one was proved and none failed."""
     selected = chosen(only)
     if list_only:
         _list(selected, as_json)
@@ -61,7 +61,7 @@ def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, dry_run:
     if not counts["proved"] and not counts["failed"]:
         errors.print(
             Text(
-                "error: nothing was proved, for every proof was skipped; give the cluster what they ask for, or choose "
+                "error: nothing was proved, because every proof was skipped; give the cluster what they need, or choose "
                 f"others: ./menagerie verify {cluster.name} --list",
                 style="red",
             )
@@ -100,26 +100,26 @@ def _counts(results: list[Result]) -> dict[str, int]:
 
 
 def _verdict(results: list[Result]) -> str:
-    """How many of each outcome, and of what was skipped why."""
-    told = ", ".join(f"{count} {name}" for name, count in _counts(results).items() if count)
+    """Return the number of each outcome, and why proofs were skipped."""
+    counts = ", ".join(f"{count} {name}" for name, count in _counts(results).items() if count)
     skipped: dict[str, list[str]] = {}
     for result in results:
         if result.outcome == "skipped":
             skipped.setdefault(result.seen, []).append(result.name)
     why = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in skipped.items())
-    return f"{told} ({why})" if why else told
+    return f"{counts} ({why})" if why else counts
 
 
 def run_up(cluster: Cluster) -> None:
-    """Run `up` as a command of its own: gRPC, which Pulumi uses, does not survive a fork of its process."""
+    """Run `up` as a separate command: gRPC, which Pulumi uses, does not survive a fork of its process."""
     command = [sys.executable, "-m", "cli", "up", cluster.name, "--json"]
-    # Not subprocess.run, which kills at an interrupt: `up` has heard of it as well, and ends what it began.
+    # Not subprocess.run, which kills the child at an interrupt: `up` gets the interrupt too, and finishes what it started.
     process = subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    _, told = process.communicate()
+    _, stderr = process.communicate()
     if process.returncode:
-        raise FailedError(f"up ended with {process.returncode}: {told.strip()}", code="repair")
+        raise FailedError(f"up exited with {process.returncode}: {stderr.strip()}", code="repair")
 
 
 def _list(selected: tuple[Proof, ...], as_json: bool) -> None:
@@ -133,7 +133,7 @@ def _list(selected: tuple[Proof, ...], as_json: bool) -> None:
 
 
 def built(cluster: Cluster) -> Cluster:
-    """The same. NotBuiltError where there is nothing to look at."""
+    """Return the cluster. Errors: raises NotBuiltError if it has no stack."""
     if not has_stack(cluster):
         raise not_built(cluster)
     return cluster

@@ -1,4 +1,4 @@
-"""What `machines` prints: who machines are, what an installation is about to do, how far it is, and how it ended."""
+"""The output of `machines`: identities, and an installation's plan, progress and result."""
 
 from __future__ import annotations
 
@@ -22,71 +22,71 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-def print_all(cluster: str, seen: Sequence[Seen]) -> None:
-    """Who all machines are, and how many are the ones of the spec."""
-    _print_seen(seen)
-    well = sum(each.is_well for each in seen)
-    console.print(f"{cluster}: {well} of {len(seen)} machines are the ones of the spec", markup=False)
+def print_all(cluster: str, reports: Sequence[Seen]) -> None:
+    """Print all machines' identities, and how many match the spec."""
+    _print_seen(reports)
+    matching = sum(machine.is_well for machine in reports)
+    console.print(f"{cluster}: {matching} of {len(reports)} machines match the spec", markup=False)
 
 
-def _print_seen(seen: Sequence[Seen]) -> None:
-    """A line for each BMC that answers; then what is wrong."""
-    width = max(len(each.machine.name) for each in seen)
-    for each in seen:
-        if each.told:
-            mark, colour = ("✓", "green") if each.is_well else ("✗", "red")
-            told = each.told
-            line = f" {each.machine.name:<{width}}  {each.machine.rack}  {told.power:<8}{told.model} {told.serial}"
+def _print_seen(reports: Sequence[Seen]) -> None:
+    """Print a line per BMC that answers, then the problems."""
+    width = max(len(report.machine.name) for report in reports)
+    for report in reports:
+        if report.told:
+            mark, colour = ("✓", "green") if report.is_well else ("✗", "red")
+            identity = report.told
+            line = f" {report.machine.name:<{width}}  {report.machine.rack}  {identity.power:<8}{identity.model} {identity.serial}"
             console.print(Text.assemble((mark, colour), line.rstrip()))
-    _print_unfit(seen)
+    _print_unfit(reports)
 
 
-def _print_unfit(seen: Sequence[Seen]) -> None:
-    for each in seen:
-        if each.error:
-            errors.print(Text(f"{each.machine.name}: {each.error}", style="red"))
-    print_problems(list(dict.fromkeys(each.problem for each in seen if each.problem)))
+def _print_unfit(reports: Sequence[Seen]) -> None:
+    for report in reports:
+        if report.error:
+            errors.print(Text(f"{report.machine.name}: {report.error}", style="red"))
+    print_problems(list(dict.fromkeys(report.problem for report in reports if report.problem)))
 
 
-def code(seen: Sequence[Seen]) -> int:
-    """The exit code: 4 where BMCs that do not answer are the only trouble."""
+def code(reports: Sequence[Seen]) -> int:
+    """Return the exit code: 4 if silent BMCs are the only problem."""
     from operations.provisioning.redfish import Kind
 
-    wrong = [each for each in seen if not each.is_well]
-    if not wrong:
+    unfit = [report for report in reports if not report.is_well]
+    if not unfit:
         return exits.DONE
-    silent = all(each.error and each.error.kind is Kind.UNREACHABLE for each in wrong)
+    silent = all(report.error and report.error.kind is Kind.UNREACHABLE for report in unfit)
     return exits.UNREACHABLE if silent else exits.FAILED
 
 
 def introduce(cluster: str, work: Plan, *, quiet: bool) -> None:
-    """What is to be installed, and what is not, and why."""
+    """Print which machines will be installed, which will not, and why."""
     for server in work.unasked:
-        errors.print(f"{server} does not answer here, so what it serves isn't compared with the spec", style="yellow")
+        errors.print(f"{server} does not answer from here, so its files are not compared with the spec", style="yellow")
     if quiet:
         return
     _print_unfit(work.unfit)
-    told = f"{cluster}: {len(work.to_install)} machines to install"
+    line = f"{cluster}: {len(work.to_install)} machines to install"
     if work.unfit:
-        told += f"; {len(work.unfit)} left alone"
+        line += f"; {len(work.unfit)} skipped"
     if work.left_out:
-        told += f"; {len(work.left_out)} are installed already (--again takes them too)"
-    errors.print(told, markup=False)
+        line += f"; {len(work.left_out)} are already installed (--again includes them)"
+    errors.print(line, markup=False)
 
 
 def confirm(cluster: str, machines: Sequence[Machine], *, yes: bool, as_json: bool) -> None:
-    """Ask for the cluster's name. Raises NotConfirmedError without it."""
+    """Ask for the cluster's name. Errors: raises NotConfirmedError without it."""
     if yes:
         return
     what = f"overwrite the system disks of {len(machines)} machines"
     names = ", ".join(machine.name for machine in machines[:_SHOWN])
     more = f" and {len(machines) - _SHOWN} more" if len(machines) > _SHOWN else ""
     warning, again = f"This turns off {names}{more} and overwrites their system disks.", f"machines install {cluster}"
-    confirm_name(warning, cluster, again, to=what, see=("which", f"{again} --dry-run"), as_json=as_json)
+    confirm_name(warning, cluster, again, to=what, see=("the machines", f"{again} --dry-run"), as_json=as_json)
 
 
 class View:
-    """Counts of machines by how far they are, and each failure when it comes."""
+    """Print counts of machines by stage, and each failure when it happens."""
 
     def __init__(self, machines: int, steps: Steps, *, quiet: bool) -> None:
         self._machines = machines
@@ -95,31 +95,31 @@ class View:
         self._stages: dict[str, Stage] = {}
 
     def hear(self, machine: Machine, stage: Stage, why: str) -> None:
-        """Called in the threads of machines."""
+        """Take a machine's new stage. Called from the machines' threads."""
         self._stages[machine.name] = stage
         counts = Counter(list(self._stages.values()))
-        told = ", ".join(f"{number} {stage}" for stage, number in counts.items())
-        self._steps.detail(f"{told} of {self._machines}")
+        line = ", ".join(f"{number} {stage}" for stage, number in counts.items())
+        self._steps.detail(f"{line} of {self._machines}")
         if why and not self._quiet:
             errors.print(Text(f"     {machine.name}: {why}", style="red"))
 
 
 def conclude_dry(cluster: str, work: Plan, *, as_json: bool) -> None:
-    """Print what would be installed, and end the command."""
+    """Print what would be installed, and exit."""
     if as_json:
-        found = [each.to_json() for each in work.seen]
+        reports = [report.to_json() for report in work.seen]
         names = [machine.name for machine in work.to_install]
-        print_json({"cluster": cluster, "to_install": names, "left_out": list(work.left_out), "machines": found})
+        print_json({"cluster": cluster, "to_install": names, "left_out": list(work.left_out), "machines": reports})
     else:
         for machine in work.to_install:
             way = f"by {machine.settings.media}" if machine.settings.media else "by PXE"
-            hand = "" if machine.settings.bmc else ", turned on by hand"
+            hand = "" if machine.settings.bmc else ", turn it on by hand"
             console.print(f"{machine.name}  {machine.rack}  {machine.address}  {way}{hand}", markup=False)
     raise typer.Exit(code(work.seen))
 
 
 def conclude(cluster: str, work: Plan, outcome: Outcome, *, as_json: bool) -> None:
-    """Print the result; machines that were left alone for what their BMC said count as failed."""
+    """Print the result. Machines skipped because of their BMC's report count as failed."""
     from cli.failures import explain
     from operations.machines import not_installed, whole
 

@@ -1,6 +1,6 @@
-"""The command `menagerie`: thin. Each verb loads, calls one package and prints; `cli.verbs` lists them.
+"""The command `menagerie`: a thin layer. Each verb loads, calls one package and prints; `cli.verbs` lists them.
 
-Errors go up to `cli.running`.
+Errors propagate to `cli.running`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 class _Named(TyperCommand):
-    """A verb as the help pages of its groups show it: nothing of it is imported."""
+    """A verb as help pages of its groups list it, without importing its module."""
 
     def __init__(self, name: str, verb: Verb, panel: str) -> None:
         super().__init__(name, short_help=verb.says, rich_help_panel=panel)
@@ -27,15 +27,15 @@ class _Named(TyperCommand):
 
 
 class _Group(TyperGroup):
-    """Verbs that are imported once they are chosen."""
+    """A group whose verbs are imported when they are chosen."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, command(found.verb) if isinstance(found, _Named) else found, rest
+        name, chosen, rest = super().resolve_command(ctx, args)
+        return name, command(chosen.verb) if isinstance(chosen, _Named) else chosen, rest
 
 
 class _Root(_Group):
-    """All verbs. Its help page shows those of each noun too."""
+    """All verbs. Its help page also lists the verbs of each noun."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -54,9 +54,9 @@ class _Root(_Group):
             self.commands[noun] = _Group(
                 name=noun, help=NOUNS[noun], no_args_is_help=True, context_settings=SETTINGS, rich_help_panel=panel
             )
-        found = self.commands[noun]
-        assert isinstance(found, _Group)
-        return found
+        group = self.commands[noun]
+        assert isinstance(group, _Group)
+        return group
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         page = copy(self)
@@ -65,18 +65,18 @@ class _Root(_Group):
 
 
 def command(verb: Verb) -> Any:
-    """A verb, imported."""
+    """Import a verb and return its command."""
     module, _, name = verb.at.partition(":")
     function = getattr(import_module(f"cli.{module}"), name)
-    one = typer.Typer(
+    application = typer.Typer(
         add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=SETTINGS
     )
-    one.command(verb.name.rpartition(" ")[2], epilog=EPILOGS[function])(function)
-    return typer.main.get_command(one)
+    application.command(verb.name.rpartition(" ")[2], epilog=EPILOGS[function])(function)
+    return typer.main.get_command(application)
 
 
 def named(name: str) -> Any:
-    """A verb by its name, imported."""
+    """Import a verb by its name and return its command."""
     return command(next(verb for verb in every() if verb.name == name))
 
 
@@ -85,23 +85,23 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,
-    help="Build and look after Kubernetes clusters for GPU research: one cluster per region, control plane and "
-    "two etcds in a cloud, workers there or at your own sites.",
+    help="Build and maintain Kubernetes clusters for GPU research: one cluster per region, with its control plane and "
+    "two etcds in a cloud, and workers there or at your own sites.",
     epilog=table(
-        ("check", "are all specs in inventories/ right?"),
-        ("up lab", "a real cluster on this machine, as root"),
-        ("status lab", "how it is"),
+        ("check", "check all specs in inventories/"),
+        ("up lab", "build a real cluster on this machine, as root"),
+        ("status lab", "show its health"),
         ("verify lab", "prove that it works"),
-        ("destroy lab", "take it down"),
+        ("destroy lab", "delete it"),
     )
     + "\n\nExit codes: 0 done, 1 failed, 2 bad input, 3 locked by another run,\n4 workers unreachable, 5 state of stacks unreadable, 130 interrupted.\n"
-    'With --json a failure is a document too: {"error": {"code", "text", "exit_code"}}.\n'
+    'With --json, a failure prints {"error": {"code", "text", "exit_code"}}.\n'
     "Every verb that changes something takes --dry-run.",
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         from cli.version import version
 
         typer.echo(version())
@@ -112,10 +112,10 @@ def _version(wanted: bool) -> None:
 def _top(
     debug: Annotated[
         bool,
-        typer.Option("--debug", help="Show where an error arose; anywhere on the line, or MENAGERIE_DEBUG=1."),
+        typer.Option("--debug", help="Show a traceback on errors. Anywhere on the line, or MENAGERIE_DEBUG=1."),
     ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Options of every verb. `cli.running` takes --debug out of the line; here it is for the help page."""
+    """Declare the options of every verb. `cli.running` removes --debug from the line; here it is for the help page."""

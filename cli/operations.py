@@ -1,4 +1,4 @@
-"""`status CLUSTER operations` and `unlock`: who does what to a cluster, and the way out of an abandoned operation."""
+"""`status CLUSTER operations` and `unlock`: who works on a cluster, and how to release an abandoned operation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cli.asking import confirm, dry_run_of, refuse_unasked
 from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples
 from cli.output import console, print_json
 from cli.specs import checked
-from cli.status import Asked, Look, Looked
+from cli.status import Look, Options, Report
 
 if TYPE_CHECKING:
     from clients.access import Access
@@ -24,32 +24,32 @@ _COLOURS = {"done": "green", "failed": "red"}
 _LAST = 10
 
 
-def section(cluster: str, asked: Asked) -> Look:
-    """Verbs that change a cluster keep others out while they run, from any machine."""
-    one = checked(cluster)
+def section(cluster: str, options: Options) -> Look:
+    """Show the current and past operations. A verb that changes a cluster locks it for all machines."""
+    loaded = checked(cluster)
     from operations.record import read_ledger
 
-    access = _access(one)
+    access = _access(loaded)
 
-    def look() -> Looked:
-        found = read_ledger(one.name, access, _LAST if asked.last is None else asked.last)
-        return Looked(exits.DONE, document(found), lambda: _show(found))
+    def look() -> Report:
+        ledger = read_ledger(loaded.name, access, _LAST if options.last is None else options.last)
+        return Report(exits.DONE, document(ledger), lambda: _show(ledger))
 
     return look
 
 
 @examples(
-    ("unlock lab --operation ID --dry-run", "what had it done?"),
-    ("unlock lab --operation ID", "an interrupted one; asks"),
-    ("unlock lab --operation ID --take-over", "one that is alive"),
+    ("unlock lab --operation ID --dry-run", "show what it did"),
+    ("unlock lab --operation ID", "release an interrupted one"),
+    ("unlock lab --operation ID --take-over", "even one that is alive"),
 )
 def unlock(
     cluster: ClusterArg,
     operation: Annotated[
-        str, typer.Option("--operation", metavar="ID", help="Which, as `status CLUSTER operations` shows it.")
+        str, typer.Option("--operation", metavar="ID", help="ID of the operation, from `status CLUSTER operations`.")
     ],
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Also while it seems to be alive: it notices, and stops where it is.")
+        bool, typer.Option("--take-over", help="Release it even if it seems alive: it notices, and stops.")
     ] = False,
     dry_run: DryOpt = False,
     yes: YesOpt = False,
@@ -57,26 +57,26 @@ def unlock(
 ) -> None:
     """Release a cluster from an abandoned operation.
 
-    Nothing that the operation did is undone: first check what it left unfinished.
-    To finish it instead, run the same verb again. With --json, --yes is needed too.
+    Undoes nothing that the operation did: first check what it left unfinished. To
+    finish it instead, run the same verb again. With --json, --yes is needed too.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from operations.record import unlock as free
 
-    access = _access(one)
+    access = _access(loaded)
     if not (yes or dry_run):
-        _confirm(one, access, operation, as_json=as_json)
-    freed = free(one.name, access, operation, take_over=take_over, dry_run=dry_run)
+        _confirm(loaded, access, operation, as_json=as_json)
+    freed = free(loaded.name, access, operation, take_over=take_over, dry_run=dry_run)
     if as_json:
         print_json({"would_unlock" if dry_run else "unlocked": freed.model_dump(mode="json")})
         return
     done = ", ".join(step.name for step in freed.steps) or "no step"
-    told = f"would release {one.name}" if dry_run else f"{one.name} is free"
-    console.print(f'{told}; "{freed.what}" of {freed.holder.who} had done: {done}', markup=False)
+    result = f"would release {loaded.name}" if dry_run else f"{loaded.name} is released"
+    console.print(f'{result}; "{freed.what}" of {freed.holder.who} had done: {done}', markup=False)
 
 
 def _access(cluster: Cluster) -> Access | None:
-    """None for a cluster that is not built: what this checkout knows of it is all there is."""
+    """Return access to the cluster; None if it is not built: then only this checkout has records."""
     from clients.access import NotBuiltError
     from operations.stack import access_to
 
@@ -91,52 +91,52 @@ def _confirm(cluster: Cluster, access: Access | None, operation: str, *, as_json
 
     again = f"unlock {cluster.name} --operation {operation}"
     refuse_unasked(again, see=dry_run_of(again), as_json=as_json)
-    found = read_ledger(cluster.name, access, 0)
-    if found.current and found.current.id == operation:
-        _show(found)
-    confirm(f"Release {cluster.name} from it?", again)
+    ledger = read_ledger(cluster.name, access, 0)
+    if ledger.current and ledger.current.id == operation:
+        _show(ledger)
+    confirm(f"Release {cluster.name} from this operation?", again)
 
 
-def document(found: Ledger) -> dict[str, Any]:
-    """The ledger as JSON. state: idle, running, or cut short."""
-    now = found.current
+def document(ledger: Ledger) -> dict[str, Any]:
+    """Return the ledger as a JSON document. state: idle, running, or cut short."""
+    current = ledger.current
     return {
-        "where": found.where,
-        "state": "idle" if now is None else "running" if found.lives else "cut short",
-        "current": now.model_dump(mode="json") if now else None,
-        "silent_s": round(found.silent_s),
-        "past": [record.model_dump(mode="json") for record in found.past],
+        "where": ledger.where,
+        "state": "idle" if current is None else "running" if ledger.lives else "cut short",
+        "current": current.model_dump(mode="json") if current else None,
+        "silent_s": round(ledger.silent_s),
+        "past": [record.model_dump(mode="json") for record in ledger.past],
     }
 
 
-def _show(found: Ledger) -> None:
+def _show(ledger: Ledger) -> None:
     from operations.record.model import ago
 
-    if found.current is None:
-        console.print(f"nobody works on it ({found.where})", markup=False)
+    if ledger.current is None:
+        console.print(f"no operation is running ({ledger.where})", markup=False)
     else:
-        now = found.current
-        state = "held" if found.lives else "cut short"
+        current = ledger.current
+        state = "held" if ledger.lives else "cut short"
         console.print(
-            f"{state} by {now.held_by}, last heard of {ago(found.silent_s)}; operation {now.id}", markup=False
+            f"{state} by {current.held_by}, last heard of {ago(ledger.silent_s)}; operation {current.id}", markup=False
         )
-        for step in now.steps:
+        for step in current.steps:
             facts = " ".join(f"{name}={value}" for name, value in step.facts.items())
             console.print(f"  {step.at:%H:%M:%S} done: {step.name} {facts}".rstrip(), markup=False)
-        if not found.lives:
-            console.print(f"  go on with it: {now.command}", markup=False)
-            console.print(f"  or release the cluster: ./menagerie unlock {now.cluster} --operation {now.id}")
-    width = max((len(record.what) for record in found.past), default=0)
-    for record in found.past:
+        if not ledger.lives:
+            console.print(f"  to continue it: {current.command}", markup=False)
+            console.print(f"  to release the cluster: ./menagerie unlock {current.cluster} --operation {current.id}")
+    width = max((len(record.what) for record in ledger.past), default=0)
+    for record in ledger.past:
         console.print(_line(record, width))
 
 
 def _line(record: Record, width: int) -> Text:
     took = f"{(record.ended - record.since).total_seconds():.0f} s" if record.ended else ""
-    told = f"  {record.error.splitlines()[0]}" if record.error else ""
+    error = f"  {record.error.splitlines()[0]}" if record.error else ""
     colour = _COLOURS.get(record.result, "yellow")
     return Text.assemble(
         f"{record.since:%Y-%m-%d %H:%M} UTC  {record.what:<{width}}  {record.holder.who}  ",
         (record.result, colour),
-        (f"  {took}{told}", "dim"),
+        (f"  {took}{error}", "dim"),
     )

@@ -1,6 +1,6 @@
-"""What several verbs of the command share: arguments, options, and the examples of their help pages.
+"""What verbs share: arguments, options, and the examples on help pages.
 
-An option has one name, one metavar and one help text, whichever verb takes it.
+An option has the same name, metavar and help text in every verb.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)")
 _UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _ALIGNED = 36
-"""What an example does begins below the others, unless its command is longer than this."""
-_MANY = "with commas, or given again"
+"""Descriptions of examples are aligned, except after a command longer than this."""
+_MANY = "separated by commas, or repeated"
 EPILOGS: dict[Callable[..., Any], str] = {}
 """Verb -> the end of its help page."""
 
 
 def known_clusters(incomplete: str) -> list[str]:
-    """For a shell that completes a command line."""
+    """Return clusters for a shell's completion."""
     from cluster.load import clusters
     from cluster.project import ROOT
 
@@ -36,18 +36,18 @@ def known_clusters(incomplete: str) -> list[str]:
 
 
 def seconds(given: str | float) -> float:
-    """A time: plain seconds, or 90s, 15m, 2h, 7d."""
-    found = _TIME.fullmatch(str(given))
-    if not found:
+    """Parse a time: plain seconds, or 90s, 15m, 2h, 7d."""
+    match = _TIME.fullmatch(str(given))
+    if not match:
         raise typer.BadParameter(f"{given!r} is not a time; write seconds, or 90s, 15m, 2h or 7d")
-    return float(found[1]) * _UNITS_S[found[2]]
+    return float(match[1]) * _UNITS_S[match[2]]
 
 
 def pause(given: str | float) -> float:
-    """A time of at least a second."""
-    if (found := seconds(given)) < 1:
-        raise typer.BadParameter(f"{given!r} is too short; one second is the least")
-    return found
+    """Parse a time of at least a second."""
+    if (parsed := seconds(given)) < 1:
+        raise typer.BadParameter(f"{given!r} is too short; the minimum is one second")
+    return parsed
 
 
 def _amount(least: int) -> Callable[[str | Amount], Amount]:
@@ -72,14 +72,14 @@ ClustersArg = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="CLUSTER",
-        help="Names or paths. Without one: all clusters in inventories/.",
+        help="Names or paths of clusters. Default: all in inventories/.",
         autocompletion=known_clusters,
     ),
 ]
-JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, also after a failure.")]
+JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, even after a failure.")]
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; for scripts.")]
-DryOpt = Annotated[bool, typer.Option("--dry-run", help="Show what would change and change nothing.")]
-DiffOpt = Annotated[bool, typer.Option("--diff", help="Show the differences of files.")]
+DryOpt = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
+DiffOpt = Annotated[bool, typer.Option("--diff", help="Show how files differ.")]
 LimitOpt = Annotated[
     list[str] | None,
     typer.Option(
@@ -95,9 +95,7 @@ TagsOpt = Annotated[
 OnlyOpt = Annotated[list[str] | None, typer.Option("--only", metavar="NAMES", help=f"Only these, by name; {_MANY}.")]
 AllowUnknownOpt = Annotated[
     bool,
-    typer.Option(
-        "--allow-unknown", help="Only warn about regions, zones, machine types and disks missing from the catalogue."
-    ),
+    typer.Option("--allow-unknown", help="Only warn if the catalogue lacks a region, zone, machine type or disk."),
 ]
 ParallelOpt = Annotated[
     Amount | None,
@@ -111,7 +109,7 @@ MaxFailuresOpt = Annotated[
         "--max-failures",
         metavar="N|P%",
         parser=_amount(0),
-        help="Start no further batch after more failures than this.",
+        help="Stop starting batches after more failures than this.",
     ),
 ]
 WatchOpt = Annotated[
@@ -125,14 +123,14 @@ WaitOpt = Annotated[
         metavar="SECONDS",
         parser=seconds,
         show_default=False,
-        help="Wait this long for the cluster's lock, or for switches to be heard, such as 90 or 15m.",
+        help="Wait this long for the cluster's lock, or for LLDP from switches, such as 90 or 15m.",
     ),
 ]
 WithoutRecordOpt = Annotated[
     bool,
     typer.Option(
         "--without-record",
-        help="Continue although the bucket of records does not answer. Nothing then keeps another operator out.",
+        help="Continue although the bucket of records does not answer. Nothing then locks out other operators.",
     ),
 ]
 OutputOpt = Annotated[
@@ -141,11 +139,11 @@ OutputOpt = Annotated[
 FactsOpt = Annotated[
     Path | None,
     typer.Option(
-        "--facts", metavar="PATH", exists=True, help="What switches or storage hosts report: a file or a folder."
+        "--facts", metavar="PATH", exists=True, help="Facts of switches (a file) or storage hosts (a folder)."
     ),
 ]
 
-# What may happen to the pods of a node that is drained: operations.drain.Rules.
+# Rules for the pods of a node that is drained: operations.drain.Rules.
 DrainTimeoutOpt = Annotated[
     float,
     typer.Option(
@@ -167,7 +165,7 @@ ReadyTimeoutOpt = Annotated[
     ),
 ]
 EvictUnmanagedOpt = Annotated[
-    bool, typer.Option("--evict-unmanaged", help="Also evict pods that no controller recreates: they are lost.")
+    bool, typer.Option("--evict-unmanaged", help="Also evict pods that no controller recreates. They are lost.")
 ]
 KeepEmptyDirOpt = Annotated[
     bool, typer.Option("--keep-empty-dir", help="Refuse to evict pods that keep files on their node (emptyDir).")
@@ -180,14 +178,14 @@ WaitForJobsOpt = Annotated[
 def drain_rules(
     timeout_s: float, evict_unmanaged: bool = False, keep_empty_dir: bool = False, wait_for_jobs: bool = False
 ) -> Rules:
-    """What these options say together."""
+    """Return the rules that these options describe."""
     from operations.drain import Rules
 
     return Rules(timeout_s, evict_unmanaged, not keep_empty_dir, wait_for_jobs)
 
 
 def examples(*pairs: tuple[str, str], more: str = "") -> Callable[[_Verb], _Verb]:
-    """Commands and what each does, for the end of a verb's help page."""
+    """Add examples to the end of a verb's help page: pairs of a command and what it does."""
 
     def add(verb: _Verb) -> _Verb:
         EPILOGS[verb] = table(*pairs) + more
@@ -197,26 +195,26 @@ def examples(*pairs: tuple[str, str], more: str = "") -> Callable[[_Verb], _Verb
 
 
 def table(*pairs: tuple[str, str]) -> str:
-    """See `examples`."""
+    """Format examples; see `examples`."""
     width = max((len(command) for command, _ in pairs if len(command) <= _ALIGNED), default=0)
     lines = [f"./menagerie {command:<{width}}  {what}".rstrip() for command, what in pairs]
     return "\n".join(["[bold]Examples[/]", *(line.replace("[", "\\[") for line in lines)])
 
 
 def folder_of(output: Path | None) -> Path:
-    """--output of a verb that writes a folder."""
+    """Return --output of a verb that writes a folder. Errors: raises BadParameter if it is missing or a file."""
     if output is None:
-        raise typer.BadParameter("give --output FOLDER, which the files are written to")
+        raise typer.BadParameter("give --output FOLDER, the folder to write to")
     if output.is_file():
         raise typer.BadParameter(f"--output: {output} is a file; name a folder")
     return output
 
 
-def words(given: list[str] | None) -> tuple[str, ...]:
-    """An option that takes words with commas between them, or is given again."""
-    return tuple(word for group in given or () for word in group.split(",") if word)
+def words(values: list[str] | None) -> tuple[str, ...]:
+    """Split an option's words, separated by commas or given by repeating the option."""
+    return tuple(word for group in values or () for word in group.split(",") if word)
 
 
-def pattern(given: list[str] | None) -> str | None:
-    """--limit as ansible-playbook takes it."""
-    return ",".join(given) if given else None
+def pattern(values: list[str] | None) -> str | None:
+    """Return --limit in the form that ansible-playbook takes."""
+    return ",".join(values) if values else None

@@ -1,4 +1,4 @@
-"""What the command prints: results on standard output, the rest on standard error; colours only on a terminal."""
+"""The command's output: results on standard output, everything else on standard error; colours only on a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cluster.problems import Problem, legible, shown
 
 
 class _Console(Console):
-    """What a terminal would obey is written out, whoever brought it into a text; who stops reading ends the command."""
+    """A console that escapes control characters of any text, and ends the command when its reader is gone."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -46,13 +46,13 @@ _NARROWEST_DETAIL = 20
 
 
 class OutputError(FailedError):
-    """Standard output takes no more; there is nowhere left for a document."""
+    """Standard output cannot be written, so no document can be printed."""
 
     code = "output"
 
 
 def write_out(text: str) -> None:
-    """Text on standard output as it is, in UTF-8 whatever the terminal's encoding: it may be on its way to a file."""
+    """Write text to standard output unchanged, in UTF-8 whatever the terminal's encoding: it may go to a file."""
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
@@ -61,11 +61,11 @@ def write_out(text: str) -> None:
         console.on_broken_pipe()
     except OSError as error:
         give_up(sys.stdout)
-        raise OutputError(f"standard output can't be written: {error.strerror}") from None
+        raise OutputError(f"standard output cannot be written: {error.strerror}") from None
 
 
 def give_up(stream: IO[str]) -> None:
-    """Let what is still to be written go nowhere, or the interpreter would fail over it once more when it ends."""
+    """Discard what is still to be written; otherwise the interpreter would fail on it again at exit."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -73,7 +73,7 @@ def give_up(stream: IO[str]) -> None:
 
 
 def flushed(code: int) -> int:
-    """The exit code of the process, once all that was printed is written."""
+    """Flush all output and return the exit code of the process."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -84,17 +84,17 @@ def flushed(code: int) -> int:
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output."""
+    """Print a JSON document on standard output."""
     write_out(json.dumps(value, indent=2, sort_keys=True, default=str) + "\n")
 
 
 def note(text: str) -> None:
-    """What somebody should know who does not read along."""
+    """Print a notice that the reader should not miss."""
     errors.print(Text(text, style="yellow"))
 
 
 def print_problems(problems: list[Problem]) -> None:
-    """What is wrong with specs, and where each code is explained."""
+    """Print the problems of specs, and where each code is explained."""
     for text, is_error in shown(problems):
         errors.print(text, markup=False, style="red" if is_error else "yellow")
     if problems:
@@ -102,7 +102,7 @@ def print_problems(problems: list[Problem]) -> None:
 
 
 class Details:
-    """What goes on inside a long piece of work, as lines: the newest every few seconds, and only if it is new."""
+    """Progress of long work as lines: every few seconds the newest detail, if it is new."""
 
     def __init__(self, prefix: str = "", every_s: float = DETAIL_EVERY_S) -> None:
         self._prefix = prefix
@@ -112,12 +112,12 @@ class Details:
         self._began = time.monotonic()
 
     def tell(self, text: str) -> None:
-        """Keep a detail; it is printed when its time comes, if no newer one has come."""
+        """Keep a detail. It is printed at the next interval unless a newer one replaces it."""
         self._newest = text
 
     @contextmanager
     def lines(self) -> Iterator[None]:
-        """Print for the length of a block."""
+        """Print details while the block runs."""
         thread = threading.Thread(target=self._run, daemon=True)
         thread.start()
         try:
@@ -135,10 +135,10 @@ class Details:
 
 
 class Steps:
-    """The named steps of a long piece of work: which are done, which runs, how long each took, what is left.
+    """The named steps of long work: which are done, which one runs, how long each took, which are left.
 
-    On a terminal the running step is one line that is drawn anew; elsewhere each step is a line when
-    it ends, and a long one tells every few seconds what it does. `quiet` prints nothing (for --json).
+    On a terminal, the running step is one line that is redrawn. Elsewhere each step prints a line when it ends, and a
+    long one reports every few seconds what it does. `quiet` prints nothing (for --json).
     """
 
     def __init__(self, names: tuple[str, ...], *, quiet: bool = False) -> None:
@@ -152,7 +152,7 @@ class Steps:
 
     @property
     def total_s(self) -> float:
-        """Seconds since the first step could begin."""
+        """Seconds since the steps were created."""
         return round(time.monotonic() - self._began, 1)
 
     @contextmanager
@@ -169,7 +169,7 @@ class Steps:
         self._end(name, "✓", "green")
 
     def detail(self, text: str) -> None:
-        """What the running step is doing now."""
+        """Report what the running step is doing."""
         self._detail = text
         if self._details:
             self._details.tell(text)
@@ -204,7 +204,7 @@ class Steps:
         return f"{self._begun:>2}/{len(self._names)} {time.monotonic() - self._started:6.1f} s"
 
     def _line(self, name: str) -> Text:
-        """The running step in one line: the detail gives way first, then the names of what is left."""
+        """Return the running step as one line. If room is short, the detail is cut, then the names of steps left become a number."""
         head = f"{self._head()}   {name}"
         tail = f"  left: {', '.join(self._left)}" if self._left else ""
         room = errors.width - 1 - len(head)

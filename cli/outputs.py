@@ -1,4 +1,4 @@
-"""`show outputs`: what the stack of a built cluster hands over."""
+"""`show outputs`: the outputs of a built cluster's stack."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cli.specs import checked
 
 
 def show(name: str, *, as_json: bool) -> None:
-    """A document in either case."""
+    """Print the outputs as JSON, with and without --json."""
     cluster = checked(name)
     from cli.look import built
     from operations.stack import access_to

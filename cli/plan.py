@@ -1,4 +1,4 @@
-"""A plan for people: by component, what is lost in red, and what the whole takes."""
+"""A plan for people: by component, losses in red, and the resources that the whole needs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _MARKS = {
 }
 _LOSS = "bold red"
 _NAMES = 3
-"""Names of new resources of one type that are told."""
+"""How many new resources of one type are named."""
 
 
 def print_plan(plan: Plan) -> None:
-    """Every component with its changes, and what the whole takes; nothing where nothing would change."""
+    """Print every component with its changes, and the resources that the whole needs; nothing if nothing would change."""
     for component in plan.components:
         console.print(_head(component))
         for line in _changes(component.changes):
@@ -31,15 +31,15 @@ def print_plan(plan: Plan) -> None:
         for line in _takes(plan):
             console.print(line)
     if plan.losses:
-        console.print(Text("lost for good, for it can't be made anew:", style=_LOSS))
+        console.print(Text("lost permanently, because it cannot be recreated:", style=_LOSS))
         for change in plan.losses:
             console.print(Text(f"  {change.name}: {change.loses}", style=_LOSS))
 
 
 def counts(plan: Plan) -> str:
-    """``3 to create, 1 to replace``, the worst first."""
-    told = [f"{plan.count(action)} to {action}" for action in Action if plan.count(action)]
-    return ", ".join(told) or "nothing to change"
+    """Return counts, the worst first: ``3 to create, 1 to replace``."""
+    parts = [f"{plan.count(action)} to {action}" for action in Action if plan.count(action)]
+    return ", ".join(parts) or "nothing to change"
 
 
 def _head(component: Component) -> Text:
@@ -48,7 +48,7 @@ def _head(component: Component) -> Text:
 
 
 def _changes(changes: Iterable[Change]) -> Iterator[Text]:
-    """New resources of one type share a line, every other change has its own."""
+    """Yield a line per change; new resources of one type share a line."""
     shown = tuple(changes)
     created: dict[str, list[str]] = {}
     for change in shown:
@@ -62,8 +62,8 @@ def _changes(changes: Iterable[Change]) -> Iterator[Text]:
     for what, names in created.items():
         more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
         mark, colour = _MARKS[Action.CREATE]
-        told = f"{_counted(what, len(names)):<{width}}  {', '.join(names[:_NAMES])}{more}"
-        yield Text.assemble("  ", (mark, colour), f" {told}")
+        line = f"{_counted(what, len(names)):<{width}}  {', '.join(names[:_NAMES])}{more}"
+        yield Text.assemble("  ", (mark, colour), f" {line}")
 
 
 def _counted(what: str, number: int) -> str:
@@ -77,7 +77,7 @@ def _line(change: Change, width: int) -> Text:
     because = ", ".join(change.because)
     match change.action:
         case Action.REPLACE:
-            line.append(f"  replaced: {because} can't change in place" if because else "  replaced", style=style)
+            line.append(f"  replaced: {because} cannot change in place" if because else "  replaced", style=style)
         case Action.DELETE:
             line.append("  deleted", style=style)
         case _:
@@ -88,29 +88,29 @@ def _line(change: Change, width: int) -> Text:
 
 
 def _takes(plan: Plan) -> Iterator[Text]:
-    """What costs money, after the update; in brackets what it is more or less than before."""
+    """Yield what costs money after the update, with the change in brackets."""
     if not plan.before and not plan.after:
         return
-    yield Text.assemble(("what it takes", "bold"), "  after the update", "" if not plan.before else " (and change)")
+    yield Text.assemble(("resources", "bold"), "  after the update", "" if not plan.before else " (and change)")
     before = {(item.kind, item.what): item for item in plan.before}
     after = {(item.kind, item.what): item for item in plan.after}
     kinds = sorted({kind for kind, _ in before | after}, key=list(Kind).index)
     width = max(len(kind) for kind in kinds)
     for kind in kinds:
         own = [key for key in dict.fromkeys((*after, *before)) if key[0] is kind]
-        told = [_item(after.get(key), before.get(key), bool(plan.before)) for key in own]
-        yield Text.assemble(f"  {kind:<{width}}  ", *(part for item in told for part in (item, ", ")))[:-2]
+        items = [_item(after.get(key), before.get(key), bool(plan.before)) for key in own]
+        yield Text.assemble(f"  {kind:<{width}}  ", *(part for item in items for part in (item, ", ")))[:-2]
     least, most = plan.disk_gib(plan.after)
     if most:
         yield Text(f"  {'':<{width}}  {_range(least, most)} GiB of disks in all", style="dim")
 
 
 def _item(now: Item | None, then: Item | None, compare: bool) -> Text:
-    """``3–200 × m7i.8xlarge (+100)``."""
-    known = now or then
-    assert known is not None
+    """Return an item such as ``3–200 × m7i.8xlarge (+100)``."""
+    item = now or then
+    assert item is not None
     least, most = (now.least, now.most) if now else (0, 0)
-    line = Text(f"{_range(least, most)}{f' × {known.what}' if known.what else ''}")
+    line = Text(f"{_range(least, most)}{f' × {item.what}' if item.what else ''}")
     grown = (least - (then.least if then else 0), most - (then.most if then else 0))
     if compare and any(grown):
         line.append(f" ({_signed(grown)})", style="yellow")

@@ -1,4 +1,4 @@
-"""`show policies`: the rules that every cluster's resources are held to."""
+"""`show policies`: the rules that every cluster's resources must meet."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from cli.output import console, print_json
 
 
 def show(*, as_json: bool) -> None:
-    """By subject. docs/reference/policies.md says why, and where each figure comes from."""
+    """Print the rules by subject. docs/reference/policies.md has the reasons and the sources of figures."""
     from stacks.policies import BY_SUBJECT
 
     if as_json:
-        told = [
+        rows = [
             {"subject": subject, "id": rule.id, "says": rule.says, "because": rule.because}
-            for subject, found in BY_SUBJECT.items()
-            for rule in found
+            for subject, rules in BY_SUBJECT.items()
+            for rule in rules
         ]
-        print_json({"policies": told})
+        print_json({"policies": rows})
         return
-    width = max(len(rule.id) for found in BY_SUBJECT.values() for rule in found)
-    for subject, found in BY_SUBJECT.items():
+    width = max(len(rule.id) for rules in BY_SUBJECT.values() for rule in rules)
+    for subject, rules in BY_SUBJECT.items():
         console.print(Text(subject, style="bold"))
-        for rule in found:
+        for rule in rules:
             console.print(Text.assemble(f"  {rule.id:<{width}}  ", (rule.says, "dim")))

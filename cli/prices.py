@@ -8,21 +8,21 @@ from cluster.spec import Cluster
 
 
 def show(name: str, *, as_json: bool) -> None:
-    """From the spec."""
+    """Print the price of each pool, from the spec."""
     cluster = checked(name)
-    found = prices(cluster)
+    by_pool = prices(cluster)
     if as_json:
-        print_json({"pools": found})
+        print_json({"pools": by_pool})
         return
-    for pool, price in found.items():
-        told = "no price is known" if price is None else f"{price:.4f} $/h"
-        console.print(f"{pool:<24} {cluster.spec.pools[pool].machine or '':<24} {told}")
+    for pool, price in by_pool.items():
+        text = "price unknown" if price is None else f"{price:.4f} $/h"
+        console.print(f"{pool:<24} {cluster.spec.pools[pool].machine or '':<24} {text}")
 
 
 def prices(cluster: Cluster) -> dict[str, float | None]:
-    """Pool in the region -> dollars an hour."""
+    """Return pool in the region -> dollars per hour."""
     from controllers.expander.offers import prices_of
 
-    of = prices_of(cluster)
-    priced = {name: of(name, "").price for name, pool in cluster.spec.pools.items() if pool.machine is not None}
+    lookup = prices_of(cluster)
+    priced = {name: lookup(name, "").price for name, pool in cluster.spec.pools.items() if pool.machine is not None}
     return {name: None if price is None else price / 1e6 for name, price in priced.items()}

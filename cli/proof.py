@@ -1,4 +1,4 @@
-"""`check`, `verify` and `explain`: whether a spec is right, whether a cluster works, and what a code means."""
+"""`check`, `verify` and `explain`: check a spec, prove that a cluster works, explain a code."""
 
 from __future__ import annotations
 
@@ -25,47 +25,49 @@ from cluster.sources import told_checksums
 
 
 @examples(
-    ("check", "all in inventories/, also together"),
-    ("check lab", "one, by name"),
-    ("check new/cluster.yaml", "one that is not in inventories/ yet"),
-    ("check --allow-unknown", "a machine type newer than the catalogue"),
+    ("check", "all in inventories/, and together"),
+    ("check lab", "one cluster, by name"),
+    ("check new/cluster.yaml", "one that is not in inventories/"),
+    ("check --allow-unknown", "accept what the catalogue lacks"),
     ("check --json", "for an editor or a CI job"),
 )
 def check(clusters: ClustersArg = None, allow_unknown: AllowUnknownOpt = False, as_json: JsonOpt = False) -> None:
-    """Check specs and the files they name; report all errors at once. Changes nothing.
+    """Check specs and the files they name, and report all errors at once. Changes nothing.
 
     Several specs are also checked against each other: names and address ranges.
-    Each error has file, line, column, a code, and the way out. `explain CODE` and
-    docs/reference/errors.md explain the codes. Exit code 2 if there is an error.
+    Each error has a file, line, column, code, and a way to fix it. `explain CODE`
+    and docs/reference/errors.md explain the codes.
+
+    Exit code 2 if there is an error.
     """
     loaded, problems = load(clusters or known_clusters(ROOT), allow_unknown=allow_unknown, with_people=True)
     failed = any(problem.is_error for problem in problems)
-    names = [one.cluster.name for one in loaded]
+    names = [item.cluster.name for item in loaded]
     if as_json:
         print_json({"clusters": names, "problems": [problem.to_json() for problem in problems]})
     else:
         print_problems(problems)
         if not failed:
             console.print(f"{len(names)} checked, no errors: {', '.join(names)}", markup=False)
-            for one in loaded:
-                lines = [f"  {line}" for line in told_checksums(one.cluster.spec)]
+            for item in loaded:
+                lines = [f"  {line}" for line in told_checksums(item.cluster.spec)]
                 if lines and len(loaded) > 1:
                     lines = [
-                        f"  of {len(lines) - 1}, without which `up` does not begin: ./menagerie check {one.cluster.name} names them"
+                        f"  of {len(lines) - 1} downloads, without which `up` does not start; to list them: ./menagerie check {item.cluster.name}"
                     ]
                 if lines:
                     console.print(
-                        "\n".join([f"{one.cluster.name} lacks checksums", *lines]), markup=False, soft_wrap=True
+                        "\n".join([f"{item.cluster.name} lacks checksums", *lines]), markup=False, soft_wrap=True
                     )
     raise typer.Exit(exits.BAD_INPUT if failed else exits.DONE)
 
 
 @examples(
-    ("verify lab", "every proof, minutes"),
-    ("verify lab --list", "what each does to the cluster"),
-    ("verify lab --dry-run", "which can run on this one"),
-    ("verify lab --only direct,vxlan", "some of them"),
-    ("verify lab --json", "what each proof saw"),
+    ("verify lab", "all proofs; takes minutes"),
+    ("verify lab --list", "what proofs do to the cluster"),
+    ("verify lab --dry-run", "which proofs can run here"),
+    ("verify lab --only direct,vxlan", "only these proofs"),
+    ("verify lab --json", "with the evidence of each proof"),
 )
 def verify(
     cluster: ClusterArg,
@@ -76,29 +78,31 @@ def verify(
 ) -> None:
     """Prove that a cluster works, and say how: traffic, DNS, logs, events etcd.
 
-    In the lab also by faults: stops the events etcd, kills an API server host and
-    etcd members, and repairs them. Exit code 1 if a proof fails, or all are skipped.
+    In the lab it also injects faults: it stops the events etcd, kills an API
+    server host and etcd members, and repairs them. Exit code 1 if a proof fails,
+    or all are skipped.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from cli import look
 
-    look.verify(one, only=words(only), list_only=list_, dry_run=dry_run, as_json=as_json)
+    look.verify(loaded, only=words(only), list_only=list_, dry_run=dry_run, as_json=as_json)
 
 
 @examples(
     ("explain ETC-001", "a code of `check`"),
-    ("explain locked", "a code of a failure, as --json prints it"),
+    ("explain locked", "a code of a failure, from --json"),
     ("explain", "all codes"),
 )
 def explain(
     code: Annotated[
-        str | None, typer.Argument(metavar="CODE", help="A code of `check`, or of a failure. Without it: all.")
+        str | None, typer.Argument(metavar="CODE", help="A code of `check`, or of a failure. Default: all.")
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Explain a code of `check`, such as ETC-001, or of a failure, such as locked.
 
-    docs/reference/errors.md has all codes of `check`. Exit code 2 for a code that does not exist.
+    docs/reference/errors.md has all codes of `check`. Exit code 2 for a code that
+    does not exist.
     """
     from cli import explained
 

@@ -1,4 +1,4 @@
-"""`reboot`: what it takes, shows, asks, and prints."""
+"""`reboot`: its arguments, question and output."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _SHOWN = 20
 
 
 @examples(
-    ("reboot lab --dry-run", "only look"),
-    ("reboot lab", "all that need it; asks"),
+    ("reboot lab --dry-run", "show which hosts need it"),
+    ("reboot lab", "all that need it; asks first"),
     ("reboot lab --limit rack_onprem_r1", "one rack"),
-    ("reboot lab --parallel 4 --yes", "as far as pools can spare"),
-    ("reboot lab --wait-for-jobs", "no job is interrupted"),
+    ("reboot lab --parallel 4 --yes", "up to four hosts at a time"),
+    ("reboot lab --wait-for-jobs", "interrupt no Job"),
 )
 @holds()
 def reboot(
@@ -65,17 +65,19 @@ def reboot(
     """Drain and reboot the hosts at sites that need it, one after another.
 
     A host needs a reboot for the kernel settings of its pool, or for packages.
-    For each host: cordon, evict within disruption budgets, reboot, wait until its node
-    is Ready and preflight passed, uncordon. After a failure no other host starts.
-    --parallel takes more hosts at a time, as far as pools' max_unavailable allows.
+    Each host: cordon, evict within disruption budgets, reboot, wait until its
+    node is Ready and preflight has passed, uncordon. After a failure no other
+    host starts. --parallel reboots more hosts at a time, as far as pools'
+    max_unavailable allows.
+
     Idempotent: if interrupted, run it again. --ready-timeout defaults to 30m.
-    Exit code 1 if a host failed, 4 if only some could not be asked.
+    Exit code 1 if a host failed, 4 if the only problem is unreachable hosts.
     docs/how-to/reboot.md has more.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     rules = drain_rules(drain_timeout, evict_unmanaged, keep_empty_dir, wait_for_jobs)
     _reboot(
-        one,
+        loaded,
         pattern(limit),
         rules,
         ready_timeout,
@@ -129,16 +131,18 @@ def _reboot(
 def _show(cluster: str, plan: Plan, *, quiet: bool) -> None:
     if quiet:
         return
-    for each in [each for each in plan.found if each.needs][:_SHOWN]:
-        begun = f"begun {each.mark.since}; " if each.mark else ""
-        errors.print(f"{each.host} ({each.pool}): {begun}{'; '.join(each.reasons) or 'to be given back'}", markup=False)
+    for host in [host for host in plan.found if host.needs][:_SHOWN]:
+        begun = f"started {host.mark.since}; " if host.mark else ""
+        errors.print(
+            f"{host.host} ({host.pool}): {begun}{'; '.join(host.reasons) or 'to be returned to service'}", markup=False
+        )
     if len(plan.hosts) > _SHOWN:
         errors.print(f"and {len(plan.hosts) - _SHOWN} more", markup=False)
-    for each in plan.failed[:_SHOWN]:
-        errors.print(Text(f"{each.host} ({each.pool}): left out, {each.failed}", style="yellow"))
-    for each in plan.found:
-        for said in (*each.notes, *each.machine.get("slow", ())):
-            errors.print(Text(f"{each.host}: {said}", style="dim"))
+    for host in plan.failed[:_SHOWN]:
+        errors.print(Text(f"{host.host} ({host.pool}): skipped: {host.failed}", style="yellow"))
+    for host in plan.found:
+        for note in (*host.notes, *host.machine.get("slow", ())):
+            errors.print(Text(f"{host.host}: {note}", style="dim"))
 
 
 def _confirm(cluster: str, plan: Plan) -> None:
@@ -174,7 +178,7 @@ def _outcome(plan: Plan, rolled: Rolled) -> MenagerieError | KeyboardInterrupt |
 
 
 def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, dry_run: bool, as_json: bool) -> None:
-    """Print the result; end with the worst that was found."""
+    """Print the result. Errors: raises the run's error, or exits with its code for --json."""
     from cli.failures import explain
 
     error = _outcome(plan, rolled)
@@ -199,17 +203,17 @@ def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, dry_run: bool, as_jso
 def _print(cluster: str, plan: Plan, *, dry_run: bool) -> None:
     count = len(plan.hosts)
     if not count:
-        told = f"no reboot needed, {len(plan.found)} hosts asked"
+        result = f"no reboot needed; checked {len(plan.found)} hosts"
     else:
-        told = f"{count} of {len(plan.found)} hosts {'need a reboot; none was touched' if dry_run else 'rebooted'}"
-    console.print(f"{cluster}: {told}", markup=False)
+        result = f"{count} of {len(plan.found)} hosts {'need a reboot; none was touched' if dry_run else 'rebooted'}"
+    console.print(f"{cluster}: {result}", markup=False)
 
 
 def _document(cluster: str, plan: Plan, rolled: Rolled) -> dict[str, Any]:
-    ended = {outcome.host: outcome for outcome in rolled.outcomes}
+    outcomes = {outcome.host: outcome for outcome in rolled.outcomes}
     hosts = []
-    for each in plan.found:
-        outcome = ended.get(each.host)
-        became = {"state": outcome.state.value, "seconds": outcome.seconds, "text": outcome.text} if outcome else {}
-        hosts.append({**each.to_json(), "needs": each.needs, **became})
+    for host in plan.found:
+        outcome = outcomes.get(host.host)
+        result = {"state": outcome.state.value, "seconds": outcome.seconds, "text": outcome.text} if outcome else {}
+        hosts.append({**host.to_json(), "needs": host.needs, **result})
     return {"cluster": cluster, "hosts": hosts, "why_stopped": rolled.why_stopped}

@@ -1,4 +1,4 @@
-"""`repair`: what it takes, and its rounds. What it prints is in `cli.repair_view`."""
+"""`repair`: its arguments and rounds. `cli.repair_view` prints."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 @examples(
-    ("repair jaguar --dry-run", "only look"),
-    ("repair jaguar", "repair; asks"),
+    ("repair jaguar --dry-run", "show what is broken"),
+    ("repair jaguar", "ask, then repair"),
     ("repair jaguar --limit r07", "one rack"),
-    ("repair jaguar --retry gpu-017", "its hardware was fixed"),
-    ("repair jaguar --max-removal 60%", "past a brake, knowingly"),
+    ("repair jaguar --retry gpu-017", "after its hardware was fixed"),
+    ("repair jaguar --max-removal 60%", "override a brake"),
     ("repair jaguar --watch 60 --yes", "as a service"),
 )
 @holds()
@@ -48,18 +48,16 @@ def repair(
     limit: LimitOpt = None,
     retry: Annotated[
         list[str] | None,
-        typer.Option("--retry", metavar="HOST", help="First forget this host's failed repairs and its ticket."),
+        typer.Option("--retry", metavar="HOST", help="First clear this host's failed repairs and its ticket."),
     ] = None,
     watch: WatchOpt = None,
     max_unhealthy: Annotated[
         str | None,
-        typer.Option(
-            "--max-unhealthy", metavar="N|P%", help="For this run, instead of the limits of pools in the spec."
-        ),
+        typer.Option("--max-unhealthy", metavar="N|P%", help="Override the pools' limits in the spec for this run."),
     ] = None,
     max_removal: Annotated[
         str | None,
-        typer.Option("--max-removal", metavar="N|P%", help="For this run, instead of repair.max_removed."),
+        typer.Option("--max-removal", metavar="N|P%", help="Override repair.max_removed for this run."),
     ] = None,
     drain_timeout: DrainTimeoutOpt = 900.0,
     dry_run: DryOpt = False,
@@ -68,20 +66,21 @@ def repair(
 ) -> None:
     """Repair broken nodes: drain, reboot or power-cycle, check, return to service.
 
-    repair.conditions of the spec says what is broken, and after how long.
-    Workers in the region are replaced. A host that repairs do not fix stays out of
-    service, with a ticket that says what to do. While many nodes or the control plane
-    are unhealthy, nothing starts. Idempotent: if interrupted, run it again.
-    --watch needs --yes. Exit code 1 if something is left to repair.
-    docs/how-to/repair.md has more.
+    repair.conditions in the spec defines what counts as broken, and after how
+    long. Workers in the region are replaced. A host that repairs do not fix stays
+    out of service, with a ticket that says what to do. While many nodes or the
+    control plane are unhealthy, no repair starts.
+
+    Idempotent: if interrupted, run it again. --watch needs --yes. Exit code 1 if
+    something is left to repair. docs/how-to/repair.md has more.
     """
     if watch and not (yes or as_json or dry_run):
-        raise typer.BadParameter("--watch asks nobody: add --yes")
-    one = checked(cluster)
+        raise typer.BadParameter("--watch cannot ask: add --yes")
+    loaded = checked(cluster)
     rules = drain_rules(drain_timeout)
     brakes = (_share(max_unhealthy, "--max-unhealthy"), _share(max_removal, "--max-removal"))
     work = _Work(
-        one, _folder(cluster), rules, brakes, words(limit), dry_run=dry_run, yes=yes or as_json, as_json=as_json
+        loaded, _folder(cluster), rules, brakes, words(limit), dry_run=dry_run, yes=yes or as_json, as_json=as_json
     )
     for host in words(retry):
         work.retry(host)
@@ -91,7 +90,7 @@ def repair(
 
 
 class _Work:
-    """One cluster's repairs, as often as they are asked for."""
+    """One cluster's repairs, in one round or many."""
 
     def __init__(
         self,
@@ -111,10 +110,10 @@ class _Work:
         self._limits: Limits = limits_of(cluster).overridden(*brakes)
         self._brakes = brakes
         self._dry_run, self._yes, self._as_json = dry_run, yes, as_json
-        self._known_access: Access | None = None
+        self._cached_access: Access | None = None
 
     def retry(self, host: str) -> None:
-        """Forget a host's repairs. RefusedError where it is no node."""
+        """Clear a host's repairs. Errors: raises RefusedError if it is not a node."""
         from cli import repair_view
         from operations.repair.look import limited, see
         from operations.repair.run import retry
@@ -125,28 +124,28 @@ class _Work:
             repair_view.forgotten(host, retry(around, host), quiet=self._as_json)
 
     def round(self) -> int:
-        """Look, and mend what may be mended; an exit code."""
+        """Look for broken nodes, repair what may be repaired, and return an exit code."""
         from cli import repair_view
         from operations.repair.look import plan
         from operations.repair.means import with_bmc
         from operations.repair.run import keep
 
         view = repair_view.View(self._cluster, self._brakes, quiet=self._as_json)
-        found = plan(self._around(), self._limit, with_bmc(self._cluster))
-        view.show(found)
+        plan_ = plan(self._around(), self._limit, with_bmc(self._cluster))
+        view.show(plan_)
         if not self._dry_run:
-            keep(self._around(), found)
-        if found.allowed and not self._dry_run:
+            keep(self._around(), plan_)
+        if plan_.allowed and not self._dry_run:
             if not self._yes:
-                view.confirm(found)
-            self._mend(found, view)
-        return view.conclude(found, dry_run=self._dry_run)
+                view.confirm(plan_)
+            self._mend(plan_, view)
+        return view.conclude(plan_, dry_run=self._dry_run)
 
     def watch(self, every_s: float) -> None:
-        """Rounds without end. What another run or the API stands in the way of is tried again."""
+        """Run rounds without end. A round that another run or the API prevents is retried."""
         without_end(self.round, every_s)
 
-    def _mend(self, found: Plan, view: View) -> None:
+    def _mend(self, plan_: Plan, view: View) -> None:
         from cli.look import run_up
         from operations.reboot import session
         from operations.repair.look import Step
@@ -155,16 +154,18 @@ class _Work:
         from operations.ssh import ssh_to
 
         access = self._access()
-        replaced = [case for case in found.allowed if case.step is Step.REPLACE]
-        at_sites = [case for case in found.allowed if case not in replaced]
-        # Whoever replaces a machine may want the cluster and its workers for itself, as `up` does.
+        replaced = [case for case in plan_.allowed if case.step is Step.REPLACE]
+        at_sites = [case for case in plan_.allowed if case not in replaced]
+        # Replacing a machine runs `up`, which locks the cluster itself.
         for cases, opened, alone in ((at_sites, session, self._alone), (replaced, ssh_to, nullcontext)):
             if not cases or view.rolled.interrupted:
                 continue
             with alone(), opened(self._cluster, access) as executor, view.details() as report:
-                made = tools(self._cluster, self._folder, access, executor, self._rules, lambda: run_up(self._cluster))
-                repairs = Repairs(self._around(), made, view.tell)
-                view.add(repairs.run(found, cases, report), repairs.results)
+                tools_ = tools(
+                    self._cluster, self._folder, access, executor, self._rules, lambda: run_up(self._cluster)
+                )
+                repairs = Repairs(self._around(), tools_, view.tell)
+                view.add(repairs.run(plan_, cases, report), repairs.results)
 
     def _alone(self) -> AbstractContextManager[object]:
         about = " ".join(f"--limit {host}" for host in self._limit)
@@ -173,9 +174,9 @@ class _Work:
     def _access(self) -> Access:
         from operations import stack
 
-        if self._known_access is None:
-            self._known_access = stack.access_to(self._cluster)
-        return self._known_access
+        if self._cached_access is None:
+            self._cached_access = stack.access_to(self._cluster)
+        return self._cached_access
 
     def _around(self) -> Around:
         from operations.repair.look import Around

@@ -1,4 +1,4 @@
-"""What `repair` shows, asks and prints."""
+"""The questions and output of `repair`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARKS = {End.MENDED: "✓", End.POSTPONED: "…", End.FAILED: "✗", End.TICKET
 
 
 class View:
-    """One round. rolled, results: what was mended so far."""
+    """Print one round. rolled, results: the repairs so far."""
 
     def __init__(self, cluster: Cluster, brakes: tuple[str | None, str | None], *, quiet: bool) -> None:
         self._cluster = cluster
@@ -32,19 +32,17 @@ class View:
         self.results: dict[str, Result] = {}
 
     def add(self, rolled: Rolled, results: Mapping[str, Result]) -> None:
-        """Some more was mended."""
+        """Add the results of more repairs."""
         before = self.rolled
         why = "; ".join(filter(None, (before.why_stopped, rolled.why_stopped)))
         self.rolled = Rolled((*before.outcomes, *rolled.outcomes), why, rolled.interrupted)
         self.results |= results
 
     def show(self, plan: Plan) -> None:
-        """What is broken, what would be done and lost, and what stands against it."""
+        """Print what is broken, what would be done and lost, and what prevents repairs."""
         for option, share in zip(("--max-unhealthy", "--max-removal"), self._brakes, strict=True):
             if share:
-                errors.print(
-                    Text(f"{option} {share} stands in place of the spec's limit, for this run", style="yellow")
-                )
+                errors.print(Text(f"{option} {share} overrides the spec's limit for this run", style="yellow"))
         if self._quiet:
             return
         for case in plan.cases[:_SHOWN]:
@@ -57,19 +55,19 @@ class View:
         for host, why in plan.tickets.items():
             errors.print(Text(f"{host}: ticket: {why}", style="yellow"))
         for host, why in plan.left_out.items():
-            errors.print(Text(f"{host}: left out: {why}", style="yellow"))
+            errors.print(Text(f"{host}: skipped: {why}", style="yellow"))
 
     def confirm(self, plan: Plan) -> None:
         name = self._cluster.name
-        told = evictions(sum(case.pods for case in plan.allowed), sum(case.scratch for case in plan.allowed))
-        if anew := [case.host for case in plan.allowed if case.step is Step.REINSTALL]:
-            told += f"; the system disks of {', '.join(anew)} are overwritten"
-        question, again = f"Repair {len(plan.allowed)} hosts? {told}.", f"repair {name}"
+        cost = evictions(sum(case.pods for case in plan.allowed), sum(case.scratch for case in plan.allowed))
+        if overwritten := [case.host for case in plan.allowed if case.step is Step.REINSTALL]:
+            cost += f"; the system disks of {', '.join(overwritten)} are overwritten"
+        question, again = f"Repair {len(plan.allowed)} hosts? {cost}.", f"repair {name}"
         confirm(question, again, see=("what is broken", f"{again} --dry-run"))
 
     @contextmanager
     def details(self) -> Iterator[Callable[[str], None]]:
-        """Print what goes on, for the length of a block."""
+        """Print progress while the block runs."""
         if self._quiet:
             yield lambda _: None
             return
@@ -83,13 +81,13 @@ class View:
             errors.print(Text(line, style=_COLOURS[result.end]))
 
     def conclude(self, plan: Plan, *, dry_run: bool) -> int:
-        """Print the result; the exit code."""
+        """Print the result and return the exit code."""
         if self.rolled.interrupted:
             raise KeyboardInterrupt
-        failed = [each for each in self.rolled.outcomes if each.state is State.FAILED]
-        mended = [each.host for each in self.results.values() if each.end is End.MENDED]
-        left = [case.host for case in plan.cases if case.host not in mended]
-        unmended = len(left) + len(plan.tickets) + len(plan.left_out)
+        failed = [outcome for outcome in self.rolled.outcomes if outcome.state is State.FAILED]
+        repaired = [result.host for result in self.results.values() if result.end is End.MENDED]
+        left = [case.host for case in plan.cases if case.host not in repaired]
+        unrepaired = len(left) + len(plan.tickets) + len(plan.left_out)
         if self._quiet:
             print_json(self._document(plan))
         else:
@@ -97,13 +95,15 @@ class View:
                 errors.print(Text(f"✗ {outcome.host}  {outcome.text}", style="red"))
             if self.rolled.why_stopped:
                 errors.print(Text(self.rolled.why_stopped, style="yellow"))
-            console.print(f"{self._cluster.name}: {_sum(plan, len(mended), unmended, dry_run=dry_run)}", markup=False)
-        return exits.FAILED if unmended or failed else exits.DONE
+            console.print(
+                f"{self._cluster.name}: {_sum(plan, len(repaired), unrepaired, dry_run=dry_run)}", markup=False
+            )
+        return exits.FAILED if unrepaired or failed else exits.DONE
 
     def _document(self, plan: Plan) -> dict[str, object]:
-        ended = {host: result.to_json() for host, result in self.results.items()}
+        results = {host: result.to_json() for host, result in self.results.items()}
         hosts = [
-            {**case.to_json(), "allowed": case.host in plan.decision.allowed, **ended.get(case.host, {})}
+            {**case.to_json(), "allowed": case.host in plan.decision.allowed, **results.get(case.host, {})}
             for case in plan.cases
         ]
         return {
@@ -119,24 +119,24 @@ class View:
 
 
 def _line(case: Case) -> str:
-    begun = f"begun {case.mark.since}; " if case.mark else ""
-    tried = f", after {case.record.attempts} repairs" if case.record.attempts else ""
+    begun = f"started {case.mark.since}; " if case.mark else ""
+    attempts = f", after {case.record.attempts} repairs" if case.record.attempts else ""
     pods = f", {case.pods} pods" if case.pods else ""
-    lost = f"; nothing would make {', '.join(case.unmanaged[:3])} anew" if case.unmanaged else ""
-    return f"{case.host} ({case.pool or 'no pool'}): {begun}{case.step}{tried}{pods}: {case.why}{lost}"
+    lost = f"; no controller would recreate {', '.join(case.unmanaged[:3])}" if case.unmanaged else ""
+    return f"{case.host} ({case.pool or 'no pool'}): {begun}{case.step}{attempts}{pods}: {case.why}{lost}"
 
 
-def _sum(plan: Plan, mended: int, unmended: int, *, dry_run: bool) -> str:
+def _sum(plan: Plan, repaired: int, unrepaired: int, *, dry_run: bool) -> str:
     nodes = len(plan.seen.fleet.members)
-    if not plan.cases and not unmended:
-        return f"nothing to repair, {nodes} nodes looked at"
+    if not plan.cases and not unrepaired:
+        return f"nothing to repair; checked {nodes} nodes"
     if dry_run:
         return f"{len(plan.cases)} of {nodes} nodes to repair, {len(plan.allowed)} may start; none was touched"
-    return f"{mended} mended, {unmended} left; {nodes} nodes looked at"
+    return f"{repaired} repaired, {unrepaired} left; checked {nodes} nodes"
 
 
 def forgotten(host: str, record: Record, *, quiet: bool) -> None:
-    """What was forgotten of a host."""
+    """Print what --retry cleared for a host."""
     if not quiet:
-        had = f"{record.attempts} repairs" + (f", and its ticket: {record.ticket}" if record.ticket else "")
-        errors.print(f"{host}: forgotten: {had}", markup=False)
+        cleared = f"{record.attempts} repairs" + (f", and its ticket: {record.ticket}" if record.ticket else "")
+        errors.print(f"{host}: cleared: {cleared}", markup=False)

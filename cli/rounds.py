@@ -17,10 +17,10 @@ def without_end(
     lease: Lease | None = None,
     failed: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run rounds for ever. A failed round is reported and tried again. A refusal ends the service, except a spec with errors.
+    """Run rounds without end. A failed round is reported and retried. A refusal ends the service, except a spec with errors.
 
-    lease: held for as long; None of what changes nothing, or holds its own. failed: called after each round that was cut short so.
-    HeldError where another holds the Lease, LostTheLockError once it is lost.
+    lease: held meanwhile; None if the rounds change nothing or hold their own. failed: called after each failed round.
+    Errors: raises HeldError if another process holds the Lease, LostTheLockError when it is lost.
     """
     from cli.output import note
 
@@ -28,14 +28,14 @@ def without_end(
         while True:
             if lease:
                 lease.check()
-            with _told_and_passed_over(failed):
+            with _reported(failed):
                 once()
             time.sleep(every_s)
 
 
 @contextmanager
-def _told_and_passed_over(failed: Callable[[], None]) -> Iterator[None]:
-    """Report what the next round may not meet. It would meet a refusal, but not a spec that somebody is editing."""
+def _reported(failed: Callable[[], None]) -> Iterator[None]:
+    """Report an error that the next round may not have, or errors of a spec, which somebody may be editing. Raise other refusals."""
     from rich.text import Text
 
     from cli.failures import explain

@@ -1,4 +1,4 @@
-"""Run the command: whatever goes wrong becomes a message, with --json a document, and an exit code."""
+"""Run the command. Every failure becomes a message, with --json a document, and an exit code."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from cli.output import OutputError, errors, note, print_json, print_problems
 from cluster.problems import SpecError
 
 
-@interrupts.threads_told()
+@interrupts.restoring_thread_reports()
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Raises nothing but what ends the interpreter."""
+    """Run a command line and return its exit code. Raises only what ends the interpreter."""
     debug = "--debug" in arguments or os.environ.get("MENAGERIE_DEBUG", "") not in ("", "0")
-    given, renamed = aliases.current([argument for argument in arguments if argument != "--debug"] or ["--help"])
+    line, renamed = aliases.current([argument for argument in arguments if argument != "--debug"] or ["--help"])
     try:
         if renamed:
             note(renamed)
         with interrupts.heard():
-            code = int(_command()(given, prog_name="menagerie", standalone_mode=False) or exits.DONE)
+            code = int(_command()(line, prog_name="menagerie", standalone_mode=False) or exits.DONE)
             if code == exits.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
                 raise KeyboardInterrupt
             return code
     except KeyboardInterrupt:
         interrupts.end_children()
-        return _interrupted(given)
-    except SystemExit as ended:  # nobody reads on
+        return _interrupted(line)
+    except SystemExit as ended:  # the reader of the output is gone
         return ended.code if isinstance(ended.code, int) else exits.FAILED
-    except Exception as error:  # noqa: BLE001 - the outermost: every error ends as a message
+    except Exception as error:  # noqa: BLE001 - outermost: every error becomes a message
         try:
             if debug:
                 traceback.print_exc()
-            return _failed(error, given, debug)
+            return _failed(error, line, debug)
         except OSError:
-            return exits.FAILED  # standard error takes nothing either
+            return exits.FAILED  # standard error cannot be written either
 
 
 @cache
@@ -53,12 +53,12 @@ def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
     from cli.failures import Foreseen, explain, is_a
 
     if is_a(error, "operations.record.errors.TakenOverError"):
-        interrupts.end_children()  # its heartbeat has interrupted them
+        interrupts.end_children()  # the heartbeat has interrupted them
     foreseen = explain(error)
     if foreseen is None:
         text = f"unexpected {type(error).__name__}: {error}"
         if not debug:
-            text += f"\n  this is a defect; where it is, shows: ./menagerie --debug {' '.join(arguments)}"
+            text += f"\n  this is a defect; to see where: ./menagerie --debug {' '.join(arguments)}"
         foreseen = Foreseen(text, exits.FAILED, "unexpected")
     if isinstance(error, SpecError):
         print_problems(error.problems)
@@ -75,7 +75,7 @@ def _interrupted(arguments: list[str]) -> int:
     if verb and verb.name == "verify":
         text += "; `./menagerie up` of the cluster repairs what a proof broke"
     elif verb and verb.changes:
-        text += "; nothing is lost: run the same command again and it goes on"
+        text += "; nothing is lost: run the same command again to continue"
     errors.print(text, style="yellow", markup=False)
     if "--json" in arguments:
         print_json({"error": {"code": "interrupted", "text": text, "exit_code": exits.INTERRUPTED}})

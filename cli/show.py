@@ -1,4 +1,4 @@
-"""`show`: what a spec describes, and what the stack of a cluster hands over. Most subjects are modules of their names."""
+"""`show`: what a spec describes, and the outputs of a cluster's stack. Most subjects are modules with the same name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cli.options import JsonOpt, OutputOpt, examples, known_clusters
 
 
 class Subject(StrEnum):
-    """What there is to show."""
+    """The subjects."""
 
     FLOWS = "flows"
     TOPOLOGY = "topology"
@@ -28,14 +28,14 @@ _FILES = ("cluster", "hosts")
 
 @examples(
     ("show flows jaguar", "who talks to whom"),
-    ("show topology lab > ibis.svg", "a picture"),
+    ("show topology lab > ibis.svg", "a drawing"),
     ("show topology lab -o ibis.html", "a page with tables"),
     ("show policies", "the rules of `validate`"),
-    ("show schema > cluster.schema.json", "of cluster.yaml"),
-    ("show schema hosts > hosts.schema.json", "of hosts.yaml"),
-    ("show outputs jaguar", "what the stack hands over"),
-    ("show vpn jaguar", "for the people of a router"),
-    ("show prices horus --json", "which pools have a price"),
+    ("show schema > cluster.schema.json", "schema of cluster.yaml"),
+    ("show schema hosts > hosts.schema.json", "schema of hosts.yaml"),
+    ("show outputs jaguar", "the stack's outputs"),
+    ("show vpn jaguar", "settings for edge routers"),
+    ("show prices horus --json", "prices of pools"),
 )
 def show(
     subject: Annotated[Subject, typer.Argument(metavar="SUBJECT", help=f"One of {', '.join(Subject)}.")],
@@ -50,28 +50,29 @@ def show(
     output: OutputOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
-    """Show what a spec describes, and what a stack hands over. Changes nothing.
+    """Show what a spec describes, and what a stack outputs. Changes nothing.
 
-    flows: who talks to whom on which port, and why. What is not in the table is
-    closed. docs/reference/flows.md explains it.
-    topology: an SVG drawing of zones, hosts, load balancer, etcds, tunnels and flows;
-    --output FILE.html writes a page with tables. Equal specs give equal files.
+    flows: who talks to whom on which port, and why. Everything else is closed.
+    docs/reference/flows.md explains the table.
+    topology: an SVG drawing of zones, hosts, load balancer, etcds, tunnels and
+    flows; --output FILE.html writes a page with tables. Equal specs give equal
+    files.
     policies: the rules that `validate` applies to all resources of a stack.
     docs/reference/policies.md explains them.
-    schema: the JSON Schema of cluster.yaml or hosts.yaml. An editor with a YAML language
-    server completes and explains every key if the first line of the file is, as in
-    one that `init` writes:
+    schema: the JSON Schema of cluster.yaml or hosts.yaml. An editor with a YAML
+    language server completes and explains every key if the file starts with this
+    line, which `init` writes:
     # yaml-language-server: $schema=../../cluster/schemas/cluster.schema.json
-    outputs: what the stack of a built cluster hands over, as JSON, without secrets.
-    vpn: the settings of every tunnel, for a router of any make. Names keys, never
-    prints them. Gateways have public addresses after the first `up`.
-    prices: what a node of each pool in the region costs. The expander cannot choose
-    where a pool without a price is offered.
+    outputs: the outputs of a built cluster's stack, as JSON, without secrets.
+    vpn: the settings of every tunnel, for any router. Names keys, never prints
+    them. Gateways have public addresses after the first `up`.
+    prices: the price of a node in each pool in the region. The expander cannot
+    choose if a pool without a price is offered.
     """
     if output and subject is not Subject.TOPOLOGY:
-        raise typer.BadParameter("--output is for topology")
+        raise typer.BadParameter("--output is only for topology")
     if as_json and subject is Subject.TOPOLOGY:
-        raise typer.BadParameter("a drawing has no --json")
+        raise typer.BadParameter("topology has no --json")
     if subject is Subject.SCHEMA:
         _schema(cluster or _FILES[0])
     elif subject is Subject.POLICIES:
@@ -90,10 +91,10 @@ def show(
         import_module(f"cli.{subject}").show(cluster, as_json=as_json)
 
 
-def _schema(of: str) -> None:
+def _schema(name: str) -> None:
     from cli.output import write_out
     from cluster import schema
 
-    if of not in _FILES:
-        raise typer.BadParameter(f"there is no schema {of}; write {' or '.join(_FILES)}")
-    write_out(schema.text("hosts" if of == "hosts" else "cluster"))
+    if name not in _FILES:
+        raise typer.BadParameter(f"there is no schema {name}; write {' or '.join(_FILES)}")
+    write_out(schema.text("hosts" if name == "hosts" else "cluster"))

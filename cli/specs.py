@@ -1,4 +1,4 @@
-"""The clusters that a command line means: found, loaded, checked."""
+"""Find, load and check the clusters that a command line names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cluster.spec import Cluster
 
 
 def load(names: list[str], *, allow_unknown: bool, with_people: bool = False) -> tuple[list[Loaded], list[Problem]]:
-    """Those without an error, and every problem of all; also of a name that is no cluster's.
+    """Load clusters. Return those without errors, and the problems of all, including names that match no cluster.
 
-    with_people: also of the files with people, which only tenancy needs.
+    with_people: also check the files of people, which only tenancy needs.
     """
     try:
         paths = [find_cluster(name, ROOT) for name in names]
@@ -26,9 +26,9 @@ def load(names: list[str], *, allow_unknown: bool, with_people: bool = False) ->
 
 
 def checked(name: str, *, allow_unknown: bool = True) -> Cluster:
-    """The cluster, loaded and checked; warnings are printed. SpecError with everything wrong with it.
+    """Load and check a cluster, and print warnings. Errors: raises SpecError with all problems.
 
-    What builds a cluster says whether unknown entries are allowed; what looks at one takes it as it was built.
+    A verb that builds passes its --allow-unknown; a verb that only looks accepts the cluster as it was built.
     """
     loaded, problems = load([name], allow_unknown=allow_unknown)
     if any(problem.is_error for problem in problems):
@@ -38,7 +38,7 @@ def checked(name: str, *, allow_unknown: bool = True) -> Cluster:
 
 
 def to_build(name: str, *, allow_unknown: bool) -> Cluster:
-    """As `checked`, and refused where it clashes with another cluster of inventories/."""
+    """Load a cluster as `checked` does; it is an error if it conflicts with another cluster in inventories/."""
     loaded, problems = load_beside(find_cluster(name, ROOT), ROOT, allow_unknown=allow_unknown)
     if loaded is None:
         raise SpecError(problems)

@@ -1,6 +1,6 @@
-"""`status`: the fleet, one cluster, or one part of it; once, or again and again.
+"""`status`: the fleet, one cluster, or one part of it; once or repeatedly.
 
-A section of a cluster is a function of another module: it reaches the cluster once, and gives back what looks.
+A section is a function in another module. It connects to the cluster once and returns a function that looks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STATES = {"well": "green", "not built": "dim"}
 
 
 class Section(StrEnum):
-    """Parts of a cluster that say more of themselves than the status as a whole."""
+    """Parts of a cluster with a more detailed status."""
 
     ETCD = "etcd"
     BACKUPS = "backups"
@@ -48,8 +48,8 @@ class Section(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What some sections take besides the cluster."""
+class Options:
+    """Options that some sections take."""
 
     last: int | None = None
     limit: tuple[str, ...] = ()
@@ -58,15 +58,15 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What was seen. document: for --json. show: prints it for people."""
+class Report:
+    """The result of a look. document: for --json. show: prints it for people."""
 
     code: int
     document: dict[str, Any]
     show: Callable[[], None]
 
 
-Look = Callable[[], Looked]
+Look = Callable[[], Report]
 _SECTIONS: dict[Section, tuple[str, tuple[str, ...]]] = {
     Section.ETCD: ("etcd_state", ()),
     Section.BACKUPS: ("backups", ("last", "limit")),
@@ -77,25 +77,27 @@ _SECTIONS: dict[Section, tuple[str, tuple[str, ...]]] = {
     Section.TENANCY: ("tenancy", ()),
     Section.OPERATIONS: ("operations", ("last",)),
 }
-"""Module of `cli` with its function `section`, and which options it takes."""
+"""Section -> the module of `cli` with its function `section`, and the options it takes."""
 
 
 @examples(
     ("status", "all clusters, a line each"),
-    ("status lab", "one, with all its parts"),
-    ("status lab --watch 5", "again every 5 seconds"),
+    ("status lab", "one cluster and all its parts"),
+    ("status lab --watch 5", "repeat every 5 seconds"),
     ("status jaguar etcd", "every member of both etcds"),
-    ("status jaguar backups --limit main --last 50", "further back"),
+    ("status jaguar backups --limit main --last 50", "more backups"),
     ("status jaguar keys", "key rings and certificates"),
     ("status jaguar machines --limit r07", "one rack, by its BMCs"),
     ("status jaguar operations", "who works on it"),
-    ("status lab --json", "for a machine"),
+    ("status lab --json", "for a program"),
 )
 def status(
     cluster: Annotated[
         str | None,
         typer.Argument(
-            metavar="CLUSTER", help="Name or path. Without it: all of inventories/.", autocompletion=known_clusters
+            metavar="CLUSTER",
+            help="Name or path of a cluster. Default: all in inventories/.",
+            autocompletion=known_clusters,
         ),
     ] = None,
     section: Annotated[
@@ -105,7 +107,7 @@ def status(
     limit: LimitOpt = None,
     last: Annotated[
         int | None,
-        typer.Option("--last", metavar="N", min=0, help="How many past backups or operations. Default: 10."),
+        typer.Option("--last", metavar="N", min=0, help="Number of past backups or operations. Default: 10."),
     ] = None,
     parallel: ParallelOpt = None,
     wait: WaitOpt = 0.0,
@@ -113,50 +115,51 @@ def status(
 ) -> None:
     """Show the health of the fleet, of a cluster, or of one part of it. Changes nothing.
 
-    Exit code 0 only if all is healthy. Each line that is not ok ends with the command
-    that helps. docs/how-to/status.md explains every line.
+    Exit code 0 only if all is healthy. Each line that is not ok ends with the
+    command that helps. docs/how-to/status.md explains every line.
 
-    etcd: every member: leader, revisions, sizes, disks, alarms.
-    backups: age, size, and what a drill of each found. --limit main or events.
-    keys: key rings, and every certificate with the days it has left.
-    machines: who each machine is, by its BMC, compared with the hosts file (INV-003).
+    etcd: every member, with leader, revisions, sizes, disks and alarms.
+    backups: age, size, and drill result of each. --limit main or events.
+    keys: key rings, and every certificate with the days left.
+    machines: each machine's identity from its BMC, compared with the hosts file
+    (INV-003).
     links: cards, cables and MTU of machines; 64 at a time. Names swapped cables.
     controllers: image, pods, leader, and what keeps pods from being ready.
-    tenancy: namespaces of people and teams; with allocations, who has which hosts.
-    operations: who works on the cluster now, and who did what to it when.
+    tenancy: namespaces of people and teams; with allocations, each team's hosts.
+    operations: who works on the cluster now, and past operations.
 
-    Exit code 4 if machines, BMCs or hosts are unreachable and nothing else is wrong.
-    --watch redraws on a terminal, prints what has changed elsewhere, and with
-    --json prints a document per line.
+    Exit code 4 if machines, BMCs or hosts are unreachable and nothing else is
+    wrong. --watch redraws on a terminal. Elsewhere it prints only changed lines,
+    and with --json a document per line.
     """
-    look = _chosen(cluster, section, Asked(last, words(limit), parallel, wait))
+    look = _chosen(cluster, section, Options(last, words(limit), parallel, wait))
     if watch:
-        with suppress(KeyboardInterrupt):  # which is how a watch ends
+        with suppress(KeyboardInterrupt):  # a watch ends this way
             _watch(look, watch, as_json=as_json)
         raise typer.Exit(exits.DONE)
-    seen = look()
+    looked = look()
     if as_json:
-        print_json(seen.document)
+        print_json(looked.document)
     else:
-        seen.show()
-    raise typer.Exit(seen.code)
+        looked.show()
+    raise typer.Exit(looked.code)
 
 
-def _chosen(cluster: str | None, section: Section | None, asked: Asked) -> Look:
+def _chosen(cluster: str | None, section: Section | None, options: Options) -> Look:
     module, takes = _SECTIONS[section] if section else ("", ())
-    for field in fields(Asked):
-        if getattr(asked, field.name) != field.default and field.name not in takes:
-            of = " and ".join(name for name, (_, taken) in _SECTIONS.items() if field.name in taken)
-            raise typer.BadParameter(f"--{field.name} is for {of}")
+    for field in fields(Options):
+        if getattr(options, field.name) != field.default and field.name not in takes:
+            sections = " and ".join(name for name, (_, taken) in _SECTIONS.items() if field.name in taken)
+            raise typer.BadParameter(f"--{field.name} is for {sections}")
     if cluster is None:
-        return _all()
+        return _fleet()
     if section is None:
-        return _one(cluster)
-    found: Look = import_module(f"cli.{module}").section(cluster, asked)
-    return found
+        return _cluster(cluster)
+    section_look: Look = import_module(f"cli.{module}").section(cluster, options)
+    return section_look
 
 
-def _one(name: str) -> Look:
+def _cluster(name: str) -> Look:
     cluster = checked(name)
     from cli.look import built
     from operations.stack import access_to
@@ -164,49 +167,49 @@ def _one(name: str) -> Look:
 
     access = access_to(built(cluster))
 
-    def look() -> Looked:
-        found = read_status(cluster, access)
-        return Looked(exits.DONE if found.ok else exits.FAILED, found.to_json(), lambda: print_status(found))
+    def look() -> Report:
+        status_ = read_status(cluster, access)
+        return Report(exits.DONE if status_.ok else exits.FAILED, status_.to_json(), lambda: print_status(status_))
 
     return look
 
 
-def _all() -> Look:
+def _fleet() -> Look:
     from clients.access import Access, NotBuiltError
     from cluster.load import clusters, find_cluster, load_cluster
     from operations.stack import Stacks, access_to
     from operations.status import read_status
     from operations.status.fleet import read_fleet
 
-    known: dict[str, Access] = {}
+    accesses: dict[str, Access] = {}
 
-    def one(name: str, stacks: Stacks) -> Status | None:
+    def read(name: str, stacks: Stacks) -> Status | None:
         cluster = load_cluster(find_cluster(name, ROOT))
         if not stacks.has(cluster):
             return None
         try:
-            known[name] = known.get(name) or access_to(cluster)
+            accesses[name] = accesses.get(name) or access_to(cluster)
         except NotBuiltError:
             return None
-        return read_status(cluster, known[name])
+        return read_status(cluster, accesses[name])
 
-    def look() -> Looked:
+    def look() -> Report:
         stacks = Stacks()
-        found = read_fleet(clusters(ROOT), lambda name: one(name, stacks))
-        return Looked(exits.DONE if found.ok else exits.FAILED, found.to_json(), lambda: _print(_rows(found)))
+        fleet = read_fleet(clusters(ROOT), lambda name: read(name, stacks))
+        return Report(exits.DONE if fleet.ok else exits.FAILED, fleet.to_json(), lambda: _print(_rows(fleet)))
 
     return look
 
 
 def _watch(look: Look, every_s: float, *, as_json: bool) -> None:
-    """Until somebody interrupts it."""
+    """Look and print until interrupted."""
     if as_json:
         while True:
             document = {"at": datetime.now(UTC).isoformat(timespec="seconds"), **look().document}
             write_out(json.dumps(document, sort_keys=True, default=str) + "\n")
             time.sleep(every_s)
     if console.is_terminal:
-        # A console of its own: what is captured of the other one must not hold what Live draws.
+        # A separate console, so that capturing the other one does not capture what Live draws.
         screen = type(console)(highlight=False, soft_wrap=True)
         waiting = Text("looking …", style="dim")
         with Live(waiting, console=screen, auto_refresh=False, redirect_stdout=False) as live:
@@ -223,9 +226,9 @@ def _watch(look: Look, every_s: float, *, as_json: bool) -> None:
         time.sleep(every_s)
 
 
-def _shown(seen: Looked) -> list[Text]:
+def _shown(looked: Report) -> list[Text]:
     with console.capture() as captured:
-        seen.show()
+        looked.show()
     return list(Text.from_ansi(captured.get()).split("\n"))
 
 
@@ -235,22 +238,22 @@ def _print(shown: list[Text]) -> None:
 
 
 def print_status(status: Status) -> None:
-    """The status as a table that is as wide as it must be, the endpoint and the verdict last."""
+    """Print the status as a table, with the endpoint and the verdict last."""
     _print(lines(status))
 
 
 def lines(status: Status) -> list[Text]:
-    """See `print_status`."""
+    """Return the lines of `print_status`."""
     groups = max((len(item.group) for item in status.items), default=0)
     names = max((len(item.name) for item in status.items), default=0)
-    group, found = "", []
+    group, rows = "", []
     for item in status.items:
-        found.append(_line(item, "" if item.group == group else item.group, groups, names))
+        rows.append(_line(item, "" if item.group == group else item.group, groups, names))
         group = item.group
-    wrong = len(status.wrong)
-    verdict = f"{wrong} of {len(status.items)} not ok" if wrong else "all is well"
-    found.append(Text.assemble((f"{'endpoint':<{groups}}", "bold"), f"  {status.endpoint}; {verdict}"))
-    return found
+    bad = len(status.wrong)
+    verdict = f"{bad} of {len(status.items)} not ok" if bad else "all healthy"
+    rows.append(Text.assemble((f"{'endpoint':<{groups}}", "bold"), f"  {status.endpoint}; {verdict}"))
+    return rows
 
 
 def _line(item: Item, group: str, groups: int, names: int) -> Text:
@@ -263,7 +266,7 @@ def _line(item: Item, group: str, groups: int, names: int) -> Text:
 
 
 def _rows(fleet: Fleet) -> list[Text]:
-    """A row a cluster."""
+    """Return a row per cluster."""
     names = max((len(row.cluster) for row in fleet.rows), default=0)
     return [
         Text.assemble(

@@ -1,4 +1,4 @@
-"""What `tenancy sync --hosts` shows, asks and prints, and what `status CLUSTER tenancy` says of hosts."""
+"""The questions and output of `tenancy sync --hosts`, and the hosts of `status CLUSTER tenancy`."""
 
 from __future__ import annotations
 
@@ -20,80 +20,82 @@ _FEW = 3
 
 
 class View:
-    """One round."""
+    """Print one round."""
 
     def __init__(self, cluster: Cluster, *, quiet: bool) -> None:
         self._cluster, self._quiet = cluster, quiet
 
-    def show(self, found: Found, *, evict: bool) -> None:
-        """Every change and why, what moves wait for, and what stands against it."""
+    def show(self, result: Found, *, evict: bool) -> None:
+        """Print every change and its reason, what moves wait for, and what prevents changes."""
         if self._quiet:
             return
-        for rule in found.rules:
+        for rule in result.rules:
             errors.print(f"  apply {rule.what}: {rule.reason}", markup=False)
-        for move in found.plan.moves[:_SHOWN]:
+        for move in result.plan.moves[:_SHOWN]:
             errors.print(Text(f"  {said_of(move)}", style="yellow" if move.waits else "green"))
-        if len(found.plan.moves) > _SHOWN:
-            errors.print(f"  and {len(found.plan.moves) - _SHOWN} more; --json lists all", markup=False)
-        for text in found.plan.notices:
+        if len(result.plan.moves) > _SHOWN:
+            errors.print(f"  and {len(result.plan.moves) - _SHOWN} more; --json lists all", markup=False)
+        for text in result.plan.notices:
             errors.print(Text(text, style="yellow"))
-        for text in found.plan.conflicts:
+        for text in result.plan.conflicts:
             errors.print(Text(text, style="red"))
-        for text in found.refused:
+        for text in result.refused:
             errors.print(Text(f"refused: {text}", style="red"))
-        if found.plan.waiting and not evict:
+        if result.plan.waiting and not evict:
             again = f"./menagerie tenancy sync {self._cluster.name} --hosts --evict"
-            errors.print(Text(f"moves that wait go on with the next run; to end what they wait for: {again}"))
+            errors.print(
+                Text(f"waiting moves continue with the next run; to evict the pods that they wait for: {again}")
+            )
 
-    def confirm(self, found: Found, *, evict: bool) -> None:
+    def confirm(self, result: Found, *, evict: bool) -> None:
         again = f"tenancy sync {self._cluster.name} --hosts" + (" --evict" if evict else "")
-        pods = sum(len(move.waits) for move in found.plan.waiting)
+        pods = sum(len(move.waits) for move in result.plan.waiting)
         ends = f" {pods} pods are evicted." if evict and pods else ""
-        confirm(f"Make {found.changes} changes?{ends}", again, see=dry_run_of(again))
+        confirm(f"Make {result.changes} changes?{ends}", again, see=dry_run_of(again))
 
     def tell(self, what: str) -> None:
         if not self._quiet:
             errors.print(f"✓ {what}", style="green", markup=False)
 
-    def conclude(self, found: Found, applied: Applied, *, dry_run: bool) -> int:
-        """Print the result; the exit code."""
-        left = len(found.refused) + len(found.plan.conflicts) + len(applied.failed)
+    def conclude(self, result: Found, applied: Applied, *, dry_run: bool) -> int:
+        """Print the result and return the exit code."""
+        left = len(result.refused) + len(result.plan.conflicts) + len(applied.failed)
         if self._quiet:
-            print_json(self._document(found, applied, dry_run=dry_run))
+            print_json(self._document(result, applied, dry_run=dry_run))
         else:
             for what, why in applied.failed:
                 errors.print(Text(f"✗ {what}: {why}", style="red"))
             for pod in applied.evicted:
-                errors.print(f"✓ {pod} is evicted", style="green", markup=False)
+                errors.print(f"✓ {pod} evicted", style="green", markup=False)
             for text in applied.kept:
                 errors.print(Text(text, style="yellow"))
-            console.print(f"{self._cluster.name}: {_sum(found, applied, dry_run=dry_run)}", markup=False)
+            console.print(f"{self._cluster.name}: {_sum(result, applied, dry_run=dry_run)}", markup=False)
         return exits.FAILED if left else exits.DONE
 
-    def _document(self, found: Found, applied: Applied, *, dry_run: bool) -> dict[str, object]:
-        refused, made = dict(applied.failed), set(applied.made)
+    def _document(self, result: Found, applied: Applied, *, dry_run: bool) -> dict[str, object]:
+        failures, made = dict(applied.failed), set(applied.made)
         return {
             "cluster": self._cluster.name,
             "dry_run": dry_run,
-            "refused": list(found.refused),
+            "refused": list(result.refused),
             "rules": [
-                {"what": rule.what, "reason": rule.reason, "made": rule.what in made, "failed": refused.get(rule.what)}
-                for rule in found.rules
+                {"what": rule.what, "reason": rule.reason, "made": rule.what in made, "failed": failures.get(rule.what)}
+                for rule in result.rules
             ],
             "moves": [
-                {**move.to_json(), "made": move.host.name in made, "failed": refused.get(move.host.name)}
-                for move in found.plan.moves
+                {**move.to_json(), "made": move.host.name in made, "failed": failures.get(move.host.name)}
+                for move in result.plan.moves
             ],
             "evicted": list(applied.evicted),
             "kept": list(applied.kept),
-            "conflicts": list(found.plan.conflicts),
-            "notices": list(found.plan.notices),
-            "pools": rows(self._cluster, found),
+            "conflicts": list(result.plan.conflicts),
+            "notices": list(result.plan.notices),
+            "pools": rows(self._cluster, result),
         }
 
 
 def said_of(move: Move) -> str:
-    """``h3: vision -> robotics: robotics has an allocation of 4 hosts of h100; waits for team-vision/train-0``."""
+    """Return ``h3: vision -> robotics: robotics has an allocation of 4 hosts of h100; waits for team-vision/train-0``."""
     waits = f"; waits for {_some(move.waits)}" if move.waits else ""
     closed = " (closed to others)" if move.verb is Verb.CLOSE else ""
     return (
@@ -101,14 +103,14 @@ def said_of(move: Move) -> str:
     )
 
 
-def rows(cluster: Cluster, found: Found) -> list[dict[str, Any]]:
-    """For each pool and team: how many hosts it is to have and has, which come, and who borrows there."""
+def rows(cluster: Cluster, result: Found) -> list[dict[str, Any]]:
+    """Return for each pool and team: its allocation, its hosts, which are coming, and who borrows them."""
     settings = cluster.spec.tenancy
-    wanted = {(each.pool, slug(each.team)): each.hosts for each in (settings.allocations if settings else ())}
+    allocated = {(item.pool, slug(item.team)): item.hosts for item in (settings.allocations if settings else ())}
     by_owner: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    coming = {move.host.name: move for move in found.plan.moves}
-    for host in found.hosts:
-        if host.holder or host.pool in {pool for pool, _ in wanted}:
+    coming = {move.host.name: move for move in result.plan.moves}
+    for host in result.hosts:
+        if host.holder or host.pool in {pool for pool, _ in allocated}:
             move = coming.get(host.name)
             borrowers = [pod.name for pod in host.pods if pod.borrowed]
             by_owner[host.pool, host.holder].append(
@@ -120,31 +122,38 @@ def rows(cluster: Cluster, found: Found) -> list[dict[str, Any]]:
                     "borrowed": borrowers,
                 }
             )
-    keys = sorted({*wanted, *by_owner})
+    keys = sorted({*allocated, *by_owner})
     return [
-        {"pool": pool, "team": team, "allocated": wanted.get((pool, team), 0), "hosts": by_owner.get((pool, team), [])}
+        {
+            "pool": pool,
+            "team": team,
+            "allocated": allocated.get((pool, team), 0),
+            "hosts": by_owner.get((pool, team), []),
+        }
         for pool, team in keys
     ]
 
 
-def listed(cluster: Cluster, found: Found) -> None:
-    """Who has which hosts, and who borrows."""
-    for row in rows(cluster, found):
+def listed(cluster: Cluster, result: Found) -> None:
+    """Print each team's hosts, and who borrows them."""
+    for row in rows(cluster, result):
         hosts = row["hosts"]
-        of = f" of {row['allocated']}" if row["team"] else ""
+        allocated = f" of {row['allocated']}" if row["team"] else ""
         names = f": {', '.join(_state(host, row['team']) for host in hosts)}" if hosts else ""
-        console.print(f"{row['pool']}  {row['team'] or 'everybody'}  {len(hosts)}{of} hosts{names}", markup=False)
+        console.print(
+            f"{row['pool']}  {row['team'] or 'everybody'}  {len(hosts)}{allocated} hosts{names}", markup=False
+        )
 
 
 def _state(host: dict[str, Any], team: str) -> str:
-    told = []
+    notes = []
     if host["next"] != team:
-        told.append(f"{host['next'] or 'everybody'}'s with the next run")
+        notes.append(f"moves to {host['next'] or 'everybody'} with the next run")
     elif host["waits"]:
-        told.append(f"waits for {_some(tuple(host['waits']))}")
+        notes.append(f"waits for {_some(tuple(host['waits']))}")
     if host["borrowed"]:
-        told.append(f"borrowed by {_some(tuple(host['borrowed']))}")
-    return f"{host['host']} ({'; '.join(told)})" if told else str(host["host"])
+        notes.append(f"borrowed by {_some(tuple(host['borrowed']))}")
+    return f"{host['host']} ({'; '.join(notes)})" if notes else str(host["host"])
 
 
 def _some(names: tuple[str, ...]) -> str:
@@ -152,13 +161,13 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_FEW]) + more
 
 
-def _sum(found: Found, applied: Applied, *, dry_run: bool) -> str:
-    if found.refused:
+def _sum(result: Found, applied: Applied, *, dry_run: bool) -> str:
+    if result.refused:
         return "refused, nothing was changed"
-    waits = f"; {len(found.plan.waiting)} hosts wait for pods to end" if found.plan.waiting else ""
-    if not found.changes:
-        return f"hosts are in step with allocations; nothing to change{waits}"
+    waits = f"; {len(result.plan.waiting)} hosts wait for pods to end" if result.plan.waiting else ""
+    if not result.changes:
+        return f"hosts match allocations; nothing to change{waits}"
     if dry_run:
-        return f"{found.changes} changes; none was made{waits}"
+        return f"{result.changes} changes; none was made{waits}"
     failed = f", {len(applied.failed)} refused by the API" if applied.failed else ""
     return f"{len(applied.made)} changes made{failed}{waits}"

@@ -1,4 +1,4 @@
-"""`show topology`: a cluster as a drawing."""
+"""`show topology`: a drawing of a cluster."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from cluster.writing import bears, write
 
 
 def show(cluster: str, output: Path | None) -> None:
-    """Boxes are hosts and groups of them; an arrow leads from who opens connections to who takes them, with the ports.
+    """Draw hosts and groups of hosts as boxes, and connections as arrows with ports, from the side that opens them.
 
-    The files need nothing else: any browser shows them, by day and by night, and pointing at an arrow shows it alone.
+    The files are self-contained: any browser shows them, in light and dark mode. Pointing at an arrow shows it alone.
     """
-    one = checked(cluster, allow_unknown=True)
+    loaded = checked(cluster, allow_unknown=True)
     from cli.drawing import html, layout, svg
     from cli.flows import source
 
     suffix = output.suffix if output else ".svg"
     if suffix not in (".svg", ".html"):
-        raise typer.BadParameter(f"{output} ends neither in .svg nor in .html, so it is unclear what to write")
+        raise typer.BadParameter(f"--output: {output} must end in .svg or .html")
     if output and not output.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {output.parent}")
-    made = html.html(one, source(one)) if suffix == ".html" else svg.svg(layout.draw(one, source(one)))
+    text = html.html(loaded, source(loaded)) if suffix == ".html" else svg.svg(layout.draw(loaded, source(loaded)))
     if output:
-        write(output, made, "a drawing or a page of topology", bears('id="drawing-title"'))
+        write(output, text, "a drawing or a page of topology", bears('id="drawing-title"'))
     else:
-        write_out(made)
+        write_out(text)

@@ -1,4 +1,4 @@
-"""`upgrade`: what it takes, shows, asks, and prints."""
+"""`upgrade`: its arguments, question and output."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _PARALLEL = 64
 
 
 @examples(
-    ("upgrade lab --dry-run", "only look"),
-    ("upgrade lab", "asks, then all of it"),
-    ("upgrade lab --control-plane-only", "workers another day"),
-    ("upgrade lab --pool workers", "the workers of a pool"),
-    ("upgrade lab --yes --json", "for a machine"),
+    ("upgrade lab --dry-run", "show the stages"),
+    ("upgrade lab", "ask, then upgrade everything"),
+    ("upgrade lab --control-plane-only", "leave workers for later"),
+    ("upgrade lab --pool workers", "of workers, only one pool"),
+    ("upgrade lab --yes --json", "for a program"),
 )
 @holds()
 def upgrade(
@@ -53,11 +53,11 @@ def upgrade(
     pool: Annotated[
         list[str] | None,
         typer.Option(
-            "--pool", metavar="POOL", help="Of workers at sites, only these pools; with commas, or given again."
+            "--pool", metavar="POOL", help="Of workers at sites, only these pools; separated by commas, or repeated."
         ),
     ] = None,
     control_plane_only: Annotated[
-        bool, typer.Option("--control-plane-only", help="API servers and kube-proxy, and no kubelet.")
+        bool, typer.Option("--control-plane-only", help="Upgrade API servers and kube-proxy, but no kubelet.")
     ] = False,
     parallel: ParallelOpt = None,
     drain_timeout: DrainTimeoutOpt = 900.0,
@@ -71,31 +71,33 @@ def upgrade(
 ) -> None:
     """Upgrade a running cluster to kubernetes.version of its spec, or roll it back.
 
-    Also moves workers to the containerd of this release, even if that is all.
-    Upgrade: API servers one by one, kube-proxy, then workers: one first, then as many
-    as their pools can spare, --parallel at most (default: 64), each drained.
-    Rollback: the reverse. Write the former version into the spec and run this again.
-    Stops at the first failure. Idempotent: if interrupted, run it again.
-    --ready-timeout defaults to 15m. Exit code 2 if something prevents it; all reasons are
-    listed at once. docs/how-to/upgrade.md has more.
+    Also moves workers to this release's containerd, even if nothing else changes.
+    Upgrades API servers one by one, then kube-proxy, then workers: a single
+    worker first, then as many as their pools can spare, at most --parallel
+    (default: 64). Each is drained. Rolls back in reverse order: write the former
+    version into the spec and run this again. Stops at the first failure.
+
+    Idempotent: if interrupted, run it again. --ready-timeout defaults to 15m.
+    Exit code 2 if something prevents it; all reasons are listed at once.
+    docs/how-to/upgrade.md has more.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from operations.upgrade.run import Choices
 
     rules = drain_rules(drain_timeout, evict_unmanaged, keep_empty_dir, wait_for_jobs)
-    pools = _pools(one, words(pool))
-    at_once = parallel.at_least_one(len(one.host_list())) if parallel else _PARALLEL
+    pools = _pools(loaded, words(pool))
+    at_once = parallel.at_least_one(len(loaded.host_list())) if parallel else _PARALLEL
     choices = Choices(pools, control_plane_only, rules, ready_timeout, at_once)
-    _upgrade(one, choices, dry_run=dry_run, yes=yes or as_json, as_json=as_json)
+    _upgrade(loaded, choices, dry_run=dry_run, yes=yes or as_json, as_json=as_json)
 
 
-def _pools(cluster: Cluster, named: tuple[str, ...]) -> tuple[str, ...] | None:
-    known = [name for name, pool in cluster.spec.pools.items() if pool.site]
-    if unknown := [name for name in named if name not in known]:
+def _pools(cluster: Cluster, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    existing = [name for name, pool in cluster.spec.pools.items() if pool.site]
+    if unknown := [name for name in names if name not in existing]:
         raise typer.BadParameter(
-            f"--pool: {', '.join(unknown)} is no pool at a site of {cluster.name}; there are: {', '.join(known) or 'none'}"
+            f"--pool: {cluster.name} has no pool {', '.join(unknown)} at a site; it has: {', '.join(existing) or 'none'}"
         )
-    return named or None
+    return names or None
 
 
 def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as_json: bool) -> None:
@@ -107,24 +109,24 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
     refuse_unready(cluster, stack.environment(cluster))
     if cluster.is_lab:
         lab.refuse_without_rights()
-    steps = Steps(("cluster", "what runs, and what stands in the way"), quiet=as_json)
+    steps = Steps(("cluster", "checks"), quiet=as_json)
     with steps.step("cluster"):
         access = stack.access_to(cluster, steps.detail)
-    with steps.step("what runs, and what stands in the way"):
-        plan, found = looked(cluster, access, choices, steps.detail, newest_age(cluster, access))
+    with steps.step("checks"):
+        plan, reasons = looked(cluster, access, choices, steps.detail, newest_age(cluster, access))
     if not as_json:
         _show(plan)
-    if found:
-        listed = "\n  ".join(found)
+    if reasons:
+        listed = "\n  ".join(reasons)
         raise RefusedError(
-            f"{plan.cluster} can't go to {plan.goal} yet; nothing was touched:\n  {listed}", code="upgrade-refused"
+            f"{plan.cluster} cannot move to {plan.goal} yet; nothing was touched:\n  {listed}", code="upgrade-refused"
         )
     if not plan.is_done and not dry_run:
         if not yes:
             _confirm(plan)
-        going = Steps(tuple(stage.value for stage in plan.stages), quiet=as_json)
+        stages = Steps(tuple(stage.value for stage in plan.stages), quiet=as_json)
         with hold(cluster, access, "upgrade", repeatable=True) as operation:
-            Upgrade(cluster, access, plan, choices, operation, going, _teller(quiet=as_json)).run()
+            Upgrade(cluster, access, plan, choices, operation, stages, _teller(quiet=as_json)).run()
     _conclude(plan, dry_run=dry_run, as_json=as_json)
 
 
@@ -136,27 +138,27 @@ def _show(plan: Plan) -> None:
     errors.print(
         f"API servers: {servers or ', '.join(sorted(running.answers))}; kube-proxy: {running.proxy}", markup=False
     )
-    counted = sorted(Counter(running.nodes.values()).items())
-    errors.print(f"nodes: {', '.join(f'{count} with {programs}' for programs, count in counted)}", markup=False)
+    counts = sorted(Counter(running.nodes.values()).items())
+    errors.print(f"nodes: {', '.join(f'{count} with {programs}' for programs, count in counts)}", markup=False)
     of_stage = {Stage.SERVERS: plan.servers, Stage.REGION: plan.region, Stage.WORKERS: plan.workers}
     for number, stage in enumerate(plan.stages, 1):
         hosts = of_stage.get(stage, ())
-        more = f" … {len(hosts)} in all" if len(hosts) > _SHOWN else ""
-        what = f": {', '.join(hosts[:_SHOWN])}{more}" if hosts else ""
+        rest = f" … {len(hosts)} in total" if len(hosts) > _SHOWN else ""
+        names = f": {', '.join(hosts[:_SHOWN])}{rest}" if hosts else ""
         to = plan.on_nodes if stage in (Stage.REGION, Stage.WORKERS) else plan.wanted
-        errors.print(f"{number}. {stage.value} to {to}{what}", markup=False)
+        errors.print(f"{number}. {stage.value} to {to}{names}", markup=False)
     for name, why in plan.unwell.items():
-        errors.print(Text(f"{name}: {why}; the upgrade has begun, and does not wait for it", style="yellow"))
+        errors.print(Text(f"{name}: {why}; the upgrade has started and does not wait for it", style="yellow"))
     for name in plan.by_the_cloud:
         errors.print(
-            Text(f"{name}: its machine is the cloud's to replace; drain and delete it, and its group makes a new one"),
+            Text(f"{name}: the cloud replaces its machine: drain and delete it, and its group creates a new one"),
             style="yellow",
         )
 
 
 def _confirm(plan: Plan) -> None:
     direction, again = "back to" if plan.is_back else "to", f"upgrade {plan.cluster}"
-    question = f"Take {plan.cluster} {direction} {plan.goal}?"
+    question = f"Move {plan.cluster} {direction} {plan.goal}?"
     confirm(question, again, see=dry_run_of(again))
 
 
@@ -176,10 +178,10 @@ def _conclude(plan: Plan, *, dry_run: bool, as_json: bool) -> None:
         print_json({**plan.to_json(), "done": plan.is_done or not dry_run})
         return
     if plan.is_done:
-        told = f"all that is asked about runs {plan.goal}"
+        result = f"everything selected already runs {plan.goal}"
     elif dry_run:
-        told = f"nothing stands in the way of {plan.goal}; nothing was touched"
+        result = f"nothing prevents {plan.goal}; nothing was touched"
     else:
-        told = f"{'back at' if plan.is_back else 'now'} {plan.goal}"
+        result = f"{'back at' if plan.is_back else 'now'} {plan.goal}"
     left = "; other workers still run another version" if plan.limited and not dry_run else ""
-    console.print(f"{plan.cluster}: {told}{left}", markup=False)
+    console.print(f"{plan.cluster}: {result}{left}", markup=False)

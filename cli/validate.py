@@ -1,4 +1,4 @@
-"""`validate`: what it takes, shows while it works, and prints."""
+"""`validate`: its arguments, progress and output."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 
 
 @examples(
-    ("validate", "every cluster that is in a cloud"),
-    ("validate horus ibis", "some of them"),
-    ("validate examples/horus", "one that is not in inventories/"),
-    ("validate --parallel 1", "where there is little memory"),
-    ("validate --json", "for a machine"),
+    ("validate", "all clusters in a cloud"),
+    ("validate horus ibis", "two clusters"),
+    ("validate examples/horus", "a cluster outside inventories/"),
+    ("validate --parallel 1", "on a machine with little memory"),
+    ("validate --json", "for a program"),
     ("validate --sarif out.sarif", "for a code host; docs/how-to/ci.md"),
     ("validate --junit out.xml", "for a CI server; docs/how-to/ci.md"),
 )
@@ -53,18 +53,20 @@ def validate(
         Path | None, typer.Option("--sarif", metavar="FILE", dir_okay=False, help="Write findings as SARIF 2.1.0.")
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", dir_okay=False, help="Write stages as JUnit's XML.")
+        Path | None, typer.Option("--junit", metavar="FILE", dir_okay=False, help="Write stages as JUnit XML.")
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Prove specs and their stacks without an account, a network or root.
 
-    For each cluster it checks the spec. Then the real Pulumi engine plans, builds,
-    plans again, updates, looks for drift and destroys, against simulated clouds, with
-    a state that is thrown away. It does not read your backend, stacks or credentials.
-    Without a cluster it takes all that are in a cloud. One takes about 450 MB;
-    by default it runs one per core. docs/how-to/ci.md has more.
-    Exit code 1 if a stage failed, 2 if a spec is wrong.
+    Checks each cluster's spec. Then the real Pulumi engine plans, builds, plans
+    again, updates, looks for drift and destroys, against simulated clouds, with a
+    temporary state. It does not read your backend, stacks or credentials. By
+    default it takes all clusters in a cloud, one per core at a time. A cluster
+    needs about 450 MB of memory.
+
+    Exit code 1 if a stage failed, 2 if a spec has errors. docs/how-to/ci.md has
+    more.
     """
     from stacks.validation import fleet
 
@@ -90,20 +92,20 @@ def validate(
 
 
 def _subjects(named: list[str] | None, allow_unknown: bool) -> list[Subject]:
-    """The clusters, checked together. A lab is no cloud: it is left out unless it is named, or wrong."""
+    """Return the clusters, checked together. A lab is not a cloud: it is skipped unless it is named or has errors."""
     from stacks.validation.fleet import Subject
 
     paths = {real(path): path for path in (find_cluster(name, ROOT) for name in named or known_clusters(ROOT))}
     loaded, problems = check_paths(paths.values(), allow_unknown=allow_unknown)
-    usable = {one.path: one for one in loaded}
-    found = []
+    usable = {item.path: item for item in loaded}
+    subjects = []
     for path in paths.values():
-        folder, one = real(path).parent, usable.get(path)
-        own = tuple(problem for problem in problems if real(problem.file).is_relative_to(folder))
-        if named or one is None or not one.cluster.is_lab:
-            name = one.cluster.name if one else folder.name
-            found.append(Subject(name, path, one, own, must=bool(named)))
-    return found
+        folder, loaded_ = real(path).parent, usable.get(path)
+        problems_ = tuple(problem for problem in problems if real(problem.file).is_relative_to(folder))
+        if named or loaded_ is None or not loaded_.cluster.is_lab:
+            name = loaded_.cluster.name if loaded_ else folder.name
+            subjects.append(Subject(name, path, loaded_, problems_, must=bool(named)))
+    return subjects
 
 
 def _write(report: Report, sarif: Path | None, junit: Path | None) -> None:
@@ -117,7 +119,7 @@ def _write(report: Report, sarif: Path | None, junit: Path | None) -> None:
 
 
 class _Board:
-    """What runs now: on a terminal a line a cluster, elsewhere a line for each that has ended."""
+    """Progress: on a terminal a line per running cluster, elsewhere a line per finished one."""
 
     def __init__(self, names: list[str]) -> None:
         self._total, self._width = len(names), max(map(len, names), default=0)
@@ -128,7 +130,7 @@ class _Board:
 
     @contextmanager
     def shown(self, *, quiet: bool) -> Iterator[None]:
-        """Show it for the length of a block."""
+        """Show progress while the block runs."""
         self._quiet = quiet
         if quiet or not errors.is_terminal:
             yield
@@ -137,13 +139,13 @@ class _Board:
                 yield
 
     def tell(self, name: str, stage: Stage, detail: str) -> None:
-        """What a cluster is at."""
+        """Take a cluster's stage and detail."""
         with self._lock:
             began = self._running[name][2] if name in self._running else time.monotonic()
             self._running[name] = (stage, detail, began)
 
     def done(self, result: ClusterResult) -> None:
-        """A cluster has ended."""
+        """Take the result of a cluster."""
         with self._lock:
             self._ended += 1
             self._running.pop(result.cluster, None)
@@ -164,29 +166,29 @@ class _Board:
 
 
 def _print(report: Report) -> None:
-    """Every cluster with its stages, errors and warnings; notes are counted."""
+    """Print every cluster with its stages, errors and warnings, and the number of notes."""
     for cluster in report.clusters:
         console.print(Text.assemble((cluster.cluster, "bold"), f"  {cluster.cloud}  {cluster.seconds:.1f} s"))
-        for (outcome, seen), stages in groupby(cluster.stages, lambda stage: (stage.outcome.value, stage.seen)):
-            _print_stages(list(stages), outcome, seen)
+        for (outcome, detail), stages in groupby(cluster.stages, lambda stage: (stage.outcome.value, stage.seen)):
+            _print_stages(list(stages), outcome, detail)
         _print_notes(cluster)
     proved = sum(cluster.is_proved for cluster in report.clusters)
     failed = sum(not cluster.ok for cluster in report.clusters)
     left = len(report.clusters) - proved - failed
-    counts = [f"{proved} passed", f"{failed} failed", f"{left} not tried"]
+    counts = [f"{proved} passed", f"{failed} failed", f"{left} not run"]
     verdict = ", ".join(count for count in counts if not count.startswith("0 ")) or "no cluster is in a cloud"
-    console.print(f"{verdict}; {report.seconds:.0f} s, and nothing ran outside of this machine", markup=False)
+    console.print(f"{verdict}; {report.seconds:.0f} s; nothing ran outside this machine", markup=False)
 
 
-def _print_stages(stages: list[StageResult], outcome: str, seen: str) -> None:
-    """Stages that came to the same: in one line if they were not tried."""
+def _print_stages(stages: list[StageResult], outcome: str, detail: str) -> None:
+    """Print stages with the same outcome: on one line if they did not run."""
     if outcome == "skipped":
         console.print(
-            Text.assemble("  ", _MARKS[outcome], f" {', '.join(one.stage for one in stages)}: ", (seen, "dim"))
+            Text.assemble("  ", _MARKS[outcome], f" {', '.join(stage.stage for stage in stages)}: ", (detail, "dim"))
         )
         return
     for stage in stages:
-        line = Text.assemble("  ", _MARKS[outcome], f" {stage.stage:<14}  ", (seen, "dim"))
+        line = Text.assemble("  ", _MARKS[outcome], f" {stage.stage:<14}  ", (detail, "dim"))
         line.rstrip()
         console.print(line)
         for finding in stage.findings:
@@ -198,7 +200,7 @@ def _print_stages(stages: list[StageResult], outcome: str, seen: str) -> None:
 def _print_notes(cluster: ClusterResult) -> None:
     notes = [finding for finding in cluster.findings if finding.severity == "note"]
     if notes:
-        said = ", ".join(
+        counts = ", ".join(
             f"{sum(note.rule == rule for note in notes)} {rule}" for rule in {note.rule: 0 for note in notes}
         )
-        console.print(Text(f"  notes: {said}; --json tells them", style="dim"))
+        console.print(Text(f"  notes: {counts}; --json lists them", style="dim"))

@@ -1,7 +1,7 @@
-"""Every verb: its group on the help page, where it is, what it does in one line, and whether it changes anything.
+"""Every verb: its group on the help page, its module, one line of help, and whether it changes anything.
 
-A verb's module is imported once the verb is chosen. Heavy packages are imported inside the verbs, so that a help page and a
-refusal never wait for them.
+A verb's module is imported when the verb is chosen. Heavy packages are imported inside the verbs, so that help pages and
+refusals never wait for them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Verb(NamedTuple):
-    """name: as it is typed. at: module of `cli` and function. says: one line. changes: a cluster, hosts or a registry."""
+    """A verb. name: as typed. at: module of `cli` and function. says: help in one line. changes: a cluster, hosts or a registry."""
 
     name: str
     at: str
@@ -22,7 +22,7 @@ class Verb(NamedTuple):
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Clusters": (
         Verb("init", "init:init", "Write a small, commented spec for a new cluster", True),
-        Verb("up", "clusters:up", "Build a cluster, or bring it to its spec", True),
+        Verb("up", "clusters:up", "Build a cluster, or reconcile it with its spec", True),
         Verb("status", "status:status", "Show the health of the fleet, a cluster, or one part"),
         Verb("show", "show:show", "Show what a spec describes, and what a stack outputs"),
         Verb("upgrade", "upgrade:upgrade", "Upgrade Kubernetes on a running cluster, or roll back", True),
@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
         Verb("destroy", "clusters:destroy", "Delete a cluster", True),
     ),
     "Workers": (
-        Verb("configure", "configure:configure", "Bring workers at sites to the spec with Ansible", True),
+        Verb("configure", "configure:configure", "Configure workers at sites with Ansible", True),
         Verb("reboot", "reboot:reboot", "Drain and reboot the hosts that need it", True),
         Verb("repair", "repair:repair", "Repair or replace broken nodes", True),
     ),
@@ -83,25 +83,25 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
 }  # fmt: skip
 
 NOUNS = {
-    "autoscaler": "Hosts for pending pods, and none for longer than needed: docs/how-to/autoscaler.md.",
-    "ceph": "Storage of a site with Ceph and Rook: docs/how-to/ceph.md.",
-    "controllers": "Menagerie's controllers, which run in the cluster: docs/how-to/controllers.md.",
+    "autoscaler": "Add hosts for pending pods, remove idle hosts: docs/how-to/autoscaler.md.",
+    "ceph": "Storage at a site with Ceph and Rook: docs/how-to/ceph.md.",
+    "controllers": "Menagerie's controllers in the cluster: docs/how-to/controllers.md.",
     "etcd": "Maintain etcds. docs/runbooks/etcd.md says which verb helps when.",
     "expander": "Price-aware node group choice for cluster-autoscaler: docs/how-to/expander.md.",
     "keys": "Key rotation: docs/how-to/keys.md.",
     "machines": "Bare-metal installation by PXE or virtual media: docs/how-to/provisioning.md.",
-    "roce": "RDMA over Ethernet: switch settings, and a test of the fabric: docs/how-to/roce.md.",
+    "roce": "RDMA over Ethernet: switch settings and a fabric test: docs/how-to/roce.md.",
     "tenancy": "People and teams, a namespace for each: docs/how-to/teams.md.",
     "vpn": "Tunnels between sites and a cluster: docs/how-to/vpn.md.",
 }
 
 
 def every() -> Iterator[Verb]:
-    """In the order of the help page."""
+    """Yield all verbs in the order of the help page."""
     for verbs in GROUPS.values():
         yield from verbs
 
 
 def chosen(arguments: Sequence[str]) -> Verb | None:
-    """The verb that a command line begins with."""
+    """Return the verb that a command line starts with."""
     return next((verb for verb in every() if tuple(arguments[: len(words := verb.name.split())]) == (*words,)), None)

@@ -1,4 +1,4 @@
-"""What this checkout is."""
+"""The version of this checkout."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cluster.project import ROOT
 
 
 def version() -> str:
-    """``menagerie 0.1.0, Kubernetes 1.36.4, commit 0e9196d``."""
+    """Return the version, such as ``menagerie 0.1.0, Kubernetes 1.36.4, commit 0e9196d``."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    told = f"menagerie {project['version']}, Kubernetes {versions.KUBERNETES}"
+    text = f"menagerie {project['version']}, Kubernetes {versions.KUBERNETES}"
     if not (ROOT / ".git").exists():
-        return told
-    done = subprocess.run(
+        return text
+    git = subprocess.run(
         ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return f"{told}, commit {done.stdout.strip()}" if done.returncode == 0 else told
+    return f"{text}, commit {git.stdout.strip()}" if git.returncode == 0 else text

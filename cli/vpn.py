@@ -1,4 +1,4 @@
-"""`show vpn`, `vpn request` and `vpn configure`: the settings of edge routers, and configuring those that are ours."""
+"""`show vpn`, `vpn request` and `vpn configure`: settings of edge routers, and configuring those that run Debian."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def show(cluster: str, *, as_json: bool) -> None:
-    """What every tunnel's router must be set to. Before the first `up` the gateway's public addresses are not known."""
-    one = checked(cluster)
+    """Print the settings for every tunnel's router. The gateway's public addresses are unknown before the first `up`."""
+    loaded = checked(cluster)
     from operations import gateways
 
-    found = gateways.told(one, *gateways.known_gateways(one, lambda _: None))
+    all_tunnels = gateways.told(loaded, *gateways.known_gateways(loaded, lambda _: None))
     if as_json:
-        print_json({"cluster": one.name, "tunnels": found})
+        print_json({"cluster": loaded.name, "tunnels": all_tunnels})
         return
-    for tunnel in found:
+    for tunnel in all_tunnels:
         _print(tunnel)
 
 
@@ -51,11 +51,11 @@ def _print(tunnel: dict[str, Any]) -> None:
         console.print(f"  {name:<9} {value}", markup=False)
 
 
-def _certificate(told: dict[str, Any]) -> dict[str, str]:
-    state = told["wrong"] or _until(datetime.datetime.fromisoformat(told["expires"]))
+def _certificate(certificate: dict[str, Any]) -> dict[str, str]:
+    state = certificate["wrong"] or _until(datetime.datetime.fromisoformat(certificate["expires"]))
     return {
-        "shows": f"{told['file']}, with its subject as IKE identity: {state}",
-        "believes": f"{told['gateway_subject'] or 'known after `up`'}, if signed by the first of {told['ca']}",
+        "shows": f"{certificate['file']}, with its subject as IKE identity: {state}",
+        "trusts": f"{certificate['gateway_subject'] or 'known after `up`'}, if signed by the first of {certificate['ca']}",
     }
 
 
@@ -65,53 +65,54 @@ def _until(expires: datetime.datetime) -> str:
 
 
 @examples(
-    ("vpn request jaguar --dry-run", "which have a key already?"),
+    ("vpn request jaguar --dry-run", "show which have a key"),
     ("vpn request jaguar", "all its routers"),
-    ("vpn request jaguar --router sjc1/edge-1", "one"),
+    ("vpn request jaguar --router sjc1/edge-1", "one router"),
 )
 def request(
     cluster: ClusterArg,
     router: Annotated[
         list[str] | None,
-        typer.Option("--router", metavar="SITE/ROUTER", help="Only these; with commas, or given again."),
+        typer.Option("--router", metavar="SITE/ROUTER", help="Only these routers; separated by commas, or repeated."),
     ] = None,
     dry_run: DryOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Create the keys of edge routers on the routers, and requests for their certificates.
+    """Create edge routers' keys on the routers, and requests for their certificates.
 
-    An existing key is kept, so the same command renews a certificate. The request is
-    written next to the certificate: <file>.csr. Keys never leave their routers.
+    Existing keys are kept, so the same command renews a certificate. The request
+    is written next to the certificate as <file>.csr. Keys never leave their
+    routers.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from operations import router_requests
     from operations.ssh import ssh_to
 
-    with ssh_to(one) as ssh:
-        found = list(router_requests.request(one, ssh, words(router), dry_run=dry_run))
+    with ssh_to(loaded) as ssh:
+        requests = list(router_requests.request(loaded, ssh, words(router), dry_run=dry_run))
     if as_json:
         rows = [
-            {"router": each.router, "file": str(each.file) if each.file else None, "why": each.why} for each in found
+            {"router": item.router, "file": str(item.file) if item.file else None, "why": item.why} for item in requests
         ]
-        print_json({"cluster": one.name, "requests": rows, **({"dry_run": True} if dry_run else {})})
-    for each in () if as_json else found:
-        told = f"would write {each.file} for {each.why}" if dry_run and each.file else each.file
-        console.print(f"{each.router}: {told or 'none, ' + each.why}", markup=False)
-    if not all(each.file for each in found):
+        print_json({"cluster": loaded.name, "requests": rows, **({"dry_run": True} if dry_run else {})})
+    for item in () if as_json else requests:
+        text = f"would write {item.file} for {item.why}" if dry_run and item.file else item.file
+        console.print(f"{item.router}: {text or 'none, ' + item.why}", markup=False)
+    if not all(item.file for item in requests):
         raise typer.Exit(1)
 
 
 @examples(
-    ("vpn configure jaguar --dry-run --diff", "only look"),
-    ("vpn configure jaguar", "all its routers; asks"),
-    ("vpn configure jaguar --without ibis", "a cluster that is not built"),
+    ("vpn configure jaguar --dry-run --diff", "show what would change"),
+    ("vpn configure jaguar", "all its routers; asks first"),
+    ("vpn configure jaguar --without ibis", "if ibis is not built"),
 )
 def configure(
     cluster: ClusterArg,
     without: Annotated[
         list[str] | None,
         typer.Option(
-            "--without", metavar="CLUSTER", help="Leave out a cluster's tunnels; with commas, or given again."
+            "--without", metavar="CLUSTER", help="Leave out this cluster's tunnels; separated by commas, or repeated."
         ),
     ] = None,
     diff: DiffOpt = False,
@@ -119,32 +120,32 @@ def configure(
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Configure the Debian machines that the spec names as `host` as edge routers.
+    """Configure as edge routers the Debian machines that the spec names as `host`.
 
-    A router gets its tunnels to every cluster that it joins. Rolls one router after
-    another. A second run changes nothing, and unchanged tunnels stay up.
-    --diff never shows keys.
+    A router gets its tunnels to every cluster that it joins. Rolls one router at
+    a time. A second run changes nothing, and unchanged tunnels stay up. --diff
+    never shows keys.
     """
-    one = checked(cluster)
+    loaded = checked(cluster)
     from operations import gateways
     from operations.configure import workers_error
 
     steps = Steps(("clusters", "routers"), quiet=as_json)
     with steps.step("clusters"):
-        work = gateways.plan(one, words(without), steps.detail)
+        work = gateways.plan(loaded, words(without), steps.detail)
     if not (yes or dry_run or as_json):
-        again = f"vpn configure {one.name}"
+        again = f"vpn configure {loaded.name}"
         confirm(f"Configure {', '.join(work.inventory.hosts)}?", again, see=dry_run_of(again))
     with steps.step("routers"):
         report = gateways.configure(
-            work, check=dry_run, diff=diff, watch=lambda seen: steps.detail(f"{seen.host}: {seen.task}")
+            work, check=dry_run, diff=diff, watch=lambda progress: steps.detail(f"{progress.host}: {progress.task}")
         )
     if as_json:
         print_json(report.to_json())
     if not report.succeeded:
         raise workers_error(report, "a site keeps its other router") if not as_json else typer.Exit(1)
     if not as_json:
-        _conclude(one.name, report, dry_run=dry_run, diff=diff)
+        _conclude(loaded.name, report, dry_run=dry_run, diff=diff)
 
 
 def _conclude(cluster: str, report: RunReport, *, dry_run: bool, diff: bool) -> None:

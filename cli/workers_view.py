@@ -1,4 +1,4 @@
-"""A run over many workers as it goes: a few lines drawn anew on a terminal, plain lines elsewhere."""
+"""Progress of a run over many workers: a few redrawn lines on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SHOWN = 4
 
 
 class View:
-    """Hears of progress while `shown`. quiet: prints nothing, for --json.
+    """Take progress and print it while `shown`. quiet: print nothing, for --json.
 
-    Ansible's events come in the thread that runs it, and the picture is drawn in another.
+    Ansible's events arrive in the thread that runs it; another thread draws the picture.
     """
 
     def __init__(self, hosts: int, *, quiet: bool = False) -> None:
@@ -29,19 +29,19 @@ class View:
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._details: Details | None = None
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def hear(self, progress: Progress) -> None:
-        """Take one progress."""
+        """Take one event."""
         with self._lock:
             self._tally.hear(progress, time.monotonic())
             if self._details:
                 self._details.tell(words(self._tally.count, self._tally.left_s()))
-                self._tell_new_failures()
+                self._print_new_failures()
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show it for the length of a block."""
+        """Show progress while the block runs."""
         if self._quiet:
             yield
         elif errors.is_terminal:
@@ -53,7 +53,7 @@ class View:
                 yield
 
     def end(self, report: RunReport) -> None:
-        """One line that stays."""
+        """Print the final line."""
         if self._quiet:
             return
         with self._lock:
@@ -65,7 +65,7 @@ class View:
         )
 
     def picture(self) -> Text:
-        """What a terminal shows: counts, a bar, who runs, and why hosts fail."""
+        """Return what a terminal shows: counts, a bar, running hosts, and why hosts fail."""
         with self._lock:
             count, left_s = self._tally.count, self._tally.left_s()
             running = list(self._tally.running.items())
@@ -80,21 +80,21 @@ class View:
             line.truncate(width, overflow="ellipsis")
         return Text("\n").join(lines)
 
-    def _tell_new_failures(self) -> None:
-        """Each kind of failure once, when it comes; how many have it tells the end."""
-        for message in self._tally.failures.keys() - self._told:
-            self._told.add(message)
+    def _print_new_failures(self) -> None:
+        """Print each kind of failure once, when it first happens. The final line has the counts."""
+        for message in self._tally.failures.keys() - self._reported:
+            self._reported.add(message)
             errors.print(
                 f"     {time.monotonic() - self._began:6.0f} s   workers: {message}", style="red", markup=False
             )
 
 
 def _bar(count: Count, width: int) -> Text:
-    """Done, broken and running hosts as parts of a line."""
+    """Return done, failed and running hosts as segments of a bar."""
     parts = ((count.done, "█", "green"), (count.failed + count.unreachable, "█", "red"), (count.running, "▒", "yellow"))
-    made = Text()
+    bar = Text()
     for number, sign, colour in parts:
         cells = number * width // max(count.total, 1)
-        made.append(sign * (cells or (1 if number else 0)), colour)
-    made.append("░" * max(width - len(made), 0), "dim")
-    return made
+        bar.append(sign * (cells or (1 if number else 0)), colour)
+    bar.append("░" * max(width - len(bar), 0), "dim")
+    return bar

@@ -1,1 +1,1 @@
-"""How a running cluster is reached: its API server, its etcds and their agents, SSH, buckets, leases, metrics."""
+"""Clients for a running cluster: its API server, its etcds and their agents, SSH, buckets, leases, metrics."""

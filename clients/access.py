@@ -41,15 +41,15 @@ class NotBuiltError(FailedError):
 
 @dataclass(frozen=True)
 class Access:
-    """What an operator needs to act on a cluster.
+    """An operator's credentials for a cluster, and the stack's outputs.
 
     certificate, key: the operator's client certificate for the API, PEM.
     etcd_certificate, etcd_key: the operator's client certificate for the etcds, PEM.
-    ssh_private_key: OpenSSH text where the provider made the machines, otherwise "".
-    backup_passwords: etcd -> password of its repository of backups.
-    bucket_key: JSON with ``access_key_id`` and ``secret_access_key`` of the cluster's buckets; "" where operators use
+    ssh_private_key: OpenSSH text if the provider created the machines, otherwise "".
+    backup_passwords: etcd -> password of its backup repository.
+    bucket_key: JSON with ``access_key_id`` and ``secret_access_key`` of the cluster's buckets; "" if operators use
     their own credentials.
-    etcd_payloads: host of an etcd -> the text of the payload that its store wants of it; {} of a stack from before them.
+    etcd_payloads: host of an etcd -> the text of the payload in its store; {} if the stack is older than payloads.
     """
 
     outputs: ClusterOutputs
@@ -64,7 +64,7 @@ class Access:
 
     @classmethod
     def from_stack(cls, cluster: str, outputs: dict[str, object]) -> Access:
-        """From the stack's outputs. NotBuiltError when there are none."""
+        """Build it from the stack's outputs. Raises NotBuiltError if there are none."""
         from components.userdata.payload import unpacked
 
         if "outputs" not in outputs:
@@ -83,18 +83,18 @@ class Access:
 
     @cached_property
     def server(self) -> str:
-        """URL of the API: by the first of its names that this machine finds, else by the load balancer's first address.
+        """URL of the API: the first of its names that resolves here, else the load balancer's first address.
 
-        A cluster's private DNS zone answers inside its region, where the private name is found and goes first. The
-        API's certificate covers them all.
+        The private name is tried first. The cluster's private DNS zone resolves it only inside the region. The API's
+        certificate covers every choice.
         """
         private, _, port = self.outputs.endpoint.rpartition(":")
-        names = [name for name in (private, self.outputs.public_name) if name and _is_found(name, port)]
+        names = [name for name in (private, self.outputs.public_name) if name and _resolves(name, port)]
         host = next(iter([*names, *self.outputs.balancers, private]))
         return f"https://{host}:{port}"
 
     def kubeconfig(self) -> dict[str, Any]:
-        """A kubeconfig with everything inline."""
+        """Return a kubeconfig with everything inline."""
         name = self.outputs.cluster
         user = {"client-certificate-data": _base64(self.certificate), "client-key-data": _base64(self.key)}
         return {
@@ -112,11 +112,11 @@ class Access:
         }
 
     def api(self, *, once: bool = False, connections: int | None = None) -> ApiClient:
-        """A client of the cluster's API. One per thread, or with a connection for each that asks at the same time.
+        """Return a client of the cluster's API. Use one per thread, or set `connections` to the number of threads.
 
-        once: ask once. urllib3's default is four times, each with the whole timeout.
+        once: don't retry. urllib3 sends a request up to four times by default, each with the full timeout.
         """
-        from kubernetes import client  # 40 MB of models, which would else be held beside the engine
+        from kubernetes import client  # 40 MB of models: not to be kept in memory next to the engine
 
         from clients.api_client import ApiClient
 
@@ -131,26 +131,28 @@ class Access:
     def ask(
         self, paths: Sequence[str], server: str = "", accept: str = "*/*", timeout_s: float = API_TIMEOUT_S
     ) -> list[str]:
-        """Answers to GETs, one after another on a connection of its own: for each a load balancer chooses anew.
+        """Send GETs one after another, each on a new connection, and return the responses.
 
-        server: URL of one API server, "" for the API's. Raises urllib3's HTTPError where one can't be reached, or answers
-        with an error. Needs less memory than `api`.
+        With a new connection, a load balancer chooses a server for each request. server: URL of one API server, "" for
+        the API's. Raises urllib3's HTTPError if a server can't be reached or responds with an error. Needs less memory
+        than `api`.
         """
         ca, certificate, key = (str(file.path) for file in self._files)
         pool = urllib3.PoolManager(ca_certs=ca, cert_file=certificate, key_file=key, retries=False, timeout=timeout_s)
         headers = {"accept": accept}
         with pool:
             return [
-                _told(pool.request("GET", f"{server or self.server}{path}", headers=headers), path) for path in paths
+                _checked_text(pool.request("GET", f"{server or self.server}{path}", headers=headers), path)
+                for path in paths
             ]
 
     @cached_property
     def _files(self) -> tuple[SecretFile, ...]:
-        """CA, certificate and key; each new connection reads them again."""
+        """CA, certificate and key. Every new connection reads them."""
         return tuple(SecretFile(text) for text in (self.outputs.ca_pem, self.certificate, self.key))
 
     def write_kubeconfig(self) -> Path:
-        """Write the kubeconfig where only its owner reads it; in memory, where the machine has /run."""
+        """Write the kubeconfig with mode 0600; in memory if the machine has /run. Return its path."""
         path = runtime_dir(self.outputs.cluster) / "kubeconfig"
         temporary = path.with_suffix(".new")
         temporary.touch(mode=0o600)
@@ -161,7 +163,7 @@ class Access:
 
     @contextmanager
     def ssh_key_file(self) -> Iterator[Path | None]:
-        """The provider's SSH key as a file for the length of a block, None where the operator's own is used."""
+        """Yield the provider's SSH key as a file for the length of a block, None if the operator's own key is used."""
         if not self.ssh_private_key:
             yield None
             return
@@ -170,14 +172,14 @@ class Access:
 
 
 def runtime_dir(cluster: str) -> Path:
-    """Folder for short-lived files of one cluster of this checkout, mode 0700."""
+    """Create and return the folder for short-lived files of one cluster of this checkout, mode 0700."""
     path = _runtime_path(cluster)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def forget_runtime(cluster: str) -> None:
-    """Remove the cluster's `runtime_dir`, and the folders above it that nothing else uses."""
+    """Remove the cluster's `runtime_dir`, and its parent folders if they are empty."""
     path = _runtime_path(cluster)
     shutil.rmtree(path, ignore_errors=True)
     for folder in (path.parent, path.parent.parent):
@@ -191,7 +193,7 @@ def _runtime_path(cluster: str) -> Path:
     return base / "menagerie" / checkout / cluster
 
 
-def _is_found(name: str, port: str) -> bool:
+def _resolves(name: str, port: str) -> bool:
     try:
         socket.getaddrinfo(name, port)
     except OSError:
@@ -199,10 +201,10 @@ def _is_found(name: str, port: str) -> bool:
     return True
 
 
-def _told(answer: urllib3.BaseHTTPResponse, path: str) -> str:
-    text = answer.data.decode()
-    if answer.status >= HTTPStatus.BAD_REQUEST:
-        raise urllib3.exceptions.ResponseError(f"{path}: {answer.status} {answer.reason}: {text[:200]}")
+def _checked_text(response: urllib3.BaseHTTPResponse, path: str) -> str:
+    text = response.data.decode()
+    if response.status >= HTTPStatus.BAD_REQUEST:
+        raise urllib3.exceptions.ResponseError(f"{path}: {response.status} {response.reason}: {text[:200]}")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Agents on the hosts of etcd members, as an operator asks them; `etcd/host/menagerie_etcd/agent.py` answers."""
+"""An operator's client for the agents on the hosts of etcd members (`etcd/host/menagerie_etcd/agent.py`)."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from cluster.errors import FailedError
 
 CONNECT_S = 5
 ANSWER_S = 60
-"""Longer than an agent lets a client wait before it says that the work goes on."""
+"""Longer than an agent lets a client wait before it responds that work is in progress."""
 WORK_S = 3600
 PATIENCE_S = 30
-"""For an agent that went away while it worked: it starts anew within seconds, and does the rest when asked again."""
+"""How long to wait for an agent that stopped while it worked. It restarts within seconds and resumes on the next request."""
 
 
 class AgentError(FailedError):
-    """An agent refused or failed; the text is its own."""
+    """An agent refused or failed. The text is the agent's."""
 
     code = "etcd-agent"
 
 
 class NoAgentError(AgentError):
-    """An agent can't be reached, or doesn't believe this operator."""
+    """An agent can't be reached, or doesn't accept this operator's certificate."""
 
 
 class AgentClient:
-    """The agent beside one member. Methods raise AgentError."""
+    """The agent on the host of one member. Methods raise AgentError."""
 
     def __init__(self, access: Access, role: str, member: str, port: int) -> None:
         etcds = access.outputs.etcds
         self.role, self.member = role, member
         self._address = next(each.address for each in etcds[role].members if name_of(each) == member)
-        # One agent serves all members of a host, with the certificate of main's where there is one.
+        # One agent serves all members of a host. If one of them belongs to main, it uses the certificate of main.
         of_main = any(each.address == self._address for each in etcds["main"].members)
         tls = ssl.create_default_context(cadata=etcds["main" if of_main else role].ca_pem)
         tls.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -52,35 +52,35 @@ class AgentClient:
         )
 
     def report(self) -> dict[str, Any]:
-        """How the host is set up: see `cluster.audit.evidence.Report`."""
+        """Return how the host is set up: see `cluster.audit.evidence.Report`."""
         status, answer = self._ask("GET", "/v1/report", None)
         if status != 200:
             raise AgentError(f"{self.member}: {answer.get('error')}")
         return answer
 
     def state(self) -> dict[str, Any]:
-        """How the member and its host are: see `menagerie_etcd.facts.state`; the host's facts are beside the member's."""
+        """Return the member's state and its host's, in one dict: see `menagerie_etcd.facts.state`."""
         status, answer = self._ask("GET", "/v1/state", None)
         if status != 200:
             raise AgentError(f"{self.member}: {answer.get('error')}")
-        told: dict[str, Any] = answer["members"][self.role]
-        # An agent from before it took payloads does not speak of its own.
+        member: dict[str, Any] = answer["members"][self.role]
+        # An agent that is older than payloads does not report one.
         of_host = {name: answer[name] for name in ("clock", "certificates", "payload") if name in answer}
-        return told | of_host
+        return member | of_host
 
     def payload(self) -> dict[str, Any]:
-        """What the host was told to be: see `components.userdata.payload.Payload`."""
+        """Return the payload that the host was given: see `components.userdata.payload.Payload`."""
         status, answer = self._ask("GET", "/v1/payload", None)
         if status != 200:
             raise AgentError(f"{self.member}: {answer.get('error')}")
         return answer
 
     def apply(self, sha256: str, packed: str, report: Callable[[str], None] = lambda _: None) -> None:
-        """Have the host become another payload, and wait until it is, over restarts of its agent too."""
+        """Apply a payload to the host and wait until it is done, also across restarts of its agent."""
         self._done("/v1/apply", report, {"sha256": sha256, "packed": packed})
 
     def act(self, action: str, report: Callable[[str], None] = lambda _: None, **body: Any) -> dict[str, Any]:
-        """Have an action done and wait until it is, however long it takes."""
+        """Run an action and wait until it is done, for up to `WORK_S`."""
         return self._done(f"/v1/etcd/{self.role}/{action}", report, body)
 
     def _done(self, path: str, report: Callable[[str], None], body: dict[str, Any]) -> dict[str, Any]:
@@ -108,9 +108,9 @@ class AgentClient:
             return answer.status, answer.json()
         except (urllib3.exceptions.HTTPError, ValueError) as error:
             raise NoAgentError(
-                f"{self.member}: its agent at {self._address} does not answer: {_plain(error)}"
+                f"{self.member}: its agent at {self._address} does not answer: {_short(error)}"
             ) from None
 
 
-def _plain(error: Exception) -> str:
+def _short(error: Exception) -> str:
     return str(error).rpartition(": ")[2].strip("')\"") or type(error).__name__

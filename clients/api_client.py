@@ -1,4 +1,4 @@
-"""The client of a cluster's API. Importing this costs 40 MB: all of Kubernetes' models."""
+"""The client of a cluster's API. Importing this module takes 40 MB: all of Kubernetes' models."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kubernetes.client.exceptions import ApiException
 
 
 class ApiClient(client.ApiClient):  # type: ignore[misc]  # the library has no types
-    """The library's, with a failure of TLS as the ApiException that it is.
+    """The library's client, fixed to raise ApiException when TLS fails.
 
-    kubernetes 36.0 decodes the body of every ApiException, and that of a connection which TLS could not be agreed on (an API
-    server that is being stopped) has none: an AttributeError would get past everybody who waits for the API.
+    kubernetes 36.0 decodes the body of every ApiException. If the TLS handshake fails (an API server that is being
+    stopped), there is no body, and the resulting AttributeError would escape every caller that waits for the API.
     """
 
     def request(self, *arguments: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A cluster's buckets, opened: with the key that its stack keeps, else with the operator's own credentials of the cloud."""
+"""Opens a cluster's buckets with the key that its stack keeps, else with the operator's own cloud credentials."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _NAMED = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
 )
-"""Credentials that object_store finds itself."""
+"""Environment variables whose credentials object_store finds itself."""
 
 
 def open_bucket(
     bucket: BucketOutput, key: str = "", ca_pem: str = "", environment: Mapping[str, str] = os.environ
 ) -> ObjectStore:
-    """The bucket's objects. Nothing is asked of it yet; a request takes seconds at most.
+    """Return a store for the bucket's objects. Sends no request yet; a request takes seconds at most.
 
-    key: JSON with ``access_key_id`` and ``secret_access_key``, "" for the environment's credentials, found where the
-    cloud's Pulumi provider finds them. ca_pem: a CA that the bucket's own server may have its certificate from.
+    key: JSON with ``access_key_id`` and ``secret_access_key``; "" for the environment's credentials, which are looked
+    up in the same places as the cloud's Pulumi provider does. ca_pem: a CA to trust for a bucket's own server.
     """
     if bucket.kind == "azure":
         named: dict[str, Any] = dict(_azure(environment))
@@ -60,36 +60,38 @@ def open_bucket(
 
 
 def _aws_cli() -> S3Credential:
-    """Of a profile, which only AWS's own programs read (`aws configure export-credentials`, its format "process")."""
+    """Return the credentials of a profile. Only AWS's own programs can (`aws configure export-credentials`, format "process")."""
     command = ["aws", "configure", "export-credentials", "--format", "process"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     if done.returncode:
         raise ValueError(f"`{' '.join(command)}` failed: {done.stderr.strip()[-300:]}")
-    told = json.loads(done.stdout)
-    expires = told.get("Expiration")
+    credentials = json.loads(done.stdout)
+    expires = credentials.get("Expiration")
     return {
-        "access_key_id": told["AccessKeyId"],
-        "secret_access_key": told["SecretAccessKey"],
-        "token": told.get("SessionToken"),
+        "access_key_id": credentials["AccessKeyId"],
+        "secret_access_key": credentials["SecretAccessKey"],
+        "token": credentials.get("SessionToken"),
         "expires_at": datetime.fromisoformat(expires) if expires else None,
     }
 
 
 def _azure(environment: Mapping[str, str]) -> dict[str, object]:
-    """ARM_* are the names of Pulumi's provider; object_store knows the same by others."""
+    """Translate Pulumi's names (ARM_*) to object_store's."""
     given = {
         "client_id": environment.get("ARM_CLIENT_ID"),
         "tenant_id": environment.get("ARM_TENANT_ID"),
         "client_secret": environment.get("ARM_CLIENT_SECRET"),
         "federated_token_file": environment.get("ARM_OIDC_TOKEN_FILE_PATH"),
     }
-    found: dict[str, object] = {name: value for name, value in given.items() if value}
-    by_itself = any(environment.get(name) for name in ("ARM_USE_MSI", "AZURE_CLIENT_ID", "AZURE_STORAGE_ACCOUNT_KEY"))
-    return found or ({} if by_itself else {"use_azure_cli": True})
+    credentials: dict[str, object] = {name: value for name, value in given.items() if value}
+    is_automatic = any(
+        environment.get(name) for name in ("ARM_USE_MSI", "AZURE_CLIENT_ID", "AZURE_STORAGE_ACCOUNT_KEY")
+    )
+    return credentials or ({} if is_automatic else {"use_azure_cli": True})
 
 
 def _google(environment: Mapping[str, str]) -> dict[str, str]:
-    """Application default credentials are found by object_store itself."""
+    """Return the credentials that Pulumi's variables name. object_store finds application default credentials itself."""
     if token := environment.get("GOOGLE_OAUTH_ACCESS_TOKEN"):
         return {"bearer_token": token}
     key = environment.get("GOOGLE_CREDENTIALS", "")

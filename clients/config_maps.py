@@ -1,6 +1,6 @@
-"""ConfigMaps that are written as a whole: with the resourceVersion that was read, so that what two write does not mix.
+"""ConfigMaps that are written as a whole, with the resourceVersion that was read: concurrent writes do not mix.
 
-Their version (`cluster.shared`) is an annotation, which programs that read the data alone need not know.
+Their version (`cluster.shared`) is an annotation: programs that read only the data need not know it.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from clients.conflicts import until_settled
 from cluster import shared
 
 VERSIONS: Mapping[str, int] = {}
-"""ConfigMap -> its version; of those that are not here, 1."""
+"""ConfigMap -> its version. Those not listed have version 1."""
 
 
 def read(api: client.ApiClient, namespace: str, name: str) -> client.V1ConfigMap | None:
-    """None where there is none. NewerDataError."""
+    """Return the ConfigMap, None if it does not exist. Raises NewerDataError."""
     try:
-        found = client.CoreV1Api(api).read_namespaced_config_map(name, namespace, _request_timeout=API_TIMEOUT_S)
+        config_map = client.CoreV1Api(api).read_namespaced_config_map(name, namespace, _request_timeout=API_TIMEOUT_S)
     except ApiException as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
         return None
-    said = (found.metadata.annotations or {}).get(shared.ANNOTATION)
-    shared.check(f"ConfigMap {namespace}/{name}", said, VERSIONS.get(name, 1))
-    return found
+    version = (config_map.metadata.annotations or {}).get(shared.ANNOTATION)
+    shared.check(f"ConfigMap {namespace}/{name}", version, VERSIONS.get(name, 1))
+    return config_map
 
 
 def write(
     api: client.ApiClient, namespace: str, name: str, data: Mapping[str, str], found: client.V1ConfigMap | None
 ) -> None:
-    """Make it, or replace what was found. ApiException with 409 where somebody else was quicker."""
+    """Create it, or replace `found`, the object that was read. Raises ApiException 409 if another writer was faster."""
     core, version = client.CoreV1Api(api), {shared.ANNOTATION: str(VERSIONS.get(name, 1))}
     if found is None:
         body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name=name, annotations=version), data=dict(data))
@@ -47,13 +47,13 @@ def write(
 
 
 def publish(api: client.ApiClient, namespace: str, name: str, data: Mapping[str, str]) -> bool:
-    """Have it hold just these; whether it was another. Raises ApiException, urllib3's HTTPError and NewerDataError."""
+    """Make `data` its whole content. Return whether it changed. Raises ApiException, urllib3's HTTPError and NewerDataError."""
 
     def attempt() -> bool:
-        found = read(api, namespace, name)
-        if found and (found.data or {}) == data:
+        current = read(api, namespace, name)
+        if current and (current.data or {}) == data:
             return False
-        write(api, namespace, name, data, found)
+        write(api, namespace, name, data, current)
         return True
 
     return until_settled(attempt)

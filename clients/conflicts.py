@@ -1,4 +1,4 @@
-"""Changes of what others change too: by resourceVersion, and again where somebody else was quicker."""
+"""Optimistic concurrency: change an object by its resourceVersion, and retry on a conflict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 def until_settled(attempt: Callable[[], _T]) -> _T:
-    """What `attempt` gives, which looks and writes what follows from it. Raises the conflict after 20 attempts."""
+    """Call `attempt`, which reads and then writes, until there is no conflict. Raises the conflict after 20 attempts."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return attempt()

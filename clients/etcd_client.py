@@ -1,7 +1,7 @@
-"""The cluster's etcds as an operator asks them: etcdctl, with the operator's own certificate.
+"""An operator's client for the cluster's etcds: etcdctl, with the operator's own certificate.
 
-The members' HTTP side is off the network (etcd/flags.py says why), so gRPC is the only way in. Ids of members and
-clusters are written as etcd's log writes them, in hex.
+The members' HTTP port is not on the network (etcd/flags.py says why), so gRPC is the only way in. Member and cluster
+IDs are in hex, as in etcd's log.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from cluster.outputs import HostOutput
 from tools.build import ensure
 
 TIMEOUT_S = 3
-"""For a connection, and again for an answer."""
+"""For a connection, and the same again for the response."""
 WORK_S = 600
-"""For what a member does to its whole database; nobody else is served by it meanwhile."""
+"""For work on a member's whole database. The member serves nobody else meanwhile."""
 
 
 class EtcdError(FailedError):
-    """etcdctl failed; the text is its own. retryable: members elect, stall, or have just come back."""
+    """etcdctl failed; the text is etcdctl's. retryable: members elect a leader, stall, or have just restarted."""
 
     code = "etcd"
 
@@ -47,15 +47,15 @@ _PASSING = (
     "etcdserver: server stopped",
     "etcdserver: unhealthy cluster",
 )
-"""As etcd words them (api/v3rpc/rpctypes/error.go), and gRPC. The last: members found each other less than five seconds ago."""
+"""Wording of etcd (api/v3rpc/rpctypes/error.go) and gRPC. "unhealthy cluster": members connected less than five seconds ago."""
 
 
 @dataclass(frozen=True)
 class MemberStatus:
-    """What a member says of itself. Sizes are bytes; `size_in_use` is what a defragmentation would leave.
+    """A member's own status. Sizes are in bytes; `size_in_use` is the size after a defragmentation.
 
-    errors: alarms and the like, as etcd words them. index: of raft's log, as far as the member knows it; applied: as far as
-    it has come. downgrade: the minor release that the etcd was allowed to go back to, "" for none.
+    errors: alarms and other errors, in etcd's words. index: the last entry of raft's log that the member knows; applied:
+    the last one that it has applied. downgrade: the minor release that the etcd may be downgraded to, "" for none.
     """
 
     id: str
@@ -80,7 +80,7 @@ class MemberStatus:
 
 @dataclass(frozen=True)
 class Listed:
-    """A member as the etcd knows it; without a name while it has never been started."""
+    """A member in the etcd's member list. It has no name until its first start."""
 
     id: str
     name: str
@@ -89,13 +89,13 @@ class Listed:
 
 
 def name_of(member: HostOutput) -> str:
-    """A member's own name."""
+    """Return a member's own name."""
     return member.member or member.name
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A key and its value, as etcd has them. revision: of its last change."""
+    """A key and its value in etcd. revision: of its last change."""
 
     key: str
     value: bytes
@@ -103,13 +103,13 @@ class Stored:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Stored:
-        """From etcdctl's JSON."""
+        """Parse etcdctl's JSON."""
         key, value = (base64.b64decode(answer.get(name, "")) for name in ("key", "value"))
         return cls(key.decode(), value, int(answer["mod_revision"]))
 
 
 class EtcdClient:
-    """One etcd of a cluster. Methods ask any member that answers, and raise EtcdError."""
+    """One etcd of a cluster. Methods use any member that responds, and raise EtcdError."""
 
     def __init__(self, access: Access, role: str) -> None:
         self.etcd = access.outputs.etcds[role]
@@ -118,96 +118,98 @@ class EtcdClient:
         self._program = ensure(["etcdctl"])["etcdctl"]
 
     def count(self, prefix: str) -> int:
-        """Number of keys that start with `prefix`, read with a quorum."""
+        """Return the number of keys that start with `prefix`, read with a quorum."""
         answer = self._answer("get", prefix, "--prefix", "--count-only", "--write-out=fields")
         return int(next(line.split(":")[1] for line in answer.splitlines() if line.startswith('"Count"')))
 
     def read(self, key: str) -> bytes:
-        """The value of a key as etcd stores it, b"" when there is none."""
-        found: list[dict[str, Any]] = json.loads(self._answer("get", key, "--write-out=json")).get("kvs", [])
-        return base64.b64decode(found[0]["value"]) if found else b""
+        """Return the value of a key as stored, b"" if it does not exist."""
+        pairs: list[dict[str, Any]] = json.loads(self._answer("get", key, "--write-out=json")).get("kvs", [])
+        return base64.b64decode(pairs[0]["value"]) if pairs else b""
 
     def revision(self) -> int:
-        """Of the newest change, read with a quorum."""
+        """Return the revision of the newest change, read with a quorum."""
         return int(json.loads(self._answer("get", "/", "--write-out=json"))["header"]["revision"])
 
     def scan(self, prefix: str, page: int = 50) -> Iterator[Stored]:
-        """Every key that starts with `prefix`, in order, `page` at a time. `prefix` ends in a slash.
+        """Yield every key that starts with `prefix`, in order, reading `page` at a time. `prefix` ends in a slash.
 
-        What is written meanwhile may be among them or not.
+        Keys written meanwhile may or may not be included.
         """
         end, start = prefix[:-1] + chr(ord(prefix[-1]) + 1), prefix
         while True:
             answer = self._answer("get", start, end, f"--limit={page + 1}", "--write-out=json")
-            found = [Stored.read(each) for each in json.loads(answer).get("kvs", [])]
-            yield from found[:page]
-            if len(found) <= page:
+            pairs = [Stored.read(each) for each in json.loads(answer).get("kvs", [])]
+            yield from pairs[:page]
+            if len(pairs) <= page:
                 return
-            start = found[page].key
+            start = pairs[page].key
 
     def ailments(self) -> dict[str, str]:
-        """Why each member is not healthy, by its name; "" for one that answers, with a quorum and no alarm.
+        """Return why each member is unhealthy, by name; "" if it responds, has a quorum and no alarm.
 
-        All members are asked, side by side.
+        Checks all members in parallel.
         """
         done = self._run("endpoint", "health", "--write-out=json")
         answers = {answer["endpoint"]: answer.get("error", "") for answer in json.loads(done.stdout or "[]")}
-        silence = done.stderr.strip()[-300:] or "etcdctl says nothing of it"
+        silence = done.stderr.strip()[-300:] or "etcdctl gives no reason"
         return {name_of(member): answers.get(self._url(member), silence) for member in self.etcd.members}
 
     def statuses(self) -> dict[str, MemberStatus]:
-        """What each member says of itself, by its name; those that do not answer are left out.
+        """Return each member's own status, by name. Members that do not respond are left out.
 
-        An etcdctl each: one alone asks member after member, and waits for the silence of each.
+        Runs one etcdctl per member: a single one asks members in sequence and waits for the time-out of each.
         """
         names = [name_of(member) for member in self.etcd.members]
         with ThreadPoolExecutor(len(names)) as pool:
-            said = pool.map(lambda name: self._run("endpoint", "status", "--write-out=json", among=(name,)), names)
-        answers = {name: json.loads(done.stdout or "[]") for name, done in zip(names, said, strict=True)}
+            runs = pool.map(lambda name: self._run("endpoint", "status", "--write-out=json", among=(name,)), names)
+        answers = {name: json.loads(run.stdout or "[]") for name, run in zip(names, runs, strict=True)}
         return {name: _status(answer[0]["Status"]) for name, answer in answers.items() if answer}
 
     def listed(self) -> tuple[Listed, ...]:
-        """The members that the etcd has; needs a quorum."""
-        found = json.loads(self._answer("member", "list", "--write-out=json"))["members"]
+        """Return the etcd's member list. Needs a quorum."""
+        members = json.loads(self._answer("member", "list", "--write-out=json"))["members"]
         return tuple(
-            Listed(f"{each['ID']:x}", each.get("name", ""), tuple(each["peerURLs"]), bool(each.get("isLearner")))
-            for each in found
+            Listed(
+                f"{member['ID']:x}", member.get("name", ""), tuple(member["peerURLs"]), bool(member.get("isLearner"))
+            )
+            for member in members
         )
 
     def alarms(self) -> tuple[str, ...]:
-        """Kinds of the alarms that are raised: NOSPACE, CORRUPT."""
-        found = json.loads(self._answer("alarm", "list", "--write-out=json")).get("alarms", [])
-        return tuple(sorted({_ALARMS.get(each.get("alarm", 0), "unknown") for each in found}))
+        """Return the kinds of active alarms: NOSPACE, CORRUPT."""
+        raised = json.loads(self._answer("alarm", "list", "--write-out=json")).get("alarms", [])
+        return tuple(sorted({_ALARMS.get(alarm.get("alarm", 0), "unknown") for alarm in raised}))
 
     def disarm(self) -> None:
-        """Take all alarms back."""
+        """Clear all alarms."""
         self._answer("alarm", "disarm")
 
     def compact(self, revision: int) -> None:
-        """Drop what was superseded before `revision`; nothing where that has been done."""
+        """Drop everything that was superseded before `revision`. Does nothing if that was compacted already."""
         done = self._run("compact", str(revision), "--physical", patience_s=WORK_S)
         if done.returncode and "required revision has been compacted" not in done.stderr:
             raise self._error(done)
 
     def defragment(self, member: str) -> None:
-        """Have one member write its database anew. It serves nobody meanwhile."""
+        """Defragment one member: it rewrites its database and serves nobody meanwhile."""
         self._answer("defrag", among=(member,), patience_s=WORK_S)
 
     def move_leader(self, leader: str, to_id: str) -> None:
-        """Ask the leader, by its name, to hand over to a member, by its id."""
+        """Move leadership from the member named `leader` to the member with ID `to_id`."""
         self._answer("move-leader", to_id, among=(leader,))
 
     def add_learner(self, name: str, peer_url: str) -> None:
-        """Announce a member that will get all data and has no vote."""
+        """Add a member as a learner: it gets all data and has no vote."""
         self._answer("member", "add", name, f"--peer-urls={peer_url}", "--learner")
 
     def remove(self, member: Listed) -> None:
-        """Take a member out for good. The others are asked: who takes itself out stops before it has answered."""
+        """Remove a member for good. Asks the others: a member that removes itself stops before it responds."""
         others = [name for name in map(name_of, self.etcd.members) if name != member.name]
         self._answer("member", "remove", member.id, among=others)
 
     def promote(self, member_id: str) -> str:
-        """Give a learner its vote. Why it can't have it yet; "" when it has it."""
+        """Promote a learner to a voting member. Return why that is not possible yet, "" when it is done."""
         done = self._run("member", "promote", member_id)
         if done.returncode and "can only promote a learner member which is in sync with leader" in done.stderr:
             return "it is not in sync with the leader yet"
@@ -227,14 +229,14 @@ class EtcdClient:
     def _run(
         self, *arguments: str, among: Collection[str] = (), patience_s: float | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """etcdctl with these arguments. among: names of the members that may be asked, any for none."""
+        """Run etcdctl with these arguments. among: names of the members that may be asked; empty for all."""
         patience_s = TIMEOUT_S if patience_s is None else patience_s
-        asked = [member for member in self.etcd.members if not among or name_of(member) in among]
+        members = [member for member in self.etcd.members if not among or name_of(member) in among]
         texts = (self.etcd.ca_pem, self._access.etcd_certificate, self._access.etcd_key)
         with secret_files(*texts) as (ca, certificate, key):
             command = [
                 str(self._program),
-                f"--endpoints={','.join(self._url(member) for member in asked)}",
+                f"--endpoints={','.join(self._url(member) for member in members)}",
                 f"--cacert={ca}",
                 f"--cert={certificate}",
                 f"--key={key}",

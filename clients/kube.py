@@ -1,4 +1,4 @@
-"""Requests to a cluster's API, as plain JSON: lists by pages, server-side apply, merge patches."""
+"""Requests to a cluster's API in plain JSON: paged lists, server-side apply, merge patches."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ _PAGE = 500
 
 Object = Mapping[str, Any]
 Key = tuple[str, str, str]
-"""Kind, namespace ("" of none), name."""
+"""Kind, namespace ("" for cluster-scoped objects), name."""
 
 
 def key_of(thing: Object) -> Key:
-    """Which one an object is."""
+    """Return an object's key."""
     metadata = thing["metadata"]
     return thing["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
 def named(key: Key) -> str:
-    """For people: ``Deployment menagerie-system/tenancy-sync``."""
+    """Return the key for people: ``Deployment menagerie-system/tenancy-sync``."""
     kind, inside, name = key
     return f"{kind} {inside}/{name}" if inside else f"{kind} {name}"
 
 
 def as_json(key: Key) -> dict[str, str]:
-    """As `--json` gives it."""
+    """Return the key as `--json` prints it."""
     return dict(zip(("kind", "namespace", "name"), key, strict=True))
 
 
 class Place(NamedTuple):
-    """Where objects of a kind are."""
+    """The API path of a kind."""
 
     group: str
     plural: str
 
     def path(self, inside: str = "", name: str = "") -> str:
-        """inside: the namespace, "" of none or of all; name: "" of the list."""
+        """Return the path. inside: the namespace, "" for none or all. name: "" for the list."""
         base = f"/api/{self.group}" if "/" not in self.group else f"/apis/{self.group}"
         return "/".join([base, *(["namespaces", inside] if inside else []), self.plural, *([name] if name else [])])
 
@@ -51,31 +51,34 @@ Query = list[tuple[str, Any]]
 
 
 class Kube:
-    """Raises kubernetes' ApiException where the API refuses, and urllib3's HTTPError where it doesn't answer."""
+    """Reads and writes objects. Raises kubernetes' ApiException if the API refuses, urllib3's HTTPError if it doesn't respond."""
 
     def __init__(self, api: ApiClient, manager: str, places: Mapping[str, Place]) -> None:
-        """manager: the field manager of what is written. places: of each kind that is asked for."""
+        """manager: the field manager for writes. places: the API paths of all kinds in use."""
         self._api, self._manager, self._places = api, manager, places
 
     def serves(self, place: Place) -> bool:
-        """Whether the API server has the resource in that version."""
+        """Return whether the API server has the resource in that version."""
         from kubernetes.client.exceptions import ApiException  # 40 MB of models
 
         try:
-            found = self._ask("GET", f"/apis/{place.group}", [])
+            group = self._ask("GET", f"/apis/{place.group}", [])
         except ApiException as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return False
-        return any(each["name"] == place.plural for each in found["resources"])
+        return any(resource["name"] == place.plural for resource in group["resources"])
 
     def read(self, kind: str, name: str, inside: str = "") -> dict[str, Any]:
-        """One object. inside: its namespace, "" of none."""
-        found: dict[str, Any] = self._ask("GET", self._places[kind].path(inside, name), [])
-        return found
+        """Return one object. inside: its namespace, "" for none."""
+        thing: dict[str, Any] = self._ask("GET", self._places[kind].path(inside, name), [])
+        return thing
 
     def list(self, kind: str, inside: str = "", *, name: str = "") -> Iterator[dict[str, Any]]:
-        """All of a kind, of a namespace or of all; name: only those. Lists leave kind and version out; here they have both."""
+        """Yield all objects of a kind, in one namespace or in all. name: only those with this name.
+
+        Items of an API list lack kind and apiVersion; here they have both.
+        """
         place, following = self._places[kind], ""
         while True:
             query = [("limit", _PAGE)] + ([("fieldSelector", f"metadata.name={name}")] if name else [])
@@ -88,22 +91,22 @@ class Kube:
                 return
 
     def apply(self, thing: Object, *, dry_run: bool = False) -> dict[str, Any]:
-        """Server-side apply: others' fields stay, ours are taken back from whoever changed them. The object as it is then."""
+        """Apply server-side: fields of other managers stay, ours are overwritten. Return the resulting object."""
         kind, inside, name = key_of(thing)
         query: Query = [("fieldManager", self._manager), ("force", "true"), ("fieldValidation", "Strict")]
         query += [("dryRun", "All")] if dry_run else []
         path = self._places[kind].path(inside, name)
-        made: dict[str, Any] = self._ask("PATCH", path, query, thing, "application/apply-patch+yaml")
-        return made
+        applied: dict[str, Any] = self._ask("PATCH", path, query, thing, "application/apply-patch+yaml")
+        return applied
 
     def patch(self, key: Key, patch: Object) -> None:
-        """Merge patch (RFC 7396)."""
+        """Apply a merge patch (RFC 7396)."""
         kind, inside, name = key
         query = [("fieldManager", self._manager)]
         self._ask("PATCH", self._places[kind].path(inside, name), query, patch, "application/merge-patch+json")
 
     def delete(self, key: Key) -> None:
-        """One object, and what Kubernetes deletes with it."""
+        """Delete one object and what Kubernetes deletes with it."""
         kind, inside, name = key
         self._ask("DELETE", self._places[kind].path(inside, name), [])
 

@@ -1,10 +1,10 @@
-"""One of a kind acts on a cluster at a time: a Lease in it, taken and renewed on a condition.
+"""Leader election: a Lease in the cluster lets one process of a kind act at a time. Writes are conditional.
 
-The client library's own election (kubernetes.leaderelection) knows ConfigMaps and no Leases, and ends its process by itself.
-Whether a holder lives is seen and not read, as client-go's leaderelection does: its Lease counts as expired once it has stood
-unchanged before this process for as long as it lasts, by this process's monotonic clock. No two clocks are ever compared. A process
-that has just begun has seen nothing, so it looks for that long at most before it takes over from the dead, and for one renewal until it
-knows of the living. Who gives up the Lease makes nobody wait.
+The client library's own election (kubernetes.leaderelection) supports ConfigMaps but not Leases, and exits its process.
+As in client-go's leaderelection, liveness is observed, not read from timestamps: a Lease counts as expired when this
+process has seen it unchanged for the Lease's duration, by its own monotonic clock. Two clocks are never compared. A
+process that has just started has observed nothing: it watches for at most that duration before it takes over from a
+dead holder, and for one renewal to see that a holder is alive. A holder that releases the Lease makes nobody wait.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from cluster.errors import LockedError
 
 NAMESPACE = "kube-system"
 LASTS_S = 30
-"""From the last renewal until somebody else may take it. A holder that could not renew for two thirds of that stops acting."""
+"""From the last renewal until another process may take it. A holder that can't renew for two thirds of that stops acting."""
 _LOOK_S = 1.0
-"""Between two looks at a Lease of which it is not known yet whether its holder lives."""
+"""Between two reads of a Lease while it is unknown whether its holder is alive."""
 
 
 def this_process() -> str:
-    """A holder: no other process has the name."""
+    """Return this process as a holder; the name is unique to it."""
     return f"{socket.gethostname()}_{os.getpid()}"
 
 
 class HeldError(LockedError):
-    """Another acts on the cluster, or has until lately; the text says who, and for how long at most if it is dead."""
+    """Another process acts on the cluster or did recently. The text says which, and how long to wait if it is dead."""
 
 
 class LostTheLockError(LockedError):
-    """The Lease was not renewed in time, or another took it: whoever had it acts no more."""
+    """The Lease was not renewed in time, or another process took it: its former holder stops acting."""
 
     code = "taken-over"
 
 
 class Lease:
-    """name: of the Lease, and to people the name of what acts. holder: who asks for it; unique to a process.
+    """name: of the Lease; messages also use it for the program that acts. holder: this process's unique name.
 
-    clock: seconds that only grow. pause: sleeps for seconds, or raises to end the wait.
+    clock: monotonic seconds. pause: sleeps for seconds, or raises to end the wait.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class Lease:
         self._name, self._holder, self._lasts_s = name, holder, lasts_s
         self._clock, self._pause = clock, pause
         self._renewed: float | None = None
-        self._seen: tuple[object, ...] = ()
-        """What the Lease said when it was seen last, and `_since` when it was first seen to say so."""
+        self._last_content: tuple[object, ...] = ()
+        """Content of the Lease when last read. `_since`: when this content was first read."""
         self._since = 0.0
 
     @property
@@ -77,28 +77,30 @@ class Lease:
 
     @property
     def again_s(self) -> float:
-        """Between two renewals, and until whoever waits for it should ask again."""
+        """Seconds between two renewals, and between two attempts of a process that waits."""
         return self._lasts_s / 6
 
     def held(self) -> bool:
-        """Whether it is surely ours, for a third of its time at least."""
+        """Return whether this process certainly holds it, for at least another third of its duration."""
         return self._renewed is not None and self._clock() - self._renewed < self._lasts_s * 2 / 3
 
     def check(self) -> None:
-        """LostTheLockError unless it is held."""
+        """Raise LostTheLockError unless it is held."""
         if not self.held():
-            raise LostTheLockError(f"the Lease {self._name} was lost: it was not renewed in time, or another took it")
+            raise LostTheLockError(
+                f"the Lease {self._name} was lost: it was not renewed in time, or another process took it"
+            )
 
     def other(self) -> str:
-        """Who else holds it and lives; "" where nobody does. Looks until that is known: for one renewal, or until it has expired.
+        """Return which other live process holds it, "" if none. Watches for one renewal or until the Lease expires.
 
         Raises kubernetes' ApiException and urllib3's HTTPError.
         """
-        began: tuple[object, ...] = ()
+        at_start: tuple[object, ...] = ()
         while True:
             other, _ = self._other(self._read())
-            began = began or self._seen
-            if not other or self._seen != began:
+            at_start = at_start or self._last_content
+            if not other or self._last_content != at_start:
                 return other
             self._pause(min(_LOOK_S, self.again_s))
 
@@ -106,21 +108,22 @@ class Lease:
     def holding(
         self, wait: Callable[[HeldError], None] | None = None, report: Callable[[str], None] = lambda _: None
     ) -> Iterator[None]:
-        """Hold it for the length of a block. wait: told who holds it, to return when it is to be asked for again.
+        """Hold it for the length of a block. wait: gets the holder's HeldError and returns when to try again.
 
-        Without `wait`, HeldError as soon as whoever holds it is seen to live; of one who is dead it is taken once it has expired.
-        report: hears, once, whom that waits for, and for how long at most. Raises kubernetes' ApiException and urllib3's HTTPError.
+        Without `wait`, raises HeldError as soon as the holder is seen to be alive; if it is dead, takes the Lease when it
+        expires. report: called once with the holder that this waits for and the longest wait. Raises kubernetes'
+        ApiException and urllib3's HTTPError.
         """
         wait = wait or self._until_it_is_known(report)
         while True:
-            began = self._clock()
+            started = self._clock()
             try:
                 self._take()
             except HeldError as error:
                 wait(error)
             else:
                 break
-        self._renewed = began
+        self._renewed = started
         over = threading.Event()
         thread = threading.Thread(target=self._renew, args=(over,), daemon=True)
         thread.start()
@@ -134,76 +137,76 @@ class Lease:
             self._renewed = None
 
     def _until_it_is_known(self, report: Callable[[str], None]) -> Callable[[HeldError], None]:
-        """Raises the error once the Lease is another than at the first call."""
-        began: tuple[object, ...] = ()
+        """Return a `wait` that raises the error when the Lease has changed since the first call."""
+        at_start: tuple[object, ...] = ()
 
         def wait(error: HeldError) -> None:
-            nonlocal began
-            if not began:
-                began = self._seen
-                report(f"{error}; looking whether it lives")
-            elif self._seen != began:
+            nonlocal at_start
+            if not at_start:
+                at_start = self._last_content
+                report(f"{error}; checking whether it is alive")
+            elif self._last_content != at_start:
                 raise error
             self._pause(min(_LOOK_S, self.again_s))
 
         return wait
 
     def _take(self) -> None:
-        found = self._read()
-        if found is None:
+        lease = self._read()
+        if lease is None:
             try:
                 self._leases.create_namespaced_lease(NAMESPACE, self._body(None), _request_timeout=API_TIMEOUT_S)
             except ApiException as error:
                 if error.status != HTTPStatus.CONFLICT:
                     raise
-                raise HeldError(self._just_begun) from None
+                raise HeldError(self._just_started) from None
             return
-        other, left_s = self._other(found)
+        other, left_s = self._other(lease)
         if other:
             raise HeldError(
-                f"{other} acts on this cluster as {self._name}; end it first, or wait {left_s:.0f} s at most if it is dead"
+                f"{other} acts on this cluster as {self._name}; stop it first, or wait at most {left_s:.0f} s if it is dead"
             )
-        if not self._write(found):
-            raise HeldError(self._just_begun)
+        if not self._write(lease):
+            raise HeldError(self._just_started)
 
-    def _other(self, found: Any) -> tuple[str, float]:
-        """Who else holds it as far as is known, and for how many seconds at most if they are dead; "" where nobody does."""
-        spec = (found and found.spec) or client.V1LeaseSpec()
-        said = (spec.holder_identity, spec.acquire_time, spec.renew_time, spec.lease_transitions)
-        if said != self._seen:
-            self._seen, self._since = said, self._clock()
+    def _other(self, lease: Any) -> tuple[str, float]:
+        """Return the other holder as last read, "" if none, and in how many seconds its Lease expires if it is dead."""
+        spec = (lease and lease.spec) or client.V1LeaseSpec()
+        content = (spec.holder_identity, spec.acquire_time, spec.renew_time, spec.lease_transitions)
+        if content != self._last_content:
+            self._last_content, self._since = content, self._clock()
         left_s = (spec.lease_duration_seconds or self._lasts_s) - (self._clock() - self._since)
         if spec.holder_identity == self._holder or left_s <= 0:
             return "", 0.0
         return spec.holder_identity or "", left_s
 
     @property
-    def _just_begun(self) -> str:
-        return f"another {self._name} has just begun on this cluster"
+    def _just_started(self) -> str:
+        return f"another {self._name} has just started on this cluster"
 
     def _renew(self, over: threading.Event) -> None:
-        """Until it is over, or lost."""
+        """Renew until `over` is set or the Lease is lost."""
         while not over.wait(self.again_s):
-            began = self._clock()
+            started = self._clock()
             try:
-                found = self._read()
-                if found is None or found.spec.holder_identity != self._holder or not self._write(found):
+                lease = self._read()
+                if lease is None or lease.spec.holder_identity != self._holder or not self._write(lease):
                     self._renewed = None
                     return
             except (ApiException, urllib3.exceptions.HTTPError):
-                continue  # it ends by itself where this goes on
-            self._renewed = began
+                continue  # if this persists, the Lease expires
+            self._renewed = started
 
     def _give_up(self) -> None:
         try:
-            found = self._read()
-            if found is not None and found.spec.holder_identity == self._holder:
-                self._write(found, holder="")
+            lease = self._read()
+            if lease is not None and lease.spec.holder_identity == self._holder:
+                self._write(lease, holder="")
         except (ApiException, urllib3.exceptions.HTTPError):
-            return  # it ends by itself
+            return  # the Lease expires
 
     def _read(self) -> Any:
-        """None where there is none."""
+        """Return the Lease, None if it does not exist."""
         try:
             return self._leases.read_namespaced_lease(self._name, NAMESPACE, _request_timeout=API_TIMEOUT_S)
         except ApiException as error:
@@ -211,11 +214,11 @@ class Lease:
                 raise
             return None
 
-    def _write(self, found: Any, holder: str | None = None) -> bool:
-        """Whether nobody wrote in between."""
+    def _write(self, lease: Any, holder: str | None = None) -> bool:
+        """Write it. Return whether nobody else wrote since it was read."""
         try:
             self._leases.replace_namespaced_lease(
-                self._name, NAMESPACE, self._body(found, holder), _request_timeout=API_TIMEOUT_S
+                self._name, NAMESPACE, self._body(lease, holder), _request_timeout=API_TIMEOUT_S
             )
         except ApiException as error:
             if error.status != HTTPStatus.CONFLICT:
@@ -223,29 +226,29 @@ class Lease:
             return False
         return True
 
-    def _body(self, found: Any, holder: str | None = None) -> client.V1Lease:
-        spec = (found and found.spec) or client.V1LeaseSpec()
+    def _body(self, lease: Any, holder: str | None = None) -> client.V1Lease:
+        spec = (lease and lease.spec) or client.V1LeaseSpec()
         mine = spec.holder_identity == self._holder
         now = _later_than(spec.renew_time)
         return client.V1Lease(
             metadata=client.V1ObjectMeta(
                 name=self._name,
                 namespace=NAMESPACE,
-                resource_version=found.metadata.resource_version if found else None,
+                resource_version=lease.metadata.resource_version if lease else None,
             ),
             spec=client.V1LeaseSpec(
                 holder_identity=self._holder if holder is None else holder,
                 lease_duration_seconds=self._lasts_s,
                 acquire_time=spec.acquire_time if mine else now,
                 renew_time=now,
-                lease_transitions=(spec.lease_transitions or 0) + (found is not None and not mine),
+                lease_transitions=(spec.lease_transitions or 0) + (lease is not None and not mine),
             ),
         )
 
 
 def _later_than(before: datetime | None) -> datetime:
-    """This machine's time, for people; moved on where it would say what stands there already, for then nobody would see a renewal."""
+    """Return this machine's time, for people. It differs from `before`: otherwise nobody would see the renewal."""
     now = datetime.now(UTC)
-    # The client leaves a fraction of nothing out, and the API takes no MicroTime without one.
+    # The client omits a zero fraction, and the API accepts no MicroTime without a fraction.
     now = now.replace(microsecond=now.microsecond or 1)
     return now if now != before else now + timedelta(microseconds=1)

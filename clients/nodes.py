@@ -1,6 +1,6 @@
-"""Which nodes a cluster has, where, and what they say that they run.
+"""A cluster's nodes: where they are, and which versions they report.
 
-Machines at sites are in the spec, workers in the region only in the API.
+Machines at sites are in the spec; workers in the region are only in the API.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cluster.subnets import worker_ranges
 
 
 def in_the_region(cluster: Cluster, nodes: Iterable[client.V1Node]) -> frozenset[str]:
-    """The nodes that have their address where the region's workers have theirs; their names are the cloud's choice."""
+    """Return the names of the nodes in the region, recognised by address: the cloud chooses their names."""
     if not cluster.spec.cloud_workers:
         return frozenset()
     ranges = worker_ranges(cluster.spec)
@@ -33,17 +33,17 @@ def in_the_region(cluster: Cluster, nodes: Iterable[client.V1Node]) -> frozenset
 
 
 def addresses(cluster: Cluster, api: client.ApiClient) -> dict[str, str]:
-    """Node -> its address: every machine at a site, joined or not, and the workers that the region has now."""
+    """Return node -> address: every machine at a site, joined or not, and the current workers in the region."""
     at_sites = {host.name: str(host.address) for _, host in cluster.host_list()}
     if not cluster.spec.cloud_workers:
         return at_sites
     nodes = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
-    found = in_the_region(cluster, nodes)
-    return at_sites | {node.metadata.name: _address(node) for node in nodes if node.metadata.name in found}
+    names = in_the_region(cluster, nodes)
+    return at_sites | {node.metadata.name: _address(node) for node in nodes if node.metadata.name in names}
 
 
 def region_missing(cluster: Cluster, api: client.ApiClient) -> str:
-    """How many workers the region still lacks of those that it has at least, "" when it has them."""
+    """Return how far the region is below its minimum of Ready workers, "" if it has the minimum."""
     least = least_in_region(cluster)
     if not least:
         return ""
@@ -52,21 +52,21 @@ def region_missing(cluster: Cluster, api: client.ApiClient) -> str:
     except (ApiException, urllib3.exceptions.HTTPError) as error:
         return f"the API server does not answer ({type(error).__name__})"
     ready = in_the_region(cluster, (node for node in nodes if is_ready(node)))
-    return f"{len(ready)} workers of the region are Ready, of {least} at least" if len(ready) < least else ""
+    return f"{len(ready)} workers in the region are Ready, at least {least} are required" if len(ready) < least else ""
 
 
 def programs(node: client.V1Node) -> NodePrograms:
-    """What a node says that it runs."""
+    """Return the versions that a node reports."""
     info = node.status.node_info
     return NodePrograms.said(info.kubelet_version, info.container_runtime_version) if info else NodePrograms()
 
 
 def least_in_region(cluster: Cluster) -> int:
-    """How many workers the region has at least."""
+    """Return the minimum number of workers in the region."""
     return sum(pool.min for pool in cluster.spec.pools.values() if pool.site is None)
 
 
 def _address(node: client.V1Node) -> str:
-    """A node that has not yet said its address is nowhere."""
-    own = [each.address for each in node.status.addresses or () if each.type == "InternalIP"]
-    return str(own[0]) if own else "0.0.0.0"
+    """Return a node's internal address, 0.0.0.0 if it has not reported one yet."""
+    internal = [address.address for address in node.status.addresses or () if address.type == "InternalIP"]
+    return str(internal[0]) if internal else "0.0.0.0"

@@ -1,6 +1,6 @@
-"""What verbs remember of a cluster, in ConfigMaps of kube-system: whoever looks from any machine sees the same.
+"""Notes that verbs keep about a cluster, in ConfigMaps of kube-system: they are the same from any machine.
 
-It is in etcd, so it is in its backups, and it ends with the cluster.
+They are in etcd, so they are in its backups, and they are deleted with the cluster.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ NAMESPACE = "kube-system"
 
 _T = TypeVar("_T")
 Pages = dict[str, Any]
-"""Key -> what stands there, as JSON."""
+"""Key -> its JSON value."""
 
 
 def read(api: client.ApiClient, name: str) -> Pages:
-    """All pages; none where nobody wrote one. NewerDataError."""
+    """Return all pages, {} if nobody has written one. Raises NewerDataError."""
     return _pages(config_maps.read(api, NAMESPACE, name))
 
 
 def change(api: client.ApiClient, name: str, edit: Callable[[Pages], _T]) -> _T:
-    """Edit the pages as they are now, and once more where somebody else was quicker. What `edit` raises leaves them alone.
+    """Read the pages, call `edit` on them and write them; retry on a conflict. If `edit` raises, nothing is written.
 
-    Pages and fields that `edit` leaves where they are stay, whoever wrote them. NewerDataError.
+    Pages and fields that `edit` does not touch stay. Raises NewerDataError.
     """
 
     def attempt() -> _T:
-        found = config_maps.read(api, NAMESPACE, name)
-        pages = _pages(found)
+        config_map = config_maps.read(api, NAMESPACE, name)
+        pages = _pages(config_map)
         result = edit(pages)
         data = {key: json.dumps(value, sort_keys=True) for key, value in pages.items()}
-        config_maps.write(api, NAMESPACE, name, data, found)
+        config_maps.write(api, NAMESPACE, name, data, config_map)
         return result
 
     return until_settled(attempt)
 
 
-def _pages(found: client.V1ConfigMap | None) -> Pages:
-    return {key: json.loads(text) for key, text in ((found and found.data) or {}).items()}
+def _pages(config_map: client.V1ConfigMap | None) -> Pages:
+    return {key: json.loads(text) for key, text in ((config_map and config_map.data) or {}).items()}

@@ -1,4 +1,4 @@
-"""Keys for libraries and programs that read them from files only."""
+"""Keys as files, for libraries and programs that read keys only from files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 class SecretFile:
-    """A text as a file that has no name on any disk and is gone with this process, however that ends (memfd_create(2)).
+    """A text as a file in memory (memfd_create(2)). It is on no disk and disappears with this process, even on a crash.
 
-    `path` is good for this process and for the programs that it starts as the same user.
+    `path` is valid for this process and for programs that it starts as the same user.
     """
 
     def __init__(self, text: str) -> None:
@@ -30,7 +30,7 @@ class SecretFile:
 
 @contextmanager
 def secret_files(*texts: str) -> Iterator[tuple[Path, ...]]:
-    """The texts as files for the length of a block."""
+    """Yield the texts as files for the length of a block."""
     files = [SecretFile(text) for text in texts]
     try:
         yield tuple(file.path for file in files)

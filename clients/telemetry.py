@@ -1,4 +1,4 @@
-"""What a loop says of itself over HTTP: metrics in Prometheus' text format ("Exposition formats"), and whether it is well."""
+"""A loop's HTTP endpoints: metrics in Prometheus' text format ("Exposition formats") and a health check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Meanings = Mapping[str, tuple[str, str]]
 
 
 class Answer(NamedTuple):
-    """To a GET."""
+    """The response to a GET."""
 
     text: str
     status: HTTPStatus = HTTPStatus.OK
@@ -24,34 +24,34 @@ class Answer(NamedTuple):
 
 
 Pages = Mapping[str, Callable[[], Answer]]
-"""Path -> what is answered. Called from any thread."""
+"""Path -> function that returns the response. Called from any thread."""
 
 
 def exposition(prefix: str, meanings: Meanings, values: Values) -> Answer:
-    """The values, with `prefix` before their names, in the order of their meanings."""
+    """Format the values with `prefix` before their names, in the order of `meanings`."""
     lines = []
     for name, (kind, meaning) in meanings.items():
-        own = sorted((labels, value) for (known, labels), value in values.items() if known == name)
-        if own:
+        samples = sorted((labels, value) for (name_of_value, labels), value in values.items() if name_of_value == name)
+        if samples:
             lines += [f"# HELP {prefix}{name} {meaning}", f"# TYPE {prefix}{name} {kind}"]
-            lines += [f"{prefix}{name}{_shown(labels)} {value:.15g}" for labels, value in own]
+            lines += [f"{prefix}{name}{_shown(labels)} {value:.15g}" for labels, value in samples]
     return Answer("".join(f"{line}\n" for line in lines), kind="text/plain; version=0.0.4; charset=utf-8")
 
 
 def wellness(good: bool, text: str) -> Answer:
-    """200 or 503, with the reason."""
+    """Return 200 or 503 with the reason."""
     return Answer(f"{text}\n", HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 @contextmanager
 def serving(pages: Pages, address: str, port: int) -> Iterator[int]:
-    """Serve the pages for the length of a block; the port. OSError where the address can't be had."""
+    """Serve the pages for the length of a block and yield the port. Raises OSError if the address can't be bound."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             page = pages.get(self.path)
-            there = " and ".join(pages)
-            answer = page() if page else Answer(f"there is {there}\n", HTTPStatus.NOT_FOUND)
+            paths = " and ".join(pages)
+            answer = page() if page else Answer(f"not found; this server has {paths}\n", HTTPStatus.NOT_FOUND)
             body = answer.text.encode()
             self.send_response(answer.status)
             self.send_header("Content-Type", answer.kind)

@@ -1,4 +1,4 @@
-"""Waiting for a cluster, with a reason to show while it lasts."""
+"""Waiting for a cluster, with the reason as progress."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def wait_until(
     every_s: float = 0.5,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Call `missing` until it returns "", at most `timeout_s`. `report` gets each new reason. pause: may raise to end it."""
+    """Call `missing` until it returns "", for at most `timeout_s`; raises TimedOutError then.
+
+    report: gets each new reason. pause: may raise to end the wait.
+    """
     deadline = time.monotonic() + timeout_s
     last = ""
     while reason := missing():
@@ -36,7 +39,7 @@ def wait_until(
 
 
 def api_missing(api: client.ApiClient) -> str:
-    """Why the API can't be used yet, "" when it can: it answers and workers may ask to join."""
+    """Return why the API can't be used yet, "" when it responds and workers can ask to join."""
     try:
         core = client.CoreV1Api(api)
         core.read_namespaced_config_map("cluster-info", "kube-public", _request_timeout=API_TIMEOUT_S)
@@ -49,7 +52,7 @@ def api_missing(api: client.ApiClient) -> str:
 
 
 def late(missing: Callable[[], str], timeout_s: float, report: Report) -> str:
-    """What was still missing after that time, "" once nothing is: `wait_until` where that is no failure."""
+    """Return what is still missing after `timeout_s`, "" if nothing is: `wait_until` without an error."""
     try:
         wait_until(missing, timeout_s, report)
     except TimedOutError as error:
@@ -58,7 +61,7 @@ def late(missing: Callable[[], str], timeout_s: float, report: Report) -> str:
 
 
 def nodes_missing(api: client.ApiClient, expected: frozenset[str]) -> str:
-    """Which of the expected nodes are not Ready or take no work yet, and why not; "" when all do."""
+    """Return which expected nodes are not Ready or accept no pods yet, and why; "" if there are none."""
     try:
         nodes = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
     except (ApiException, urllib3.exceptions.HTTPError) as error:
@@ -66,7 +69,7 @@ def nodes_missing(api: client.ApiClient, expected: frozenset[str]) -> str:
     ready = {node.metadata.name: held_back(node) for node in nodes if is_ready(node)}
     missing = {
         "not Ready yet": sorted(expected - set(ready)),
-        "no work yet": [f"{name} ({ready[name]})" for name in sorted(expected) if ready.get(name)],
+        "no pods yet": [f"{name} ({ready[name]})" for name in sorted(expected) if ready.get(name)],
     }
     return "; ".join(
         f"{what}: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}" for what, names in missing.items() if names
@@ -74,23 +77,25 @@ def nodes_missing(api: client.ApiClient, expected: frozenset[str]) -> str:
 
 
 def held_back(node: client.V1Node) -> str:
-    """Why a node takes no work, where it has the taint of preflight; "" where it has not."""
+    """Return why a node with the preflight taint accepts no pods, "" if it has no such taint."""
     taints = (node.spec.taints if node.spec else None) or ()
     if all(taint.key != preflight.KEY for taint in taints):
         return ""
-    found = verdict(node)
-    if found is None:
-        return "its preflight has not said anything yet"
-    if found.status == "True":
-        return "its preflight passed, and the API servers have not lifted its taint yet"
-    return f"its preflight says {found.reason}: {found.message}"
+    result = verdict(node)
+    if result is None:
+        return "its preflight has not reported yet"
+    if result.status == "True":
+        return "its preflight passed, but the API servers have not removed its taint yet"
+    return f"its preflight reports {result.reason}: {result.message}"
 
 
 def verdict(node: client.V1Node) -> client.V1NodeCondition | None:
-    """What a host last found of itself; None where it has not said anything, or is not asked."""
-    return next((each for each in node.status.conditions or () if each.type == preflight.CONDITION), None)
+    """Return a host's last preflight result, None if it has not reported or has no preflight."""
+    return next(
+        (condition for condition in node.status.conditions or () if condition.type == preflight.CONDITION), None
+    )
 
 
 def is_ready(thing: client.V1Node | client.V1Pod) -> bool:
-    """Whether the Ready condition of a node or a pod is True."""
+    """Return whether the Ready condition of a node or a pod is True."""
     return any(c.type == "Ready" and c.status == "True" for c in thing.status.conditions or ())

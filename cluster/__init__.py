@@ -1,1 +1,1 @@
-"""The model: the spec and its checks, pinned versions, the facts that a stack hands over. Imports no other folder."""
+"""The model: the spec and its checks, pinned versions, and the outputs of stacks. Imports no other folder."""

@@ -1,4 +1,4 @@
-"""Which team has how many hosts of a pool, and who may use what is idle of them. Settings of a spec, and the names in the API."""
+"""Allocations of a pool's hosts to teams, and borrowing of idle ones: settings of a spec, and names in the API."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from cluster.quantities import DurationMs, Name
 from cluster.words import Title
 
 TEAM_KEY = "openai.com/team"
-"""Label of a Node, and key of its taint with the effect NoSchedule: the team whose host it is."""
+"""Label of a Node, and key of its NoSchedule taint: the team that the host is allocated to."""
 MEMBER_LABEL = "teams.menagerie.dev/"
-"""On a person's namespace, before a team's name: the person is in the team."""
+"""Prefix of a label on a person's namespace, followed by a team's name: the person is in that team."""
 SYSTEM_LABEL = "menagerie.dev/system"
-"""On a namespace, "true": its pods may go to any team's hosts."""
+"""Label of a namespace: with "true", its pods may run on any team's hosts."""
 CONTROLLERS_NAMESPACE = "menagerie-system"
-"""Of Menagerie's own controllers, which are of the system: who hands hosts to teams must not be without one."""
+"""Namespace of Menagerie's controllers. A system namespace: the controller that allocates hosts needs one itself."""
 SYSTEM_NAMESPACES = ("csi", "kube-node-lease", "kube-public", "kube-system", CONTROLLERS_NAMESPACE, "rook-ceph")
-"""Whose pods may go to any host and before all others, whatever the namespaces' labels say."""
+"""Namespaces whose pods may run on any host and before all others, regardless of the namespace's labels."""
 BORROWED = "menagerie-borrowed"
-"""The PriorityClass of what runs on hosts of others while they are idle."""
+"""The PriorityClass of pods that borrow idle hosts."""
 BORROWED_PRIORITY = -1_000_000
-"""Below every class that people make, and below -10, from where cluster-autoscaler adds no host for a pod."""
+"""Below every class that people create, and below -10, where cluster-autoscaler stops adding hosts for pods."""
 
 _SECOND = 1000
 _MINUTE = 60 * _SECOND
 
 
 class Allocation(Model):
-    """Hosts of a pool that are one team's."""
+    """Hosts of a pool that belong to one team."""
 
     pool: Name
-    """One of pools."""
+    """The name of a pool."""
     team: Title
-    """As the directory calls it."""
+    """The team's name in the directory."""
     hosts: int = Field(ge=0)
-    """How many; which they are is chosen, idle ones first."""
+    """Number of hosts. Menagerie chooses which, idle ones first."""
 
 
 class Borrowing(Model):
-    """Work on hosts of others while they are idle: how long it has to end when their team wants them back."""
+    """Work on idle hosts of another team: how long it has to terminate when that team needs its hosts."""
 
     checkpoint: DurationMs = 2 * _MINUTE
-    """It has so long at least, whatever its pods say: to write a checkpoint. Whole seconds."""
+    """The least time that every pod gets, for example to write a checkpoint. In whole seconds."""
     most: DurationMs = 10 * _MINUTE
-    """Its pods may ask for no more: so long the owner waits at worst. Whole seconds."""
+    """The most time that a pod may ask for, and so the longest that the owner waits. In whole seconds."""
 
     @property
     def checkpoint_s(self) -> int:

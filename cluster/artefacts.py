@@ -1,4 +1,4 @@
-"""Downloads by URL and checksum, in the layout of the upstream sites or of a mirror.
+"""Downloads by URL and checksum, in the layout of upstream sites or of a mirror.
 
 A mirror keeps the upstream host name as the first folder: ``<mirror>/dl.k8s.io/release/...``.
 """
@@ -19,7 +19,7 @@ KUBERNETES_PROGRAMS = (
     "kubeadm",
     "kubectl",
 )
-"""What is downloaded at the version of Kubernetes."""
+"""Programs whose version is that of Kubernetes."""
 
 
 @dataclass(frozen=True, order=True)
@@ -40,8 +40,11 @@ def _github(name: str, version: str, repository: str, file: str) -> Artefact:
 
 
 def catalogue(kubernetes: str = versions.KUBERNETES) -> dict[str, Artefact]:
-    """Program name -> where upstream publishes it. etcd, containerd, cni-plugins, crictl and
-    konnectivity-server are .tar.gz archives, restic is a binary in bzip2; the others are bare binaries."""
+    """Return the artefact of each program as upstream publishes it.
+
+    etcd, containerd, cni-plugins and crictl are .tar.gz archives, restic is a binary in bzip2; the others
+    are plain binaries.
+    """
     v = versions
     return {program: _kubernetes(program, kubernetes) for program in KUBERNETES_PROGRAMS} | {
         "etcd": _github("etcd", v.ETCD, "etcd-io/etcd", f"etcd-v{v.ETCD}-linux-{ARCH}.tar.gz"),
@@ -69,11 +72,11 @@ def catalogue(kubernetes: str = versions.KUBERNETES) -> dict[str, Artefact]:
 
 @dataclass(frozen=True)
 class ArtefactSource:
-    """Where hosts download from, and what each file must hash to.
+    """Where hosts download from, and the checksum of each file.
 
     mirror: base URL, or None for the upstream sites over https.
     sha256: `Artefact.source` -> hex digest.
-    registry: host:port that mirrors the image registries, or None for the upstream ones.
+    registry: host:port of a mirror of the image registries, or None for the upstream ones.
     """
 
     mirror: str | None
@@ -84,8 +87,10 @@ class ArtefactSource:
         return f"{self.mirror}/{artefact.source}" if self.mirror else f"https://{artefact.source}"
 
     def checksum(self, artefact: Artefact) -> str:
-        """The SHA-256 of the file, in hex. KeyError that names the file when none is known."""
+        """Return the SHA-256 of the file, in hex. Raises KeyError with the file's name if it isn't known."""
         try:
             return self.sha256[artefact.source]
         except KeyError:
-            raise KeyError(f"the provider has no checksum for {artefact.source}; no host takes it without") from None
+            raise KeyError(
+                f"the provider has no checksum for {artefact.source}, without which no host accepts it"
+            ) from None

@@ -1,8 +1,8 @@
-"""The events of libyaml's parser as plain values, within bounds, with the place of each.
+"""Compose the events of libyaml's parser into plain values with positions, within limits.
 
-The parser keeps no more than it needs for the next event, so what is too deep or too much ends here before it takes
-memory or stack. (libyaml's own composer recurses for each level, and ends in the guard page of the stack.)
-Types are those of YAML 1.2: `yes` and `10:20:30` are text, whatever PyYAML's own loaders make of them.
+The parser keeps only what it needs for the next event, so documents that are too deep or too large are refused here
+before they use memory or stack. (libyaml's own composer recurses for each level and crashes in the stack's guard page.)
+Types are those of YAML 1.2: `yes` and `10:20:30` are text, unlike in PyYAML's loaders.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from yaml._yaml import CParser
 from cluster.problems import Problem
 
 Where = tuple[str | int, ...]
-"""A place in a document: keys and indices from the top."""
+"""A path in a document: keys and indices from the top."""
 Place = tuple[int, int]
 """Line and column, both counted from 1."""
 
 MOST_DEEP = 64
-"""Lists and mappings in each other; the model has 12."""
+"""Nesting of lists and mappings; the model has 12 levels."""
 MOST_VALUES = 350_000
-"""In a file, whether they are kept or left out. 7,500 machines with all that can be told of nine links each take 322,500."""
+"""Values in a file, including skipped ones. 7,500 machines with all settings of nine links each have 322,500."""
 MOST_ENTRIES = 10_000
-"""In one list or mapping."""
+"""Entries in one list or mapping."""
 MOST_REPEATED = 50_000
-"""Values that a file's aliases stand for: aliases within aliases can stand for billions."""
+"""Values that a file's aliases expand to: nested aliases can expand to billions."""
 _LONGEST_NUMBER, _LONGEST_KEY = 64, 1000
 _MOST_TAGS = 100
-"""The parser compares each with all before it."""
+"""The parser compares each %TAG line with all before it."""
 
 # YAML 1.2.2, 10.3.2: the core schema.
 _CORE = {
@@ -46,7 +46,7 @@ _TAG = "tag:yaml.org,2002:"
 
 
 class DocumentError(Exception):
-    """The text is no document that can be used. Holds no word of it."""
+    """The text isn't a usable document. The error repeats none of it."""
 
     def __init__(self, message: str, hint: str, place: Place) -> None:
         self.message, self.hint, self.place = message, hint, place
@@ -54,10 +54,10 @@ class DocumentError(Exception):
 
 
 class Composer:
-    """The one document of a text.
+    """Composes the single document of a text.
 
-    keys, values: place in the document -> place in the text. texts: what stands there, for scalars that aren't text.
-    problems: of keys, which keep nothing else from being read.
+    keys, values: path in the document -> position in the text. texts: the original text of scalars of other types.
+    problems: problems of keys, which don't stop the rest from being read.
     """
 
     def __init__(self, text: str, file: str, show: Callable[[Where], str]) -> None:
@@ -71,7 +71,7 @@ class Composer:
         self._count = self._repeated = 0
 
     def document(self) -> Any:
-        """Its value, None where there is none. Raises DocumentError, and yaml.YAMLError of the parser."""
+        """Return the document's value; None if there is none. Raises DocumentError, or the parser's yaml.YAMLError."""
         if self._text.count("%TAG") > _MOST_TAGS:
             raise DocumentError(f"the file has more than {_MOST_TAGS} lines with %TAG", "remove them", (1, 1))
         self._next()
@@ -82,7 +82,7 @@ class Composer:
         self._next()
         event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
-            raise DocumentError("the file holds several documents", "leave one, without ---", _place(event))
+            raise DocumentError("the file has several documents", "keep one, and remove ---", _place(event))
         return value
 
     def _value(self, event: Any, where: Where, depth: int) -> Any:
@@ -108,7 +108,7 @@ class Composer:
         return value
 
     def _mapping(self, where: Where, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for entries in count():
             if type(key := self._next()) is yaml.MappingEndEvent:
                 break
@@ -121,25 +121,25 @@ class Composer:
                 self._skip(self._next(), depth)
                 continue
             if len(key.value) > _LONGEST_KEY:
-                message = f"a key has {len(key.value):,} characters, and {_LONGEST_KEY:,} are the most that is read"
+                message = f"a key has {len(key.value):,} characters, above the limit of {_LONGEST_KEY:,}"
                 raise DocumentError(message, "write a word", (line, column))
             place = (*where, key.value)
-            if key.value in found:
+            if key.value in mapping:
                 first = self.keys[place][0]
                 lines = f"line {first} and line {line}" if first != line else f"both on line {line}"
                 message = f"key {self._show(place)} is defined twice ({lines})"
-                self._tell("CFG-002", message, f"remove one; the one on line {first} counts here", place, key)
+                self._tell("CFG-002", message, f"remove one; checks use the one on line {first}", place, key)
                 self._skip(self._next(), depth)
                 continue
             self.keys[place] = (line, column)
-            found[key.value] = self._value(self._next(), place, depth)
-        return found
+            mapping[key.value] = self._value(self._next(), place, depth)
+        return mapping
 
     def _tell(self, code: str, message: str, hint: str, where: Where, event: Any) -> None:
         self.problems.append(Problem(code, message, hint, self._file, *_place(event), self._show(where)))
 
     def _skip(self, event: Any, depth: int) -> None:
-        """Leave a value out."""
+        """Skip a value."""
         around = depth
         while True:
             if isinstance(event, yaml.CollectionEndEvent):
@@ -152,28 +152,28 @@ class Composer:
             event = self._next()
 
     def _bound(self, event: Any, depth: int) -> None:
-        """Count a value in `depth` others. Raises DocumentError where there are too many of either."""
+        """Count a value nested in `depth` others. Raises DocumentError at either limit."""
         self._count += 1
         if self._count > MOST_VALUES:
-            message = f"the file holds more than {MOST_VALUES:,} values, the most that is read"
-            raise DocumentError(message, "spread the machines over several pools, each with a file", _place(event))
+            message = f"the file has more than {MOST_VALUES:,} values, the limit"
+            raise DocumentError(message, "split the machines into several pools, each with its own file", _place(event))
         if depth == MOST_DEEP and isinstance(event, yaml.CollectionStartEvent):
-            message = f"lists or mappings are nested too deeply, in more than {MOST_DEEP} levels"
+            message = f"lists or mappings are nested in more than {MOST_DEEP} levels, the limit"
             raise DocumentError(message, "flatten them", _place(event))
 
     def _repeat(self, event: Any, where: Where) -> Any:
         if event.anchor not in self._anchors:
-            raise DocumentError("an alias (*) has no anchor (&) before it", "quote it, if it is text", _place(event))
+            raise DocumentError("an alias (*) has no anchor (&) before it", "quote it if it is text", _place(event))
         if (anchored := self._anchors[event.anchor]) is None:
-            message = "an alias stands for something that holds itself"
-            raise DocumentError(message, "write out what is meant", _place(event))
+            message = "an alias refers to something that contains the alias itself"
+            raise DocumentError(message, "write the values out", _place(event))
         return self._copy(*anchored, where, event)
 
     def _copy(self, value: Any, old: Where, new: Where, event: Any) -> Any:
         self._repeated += 1
         if self._repeated > MOST_REPEATED:
-            message = f"aliases stand for more than {MOST_REPEATED:,} values, the most that is read"
-            raise DocumentError(message, "write out what is meant", _place(event))
+            message = f"aliases expand to more than {MOST_REPEATED:,} values, the limit"
+            raise DocumentError(message, "write the values out", _place(event))
         self.values[new] = self.values[old]
         if old in self.keys and new not in self.keys:
             self.keys[new] = self.keys[old]
@@ -194,22 +194,22 @@ class Composer:
         else:
             tag = event.tag.removeprefix(_TAG)
             if tag != "str" and (tag not in _CORE or not _CORE[tag].fullmatch(text)):
-                raise DocumentError("a tag (!) means nothing here", "quote it, if it is text", _place(event))
+                raise DocumentError("tags (!) aren't supported here", "quote it if it is text", _place(event))
         if tag == "str":
             return text
         self.texts[where] = text
         if tag in ("bool", "null"):
             return text.lower() == "true" if tag == "bool" else None
         if len(text) > _LONGEST_NUMBER:
-            message = f"a number has {len(text):,} characters, and {_LONGEST_NUMBER} are the most that is read"
-            raise DocumentError(message, "quote it, if it is text", _place(event))
+            message = f"a number has {len(text):,} characters, above the limit of {_LONGEST_NUMBER}"
+            raise DocumentError(message, "quote it if it is text", _place(event))
         return _number(tag, text)
 
 
 def _refuse_many(entries: int, event: Any) -> None:
     if entries >= MOST_ENTRIES:
-        message = f"a list or a mapping has more than {MOST_ENTRIES:,} entries, the most that is read"
-        raise DocumentError(message, "spread machines over several pools, each with a file", _place(event))
+        message = f"a list or a mapping has more than {MOST_ENTRIES:,} entries, the limit"
+        raise DocumentError(message, "split machines into several pools, each with its own file", _place(event))
 
 
 def _number(tag: str, text: str) -> int | float:

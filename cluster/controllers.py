@@ -1,4 +1,4 @@
-"""Where pods with powerful tokens run: on one pool, so that root on any other host has none of them."""
+"""Where pods with powerful tokens run: on a single pool, so that root on any other host can't get at them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from cluster.spec import Cluster
 from cluster.storage import controllers_pool, has_gpus
 
 HOSTS = 2
-"""A controller has two pods, which never share a host."""
+"""A controller has two pods, which never run on the same host."""
 
 
 def home(cluster: Cluster) -> str | None:
-    """The pool that runs Menagerie's own controllers; None where no pool can have a host.
+    """Return the pool that runs Menagerie's controllers; None if no pool can have a host.
 
-    Of pools that are as good that of the controllers of volumes: then one pool holds all such tokens.
+    Among equally suitable pools, prefers the one with the controllers of volumes, so that one pool has all such tokens.
     """
     chosen = cluster.spec.tenancy.controllers if cluster.spec.tenancy else None
     pools = [name for name in cluster.spec.pools if _most(cluster, name)]
@@ -22,8 +22,8 @@ def home(cluster: Cluster) -> str | None:
 
 def _unfit(cluster: Cluster, name: str) -> tuple[bool, ...]:
     spec, pool = cluster.spec, cluster.spec.pools[name]
-    found = hardware.of_pool(spec.control_plane.cloud, pool)
-    gpus = has_gpus(spec, pool) or bool(found and found.gpus)
+    machine = hardware.of_pool(spec.control_plane.cloud, pool)
+    gpus = has_gpus(spec, pool) or bool(machine and machine.gpus)
     least = len(cluster.hosts.get(name, ())) if pool.site else pool.min
     few = _most(cluster, name) < HOSTS
     return few, gpus, pool.spot, least < HOSTS, name != controllers_pool(spec)

@@ -1,4 +1,4 @@
-"""Which machines of a cloud take which kinds of disks, and what Azure calls the kinds of the catalogue."""
+"""Which kinds of disks machine types of a cloud support, and Azure's names for the kinds in the catalogue."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ AZURE_SKUS = {
     "standard_ssd": "StandardSSD_LRS",
     "standard_hdd": "Standard_LRS",
 }
-# "Choose a disk type" of Google Cloud, by series of machines: those that take Hyperdisk alone.
+# "Choose a disk type" of Google Cloud: series of machines that support only Hyperdisk.
 _HYPERDISK_ONLY = re.compile(r"(n4|n4d|n4a|c4|c4d|c4a|c4n|a3-ultragpu|a4|a4x|g4|h4d|m4|m4n|x4)(-|$)")
-# The same, of those that take no Hyperdisk Balanced.
+# From the same page: series that don't support Hyperdisk Balanced.
 _NO_HYPERDISK_BALANCED = re.compile(r"(e2|n1|n2|n2d|c2|c2d|t2d|t2a)-")
 # "Azure virtual machine sizes naming conventions": an s among the letters after the number of vCPUs.
 _PREMIUM = re.compile(r"Standard_[A-Z]+\d+(-\d+)?[a-z]*s")
 
 
 def takes_premium(size: str) -> bool:
-    """Whether a size of Azure takes disks of the kinds whose names begin with Premium or Ultra."""
+    """Return whether a size of Azure supports Premium and Ultra disks."""
     return bool(_PREMIUM.match(size))
 
 
 def takes_hyperdisk_only(machine: str) -> bool:
-    """Whether a machine of Google Cloud takes no Persistent Disk."""
+    """Return whether a machine type of Google Cloud doesn't support Persistent Disk."""
     return bool(_HYPERDISK_ONLY.match(machine))
 
 
 def takes(cloud: Cloud, machine: str, kind: str) -> bool:
-    """Whether a network disk can be attached to a machine, as far as its name tells."""
+    """Return whether a network disk can be attached to a machine type, judging by the type's name."""
     if cloud is Cloud.AZURE and kind.startswith(("premium", "ultra")):
         return takes_premium(machine)
     if cloud is Cloud.GCP and kind.startswith("pd-"):

@@ -1,8 +1,8 @@
-"""Documents: what a file of YAML holds as plain values, with the line and column of every key and value.
+"""Read YAML files as plain values, with the line and column of every key and value.
 
-libyaml (through PyYAML) splits the text: it is many times as fast as a parser written in Python, which tells with
-thousands of hosts. No message repeats what stands in a file that is no document of the kind that was expected: it may
-be a key or a list of passwords, named by mistake.
+libyaml (through PyYAML) parses the text: it is many times faster than a parser in Python, which matters with
+thousands of hosts. No message repeats content of a file that isn't of the expected kind: it may be a key or a
+list of passwords, named by mistake.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from cluster.reading import UnreadableError, read_text
 
 __all__ = ["Document", "Where", "kind", "parse", "read", "show"]
 
-# Keys that are misspelt are still keys of the model: machines and machine, but not clusters and etcd.
+# Similarity at which an unknown key counts as a misspelt key of the model: machines and machine, but not clusters and etcd.
 _LIKENESS = 0.7
 _LONGEST_KEY = 100
 
 
 @dataclass
 class Document:
-    """One file. `data` is None when nothing could be read; `problems` says why.
+    """One file. If it couldn't be read, `data` is None and `problems` says why.
 
-    keys, values: place -> (line, column), both counted from 1.
-    texts: place -> what stands in the file, for the scalars that aren't text.
+    keys, values: path -> (line, column), both counted from 1.
+    texts: path -> the original text of scalars of other types.
     """
 
     file: str
@@ -44,7 +44,7 @@ class Document:
     texts: dict[Where, str] = field(default_factory=dict)
 
     def at(self, where: Where, *, key: bool = False) -> Place:
-        """Line and column of a value (of its key with `key`), or of the nearest thing around it."""
+        """Return line and column of a value (with `key`, of its key), or of the nearest value around it."""
         if key and where in self.keys:
             return self.keys[where]
         while where not in self.values and where:
@@ -60,13 +60,16 @@ class Document:
 
 
 def show(where: Where) -> str:
-    """("hosts", 3, "address") -> ``hosts[3].address``."""
+    """Format a path: ("hosts", 3, "address") -> ``hosts[3].address``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
     return text.removeprefix(".")
 
 
 def read(path: Path, file: str, keys: Collection[str] = ()) -> Document:
-    """The document in a file. Never raises: what is wrong is in `problems`. `file` is its name there; keys: as for `parse`."""
+    """Read a file. Never raises: errors are in `problems`.
+
+    file: its name in messages. keys: as for `parse`.
+    """
     try:
         text = read_text(path)
     except UnreadableError as error:
@@ -77,10 +80,10 @@ def read(path: Path, file: str, keys: Collection[str] = ()) -> Document:
 
 
 def parse(text: str, file: str, keys: Collection[str] = ()) -> Document:
-    """The document in a text. Its top must be a mapping.
+    """Parse a text, whose top level must be a mapping.
 
-    keys: those that may stand at its top. A text of which less than half the keys are among them, or like one, is another
-    kind of file, and nothing of it is told.
+    keys: the allowed keys at the top. If less than half of the text's keys are among them or similar, it is another
+    kind of file, and messages repeat none of it.
     """
     composer = Composer(text, file, show)
     hint = f"start with {next(iter(keys))}:" if keys else "start with a key, for example name: jaguar"
@@ -92,12 +95,12 @@ def parse(text: str, file: str, keys: Collection[str] = ()) -> Document:
         return Document(file, problems=[_syntax(error, text, file)])
     if not isinstance(data, dict):
         held = {str: "text", list: "a list", type(None): "nothing"}.get(type(data), "a number or a boolean")
-        message = "the file is empty" if data is None else f"the file holds {held} where a mapping must stand"
+        message = "the file is empty" if data is None else f"the file is {held}, but must be a mapping"
         return Document(file, problems=[Problem("CFG-012", message, hint, file, *composer.values.get((), (1, 1)))])
     if keys and data and (strange := sum(not _is_like(key, keys) for key in data)) * 2 > len(data):
-        message = f"the file is of another kind: {strange} of its {len(data)} keys are unknown here, and not shown"
-        told = Problem("CFG-012", message, f"name the right file; its keys are {', '.join(keys)}", file, 1, 1)
-        return Document(file, problems=[told])
+        message = f"the file is of another kind: {strange} of its {len(data)} keys are unknown (not shown)"
+        problem = Problem("CFG-012", message, f"name the right file; its keys are {', '.join(keys)}", file, 1, 1)
+        return Document(file, problems=[problem])
     return Document(file, data, composer.problems, composer.keys, composer.values, composer.texts)
 
 
@@ -108,7 +111,7 @@ def _is_like(key: str, known: Collection[str]) -> bool:
 
 
 def kind(value: Any) -> str:
-    """What a value is, in words: ``the number 3``, ``a list``."""
+    """Describe a value: ``the number 3``, ``a list``."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -126,16 +129,16 @@ def _syntax(error: yaml.YAMLError, text: str, file: str) -> Problem:
         position = getattr(error, "position", 0)
         before = text[:position]
         line, column = before.count("\n") + 1, position - before.rfind("\n")
-        reason = getattr(error, "reason", "a character that can't stand in a text")
+        reason = getattr(error, "reason", "an invalid character")
         return Problem("CFG-011", f"not YAML: {reason}", "remove the character", file, line, column)
     line, column = mark.line + 1, mark.column + 1
     written = next(islice(StringIO(text), mark.line, None), "")
     if "\t" in written[:column]:
         column = written.index("\t") + 1
         return Problem(
-            "CFG-011", "a tab is used for indentation; YAML takes spaces only", "use spaces", file, line, column
+            "CFG-011", "a tab is used for indentation; YAML allows only spaces", "use spaces", file, line, column
         )
     context = getattr(error, "context", None)
     reason = getattr(error, "problem", None) or "it ends early"
     message = f"not YAML: {reason}" + (f", {context}" if context else "")
-    return Problem("CFG-011", message, "see what stands there and on the line before", file, line, column)
+    return Problem("CFG-011", message, "check this line and the line before", file, line, column)

@@ -1,6 +1,6 @@
-"""Errors that the command foresees: what it prints, a word for machines, and the exit code.
+"""Expected errors of the command: the text it prints, a machine-readable code, and the exit code.
 
-Raise a kind with a code, `RefusedError(text, code="no-router")`. Subclass a kind only where somebody catches the subclass by name.
+Raise a kind with a code: `RefusedError(text, code="no-router")`. Subclass a kind only if something catches the subclass.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ UNREACHABLE = 4
 STATE_UNREADABLE = 5
 INTERRUPTED = 130
 UNHEARD = 141
-"""The reader of our output has closed the pipe, as `head` does: what a shell reports of a program that SIGPIPE killed."""
+"""The reader of our output has closed the pipe, as `head` does. Shells report this for a program killed by SIGPIPE."""
 
 
 class MenagerieError(Exception):
-    """Base of all. code: for machines; it stays when the text changes.
+    """Base of all expected errors.
 
-    retryable: whether the same call may succeed later although nobody changes anything. False where that is not known.
+    code: machine-readable; stays the same when the text changes.
+    retryable: whether the same call may succeed later without any other change. False if that isn't known.
     """
 
     code: str
@@ -40,13 +41,13 @@ class MenagerieError(Exception):
 
 
 class RefusedError(MenagerieError):
-    """Bad input, or a state in which the verb does not start. Nothing was changed."""
+    """Bad input, or a state in which the verb doesn't start. Nothing was changed."""
 
     exit_code = BAD_INPUT
 
 
 class NotConfirmedError(RefusedError):
-    """A verb that changes things needs a yes. declined: somebody was asked, and did not say it."""
+    """A verb that changes things wasn't confirmed. declined: a person was asked and answered no."""
 
     code = "not-confirmed"
 
@@ -56,11 +57,11 @@ class NotConfirmedError(RefusedError):
 
 
 class FailedError(MenagerieError):
-    """The verb started and did not reach its end."""
+    """The verb started but didn't finish."""
 
 
 class TimedOutError(FailedError):
-    """A wait ended without what it waited for; the text names what was still missing."""
+    """A wait timed out; the text names what was missing."""
 
     code = "timed-out"
     retryable = True
@@ -75,14 +76,14 @@ class LockedError(MenagerieError):
 
 
 class UnreachableError(MenagerieError):
-    """Some hosts did not answer, and nothing else went wrong."""
+    """Some hosts didn't answer; nothing else went wrong."""
 
     exit_code = UNREACHABLE
     retryable = True
 
 
 class StateUnreadableError(MenagerieError):
-    """The state of stacks can't be read: whether a cluster exists is not known."""
+    """The state of stacks can't be read, so it isn't known whether a cluster exists."""
 
     code = "state-unreadable"
     exit_code = STATE_UNREADABLE

@@ -1,4 +1,4 @@
-"""Which keys a model takes at a place, and which one a wrong key was meant to be."""
+"""Which keys a model has at a path, and which key a wrong one was probably meant to be."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pydantic.fields import FieldInfo
 
 from cluster.document import Where, show
 
-# Below difflib's own 0.6, so that pod_cidr finds pods; keys are few, and a wrong guess is only a guess.
+# Below difflib's default of 0.6, so that pod_cidr finds pods. There are few keys, and a wrong guess does no harm.
 _LIKENESS = 0.5
 _LONGEST_WORD = 100
 MOST_COMPARED = 50_000
-"""Pairs of words that are compared for one report, in half a second: the first of its problems are told what was meant."""
+"""Pairs of words compared for one report, which takes half a second. Only its first problems get suggestions."""
 
 _left: ContextVar[list[int] | None] = ContextVar("_left", default=None)
 
 
 @contextmanager
 def few_guesses() -> Iterator[None]:
-    """For the length of a block, words are compared with known ones until `MOST_COMPARED` pairs were."""
+    """Limit suggestions within the block to `MOST_COMPARED` compared pairs."""
     token = _left.set([MOST_COMPARED])
     try:
         yield
@@ -36,12 +36,12 @@ def few_guesses() -> Iterator[None]:
 
 
 def near(word: str, known: Collection[str]) -> list[str]:
-    """The known words most like `word`, best first; at most two. None where too many were compared before."""
+    """Return up to two known words most similar to `word`, best first. Empty once too many were compared."""
     if not known or len(word) > _LONGEST_WORD or not _may_compare(len(known)):
         return []
     by_lower = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(word.lower(), list(by_lower), n=2, cutoff=_LIKENESS)
-    return [by_lower[name] for name in found]
+    matches = difflib.get_close_matches(word.lower(), list(by_lower), n=2, cutoff=_LIKENESS)
+    return [by_lower[name] for name in matches]
 
 
 def _may_compare(pairs: int) -> bool:
@@ -52,19 +52,19 @@ def _may_compare(pairs: int) -> bool:
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """``; did you mean pods?``, or nothing where no known word is like it."""
-    found = near(word, known)
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+    """Return ``; did you mean pods?``, or an empty string if no known word is similar."""
+    matches = near(word, known)
+    return f"; did you mean {' or '.join(matches)}?" if matches else ""
 
 
 def unknown(kind: str, words: Iterable[str], known: Collection[str]) -> str:
-    """``no proof pots; did you mean pods?`` a line, then what there is; nothing where all are known."""
-    told = [f"no {kind} {word}{did_you_mean(word, known)}" for word in words if word not in known]
-    return "\n  ".join([*told, f"there are: {', '.join(known)}"]) if told else ""
+    """Return a line ``no proof pots; did you mean pods?`` for each unknown word, then all known ones; empty if none."""
+    lines = [f"no {kind} {word}{did_you_mean(word, known)}" for word in words if word not in known]
+    return "\n  ".join([*lines, f"there are: {', '.join(known)}"]) if lines else ""
 
 
 def model_at(model: type[BaseModel], where: Where) -> type[BaseModel] | None:
-    """The model whose keys stand at a place, None where the place holds something else."""
+    """Return the model at a path; None if there is something else."""
     annotation: Any = model
     for part in where:
         annotation = _step(annotation, part)
@@ -73,29 +73,29 @@ def model_at(model: type[BaseModel], where: Where) -> type[BaseModel] | None:
 
 
 def field_at(model: type[BaseModel], where: Where) -> FieldInfo | None:
-    """The field at a place, None where the place is no field of a model."""
+    """Return the field at a path; None if it isn't a field of a model."""
     holder = model_at(model, where[:-1]) if where else None
     return holder.model_fields.get(str(where[-1])) if holder else None
 
 
 def choices(field: FieldInfo | None) -> list[str]:
-    """What a field with a fixed set of values takes."""
+    """Return the values of a field that has a fixed set of them."""
     types = (field.annotation, *get_args(field.annotation)) if field else ()
     enums = [each for each in types if isinstance(each, type) and issubclass(each, StrEnum)]
     return [str(choice) for enum in enums for choice in enum]
 
 
 def owners(model: type[BaseModel], key: str) -> list[str]:
-    """Where in the model a key belongs: pods -> ["network.pods"]."""
+    """Return where in the model a key belongs: pods -> ["network.pods"]."""
     return list(_owners(model).get(key, ()))
 
 
 @cache
 def _owners(model: type[BaseModel]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     for where in _places(model, ()):
-        found.setdefault(str(where[-1]), []).append(show(where))
-    return found
+        paths.setdefault(str(where[-1]), []).append(show(where))
+    return paths
 
 
 def _places(model: type[BaseModel], prefix: Where) -> Iterator[Where]:
@@ -118,7 +118,7 @@ def _step(annotation: Any, part: str | int) -> Any:
 
 
 def _plain(annotation: Any) -> Any:
-    """Without Annotated and `| None`."""
+    """Return the type without Annotated and `| None`."""
     if get_origin(annotation) is Annotated:
         return _plain(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):

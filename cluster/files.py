@@ -1,4 +1,4 @@
-"""What a host must be given: files, secrets by reference, downloads by URL and checksum.
+"""What a host needs: files, secrets by reference, downloads by URL and checksum.
 
 The pure packages (`network`, `etcd`, `control_plane`) return these; `userdata` turns them into
 cloud-init for cloud hosts and `inventories` into files for Ansible.
@@ -11,19 +11,20 @@ from dataclasses import dataclass, field
 from cluster.artefacts import Artefact
 
 JOIN_TOKEN = "join-token"
-"""Name in the cluster's store of the token by which workers in the region join: API servers write it anew."""
+"""Name in the cluster's store of the token with which workers in the region join. API servers renew it."""
 JOIN_TOKEN_FOR = "menagerie/join-token-for"
-"""Label of a bootstrap token's Secret: the host that it is for, or `IN_REGION`. For people and audits; its groups decide."""
+"""Label of a bootstrap token's Secret: the host that it is for, or `IN_REGION`. For people and audits; the token's groups
+decide what it can do."""
 IN_REGION = "menagerie-region"
 PAYLOAD_DIGEST = "payload.sha256"
-"""Name, among the secrets of a host of etcds, of the SHA-256 of what it is to be: it takes no other payload while it runs."""
+"""Name, among the secrets of an etcd host, of its payload's SHA-256. While it runs, the host accepts no other payload."""
 STORAGE_CLASSES = "storage-classes.json"
-"""Name, among the secrets of API servers, of the classes of volumes, which hold facts that only the stack knows."""
+"""Name, among the secrets of API servers, of the storage classes, which contain outputs of the stack."""
 
 
 @dataclass(frozen=True, order=True)
 class HostFile:
-    """A text file on a host. `mode` is the octal permission; `owner` is user:group."""
+    """A text file on a host. mode: its permissions; owner: user:group."""
 
     path: str
     text: str
@@ -33,7 +34,7 @@ class HostFile:
 
 @dataclass(frozen=True, order=True)
 class SecretRef:
-    """A secret that the host fetches at boot by its own identity and writes to `path`."""
+    """A secret that the host fetches at boot with its own identity and writes to `path`."""
 
     name: str
     """Name in the cluster's secret store, for example etcd-main-ca-key."""
@@ -44,60 +45,61 @@ class SecretRef:
 
 @dataclass(frozen=True, order=True)
 class Download:
-    """An artefact fetched at boot. `members` maps a path in the archive to a path on the host;
-    empty for a bare binary, which goes to `path`."""
+    """An artefact fetched at boot.
+
+    members: path in the archive -> path on the host. Empty for a plain binary, which is written to `path`.
+    """
 
     artefact: Artefact
     path: str = ""
     members: tuple[tuple[str, str], ...] = ()
     mode: int = 0o755
     is_late: bool = False
-    """Fetched once the units run, none of which needs it to start."""
+    """Whether it is fetched after the units have started, because none of them needs it to start."""
 
 
 @dataclass(frozen=True, order=True)
 class Disk:
-    """A disk of the host, mounted at `mount` before any unit starts. A blank one is given an ext4 file system first.
+    """A disk of the host, mounted at `mount` before any unit starts. A blank disk gets an ext4 file system first.
 
-    ext4: Debian's images for clouds have no other mkfs (debian-cloud-images), and mkfs.ext4 writes the label last, so
-    one that was killed leaves a blank disk (25 of 25 that were tried).
+    ext4, because Debian's cloud images have no other mkfs (debian-cloud-images), and because mkfs.ext4 writes the label
+    last: when it is killed, the disk stays blank (25 of 25 tries).
     """
 
     mount: str
     label: str
-    """Of the file system, at most 16 characters: how the disk is found again."""
+    """Label of the file system, at most 16 characters. The disk is found by it at the next boot."""
     devices: tuple[str, ...]
-    """Patterns of links to it, /dev/disk/by-id/google-etcd-main. What is mounted already is never meant."""
+    """Patterns of links to the disk, such as /dev/disk/by-id/google-etcd-main. A mounted disk never matches."""
     options: tuple[str, ...] = ("noatime",)
     size: int = 0
-    """In bytes. Smaller disks are passed over; of several blank ones the smallest is taken, then the first."""
+    """In bytes. Smaller disks are skipped; of several blank ones the smallest is used, then the first."""
 
 
 @dataclass(frozen=True, order=True)
 class Consumer:
-    """A program that runs with files which may change while it does: what the store holds, or certificates made of that.
+    """A program whose files may change while it runs: secrets from the store, or certificates made from them.
 
-    It is restarted when one of `paths` is newer than its start; where `loaded` says something, it reads them again by
-    itself and is not restarted.
+    It is restarted when one of `paths` is newer than its start. With `loaded` it isn't: it reloads them itself.
     """
 
     unit: str
     paths: tuple[str, ...]
     loaded: tuple[str, ...] = ()
-    """Command that ends with 0 once the program has read them again."""
+    """Command that exits with 0 when the program has reloaded its files."""
     lock: tuple[str, ...] = ()
-    """Command that runs the words after it while no other host of the cluster does so."""
+    """Command that runs its arguments while no other host of the cluster does."""
     before: tuple[str, ...] = ()
-    """Command without whose success it is not restarted: the others can do without this one."""
+    """Command that must succeed before the restart: it checks that the others can do without this one."""
     ready: tuple[str, ...] = ()
-    """Command that succeeds once the program serves again."""
+    """Command that succeeds when the program serves again."""
     settle_s: int = 0
-    """How long the lock is kept after that."""
+    """How many seconds the lock is held after that."""
 
 
 @dataclass(frozen=True, order=True)
 class Program:
-    """What a unit runs: it is restarted for another payload when one of `paths`, or its own file, is newer than its start."""
+    """A unit that is restarted for a new payload if one of `paths`, or the unit's file, is newer than its start."""
 
     unit: str
     paths: tuple[str, ...]
@@ -105,15 +107,15 @@ class Program:
 
 @dataclass(frozen=True)
 class Refresh:
-    """How a host takes up what its store holds anew, without a boot.
+    """How a running host takes over changes in its store.
 
-    report: command to which ``lease grant ...`` and ``put ...`` are added, so that operators can read what a host has; none
-    where it reaches no etcd.
-    etcd: the name of the one that it reaches, which also has the locks of consumers.
-    renew: command that remakes what the host makes out of its secrets; it prints a JSON object, path of a certificate ->
-    first and last second of its life.
-    programs: what an operator may have restarted for another payload while the host runs (`components.userdata.applying`); none where
-    another payload is another host.
+    report: command that takes ``lease grant ...`` and ``put ...``, to let operators read what a host has; empty if
+        it reaches no etcd.
+    etcd: the etcd that it reaches, which also has the locks of consumers.
+    renew: command that regenerates what the host derives from its secrets. It prints a JSON object: path of a
+        certificate -> first and last second of its validity.
+    programs: what an operator may restart for a new payload while the host runs (`components.userdata.applying`);
+        empty if a new payload means a new host.
     """
 
     consumers: tuple[Consumer, ...]
@@ -121,13 +123,13 @@ class Refresh:
     etcd: str = ""
     renew: tuple[str, ...] = ()
     reader: str = ""
-    """As whom the host reads the store."""
+    """The identity with which the host reads the store."""
     programs: tuple[Program, ...] = ()
 
 
 @dataclass(frozen=True)
 class HostConfig:
-    """All that one kind of host is given at boot."""
+    """Everything that one kind of host gets at boot."""
 
     disks: tuple[Disk, ...] = ()
     files: tuple[HostFile, ...] = ()
@@ -136,7 +138,7 @@ class HostConfig:
     users: tuple[str, ...] = ()
     """System users to create before files are written, without a shell or a home."""
     start: tuple[str, ...] = ()
-    """systemd units to enable and start, in this order, once everything is in place."""
+    """systemd units to enable and start, in this order, when everything is in place."""
     refresh: Refresh | None = None
     packages: tuple[str, ...] = field(default=())
-    """Debian packages that the host's image must hold; checked, not installed, at boot."""
+    """Debian packages that the host's image must contain. They are checked at boot, not installed."""

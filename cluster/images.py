@@ -1,8 +1,8 @@
-"""Images of containers that a cluster's nodes pull: their names, and the digest by which each is pulled.
+"""Container images that a cluster's nodes pull, and the digest of each.
 
-A tag says what somebody with the right to push last meant by it, and a mirror without TLS may answer with anything; a digest is
-checked by containerd against every byte. Digests stand beside checksums of programs: published ones in images.yaml, others in
-the spec's `artefacts.sha256`, as ``crane digest IMAGE`` prints them.
+Anybody who may push can move a tag, and a mirror without TLS may answer with anything; containerd verifies a digest
+against every byte. Published digests are in images.yaml, others in the spec's `artefacts.sha256` with the checksums of
+programs, as ``crane digest IMAGE`` prints them.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _DRIVERS = {
     Cloud.AZURE: (AZURE_DISK, AZURE_FILE),
     Cloud.GCP: (PERSISTENT_DISK, FILESTORE),
 }
-"""Cloud -> drivers of its disks, and of its shared file systems."""
+"""Cloud -> drivers for its disks and for its shared file systems."""
 
 
 def sidecar(name: str, version: str) -> str:
-    """One of the containers beside a driver of volumes."""
+    """Return the image of a sidecar container for a driver of volumes."""
     return f"registry.k8s.io/sig-storage/{name}:v{version}"
 
 
@@ -55,18 +55,18 @@ _SIDECARS = (
 
 
 def kube_proxy(version: str) -> str:
-    """kube-proxy of a release of Kubernetes, as kubeadm names it."""
+    """Return kube-proxy's image for a release of Kubernetes, as kubeadm names it."""
     return f"registry.k8s.io/kube-proxy:v{version}"
 
 
 @cache
 def published() -> dict[str, str]:
-    """Image with its tag -> SHA-256 of its index."""
+    """Return a mapping: image with its tag -> SHA-256 of its index."""
     return dict(parse(_FILE.read_text(encoding="utf-8"), _FILE.name).data)
 
 
 def pulled(spec: ClusterSpec) -> tuple[Artefact, ...]:
-    """All that its nodes pull for what is Menagerie's own. None in a lab, whose registry has what this machine has built."""
+    """Return all images that nodes pull for Menagerie itself. Empty in a lab, whose registry has images built here."""
     cloud = spec.control_plane.cloud
     if cloud is Cloud.LAB:
         return ()
@@ -81,7 +81,7 @@ def pulled(spec: ClusterSpec) -> tuple[Artefact, ...]:
 
 
 def _runs_gpus(cloud: Cloud, pool: Pool) -> bool:
-    """Not where a spec names a kind of machine that nobody knows, which another rule tells (INV-011)."""
+    """Return whether a pool runs GPUs. False for an unknown kind of machine, which INV-011 reports."""
     try:
         return hardware.runs_gpus(cloud, pool)
     except KeyError:
@@ -89,15 +89,15 @@ def _runs_gpus(cloud: Cloud, pool: Pool) -> bool:
 
 
 def is_image(artefact: Artefact) -> bool:
-    """Whether it is pulled, and not downloaded: its name ends in a tag."""
+    """Return whether an artefact is pulled as an image rather than downloaded: its name ends in a tag."""
     return ":" in artefact.source.rpartition("/")[2]
 
 
 def by_digest(spec: ClusterSpec, name: str) -> str:
-    """``repository:tag@sha256:...``; in a lab the name alone. KeyError that names an image whose digest isn't known."""
+    """Return ``repository:tag@sha256:...``; in a lab just the name. Raises KeyError if the digest isn't known."""
     if spec.control_plane.cloud is Cloud.LAB:
         return name
-    known = {**published(), **spec.artefacts.sha256, **spec.artefacts.own_builds}
-    if name not in known:
-        raise KeyError(f"no digest is known of {name}, and no node pulls it by its tag; write it into artefacts.sha256")
-    return f"{name}@sha256:{known[name]}"
+    digests = {**published(), **spec.artefacts.sha256, **spec.artefacts.own_builds}
+    if name not in digests:
+        raise KeyError(f"the digest of {name} isn't known, and nodes don't pull by tag; add it to artefacts.sha256")
+    return f"{name}@sha256:{digests[name]}"

@@ -1,7 +1,7 @@
-"""Files that a run can lose no word of, however it ends: lines of JSON, each appended in one write.
+"""Append-only files of JSON lines that survive a crash: each line is appended in one write.
 
-A line that was cut, and one that is none of ours, tells nothing and is left out when the file is read. One of a newer format is
-refused before anything is written. A field more is no newer format (`cluster.shared`).
+Reading skips lines that are cut off or not ours. It refuses lines of a newer format, before anything is written. An
+additional field isn't a newer format (`cluster.shared`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 
 class Lines:
-    """path: the file; it need not exist, nor its folder. Only its owner may read it."""
+    """A file of JSON lines. Neither the file nor its folder need exist. Only its owner may read it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self, parse: Callable[[dict[str, Any]], T]) -> Iterator[T]:
-        """What `parse` makes of each line, oldest first. Lines that it raises an error for tell nothing either.
+        """Yield the result of `parse` for each line, oldest first. Skips lines for which it raises an error.
 
-        NewerDataError.
+        Errors: raises NewerDataError.
         """
         try:
             lines = self._path.read_text(errors="replace").splitlines()
@@ -42,7 +42,7 @@ class Lines:
                 continue
 
     def append(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """One write, so that another process sees whole lines only (open(2), O_APPEND)."""
+        """Append entries in one write, so that other processes only see whole lines (open(2), O_APPEND)."""
         text = "".join(map(_line, entries)).encode()
         self._make_folder()
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -54,15 +54,15 @@ class Lines:
             os.close(descriptor)
 
     def replace(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Write beside, flush, rename: after a power cut there is the old file or the new one."""
+        """Replace the file by write, flush and rename: after a power cut there is either the old file or the new one."""
         self._make_folder()
-        beside = self._path.with_suffix(".new")
-        beside.touch(mode=0o600)
-        with beside.open("w") as file:
+        temporary = self._path.with_suffix(".new")
+        temporary.touch(mode=0o600)
+        with temporary.open("w") as file:
             file.writelines(map(_line, entries))
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(self._path)
+        temporary.replace(self._path)
 
     def _make_folder(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""The part of the model that is about the links of a site's machines: what each is called and set to, and where it leads.
+"""The model of links of a site's machines: their names, settings and cables.
 
-Ports of a pool are in the same places of every machine, so they are declared once a pool (`sites.<site>.links`); cards'
-addresses and cables are each machine's own (`links` in the hosts file).
+Machines of a pool have ports in the same places, so ports are declared once per pool (`sites.<site>.links`). MACs of
+cards and cables are declared per machine (`links` in the hosts file).
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from cluster.quantities import refuse
 from cluster.roce import parse_pci_address
 from cluster.words import Feature, OfSwitch
 
-# Linux names cards so in the order in which it finds them; systemd.link(5) warns of giving such names.
+# Linux assigns these names in the order in which it finds cards; systemd.link(5) warns against using them.
 _KERNELS = re.compile(r"(eth|wlan|ib|usb)\d+|lo")
 _NAME = r"[a-z][a-z0-9_.-]{0,14}"
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]"
 
 
 def parse_link_name(value: Any) -> Any:
-    """A name that systemd can give a link: ens1f0np0, node0."""
+    """Validate a name that systemd can give a link, such as ens1f0np0 or node0."""
     if isinstance(value, str):
         problem = ""
         if not re.fullmatch(_NAME, value):
-            problem = "can't be the name of a link: small letters, digits and .-_, at most 15"
+            problem = "isn't a valid name of a link: use lower case letters, digits and .-_, starting with a letter, at most 15"
         elif _KERNELS.fullmatch(value):
-            problem = "is a name that the kernel gives cards in the order in which it finds them"
+            problem = "is a name that the kernel assigns in the order in which it finds cards"
         if problem:
-            raise refuse("LNK-001", f"{value!r} {problem}", "write a name of its own, for example ens1f0 or node0")
+            raise refuse("LNK-001", f"{value!r} {problem}", "write another name, for example ens1f0 or node0")
     return value
 
 
 def parse_pci(value: Any) -> Any:
-    """As `cluster.roce` reads one."""
+    """Validate a PCI address like `cluster.roce`, with the error code of links."""
     try:
         return parse_pci_address(value)
     except PydanticCustomError as error:
@@ -52,27 +52,27 @@ class Link(Model):
     """A port of every machine of a pool."""
 
     pci: PciAddress | None = None
-    """PCI address of the port. Default: it is found by its MAC, which the hosts file then gives for each machine."""
+    """PCI address of the port. Default: the port is found by its MAC, which the hosts file then has for each machine."""
     mtu: int | None = Field(default=None, ge=1280, le=9216)
-    """Bytes. Default: the site's link_mtu."""
+    """MTU in bytes. Default: the site's link_mtu."""
     rx_ring: int | None = Field(default=None, ge=1, le=65536)
-    """Packets that the card has room for on their way in. Default: the driver's."""
+    """Size of the receive ring, in packets. Default: the driver's."""
     tx_ring: int | None = Field(default=None, ge=1, le=65536)
-    """The same on their way out."""
+    """Size of the transmit ring, in packets. Default: the driver's."""
     offloads: dict[Feature, bool] = Field(default={})
-    """Features of the card, on or off, by the names of `ethtool -k`. Default: the driver's."""
+    """Features of the card, on or off, with their names in `ethtool -k`. Default: the driver's."""
 
 
 class Cable(Model):
-    """What one machine has at a link: the card and where its cable leads."""
+    """One machine's end of a link: the card, and where its cable leads."""
 
     mac: str | None = None
-    """Of the card's port: b8:59:9f:aa:bb:cc."""
+    """MAC of the card's port, such as b8:59:9f:aa:bb:cc."""
     switch: OfSwitch | None = None
-    """Name of the switch, as it says it itself (LLDP system name)."""
+    """Name of the switch as it announces itself (LLDP system name)."""
     port: int | OfSwitch | None = None
-    """The switch's port: 17, or as it says it itself: Ethernet1/17."""
+    """Port of the switch: its number, such as 17, or its name as the switch announces it, such as Ethernet1/17."""
 
 
 Links = dict[LinkName, Link]
-"""Name of a link -> the link, of one pool."""
+"""Name -> link, for one pool."""

@@ -1,4 +1,4 @@
-"""cluster.yaml and its hosts files as a `Cluster`, with every problem of every file at once."""
+"""Load cluster.yaml and its hosts files as a `Cluster`, and report the problems of all files at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Loaded", "SpecError", "check_paths", "find_cluster", "load", "load_b
 
 @dataclass(frozen=True)
 class Loaded:
-    """A cluster and where each of its values stands. `warnings` don't keep it from being used."""
+    """A cluster, the positions of its values, and warnings, which don't prevent its use."""
 
     path: Path
     cluster: Cluster
@@ -36,12 +36,12 @@ class Loaded:
 
 
 def load_cluster(path: Path) -> Cluster:
-    """The cluster of a cluster.yaml, loaded and checked. SpecError with everything wrong with it."""
+    """Load and check a cluster.yaml. Raises SpecError with all problems."""
     return load(path).cluster
 
 
 def load(path: Path) -> Loaded:
-    """As `load_cluster`, with positions and warnings."""
+    """Like `load_cluster`, with positions and warnings."""
     loaded, problems = check_paths([path])
     if any(problem.is_error for problem in problems):
         raise SpecError(problems)
@@ -49,16 +49,16 @@ def load(path: Path) -> Loaded:
 
 
 Beside = Callable[[Path, Cluster, Positions], Iterable[Problem]]
-"""What is wrong with files beside a cluster.yaml that it names."""
+"""Checks other files that a cluster.yaml names, and returns their problems."""
 
 
 def check_paths(
     paths: Iterable[Path], *, allow_unknown: bool = False, beside: Beside = lambda path, cluster, positions: ()
 ) -> tuple[list[Loaded], list[Problem]]:
-    """Load and check several clusters together: (those without an error, every problem of all).
+    """Load and check several clusters together. Return (clusters without an error, all problems).
 
-    Never raises for what a file holds. Ranges, names and hosts are compared between clusters.
-    allow_unknown: what the catalogue of a cloud lacks only warns. beside: looks at files that nothing here reads.
+    Never raises for the content of a file. Ranges, names and hosts are compared between clusters.
+    allow_unknown: only warn of entries that the catalogue of a cloud lacks. beside: checks files that aren't read here.
     """
     with few_guesses(), _uncollected():
         return _check_paths(paths, allow_unknown, beside)
@@ -66,7 +66,7 @@ def check_paths(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the garbage collector, which would look at hundreds of thousands of values, all kept, time and again."""
+    """Turn the garbage collector off within the block: it would repeatedly scan hundreds of thousands of live values."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -79,12 +79,12 @@ def _uncollected() -> Iterator[None]:
 def _check_paths(paths: Iterable[Path], allow_unknown: bool, beside: Beside) -> tuple[list[Loaded], list[Problem]]:
     unique = {real(path): path for path in paths}
     drafts = [(path, *_read(path)) for path in unique.values()]
-    problems = [problem for _, _, _, found in drafts for problem in found]
+    problems = [problem for _, _, _, of_file in drafts for problem in of_file]
     usable = [(path, cluster, positions) for path, cluster, positions, _ in drafts if cluster]
     problems += check_all(
         [Checked(cluster, positions) for _, cluster, positions in usable], allow_unknown=allow_unknown
     )
-    problems += [problem for one in usable for problem in beside(*one)]
+    problems += [problem for draft in usable for problem in beside(*draft)]
     bad = {problem.file for problem in problems if problem.is_error}
     loaded = [
         Loaded(path, cluster, positions)
@@ -95,24 +95,25 @@ def _check_paths(paths: Iterable[Path], allow_unknown: bool, beside: Beside) -> 
 
 
 def load_beside(path: Path, root: Path, *, allow_unknown: bool = False) -> tuple[Loaded | None, list[Problem]]:
-    """One cluster, to be built: (None where it has an error, its problems), compared with all of `root`/inventories.
+    """Load one cluster to build, and compare it with all others in `root`/inventories.
 
-    What it shares with another is told of this one; the others' own problems are not, and keep nothing from being built.
+    Return (the cluster or None if it has an error, its problems). Conflicts with other clusters are reported for this
+    one. Problems of the others aren't reported, and don't prevent building this one.
     """
     own = real(path)
     others = [root / FOLDER / name / SPEC_FILE for name in clusters(root)]
     inside = any(real(other) == own for other in others)
     beside = [other for other in others if inside and real(other) != own]
     loaded, problems = check_paths([*beside, path], allow_unknown=allow_unknown)
-    found = next((one for one in loaded if one.path == path), None)
+    loaded_cluster = next((candidate for candidate in loaded if candidate.path == path), None)
     folders = {real(other).parent for other in beside}
-    return found, [problem for problem in problems if real(problem.file).parent not in folders]
+    return loaded_cluster, [problem for problem in problems if real(problem.file).parent not in folders]
 
 
 def find_cluster(name_or_path: str, root: Path) -> Path:
-    """The cluster.yaml that is meant: a file, a folder that holds one, or a name in `root`/inventories.
+    """Find a cluster.yaml, given as a file, as its folder, or as a name in `root`/inventories.
 
-    SpecError names the clusters that there are when none fits.
+    Raises SpecError with the existing clusters if there is no match.
     """
     given = Path(name_or_path)
     if given.suffix in (".yaml", ".yml") or os.path.isfile(given):
@@ -121,18 +122,18 @@ def find_cluster(name_or_path: str, root: Path) -> Path:
         return given / SPEC_FILE
     if os.path.isfile(root / FOLDER / given / SPEC_FILE):
         return root / FOLDER / given / SPEC_FILE
-    known = clusters(root)
+    names = clusters(root)
     place = given if "/" in name_or_path else Path(FOLDER) / given
-    message = f"there is no cluster {name_or_path}{did_you_mean(given.name, known)}"
-    best = near(given.name, known)
-    hint = f"write {best[0]}" if best else f"write one of {', '.join(known)}, or the path of a {SPEC_FILE}"
-    if not known:
+    message = f"there is no cluster {name_or_path}{did_you_mean(given.name, names)}"
+    best = near(given.name, names)
+    hint = f"write {best[0]}" if best else f"write one of {', '.join(names)}, or the path of a {SPEC_FILE}"
+    if not names:
         hint = f"write {place / SPEC_FILE}"
     raise SpecError([Problem("CFG-016", message, hint, str(place / SPEC_FILE))])
 
 
 def clusters(root: Path) -> list[str]:
-    """Names of the clusters of a checkout, sorted."""
+    """Return the names of the clusters in a checkout, sorted."""
     return sorted(path.parent.name for path in (root / FOLDER).glob(f"*/{SPEC_FILE}"))
 
 
@@ -150,17 +151,17 @@ def _read(path: Path) -> tuple[Cluster | None, Positions, list[Problem]]:
     for pool, file in _hosts_files(document):
         at: Where = ("pools", pool, "hosts")
         if (first := pool_of.setdefault(real(path.parent / file), pool)) != pool:
-            message = f"pools.{pool}.hosts names {file}, which lists the machines of pool {first}"
+            message = f"pools.{pool}.hosts names {file}, which pool {first} already uses"
             problems.append(
-                document.problem("INV-001", at, message, "name a file of its own; a machine is in one pool")
+                document.problem("INV-001", at, message, "name a separate file; a machine can only be in one pool")
             )
             left_out.append(at)
             continue
-        found, marks[pool], complaints = _read_hosts(path.parent / file, document, at)
+        pool_hosts, marks[pool], complaints = _read_hosts(path.parent / file, document, at)
         problems += complaints
-        hosts[pool] = found
+        hosts[pool] = pool_hosts
         if complaints:
-            left_out.append((*at, "some"))  # a rule about all the hosts of the pool can't judge
+            left_out.append((*at, "some"))  # rules about all hosts of the pool can't decide
     positions = Positions(document, marks, tuple(left_out))
     if spec.value is None:
         return None, positions, problems
@@ -170,8 +171,8 @@ def _read(path: Path) -> tuple[Cluster | None, Positions, list[Problem]]:
 
 
 def _authorities(folder: Path, spec: ClusterSpec, document: Document) -> tuple[dict[str, str], list[Problem]]:
-    """Site -> PEM of its registries' authority; what a file holds is never repeated."""
-    found: dict[str, str] = {}
+    """Map each site to the PEM of its registries' CA. Messages never repeat content of the file."""
+    pems: dict[str, str] = {}
     problems: list[Problem] = []
     for name, site in spec.sites.items():
         if not site.registries or not site.registries.ca:
@@ -179,29 +180,29 @@ def _authorities(folder: Path, spec: ClusterSpec, document: Document) -> tuple[d
         path = folder / site.registries.ca
         at: Where = ("sites", name, "registries", "ca")
         try:
-            found[name] = text = read_text(path)
+            pems[name] = text = read_text(path)
         except UnreadableError as error:
             message = f"{_shown(path)} can't be read: {error.reason}"
             hint = f"create {_shown(path)}, or correct the name"
         else:
             if "PRIVATE KEY" in text:
-                message = f"{_shown(path)} holds a private key, which every machine of {name} could read"
-                hint = "leave nothing in it but certificates"
+                message = f"{_shown(path)} contains a private key, which every machine of {name} could read"
+                hint = "remove everything except certificates from it"
             elif "-----BEGIN CERTIFICATE-----" not in text:
-                message, hint = f"{_shown(path)} holds no certificate in PEM", "write the authority's certificate to it"
+                message, hint = f"{_shown(path)} has no certificate in PEM", "write the CA's certificate to it"
             else:
                 continue
         problems.append(document.problem("REG-003", at, message, hint))
-    return found, problems
+    return pems, problems
 
 
 def _read_hosts(path: Path, spec: Document, at: Where) -> tuple[tuple[Host, ...], HostMarks, list[Problem]]:
     document = read(path, _shown(path), HostsFile.model_fields)
     if any(not problem.line for problem in document.problems):
         (unread,), given = document.problems, spec.data["pools"][at[1]]["hosts"]
-        message, hint = f"pools.{at[1]}.hosts names {given}, and {document.file} {unread.message}", "name another file"
+        message, hint = f"pools.{at[1]}.hosts names {given}, but {document.file} {unread.message}", "name another file"
         if unread.message == MISSING:
-            message = f"pools.{at[1]}.hosts names {given}, and there is no file {document.file}"
+            message = f"pools.{at[1]}.hosts names {given}, but there is no file {document.file}"
             hint = f"create {document.file}, or correct the name"
         return (), HostMarks(document, ()), [spec.problem("CFG-010", at, message, hint)]
     problems = list(document.problems)
@@ -217,7 +218,7 @@ def _read_hosts(path: Path, spec: Document, at: Where) -> tuple[tuple[Host, ...]
 
 
 def _hosts_files(document: Document) -> list[tuple[str, str]]:
-    """(pool, file name) of every pool that names a file, whatever else is wrong with it."""
+    """Return (pool, file name) of every pool that names a file, even if the pool has other errors."""
     pools = document.data.get("pools")
     items = pools.items() if isinstance(pools, dict) else ()
     named = [(pool, value.get("hosts")) for pool, value in items if isinstance(value, dict)]
@@ -225,16 +226,16 @@ def _hosts_files(document: Document) -> list[tuple[str, str]]:
 
 
 def _misnamed(path: Path, document: Document) -> list[Problem]:
-    """The folder's name is the cluster's: commands find a cluster by it, and Pulumi its stack."""
+    """Check that the folder has the cluster's name, by which commands find the cluster and Pulumi its stack."""
     name, folder = document.data.get("name"), real(path).parent
     if folder.parent.name != FOLDER or not isinstance(name, str) or name == folder.name:
         return []
-    message = f"name {name} differs from the folder {folder.name}; no command would find the cluster by its name"
+    message = f"name {name} differs from the folder's, {folder.name}; commands couldn't find the cluster by its name"
     return [document.problem("CFG-017", ("name",), message, f"write {folder.name}, or rename the folder to {name}")]
 
 
 def _shown(path: Path) -> str:
-    """As it is shortest from here."""
+    """Return the path relative to the working directory if it is inside it."""
     try:
         return str(real(path).relative_to(Path.cwd()))
     except ValueError:

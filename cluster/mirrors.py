@@ -1,4 +1,4 @@
-"""Addresses of mirrors of a whole cluster: where programs and images come from. Settings of a spec."""
+"""Settings of a spec: addresses of a cluster's mirrors for programs and images."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _REGISTRY = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 
 
 def parse_mirror(value: Any) -> Any:
-    """A URL that host and path are added to, and that nothing reads as more than a URL."""
+    """Validate a base URL to which host and path are appended, without characters that a shell could interpret."""
     parse_without_password(value)
     if isinstance(value, str) and not re.fullmatch(PLAIN_URL, value):
         host = re.match(r"[A-Za-z0-9.:/_~-]*", value.strip().split("://")[-1])
         meant = f"https://{host[0].rstrip('/') if host and host[0] else 'mirror.example.org'}"
-        message = f"{value} isn't a base URL; host and path are added to it after a '/'"
+        message = f"{value} isn't a base URL, to which '/', host and path can be appended"
         raise refuse("CFG-018", message, f"write {meant}")
     return value
 
 
 def parse_registry(value: Any) -> Any:
-    """A host and a port, as in an image's name."""
+    """Validate a host and port, as in an image's name."""
     parse_without_password(value)
     if isinstance(value, str) and not re.fullmatch(_REGISTRY, value):
         meant = value.strip().split("://")[-1].split("/")[0]
-        message = f"{value} isn't host:port; images would have names that no runtime can pull"
+        message = f"{value} isn't host:port; no runtime could pull images with such names"
         raise refuse("CFG-018", message, f"write {meant or 'registry.example.org:5000'}")
     return value
 

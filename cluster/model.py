@@ -1,4 +1,4 @@
-"""What every model of a spec is: strict, frozen, and closed to unknown keys."""
+"""Base class of all models of a spec: strict, frozen, and without unknown keys."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The whole chain of MTUs: which links pod packets cross, and what is left for a pod.
+"""MTUs along all paths of pod packets, and the MTU left for pods.
 
-A node's flannel has one MTU for all its pods, so the narrowest path decides. Paths follow from the
-sites and pools that the spec declares, not from the hosts they hold today: adding a host must not
+flannel has one MTU for all pods of a node, so the path with the least room decides. Paths follow from the
+sites and pools that the spec declares, not from their current hosts: adding a host must not
 change the MTU of running pods. All numbers are bytes.
 """
 
@@ -23,7 +23,7 @@ VXLAN_OVERHEAD = 50
 
 @dataclass(frozen=True)
 class Link:
-    """One stretch of a path. `where` is the place of its MTU in the spec."""
+    """One section of a path. where: where the spec has its MTU."""
 
     where: Where
     mtu: int
@@ -34,7 +34,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Path:
-    """A way that pod packets travel, and the bytes that encapsulation takes on it."""
+    """A path of pod packets, and the bytes that encapsulation takes on it."""
 
     name: str
     links: tuple[Link, ...]
@@ -46,7 +46,7 @@ class Path:
 
     @property
     def room(self) -> int:
-        """The largest pod packet that crosses this path whole."""
+        """The largest pod packet that fits this path unfragmented."""
         return self.narrowest.mtu - self.overhead
 
     def __str__(self) -> str:
@@ -55,40 +55,40 @@ class Path:
 
 
 def pod_mtu(spec: ClusterSpec) -> int:
-    """MTU of pod interfaces under vxlan: `network.flannel.mtu`, or the largest that fits every path."""
+    """Return the MTU of pod interfaces under vxlan: `network.flannel.mtu`, or the largest that fits every path."""
     return spec.network.flannel.mtu or tightest(spec).room
 
 
 def tightest(spec: ClusterSpec) -> Path:
-    """The path that holds all others down."""
+    """Return the path with the least room, which limits all others."""
     return min(paths(spec), key=lambda path: path.room)
 
 
 def paths(spec: ClusterSpec) -> tuple[Path, ...]:
-    """Every path on which pod packets can travel.
+    """Return every path that pod packets can take.
 
-    Between hosts of one rack flannel's direct routing needs no encapsulation, but flannel falls back
-    to VXLAN without a word where it finds no direct route, so room for it is kept there as well.
+    Between hosts of one rack flannel's direct routing needs no encapsulation. But flannel silently falls back
+    to VXLAN if it finds no direct route, so these paths have room for it too.
     """
     overhead = VXLAN_OVERHEAD if spec.network.flannel.backend is FlannelBackend.VXLAN else 0
     return (*_node_paths(spec, overhead), *_api_paths(spec))
 
 
 def carried(spec: ClusterSpec, site: str) -> dict[str, Link]:
-    """Where a site's host sends packets -> the narrowest link on the way there, without pods' encapsulation."""
+    """Map each destination of a site's hosts to the narrowest link on the way, without encapsulation of pods."""
     own = spec.sites[site]
     ways = {"rack": (_link(site, own),), "site": _uplinked(site, own), "API": _to_cloud(spec, site, own)}
     return {name: min(links, key=lambda link: link.mtu) for name, links in ways.items()}
 
 
 def _node_paths(spec: ClusterSpec, overhead: int) -> Iterator[Path]:
-    """Between nodes: inside each rack, between racks, sites, and workers in the cloud."""
+    """Yield paths between nodes: inside each rack, between racks, sites, and workers in the cloud."""
     for name, site in spec.sites.items():
         yield Path(f"inside a rack of {name}", (_link(name, site),), overhead)
         if len(site.racks) > 1:
             yield Path(f"between racks of {name}", _uplinked(name, site), overhead)
-    for (one, site), (other, second) in combinations(spec.sites.items(), 2):
-        yield Path(f"between {one} and {other}", _uplinked(one, site) + _uplinked(other, second), overhead)
+    for (name, site), (other, other_site) in combinations(spec.sites.items(), 2):
+        yield Path(f"between {name} and {other}", _uplinked(name, site) + _uplinked(other, other_site), overhead)
     if not spec.sites or any(pool.site is None for pool in spec.pools.values()):
         yield Path("between workers in the cloud", (_cloud(spec),), overhead)
         for name, site in spec.sites.items():
@@ -96,7 +96,7 @@ def _node_paths(spec: ClusterSpec, overhead: int) -> Iterator[Path]:
 
 
 def _api_paths(spec: ClusterSpec) -> Iterator[Path]:
-    """From pods to the API servers: through the node's address translation, never through VXLAN."""
+    """Yield paths from pods to the API servers: through the node's address translation, never through VXLAN."""
     for name, site in spec.sites.items():
         yield Path(f"from pods in {name} to the API servers", _to_cloud(spec, name, site), 0)
 

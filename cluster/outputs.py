@@ -1,10 +1,10 @@
-"""ClusterOutputs: all that the cloud side tells the metal side and the operator.
+"""ClusterOutputs: everything that a stack hands over to the on-prem side and to operators.
 
-Each `up` writes them anew. An older checkout leaves out fields that it does not know; a newer `version` it refuses, and with it
-whatever would change the stack.
+Each `up` rewrites them. An older checkout ignores fields that it doesn't know. It refuses a newer `version`, and then any
+change of the stack.
 
-Plain data, written and read as JSON. Holds no secret: keys stay in the Pulumi state and in the
-cluster's secret store.
+Plain data, written and read as JSON. They contain no secret: keys stay in the Pulumi state and in the cluster's
+secret store.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ class _Output(BaseModel):
 
 
 class HostOutput(_Output):
-    """A host on the cloud side."""
+    """A host in the region."""
 
     name: str
     """Host name."""
     address: str
-    """IPv4 address, by which the other hosts of the cluster reach it."""
+    """IPv4 address at which other hosts of the cluster reach it."""
     zone: str = ""
     """Zone of the region."""
     member: str = ""
-    """Of an etcd's host: the name of its member of that etcd, which is another where hosts are shared."""
+    """Only for hosts of an etcd: name of its member, which differs from the host's if etcds share hosts."""
 
 
 class EtcdOutput(_Output):
     """One etcd."""
 
     members: tuple[HostOutput, ...]
-    """Hosts of its members."""
+    """Hosts of the members."""
     client_port: int
     """TCP port for clients, on every member."""
     ca_pem: str
-    """Certificate of the CA that signs this etcd's servers."""
+    """Certificate of the CA that signs the server certificates of this etcd."""
 
 
 class ArtefactOutput(_Output):
@@ -54,71 +54,71 @@ class ArtefactOutput(_Output):
     sha256: dict[str, str]
     """`Artefact.source` -> hex digest."""
     registry: str | None
-    """host:port that mirrors the image registries; null for the registries themselves."""
+    """host:port of a mirror of the image registries; null for the registries themselves."""
 
 
 class BucketOutput(_Output):
-    """A bucket of the cluster's, without the right to use it."""
+    """A bucket of the cluster, without credentials."""
 
     kind: Literal["s3", "azure", "gcs"]
-    """Interface of the object storage."""
+    """API of the object storage."""
     name: str
-    """Of the bucket; in Azure of the container."""
+    """Name of the bucket, or on Azure of the container."""
     account: str = ""
-    """Azure only: the storage account that the container is in."""
+    """Only on Azure: the container's storage account."""
     region: str = ""
-    """S3 only."""
+    """Only for S3: the bucket's region."""
     endpoint: str | None = None
-    """URL of an S3 server that is not AWS's; null for the cloud's own."""
+    """URL of an S3 server other than AWS's; null for the cloud's own."""
     locked_days: int = 0
-    """For how long nobody changes or deletes an object from when it was written, as the cloud has it; 0 for not at all."""
+    """For how many days after writing the cloud protects an object from changes and deletion; 0 for none."""
 
 
 class SshOutput(_Output):
-    """What SSH needs to know of hosts on the cloud side."""
+    """What SSH needs for hosts in the region."""
 
     known_hosts: dict[str, str] = {}
-    """Host name -> public host key line ("ssh-ed25519 AAAA..."), where the provider knows it."""
+    """Host name -> public host key line ("ssh-ed25519 AAAA..."), if the provider knows it."""
 
 
 class ClusterOutputs(_Output):
     version: int = _VERSION
-    """NewerDataError for one that is newer than this."""
+    """Version of the format. Reading a newer one raises NewerDataError."""
     cluster: str
     """Name of the cluster."""
     endpoint: str
     """host:port of the API servers' load balancer: a private DNS name in a cloud, an address in the lab."""
     balancers: tuple[str, ...] = ()
-    """The load balancer's addresses, for those whom the private DNS zone does not answer."""
+    """The load balancer's addresses, for clients that can't use the private DNS zone."""
     public_name: str | None = None
-    """DNS name of the API on the internet, where the spec asks for a public endpoint; with the same port."""
+    """DNS name of the API on the internet, if the spec has a public endpoint. The port is the same."""
     public_target: str | None = None
-    """What that name must point at: addresses, joined by ", ", or a DNS name."""
+    """What that name must point to: addresses joined by ", ", or a DNS name."""
     konnectivity: str
     """host:port where konnectivity agents connect."""
     ca_pem: str
     """Certificate of the Kubernetes CA."""
     serving_ca_pem: str = ""
-    """Certificates of the authorities that sign kubelets' serving certificates, the one that signs first; "" of a stack from
-    before they were others than the Kubernetes CA."""
+    """Certificates of the CAs for kubelets' serving certificates, the signing one first; "" from stacks of releases that
+    used the Kubernetes CA."""
     api_servers: tuple[HostOutput, ...]
-    """None in a cloud, whose instance group makes and replaces them."""
+    """API servers. Empty in a cloud, whose instance group creates and replaces them."""
     etcds: dict[str, EtcdOutput]
     """The etcds of the cluster."""
     artefacts: ArtefactOutput
     ssh: SshOutput = SshOutput()
     buckets: dict[str, BucketOutput] = {}
-    """Use -> bucket: ``backups`` and ``audit-logs``, which keep what is written against being deleted, and ``records``, which does not."""
+    """Use -> bucket: ``backups`` and ``audit-logs``, which protect objects from deletion, and ``records``, which doesn't."""
     vpn_gateways: dict[str, tuple[str, ...]] = {}
-    """Edge router, as ``<site>/<router>`` -> public addresses of the gateway's ends that its tunnels lead to, in order."""
+    """Edge router, as ``<site>/<router>`` -> public addresses of the gateway's ends of its tunnels, in order."""
     vpn_names: dict[str, tuple[str, ...]] = {}
-    """Edge router -> subjects of the certificates of those ends, in order, where the router has a certificate."""
+    """Edge router -> certificate subjects of those ends, in order, if the router has a certificate."""
     load_balancer_status: str | None = None
-    """URL of the load balancer's backend states, where the provider offers one (haproxy CSV)."""
+    """URL of the load balancer's backend states (haproxy CSV), if the provider has one."""
     spec_sha256: str = ""
-    """`Cluster.digest` of what was built; "" of a stack from before it was kept."""
+    """`Cluster.digest` of what was built; "" from stacks of releases without it."""
 
     @model_validator(mode="before")
     @classmethod
-    def _is_readable(cls, said: object) -> object:
-        return shared.readable("what the stack says of the cluster", said, _VERSION)
+    def _is_readable(cls, data: object) -> object:
+        return shared.readable("the document of the stack's outputs", data, _VERSION)

@@ -1,7 +1,7 @@
-"""Debian packages that a site's machines must hold before roles come: roles check for them and install none of them.
+"""Debian packages that a site's machines must have before roles run. Roles check for them but don't install them.
 
-`provisioning` has the installer bring them; docs/explanation/hosts.md lists them for images of your own. NVIDIA's are not among
-them: role gpu chooses and installs those on the host.
+With `provisioning` the installer installs them; docs/explanation/hosts.md lists them for custom images. NVIDIA's packages
+aren't listed: role gpu selects and installs them on the host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class When(StrEnum):
 
 @dataclass(frozen=True)
 class Package:
-    """why: what it is for, as the end of a sentence. roles: the ones that ask for a command of it."""
+    """A Debian package. why: what it is for, as part of a sentence. roles: those that need one of its commands."""
 
     name: str
     why: str
@@ -32,8 +32,8 @@ class Package:
     when: When = When.ALWAYS
 
 
-# Debian calls iproute2, mount, nftables and util-linux required or important, so its installer brings them anyway;
-# images that are made otherwise may lack them.
+# In Debian iproute2, mount, nftables and util-linux have priority required or important, so its installer always installs
+# them; other images may lack them.
 PACKAGES: tuple[Package, ...] = (
     Package("ca-certificates", "downloads over TLS"),
     Package("chrony", "the clock", ("time",)),
@@ -52,7 +52,7 @@ PACKAGES: tuple[Package, ...] = (
 
 
 def needed(site: Site, pool: str, host: Host) -> tuple[str, ...]:
-    """Names of what one machine of a pool needs, sorted."""
+    """Return the names of the packages that one machine of a pool needs, sorted."""
     cables = any(cable.switch for cable in host.links.values())
     rdma = site.roce is not None and pool in site.roce.rails
     holds = {When.ALWAYS: True, When.CABLES: cables, When.RDMA: rdma}
@@ -60,7 +60,7 @@ def needed(site: Site, pool: str, host: Host) -> tuple[str, ...]:
 
 
 def reference(packages: Iterable[Package] = PACKAGES) -> str:
-    """The table of docs/explanation/hosts.md."""
+    """Return the table of docs/explanation/hosts.md."""
     lines = ["| package | for | asked for by role | where |", "|---|---|---|---|"]
     for package in packages:
         where = "everywhere" if package.when is When.ALWAYS else package.when

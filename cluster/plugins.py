@@ -1,6 +1,6 @@
-"""The provider plugins that Pulumi's engine runs: programs that hold a cloud's credentials while a stack is built.
+"""Provider plugins of Pulumi's engine: programs that have a cloud's credentials while a stack is built.
 
-No list of their checksums is published where it could be collected from, so a spec gives one in artefacts.sha256.
+No list of their checksums is published in a form that can be collected, so a spec has them in artefacts.sha256.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _PACKAGES = {
     Cloud.GCP: ("gcp", versions.PULUMI_GCP),
 }
 SYSTEMS = ("linux-amd64", "linux-arm64", "darwin-amd64", "darwin-arm64")
-"""Of operators' machines: GOOS-GOARCH."""
+"""Systems of operators' machines, as GOOS-GOARCH."""
 _GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def this_system() -> str:
-    """Of this machine, as one of `SYSTEMS`."""
+    """Return the system of this machine, in the form of `SYSTEMS`."""
     machine = platform.machine().lower()
     return f"{platform.system().lower()}-{_GOARCH.get(machine, machine)}"
 
 
 def plugin_of(cloud: Cloud, system: str) -> Artefact | None:
-    """The archive of the cloud's plugin, None for a lab, which has none. Its name is that of Pulumi's package."""
+    """Return the archive of the cloud's plugin, named like Pulumi's package; None for a lab."""
     if cloud not in _PACKAGES:
         return None
     name, version = _PACKAGES[cloud]

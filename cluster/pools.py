@@ -1,4 +1,4 @@
-"""The part of the model that is about workers: pools of them in the region, and machines at sites."""
+"""The model of workers: pools in the region, and machines at sites."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cluster.quantities import Address, Bytes, Name, Share
 from cluster.words import CloudWord, FilePath
 
 POOL_LABEL = "menagerie/pool"
-"""On nodes in the region alone: the name of their pool, as their kubelets say."""
+"""Label, only of nodes in the region: the name of their pool, set by their kubelets."""
 TRUSTED_POOL = "node-restriction.kubernetes.io/menagerie-pool"
-"""On all nodes: the name of their pool, as the API servers know it. No kubelet may set it (NodeRestriction), so what holds
-powerful tokens goes by it."""
+"""Label of all nodes: the name of their pool, set by the API servers. No kubelet may set it (NodeRestriction), so pods with
+powerful tokens are placed by it."""
 
 
 class TaintEffect(StrEnum):
@@ -28,101 +28,104 @@ class TaintEffect(StrEnum):
 
 
 class Taint(Model):
-    """A taint that every node of the pool has from its first second."""
+    """A taint with which every node of the pool registers."""
 
     key: str
-    """prefix/name or name."""
+    """Key: prefix/name or name."""
     value: str = ""
-    """May be empty."""
+    """Value; may be empty."""
     effect: TaintEffect = Field(strict=False)
     """NoSchedule, PreferNoSchedule or NoExecute."""
 
 
 class Placement(StrEnum):
-    """How a pool's machines stand to each other."""
+    """How a pool's machines are placed relative to each other."""
 
     COMPACT = "compact"
-    """Close together, in one zone: the least latency between them."""
+    """Close together in one zone, for the lowest latency between them."""
     SPREAD = "spread"
-    """On hardware that fails apart."""
+    """On hardware that fails independently."""
 
 
 class CpuManager(StrEnum):
-    """How the kubelet gives CPUs to pods."""
+    """How the kubelet assigns CPUs to pods."""
 
     NONE = "none"
     """All pods share all CPUs."""
     STATIC = "static"
-    """A Guaranteed pod that asks for whole CPUs has them alone."""
+    """A Guaranteed pod that requests whole CPUs has exclusive use of them."""
 
 
 class TopologyManager(StrEnum):
-    """What the kubelet does about a pod whose CPUs and devices don't fit onto one NUMA node."""
+    """How the kubelet handles a pod whose CPUs and devices don't fit on one NUMA node."""
 
     NONE = "none"
     BEST_EFFORT = "best-effort"
-    """It tries, and takes the pod in any case."""
+    """It tries to align them, and admits the pod in any case."""
     RESTRICTED = "restricted"
-    """It refuses the pod, unless no choice of nodes would be better."""
+    """It refuses the pod, unless no choice of NUMA nodes would be better."""
     SINGLE_NUMA_NODE = "single-numa-node"
     """It refuses the pod."""
 
 
 class Kubelet(Model):
-    """How the kubelets of a pool deal with CPUs and NUMA nodes."""
+    """How the kubelets of a pool manage CPUs and NUMA nodes."""
 
     cpu_manager: CpuManager | None = Field(default=None, strict=False)
-    """none, or static: whole CPUs belong to one pod alone. Default: static on machines with GPUs or RDMA, else none."""
+    """none, or static: pods can have exclusive CPUs. Default: static on machines with GPUs or RDMA, otherwise none."""
     topology_manager: TopologyManager | None = Field(default=None, strict=False)
-    """none, best-effort, restricted or single-numa-node. Default: best-effort with static, else none."""
+    """none, best-effort, restricted or single-numa-node. Default: best-effort with static, otherwise none."""
 
 
 class Pool(Model):
     """Workers of one kind: at a site (`site`, `hosts`) or in the region (`machine`, `min`, `max`)."""
 
     site: Name | None = None
-    """One of sites; left out for workers in the region."""
+    """The name of one of sites. Leave it out for workers in the region."""
     hosts: FilePath | None = None
-    """File beside cluster.yaml that lists the machines of this pool."""
+    """File next to cluster.yaml that lists the machines of this pool."""
     hardware: Name | None = None
-    """Kind of the machines at a site, such as dgx-h100: what each must have. Default: only their clocks are compared."""
+    """Kind of the machines at a site, such as dgx-h100, which says what hardware each must have. Default: only their clocks
+    are checked."""
     driver_branch: int | None = Field(default=None, ge=1)
-    """Branch of NVIDIA's driver that machines at a site must have, such as 580. Default: any."""
+    """Branch of NVIDIA's driver on machines at a site, such as 580. Default: any."""
     preflight: bool = True
-    """Whether machines at a site join tainted, until they have found themselves as expected."""
+    """Whether machines at a site join with a taint until their own checks have passed."""
     kernel: Kernel = Kernel()
-    """How the kernel of machines at a site is booted."""
+    """Kernel settings of machines at a site."""
     max_unavailable: Share = "10%"
-    """Machines at a site that may be out of service at a time where it is for us to choose: a number, or a share of the
-    pool; one at least."""
+    """Machines at a site that Menagerie may take out of service at the same time, as a number or a share of the pool; at
+    least one."""
     max_unhealthy: Share | None = None
-    """Nodes that may be unwell at once; above it none of the pool is repaired. Default: repair.max_unhealthy."""
+    """Nodes that may be unhealthy at the same time; above it no node of the pool is repaired. Default:
+    repair.max_unhealthy."""
     machine: CloudWord | None = None
-    """Machine type, in the cloud's own words; for workers in the region."""
+    """Machine type of workers in the region, as the cloud names it."""
     min: int = Field(default=0, ge=0)
-    """Workers that the region always has."""
+    """Least number of workers in the region."""
     max: int = Field(default=0, ge=0)
-    """Workers that the pool can grow to in the region."""
+    """Most workers that the pool can grow to in the region."""
     balloons: int = Field(default=0, ge=0)
-    """Idle workers in the region that are held warm for whoever comes next, by pods that give way to all others."""
+    """Idle workers in the region that are kept warm for the next jobs, by pods that give way to all others."""
     zones: tuple[int | CloudWord, ...] = Field(default=(), strict=False)
-    """Zones of control_plane.zones that workers in the region stand in. Default: all of them."""
+    """Zones of workers in the region, out of control_plane.zones. Default: all of them."""
     image: CloudWord | None = None
-    """Machine image of workers in the region, with the driver where they have GPUs. Default: the cloud's Debian 12."""
+    """Machine image of workers in the region, with a driver if they have GPUs. Default: the cloud's Debian 12."""
     allow_no_driver: bool = False
-    """Accept an image without a driver for the machines' GPUs: the cluster installs one, as NVIDIA's GPU Operator does."""
+    """Accept an image without a driver for the machines' GPUs, because the cluster installs one, for example with NVIDIA's
+    GPU Operator."""
     disk_size: Bytes = 128 * 2**30
-    """Size of the system disk of a worker in the region; images and pods' own files are on it."""
+    """Size of the system disk of a worker in the region, which also holds images and files of pods."""
     spot: bool = False
-    """Machines that the cloud may take back at any time, for less money."""
+    """Use cheaper machines that the cloud may take back at any time."""
     reservation: CloudWord | None = None
-    """Reserved capacity that the machines are taken from, in the cloud's own words."""
+    """Reserved capacity to take the machines from, as the cloud names it."""
     placement: Placement | None = Field(default=None, strict=False)
-    """compact or spread. Default: where the cloud likes."""
+    """compact or spread. Default: the cloud chooses."""
     rdma: bool = False
     """Fast interfaces between the machines: EFA on AWS, InfiniBand on Azure, gVNIC with more queues on Google Cloud."""
     kubelet: Kubelet = Kubelet()
-    """How kubelets deal with CPUs and NUMA nodes."""
+    """How kubelets manage CPUs and NUMA nodes."""
     labels: dict[str, str] = Field(default={})
     """Node labels, for example openai.org/location: onprem-sjc1."""
     taints: tuple[Taint, ...] = Field(default=(), strict=False)
@@ -130,24 +133,24 @@ class Pool(Model):
 
 
 class Host(Model):
-    """One machine of a pool, an entry of its hosts file."""
+    """One machine of a pool: an entry of its hosts file."""
 
     name: Name
-    """Host name, and the node's."""
+    """Name of the host and of its node."""
     rack: Name
-    """One of the racks of the pool's site."""
+    """The name of one of the racks of the pool's site."""
     address: Address
-    """In the range of its rack."""
+    """IPv4 address, in the range of its rack."""
     mac: str | None = None
-    """Of the card that has the address: b8:59:9f:aa:bb:cc."""
+    """MAC of the card that has the address, such as b8:59:9f:aa:bb:cc."""
     bmc: Address | None = None
-    """Of the machine's management controller."""
+    """Address of the machine's management controller."""
     links: dict[LinkName, Cable] = Field(default={})
-    """Cards and cables of the links that sites.<site>.links declares for the pool: name -> cable."""
+    """Name of a link that sites.<site>.links declares for the pool -> its card and cable."""
 
 
 class HostsFile(Model):
     """The machines of a pool."""
 
     hosts: tuple[Host, ...] = Field(strict=False, min_length=1)
-    """Names, addresses and cards are unique in the whole fleet."""
+    """The machines. Names, addresses and MACs are unique in the whole fleet."""

@@ -1,7 +1,7 @@
-"""Where every value of a loaded cluster stands: in cluster.yaml or in a pool's hosts file.
+"""Positions of all values of a loaded cluster, in cluster.yaml or in a pool's hosts file.
 
-One namespace: a host's address is at ``("pools", "gpu", "hosts", 3, "address")``, whichever file
-holds it; 3 is the host's index in `Cluster.hosts["gpu"]`.
+Paths are the same for all files: a host's address is at ``("pools", "gpu", "hosts", 3, "address")``, where 3 is
+the host's index in `Cluster.hosts["gpu"]`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cluster.document import Document, Where, show
 
 @dataclass(frozen=True)
 class Mark:
-    """A place for the eye. `where` is the value's place in that file."""
+    """A position to show to people. where: the value's path in that file."""
 
     file: str
     line: int
@@ -28,13 +28,13 @@ class Mark:
 
     @property
     def spot(self) -> str:
-        """``line 40``; the path where the cluster was not read from a file."""
+        """``line 40``; the path if the cluster wasn't read from a file."""
         return f"line {self.line}" if self.line else self.path
 
 
 @dataclass(frozen=True)
 class HostMarks:
-    """A hosts file, and the index in it of every host of the cluster: bad hosts are left out there."""
+    """A hosts file, and the index in it of every host of the cluster, which omits hosts with errors."""
 
     document: Document
     indices: tuple[int, ...]
@@ -42,14 +42,14 @@ class HostMarks:
 
 @dataclass(frozen=True)
 class Positions:
-    """left_out: places whose value in the cluster isn't what the files say, so no rule may judge it."""
+    """Positions of a cluster. left_out: paths whose value differs from the files, so that rules must not check them."""
 
     document: Document
     hosts: Mapping[str, HostMarks] = field(default_factory=dict)
     left_out: tuple[Where, ...] = ()
 
     def mark(self, where: Where) -> Mark:
-        """Where a value stands, or the nearest thing around it that is in a file."""
+        """Return the position of a value, or of the nearest value around it that is in a file."""
         if len(where) > 3 and where[0] == "pools" and where[2] == "hosts" and isinstance(where[3], int):
             pool = self.hosts.get(str(where[1]))
             if pool:
@@ -59,7 +59,7 @@ class Positions:
         return Mark(self.document.file, line, column, where)
 
     def judged(self, where: Where) -> bool:
-        """Whether the value is the file's own."""
+        """Return whether the value is the one in the file, so that rules may check it."""
         if not self.left_out:
             return True
         out, around = self._out
@@ -67,11 +67,11 @@ class Positions:
 
     @cached_property
     def _out(self) -> tuple[frozenset[Where], frozenset[Where]]:
-        """What is left out, and all that it is a part of: thousands of hosts may be bad."""
+        """The paths left out, and all paths around them; as sets, because thousands of hosts may have errors."""
         around = (out[:depth] for out in self.left_out for depth in range(len(out)))
         return frozenset(self.left_out), frozenset(around)
 
 
 def nowhere(name: str) -> Positions:
-    """For a cluster that was not read from a file: problems carry its name in the file's stead."""
+    """Return positions for a cluster that wasn't read from a file: problems have its name instead of a file's."""
     return Positions(Document(name))

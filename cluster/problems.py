@@ -1,4 +1,4 @@
-"""What is wrong with a spec, where, and the way out."""
+"""Problems of a spec: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cluster.errors import RefusedError
 Severity = Literal["error", "warning"]
 
 MOST_SHOWN = 20
-"""Problems of one code that are told to people; --json has all of them."""
+"""Problems per code that are shown to people; --json has all of them."""
 _LONGEST_TEXT, _END_OF_TEXT = 2000, 600
 _LONGEST_WORD = 200
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
 
 def legible(text: str) -> str:
-    """The text with what a terminal would obey, or a reader would not see, written out: ``\\x1b``, ``\\u202e``.
+    """Return the text with escapes for characters that control a terminal or are invisible: ``\\x1b``, ``\\u202e``.
 
-    That is what Unicode calls "Other" and "Separator", but for the space: controls, directions, halves of characters.
+    These are Unicode's categories "Other" and "Separator" without the space: controls, directions, surrogates.
     """
     if text.isprintable():
         return text
@@ -30,7 +30,7 @@ def legible(text: str) -> str:
 
 
 def _brief(text: str) -> str:
-    """Legible, and cut where a value is longer than anybody reads."""
+    """Return the text legible, with overlong values cut."""
     if len(text) <= _LONGEST_WORD:
         return legible(text)
     if len(text) > _LONGEST_TEXT:
@@ -40,13 +40,13 @@ def _brief(text: str) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with one value of a file.
+    """One problem with one value of a file.
 
-    line, column: counted from 1; 0 where the value stands in no file.
-    path: the value's place in the spec, for example network.pods or hosts[3].address.
-    hint: one value or one command that makes it right.
+    line, column: counted from 1; 0 if the value isn't in a file.
+    path: the value's path in the spec, for example network.pods or hosts[3].address.
+    hint: one value or one command that fixes it.
 
-    Texts hold values of files that anybody may have written: they are made legible, and cut where a value is endless.
+    Texts contain values from files that anybody may have written: they are made legible, and overlong values are cut.
     """
 
     code: str
@@ -82,7 +82,7 @@ class Problem:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """The problem as `--json` gives it."""
+        """Return the problem in the form of `--json`."""
         return {
             "code": self.code,
             "severity": self.severity,
@@ -98,12 +98,12 @@ class Problem:
 
 
 def in_order(problems: list[Problem]) -> list[Problem]:
-    """Sorted by file and line, each problem once."""
+    """Return problems sorted by file and line, without duplicates."""
     return sorted(dict.fromkeys(problems), key=lambda p: (p.file, p.line, p.column, p.code, p.message))
 
 
 def shown(problems: Iterable[Problem]) -> Iterator[tuple[str, bool]]:
-    """(text, whether it is an error) of each problem that people are told, in their order; then how many more there are."""
+    """Yield (text, whether it is an error) of each problem to show, in order, then the number of those not shown."""
     counts: Counter[tuple[str, bool]] = Counter()
     for problem in problems:
         kind = (problem.code, problem.is_error)
@@ -119,11 +119,11 @@ def shown(problems: Iterable[Problem]) -> Iterator[tuple[str, bool]]:
 
 
 class SpecError(RefusedError):
-    """A spec that can't be used. `problems` holds everything found, warnings too."""
+    """A spec can't be used. problems: all problems, including warnings."""
 
     code = "bad-spec"
     problems: list[Problem]
 
     def __init__(self, problems: list[Problem]) -> None:
-        found = in_order(problems)
-        super().__init__("\n".join(text for text, _ in shown(found)), problems=found)
+        ordered = in_order(problems)
+        super().__init__("\n".join(text for text, _ in shown(ordered)), problems=ordered)

@@ -1,4 +1,4 @@
-"""Python programs as hosts are given them."""
+"""Python programs in the form that hosts get."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _parses = threading.Lock()
 
 
 def parsed(program: str) -> ast.Module:
-    """One at a time: where two threads parse at once, Python 3.11 fails (SystemError, its issue 106905)."""
+    """Parse a program, one at a time: Python 3.11 fails if two threads parse (SystemError, its issue 106905)."""
     with _parses:
         return ast.parse(program)
 
 
 @cache
 def without_words(program: str) -> str:
-    """A program without comments, docstrings and blank lines: they are half of it, and a store's values are small.
+    """Return a program without comments, docstrings and blank lines, which are half of it: a store's values are small.
 
-    What is left are the source's own lines, so every Python makes the same text of it (`ast.unparse` of Python 3.12 writes
-    f-strings that 3.11 can't read), and hosts are not replaced because another one made it. A statement begins on a line of
-    its own, as ruff has it.
+    The remaining lines are unchanged, so every version of Python gives the same text, and hosts aren't replaced because
+    another version made it. (`ast.unparse` of Python 3.12 writes f-strings that 3.11 can't read.) Every statement must
+    start on its own line, as ruff formats it.
     """
     lines = program.rstrip().split("\n")
     blank = set()
@@ -46,12 +46,12 @@ def without_words(program: str) -> str:
 
 
 def _texts(tree: ast.Module) -> Iterator[tuple[ast.Expr, bool]]:
-    """Statements that are only a text, as docstrings are; and whether it is the last one of a body that has nothing else."""
+    """Yield statements that are just a string, such as docstrings, and whether it is the last of a body of only those."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            found = [each for each in body if _is_text(each)]
-            yield from ((each, len(found) == len(body) and each is body[-1]) for each in found)
+            texts = [each for each in body if _is_text(each)]
+            yield from ((each, len(texts) == len(body) and each is body[-1]) for each in texts)
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -1,4 +1,4 @@
-"""Where the project is on this machine."""
+"""The project's folder on this machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Files that an operator names, read within bounds: ordinary files alone, and no more of them than makes sense.
+"""Read files that an operator names, within limits: only regular files up to a sensible size.
 
-A path may lead to a device without an end, to a pipe that nobody writes to, or around in a circle. What can't be
-read is an `UnreadableError`, which never holds a word of the file.
+A path may lead to an endless device, to a pipe without a writer, or in a circle. An `UnreadableError` never contains
+any of the file's content.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pathlib import Path
 from cluster.errors import RefusedError
 
 MOST_BYTES = 32 * 2**20
-"""Of a file. Hosts files are the largest: 7,500 machines with nine links each take 6 MB."""
+"""Size of a file. Hosts files are the largest: 7,500 machines with nine links each take 6 MB."""
 
 MISSING = "there is no such file"
 
-# Opening a device may already do something; a pipe would wait for a writer without O_NONBLOCK.
+# Just opening a device may have an effect; without O_NONBLOCK a pipe would wait for a writer.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class UnreadableError(RefusedError):
-    """A file that can't be read; the text says which one and why.
+    """A file can't be read; the text says which one and why.
 
-    reason: the same without the file. line: where the trouble is, 0 where it is the whole file.
+    reason: the same without the file. line: the line with the error, 0 for the whole file.
     """
 
     code = "unreadable"
@@ -36,7 +36,7 @@ class UnreadableError(RefusedError):
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """What an ordinary file of at most `most` bytes holds. Raises UnreadableError."""
+    """Return the content of a regular file of at most `most` bytes. Raises UnreadableError."""
     try:
         _refuse(path, os.stat(path), most)
         descriptor = os.open(path, _FLAGS)
@@ -45,13 +45,13 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
             data = file.read(most + 1)
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
-    if len(data) > most:  # the kernel says 0 of its own files, and others grow
+    if len(data) > most:  # files of the kernel have size 0, and others can grow
         raise UnreadableError(path, _too_large(most))
     return data
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """The same as text in UTF-8, without a byte order mark. Raises UnreadableError."""
+    """Return the content as UTF-8 text without byte order mark. Raises UnreadableError."""
     try:
         return read_bytes(path, most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -60,22 +60,22 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def real(path: Path | str) -> Path:
-    """The path without symbolic links, as far as they lead; `Path.resolve` fails for some."""
+    """Return the path without symbolic links, as far as they can be resolved. `Path.resolve` fails for some."""
     try:
         return Path(os.path.realpath(path))
     except ValueError:
         return Path(path)
 
 
-def _refuse(path: Path, found: os.stat_result, most: int) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise UnreadableError(path, f"it is {_kind(found.st_mode)}, not an ordinary file")
-    if found.st_size > most:
-        raise UnreadableError(path, f"it has {found.st_size:,} bytes; {_too_large(most)}")
+def _refuse(path: Path, status: os.stat_result, most: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise UnreadableError(path, f"it is {_kind(status.st_mode)}, not a regular file")
+    if status.st_size > most:
+        raise UnreadableError(path, f"it has {status.st_size:,} bytes; {_too_large(most)}")
 
 
 def _too_large(most: int) -> str:
-    return f"the most that is read is {most:,} bytes"
+    return f"the limit is {most:,} bytes"
 
 
 def _kind(mode: int) -> str:
@@ -87,6 +87,6 @@ def _unreadable(path: Path, error: OSError | ValueError) -> UnreadableError:
     if isinstance(error, FileNotFoundError):
         return UnreadableError(path, MISSING, missing=True)
     if isinstance(error, OSError):
-        told = {errno.ELOOP: "its symbolic links lead in a circle", errno.ENAMETOOLONG: "its path is too long"}
-        return UnreadableError(path, told.get(error.errno or 0, error.strerror or "it can't be opened"))
-    return UnreadableError(path, "no path holds a NUL character")
+        reasons = {errno.ELOOP: "its symbolic links form a loop", errno.ENAMETOOLONG: "its path is too long"}
+        return UnreadableError(path, reasons.get(error.errno or 0, error.strerror or "it can't be opened"))
+    return UnreadableError(path, "a path can't contain a NUL character")

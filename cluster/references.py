@@ -1,4 +1,4 @@
-"""References to secrets, in the place of which somebody may have written the secret."""
+"""References to secrets, in place of which somebody may have written the secret itself."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cluster.quantities import parse_name
 
 
 def reference_or(refusal: PydanticCustomError, value: Any, *, alone: bool = False) -> Any:
-    """``{secret: name}`` as it is; `refusal` for what could be the secret itself.
+    """Return ``{secret: name}`` unchanged. Raise `refusal` for anything that could be the secret itself.
 
-    That is not repeated: problems end in terminals and logs. alone: with another key beside it, it could be one, too.
+    The message doesn't repeat the value: it goes to terminals and logs. alone: refuse additional keys too.
     """
     secret = value.get("secret") if isinstance(value, dict) else value
     try:

@@ -1,7 +1,7 @@
-"""Releases of Kubernetes: which this one of Menagerie builds, what belongs to each, and which parts run together.
+"""Releases of Kubernetes that this version of Menagerie supports, what belongs to each, and which parts run together.
 
-Sources: kubernetes.io, "Version Skew Policy"; kubeadm's constants of each minor; the CHANGELOGs of 1.35 and 1.36; the
-kubelet's `nodestatus.VersionInfo`, for what a Node says.
+Sources: kubernetes.io, "Version Skew Policy"; kubeadm's constants of each minor; the CHANGELOGs of 1.35 and 1.36; for
+what a Node reports, the kubelet's `nodestatus.VersionInfo`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 
 @dataclass(frozen=True)
 class Release:
-    """A minor version that hosts may run. tested: the patch whose programs are built and tried here."""
+    """A minor version that hosts may run. tested: the patch version whose programs are built and tested here."""
 
     minor: str
     tested: str
@@ -28,8 +28,8 @@ SUPPORTED: Mapping[str, Release] = {
     release.minor: release
     for release in (Release("1.35", versions.KUBERNETES_BEFORE), Release("1.36", versions.KUBERNETES))
 }
-"""Oldest first. etcd, containerd, CoreDNS and the sandbox image are the same beside all of them (cluster/versions.py), and
-so is every flag but `EARLY`: what 1.36 made a default, or may no longer be left out, is written out for 1.35 as well."""
+"""Oldest first. etcd, containerd, CoreDNS and the sandbox image are the same for all of them (cluster/versions.py), and so is
+every flag except `EARLY`: flags that 1.36 sets by default, or requires, are also set for 1.35."""
 
 
 _BETA_POLICIES = {"runtime-config": "admissionregistration.k8s.io/v1beta1=true"}
@@ -37,26 +37,27 @@ EARLY: Mapping[str, Mapping[str, str]] = {
     "1.35": {"feature-gates": "MutatingAdmissionPolicy=true", **_BETA_POLICIES},
     "1.36": _BETA_POLICIES,
 }
-"""Minor -> flags of its API servers for what we use and not all releases serve by default. MutatingAdmissionPolicy is beta and off
-in 1.35, v1 and on in 1.36 (apiserver, pkg/features/kube_features.go), which stores it as v1beta1 (kubernetes,
-default_storage_factory_builder.go): each reads what the other wrote. 1.36 serves v1beta1, too: an API server that starts deletes
-the APIService of a version that it does not serve itself (kube-aggregator, autoregister_controller.go), and on the way that
-would be the older one's."""
+"""Minor -> flags of its API servers for features that we use and that not all releases serve by default.
+
+MutatingAdmissionPolicy is beta and off in 1.35, v1 and on in 1.36 (apiserver, pkg/features/kube_features.go), which stores it as
+v1beta1 (kubernetes, default_storage_factory_builder.go): each can read what the other wrote. 1.36 serves v1beta1 too, because an
+API server deletes at start the APIService of a version that it doesn't serve (kube-aggregator, autoregister_controller.go), which
+during an upgrade would be the older server's."""
 
 
 ADDED: Mapping[str, tuple[tuple[str, str, str], ...]] = {"1.36": ()}
-"""Minor -> (group, version, resource) that it serves and the one before, with `EARLY`, serves in no version; a test compares them.
-On the way back such objects stay in etcd, where nobody sees them or acts on them. All others the one before reads: a storage
-version changes only once the release before knows it ("Kubernetes Deprecation Policy", rule 4b)."""
+"""Minor -> (group, version, resource) that it serves and that the minor before, with `EARLY`, serves in no version. A test
+compares them. After a downgrade such objects stay in etcd without any effect. The minor before can read all others: a storage
+version changes only after the release before knows it ("Kubernetes Deprecation Policy", rule 4b)."""
 
 
 POD_GROUPS: Mapping[str, str] = {"1.36": "scheduling.k8s.io/v1alpha2", "1.37": "scheduling.k8s.io/v1beta1"}
-"""Minor -> group and version of the PodGroups that its scheduler places as a whole. Each release serves no older one, so objects of
-the one before must be gone before an upgrade. 1.35 places such pods one by one, and two groups can hold each other's hosts."""
+"""Minor -> group and version of the PodGroups that its scheduler places as a whole. No release serves an older version, so the
+objects must be deleted before an upgrade. 1.35 places such pods one by one, so two groups can block each other."""
 
 
 class Part(StrEnum):
-    """What is bound to the version of the API servers."""
+    """Parts whose version depends on that of the API servers."""
 
     API_SERVER = "kube-apiserver"
     CONTROLLER_MANAGER = "kube-controller-manager"
@@ -72,7 +73,7 @@ MOST_BEHIND: Mapping[Part, int] = {
     Part.KUBELET: 3,
     Part.KUBE_PROXY: 3,
 }
-"""Minors that a part may be older than the newest API server. But for API servers none may be newer than the oldest."""
+"""How many minors a part may be behind the newest API server. Only API servers may be newer than the oldest one."""
 
 
 _CONTAINERD = "containerd://"
@@ -80,9 +81,9 @@ _CONTAINERD = "containerd://"
 
 @dataclass(frozen=True, order=True)
 class NodePrograms:
-    """What a node runs that only a drained node gets another release of. Versions without the v, "" for what it does not say.
+    """Versions of programs that are only replaced on a drained node. Without the v; "" if the node doesn't report it.
 
-    Each has the name of the role that brings it.
+    Each field has the name of the role that installs it.
     """
 
     kubelet: str = ""
@@ -93,49 +94,52 @@ class NodePrograms:
 
     @classmethod
     def beside(cls, kubernetes: str) -> NodePrograms:
-        """Those that this release of Menagerie places beside a version of Kubernetes."""
+        """Return those that this release of Menagerie installs with a version of Kubernetes."""
         return cls(kubernetes, versions.CONTAINERD)
 
     @classmethod
     def said(cls, kubelet: str, runtime: str) -> NodePrograms:
-        """As a Node's `nodeInfo` has them: ``v1.36.4``, ``containerd://2.3.4``.
+        """Parse the form of a Node's `nodeInfo`: ``v1.36.4``, ``containerd://2.3.4``.
 
-        While containerd answers no kubelet, that says ``containerd://Unknown``, and before it said anything a table has
+        If containerd doesn't answer, the kubelet reports ``containerd://Unknown``; before its first report, tables have
         ``<unknown>``.
         """
         known = "://" in runtime and not runtime.endswith("://Unknown")
         return cls(kubelet.removeprefix("v"), runtime.removeprefix(_CONTAINERD).removeprefix("v") if known else "")
 
-    def others(self, wanted: NodePrograms) -> frozenset[str]:
-        """The names of those of another release than wanted. One that is not said is none: it may have to be mended first."""
-        ours, theirs = asdict(self), asdict(wanted)
+    def others(self, target: NodePrograms) -> frozenset[str]:
+        """Return the names of programs whose version differs from the target.
+
+        One that isn't reported doesn't count: it may need a repair first.
+        """
+        ours, theirs = asdict(self), asdict(target)
         return frozenset(name for name, version in ours.items() if version and version != theirs[name])
 
 
 def numbers(version: str) -> tuple[int, int, int]:
-    """``v1.36.4`` or ``1.36.4`` -> (1, 36, 4). ValueError for what isn't a release."""
-    found = _VERSION.fullmatch(version)
-    if not found:
+    """Parse ``v1.36.4`` or ``1.36.4`` -> (1, 36, 4). Raises ValueError for anything else."""
+    match = _VERSION.fullmatch(version)
+    if not match:
         raise ValueError(f'"{version}" isn\'t major.minor.patch')
-    major, minor, patch = map(int, found.groups())
+    major, minor, patch = map(int, match.groups())
     return major, minor, patch
 
 
 def is_version(version: str) -> bool:
-    """Whether it is written as specs write it: all three numbers, without the v."""
+    """Return whether a version has the form of specs: three numbers, without the v."""
     return bool(_VERSION.fullmatch(version)) and not version.startswith("v")
 
 
 def minor(version: str) -> str:
-    """``1.36.4`` -> ``1.36``."""
+    """Return the minor version: ``1.36.4`` -> ``1.36``."""
     major, middle, _ = numbers(version)
     return f"{major}.{middle}"
 
 
 def wrong_skew(part: Part, version: str, api_servers: Collection[str]) -> str:
-    """Why a part of this version may not run beside these API servers, "" where it may.
+    """Return why a part of this version may not run with these API servers; "" if it may.
 
-    Patches don't count: the policy is about minors.
+    Patch versions don't matter: the policy is about minor versions.
     """
     own, servers = numbers(version)[:2], sorted({numbers(each)[:2] for each in api_servers})
     if not servers:
@@ -154,21 +158,19 @@ def wrong_skew(part: Part, version: str, api_servers: Collection[str]) -> str:
     )
 
 
-def _dotted(found: tuple[int, ...]) -> str:
-    return ".".join(map(str, found))
+def _dotted(parts: tuple[int, ...]) -> str:
+    return ".".join(map(str, parts))
 
 
-def wrong_step(now: str, wanted: str) -> str:
-    """Why a cluster may not go from one version to another in one go, "" where it may. The same version may."""
-    before, after = numbers(now), numbers(wanted)
+def wrong_step(now: str, target: str) -> str:
+    """Return why a cluster may not change versions in one step; "" if it may, as for the same version."""
+    before, after = numbers(now), numbers(target)
     if before[0] != after[0] or abs(before[1] - after[1]) > 1:
         between = before[1] + (1 if after > before else -1)
-        return (
-            f"from {now} to {wanted} is more than one minor; each must be passed, and the next is {before[0]}.{between}"
-        )
+        return f"from {now} to {target} skips minor versions; upgrade one at a time, next to {before[0]}.{between}"
     return ""
 
 
-def is_back(now: str, wanted: str) -> bool:
-    """Whether `wanted` is the older one."""
-    return numbers(wanted) < numbers(now)
+def is_back(now: str, target: str) -> bool:
+    """Return whether `target` is the older version."""
+    return numbers(target) < numbers(now)

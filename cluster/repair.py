@@ -1,11 +1,11 @@
-"""When a node counts as broken, what is then done, and what stops it: settings of a spec.
+"""Settings of a spec for automatic repair: when a node is broken, how it is repaired, and what limits repairs.
 
-Defaults are those that others run with, as their pages say them (2026-11):
+Defaults follow what others run with, according to their pages (2026-11):
 
-- GKE, "Auto-repair nodes", and AKS, "Node auto-repair": a node is repaired when it was not Ready for about ten minutes; AKS
-  reboots it first, and images it anew when that did not help.
-- Cluster API, "MachineHealthCheck": `maxUnhealthy` brakes all remediation of a set of machines (40 % in its examples; the
-  default of 100 % is no brake), percentages round down, `minHealthyPeriod` is an hour.
+- GKE, "Auto-repair nodes", and AKS, "Node auto-repair": a node is repaired after about ten minutes without being Ready. AKS
+  reboots it first, and reimages it if that doesn't help.
+- Cluster API, "MachineHealthCheck": `maxUnhealthy` stops all remediation of a set of machines (40 % in its examples; the
+  default of 100 % never does), percentages round down, `minHealthyPeriod` is an hour.
 - OpenAI's kubernetes-ec2-autoscaler never removes more than half of the nodes in one decision.
 - node-problem-detector, `config/`: KernelDeadlock, ReadonlyFilesystem and XfsShutdown are permanent.
 """
@@ -28,27 +28,27 @@ _DAY = 24 * _HOUR
 
 
 class Action(StrEnum):
-    """What helps a broken machine. In the region every one but a ticket means that the machine is replaced."""
+    """How to repair a broken machine. In the region every action except a ticket replaces the machine."""
 
     REBOOT = "reboot"
-    """By itself where it still answers, else by its BMC."""
+    """Reboot by the machine itself if it still answers, otherwise through its BMC."""
     POWER_CYCLE = "power-cycle"
-    """Off and on by its BMC; without one, as reboot."""
+    """Power off and on through its BMC; without a BMC, like reboot."""
     TICKET = "ticket"
-    """Somebody's hands: it is drained, and stays out of service."""
+    """Needs a person: the node is drained and stays out of service."""
 
 
 class Condition(Model):
-    """A condition of a node that makes it a broken one."""
+    """A condition that marks a node as broken."""
 
     type: ConditionType
-    """As `kubectl describe node` has it: Ready, or one of node-problem-detector's."""
+    """Type of the condition as in `kubectl describe node`: Ready, or one of node-problem-detector's."""
     status: Literal["True", "False", "Unknown"]
-    """In quotes. Unknown: the node's kubelet says nothing any more."""
+    """Status of the condition, in quotes. Unknown: the node's kubelet has stopped reporting."""
     after: DurationMs = 10 * _MINUTE
-    """How long it must have lasted."""
+    """How long the condition must last."""
     action: Action | None = Field(default=None, strict=False)
-    """reboot, power-cycle or ticket. Default: reboot; of PreflightPassed, what the host's own finding asks for."""
+    """reboot, power-cycle or ticket. Default: reboot, or for PreflightPassed the action that the host's finding needs."""
 
 
 CONDITIONS = (
@@ -62,25 +62,25 @@ CONDITIONS = (
 
 
 class Repair(Model):
-    """What `menagerie repair` does about broken nodes, and what stops it."""
+    """How `menagerie repair` repairs broken nodes, and its limits."""
 
     max_unhealthy: Share = "40%"
-    """Nodes of a pool that may be unwell at once, a number or a share, rounded down. Above it none of the pool is repaired:
-    so many at once have one cause."""
+    """Nodes of a pool that may be unhealthy at the same time, as a number or a share, rounded down. Above it no node of the
+    pool is repaired: so many failures probably have a common cause."""
     max_removed: Share = "50%"
-    """Nodes of the cluster that may be taken out of service within `window`, by whatever removes nodes by itself."""
+    """Nodes of the cluster that may be taken out of service automatically within `window`."""
     window: DurationMs = _HOUR
-    """Time over which `max_removed` counts."""
+    """Period over which `max_removed` counts."""
     conditions: tuple[Condition, ...] = Field(default=CONDITIONS, strict=False)
-    """All that make a node a broken one; a list of your own replaces this one."""
+    """All conditions that mark a node as broken. Your own list replaces the default."""
     node_startup: DurationMs = 30 * _MINUTE
-    """From power-on to a node that takes work. A younger node is not judged, and a repaired one is waited for so long: large
+    """Longest time from power-on to a node that takes work. Younger nodes aren't judged, and a repair waits this long. Large
     machines check their memory and cards for many minutes."""
     drain_hard_limit: DurationMs = 7 * _DAY
-    """Time after which pods that a budget still keeps on a broken node are deleted."""
+    """Time after which pods on a broken node are deleted even if a disruption budget forbids it."""
     retries: int = Field(default=2, ge=0, le=10)
-    """Further repairs of a host after one that did not help or did not last; then it is a ticket."""
+    """Further repairs of a host after one that didn't help or didn't last. After that it becomes a ticket."""
     min_healthy_period: DurationMs = _HOUR
-    """How long a repaired host must be well until its repairs are forgotten."""
+    """How long a repaired host must be healthy before its repairs are forgotten."""
     reinstall: bool = False
-    """Whether the last repair of a machine with a BMC is to install it anew, which overwrites its system disk."""
+    """Whether the last repair of a machine with a BMC is to reinstall it, which overwrites its system disk."""

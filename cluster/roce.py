@@ -1,4 +1,4 @@
-"""The part of the model that is about RDMA over Ethernet (RoCE v2): one fabric a site, and its rails.
+"""The model of RDMA over Ethernet (RoCE v2): one fabric per site, and its rails.
 
 A rail is the network that joins the n-th port of every machine. Hosts and switches must agree on every number
 here; `network.roce.switches` renders the switches' side, `network.roce.host` the hosts'.
@@ -20,37 +20,37 @@ HEADROOM = 96
 ICRC 4 (iboe_get_mtu in include/rdma/ib_addr.h)."""
 
 ECT_0 = 0b10
-"""RFC 3168: the sender understands ECN. Switches drop what lacks it where they would have marked it."""
+"""RFC 3168: the sender supports ECN. Without it, switches drop packets instead of marking them."""
 
 MTUS = (256, 512, 1024, 2048, 4096)
-"""Path MTUs of InfiniBand, and so of RoCE."""
+"""Path MTUs of InfiniBand, and therefore of RoCE."""
 
 
 def parse_pci_address(value: Any) -> Any:
-    """``"0000:1a:00.0"``: domain, bus, device and function, as sysfs writes them."""
+    """Validate a PCI address such as ``"0000:1a:00.0"``: domain, bus, device and function, as in sysfs."""
     if isinstance(value, str) and not re.fullmatch(_PCI, value):
-        hint = 'write domain:bus:device.function in small letters, as `lspci -D` does: "0000:1a:00.0"'
+        hint = 'write domain:bus:device.function in lower case, as in `lspci -D`, for example "0000:1a:00.0"'
         raise refuse("ROC-005", f"{value} isn't a PCI address", hint)
     return value
 
 
 def parse_interface(value: Any) -> Any:
-    """The name of a network interface, such as ens1f0np0."""
+    """Validate the name of a network interface, such as ens1f0np0."""
     if isinstance(value, str) and not re.fullmatch(_INTERFACE, value):
-        hint = "write what `ip link` shows: at most 15 letters, digits and _.-, no . or - first, for example ens1f0np0"
-        raise refuse("ROC-005", f"{value!r} can't be the name of a network interface", hint)
+        hint = "write a name from `ip link`, for example ens1f0np0: at most 15 letters, digits and _.-, not starting with . or -"
+        raise refuse("ROC-005", f"{value!r} isn't a valid name of a network interface", hint)
     return value
 
 
 def parse_mtu(value: Any) -> Any:
-    """One of `MTUS`."""
+    """Validate one of `MTUS`."""
     if isinstance(value, int) and value not in MTUS:
         raise refuse("CFG-015", f"{value} isn't one of {', '.join(map(str, MTUS))}", "write 4096")
     return value
 
 
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]"
-# Linux, dev_valid_name: at most 15 bytes, no "/", no ":" and no white space. Programs take a - at the beginning for an option.
+# Linux, dev_valid_name: at most 15 bytes, no "/", no ":" and no white space. Programs read a leading - as an option.
 _INTERFACE = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}"
 Dscp = Annotated[int, Field(ge=0, le=63)]
 Priority = Annotated[int, Field(ge=0, le=7)]
@@ -64,19 +64,19 @@ RoceMtu = Annotated[int, BeforeValidator(parse_mtu), WithJsonSchema({"type": "in
 
 
 class Fabric(StrEnum):
-    """What the switches do when a queue of the fabric is full."""
+    """How switches handle a full queue of the fabric."""
 
     LOSSLESS = "lossless"
-    """They stop the sender in time (priority flow control, PFC). ECN should make that rare."""
+    """They pause the sender in time (priority flow control, PFC). ECN should make that rare."""
     LOSSY = "lossy"
-    """They drop. ECN slows senders before that, and cards repeat what was lost."""
+    """They drop packets. ECN slows senders before that, and cards retransmit what was lost."""
 
 
 class Device(Model):
-    """A port of a machine, by exactly one of the two."""
+    """A port of a machine, identified by exactly one of the two."""
 
     pci: PciAddress | None = None
-    """PCI address of the port: it stays when a name changes."""
+    """PCI address of the port, which stays the same if names change."""
     interface: Interface | None = None
     """Name of the network interface."""
 
@@ -85,43 +85,43 @@ class Device(Model):
 
 
 class Roce(Model):
-    """The fabric for RDMA of a site. The defaults are what NVIDIA's switches and cards expect."""
+    """The RDMA fabric of a site. The defaults are what NVIDIA's switches and cards expect."""
 
     fabric: Fabric = Field(default=Fabric.LOSSLESS, strict=False)
-    """lossless, or lossy."""
+    """lossless or lossy."""
     priority: Priority = 3
-    """Priority of RDMA's packets: the one that PFC stops on a lossless fabric."""
+    """Priority of RDMA packets, which PFC pauses on a lossless fabric."""
     dscp: Dscp = 26
-    """Mark of RDMA's packets. Cards and switches give 24 to 31 priority 3 unless told otherwise."""
+    """DSCP of RDMA packets. By default, cards and switches give 24 to 31 priority 3."""
     cnp_dscp: Dscp = 48
-    """Mark of congestion notifications (CNP), by which a receiver slows its sender."""
+    """DSCP of congestion notifications (CNP), with which a receiver slows its sender."""
     cnp_priority: Priority = 6
-    """Priority of congestion notifications; switches serve it first."""
+    """Priority of congestion notifications, which switches serve first."""
     mtu: RoceMtu = 4096
-    """Bytes of data in a packet of RDMA."""
+    """Bytes of data in an RDMA packet."""
     link_mtu: int = Field(default=9000, ge=1280, le=9216)
-    """Bytes that every switch port of the fabric carries, and no port of a machine goes beyond."""
+    """MTU in bytes of every switch port of the fabric, and the maximum for ports of machines."""
     gbit_s: int | None = Field(default=None, ge=1, le=1600)
-    """Speed in Gbit/s that every port must have come up with. Default: whatever a port says."""
+    """Speed in Gbit/s that every port must have. Default: any."""
     rails: dict[Name, dict[Name, Device]] = Field(min_length=1)
-    """Pool -> rail -> port. Ports of one rail reach each other, in whatever pool. Pools left out have no RDMA."""
+    """Pool -> rail -> port. Ports of one rail reach each other, also across pools. Pools left out have no RDMA."""
 
     @property
     def tos(self) -> int:
-        """The byte of the IP header that the mark and ECN share: 106 for DSCP 26. 104 would be a mark without ECN."""
+        """The byte of the IP header with DSCP and ECN: 106 for DSCP 26. 104 would be the same without ECN."""
         return self.dscp << 2 | ECT_0
 
     @property
     def pfc(self) -> tuple[int, ...]:
-        """Priorities that are lossless."""
+        """The lossless priorities."""
         return (self.priority,) if self.fabric is Fabric.LOSSLESS else ()
 
     @property
     def least_link_mtu(self) -> int:
-        """The smallest link MTU under which Linux still takes `mtu`."""
+        """The smallest link MTU with which Linux still uses `mtu`."""
         return self.mtu + HEADROOM
 
 
 def mtu_over(link_mtu: int) -> int:
-    """The RoCE MTU that Linux takes over a link; 0 where none fits."""
+    """Return the RoCE MTU that Linux uses with a link MTU; 0 if none fits."""
     return max((mtu for mtu in MTUS if mtu + HEADROOM <= link_mtu), default=0)

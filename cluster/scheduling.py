@@ -1,4 +1,4 @@
-"""Where pods go: settings of a spec about the cluster's one scheduler."""
+"""Settings of a spec for the cluster's scheduler."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from pydantic import Field
 from cluster.model import Model
 
 PACK = "pack"
-"""schedulerName of pods that fill hosts one after the other; the others keep Kubernetes' default-scheduler, which spreads."""
+"""schedulerName of pods that fill hosts one after another. All others use Kubernetes' default-scheduler, which spreads pods."""
 
 
 class Pack(Model):
-    """How the profile `pack` chooses among the hosts that a pod fits on: the fullest, by these weights."""
+    """How the profile `pack` chooses among hosts that a pod fits on: the fullest, by these weights."""
 
     gpu: int = Field(default=5, ge=1, le=100)
-    """Weight of GPUs, for pods that ask for some. NVIDIA's alone."""
+    """Weight of GPUs, for pods that request some. Only NVIDIA's."""
     cpu: int = Field(default=1, ge=1, le=100)
-    """Weight of processors."""
+    """Weight of CPUs."""
     memory: int = Field(default=1, ge=1, le=100)
     """Weight of memory."""
     nodes_scored: int = Field(default=100, ge=1, le=100)
-    """Percent of the nodes that are looked at for each pod: of fewer, the fullest may not be among them."""
+    """Percentage of nodes that are scored for each pod. Below 100 the fullest node may not be among them."""
 
 
 class Scheduling(Model):
     """The scheduler: its profile for batch work, and gangs."""
 
     pack: Pack = Pack()
-    """How the profile `pack` chooses."""
+    """How the profile `pack` chooses hosts."""
     gangs: bool = False
-    """Whether pods may ask to start all together or not at all, by Kubernetes' PodGroup. Its API is alpha in 1.36."""
+    """Whether pods may start all together or not at all, with Kubernetes' PodGroup. Its API is alpha in 1.36."""

@@ -1,4 +1,4 @@
-"""The JSON Schema of cluster.yaml and of hosts files, for editors that complete and check as you type."""
+"""The JSON Schema of cluster.yaml and of hosts files, for completion and checks in editors."""
 
 from __future__ import annotations
 
@@ -64,23 +64,26 @@ _EXAMPLES: dict[str, dict[str, list[Any]]] = {
 
 
 def schema(of: Literal["cluster", "hosts"] = "cluster") -> dict[str, Any]:
-    """The schema as a JSON object: equal models give equal schemas, key by key."""
+    """Return the schema as a JSON object. Equal models give equal schemas, key by key."""
     model, title = _ROOTS[of]
-    made = model.model_json_schema(mode="validation")
-    definitions = made.pop("$defs", {})
-    for name, definition in [*definitions.items(), (model.__name__, made)]:
+    top = model.model_json_schema(mode="validation")
+    definitions = top.pop("$defs", {})
+    for name, definition in [*definitions.items(), (model.__name__, top)]:
         _describe(name, definition)
-    return {"$schema": _DIALECT, **made, "title": title, "$defs": dict(sorted(definitions.items()))}
+    return {"$schema": _DIALECT, **top, "title": title, "$defs": dict(sorted(definitions.items()))}
 
 
 def text(of: Literal["cluster", "hosts"] = "cluster") -> str:
-    """The schema as it is written to a file."""
+    """Return the schema as the text of its file."""
     return json.dumps(schema(of), indent=2, ensure_ascii=False) + "\n"
 
 
 def _describe(name: str, definition: dict[str, Any]) -> None:
-    """Own docstrings as descriptions (pydantic takes inherited ones too), examples, no titles that
-    repeat the key, no names that the model refuses."""
+    """Complete a definition.
+
+    Descriptions only from the model's own docstring (pydantic also takes inherited ones), examples, no titles that
+    repeat the key, and no keys that the model refuses.
+    """
     model = next(
         getattr(module, name)
         for module in (
@@ -116,7 +119,7 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
 
 
 def _tidy_default(field: dict[str, Any]) -> None:
-    """As an operator would write it; nothing where the default is that there is none."""
+    """Write the default as an operator would; remove it if the default is to have no value."""
     default = _given(field.get("default"))
     if default == {}:
         default = None
@@ -128,7 +131,7 @@ def _tidy_default(field: dict[str, Any]) -> None:
 
 
 def _given(value: Any) -> Any:
-    """Without the keys that have no value."""
+    """Return the value without keys that have no value."""
     if isinstance(value, dict):
         return {key: _given(inner) for key, inner in value.items() if inner is not None}
     return [_given(inner) for inner in value] if isinstance(value, list) else value

@@ -1,9 +1,9 @@
-"""What is written by one machine or one version of Menagerie and read by another carries a version.
+"""Format versions of data that one machine or version of Menagerie writes and another reads.
 
-A field more does not raise it: who reads leaves out what he does not know. Only what an older Menagerie would misunderstand, or must
-not lose when it writes, raises it; an older one then refuses, and writes nothing over it. What carries none is of version 1, and
-where only programs on hosts write, none is written before there is a second: a changed program replaces hosts.
-docs/how-to/state.md lists all that is shared.
+An additional field doesn't increase the version: readers ignore fields that they don't know. It increases only for changes that an
+older Menagerie would misunderstand, or would lose when it writes; an older one then refuses, and doesn't overwrite the data. Data
+without a version has version 1. Data that only programs on hosts write has none until there is a version 2: a changed program
+replaces hosts. docs/how-to/state.md lists all shared data.
 """
 
 from __future__ import annotations
@@ -20,38 +20,42 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound=DataclassInstance)
 
 KEY = "version"
-"""Of a document."""
+"""Key of the version in a document."""
 ANNOTATION = "menagerie.dev/version"
-"""Of an object of the API whose data is a table, so that no line of it is a version."""
+"""Annotation with the version of an API object whose data is a table, so no entry of it can be the version."""
 
 
 class NewerDataError(RefusedError):
-    """A newer Menagerie wrote it; it was not touched."""
+    """A newer Menagerie wrote the data, which wasn't changed."""
 
     code = "newer-data"
 
     def __init__(self, what: str, found: object, reads: int) -> None:
         super().__init__(
-            f"{what} is of version {str(found)[:40]}, and this checkout reads version {reads} at most: a newer Menagerie wrote it. "
-            "It was left as it is; use the checkout of whoever wrote it, or a newer one"
+            f"{what} has version {str(found)[:40]}, but this checkout reads at most version {reads}: a newer Menagerie wrote it. "
+            "Nothing was changed; use the checkout that wrote it, or a newer one"
         )
 
 
 def check(what: str, found: object, reads: int = 1) -> None:
-    """what: it is, to people. found: its version as it was read, None for none. NewerDataError, also for what is no version."""
+    """Check a version.
+
+    what: name of the data in messages. found: the version as read, None if there is none.
+    Errors: raises NewerDataError, also if it isn't a version.
+    """
     if found is None or (str(found).isdecimal() and int(str(found)) <= reads):
         return
     raise NewerDataError(what, found, reads)
 
 
 def readable(what: str, document: object, reads: int = 1) -> object:
-    """The document as it is, for a model that is about to read it: its version was checked, where it has a place for one."""
+    """Check the version of a document, if it is a mapping, and return it unchanged for a model to read."""
     if isinstance(document, Mapping):
         check(what, document.get(KEY), reads)
     return document
 
 
-def known(kind: type[T], said: Mapping[str, Any]) -> T:
-    """A dataclass of those of the fields that it has. TypeError where one is missing that it needs."""
+def known(kind: type[T], document: Mapping[str, Any]) -> T:
+    """Create a dataclass from the fields that it knows. Raises TypeError if a required one is missing."""
     names = {each.name for each in fields(kind)}
-    return kind(**{name: value for name, value in said.items() if name in names})
+    return kind(**{name: value for name, value in document.items() if name in names})

@@ -1,4 +1,4 @@
-"""The part of the model that is about places with machines of your own: racks, the way in, the way to the cloud."""
+"""The model of sites: racks, access to machines, and the connection to the region."""
 
 from __future__ import annotations
 
@@ -22,47 +22,51 @@ class SiteSsh(Model):
     """How Ansible reaches a site's machines."""
 
     user: Login = "root"
-    """Login name; root, or one that may use sudo without a password."""
+    """Login name: root, or a user with sudo without password."""
     port: Port = 22
     """TCP port of sshd."""
     private_key: KeyPath | None = None
-    """Path of a private key on the operator's machine. Default: the SSH agent."""
+    """Path of the private key on the operator's machine. Default: the SSH agent."""
 
 
 class PreSharedKey(Model):
-    """Where a pre-shared key is: never in a file of the inventory."""
+    """Where a pre-shared key is stored, which is never a file of the inventory."""
 
     secret: Name
-    """Its name in the stack's configuration: pulumi config set --secret <name>."""
+    """Name of the secret in the stack's configuration, as in: pulumi config set --secret <name>."""
 
     @model_validator(mode="before")
     @classmethod
     def _is_no_key(cls, value: Any) -> Any:
-        message = "holds what may be the key itself; a reference to a secret must stand here"
-        hint = "store it with: pulumi config set --secret vpn-<site>-<router>, and write {secret: that name}"
+        message = "may contain the key itself; it must be a reference to a secret"
+        hint = (
+            "store the key with pulumi config set --secret vpn-<site>-<router>, and write {secret: vpn-<site>-<router>}"
+        )
         return reference_or(refuse("VPN-004", message, hint), value)
 
 
 # "CreateCustomerGateway": the ARN of a private certificate in AWS Certificate Manager.
 _ARN = r"arn:aws:acm:[a-z]{2}(-[a-z]+)+-[0-9]:[0-9]{12}:certificate/[A-Za-z0-9_-]+"
-# Letters and X.680's PrintableString without the comma and =, which divide; & and @ as names of firms have them. No *: where a
-# part is one, strongSwan takes whatever a certificate of the authority has there for the gateway's.
+# Letters and X.680's PrintableString without the separators comma and =; & and @ occur in company names. No *: for strongSwan
+# it is a wildcard, so any certificate of the CA would match as the gateway's.
 _PART = r"[A-Za-z]+=[\w'()+./:?&@-]+( [\w'()+./:?&@-]+)*"
 _DN = rf"{_PART}(, ?{_PART})*"
 
 
 def parse_arn(value: Any) -> Any:
-    """The ARN of a certificate in AWS Certificate Manager."""
+    """Validate the ARN of a certificate in AWS Certificate Manager."""
     if isinstance(value, str) and not re.fullmatch(_ARN, value):
-        hint = "write what `aws acm list-certificates` shows: arn:aws:acm:us-east-1:123456789012:certificate/<id>"
+        hint = "write an ARN from `aws acm list-certificates`: arn:aws:acm:us-east-1:123456789012:certificate/<id>"
         raise refuse("VPN-010", f"{value!r} isn't the ARN of a certificate in AWS Certificate Manager", hint)
     return value
 
 
 def parse_subject(value: Any) -> Any:
-    """A certificate's subject, the country first."""
+    """Validate a certificate's subject, with the country first."""
     if isinstance(value, str) and not re.fullmatch(_DN, value):
-        hint = "write what `openssl x509 -noout -subject -nameopt oneline,-space_eq` shows: C=US, O=Example, CN=name"
+        hint = (
+            "write the subject from `openssl x509 -noout -subject -nameopt oneline,-space_eq`: C=US, O=Example, CN=name"
+        )
         rule = "letters, digits and '()+./:?&@- with single spaces"
         raise refuse("VPN-010", f"{value!r} isn't a certificate's subject: {rule}", hint)
     return value
@@ -73,70 +77,71 @@ Subject = Annotated[str, BeforeValidator(parse_subject), WithJsonSchema({"type":
 
 
 class RouterCertificate(Model):
-    """How a router and the gateway know each other by certificates. Paths begin at the cluster's folder. The router's key
-    is made on the router (`vpn request`) and stays there."""
+    """Certificates with which a router and the gateway authenticate. Paths are relative to the cluster's folder. The router's
+    key is created on the router (`vpn request`) and stays there."""
 
     arn: CertificateArn
-    """A certificate of AWS Certificate Manager, signed by the subordinate authority that signs the router's too."""
+    """ARN of a certificate in AWS Certificate Manager, signed by the same subordinate CA as the router's."""
     ca: KeyPath
-    """PEM of the authorities: first the one that signs both ends' certificates, last a root. Nobody else is believed."""
+    """PEM file of the CAs: first the one that signs both ends' certificates, last a root. No others are trusted."""
     file: KeyPath
-    """PEM of the router's own certificate."""
+    """PEM file of the router's own certificate."""
     names: tuple[Subject, ...] = Field(default=(), strict=False, max_length=2)
-    """Subjects of the gateway's two certificates. Default: those that AWS gives."""
+    """Subjects of the gateway's two certificates. Default: those that AWS assigns."""
 
 
 class EdgeRouter(Model):
-    """A router at a site's edge. Two IPsec tunnels lead from it, one to each end of the cloud's gateway."""
+    """A router at a site's edge, with two IPsec tunnels: one to each end of the cloud's gateway."""
 
     address: Address
-    """Public, as the gateway sees it; a NAT may stand in between."""
+    """Public address of the router for the gateway; there may be a NAT in between."""
     psk: PreSharedKey | None = None
-    """Pre-shared key of the router's tunnels; or `certificate`."""
+    """Pre-shared key of the router's tunnels, unless it has a `certificate`."""
     certificate: RouterCertificate | None = None
-    """In place of `psk`, where the cloud's gateway takes certificates: AWS."""
+    """Certificate instead of `psk`, if the cloud's gateway supports it: only AWS."""
     host: Address | None = None
-    """Where `vpn configure` reaches the Debian machine that is the router, by the site's ssh. Default: something else is
-    the router, and `show vpn` says what it must be told."""
+    """Address at which `vpn configure` reaches the router, a Debian machine, with the site's ssh. Default: the router is
+    another kind of device, and `show vpn` prints the settings for it."""
 
 
 class Vpn(Model):
-    """How a site is joined to the VPN gateway of the cluster's cloud: IPsec (IKEv2), with BGP inside."""
+    """VPN between a site and the gateway of the cluster's cloud: IPsec (IKEv2), with BGP inside."""
 
     asn: int = Field(ge=1, le=2**32 - 2)
-    """BGP autonomous system number of the site's routers: a private one, or your own."""
+    """BGP autonomous system number of the site's routers, either private or your own."""
     routers: dict[Name, EdgeRouter] = Field(min_length=1)
-    """The edge routers: name -> router. A new one goes last, for tunnels have their addresses in this order."""
+    """Edge routers by name. Add new ones at the end: tunnels get their addresses in this order."""
     inside: Network
-    """Addresses inside the tunnels: a /30 of it for each, so a /28 for two routers. Link-local."""
+    """Link-local range for addresses inside the tunnels. Each tunnel takes a /30, so two routers need a /28."""
     networks: tuple[Network, ...] = Field(default=(), strict=False)
-    """Ranges of the site that the region is to reach besides its racks: of researchers, of administrators."""
+    """Ranges of the site that the region can reach in addition to its racks, such as those of researchers or
+    administrators."""
     underlay_mtu: int = Field(default=1500, ge=1280, le=9216)
-    """Bytes, of the way that encrypted packets take to the gateway."""
+    """MTU in bytes of the path that encrypted packets take to the gateway."""
     allow_single_router: bool = False
-    """Accept that the loss of one router cuts the site off."""
+    """Accept that losing one router cuts the site off."""
 
 
 class Site(Model):
-    """A place with machines of your own, joined to the cluster's region."""
+    """A place with your own machines, joined to the cluster's region."""
 
     racks: dict[Name, Network]
     """Layer-2 networks: name -> range. Hosts of one rack reach each other without a router."""
     link_mtu: int = Field(default=1500, ge=1280, le=9216)
-    """Bytes, of the hosts' links."""
+    """MTU in bytes of the hosts' links."""
     uplink_mtu: int = Field(default=1500, ge=SMALLEST_MTU, le=9216)
-    """Bytes, of the narrowest link between racks and towards the region (1400 through IPsec other than `vpn`)."""
+    """Smallest MTU in bytes between racks and towards the region (1400 through IPsec other than `vpn`)."""
     vpn: Vpn | None = None
-    """Default: the site reaches the region by a line that isn't this cluster's business."""
+    """VPN to the region. Default: the site has another connection to the region, which Menagerie doesn't manage."""
     links: dict[Name, Links] = Field(default={})
-    """Pool -> name of a link -> the port that it is, and its settings. Pools left out keep what they have."""
+    """Pool -> name of a link -> its port and settings. Links of pools left out aren't changed."""
     roce: Roce | None = None
-    """RDMA between the site's machines, over Ethernet. Default: none."""
+    """RDMA over Ethernet between the site's machines. Default: none."""
     ceph: Ceph | None = None
-    """Storage on disks of the site's own machines. Default: none."""
+    """Storage on disks of the site's machines. Default: none."""
     provisioning: Provisioning | None = None
-    """How the site's machines are installed from nothing. Default: they come installed."""
+    """How bare machines of the site are installed. Default: they are already installed."""
     registries: Registries | None = None
-    """Mirrors that the site's machines get images from. Default: `artefacts.registry`, or the registries themselves."""
+    """Mirrors from which the site's machines pull images. Default: `artefacts.registry`, or the registries themselves."""
     ssh: SiteSsh = SiteSsh()
     """How Ansible reaches the machines."""

@@ -1,4 +1,4 @@
-"""What a spec's `storage` comes to: which classes there are, on which disks, and who may make volumes."""
+"""What follows from a spec's `storage`: which storage classes exist, on which disks, and who may create volumes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _DISKS = {
     Cloud.AZURE: ("premium_ssd", "standard_ssd"),
     Cloud.GCP: ("pd-balanced", "hyperdisk-balanced"),
 }
-"""Kinds in the order in which the default is looked for among them."""
+"""Cloud -> candidates for the default kind of disk, in order of preference."""
 
 
 def has_block(spec: ClusterSpec) -> bool:
-    """Whether the driver of disks and the class `block` are built."""
+    """Return whether the cluster has the driver of disks and the class `block`."""
     return spec.storage.block and controllers_pool(spec) is not None
 
 
 def has_file(spec: ClusterSpec) -> bool:
-    """Whether the driver of shared file systems and the class `file` are built."""
+    """Return whether the cluster has the driver of shared file systems and the class `file`."""
     return spec.storage.file and controllers_pool(spec) is not None
 
 
 def controllers_pool(spec: ClusterSpec) -> str | None:
-    """The pool whose machines run the drivers' controllers, and whose identity alone may make volumes.
+    """Return the pool that runs the drivers' controllers. Only its machines' identity may create volumes.
 
-    None where the region has no workers, in a lab, or where no class is asked for: then there are no drivers.
+    None if there are no drivers: without workers in the region, in a lab, or if the spec turns both classes off.
     """
     pools = region_pools(spec)
     if not pools or spec.control_plane.cloud is Cloud.LAB or not (spec.storage.block or spec.storage.file):
@@ -39,9 +39,9 @@ def controllers_pool(spec: ClusterSpec) -> str | None:
 
 
 def block_disk(spec: ClusterSpec) -> str:
-    """The kind of disk of the class `block`, as the catalogue calls it; KeyError in a lab.
+    """Return the kind of disk of the class `block`, as in the catalogue. Raises KeyError in a lab.
 
-    Default: the first that all machines in the region take, else the first that any takes.
+    Default: the first that all machines in the region support, otherwise the first that any supports.
     """
     cloud, machines = spec.control_plane.cloud, [pool.machine for pool in region_pools(spec).values() if pool.machine]
     if spec.storage.block_disk:
@@ -53,18 +53,18 @@ def block_disk(spec: ClusterSpec) -> str:
 
 
 def region_pools(spec: ClusterSpec) -> dict[str, Pool]:
-    """Pools in the region that may have machines."""
+    """Return the pools in the region that can have machines."""
     return {name: pool for name, pool in spec.pools.items() if pool.site is None and pool.max}
 
 
 def has_gpus(spec: ClusterSpec, pool: Pool) -> bool:
-    """Whether the catalogue knows GPUs in a pool's machines."""
+    """Return whether a pool's machines have GPUs according to the catalogue."""
     if spec.control_plane.cloud not in catalogue.CLOUDS:
         return False
-    found = catalogue.of(spec.control_plane.cloud).machine_types.get(pool.machine or "")
-    return bool(found and found.type and found.type.gpus)
+    machine = catalogue.of(spec.control_plane.cloud).machine_types.get(pool.machine or "")
+    return bool(machine and machine.type and machine.type.gpus)
 
 
 def _unfit(spec: ClusterSpec, pool: Pool) -> tuple[bool, ...]:
-    # A volume waits for as long as there is no controller: GPUs cost most, the other two are a question of time.
+    # Prefer pools without GPUs, which cost most. Spot and empty pools only mean that volumes wait for a controller.
     return has_gpus(spec, pool), pool.spot, pool.min == 0

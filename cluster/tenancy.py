@@ -1,4 +1,4 @@
-"""Whose cluster it is: the directory of people and teams, and what a namespace of theirs may have. Settings of a spec."""
+"""Settings of a spec for tenants: the directory of people and teams, and what their namespaces may have."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from cluster.references import reference_or
 from cluster.words import FilePath, KeyPath, Title
 
 TEAM_LABEL = "menagerie.dev/team"
-"""On a namespace: the team whose machines and storage classes it may use."""
+"""Label of a namespace: the team whose machines and storage classes it may use."""
 
 TENANT_LABEL = "menagerie.dev/tenant"
-"""On a namespace of ours: person or team."""
+"""Label of a namespace that Menagerie manages: person or team."""
 
-# apimachinery, "pkg/api/resource": binary and decimal suffixes of a Quantity. Smaller than milli is of no use here.
+# apimachinery, "pkg/api/resource": binary and decimal suffixes of a Quantity. Those below milli aren't useful here.
 _SUFFIXES: dict[str, int | Decimal] = {
     "": 1,
     "m": Decimal("0.001"),
@@ -34,81 +34,93 @@ _SUFFIXES: dict[str, int | Decimal] = {
 }
 _SUFFIXES |= {f"{letter}i": 2 ** (10 * power) for power, letter in enumerate("KMGTP", start=1)}
 _QUANTITY = r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?"
-# A qualified name of Kubernetes with at most two parts, as ResourceQuota has them: count/jobs.batch, requests.nvidia.com/gpu.
+# A qualified name of Kubernetes with at most two parts, as in ResourceQuota: count/jobs.batch, requests.nvidia.com/gpu.
 _RESOURCE = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 _URL = r"ldaps?://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?/?"
 
 
-# What templates and shells look for, and whatever ends a line. Both forms have an escape for every character.
+# Characters that templates and shells interpret, and line breaks. Filters and names can escape every character.
 _SPECIAL = re.compile(r"[{}$`\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-_ESCAPED = "write a backslash and two hexadecimal digits for a character that is none of a name, \\24 for $ ({})"
+_ESCAPED = "escape special characters as a backslash and two hexadecimal digits, for example \\24 for $ ({})"
 
 
 def amount(quantity: str) -> Decimal:
-    """What a quantity of Kubernetes is in numbers: "500m" -> 0.5. ValueError where it is none."""
-    found = re.fullmatch(_QUANTITY, quantity)
-    if not found:
-        raise ValueError(f"{quantity} is no quantity")
-    return Decimal(found[1]) * _SUFFIXES[found[2] or ""]
+    """Parse a quantity of Kubernetes: "500m" -> 0.5. Raises ValueError if it isn't one."""
+    match = re.fullmatch(_QUANTITY, quantity)
+    if not match:
+        raise ValueError(f"{quantity} isn't a quantity")
+    return Decimal(match[1]) * _SUFFIXES[match[2] or ""]
 
 
 def parse_quantity(value: Any) -> Any:
-    """``64``, ``"500m"`` or ``"2Ti"``, as text."""
+    """Validate ``64``, ``"500m"`` or ``"2Ti"``. Returns text."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if isinstance(text, str) and re.fullmatch(_QUANTITY, text):
         return text
-    raise refuse("TEN-006", f"{value!r} is no quantity of Kubernetes", 'write 64, "500m" or "2Ti"')
+    raise refuse("TEN-006", f"{value!r} isn't a quantity of Kubernetes", 'write 64, "500m" or "2Ti"')
 
 
 def parse_resource(value: Any) -> Any:
-    """A name of a resource, as quotas have them."""
+    """Validate the name of a resource in a quota."""
     if isinstance(value, str) and re.fullmatch(_RESOURCE, value):
         return value
-    raise refuse("TEN-006", f"{value!r} is no resource", "write requests.nvidia.com/gpu, limits.memory or pods")
+    raise refuse(
+        "TEN-006",
+        f"{value!r} isn't the name of a resource",
+        "write, for example, requests.nvidia.com/gpu, limits.memory or pods",
+    )
 
 
 def parse_prefix(value: Any) -> Any:
-    """What a namespace's name begins with."""
+    """Validate the prefix of a namespace's name."""
     if value == "" or (isinstance(value, str) and re.fullmatch(r"[a-z][a-z0-9-]{0,19}", value)):
         return value
-    hint = "write lower case letters, digits and '-', at most 20, a letter first: user-"
-    raise refuse("TEN-004", f"{value!r} is no beginning of a namespace's name", hint)
+    hint = "write at most 20 lower case letters, digits and '-', starting with a letter, for example user-"
+    raise refuse("TEN-004", f"{value!r} isn't a valid prefix for a namespace's name", hint)
 
 
 def parse_url(value: Any) -> Any:
-    """The URL of an LDAP server: what is searched stands in other keys."""
+    """Validate the URL of an LDAP server. What to search for is in other keys."""
     if isinstance(value, str) and re.fullmatch(_URL, value):
         return value
-    hint = "write ldaps://ldap.example.org, or with a port behind it; bases and filters have keys of their own"
+    hint = "write ldaps://ldap.example.org, optionally with a port; bases and filters have their own keys"
     raise refuse("TEN-002", "isn't the URL of an LDAP server", hint)
 
 
 def parse_filter(value: str) -> str:
-    """A search filter with its parentheses (RFC 4515)."""
+    """Validate a search filter with its parentheses (RFC 4515)."""
     if _SPECIAL.search(value):
-        raise refuse("TEN-005", f"{value!r} is no search filter that can be passed on", _ESCAPED.format("RFC 4515"))
+        raise refuse(
+            "TEN-005", f"{value!r} has characters that a search filter can't have here", _ESCAPED.format("RFC 4515")
+        )
     depths = list(accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in value))
     if value[:1] == "(" and depths[-1] == 0 and 0 not in depths[:-1]:
         return value
-    raise refuse("TEN-005", f"{value} is no search filter", "write it in parentheses, all closed: (objectClass=person)")
+    raise refuse(
+        "TEN-005",
+        f"{value} isn't a search filter",
+        "write it with balanced parentheses, for example (objectClass=person)",
+    )
 
 
 def parse_attribute(value: str) -> str:
-    """The name of an attribute (RFC 4512, 1.4)."""
+    """Validate the name of an attribute (RFC 4512, 1.4)."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", value):
         return value
-    raise refuse("TEN-005", f"{value!r} is no attribute", "write its name: uid")
+    raise refuse("TEN-005", f"{value!r} isn't the name of an attribute", "write a name such as uid")
 
 
 def parse_base(value: str) -> str:
-    """A distinguished name, roughly: the server knows better."""
+    """Validate a distinguished name roughly; the server does it exactly."""
     if _SPECIAL.search(value):
         raise refuse(
-            "TEN-005", f"{value!r} is no distinguished name that can be passed on", _ESCAPED.format("RFC 4514")
+            "TEN-005",
+            f"{value!r} has characters that a distinguished name can't have here",
+            _ESCAPED.format("RFC 4514"),
         )
     if re.fullmatch(r" *[A-Za-z0-9][A-Za-z0-9.-]* *=[^=]+(, *[A-Za-z0-9.-]+ *=[^=]+)*", value):
         return value
-    raise refuse("TEN-005", f"{value!r} is no distinguished name", "write ou=people,dc=example,dc=org")
+    raise refuse("TEN-005", f"{value!r} isn't a distinguished name", "write, for example, ou=people,dc=example,dc=org")
 
 
 _EXAMPLE = {"examples": ["64", "500m", "2Ti"]}
@@ -122,32 +134,33 @@ Base = Annotated[str, AfterValidator(parse_base)]
 
 
 class BindPassword(Model):
-    """Where the password of the directory is: never in a file of the inventory."""
+    """Where the directory's password is stored, which is never a file of the inventory."""
 
     secret: Name
-    """Its name in the stack's configuration: menagerie secret CLUSTER <name>."""
+    """Name of the secret in the stack's configuration, as in: menagerie secret CLUSTER <name>."""
 
     @model_validator(mode="before")
     @classmethod
     def _is_no_password(cls, value: Any) -> Any:
-        message = "holds what may be the password itself; a reference to a secret must stand here"
-        hint = "store it with: menagerie secret CLUSTER ldap, and write {secret: ldap}"
+        message = "may contain the password itself; it must be a reference to a secret"
+        hint = "store the password with menagerie secret CLUSTER ldap, and write {secret: ldap}"
         return reference_or(refuse("TEN-003", message, hint), value)
 
 
 class LdapPeople(Model):
-    """Which entries are people. The defaults are those of inetOrgPerson (RFC 2798)."""
+    """Which entries are people. The defaults fit inetOrgPerson (RFC 2798)."""
 
     base: Base
     """Where they are: all below it is searched."""
     filter: Filter = "(objectClass=inetOrgPerson)"
     """Which entries below it are people."""
     left: Filter | None = None
-    """Which of these have left or are locked, e.g. (nsAccountLock=TRUE). Default: who has left is no longer there."""
+    """Which of these people have left or are locked, for example (nsAccountLock=TRUE). Default: none; entries of people who
+    leave are removed."""
     id: Attribute = "uid"
-    """Their names as the API knows users. It must not change: a person with another is another person."""
+    """Attribute with their user name for the API. It must not change: another name is another person."""
     full_name: Attribute = "cn"
-    """Their names as people know them."""
+    """Attribute with their full name."""
 
 
 class LdapTeams(Model):
@@ -158,32 +171,32 @@ class LdapTeams(Model):
     filter: Filter = "(|(objectClass=groupOfNames)(objectClass=groupOfUniqueNames)(objectClass=posixGroup))"
     """Which entries below it are teams."""
     id: Attribute = "cn"
-    """Their names. They must not change: a team with another is another team."""
+    """Attribute with their name. It must not change: another name is another team."""
     members: tuple[Attribute, ...] = Field(default=("member", "uniqueMember", "memberUid"), strict=False, min_length=1)
-    """Attributes with members, by distinguished name or by people's id."""
+    """Attributes with members, as distinguished names or people's ids."""
     owners: tuple[Attribute, ...] = Field(default=("owner",), strict=False)
-    """Attributes with owners, alike."""
+    """Attributes with owners, in the same forms."""
 
 
 class Ldap(Model):
-    """A directory that speaks LDAP (RFC 4511)."""
+    """A directory with LDAP (RFC 4511)."""
 
     urls: tuple[LdapUrl, ...] = Field(min_length=1, strict=False)
-    """ldaps://host, or ldap://host with start_tls. The first that answers is asked."""
+    """URLs of servers: ldaps://host, or ldap://host with start_tls. The first that answers is used."""
     start_tls: bool = False
-    """With ldap://: begin TLS before anything is said."""
+    """With ldap://: start TLS before anything is sent."""
     allow_plaintext: bool = False
-    """Accept that password and answers go over the network in clear, and can be changed on the way."""
+    """Accept that password and answers are sent in clear text, and can be changed on the way."""
     ca: KeyPath | None = None
-    """PEM of the authorities that sign the servers' certificates, a file beside cluster.yaml. Default: the machine's."""
+    """File next to cluster.yaml: PEM of the CAs that sign the servers' certificates. Default: the machine's trusted CAs."""
     bind_dn: Base | None = None
-    """Whom it logs in as. Default: nobody."""
+    """Distinguished name to log in as. Default: anonymous."""
     password: BindPassword | None = None
-    """Of `bind_dn`."""
+    """Reference to the password of `bind_dn`."""
     timeout: DurationMs = 30_000
-    """Longest wait for a server, for one of its answers, and for all of them together ten times that."""
+    """Time-out for connecting to a server and for each of its answers. All answers together may take ten times as long."""
     page_size: int = Field(default=500, ge=1, le=1000)
-    """Entries in an answer; Active Directory gives at most 1000."""
+    """Entries per answer; Active Directory allows at most 1000."""
     people: LdapPeople
     """Which entries are people."""
     teams: LdapTeams
@@ -191,23 +204,23 @@ class Ldap(Model):
 
 
 class DirectorySource(Model):
-    """Where people and teams are written: one of the two."""
+    """Where people and teams are listed: exactly one of the two."""
 
     file: FilePath | None = None
-    """A YAML file beside cluster.yaml."""
+    """YAML file next to cluster.yaml."""
     ldap: Ldap | None = None
-    """A directory server."""
+    """Directory server."""
 
 
 class ContainerLimits(Model):
-    """What one container asks for where it does not say, and what it may have: resource -> quantity."""
+    """Defaults and maximum for one container: resource -> quantity."""
 
     default: dict[Resource, Quantity] = Field(default={})
-    """Limit of a container that has none."""
+    """Limit of a container without one."""
     default_request: dict[Resource, Quantity] = Field(default={})
-    """Request of a container that has none. Default: its limit."""
+    """Request of a container without one. Default: its limit."""
     max: dict[Resource, Quantity] = Field(default={})
-    """The most that a container may have."""
+    """Largest limit of a container."""
 
 
 class PodSecurity(StrEnum):
@@ -216,74 +229,78 @@ class PodSecurity(StrEnum):
     RESTRICTED = "restricted"
     BASELINE = "baseline"
     PRIVILEGED = "privileged"
-    """No limits: who may make a pod has its host."""
+    """No restrictions: everybody who can create a pod controls its host."""
 
 
 class Allowance(Model):
     """What a namespace may have."""
 
     quota: dict[Resource, Quantity] = Field(default={})
-    """As in a ResourceQuota: requests.nvidia.com/gpu: 64. Counts that are not named have defaults (docs/how-to/teams.md); the rest has no limit."""
+    """Quota as in a ResourceQuota, for example requests.nvidia.com/gpu: 64. Counts left out have defaults
+    (docs/how-to/teams.md); everything else left out has no limit."""
     limits: ContainerLimits = ContainerLimits()
-    """Of its containers."""
+    """Defaults and maximum for its containers."""
     pod_security: PodSecurity | None = Field(default=None, strict=False)
-    """Which pods are let in. Default: tenancy.pod_security."""
+    """Which pods are admitted. Default: tenancy.pod_security."""
 
 
 class PeopleAllowance(Allowance):
-    """What the namespace of a person may have."""
+    """What a person's namespace may have."""
 
     prefix: Prefix = "user-"
-    """What the name of a person's namespace begins with."""
+    """Prefix of the name of a person's namespace."""
 
 
 class TeamsAllowance(Allowance):
-    """What the namespace of a team may have."""
+    """What a team's namespace may have."""
 
     prefix: Prefix = "team-"
-    """What the name of a team's namespace begins with."""
+    """Prefix of the name of a team's namespace."""
     only: dict[Title, Allowance] = Field(default={})
-    """Team, as the directory calls it -> what it has otherwise: quotas by resource, the rest as a whole."""
+    """Name of a team in the directory -> its own settings. They replace the common ones, quotas resource by resource."""
 
 
 class Leavers(StrEnum):
-    """What becomes of what runs in the namespace of somebody who left. Nothing of it is ever deleted."""
+    """What happens to workloads in the namespace of somebody who left. Nothing is ever deleted."""
 
     KEEP = "keep"
-    """It runs on; nothing new starts."""
+    """They keep running; nothing new starts."""
     STOP = "stop"
-    """Scaled to nothing, CronJobs and Jobs suspended; it comes back as it was with whoever does."""
+    """They are scaled to zero, and CronJobs and Jobs suspended. If the person returns, so does the former state."""
 
 
 class Tenancy(Model):
-    """A namespace for each person and each team, kept in step with a directory."""
+    """A namespace for each person and each team, kept up to date with a directory."""
 
     directory: DirectorySource
-    """Where people and teams are written."""
+    """Where people and teams are listed."""
     people: PeopleAllowance = PeopleAllowance()
     """What a person's namespace may have."""
     teams: TeamsAllowance = TeamsAllowance()
     """What a team's namespace may have."""
     pod_security: PodSecurity = Field(default=PodSecurity.BASELINE, strict=False)
-    """Which pods are let in: baseline, as everywhere in the cluster; restricted is warned of and audited."""
+    """Which pods are admitted. With baseline, as in the whole cluster, violations of restricted cause warnings and audit
+    entries."""
     leavers: Leavers = Field(default=Leavers.KEEP, strict=False)
-    """keep, or stop: what becomes of what runs in the namespace of somebody who left."""
+    """keep or stop: what happens to workloads in the namespace of somebody who left."""
     refuse_loss: Share = "50%"
-    """A number or a share of people, of teams or of memberships that is never believed to have gone at once."""
+    """Number or share of people, teams or memberships. If that many disappear at once, the directory's answer is refused."""
     allocations: tuple[Allocation, ...] = Field(default=(), strict=False)
-    """Which team has how many hosts of which pool; of too few, those before get theirs first. Default: all are everybody's."""
+    """Which team has how many hosts of which pool. If there are too few, earlier entries come first. Default: everybody
+    shares all hosts."""
     borrowing: Borrowing = Borrowing()
-    """What may run on a team's hosts while they are idle."""
+    """Limits for work that borrows a team's idle hosts."""
     overcommit: int = Field(default=1, ge=1, le=1_000_000)
-    """How many times etcd.main.quota all namespaces together may hold, were each object the largest that etcd takes. `check` warns above."""
+    """How many times etcd.main.quota all namespaces together may use if every object has the largest size that etcd accepts.
+    `check` warns above it."""
     controllers: Name | None = None
-    """Pool whose hosts run Menagerie's own controllers: who is root on one of them has their rights. Default: one with two hosts
-    and without GPUs, that of storage's controllers before others."""
+    """Pool whose hosts run Menagerie's controllers. Root on one of them has the controllers' rights. Default: a pool with two
+    hosts and without GPUs, preferably the one of storage.controllers."""
     user_prefix: str = Field(default="", pattern=r"^([a-z0-9:_/.][a-z0-9:_/.-]*)?$", max_length=40)
-    """What the API's names of users begin with, before people's ids: oidc: for --oidc-username-prefix=oidc:."""
+    """Prefix of user names in the API before people's ids, for example oidc: with --oidc-username-prefix=oidc:."""
 
 
 def secret_names(tenancy: Tenancy | None) -> tuple[str, ...]:
-    """Names of the secrets that the stack's configuration must hold for the directory."""
+    """Return the names of the secrets that the stack's configuration must have for the directory."""
     ldap = tenancy.directory.ldap if tenancy else None
     return (ldap.password.secret,) if ldap and ldap.password else ()

@@ -1,4 +1,4 @@
-"""TLS 1.2 of everything that listens: etcd, the control plane, kubelets."""
+"""TLS 1.2 settings of all servers: etcd, the control plane, kubelets."""
 
 CIPHER_SUITES = (
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
@@ -8,7 +8,7 @@ CIPHER_SUITES = (
     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 )
-"""The strong suites of CIS 1.2.29 and 4.2.12: forward secrecy and authenticated encryption, for EC and RSA keys.
+"""The strong suites of CIS 1.2.29 and 4.2.12, with forward secrecy and authenticated encryption, for EC and RSA keys.
 
-HTTP/2 needs the AES_128_GCM ones (RFC 9113, 9.2.2). TLS 1.3 has suites of its own, all strong.
+HTTP/2 needs those with AES_128_GCM (RFC 9113, 9.2.2). TLS 1.3 has separate suites, which are all strong.
 """

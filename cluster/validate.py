@@ -1,7 +1,7 @@
-"""A document against a model, all refusals at once.
+"""Validate a document against a model and report all errors at once.
 
-What can be left out (an unknown key, a bad value that has a default, a bad host) is left out and
-the rest is validated again, so that the rules of `cluster.check` see the rest in the same run.
+Errors that can be left out (an unknown key, a bad value with a default, a bad host) are left out, and the
+rest is validated again, so that the rules of `cluster.check` can check it in the same run.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from cluster.refusals import explain, place
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
-# Stands for a missing text, so that the other rules can run; nothing about it is ever reported.
+# Replaces a missing text so that other rules can run. Nothing about it is ever reported.
 _UNKNOWN = "unknown"
 
-_MOST, _TOLD_OF_MANY = 20_000, 100
-"""Refusals of one file, beyond which only some are explained."""
+_MOST, _SHOWN_OF_MANY = 20_000, 100
+"""Errors in one file, above which only some are explained."""
 
 
 @dataclass(frozen=True)
 class Validated(Generic[_Model]):
-    """value: None where nothing usable is left.
+    """Result of a validation.
 
-    left_out: places whose value in `value` isn't what the file says. A rule that looked at one
-    of them has nothing to say.
+    value: None if nothing usable is left.
+    left_out: paths at which `value` differs from the file. Findings of rules about them are dropped.
     """
 
     value: _Model | None
@@ -41,15 +41,17 @@ class Validated(Generic[_Model]):
 
 
 def validate(model: type[_Model], document: Document) -> Validated[_Model]:
-    """The model's value of a document, with a problem for every refusal. Never raises."""
+    """Validate a document and return its value, with a problem for every error. Never raises."""
     try:
         return Validated(model.model_validate(document.data))
     except ValidationError as refused:
-        errors = _told_once(refused.errors(include_url=False))
+        errors = _without_followups(refused.errors(include_url=False))
     if len(errors) > _MOST:
-        message = f"{len(errors):,} values are refused; the first {_TOLD_OF_MANY} are told, and no rule judges the rest"
-        told = document.problem("CFG-015", (), message, "look whether this is the file that you mean")
-        return Validated(None, (told, *(explain(error, document, model) for error in errors[:_TOLD_OF_MANY])))
+        message = (
+            f"{len(errors):,} values are invalid; only the first {_SHOWN_OF_MANY} are shown, and other rules don't run"
+        )
+        summary = document.problem("CFG-015", (), message, "check that this is the right file")
+        return Validated(None, (summary, *(explain(error, document, model) for error in errors[:_SHOWN_OF_MANY])))
     problems: dict[tuple[Where, str], Problem] = {}
     renamed = _renamed(errors, document, model)
     meant = set(renamed.values())
@@ -57,7 +59,7 @@ def validate(model: type[_Model], document: Document) -> Validated[_Model]:
         where = place(error, document.data)
         if error["type"] == "missing" and (*where, error["loc"][-1]) in meant:
             continue
-        # A union has an error for each of its branches; one is enough.
+        # A union has an error for each branch; one is enough.
         key = (where, str(error["loc"][-1]) if error["type"] == "missing" else "")
         problems.setdefault(key, explain(error, document, model))
     data, left_out = _repaired(errors, renamed, document, model)
@@ -68,8 +70,8 @@ def validate(model: type[_Model], document: Document) -> Validated[_Model]:
     return Validated(value, tuple(problems.values()), tuple(left_out))
 
 
-def _told_once(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Without lists that are too short only for the entries of theirs that are refused."""
+def _without_followups(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Return errors without those about lists that are too short only because entries were refused."""
     lists = {error["loc"] for error in errors if error["type"] == "too_short"}
     if not lists:
         return errors
@@ -78,7 +80,7 @@ def _told_once(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _renamed(errors: list[ErrorDetails], document: Document, model: type[BaseModel]) -> dict[Where, Where]:
-    """Unknown key -> the missing key that it was surely meant to be."""
+    """Map each unknown key to the missing key that it was obviously meant to be."""
     missing = {(*place(error, document.data), error["loc"][-1]) for error in errors if error["type"] == "missing"}
     lacking = {key[:-1] for key in missing}
     renamed: dict[Where, Where] = {}
@@ -98,7 +100,7 @@ def _renamed(errors: list[ErrorDetails], document: Document, model: type[BaseMod
 def _repaired(
     errors: list[ErrorDetails], renamed: dict[Where, Where], document: Document, model: type[BaseModel]
 ) -> tuple[Any, list[Where]]:
-    """(the data without what is refused, the places where that changed what the file says)."""
+    """Return (the data without refused values, the paths at which it now differs from the file)."""
     data = copy.deepcopy(document.data)
     left_out: list[Where] = []
     items: set[tuple[Where, int]] = set()
@@ -118,8 +120,8 @@ def _repaired(
                 left_out.append(where[: depth + 1])
                 break
         else:
-            surely, value = _meant(error, where, model)
-            left_out += [] if surely else [where]
+            is_certain, value = _meant(error, where, model)
+            left_out += [] if is_certain else [where]
             _set(data, where, value)
     for where, index in sorted(items, key=lambda item: -item[1]):
         holder = _get(data, where)
@@ -129,7 +131,7 @@ def _repaired(
 
 
 def _meant(error: ErrorDetails, where: Where, model: type[BaseModel]) -> tuple[bool, Any]:
-    """(whether it is surely what was meant, a value to go on with or None to leave the key out)."""
+    """Return (whether the intended value is certain, a value to continue with or None to leave the key out)."""
     if meant := error.get("ctx", {}).get("meant"):
         return True, meant
     field = field_at(model, where)
@@ -148,7 +150,7 @@ def _get(data: Any, where: Where) -> Any:
 
 
 def _set(data: Any, where: Where, value: Any, rename: Where | None = None) -> None:
-    """Give a key another value or another name; without either, remove it."""
+    """Give a key another value or another name; with neither, remove it."""
     holder = _get(data, where[:-1]) if where else None
     if not isinstance(holder, dict):
         return

@@ -1,8 +1,8 @@
-"""Every pinned version, one line each. `tools/*/go.mod` pin the same; a test compares them."""
+"""All pinned versions, one per line. `tools/*/go.mod` pin the same versions; a test compares them."""
 
 KUBERNETES = "1.36.4"
-KUBERNETES_BEFORE = "1.35.4"  # the minor before, from which and back to which `upgrade` goes; see cluster/releases.py
-ETCD = "3.6.14"  # the newest below 3.7, which Kubernetes 1.36 does not build against
+KUBERNETES_BEFORE = "1.35.4"  # the minor before, from and to which `upgrade` can move; see cluster/releases.py
+ETCD = "3.6.14"  # the newest below 3.7, which Kubernetes 1.36 doesn't build against
 CONTAINERD = "2.3.4"  # first yearly LTS line
 RUNC = "1.4.3"
 CNI_PLUGINS = "1.9.1"
@@ -13,10 +13,10 @@ KONNECTIVITY = "0.34.0"
 RESTIC = "0.18.1"
 PAUSE = "3.10.2"  # the sandbox image that kubeadm 1.36 names
 PULUMI = "3.259.0"
-PULUMI_AWS = "7.51.1"  # these three: of the SDKs, which ask the engine for a plugin of their own version
+PULUMI_AWS = "7.51.1"  # these three: versions of the SDKs, which need a plugin of the same version
 PULUMI_AZURE_NATIVE = "3.29.0"
 PULUMI_GCP = "10.2.0"
-BUSYBOX = "1.36"  # the image of the test workload of verify
+BUSYBOX = "1.36"  # the image of verify's test workload
 CSI_PROVISIONER = "6.3.0"
 CSI_ATTACHER = "4.12.0"
 CSI_RESIZER = "2.2.1"
@@ -29,6 +29,6 @@ AZURE_FILE_CSI = "1.35.7"
 GCP_PD_CSI = "1.26.0"
 GCP_FILESTORE_CSI = "1.7.0"  # the newest that its README names on registry.k8s.io
 NVIDIA_DEVICE_PLUGIN = "0.18.0"
-DCGM_EXPORTER = "4.5.3-4.8.2-distroless"  # its own version comes second, after that of DCGM
+DCGM_EXPORTER = "4.5.3-4.8.2-distroless"  # its own version is the second, after DCGM's
 ROOK = "1.20.6"  # supports Kubernetes 1.31 to 1.36 ("Prerequisites" of Rook)
-CEPH = "20.2.4"  # the Ceph of Rook's own examples for that release
+CEPH = "20.2.4"  # the Ceph in Rook's examples for that release

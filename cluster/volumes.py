@@ -1,4 +1,4 @@
-"""The part of the model that is about volumes of pods."""
+"""The model of volumes for pods."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from cluster.words import CloudWord
 
 
 class Storage(Model):
-    """Volumes that the cloud makes for pods of workers in the region. Without such workers nothing of it is built."""
+    """Volumes of the cloud for pods on workers in the region. Without such workers nothing is built."""
 
     block: bool = True
-    """The class `block`, the default one: a disk for one node at a time, in the zone of its pod."""
+    """Whether there is a class `block`, which is the default: a disk for one node at a time, in the zone of its pod."""
     file: bool = False
-    """The class `file`: a file system that many nodes mount, by NFS."""
+    """Whether there is a class `file`: a file system that many nodes can mount, over NFS."""
     controllers: Name | None = None
-    """Pool in the region whose machines alone may make, attach and delete volumes. Default: the first that has no GPUs,
-    is not spot and is never empty, as far as there is one."""
+    """Pool in the region whose machines alone may create, attach and delete volumes. Default: the first pool, preferably
+    without GPUs, not spot and never empty."""
     block_disk: CloudWord | None = None
-    """Kind of disk, in the words of etcd's. Default: gp3; premium_ssd or standard_ssd; pd-balanced or
-    hyperdisk-balanced: the first that all machines in the region take."""
+    """Kind of disk, named as for etcd. Default: gp3 on AWS, premium_ssd or standard_ssd on Azure, pd-balanced or
+    hyperdisk-balanced on Google Cloud: the first that all machines in the region support."""
     retain: bool = False
-    """Keep a volume, and its costs, when its claim is deleted."""
+    """Keep a volume, with its costs, when its claim is deleted."""

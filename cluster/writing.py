@@ -1,7 +1,7 @@
-"""Files that a verb writes where an operator says: whole or not at all, and never over something else.
+"""Write files at paths that an operator gives: completely or not at all, and never over a file of another kind.
 
-A path that was mistyped may be that of a key or a table of results. So a file is replaced only if it is of the kind
-that is written; which is for the caller to tell from how it begins.
+A mistyped path may be that of a key or a table of results. So a file is replaced only if it is of the kind
+to be written, which the caller decides from its content.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from cluster.errors import RefusedError
 from cluster.reading import UnreadableError, read_bytes, real
 
 Is = Callable[[bytes], bool]
-"""Whether a file is of the kind that is written, by what it holds."""
+"""Decides from a file's content whether it is of the kind to be written."""
 
 
 class ForeignFileError(RefusedError):
-    """There is a file of another kind, which was not touched."""
+    """There is a file of another kind, which wasn't changed."""
 
     code = "foreign-file"
 
     def __init__(self, path: Path, what: str) -> None:
-        super().__init__(f"{path} is not {what}, so it was not touched; name another file, or move that one away first")
+        super().__init__(f"{path} isn't {what}, so it wasn't changed; name another file, or move this one away first")
 
 
 def write(path: Path, text: str, what: str, is_ours: Is, *, mode: int = 0o666) -> None:
-    """Write a file beside the path, flush it, and put it in its place. A link is followed, an older file's mode is kept.
+    """Write a temporary file, flush it, and rename it to the path. Follows a link, and keeps an older file's mode.
 
-    what: the kind, with its article. mode: of a new file, before the umask. Raises ForeignFileError, and OSError of the disk.
+    what: the kind of file, with its article. mode: of a new file, before the umask.
+    Errors: raises ForeignFileError, or OSError of the disk.
     """
     path = real(path)
     refuse_foreign(path, what, is_ours)
@@ -41,7 +42,7 @@ def write(path: Path, text: str, what: str, is_ours: Is, *, mode: int = 0o666) -
 
 
 def refuse_foreign(path: Path, what: str, is_ours: Is) -> None:
-    """ForeignFileError where something else than nothing, an empty file or one of this kind is at the path."""
+    """Raise ForeignFileError unless the path is missing, an empty file, or a file of this kind."""
     try:
         data = read_bytes(path)
     except UnreadableError as error:
@@ -53,13 +54,13 @@ def refuse_foreign(path: Path, what: str, is_ours: Is) -> None:
 
 
 def replace(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """After a power cut there is the old file or the new one. mode: as for `write`."""
+    """Replace a file atomically: after a power cut there is either the old file or the new one. mode: as for `write`."""
     with contextlib.suppress(OSError):
         mode = stat.S_IMODE(os.stat(path).st_mode)
         os.close(
             os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-        )  # whoever may not write to the file may not replace it either
-    name = tempfile.mktemp(prefix=f".{path.name}.", dir=path.parent)  # O_EXCL: nobody else's is opened
+        )  # without permission to write to the file, it must not be replaced either
+    name = tempfile.mktemp(prefix=f".{path.name}.", dir=path.parent)  # O_EXCL: never opens somebody else's file
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -74,19 +75,19 @@ def replace(path: Path, data: bytes, *, mode: int = 0o666) -> None:
 
 
 def new_folder(path: Path, files: Mapping[str, str]) -> None:
-    """Make a folder with these files, whole or not at all. FileExistsError where there is something of its name."""
+    """Create a folder with these files, completely or not at all. Raises FileExistsError if the name is taken."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # One level deeper than its neighbours, so that nobody takes it for one of them.
+    # One level deeper than its neighbours, so that it can't be taken for one of them.
     with tempfile.TemporaryDirectory(prefix=".new-", dir=path.parent) as hidden:
-        made = Path(hidden) / path.name
-        made.mkdir()
+        folder = Path(hidden) / path.name
+        folder.mkdir()
         for name, text in files.items():
-            replace(made / name, text.encode())
+            replace(folder / name, text.encode())
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-        os.rename(made, path)
+        os.rename(folder, path)
 
 
 def bears(mark: str) -> Is:
-    """Whether a file has this in it, as all of its kind do."""
+    """Return a check whether a file contains the mark of its kind."""
     return lambda data: mark.encode() in data

@@ -1,1 +1,1 @@
-"""What a cluster consists of, as text: units, flags, manifests, firewall rules, user data. Pure: reaches no host."""
+"""The parts of a cluster as text: units, flags, manifests, firewall rules, user data. Pure: contacts no host."""

@@ -1,1 +1,1 @@
-"""What looks after a cluster without an operator: controllers, their image, their objects and rights."""
+"""Controllers, which look after a cluster without an operator: their programs, image, Kubernetes objects and rights."""

@@ -1,4 +1,4 @@
-"""The controllers' objects brought about, shown and taken away. Applied on the server's side: a second run changes nothing."""
+"""Apply, show and remove the controllers' objects, by server-side apply. A second run changes nothing."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _MORE = {
     "Lease": Place("coordination.k8s.io/v1", "leases"),
     "PodDisruptionBudget": Place("policy/v1", "poddisruptionbudgets"),
 }
-_NO_MATTER = Tenancy(directory=DirectorySource())
-"""Names of objects don't depend on it."""
-_UNSAID = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
+_ANY_TENANCY = Tenancy(directory=DirectorySource())
+"""Placeholder settings: the names of the objects don't depend on them."""
+_BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 
 
 class Verb(StrEnum):
-    """What is done to an object."""
+    """What a request does to an object."""
 
     CREATE = "create"
     CHANGE = "change"
@@ -47,7 +47,7 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """One request. fields: of a change, the paths that differ; never what stands there, for some of it is secret."""
+    """One request. fields: for a change, the paths that differ; never their values, because some are secret."""
 
     verb: Verb
     key: Key
@@ -59,13 +59,13 @@ class Change:
         return named(self.key)
 
     def to_json(self) -> dict[str, Any]:
-        """As `--json` gives it."""
+        """Return the object that `--json` prints."""
         return {"verb": self.verb, **as_json(self.key), "fields": list(self.fields)}
 
 
 @dataclass(frozen=True)
 class State:
-    """A controller in the cluster. holder: who has its Lease, "" for nobody. troubles: what keeps pods from being ready."""
+    """A controller in the cluster. holder: of its Lease, "" if nobody holds it. troubles: why pods are not ready."""
 
     kind: Kind
     image: str
@@ -78,60 +78,65 @@ class State:
 
     @property
     def missing(self) -> str:
-        """What is not there yet, "" when all is."""
+        """What is not ready yet, "" if everything is."""
         if self.rolled and self.ready == self.replicas:
             return ""
         why = f": {'; '.join(self.troubles)}" if self.troubles else ""
         return f"{self.kind.name} has {self.ready} of {self.replicas} pods ready{why}"
 
     def to_json(self) -> dict[str, Any]:
-        """As `--json` gives it."""
-        found = {key: getattr(self, key) for key in ("image", "replicas", "ready", "holder", "renewed")}
-        return {"controller": self.kind.name, **found, "troubles": list(self.troubles), "missing": self.missing}
+        """Return the object that `--json` prints."""
+        fields = {key: getattr(self, key) for key in ("image", "replicas", "ready", "holder", "renewed")}
+        return {"controller": self.kind.name, **fields, "troubles": list(self.troubles), "missing": self.missing}
 
 
 class Controllers:
-    """A cluster's. Methods raise kubernetes' ApiException and urllib3's HTTPError."""
+    """The controllers of one cluster. Errors: methods raise kubernetes' ApiException and urllib3's HTTPError."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
         self._kube = Kube(api, MANAGER, {**PLACES, **_MORE})
 
-    def look(self, wanted: Wanted) -> tuple[Change, ...]:
-        """What `apply` would change: the API server's own answer to a dry run."""
-        changes = (self._change(kube, thing) for kube, thing in self._things(wanted))
+    def look(self, desired: Wanted) -> tuple[Change, ...]:
+        """Return what `apply` would change, according to a dry run on the API server."""
+        changes = (self._change(kube, thing) for kube, thing in self._things(desired))
         return tuple(change for change in changes if change)
 
-    def apply(self, wanted: Wanted, changes: Iterable[Change], tell: Callable[[Change], None] = lambda _: None) -> None:
-        """Make these changes, in order. Safe to cut and to repeat."""
+    def apply(
+        self, desired: Wanted, changes: Iterable[Change], tell: Callable[[Change], None] = lambda _: None
+    ) -> None:
+        """Make these changes, in order. Safe to interrupt and to repeat."""
         by_key = {change.key: change for change in changes}
-        for kube, thing in self._things(wanted):
+        for kube, thing in self._things(desired):
             if change := by_key.get(key_of(thing)):
                 kube.apply(thing)
                 tell(change)
 
     def states(self) -> tuple[State, ...]:
-        """The controllers that the cluster has."""
+        """Return the controllers that the cluster has."""
         return tuple(state for kind in KINDS.values() if (state := self._state(kind)))
 
     def missing(self, kinds: Iterable[Kind]) -> str:
-        """What is not ready yet, "" when all is."""
-        there = {state.kind: state for state in self.states()}
-        told = (there[kind].missing if kind in there else f"{kind.name} is not there" for kind in kinds)
-        return "; ".join(each for each in told if each)
+        """Return what is not ready yet, "" if everything is."""
+        states = {state.kind: state for state in self.states()}
+        reasons = (states[kind].missing if kind in states else f"{kind.name} does not exist" for kind in kinds)
+        return "; ".join(reason for reason in reasons if reason)
 
     def to_remove(self, kinds: tuple[Kind, ...]) -> tuple[Change, ...]:
-        """What is there of these; with the last of them the namespace. What they remember of the cluster stays, for the command."""
+        """Return what exists of these; with the last controller, also the namespace.
+
+        Their notebooks stay: the command reads them too.
+        """
         running = {state.kind for state in self.states()}
         kept = {("ConfigMap", LEASES, notebook) for kind in kinds for notebook in kind.notebooks}
-        found = []
+        changes = []
         for key in removable(kinds, whole=running <= set(kinds)):
             if key not in kept and self._read(self._kube, key):
-                found.append(Change(Verb.DELETE, key))
-        return tuple(found)
+                changes.append(Change(Verb.DELETE, key))
+        return tuple(changes)
 
     def remove(self, changes: Iterable[Change], tell: Callable[[Change], None] = lambda _: None) -> None:
-        """Delete; what is gone by itself meanwhile is no error."""
+        """Delete these objects. An object that has gone in the meantime is no error."""
         for change in changes:
             try:
                 self._kube.delete(change.key)
@@ -140,23 +145,23 @@ class Controllers:
                     raise
             tell(change)
 
-    def _things(self, wanted: Wanted) -> Iterator[tuple[Kube, Object]]:
-        """With what of tenancy's own no controller may write: it gives rights, or rules over all pods."""
-        if TENANCY_SYNC in wanted.kinds:
+    def _things(self, desired: Wanted) -> Iterator[tuple[Kube, Object]]:
+        """The objects to apply, including those of tenancy that no controller may write: they grant rights or apply to all pods."""
+        if TENANCY_SYNC in desired.kinds:
             yield kube_of(self._api), cluster_role()
-        if TENANCY_CAPACITY in wanted.kinds:
+        if TENANCY_CAPACITY in desired.kinds:
             places = places_of(kube_of(self._api))
             kube = kube_of(self._api, places)
             version = places["MutatingAdmissionPolicy"].group
-            yield from ((kube, thing) for thing in policies.objects(wanted.settings.borrowing, version))
-        yield from ((self._kube, thing) for thing in objects(wanted))
+            yield from ((kube, thing) for thing in policies.objects(desired.settings.borrowing, version))
+        yield from ((self._kube, thing) for thing in objects(desired))
 
     def _change(self, kube: Kube, thing: Object) -> Change | None:
         key = key_of(thing)
         now = self._read(kube, key)
         if now is None:
             return Change(Verb.CREATE, key)
-        fields = tuple(_differences(_said(now), _said(kube.apply(thing, dry_run=True))))
+        fields = tuple(_differences(_without_status(now), _without_status(kube.apply(thing, dry_run=True))))
         return Change(Verb.CHANGE, key, fields) if fields else None
 
     def _read(self, kube: Kube, key: Key) -> Object | None:
@@ -169,18 +174,18 @@ class Controllers:
             return None
 
     def _state(self, kind: Kind) -> State | None:
-        found = self._read(self._kube, ("Deployment", NAMESPACE, kind.name))
-        if found is None:
+        deployment = self._read(self._kube, ("Deployment", NAMESPACE, kind.name))
+        if deployment is None:
             return None
-        status, wanted = found.get("status") or {}, found["spec"]["replicas"]
-        rolled = status.get("observedGeneration", 0) >= found["metadata"]["generation"]
-        rolled = rolled and status.get("updatedReplicas", 0) == wanted == status.get("replicas", 0)
+        status, replicas = deployment.get("status") or {}, deployment["spec"]["replicas"]
+        rolled = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
+        rolled = rolled and status.get("updatedReplicas", 0) == replicas == status.get("replicas", 0)
         lease = (self._read(self._kube, ("Lease", LEASES, kind.lease)) or {}).get("spec") or {}
         pods = [each for each in self._kube.list("Pod", NAMESPACE) if _of(each) == kind.name]
         return State(
             kind,
-            found["spec"]["template"]["spec"]["containers"][0]["image"],
-            wanted,
+            deployment["spec"]["template"]["spec"]["containers"][0]["image"],
+            replicas,
             status.get("readyReplicas", 0),
             rolled,
             lease.get("holderIdentity") or "",
@@ -190,14 +195,14 @@ class Controllers:
 
 
 def removable(kinds: tuple[Kind, ...], *, whole: bool) -> tuple[Key, ...]:
-    """All that `manifests.objects` makes for them, the last first. whole: with what they share."""
-    made = [key_of(each) for each in objects(Wanted("", {}, _NO_MATTER, kinds, secrets={"": ""}))]
-    shared = {key_of(each) for each in objects(Wanted("", {}, _NO_MATTER, kinds[:0], secrets={"": ""}))}
-    return tuple(key for key in reversed(made) if whole or key not in shared)
+    """Return the keys of everything that `manifests.objects` makes for them, the last first. whole: include what they share."""
+    keys = [key_of(each) for each in objects(Wanted("", {}, _ANY_TENANCY, kinds, secrets={"": ""}))]
+    shared = {key_of(each) for each in objects(Wanted("", {}, _ANY_TENANCY, kinds[:0], secrets={"": ""}))}
+    return tuple(key for key in reversed(keys) if whole or key not in shared)
 
 
 def troubles(pod: Object) -> Iterator[str]:
-    """Why it isn't ready, in Kubernetes' words."""
+    """Yield why a pod isn't ready, in Kubernetes' words."""
     status = pod.get("status") or {}
     name = pod["metadata"]["name"]
     for condition in status.get("conditions") or ():
@@ -207,17 +212,17 @@ def troubles(pod: Object) -> Iterator[str]:
         waiting = (container.get("state") or {}).get("waiting")
         if waiting and waiting.get("reason") != "ContainerCreating":
             last = ((container.get("lastState") or {}).get("terminated") or {}).get("exitCode")
-            ended = f", ended with {last}" if last is not None else ""
-            yield f"{name}: {waiting.get('reason')}{ended}: {waiting.get('message', '')}".rstrip(": ")
+            exit_code = f", exit code {last}" if last is not None else ""
+            yield f"{name}: {waiting.get('reason')}{exit_code}: {waiting.get('message', '')}".rstrip(": ")
 
 
 def _of(pod: Object) -> str:
     return str((pod["metadata"].get("labels") or {}).get(KIND_LABEL, ""))
 
 
-def _said(thing: Object) -> dict[str, Any]:
-    """What somebody wanted of it: neither the server's bookkeeping nor its status."""
-    metadata = {key: value for key, value in thing["metadata"].items() if key not in _UNSAID}
+def _without_status(thing: Object) -> dict[str, Any]:
+    """The object without its status and the server's bookkeeping."""
+    metadata = {key: value for key, value in thing["metadata"].items() if key not in _BOOKKEEPING}
     return {**{key: value for key, value in thing.items() if key not in ("status", "metadata")}, "metadata": metadata}
 
 

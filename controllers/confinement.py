@@ -1,7 +1,8 @@
-"""Where a controller may write, and which fields: admission policies for its ServiceAccount alone. No I/O.
+"""Where a controller may write, and which fields: admission policies that apply to its ServiceAccount only. No I/O.
 
-RBAC can't say "namespaces of people and teams" nor "this label": with its rights alone the sync could bind somebody to `edit` in
-kube-system, and capacity take any taint away. Policies are written by operators, and are not subject to policies.
+RBAC can't express "namespaces of people and teams" or "this label". With its RBAC rights alone, tenancy-sync could bind somebody
+to `edit` in kube-system, and tenancy-capacity could remove any taint. Operators write the policies; policies themselves are not
+subject to policies.
 """
 
 from __future__ import annotations
@@ -25,37 +26,41 @@ _TAINTS = "{0}.?spec.?taints.orValue([]).filter(taint, taint.key != '" + TEAM_KE
 _REST = "dyn({0}.spec).?{1}.orValue(null) == dyn({2}.spec).?{1}.orValue(null)"
 
 _Bounds = tuple[str, list[Object], list[tuple[str, str]]]
-"""What a policy is about, the requests that it looks at, expressions that must be true and what is said where one is not."""
+"""(suffix of the policy's name, the requests that it checks, [(expression that must be true, message if it isn't)])."""
 
 
 def user(kind: Kind, namespace: str) -> str:
-    """The user that the API server takes the ServiceAccount for."""
+    """Return the username that the API server gives to the ServiceAccount."""
     return f"system:serviceaccount:{namespace}:{kind.name}"
 
 
 def policies(kind: Kind, namespace: str) -> tuple[Object, ...]:
-    """The policies of a controller with their bindings."""
-    made = {TENANCY_SYNC.name: _of_sync, TENANCY_CAPACITY.name: _of_capacity}[kind.name]()
-    return tuple(each for one in made for each in _policy(kind, namespace, *one))
+    """Return a controller's policies with their bindings."""
+    bounds = {TENANCY_SYNC.name: _of_sync, TENANCY_CAPACITY.name: _of_capacity}[kind.name]()
+    return tuple(manifest for bound in bounds for manifest in _policy(kind, namespace, *bound))
 
 
 def _of_sync() -> Iterator[_Bounds]:
-    told = "it may write in namespaces of people and teams alone"
-    made = [_OURS.format("object"), f"{_SYSTEM.format('object')} == ''"]
-    kept = [_OURS.format("oldObject"), f"{_SYSTEM.format('object')} == {_SYSTEM.format('oldObject')}"]
-    namespaces = f"request.operation == 'CREATE' ? ({' && '.join(made)}) : ({' && '.join(kept)})"
-    yield "namespaces", [_rule("", "namespaces")], [(namespaces, told)]
+    message = "it may write only in namespaces of people and teams"
+    on_create = [_OURS.format("object"), f"{_SYSTEM.format('object')} == ''"]
+    on_update = [_OURS.format("oldObject"), f"{_SYSTEM.format('object')} == {_SYSTEM.format('oldObject')}"]
+    namespaces = f"request.operation == 'CREATE' ? ({' && '.join(on_create)}) : ({' && '.join(on_update)})"
+    yield "namespaces", [_rule("", "namespaces")], [(namespaces, message)]
     bindings = _rule(RBAC, "rolebindings")
     workloads = [
         _rule("apps", "deployments", "statefulsets", "replicasets"),
         _rule("batch", "cronjobs", "jobs"),
     ]
-    yield "tenants", [_rule("", "resourcequotas", "limitranges"), bindings, *workloads], [(_TENANTS, told)]
+    yield "tenants", [_rule("", "resourcequotas", "limitranges"), bindings, *workloads], [(_TENANTS, message)]
     people = "each.kind == 'User' && !each.name.startsWith('system:')"
     bound = f"request.operation == 'DELETE' || object.?subjects.orValue([]).all(each, {people})"
-    yield "bindings", [bindings], [(bound, "it may bind people alone")]
+    yield "bindings", [bindings], [(bound, "it may bind roles only to people")]
     rest = " && ".join(_REST.format("object", field, "oldObject") for field in ("template", "jobTemplate"))
-    yield "workloads", workloads, [(rest, "it may change how many replicas there are, and whether they are suspended")]
+    yield (
+        "workloads",
+        workloads,
+        [(rest, "it may change only the number of replicas and whether a workload is suspended")],
+    )
 
 
 def _of_capacity() -> Iterator[_Bounds]:
@@ -66,8 +71,8 @@ def _of_capacity() -> Iterator[_Bounds]:
     ]
     same.append(f"{_TAINTS.format('object')} == {_TAINTS.format('oldObject')}")
     same.append("object.?spec.?unschedulable.orValue(false) == oldObject.?spec.?unschedulable.orValue(false)")
-    told = f"it may change the label and the taint {TEAM_KEY} alone"
-    yield "nodes", [_rule("", "nodes")], [(each, told) for each in same]
+    message = f"it may change only the label and the taint {TEAM_KEY}"
+    yield "nodes", [_rule("", "nodes")], [(each, message) for each in same]
 
 
 def _policy(
@@ -80,8 +85,8 @@ def _policy(
         "matchConstraints": {"matchPolicy": "Equivalent", "resourceRules": rules},
         "matchConditions": [{"name": "the-controller", "expression": who}],
         "validations": [
-            {"expression": expression, "message": f"{kind.name}: {told}", "reason": "Forbidden"}
-            for expression, told in validations
+            {"expression": expression, "message": f"{kind.name}: {message}", "reason": "Forbidden"}
+            for expression, message in validations
         ],
     }
     policy = {"apiVersion": f"{ADMISSION}/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}}

@@ -1,4 +1,4 @@
-"""What is in the image: packages of Debian and of Python, and of ours the modules that the program imports, no others."""
+"""The image's contents: Debian packages, Python packages, and only those of our modules that the program imports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster.project import ROOT
 START = "controllers.program.__main__"
 PYTHON = "3.11"
 USER = 65532
-"""As the images that call themselves distroless have it: nobody else on a host."""
+"""The UID and GID of distroless images; nothing else on a host uses it."""
 DEBIAN = (
     "ca-certificates",
     "libbz2-1.0",
@@ -29,27 +29,27 @@ DEBIAN = (
     "python3.11-minimal",
     "zlib1g",
 )
-"""Python and the libraries that it loads; the modules of its standard library that want others (curses, sqlite3, ...) stay unused."""
+"""Python and the libraries that it loads. Modules of its standard library that need others (curses, sqlite3, ...) are not used."""
 PYTHON_PACKAGES = ("kubernetes", "ldap3", "pydantic", "pydantic-core", "PyYAML", "urllib3")
-"""What the program imports itself; what these need comes with them. A test compares with the imports."""
+"""What the program imports directly; their dependencies are added. A test compares this list with the imports."""
 LEFT_OUT = ("aiohttp",)
-"""Of kubernetes' asynchronous client, which nothing here loads."""
+"""Needed only by kubernetes' asynchronous client, which nothing here loads."""
 
 
 def modules(start: str = START, root: Path = ROOT) -> tuple[Path, ...]:
-    """Files of ours that `start` imports, and what they import: those at the top of modules, which all are loaded."""
-    found: set[Path] = set()
+    """Return our files that `start` imports, directly or indirectly. Only imports at the top of modules count: those are all loaded."""
+    files: set[Path] = set()
     waiting = [start]
     while waiting:
         for file in _files(waiting.pop(), root):
-            if file not in found:
-                found.add(file)
+            if file not in files:
+                files.add(file)
                 waiting += imported(file)
-    return tuple(sorted(found))
+    return tuple(sorted(files))
 
 
 def data(files: Iterable[Path]) -> tuple[Path, ...]:
-    """What lies beside modules and is read by them: all that is no module, in the folders of packages that have a module in the image."""
+    """Return the data files that modules may read: YAML and JSON next to a module that is in the image."""
     return tuple(
         sorted(
             path
@@ -61,7 +61,7 @@ def data(files: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def imported(file: Path) -> Iterator[str]:
-    """Dotted names that a module imports where it is loaded: not in functions, and not for types alone."""
+    """Yield the dotted names that a module imports when it is loaded: not those in functions, and not those for types only."""
     yield from _imports(ast.parse(file.read_text(encoding="utf-8")).body)
 
 
@@ -81,7 +81,7 @@ def _imports(body: Iterable[ast.stmt]) -> Iterator[str]:
 
 
 def _files(name: str, root: Path) -> Iterator[Path]:
-    """A module of ours and the packages that it is in; nothing of a name that is none."""
+    """Yield the file of our module and of the packages around it; nothing for a name that isn't ours."""
     parts = name.split(".")
     path = root.joinpath(*parts)
     module = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
@@ -95,9 +95,9 @@ def _files(name: str, root: Path) -> Iterator[Path]:
 
 
 def requirements(lock: str) -> str:
-    """The lines of requirements.lock, with their hashes, for `PYTHON_PACKAGES` and all that these need. LookupError where it lacks one.
+    """Return the lines of requirements.lock, with their hashes, for `PYTHON_PACKAGES` and their dependencies.
 
-    Who needs whom is what uv wrote below each package: "# via".
+    Dependencies are read from the "# via" lines that uv writes below each package. Errors: raises LookupError if one is missing.
     """
     blocks = [block for block in re.split(r"\n(?=\S)", lock) if "==" in block.split("\n")[0]]
     pinned = {_plain(block.split("==")[0]): block for block in blocks}
@@ -105,18 +105,18 @@ def requirements(lock: str) -> str:
     for name, block in pinned.items():
         for parent in re.findall(r"^    #(?: via)?\s+(\S+)$", block, re.MULTILINE):
             needs.setdefault(parent, set()).add(name)
-    wanted: set[str] = set()
+    selected: set[str] = set()
     waiting = [_plain(name) for name in PYTHON_PACKAGES]
     while waiting:
         name = waiting.pop()
-        if name not in wanted and name not in LEFT_OUT:
-            wanted.add(name)
+        if name not in selected and name not in LEFT_OUT:
+            selected.add(name)
             waiting += needs.get(name, ())
-    if missing := sorted(wanted - pinned.keys()):
-        raise LookupError(f"requirements.lock has no {', '.join(missing)}: run `make lock`")
-    return "".join(f"{pinned[name].rstrip()}\n" for name in sorted(wanted))
+    if missing := sorted(selected - pinned.keys()):
+        raise LookupError(f"requirements.lock lacks {', '.join(missing)}: run `make lock`")
+    return "".join(f"{pinned[name].rstrip()}\n" for name in sorted(selected))
 
 
 def _plain(name: str) -> str:
-    """As registries compare names (PEP 503)."""
+    """Normalise a name as registries compare names (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()

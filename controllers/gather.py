@@ -1,4 +1,4 @@
-"""What of an inventory goes into the cluster: the files that its spec names, and no others."""
+"""The files of an inventory that go into the cluster: those that its spec names, and no others."""
 
 from __future__ import annotations
 
@@ -13,41 +13,45 @@ from controllers.manifests import MOST_BYTES
 
 
 def image_of(running: Iterable[str]) -> str:
-    """The image that runs already. RefusedError where there is none, or not one."""
-    found = sorted(set(running))
-    if len(found) == 1:
-        return found[0]
-    told = f"controllers of several images run: {', '.join(found)}" if found else "no controller runs yet"
+    """Return the image that already runs. Errors: raises RefusedError if no controller runs, or several images do."""
+    images = sorted(set(running))
+    if len(images) == 1:
+        return images[0]
+    problem = f"controllers run several images: {', '.join(images)}" if images else "no controller runs yet"
     raise RefusedError(
-        f"{told}; name one with --image: ./menagerie controllers image --push REFERENCE makes it", code="no-image"
+        f"{problem}; name an image with --image; ./menagerie controllers image --push REFERENCE builds one",
+        code="no-image",
     )
 
 
 def files_of(spec: ClusterSpec, path: Path) -> dict[str, str]:
-    """Path from the folder of cluster.yaml -> text. path: of the cluster.yaml. RefusedError with all that is wrong."""
-    found = {SPEC_FILE: read_text(path)}
-    wrong = []
+    """Return path, relative to the folder of cluster.yaml -> text. path: of cluster.yaml.
+
+    Errors: raises RefusedError with every problem.
+    """
+    files = {SPEC_FILE: read_text(path)}
+    problems = []
     for name in sorted(set(named(spec))):
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            wrong.append(f"{name} is not below the folder of {path}: move it there, and name it from there")
+            problems.append(f"{name} is not below the folder of {path}: move it there, and write its path from there")
             continue
         try:
-            found[name] = read_text(path.parent / name)
+            files[name] = read_text(path.parent / name)
         except UnreadableError as error:
-            wrong.append(str(error))
-    size = sum(len(text.encode()) for text in found.values())
+            problems.append(str(error))
+    size = sum(len(text.encode()) for text in files.values())
     if size > MOST_BYTES:
-        wrong.append(
-            f"the files of the spec have {size:,} bytes, and a ConfigMap takes {MOST_BYTES:,}: {_largest(found)} is the largest; "
-            "a directory of that size belongs into LDAP (tenancy.directory.ldap)"
+        problems.append(
+            f"the files of the spec have {size:,} bytes, and a ConfigMap holds {MOST_BYTES:,}; the largest is {_largest(files)}; "
+            "a directory of that size belongs in LDAP (tenancy.directory.ldap)"
         )
-    if wrong:
-        raise RefusedError("\n".join(wrong), code="not-carried")
-    return found
+    if problems:
+        raise RefusedError("\n".join(problems), code="not-carried")
+    return files
 
 
 def named(spec: ClusterSpec) -> Iterator[str]:
-    """The files that a spec names, from its folder."""
+    """Yield the files that a spec names, relative to its folder."""
     yield from (pool.hosts for pool in spec.pools.values() if pool.hosts)
     for site in spec.sites.values():
         if site.registries and site.registries.ca:
@@ -60,5 +64,5 @@ def named(spec: ClusterSpec) -> Iterator[str]:
             yield directory.ldap.ca
 
 
-def _largest(found: dict[str, str]) -> str:
-    return max(found, key=lambda name: len(found[name]))
+def _largest(files: dict[str, str]) -> str:
+    return max(files, key=lambda name: len(files[name]))

@@ -1,7 +1,8 @@
-"""The controllers' image, made without any builder and without root: Debian's own Python, packages by hash, our modules.
+"""Build the controllers' image without a container builder or root: Debian's Python, Python packages by hash, our modules.
 
-The same packages and the same checkout make the same bytes. Debian's packages are the newest of this machine's apt sources, which
-apt verifies: a rebuild brings its security updates. Nothing of a package is run, so there is no shell and no package manager.
+The same packages and the same checkout produce the same bytes. Debian's packages are the newest of this machine's apt sources,
+verified by apt, so a rebuild includes security updates. No package scripts run, so the image needs neither a shell nor a package
+manager.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _ENTRYPOINT = (f"/usr/bin/python{contents.PYTHON}", "-P", "-m", "controllers.pro
 _FILES = {
     "etc/passwd": f"root:x:0:0::/:/nowhere\ncontroller:x:{contents.USER}:{contents.USER}::/:/nowhere\n",
     "etc/group": f"root:x:0:\ncontroller:x:{contents.USER}:\n",
-    # glibc asks only DNS for a host's name unless it is told to look into /etc/hosts first.
+    # Without this, glibc asks only DNS for a host's name and ignores /etc/hosts.
     "etc/nsswitch.conf": "hosts: files dns\n",
 }
 
@@ -43,9 +44,9 @@ Say = Callable[[str], None]
 
 
 def build(folder: Path, say: Say = lambda _: None) -> str:
-    """Write the image to `folder`, in OCI's layout; the manifest's digest. What was there before is replaced.
+    """Write the image to `folder` as an OCI layout, replacing an earlier one; return the manifest's digest.
 
-    Takes a minute and 150 MB beside the folder while it works. Raises FailedError, and OSError of the disk.
+    Takes a minute, and 150 MB next to the folder while it works. Errors: raises FailedError, and OSError for the disk.
     """
     refuse(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +55,7 @@ def build(folder: Path, say: Say = lambda _: None) -> str:
         layers = [work / "debian", work / "packages", work / "code"]
         say("unpacking Debian's Python")
         _debian(layers[0], say)
-        say("installing the packages of Python")
+        say("installing Python packages")
         _packages(layers[1])
         _code(layers[2])
         say("compiling")
@@ -70,20 +71,18 @@ def build(folder: Path, say: Say = lambda _: None) -> str:
 
 
 def push(folder: Path, reference: str, say: Say = lambda _: None) -> str:
-    """Push an image that `build` wrote; its reference by digest. Logins are those of Docker's configuration file."""
+    """Push an image that `build` wrote; return its reference by digest. Logins come from Docker's configuration file."""
     crane = programs.ensure(["crane"], lambda event: say(str(event)))["crane"]
-    return run([str(crane), "push", str(folder), reference], f"{reference} was not taken").strip().splitlines()[-1]
+    return run([str(crane), "push", str(folder), reference], f"{reference} was not accepted").strip().splitlines()[-1]
 
 
 def refuse(folder: Path) -> None:
-    """Raise ImageError for what `build` would refuse."""
+    """Raise FailedError if `build` would refuse."""
     if folder.exists() and any(folder.iterdir()) and not (folder / "oci-layout").is_file():
-        raise FailedError(
-            f"{folder} has other files than an image; name a folder that is empty, or not there yet", code="image"
-        )
+        raise FailedError(f"{folder} contains files that are not an image; name an empty or new folder", code="image")
     if sys.version_info[:2] != tuple(map(int, contents.PYTHON.split("."))):
         raise FailedError(
-            f"modules for the image are compiled by Python {contents.PYTHON}; run it with `./menagerie`", code="image"
+            f"the image's modules must be compiled by Python {contents.PYTHON}; run this as `./menagerie`", code="image"
         )
 
 
@@ -93,7 +92,7 @@ def _debian(root: Path, say: Say) -> None:
     for package in _debs(say):
         debian.unpack(package, root)
         control = run(["dpkg-deb", "--field", str(package)], f"{package.name} can't be read")
-        # Where scanners look for what an image without dpkg has.
+        # Vulnerability scanners look here for the packages of an image without dpkg.
         files[f"var/lib/dpkg/status.d/{package.name.split('_')[0]}"] = control.encode()
     roots = sorted((root / "usr/share/ca-certificates").rglob("*.crt"))
     files[_BUNDLE] = b"".join(each.read_bytes() for each in roots)
@@ -103,7 +102,7 @@ def _debian(root: Path, say: Say) -> None:
 
 
 def _debs(say: Say) -> list[Path]:
-    """The packages, kept in the cache until there are newer ones."""
+    """Return the packages, from the cache unless there are newer ones."""
     home = cache.root() / "controllers"
     with cache.locked(home / ".lock", lambda: say("waiting for another process that fetches packages")):
         return debian.fetch(contents.DEBIAN, home)
@@ -126,7 +125,7 @@ def _packages(root: Path) -> None:
     ]
     command += ["--require-hashes", "--only-binary", ":all:", "--link-mode", "copy"]
     command += ["--python-version", contents.PYTHON, "--python-platform", "x86_64-manylinux_2_28"]
-    run([*command, "--requirement", str(pins)], "check the network, and pip's configuration")
+    run([*command, "--requirement", str(pins)], "check the network and pip's configuration")
     shutil.rmtree(target / "bin", ignore_errors=True)
     (target / ".lock").unlink(missing_ok=True)
 
@@ -140,7 +139,7 @@ def _code(root: Path) -> None:
 
 
 def _compile(root: Path, below: str) -> None:
-    """In a process of its own with one seed: what `compile` writes depends on both."""
+    """Compile in a separate process with a fixed hash seed: the bytes that `compile` writes depend on both."""
     command = [sys.executable, "-P", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash"]
     environment = {"PATH": PATH, "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}
     run([*command, "-s", str(root), "-p", "/", str(root / below)], "modules don't compile", environment=environment)

@@ -1,8 +1,9 @@
-"""The controllers that there are, and what each may ask of the API: no more than it does. No I/O.
+"""The controllers and their RBAC rules: each may do what it does, and no more. No I/O.
 
-Lists by one name, and server-side applies that may create, are requests with a name to the authorizer (k8s.io/apiserver, requestinfo.go
-and handlers/patch.go), so both can be limited to names. What gives rights itself, roles and admission policies, no controller writes.
-Where and in which fields it may write is said by an admission policy (`controllers.confinement`), for RBAC has no words for it.
+To the authorizer, a list by one name and a server-side apply that may create are requests with a name (k8s.io/apiserver,
+requestinfo.go and handlers/patch.go), so both can be limited to names. No controller writes what itself grants rights: roles and
+admission policies. An admission policy (`controllers.confinement`) limits where and in which fields it may write, which RBAC
+can't express.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ Rule = dict[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """A controller. lease: its name. every_s: between rounds. notebooks: ConfigMaps of kube-system that it keeps.
+    """A controller.
 
-    rules: in all namespaces, by the spec's settings. directory: whether it needs the directory's secret.
+    lease: name of its Lease. every_s: seconds between rounds. notebooks: ConfigMaps in kube-system that it writes.
+    rules: cluster-wide, from the spec's settings. directory: whether it needs the directory's secret.
     """
 
     name: str
@@ -39,7 +41,7 @@ class Kind:
 
 
 def rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...], names: tuple[str, ...] = ()) -> Rule:
-    """names: none for all."""
+    """Return an RBAC rule. names: limit it to these resources; empty: all."""
     limited = {"resourceNames": list(names)} if names else {}
     return {"apiGroups": [group], "resources": list(resources), **limited, "verbs": list(verbs)}
 
@@ -47,7 +49,7 @@ def rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...], names: 
 def _syncs(settings: Tenancy) -> tuple[Rule, ...]:
     stops = ("list", "patch") if settings.leavers is Leavers.STOP else ("list",)
     return (
-        # Whose names there will be, nobody knows.
+        # The names of future namespaces are not known.
         rule("", ("namespaces",), ("list", "create", "patch")),
         rule("", ("resourcequotas", "limitranges"), ("list", "create", "patch"), (ALLOWANCE,)),
         rule(RBAC, ("rolebindings", "clusterrolebindings"), ("list",)),
@@ -82,5 +84,5 @@ KINDS: Mapping[str, Kind] = {each.name: each for each in (TENANCY_SYNC, TENANCY_
 
 
 def wanted(settings: Tenancy) -> tuple[Kind, ...]:
-    """Those that a spec has work for: without allocations no host is a team's."""
+    """Return the controllers that a spec has work for: without allocations no host belongs to a team."""
     return (TENANCY_SYNC, TENANCY_CAPACITY) if settings.allocations else (TENANCY_SYNC,)

@@ -1,4 +1,4 @@
-"""The objects of the controllers of a cluster, in the order in which they are made. No I/O."""
+"""The Kubernetes objects of a cluster's controllers, in the order in which they are created. No I/O."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ from controllers.kinds import RBAC, Kind, rule
 Object = dict[str, Any]
 NAMESPACE = CONTROLLERS_NAMESPACE
 MANAGED = {"app.kubernetes.io/part-of": "menagerie"}
-"""On all objects: what to remove when a controller is no longer wanted."""
+"""On all objects: finds what to remove when a controller is no longer needed."""
 KIND_LABEL = "app.kubernetes.io/name"
 SPEC, SECRETS = "spec", "directory"
-"""The ConfigMap with the spec's files, the Secret with the directory's."""
+"""The ConfigMap with the spec's files, and the Secret with the directory's secrets."""
 CONFIG_HASH = "menagerie.dev/config"
-"""Annotation of pods: SHA-256 of what the ConfigMap holds, so that other files are other pods."""
+"""Annotation of pods: SHA-256 of the ConfigMap's contents, so that changed files roll the pods."""
 PORT = 9810
 REPLICAS = 2
 _SPEC_FOLDER, _SECRETS_FOLDER = "/etc/menagerie/spec", "/etc/menagerie/secrets"
 MOST_BYTES = 1_000_000
-"""Of a ConfigMap: the API takes 1 MiB with its own words (core/v1, MaxSecretSize)."""
+"""Of a ConfigMap: the API accepts 1 MiB, including its own metadata (core/v1, MaxSecretSize)."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a cluster is to have. image: its reference. files: path from cluster.yaml's folder -> text.
+    """What a cluster should run.
 
-    pool: whose nodes run them, "" for any. taints: that pool's. secrets: name -> value, of those that the directory needs.
+    image: its reference. files: path relative to cluster.yaml's folder -> text. pool: whose nodes run the controllers, "" for any.
+    taints: that pool's. secrets: name -> value, those that the directory needs.
     """
 
     image: str
@@ -52,22 +53,22 @@ class Wanted:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def objects(wanted: Wanted) -> tuple[Object, ...]:
-    """All of them."""
-    shared = [_namespace(), _spec(wanted.files)]
-    if wanted.secrets and (not wanted.kinds or any(kind.directory for kind in wanted.kinds)):
-        shared.append(_secret(wanted.secrets))
-    return (*shared, *(each for kind in wanted.kinds for each in _of(kind, wanted)))
+def objects(desired: Wanted) -> tuple[Object, ...]:
+    """Return all objects."""
+    shared = [_namespace(), _spec(desired.files)]
+    if desired.secrets and (not desired.kinds or any(kind.directory for kind in desired.kinds)):
+        shared.append(_secret(desired.secrets))
+    return (*shared, *(each for kind in desired.kinds for each in _of(kind, desired)))
 
 
-def _of(kind: Kind, wanted: Wanted) -> Iterable[Object]:
+def _of(kind: Kind, desired: Wanted) -> Iterable[Object]:
     yield _object("v1", "ServiceAccount", kind, automountServiceAccountToken=False)
-    # Rights come after what keeps them in bounds.
+    # Policies first, so that rights never exist without their limits.
     for each in policies(kind, NAMESPACE):
         yield {**each, "metadata": {**each["metadata"], "labels": _labels(kind)}}
-    yield from _rights(kind, wanted.settings)
+    yield from _rights(kind, desired.settings)
     yield _object("policy/v1", "PodDisruptionBudget", kind, spec={"maxUnavailable": 1, "selector": _selector(kind)})
-    yield _deployment(kind, wanted)
+    yield _deployment(kind, desired)
 
 
 def _namespace() -> Object:
@@ -89,7 +90,7 @@ def _spec(files: Mapping[str, str]) -> Object:
 
 
 def _keys(files: Iterable[str]) -> dict[str, str]:
-    """Key of the ConfigMap -> path. Keys have no slashes (core/v1, IsConfigMapKey)."""
+    """Return key of the ConfigMap -> path. Keys can't contain slashes (core/v1, IsConfigMapKey)."""
 
     def key(path: str) -> str:
         plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)
@@ -114,7 +115,7 @@ def _rights(kind: Kind, settings: Tenancy) -> Iterable[Object]:
     yield _object(f"{RBAC}/v1", "ClusterRole", kind, name, None, rules=list(kind.rules(settings)))
     ref = {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}
     yield _object(f"{RBAC}/v1", "ClusterRoleBinding", kind, name, None, roleRef=ref, subjects=subjects)
-    # Made here, since rights to make one can't be limited to a name.
+    # Created here, because rights to create can't be limited to a name.
     yield _kept("coordination.k8s.io/v1", "Lease", kind.lease, LEASES)
     for notebook in kind.notebooks:
         yield _kept("v1", "ConfigMap", notebook, NOTEBOOKS)
@@ -125,39 +126,39 @@ def _rights(kind: Kind, settings: Tenancy) -> Iterable[Object]:
     yield _object(f"{RBAC}/v1", "RoleBinding", kind, name, LEASES, roleRef=ref, subjects=subjects)
 
 
-def _deployment(kind: Kind, wanted: Wanted) -> Object:
+def _deployment(kind: Kind, desired: Wanted) -> Object:
     spec = {
         "replicas": REPLICAS,
-        # None beside the others: two never share a host, and there may be no third.
+        # No surge: two replicas never share a host, and there may be no third host.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
         "selector": _selector(kind),
         "template": {
-            "metadata": {"labels": _labels(kind), "annotations": _annotations(wanted)},
-            "spec": _pod(kind, wanted),
+            "metadata": {"labels": _labels(kind), "annotations": _annotations(desired)},
+            "spec": _pod(kind, desired),
         },
     }
     return _object("apps/v1", "Deployment", kind, spec=spec)
 
 
-def _annotations(wanted: Wanted) -> dict[str, str]:
-    files = json.dumps(dict(wanted.files), sort_keys=True).encode()
+def _annotations(desired: Wanted) -> dict[str, str]:
+    files = json.dumps(dict(desired.files), sort_keys=True).encode()
     scraped = {"prometheus.io/scrape": "true", "prometheus.io/port": str(PORT)}
     return {CONFIG_HASH: hashlib.sha256(files).hexdigest(), **scraped}
 
 
-def _pod(kind: Kind, wanted: Wanted) -> Object:
+def _pod(kind: Kind, desired: Wanted) -> Object:
     apart = {"labelSelector": _selector(kind), "topologyKey": "kubernetes.io/hostname"}
-    items = [{"key": key, "path": path} for key, path in _keys(wanted.files).items()]
+    items = [{"key": key, "path": path} for key, path in _keys(desired.files).items()]
     volumes: list[Object] = [{"name": SPEC, "configMap": {"name": SPEC, "items": items}}]
-    if _has_secrets(kind, wanted):
+    if _has_secrets(kind, desired):
         volumes.append({"name": SECRETS, "secret": {"secretName": SECRETS, "defaultMode": 0o440}})
     return {
         "serviceAccountName": kind.name,
         "automountServiceAccountToken": True,
         "priorityClassName": "system-cluster-critical",
-        # Their tokens may change every namespace of people: no kubelet can say of itself that it is of the pool.
-        "nodeSelector": {"kubernetes.io/os": "linux", **({TRUSTED_POOL: wanted.pool} if wanted.pool else {})},
-        **({"tolerations": tolerations} if (tolerations := _tolerations(wanted.taints)) else {}),
+        # The controllers' tokens may change every person's namespace, so the selector uses a label that a kubelet can't set on itself.
+        "nodeSelector": {"kubernetes.io/os": "linux", **({TRUSTED_POOL: desired.pool} if desired.pool else {})},
+        **({"tolerations": tolerations} if (tolerations := _tolerations(desired.taints)) else {}),
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
         "securityContext": {
             "runAsNonRoot": True,
@@ -167,7 +168,7 @@ def _pod(kind: Kind, wanted: Wanted) -> Object:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "terminationGracePeriodSeconds": 30,
-        "containers": [_container(kind, wanted)],
+        "containers": [_container(kind, desired)],
         "volumes": volumes,
     }
 
@@ -178,21 +179,21 @@ def _tolerations(taints: Iterable[Taint]) -> list[Object]:
     ]
 
 
-def _container(kind: Kind, wanted: Wanted) -> Object:
+def _container(kind: Kind, desired: Wanted) -> Object:
     arguments = [kind.name, f"--spec={_SPEC_FOLDER}/{SPEC_FILE}", f"--every={kind.every_s}", f"--port={PORT}"]
     mounts: list[Object] = [{"name": SPEC, "mountPath": _SPEC_FOLDER, "readOnly": True}]
-    if _has_secrets(kind, wanted):
+    if _has_secrets(kind, desired):
         arguments.append(f"--secrets={_SECRETS_FOLDER}")
         mounts.append({"name": SECRETS, "mountPath": _SECRETS_FOLDER, "readOnly": True})
     return {
         "name": "controller",
-        "image": wanted.image,
+        "image": desired.image,
         "imagePullPolicy": "IfNotPresent",
         "args": arguments,
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
         "livenessProbe": _probe("/healthz", periodSeconds=20, timeoutSeconds=10, failureThreshold=3),
         "readinessProbe": _probe("/readyz", periodSeconds=5, timeoutSeconds=10, failureThreshold=3),
-        # Python takes its time on a busy host.
+        # Python starts slowly on a busy host.
         "startupProbe": _probe("/healthz", periodSeconds=5, timeoutSeconds=10, failureThreshold=36),
         "resources": {"requests": {"cpu": "50m", "memory": "192Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": {
@@ -208,8 +209,8 @@ def _probe(path: str, **timing: int) -> Object:
     return {"httpGet": {"path": path, "port": "http"}, **timing}
 
 
-def _has_secrets(kind: Kind, wanted: Wanted) -> bool:
-    return kind.directory and bool(wanted.secrets)
+def _has_secrets(kind: Kind, desired: Wanted) -> bool:
+    return kind.directory and bool(desired.secrets)
 
 
 def _labels(kind: Kind) -> dict[str, str]:
@@ -226,5 +227,5 @@ def _object(version: str, what: str, kind: Kind, name: str = "", inside: str | N
 
 
 def _kept(version: str, what: str, name: str, inside: str) -> Object:
-    """An object that a controller replaces whole: labels would be gone after its first write."""
+    """Return an object that a controller replaces whole: labels would be lost on its first write."""
     return {"apiVersion": version, "kind": what, "metadata": {"name": name, "namespace": inside}}

@@ -1,1 +1,1 @@
-"""Any etcd of a cluster, main or events: members, flags, units, backups."""
+"""The etcds of a cluster, main and events: members, flags, units, backups."""

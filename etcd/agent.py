@@ -1,7 +1,7 @@
-"""The agent on every host of etcd members: what it is told, its program, its unit.
+"""The agent on every host of etcd members: its settings, its program, its unit.
 
-One agent serves all members of its host. It runs as root, because it stops units and writes into folders of another user,
-and is confined to those folders.
+One agent serves all members of its host. It runs as root because it stops units and writes to folders of another user. It is
+confined to those folders.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ OPERATOR = "menagerie-operator"
 LIBRARY = "/usr/local/lib/menagerie"
 SETTINGS = "/etc/etcd/agent.json"
 CA = "/etc/etcd/agent/client-ca.crt"
-"""Of etcd main alone, on hosts of events too: there a certificate of events' own CA opens events, not the agent."""
+"""The CA of etcd main, also on hosts of events: a certificate of events' own CA gives access to events, but not to the agent."""
 _PROGRAM = Path(__file__).resolve().parent / "host" / "menagerie_etcd"
 
 
 def host_config(cluster: Cluster, host: str, plan: AddressPlan) -> HostConfig:
-    """What the agent of a member's host is given. It starts before etcd: it is there for members that can't."""
+    """Return the configuration of the agent on a member's host. The agent starts before etcd: it repairs members that can't start."""
     here = on_host(cluster, host, plan)
     return HostConfig(
         files=(
@@ -43,29 +43,29 @@ def host_config(cluster: Cluster, host: str, plan: AddressPlan) -> HostConfig:
 
 
 def program() -> Program:
-    """What the agent runs."""
+    """Return the agent's program: its settings and modules."""
     return Program(UNIT, (SETTINGS, *_modules()))
 
 
 def _modules() -> dict[str, Path]:
-    """Path on the host -> module."""
+    """Return path on the host -> module."""
     return {f"{LIBRARY}/{_PROGRAM.name}/{path.name}": path for path in sorted(_PROGRAM.glob("*.py"))}
 
 
 def on_host(cluster: Cluster, host: str, plan: AddressPlan) -> dict[RoleName, Member]:
-    """Role -> the member of that etcd on this host."""
-    return {role: each for role in ROLES for each in members(cluster, role, plan) if each.host == host}
+    """Return role -> the member of that etcd on this host."""
+    return {role: member for role in ROLES for member in members(cluster, role, plan) if member.host == host}
 
 
 def unit(cluster: Cluster, roles: tuple[RoleName, ...]) -> str:
-    """Text of the agent's unit, on a host with members of these etcds."""
+    """Return the text of the agent's unit, on a host with members of these etcds."""
     return render("menagerie-agent.service.j2", library=LIBRARY, data_dirs=[data_dir(cluster, role) for role in roles])
 
 
 def settings(cluster: Cluster, here: dict[RoleName, Member]) -> str:
-    """JSON for `menagerie_etcd.agent_settings`."""
+    """Return JSON for `menagerie_etcd.agent_settings`."""
     first, member = next(iter(here.items()))
-    told = {
+    values = {
         "address": str(member.address),
         "port": agent_port(cluster),
         "operator": OPERATOR,
@@ -74,9 +74,9 @@ def settings(cluster: Cluster, here: dict[RoleName, Member]) -> str:
         "key": f"{pki_dir(first)}/server.key",
         "user": USER,
         "programs": "/usr/local/bin",
-        "members": {role: _member(cluster, role, each) for role, each in here.items()},
+        "members": {role: _member(cluster, role, local) for role, local in here.items()},
     }
-    return json.dumps(told, indent=1, sort_keys=True) + "\n"
+    return json.dumps(values, indent=1, sort_keys=True) + "\n"
 
 
 def _member(cluster: Cluster, role: RoleName, member: Member) -> dict[str, str | int]:

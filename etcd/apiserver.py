@@ -1,4 +1,4 @@
-"""kube-apiserver's flags for the etcds of its cluster, and its checks of them."""
+"""kube-apiserver's flags for the etcds of its cluster, and its health checks of them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from cluster.spec import Cluster, RoleName
 from etcd.members import client_urls
 from network.addresses import AddressPlan
 
-# group/resource of each etcd but main; the core group has no name. Kubernetes stores nothing else
-# at these etcds, whatever their prefix.
+# group/resource of each etcd except main; the core group has no name. Kubernetes stores nothing else in these etcds, whatever
+# their prefix.
 RESOURCES: dict[RoleName, str] = {"events": "/events"}
 
 
 def flags(cluster: Cluster, plan: AddressPlan) -> list[str]:
-    """The --etcd-* flags but those that name its certificates, each --name=value without quoting.
+    """Return the --etcd-* flags, except those for certificates, each as --name=value without quoting.
 
-    Servers of one override are separated by ';', overrides by ','. A ';' inside a word means
-    nothing to systemd and ends a command in a shell: quote there.
+    Servers of one override are separated by ';', overrides by ','. systemd takes a ';' inside a word literally, but in a shell it
+    ends a command: quote it there.
 
-    The check timeouts are longer than Kubernetes' 2 s: a slow etcd is slow for all API servers, so
-    taking them out of the load balancer or restarting them makes an outage of a delay
-    (kubernetes/kubernetes#111290).
+    The check timeouts are longer than Kubernetes' 2 s. A slow etcd is slow for all API servers, so removing them from the load
+    balancer, or restarting them, would turn a delay into an outage (kubernetes/kubernetes#111290).
     """
     overrides = ",".join(
         f"{resource}#{';'.join(client_urls(cluster, role, plan))}" for role, resource in RESOURCES.items()
@@ -34,9 +33,9 @@ def flags(cluster: Cluster, plan: AddressPlan) -> list[str]:
 
 
 def ready_checks(role: RoleName) -> tuple[str, str]:
-    """Names of the two checks that /readyz makes of an etcd.
+    """Return the names of the two /readyz checks of an etcd.
 
-    Those of overrides are numbered in the order of --etcd-servers-overrides, from Kubernetes 1.34 on.
+    From Kubernetes 1.34 on, checks of overrides are numbered in the order of --etcd-servers-overrides.
     """
     if role == "main":
         return "etcd", "etcd-readiness"
@@ -45,8 +44,8 @@ def ready_checks(role: RoleName) -> tuple[str, str]:
 
 
 def probe_path() -> str:
-    """What tells whether an API server can serve, for load balancers and for who waits for it.
+    """Return the path that tells load balancers, and programs that wait, whether an API server can serve.
 
-    A dead events etcd leaves healthy API servers in place: events may be lost without harm.
+    It ignores the events etcd: losing events does no harm, so API servers stay in service without it.
     """
     return "/readyz?" + "&".join(f"exclude={check}" for role in RESOURCES for check in ready_checks(role))

@@ -1,6 +1,6 @@
-"""Backups of an etcd by the hosts of its members: where they are kept, and what those hosts are given for it.
+"""Backups of an etcd by the hosts of its members: where they are stored, and the configuration of those hosts.
 
-`host/menagerie_etcd` is what the units run. docs/how-to/backups.md says what is kept and what a drill proves.
+The units run `host/menagerie_etcd`. docs/how-to/backups.md says what is kept and what a drill proves.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from etcd.templates import render
 from network.addresses import AddressPlan
 
 USE = "backups"
-"""Of the bucket."""
+"""Key of the bucket in `ClusterOutputs.buckets`."""
 RESTIC = "/usr/local/bin/restic"
 _HOUR_MS = 3_600_000
 _S3_OF_AWS = "https://s3.{region}.amazonaws.com"
 
 
 def secret_name(role: RoleName) -> str:
-    """In the cluster's secret store: where the backups of an etcd are and what opens them."""
+    """Return the name of the secret that says where the backups of an etcd are and what decrypts them."""
     return f"etcd-{role}-backups.json"
 
 
 def prefix(cluster: str, role: RoleName) -> str:
-    """Folder of an etcd's repository in the bucket; a host has rights to those of its own members."""
+    """Return the folder of an etcd's repository in the bucket. A host has rights to the folders of its own members."""
     return f"{cluster}/{role}"
 
 
 def url(bucket: BucketOutput, cluster: str, role: RoleName) -> str:
-    """The repository as restic's -r takes it ("Preparing a new repository")."""
+    """Return the repository for restic's -r ("Preparing a new repository")."""
     folder = prefix(cluster, role)
     if bucket.kind == "s3":
         server = bucket.endpoint or _S3_OF_AWS.format(region=bucket.region)
@@ -44,15 +44,18 @@ def url(bucket: BucketOutput, cluster: str, role: RoleName) -> str:
 
 
 def environment(bucket: BucketOutput) -> dict[str, str]:
-    """What restic needs besides to find the bucket. Who may use it is not in it."""
+    """Return the environment that restic also needs to find the bucket. It has no credentials."""
     if bucket.kind == "azure":
         return {"AZURE_ACCOUNT_NAME": bucket.account}
-    # Without it restic asks S3 where the bucket is, which takes a right of its own.
+    # Without it restic asks S3 for the bucket's region, which needs an extra permission.
     return {"AWS_DEFAULT_REGION": bucket.region} if bucket.kind == "s3" else {}
 
 
 def key_environment(bucket_key: str) -> dict[str, str]:
-    """The key of an S3 server that is nobody's cloud, as JSON of access_key_id and secret_access_key; "" in clouds."""
+    """Return restic's environment with the key of an S3 server outside the clouds.
+
+    bucket_key: JSON of access_key_id and secret_access_key; "" in clouds.
+    """
     if not bucket_key:
         return {}
     key = json.loads(bucket_key)
@@ -60,16 +63,16 @@ def key_environment(bucket_key: str) -> dict[str, str]:
 
 
 def secret(url_: str, password: str, own: Mapping[str, str]) -> str:
-    """What the store holds under `secret_name`, for hosts."""
+    """Return the value of the secret `secret_name`, for hosts."""
     return json.dumps({"url": url_, "password": password, "environment": dict(own)}, sort_keys=True)
 
 
 def host_config(
     cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan, source: ArtefactSource
 ) -> HostConfig:
-    """What the host of a member needs for the backups of its etcd; nothing where the spec has none.
+    """Return the configuration of a member's host for backups of its etcd; empty if the spec has no backups.
 
-    Raises KeyError when `source` has no checksum for restic.
+    Raises KeyError if `source` has no checksum for restic.
     """
     backup = settings(cluster, role).backup
     if backup is None:
@@ -80,38 +83,39 @@ def host_config(
         files=_units(cluster, role, member_name, plan, backup),
         secrets=(SecretRef(secret_name(role), f"/etc/etcd/{role}/repository.json", 0o600),),
         downloads=(Download(artefact, path=RESTIC, is_late=True),),
-        start=tuple(f"{each}.timer" for each in (backup_unit(role), drill_unit(role))),
+        start=tuple(f"{unit}.timer" for unit in (backup_unit(role), drill_unit(role))),
     )
 
 
 def backup_unit(role: RoleName) -> str:
-    """Makes a backup whenever it is started; its timer starts the one that first looks whose turn it is."""
+    """Return the name of the unit that makes a backup at each start. Its timer starts the variant that first checks whose turn it
+    is."""
     return f"etcd-{role}-backup"
 
 
 def drill_unit(role: RoleName) -> str:
-    """The same of drills."""
+    """Return the name of the unit that runs a drill at each start. Its timer starts the variant that checks whose turn it is."""
     return f"etcd-{role}-drill"
 
 
 def _units(
     cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan, backup: Backup
 ) -> tuple[HostFile, ...]:
-    me = member(cluster, role, member_name, plan)
-    everyone = members(cluster, role, plan)
-    known = {
+    this = member(cluster, role, member_name, plan)
+    all_members = members(cluster, role, plan)
+    backup_settings = {
         "cluster": cluster.name,
         "role": role,
-        "member": me.name,
-        "members": {each.name: each.client_url for each in everyone},
+        "member": this.name,
+        "members": {peer.name: peer.client_url for peer in all_members},
         "every": backup.every / 1000,
         "drill": backup.drill / 1000,
         "keep": -(-backup.keep // _HOUR_MS),
         "pki": f"/etc/etcd/{role}/pki",
     }
-    texts = {f"/etc/etcd/{role}/backup.json": json.dumps(known, indent=1) + "\n"}
-    # Spread over the interval, and in the last part of it a drill: none begins as another ends.
-    offset_s = backup.every * everyone.index(me) // len(everyone) // 1000
+    texts = {f"/etc/etcd/{role}/backup.json": json.dumps(backup_settings, indent=1) + "\n"}
+    # Members start at different offsets in the interval, and a drill one minute after the backup.
+    offset_s = backup.every * all_members.index(this) // len(all_members) // 1000
     for name, what in ((backup_unit(role), "backup"), (drill_unit(role), "drill")):
         own = {"cluster": cluster.name, "role": role, "what": what, "name": name, "library": LIBRARY}
         texts[f"/etc/systemd/system/{name}.service"] = render("backup.service.j2", **own, in_turn=False)

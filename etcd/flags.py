@@ -1,10 +1,10 @@
-"""The command line of one etcd member.
+"""The command line of an etcd member.
 
-Everything is a flag, nothing a configuration file: the CIS benchmark's checks read the process list.
+All settings are flags; there is no configuration file, because the CIS benchmark's checks read the process list.
 
 Left out on purpose:
-  --auto-compaction-*: kube-apiserver compacts every etcd that it writes to (`etcd.apiserver`); a
-    second compactor with another retention would only hide that the first one stopped.
+  --auto-compaction-*: kube-apiserver compacts every etcd that it writes to (`etcd.apiserver`). A second
+    compactor with another retention would only hide that the first one stopped.
   --auto-tls, --peer-auto-tls: certificates come from the cluster's own CAs (CIS 2.3, 2.6).
 """
 
@@ -16,48 +16,48 @@ from etcd.members import Member, data_dir, http_port, member, members, metrics_p
 from network.addresses import AddressPlan
 
 SNAPSHOT_COUNT = 10_000
-"""Transactions between snapshots of raft's log: etcd's default since 3.6, written out because it
-was 100000 before and decides how much memory the log takes."""
+"""Transactions between snapshots of raft's log. This is etcd's default since 3.6, set explicitly because it was 100000 before
+and determines how much memory the log takes."""
 
 
 def pki_dir(role: RoleName) -> str:
-    """Where a member's certificates and keys are."""
+    """Return the folder of a member's certificates and keys."""
     return f"/etc/etcd/{role}/pki"
 
 
 def flags(cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan) -> list[str]:
-    """Every flag of the member, in the form --name=value, without systemd's or a shell's quoting.
+    """Return every flag of the member as --name=value, without quoting for systemd or a shell.
 
-    Raises ValueError when the etcd has no such member.
+    Raises ValueError if the etcd has no such member.
     """
-    me = member(cluster, role, member_name, plan)
-    chosen = settings(cluster, role)
+    this = member(cluster, role, member_name, plan)
+    spec = settings(cluster, role)
     return [
-        f"--name={me.name}",
+        f"--name={this.name}",
         f"--data-dir={data_dir(cluster, role)}",
-        *_addresses(cluster, role, me, plan),
+        *_addresses(cluster, role, this, plan),
         *_tls(role),
-        f"--quota-backend-bytes={chosen.quota}",
-        f"--heartbeat-interval={chosen.heartbeat_interval}",
-        f"--election-timeout={chosen.election_timeout}",
+        f"--quota-backend-bytes={spec.quota}",
+        f"--heartbeat-interval={spec.heartbeat_interval}",
+        f"--election-timeout={spec.election_timeout}",
         f"--snapshot-count={SNAPSHOT_COUNT}",
         # 3.7 has no --experimental-* form of these.
         "--feature-gates=InitialCorruptCheck=true,CompactHashCheck=true",
-        # Kubernetes speaks gRPC. The gateway would also need a client certificate for itself.
+        # Kubernetes uses gRPC. The gateway would also need its own client certificate.
         "--enable-grpc-gateway=false",
     ]
 
 
-def _addresses(cluster: Cluster, role: RoleName, me: Member, plan: AddressPlan) -> list[str]:
-    peers = ",".join(f"{each.name}={each.peer_url}" for each in members(cluster, role, plan))
+def _addresses(cluster: Cluster, role: RoleName, this: Member, plan: AddressPlan) -> list[str]:
+    peers = ",".join(f"{other.name}={other.peer_url}" for other in members(cluster, role, plan))
     return [
-        f"--listen-client-urls={me.client_url},https://127.0.0.1:{me.client_port}",
-        # With HTTP on the same port, gRPC goes through Go's HTTP/2 server, where a busy client
-        # starves watches under TLS (etcd-io/etcd#15402).
+        f"--listen-client-urls={this.client_url},https://127.0.0.1:{this.client_port}",
+        # With HTTP on the same port, gRPC uses Go's HTTP/2 server, where a busy client starves watches
+        # under TLS (etcd-io/etcd#15402).
         f"--listen-client-http-urls=https://127.0.0.1:{http_port(cluster, role)}",
-        f"--advertise-client-urls={me.client_url}",
-        f"--listen-peer-urls={me.peer_url}",
-        f"--initial-advertise-peer-urls={me.peer_url}",
+        f"--advertise-client-urls={this.client_url}",
+        f"--listen-peer-urls={this.peer_url}",
+        f"--initial-advertise-peer-urls={this.peer_url}",
         f"--listen-metrics-urls=http://127.0.0.1:{metrics_port(cluster, role)}",
         f"--initial-cluster={peers}",
         f"--initial-cluster-token={cluster.name}-{role}",

@@ -1,6 +1,6 @@
-"""The members of any etcd of a cluster: names, hosts, ports and URLs.
+"""The members of the etcds of a cluster: names, hosts, ports and URLs.
 
-An etcd is named by its role: `main`, `events`. Nothing below knows what a role is for.
+An etcd is named by its role: `main` or `events`. The code here does not depend on the purpose of a role.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ _FIRST_AGENT_PORT = _FIRST_LOCAL_PORT + 4 * len(ROLES)
 
 @dataclass(frozen=True)
 class Member:
-    """One member of an etcd. `name` is its own (`etcd-events-1`) and stays with its disk; `host` is
-    the machine it runs on, another name where events shares main's hosts."""
+    """A member of an etcd.
+
+    name: of the member (`etcd-events-1`); it stays with the member's disk. host: the machine that it runs on, whose name differs
+    if events shares main's hosts.
+    """
 
     name: str
     host: str
@@ -37,28 +40,28 @@ class Member:
 
 
 def settings(cluster: Cluster, role: RoleName) -> EtcdCluster:
-    """What the spec says about this etcd."""
+    """Return this etcd's part of the spec."""
     return cluster.spec.etcd.main if role == "main" else cluster.spec.etcd.events
 
 
 def metrics_port(cluster: Cluster, role: RoleName) -> int:
-    """TCP port on 127.0.0.1 with /metrics and /health in clear text: 2383 for main, 2384 for
-    events, or the next ones that no etcd of the cluster uses."""
+    """Return the TCP port on 127.0.0.1 for /metrics and /health without TLS: 2383 for main, 2384 for events, or the next ports
+    that no etcd of the cluster uses."""
     return _local_ports(cluster)[ROLES.index(role)]
 
 
 def http_port(cluster: Cluster, role: RoleName) -> int:
-    """TCP port on 127.0.0.1 for etcd's HTTP service, over TLS: the next ones after the metrics'."""
+    """Return the TCP port on 127.0.0.1 for etcd's HTTP service, with TLS: the next ones after the metrics ports."""
     return _local_ports(cluster)[len(ROLES) + ROLES.index(role)]
 
 
 def agent_port(cluster: Cluster) -> int:
-    """TCP port of the agent on every member's host: 2391, or the next one that no etcd of the cluster uses."""
+    """Return the TCP port of the agent on every member's host: 2391, or the next one that no etcd of the cluster uses."""
     return next(port for port in range(_FIRST_AGENT_PORT, 65536) if port not in _taken(cluster))
 
 
 def _taken(cluster: Cluster) -> set[int]:
-    etcds = [settings(cluster, each) for each in ROLES]
+    etcds = [settings(cluster, role) for role in ROLES]
     return {port for etcd in etcds for port in (etcd.client_port, etcd.peer_port)}
 
 
@@ -68,35 +71,36 @@ def _local_ports(cluster: Cluster) -> list[int]:
 
 
 def data_dir(cluster: Cluster, role: RoleName) -> str:
-    """Where members keep their data, on every host."""
+    """Return the members' data folder, the same on every host."""
     return settings(cluster, role).data_dir
 
 
 def members(cluster: Cluster, role: RoleName, plan: AddressPlan) -> tuple[Member, ...]:
-    """The members in order: etcd-<role>-1 first."""
-    chosen = settings(cluster, role)
+    """Return the members in order: etcd-<role>-1 first."""
+    spec = settings(cluster, role)
     return tuple(
         Member(
             name=f"etcd-{role}-{number}",
             host=host.name,
             zone=host.zone,
             address=host.address,
-            client_port=chosen.client_port,
-            peer_port=chosen.peer_port,
+            client_port=spec.client_port,
+            peer_port=spec.peer_port,
         )
         for number, host in enumerate(plan.etcd[role], start=1)
     )
 
 
 def client_urls(cluster: Cluster, role: RoleName, plan: AddressPlan) -> tuple[str, ...]:
-    """Where clients of this etcd connect, one URL a member."""
+    """Return the client URLs of this etcd, one per member."""
     return tuple(member.client_url for member in members(cluster, role, plan))
 
 
 def member(cluster: Cluster, role: RoleName, name: str, plan: AddressPlan) -> Member:
-    """The member of that name. Raises ValueError that lists the members when there is none."""
-    everyone = members(cluster, role, plan)
-    for each in everyone:
-        if each.name == name:
-            return each
-    raise ValueError(f"etcd {role} has no member {name}; its members are {', '.join(each.name for each in everyone)}")
+    """Return the member with that name. Raises ValueError that lists the members if there is none."""
+    existing = members(cluster, role, plan)
+    for candidate in existing:
+        if candidate.name == name:
+            return candidate
+    names = ", ".join(candidate.name for candidate in existing)
+    raise ValueError(f"etcd {role} has no member {name}; its members are {names}")

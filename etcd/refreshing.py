@@ -1,8 +1,8 @@
-"""How members take up newer certificates while they run.
+"""How members switch to newer certificates while they run.
 
-etcd reads its own certificate and key at each handshake (client/pkg/transport, TLSInfo), and the authorities that it
-trusts at its start only. So a renewed certificate needs nothing, and a changed authority a restart: of one member at a
-time, for which a lock in the etcd itself stands, and only while all others are well.
+etcd reads its own certificate and key at each handshake (client/pkg/transport, TLSInfo), and the authorities that it trusts only
+at its start. So a renewed certificate needs no action, and a changed authority needs a restart: one member at a time, guarded by
+a lock in the etcd itself, and only while all others are healthy.
 """
 
 from __future__ import annotations
@@ -20,25 +20,28 @@ LOCKS = "/menagerie/restart/"
 _LOCK_TTL_S = 60
 
 
-def etcdctl(everyone: tuple[Member, ...], ca: str, certificate: str, key: str) -> tuple[str, ...]:
-    """etcdctl for these members, with a certificate of the host's. It reads the files anew each time."""
-    endpoints = ",".join(each.client_url for each in everyone)
+def etcdctl(targets: tuple[Member, ...], ca: str, certificate: str, key: str) -> tuple[str, ...]:
+    """Return the etcdctl command for these members, with a certificate of the host. It reads the files at every call."""
+    endpoints = ",".join(member.client_url for member in targets)
     files = (f"--cacert={ca}", f"--cert={certificate}", f"--key={key}")
     return ("/usr/local/bin/etcdctl", f"--endpoints={endpoints}", *files)
 
 
 def lock(program: tuple[str, ...], unit: str) -> tuple[str, ...]:
-    """Command that runs what follows it while nobody else restarts such a unit. It waits for its turn; without a quorum
-    nobody has one (`components.userdata.refresh.turns` then ends the wait), and a host that dies in its turn loses it after a minute."""
+    """Return a command that runs its arguments while no other host restarts the same unit.
+
+    It waits for the lock. Without a quorum nobody gets the lock (`components.userdata.refresh.turns` then ends the wait). A host
+    that dies while it holds the lock loses it after a minute.
+    """
     return (*program, "lock", f"--ttl={_LOCK_TTL_S}", f"{LOCKS}{unit}")
 
 
 def refresh(cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan) -> Refresh:
-    """For the host of this member."""
-    everyone, pki = members(cluster, role, plan), pki_dir(role)
+    """Return the refresh for the host of this member."""
+    all_members, pki = members(cluster, role, plan), pki_dir(role)
     files = (f"{pki}/ca.crt", f"{pki}/peer.crt", f"{pki}/peer.key")
-    others = tuple(each for each in everyone if each.name != member_name)
-    program = etcdctl(everyone, *files)
+    others = tuple(member for member in all_members if member.name != member_name)
+    program = etcdctl(all_members, *files)
     consumer = Consumer(
         unit_name(role),
         (f"{pki}/ca.crt", f"{pki}/client-ca.crt"),

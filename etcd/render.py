@@ -1,14 +1,14 @@
-"""What a host of an etcd member is given: unit, certificates by reference, programs.
+"""Configuration of a host with an etcd member: unit, certificates by reference, programs.
 
 The same function and the same template serve every etcd of a cluster.
 
-Losing a host is not losing a member: the data folder sits on a volume of its own, and a member that
-starts with its data takes its identity from there (--initial-cluster-* is then not read). So a new
-host with the old volume, the old name and the old address goes on where the old one stopped.
+Losing a host does not lose the member: the data folder is on a separate volume, and a member that starts with its data takes its
+identity from there (--initial-cluster-* is then ignored). So a new host with the old volume, name and address continues where
+the old one stopped.
 
-Losing the volume is losing the member. Started with an empty folder it refuses, with "has already
-been bootstrapped": its peers remember it, and it must not vote as if it had forgotten nothing. The
-way back is `etcdctl member remove` and `member add`, with --initial-cluster-state=existing.
+Losing the volume loses the member. With an empty folder it refuses to start, with "has already been bootstrapped": its peers
+remember it, and it must not vote without what it forgot. To recover, run `etcdctl member remove` and `member add`, and start it
+with --initial-cluster-state=existing.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _T = TypeVar("_T")
 def host_config(
     cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan, source: ArtefactSource
 ) -> HostConfig:
-    """All that the host of this member needs for this etcd; see `merge` for a host with two.
+    """Return the full configuration of this member's host for this etcd; see `merge` for a host with two.
 
-    Raises ValueError when the etcd has no such member, and KeyError when `source` has no checksum
-    for etcd's archive, or for restic where the etcd has backups.
+    Raises ValueError if the etcd has no such member, and KeyError if `source` has no checksum for etcd's archive, or for restic
+    if the etcd has backups.
     """
     archive = catalogue(cluster.spec.kubernetes.version)["etcd"]
     source.checksum(archive)
@@ -63,29 +63,29 @@ def host_configs(
     source: ArtefactSource,
     disks: Callable[[RoleName], Disk] | None = None,
 ) -> dict[str, HostConfig]:
-    """Host name -> what it needs for all members that run on it. Hosts of main come first.
+    """Return host name -> the configuration for all members on that host. Hosts of main come first.
 
-    disks: the data disk of an etcd's members, see `data_disk`; None where something else mounts it.
+    disks: returns the data disk of an etcd's members, see `data_disk`; None if something else mounts it.
     """
-    wanted: dict[str, list[HostConfig]] = {}
+    by_host: dict[str, list[HostConfig]] = {}
     for role in ROLES:
         own = (disks(role),) if disks else ()
-        for each in members(cluster, role, plan):
-            config = host_config(cluster, role, each.name, plan, source)
-            wanted.setdefault(each.host, []).append(replace(config, disks=own))
-    return {host: merge(*configs) for host, configs in wanted.items()}
+        for local in members(cluster, role, plan):
+            config = host_config(cluster, role, local.name, plan, source)
+            by_host.setdefault(local.host, []).append(replace(config, disks=own))
+    return {host: merge(*configs) for host, configs in by_host.items()}
 
 
 def merge(*configs: HostConfig) -> HostConfig:
-    """One host's configuration out of several; what they have in common appears once.
+    """Merge several configurations into one for a single host. Common parts appear once.
 
-    Raises ValueError when two of them give the same path different contents.
+    Raises ValueError if two of them have different contents for the same path.
     """
     files = _once(file for config in configs for file in config.files)
     paths = [file.path for file in files]
     for path in paths:
         if paths.count(path) > 1:
-            raise ValueError(f"{path} has two different contents; give each etcd of the host its own path")
+            raise ValueError(f"{path} has two different contents; give each etcd on the host its own path")
     return HostConfig(
         disks=_once(disk for config in configs for disk in config.disks),
         files=files,
@@ -99,23 +99,23 @@ def merge(*configs: HostConfig) -> HostConfig:
 
 
 def _one_refresh(several: list[Refresh]) -> Refresh | None:
-    """It reports to the first etcd of the host."""
+    """Merge refreshes. The result reports to the first etcd of the host."""
     if not several:
         return None
     return replace(
         several[0],
-        consumers=_once(consumer for each in several for consumer in each.consumers),
-        programs=_once(program for each in several for program in each.programs),
+        consumers=_once(consumer for config in several for consumer in config.consumers),
+        programs=_once(program for config in several for program in config.programs),
     )
 
 
 def data_disk(cluster: Cluster, role: RoleName, devices: tuple[str, ...], size: int = 0) -> Disk:
-    """The disk with the data of this etcd's members; `devices` and `size` as the cloud names and makes it."""
+    """Return the data disk of this etcd's members. devices, size: as the cloud names and creates it."""
     return Disk(data_dir(cluster, role), f"etcd-{role}", devices, size=size)
 
 
 def unit(cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan) -> str:
-    """Text of the member's systemd unit."""
+    """Return the text of the member's systemd unit."""
     return render(
         "etcd.service.j2",
         cluster=cluster.name,
@@ -127,17 +127,16 @@ def unit(cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan) 
 
 
 def secrets(role: RoleName, member_name: str) -> tuple[SecretRef, ...]:
-    """The member's certificates and keys, by their names in the cluster's secret store.
+    """Return references to the member's certificates and keys in the cluster's secret store.
 
-    kube-apiserver has one client certificate for all its etcds, signed by main's CA. So other etcds
-    accept main's CA from clients, beside their own, and only their own from peers. A certificate
-    signed by their CA opens nothing at main.
+    kube-apiserver has one client certificate for all its etcds, signed by main's CA. So other etcds accept main's CA and their own
+    from clients, and only their own from peers. Main does not accept certificates of their CA.
     """
     pki = pki_dir(role)
     client_cas: tuple[RoleName, ...] = ("main",) if role == "main" else ("main", role)
     return (
         SecretRef(f"etcd-{role}-ca.crt", f"{pki}/ca.crt", 0o644, _OWNER),
-        *(SecretRef(f"etcd-{each}-ca.crt", f"{pki}/client-ca.crt", 0o644, _OWNER) for each in client_cas),
+        *(SecretRef(f"etcd-{ca}-ca.crt", f"{pki}/client-ca.crt", 0o644, _OWNER) for ca in client_cas),
         SecretRef(f"{member_name}-server.crt", f"{pki}/server.crt", 0o644, _OWNER),
         SecretRef(f"{member_name}-server.key", f"{pki}/server.key", 0o600, _OWNER),
         SecretRef(f"{member_name}-peer.crt", f"{pki}/peer.crt", 0o644, _OWNER),
@@ -158,7 +157,7 @@ def _files(cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan
 
 
 def program_download(archive: Artefact, *programs: str) -> Download:
-    """Programs out of etcd's archive."""
+    """Return a download of programs from etcd's archive."""
     folder = archive.source.rsplit("/", 1)[1].removesuffix(".tar.gz")
     return Download(archive, members=tuple((f"{folder}/{name}", f"/usr/local/bin/{name}") for name in programs))
 

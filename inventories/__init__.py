@@ -1,1 +1,1 @@
-"""Your clusters, a folder each; and the code that builds Ansible's inventory and runs Ansible."""
+"""Your clusters, one folder each, and the code that builds Ansible's inventory and runs Ansible."""

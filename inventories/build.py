@@ -1,7 +1,7 @@
-"""Ansible's inventory of a cluster: what each worker is told, computed once. No I/O.
+"""Build Ansible's inventory of a cluster, with the variables of each worker. No I/O.
 
-Group variables hold what all workers, or a pool's, share; a host's hold its own address and nothing
-else. Every role variable is declared in that role's ``meta/argument_specs.yml``.
+Group variables have what all workers, or those of a pool, share; a host's variables have only its own address.
+Every role variable is declared in that role's ``meta/argument_specs.yml``.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from network.roce import host as rdma
 
 @dataclass(frozen=True)
 class Inventory:
-    """An inventory in Ansible's own form. It holds hosts' join tokens: write it to memory only."""
+    """An inventory in Ansible's form. It can contain join tokens of hosts: write it only to memory."""
 
     cluster: str
     data: Mapping[str, Any] = field(repr=False)
     """``{"all": {"vars": ..., "hosts": ..., "children": ...}}``"""
     known_hosts: str = ""
-    """Text of an SSH known_hosts file with the keys that the provider knows."""
+    """Text of an SSH known_hosts file with the keys known to the provider."""
     unknown_hosts: tuple[str, ...] = ()
-    """Hosts whose SSH key the provider does not know."""
+    """Hosts whose SSH key isn't known to the provider."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -49,22 +49,22 @@ class Inventory:
         return {name: tuple(group["hosts"]) for name, group in children.items()}
 
     def only(self, hosts: Collection[str]) -> Inventory:
-        """The same of some hosts; groups without any are left out."""
-        wanted, whole = frozenset(hosts), self.data["all"]
+        """Return the inventory with only some hosts, and without groups that would be empty."""
+        selected, everything = frozenset(hosts), self.data["all"]
         children = {}
-        for name, group in whole["children"].items():
-            if own := {host: values for host, values in group["hosts"].items() if host in wanted}:
+        for name, group in everything["children"].items():
+            if own := {host: values for host, values in group["hosts"].items() if host in selected}:
                 children[name] = {**group, "hosts": own}
-        kept = {host: values for host, values in whole["hosts"].items() if host in wanted}
-        unknown = tuple(host for host in self.unknown_hosts if host in wanted)
-        data = {"all": {**whole, "hosts": kept, "children": children}}
+        kept = {host: values for host, values in everything["hosts"].items() if host in selected}
+        unknown = tuple(host for host in self.unknown_hosts if host in selected)
+        data = {"all": {**everything, "hosts": kept, "children": children}}
         return Inventory(self.cluster, data, self.known_hosts, unknown)
 
     def joining(self, tokens: Mapping[str, str]) -> Inventory:
-        """The same with bootstrap tokens, ``[a-z0-9]{6}.[a-z0-9]{16}``, of hosts that join: each is told its own."""
-        whole = self.data["all"]
-        hosts = {host: values | _joining(tokens.get(host)) for host, values in whole["hosts"].items()}
-        return replace(self, data={"all": {**whole, "hosts": hosts}})
+        """Return the inventory with bootstrap tokens, ``[a-z0-9]{6}.[a-z0-9]{16}``; each joining host only gets its own."""
+        everything = self.data["all"]
+        hosts = {host: values | _joining(tokens.get(host)) for host, values in everything["hosts"].items()}
+        return replace(self, data={"all": {**everything, "hosts": hosts}})
 
 
 def _joining(token: str | None) -> dict[str, str]:
@@ -72,24 +72,23 @@ def _joining(token: str | None) -> dict[str, str]:
 
 
 def layout(cluster: Cluster) -> Inventory:
-    """Hosts and groups without their variables: what can be asked about before the cluster is built."""
+    """Return hosts and groups without variables, which are known before the cluster is built."""
     children: dict[str, Any] = {name: {"hosts": {host: {} for host in hosts}} for name, hosts, _ in _groups(cluster)}
     machines: dict[str, Any] = {host.name: {} for _, host in cluster.host_list()}
     return Inventory(cluster.name, {"all": {"hosts": machines, "children": children}})
 
 
 def build(cluster: Cluster, outputs: ClusterOutputs, variables: Groups | None = None) -> Inventory:
-    """The inventory of the cluster's workers at sites, without tokens.
+    """Build the inventory of the cluster's workers at sites, without tokens.
 
-    variables: from `components.workers.group_vars.given`; for a group, they win over what is computed.
-
-    Raises ValueError when two groups would get one name, and KeyError when a checksum is missing.
+    variables: from `components.workers.group_vars.given`. They take precedence over computed group variables.
+    Errors: raises ValueError if two groups would get the same name, and KeyError if a checksum is missing.
     """
     extra = variables or {}
     children: dict[str, Any] = {}
     for name, hosts, computed in _groups(cluster):
         if name in children:
-            raise ValueError(f"two pools, racks or sites give the group name {name}; rename one of them")
+            raise ValueError(f"two pools, racks or sites have the group name {name}; rename one of them")
         children[name] = {"hosts": {host: {} for host in hosts}, "vars": {**computed, **extra.get(name, {})}}
     shared = {**_shared(cluster, outputs), **extra.get("all", {})}
     workers, cards = cluster.host_list(), links.of_hosts(cluster, outputs)
@@ -108,12 +107,12 @@ def build(cluster: Cluster, outputs: ClusterOutputs, variables: Groups | None = 
 
 
 def _groups(cluster: Cluster) -> Iterable[tuple[str, list[str], dict[str, Any]]]:
-    """(group, hosts, variables) of every pool, site and rack that has hosts."""
+    """Yield (group, hosts, variables) of every pool, site and rack with hosts."""
     spec = cluster.spec
     placed = sorted((spec.pools[pool].site or "", host.rack, host.name) for pool, host in cluster.host_list())
     for pool, machines in cluster.hosts.items():
-        told = {**of_pool(spec.control_plane.cloud, pool, spec.pools[pool]), **kubelet.of_pool(spec, pool)}
-        computed = {**told, **rdma.of_pool(spec, pool), **storage.of_pool(cluster, pool)}
+        of_kubelets = {**of_pool(spec.control_plane.cloud, pool, spec.pools[pool]), **kubelet.of_pool(spec, pool)}
+        computed = {**of_kubelets, **rdma.of_pool(spec, pool), **storage.of_pool(cluster, pool)}
         yield group_name("pool", pool), [host.name for host in machines], computed
     for site, entries in itertools.groupby(placed, key=lambda entry: entry[0]):
         yield (
@@ -138,20 +137,20 @@ def _own(cluster: Cluster, pool: str, host: Host) -> dict[str, Any]:
 
 
 def _shared(cluster: Cluster, outputs: ClusterOutputs) -> dict[str, Any]:
-    known = outputs.artefacts
-    source = ArtefactSource(known.mirror, known.sha256, known.registry)
+    artefacts = outputs.artefacts
+    source = ArtefactSource(artefacts.mirror, artefacts.sha256, artefacts.registry)
     own = {"ansible_python_interpreter": "/usr/bin/python3", "base_names": _names(outputs)}
     return own | of_sites(cluster) | of_all(cluster, source, outputs.endpoint, outputs.ca_pem, outputs.serving_ca_pem)
 
 
 def _names(outputs: ClusterOutputs) -> list[str]:
-    """Lines of /etc/hosts for an endpoint that is a name: its private zone answers inside the region only."""
+    """Return lines of /etc/hosts for an endpoint that is a name, as its private zone answers only in the region."""
     name = outputs.endpoint.rpartition(":")[0]
     return [f"{address} {name}" for address in outputs.balancers if address != name]
 
 
 def known_hosts(cluster: Cluster, keys: Mapping[str, str]) -> str:
-    """Text of an SSH known_hosts file. keys: host -> its public key.
+    """Return the text of an SSH known_hosts file. keys: host -> its public key.
 
     sshd(8): a port other than 22 is written ``[address]:port``.
     """

@@ -1,4 +1,4 @@
-"""The state that each host is wanted in, as a digest: what the journal compares. No secret can be read from it."""
+"""Desired states of hosts as digests, which the journal compares. They reveal no secrets."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ from typing import Any
 from components.workers.group_vars import roles
 from inventories.build import Inventory
 
-# New for each run, or a place on the operator's machine: nothing of them ends on a host.
+# Different for each run, or paths on the operator's machine: they have no effect on hosts.
 _PASSING = ("kubelet_token", "ansible_ssh_private_key_file", "ansible_ssh_common_args")
 _SHARED = ("site.yml", "ansible.cfg", "roles/modules", "roles/module_utils", "roles/lookups")
 _LENGTH = 24
 
 Digests = dict[str, str]
-"""Role -> digest of what it is told and of what it does."""
+"""Role -> digest of its variables and its files."""
 
 
 def desired(
     inventory: Inventory, root: Path, tags: Sequence[str] = (), hosts: Collection[str] = ()
 ) -> dict[str, Digests]:
-    """Host -> the state that a run with these tags brings it to. hosts: only of these.
+    """Return for each host the state after a run with these tags. hosts: only for these.
 
-    A host's variables are resolved as Ansible does: those of all, then of its groups in order of their names, which are
-    all of one depth, then its own; a later value replaces an earlier one whole.
+    A host's variables are resolved as in Ansible: those of all, then of its groups in order of their names (all have the
+    same depth), then its own. A later value completely replaces an earlier one.
     """
-    whole = inventory.data["all"]
-    made = _of_roles(root, tags)
+    everything = inventory.data["all"]
+    of_roles = _of_roles(root, tags)
     groups = _groups(inventory)
     shared: dict[tuple[tuple[str, ...], tuple[str, ...]], str] = {}
-    found = {}
+    states = {}
     for host in hosts or inventory.hosts:
-        own = {name: value for name, value in whole["hosts"][host].items() if name not in _PASSING}
+        own = {name: value for name, value in everything["hosts"][host].items() if name not in _PASSING}
         key = groups.get(host, ()), tuple(own)
         if key not in shared:
-            merged = dict(whole["vars"])
+            merged = dict(everything["vars"])
             for group in key[0]:
-                merged |= whole["children"][group].get("vars", {})
+                merged |= everything["children"][group].get("vars", {})
             shared[key] = _digest({name: value for name, value in merged.items() if name not in (*_PASSING, *own)})
-        told = shared[key] + json.dumps(own, sort_keys=True, default=str) + host
-        found[host] = {role: _hashed(f"{does}{told}") for role, does in made.items()}
-    return found
+        variables = shared[key] + json.dumps(own, sort_keys=True, default=str) + host
+        states[host] = {role: _hashed(f"{files}{variables}") for role, files in of_roles.items()}
+    return states
 
 
 def _groups(inventory: Inventory) -> Mapping[str, tuple[str, ...]]:
-    """Host -> its groups, in the order in which their variables count."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """Map each host to its groups, in the order of precedence of their variables."""
+    groups: dict[str, list[str]] = defaultdict(list)
     for name, hosts in sorted(inventory.groups.items()):
         for host in hosts:
-            found[host].append(name)
-    return {host: tuple(names) for host, names in found.items()}
+            groups[host].append(name)
+    return {host: tuple(names) for host, names in groups.items()}
 
 
 def _of_roles(root: Path, tags: Sequence[str]) -> Digests:
-    """Role -> digest of its files and of what all roles share."""
+    """Map each role to the digest of its files and of files that all roles share."""
     shared = _of_files(root, (path for name in _SHARED for path in _files(root / name)))
     return {
         role: shared + _of_files(root, _files(root / "roles" / role))

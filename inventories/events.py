@@ -1,4 +1,4 @@
-"""ansible-runner's events, gathered into `Progress` and a `RunReport`."""
+"""Collect ansible-runner's events into `Progress` and a `RunReport`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _ENDS = {
     "runner_on_failed": Status.FAILED,
     "runner_on_unreachable": Status.UNREACHABLE,
 }
-# Ansible says this where a command's own words are more telling.
+# Ansible's messages if the command's own output says more.
 _EMPTY_MESSAGES = ("", "non-zero return code")
 
 
 class Collector:
-    """Takes one event at a time; `on_progress` is called for every task that starts or ends on a host."""
+    """Collects events one at a time, and calls `on_progress` for every task that starts or ends on a host."""
 
     def __init__(
         self, total: int, on_progress: Callable[[Progress], None] | None = None, last: Last | None = None
     ) -> None:
-        """last: the task after which a host has no other."""
+        """last: the last task of a host in the run."""
         self._total = total
         self._last = last
         self._on_progress = on_progress
@@ -43,7 +43,7 @@ class Collector:
         self._notes: dict[str, list[str]] = defaultdict(list)
 
     def event(self, event: Mapping[str, Any]) -> bool:
-        """Read one event of ansible-runner. False, so that it keeps no file of the event."""
+        """Read one event of ansible-runner. Returns False, so that ansible-runner doesn't write it to a file."""
         self._read(event)
         return False
 
@@ -101,7 +101,7 @@ class Collector:
         return status
 
     def report(self, seconds: float, canceled: bool) -> RunReport:
-        """All that was seen. Hosts on which no task ended are missing; the caller knows which it asked for."""
+        """Return the report so far. Hosts on which no task ended are missing; the caller knows which it asked for."""
         return RunReport(
             {host: self._host(host) for host, counts in sorted(self._counts.items()) if counts},
             tuple(self._failures),
@@ -114,11 +114,11 @@ class Collector:
         )
 
     def _task_times(self) -> tuple[TaskTime, ...]:
-        found = [
-            TaskTime(role, task, len(taken), sum(seconds for seconds, _ in taken), *max(taken))
-            for (role, task), taken in self._tasks.items()
+        totals = [
+            TaskTime(role, task, len(times), sum(seconds for seconds, _ in times), *max(times))
+            for (role, task), times in self._tasks.items()
         ]
-        return tuple(sorted(found, key=lambda time: -time.seconds))
+        return tuple(sorted(totals, key=lambda time: -time.seconds))
 
     def _host(self, host: str) -> HostReport:
         counts, times = self._counts[host], self._times[host]
@@ -133,29 +133,29 @@ class Collector:
 
 
 def failure_message(result: Mapping[str, Any]) -> str:
-    """What went wrong, in the words of whoever knows best: the module, the command, or the check of arguments."""
+    """Return the most specific error message: that of the module, the command, or the check of arguments."""
     if result.get("argument_errors"):
         return "; ".join(str(error) for error in result["argument_errors"])
     message = str(result.get("msg") or "").strip().removeprefix("Task failed: ")
-    said = str(result.get("stderr") or result.get("stdout") or "").strip()
-    if said and message in _EMPTY_MESSAGES:
-        message = said
-    return _host_key_trouble(message) or message or str(result.get("censored") or "no reason was given")
+    output = str(result.get("stderr") or result.get("stdout") or "").strip()
+    if output and message in _EMPTY_MESSAGES:
+        message = output
+    return _host_key_trouble(message) or message or str(result.get("censored") or "no reason given")
 
 
 def _host_key_trouble(message: str) -> str:
-    """ssh's own advice is to edit a file that is gone after the run."""
+    """Replace ssh's message about host keys, which advises to edit a file that only exists during the run."""
     if "Host key verification failed" not in message:
         return ""
-    found = re.search(r"SHA256:[A-Za-z0-9+/]+", message)
+    fingerprint = re.search(r"SHA256:[A-Za-z0-9+/]+", message)
     if "HAS CHANGED" in message:
-        key = f" {found[0]}" if found else ""
-        return f"its SSH host key{key} isn't the one that is known: another machine at this address, or one set up anew"
-    return "no SSH host key is known for it; log in once with ssh and compare the fingerprint, then run again"
+        key = f" {fingerprint[0]}" if fingerprint else ""
+        return f"its SSH host key{key} has changed: the address belongs to another machine, or this one was reinstalled"
+    return "its SSH host key isn't known; log in once with ssh, compare the fingerprint, then run again"
 
 
 def _diff_lines(diff: Any) -> Iterator[str]:
-    """Unified text of a module's diff: one mapping, or a list of them."""
+    """Yield a module's diff, which is one mapping or a list of them, as unified diff text."""
     for entry in diff if isinstance(diff, list) else [diff] if diff else []:
         if "prepared" in entry:
             yield entry["prepared"]

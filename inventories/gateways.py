@@ -1,4 +1,4 @@
-"""Ansible's inventory of the edge routers that are ours to configure. No I/O."""
+"""Build Ansible's inventory of the edge routers that Menagerie configures. No I/O."""
 
 from __future__ import annotations
 
@@ -21,14 +21,12 @@ def build(
     keys: Mapping[str, str],
     given: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Inventory:
-    """Of the routers that have a `host`. It holds pre-shared keys: write it to memory only.
+    """Build the inventory of routers that have a `host`. It contains pre-shared keys: write it only to memory.
 
-    name: the cluster that somebody asked about. keys: connection (`network.gateway.Line.name`) -> pre-shared key; a
-    router's connections in two clusters have names of their own, and those of two routers in one cluster may have one:
-    so keys are asked for by ``<router's machine>/<connection>``. given: cluster -> what its operator gives to edge routers,
-    from `components.workers.group_vars.given_to_routers`.
-
-    Raises ValueError where two clusters of one router give different values.
+    name: the cluster of the command. keys: ``<router's machine>/<connection>`` -> pre-shared key. A connection's name
+    (`network.gateway.Line.name`) differs between the clusters of a router, but two routers of one cluster can have the
+    same. given: cluster -> its operator's variables for edge routers, from `components.workers.group_vars.given_to_routers`.
+    Errors: raises ValueError if two clusters of one router have different values.
     """
     hosts = {
         router.machine: {**of_all_clusters(router, given or {}), **_host(router, keys)}
@@ -42,22 +40,22 @@ def build(
 
 
 def of_all_clusters(router: EdgeRouter, given: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the operators of a router's clusters give it. Raises ValueError where they don't agree."""
-    found: dict[str, Any] = {}
-    said: dict[str, str] = {}
+    """Return the variables that a router's clusters give it. Raises ValueError if they don't agree."""
+    merged: dict[str, Any] = {}
+    origin: dict[str, str] = {}
     for cluster in dict.fromkeys(line.cluster for line in router.lines):
         for name, value in given.get(cluster, {}).items():
-            if found.setdefault(name, value) != value:
+            if merged.setdefault(name, value) != value:
                 raise ValueError(
-                    f"{name} of edge router {router.machine} has one value in group_vars of {said[name]} and another in "
-                    f"those of {cluster}; a router has one: write the same in both"
+                    f"{name} of edge router {router.machine} has different values in group_vars of {origin[name]} and "
+                    f"{cluster}; a router has only one: write the same in both"
                 )
-            said.setdefault(name, cluster)
-    return found
+            origin.setdefault(name, cluster)
+    return merged
 
 
 def variables(router: EdgeRouter, keys: Mapping[str, str]) -> dict[str, Any]:
-    """Those of role vpn_gateway. keys: connection -> pre-shared key."""
+    """Return the variables of role vpn_gateway. keys: connection -> pre-shared key."""
     return {
         "vpn_gateway_settings": settings(router),
         "vpn_gateway_rules": tunnel_rules.rules(router),
@@ -74,7 +72,7 @@ COMPUTED = (
     *("vpn_gateway_settings", "vpn_gateway_rules", "vpn_gateway_connections", "vpn_gateway_certificates"),
     *("vpn_gateway_daemon", "vpn_gateway_keys", "vpn_gateway_frr", "vpn_gateway_frr_daemons"),
 )
-"""What `variables` gives, and no operator may."""
+"""Variables that `variables` computes, which operators may not set."""
 
 
 def _host(router: EdgeRouter, keys: Mapping[str, str]) -> dict[str, Any]:

@@ -1,9 +1,8 @@
-"""Which host was brought to which state, in a file that a run can lose no word of.
+"""Journal of the state of each host, in a file that survives a crash.
 
-A line a host, appended once the host is done; the newest line of a host counts. A new run begins with a whole file that
-is put in the place of the old one at once.
-Before a run touches a host that is to be at another state, its old state is struck out: a run that is cut leaves it
-between the two.
+There is one line per host, appended when the host is done; the newest line of a host counts. A new run starts by
+replacing the file atomically. Before a run touches a host whose state is to change, its old state is removed: an interrupted
+run can leave it between the two.
 """
 
 from __future__ import annotations
@@ -17,30 +16,30 @@ from inventories.desired import Digests
 
 
 class Journal:
-    """path: the file; it need not exist."""
+    """The journal in a file, which need not exist."""
 
     def __init__(self, path: Path) -> None:
         self._lines = Lines(path)
         self._known = dict(self._lines.read(_parse))
 
-    def is_at(self, host: str, wanted: Digests) -> bool:
-        """Whether the host was brought to that state, by one run or by several with a role each."""
+    def is_at(self, host: str, target: Digests) -> bool:
+        """Return whether the host is in that state, after one run or several with one role each."""
         known = self._known.get(host, {})
-        return all(known.get(role) == digest for role, digest in wanted.items())
+        return all(known.get(role) == digest for role, digest in target.items())
 
-    def begin(self, wanted: Mapping[str, Digests]) -> None:
-        """Strike out what hosts are now moved away from, before any of them is touched."""
-        for host, states in wanted.items():
+    def begin(self, target: Mapping[str, Digests]) -> None:
+        """Remove the states that hosts are about to leave, before any host is touched."""
+        for host, states in target.items():
             known = self._known.get(host, {})
             stays = {role: digest for role, digest in known.items() if states.get(role, digest) == digest}
             if stays != known:
                 self._known[host] = stays
         self._replace()
 
-    def done(self, wanted: Mapping[str, Digests]) -> None:
-        """These hosts are at their states."""
+    def done(self, target: Mapping[str, Digests]) -> None:
+        """Record that these hosts are in their states."""
         entries = []
-        for host, states in wanted.items():
+        for host, states in target.items():
             if not self.is_at(host, states):
                 self._known[host] = {**self._known.get(host, {}), **states}
                 entries.append(_entry(host, self._known[host]))
@@ -48,7 +47,7 @@ class Journal:
             self._lines.append(entries)
 
     def forget(self, hosts: Sequence[str]) -> None:
-        """Nothing is known of these hosts any more."""
+        """Remove everything about these hosts."""
         for host in hosts:
             self._known.pop(host, None)
         self._replace()

@@ -1,6 +1,6 @@
-"""INV-006: a --limit or --tags that matches nothing, or a group without hosts.
+"""INV-006: --limit or --tags matches nothing, or the inventory has no hosts.
 
-ansible-playbook calls a run over nothing successful; here it is an error, found before the run.
+For ansible-playbook a run without hosts is a success; here it is an error, reported before the run.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from inventories.build import Inventory
 CODE = "INV-006"
 _SHOWN = 3
 _ARGUMENTS = "Validating arguments against arg spec"
-"""How Ansible's task begins that checks the arguments of a role (ansible.playbook.role)."""
+"""Start of the name of Ansible's task that checks the arguments of a role (ansible.playbook.role)."""
 
 
 def nothing_matches(problems: Sequence[Problem]) -> RefusedError:
-    """A run that would touch no host, or less than was asked for. `problems` says why."""
+    """Return the error for a run that would touch no host, or fewer than requested. problems: why."""
     return RefusedError("\n".join(map(str, problems)), code="nothing-matches", problems=problems)
 
 
 def limited(inventory: Inventory, limit: str | None) -> tuple[str, ...]:
-    """The hosts that a run with this --limit touches, in the inventory's order.
+    """Return the hosts that a run with this --limit touches, in the inventory's order.
 
-    Patterns as in Ansible: names, groups, globs, ``~regex``, ``!excluded`` and ``&intersected``,
+    Patterns are those of Ansible: names, groups, globs, ``~regex``, ``!excluded`` and ``&intersected``,
     separated by commas or colons.
 
-    Raises RefusedError for an inventory without hosts, for each pattern that matches nothing, and
-    when nothing is left.
+    Errors: raises RefusedError for an inventory without hosts, for patterns that match nothing, and if no host is left.
     """
     if not inventory.hosts:
         hint = "list machines in a pool's hosts file and give the pool a site"
@@ -59,13 +58,13 @@ def limited(inventory: Inventory, limit: str | None) -> tuple[str, ...]:
         elif pattern[0] == "!":
             chosen -= hosts
     if not chosen:
-        hint = "drop one of its patterns"
+        hint = "remove one of its patterns"
         raise nothing_matches([Problem(CODE, f'--limit "{limit}" leaves no host', hint, inventory.cluster)])
     return tuple(host for host in inventory.hosts if host in chosen)
 
 
 def check_tags(tags: Sequence[str], known: Iterable[str]) -> None:
-    """Raises RefusedError for each tag that no task has."""
+    """Raise RefusedError if any tag is one that no task has."""
     names = sorted(known)
     problems = [
         Problem(
@@ -79,7 +78,7 @@ def check_tags(tags: Sequence[str], known: Iterable[str]) -> None:
 
 
 class Last(NamedTuple):
-    """The task after which a host has no other in a run. task: "" stands for the check of the role's arguments."""
+    """The last task of a host in a run. task: "" for the check of the role's arguments."""
 
     role: str
     task: str
@@ -89,7 +88,7 @@ class Last(NamedTuple):
 
 
 def last_task(root: Path, tags: Sequence[str]) -> Last | None:
-    """The last task of a run with these tags, None where site.yml ends with something else than a role."""
+    """Return the last task of a run with these tags; None if site.yml doesn't end with a role."""
     play = yaml.safe_load((root / "site.yml").read_text())[-1]
     entries = play.get("roles") or ()
     if not entries or play.get("tasks") or play.get("post_tasks"):
@@ -102,13 +101,13 @@ def last_task(root: Path, tags: Sequence[str]) -> Last | None:
 
 
 def planned_tasks(root: Path, tags: Sequence[str]) -> int:
-    """Tasks on each host in a run with these tags: those of the chosen roles, and one a role that checks arguments.
+    """Return the number of tasks per host in a run with these tags.
 
-    Ansible checks the arguments of every role, whatever the tags.
+    Ansible checks the arguments of every role regardless of tags, which is one task per role.
     """
-    known = roles(root)
-    chosen = [role for role in known if not tags or role in tags]
-    return len(known) + sum(1 for role in chosen for _ in _leaves(_task_list(root, role)))
+    all_roles = roles(root)
+    chosen = [role for role in all_roles if not tags or role in tags]
+    return len(all_roles) + sum(1 for role in chosen for _ in _leaves(_task_list(root, role)))
 
 
 def _task_list(root: Path, role: str) -> list[Mapping[str, Any]]:
@@ -130,12 +129,12 @@ def _matching(inventory: Inventory, pattern: str) -> set[str]:
         try:
             expression = re.compile(pattern[1:])
         except re.error as error:
-            message = f"--limit {pattern} is no regular expression: {error}"
+            message = f"--limit {pattern} isn't a regular expression: {error}"
             raise nothing_matches([Problem(CODE, message, file=inventory.cluster)]) from None
-        found = [hosts for name, hosts in names.items() if expression.search(name)]
+        groups = [hosts for name, hosts in names.items() if expression.search(name)]
     else:
-        found = [hosts for name, hosts in names.items() if fnmatch.fnmatchcase(name, pattern)]
-    return {host for hosts in found for host in hosts}
+        groups = [hosts for name, hosts in names.items() if fnmatch.fnmatchcase(name, pattern)]
+    return {host for hosts in groups for host in hosts}
 
 
 def _unmatched(inventory: Inventory, pattern: str) -> Problem:
@@ -146,7 +145,7 @@ def _unmatched(inventory: Inventory, pattern: str) -> Problem:
 
 
 def _summary(hosts: Sequence[str]) -> str:
-    """Few hosts by name, many by the first and the last."""
+    """List a few hosts by name, many by the first and the last."""
     if len(hosts) <= _SHOWN:
         return f"hosts are {', '.join(hosts)}"
     return f"hosts are {hosts[0]} … {hosts[-1]}, {len(hosts)} in all"

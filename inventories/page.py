@@ -1,4 +1,4 @@
-"""A run's report as one page that stands alone: no scripts, nothing from elsewhere, every text escaped."""
+"""A run's report as a self-contained page: no scripts, no external resources, every text escaped."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class _Row:
 
 
 def html(report: RunReport, cluster: str, when: str, *, check: bool = False) -> str:
-    """The text of a file. when: the time of the run's end, for people."""
+    """Return the page. when: the end of the run, in readable form."""
     rows = tuple(_rows(report, check=check))
     states = [row.state for row in rows]
     return _template().render(
-        title=f"Workers of {cluster}{', looked at' if check else ''}",
+        title=f"Workers of {cluster}{', check only' if check else ''}",
         when=when,
         took=duration(report.seconds),
         check=check,
@@ -45,16 +45,16 @@ def html(report: RunReport, cluster: str, when: str, *, check: bool = False) -> 
     )
 
 
-_STATES = ("failed", "unreachable", "would change", "changed", "as wanted", "not begun", "left out")
+_STATES = ("failed", "unreachable", "would change", "changed", "unchanged", "not started", "skipped")
 
 
 def _rows(report: RunReport, *, check: bool) -> Iterator[_Row]:
-    """Every host that the run was about, the worst first."""
+    """Yield every host of the run, the worst first."""
     states = dict(_state(report, check=check))
     for host in sorted(states, key=lambda host: (_STATES.index(states[host]), host)):
-        taken = report.hosts[host].seconds if host in report.hosts else 0.0
+        seconds = report.hosts[host].seconds if host in report.hosts else 0.0
         changes, notes = report.changes.get(host, ()), report.notes.get(host, ())
-        yield _Row(host, states[host], taken, changes, notes, report.diffs.get(host, ""))
+        yield _Row(host, states[host], seconds, changes, notes, report.diffs.get(host, ""))
 
 
 def _state(report: RunReport, *, check: bool) -> Iterator[tuple[str, str]]:
@@ -66,13 +66,15 @@ def _state(report: RunReport, *, check: bool) -> Iterator[tuple[str, str]]:
         elif result.changed:
             yield host, "would change" if check else "changed"
         else:
-            yield host, "as wanted"
-    yield from ((host, "not begun") for host in report.not_begun)
-    yield from ((host, "left out") for host in report.left_out)
+            yield host, "unchanged"
+    yield from ((host, "not started") for host in report.not_begun)
+    yield from ((host, "skipped") for host in report.left_out)
 
 
 @cache
 def _template() -> Template:
     loader = FileSystemLoader(Path(__file__).parent)
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return made.get_template("page.html.j2")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("page.html.j2")

@@ -1,6 +1,6 @@
-"""A fresh folder in memory for one run of ansible-runner: the inventory in it holds a join token.
+"""A new folder in memory for each run of ansible-runner, because the inventory in it contains a join token.
 
-ansible-runner reads whatever an earlier run left in its private_data_dir, so none is used twice.
+ansible-runner reads anything that an earlier run left in its private_data_dir, so none is used twice.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 _PREFIX = "menagerie-run-"
 _LOCK = "lock"
 CONTROL = "cp"
-"""Where the SSH control sockets are. Short: a socket's whole path may have 107 bytes."""
+"""Folder of the SSH control sockets. The name is short because a socket's full path may have 107 bytes."""
 
 
 def memory_folder() -> Path:
-    """A folder of this user or of everyone that lives in memory; the temporary folder where there is none."""
+    """Return a folder in memory, of this user or shared; the temporary folder if there is none."""
     candidates = [os.environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm"]
     usable = [Path(path) for path in candidates if path and os.access(path, os.W_OK | os.X_OK)]
     return usable[0] if usable else Path(tempfile.gettempdir())
@@ -29,9 +29,9 @@ def memory_folder() -> Path:
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """A new folder, 0700, removed afterwards with its SSH connections.
+    """Create a new folder, 0700, and remove it afterwards with its SSH connections.
 
-    What a run left that was killed is removed first.
+    First removes what killed runs have left.
     """
     parent = memory_folder()
     _remove_orphans(parent)
@@ -46,7 +46,7 @@ def private_folder() -> Iterator[Path]:
 
 
 def _remove_orphans(parent: Path) -> None:
-    """The kernel drops a lock with the process that held it. A folder without the file is being made."""
+    """Remove folders of dead runs: the kernel releases a lock with its process. A folder without the file is being created."""
     for path in parent.glob(f"{_PREFIX}*/{_LOCK}"):
         with contextlib.suppress(OSError), path.open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,7 +55,7 @@ def _remove_orphans(parent: Path) -> None:
 
 def _remove(folder: Path) -> None:
     for socket in (folder / CONTROL).glob("*"):
-        # ControlPersist keeps the connection's process alive after the run; the host's name is not looked at.
+        # ControlPersist keeps the connection's process alive after the run. The host's name doesn't matter here.
         command = ["ssh", "-O", "exit", "-o", f"ControlPath={socket}", "any"]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     shutil.rmtree(folder, ignore_errors=True)

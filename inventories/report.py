@@ -1,4 +1,4 @@
-"""What a run of site.yml tells: progress while it runs, and a report at its end."""
+"""Results of a run of site.yml: progress while it runs, and a report at its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Status(StrEnum):
-    """How a task ended on a host, or that it began."""
+    """How a task ended on a host, or that it started."""
 
     STARTED = "started"
     OK = "ok"
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """One task on one host. `number` counts the host's tasks from 1, of about `total`."""
+    """One task on one host. number: counts the host's tasks from 1. total: their approximate number."""
 
     host: str
     role: str
@@ -32,16 +32,16 @@ class Progress:
     number: int
     total: int
     seconds: float = 0.0
-    """Since the run began."""
+    """Time since the start of the run."""
     message: str = ""
     """Why the task failed, or why the host can't be reached."""
     is_last: bool = False
-    """Whether the host has nothing more to do in this run."""
+    """Whether this is the host's last task in this run."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A task that failed, or a host that could not be reached."""
+    """A task that failed, or a host that couldn't be reached."""
 
     host: str
     role: str
@@ -52,7 +52,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class HostReport:
-    """Counts of tasks. `ok` includes `changed`, as in Ansible's own recap."""
+    """Numbers of tasks on a host. `ok` includes `changed`, as in Ansible's recap."""
 
     ok: int = 0
     changed: int = 0
@@ -60,7 +60,7 @@ class HostReport:
     unreachable: int = 0
     skipped: int = 0
     seconds: float = 0.0
-    """From the first task's start to the last one's end."""
+    """Time from the first task's start to the last one's end."""
 
     @property
     def tasks(self) -> int:
@@ -73,16 +73,16 @@ class HostReport:
 
 @dataclass(frozen=True)
 class TaskTime:
-    """How long one task took on the hosts that ran it, from its start to its end as the controller sees them."""
+    """How long one task took on the hosts that ran it, as measured on the operator's machine."""
 
     role: str
     task: str
     hosts: int
     seconds: float
-    """On all hosts together."""
+    """Sum over all hosts."""
     longest: float
     slowest: str
-    """The host that took longest."""
+    """The slowest host."""
 
     @property
     def mean(self) -> float:
@@ -91,7 +91,7 @@ class TaskTime:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """Failures that are one and the same but for the host's own name and addresses. message: the first host's."""
+    """Failures that only differ in the host's name and addresses. message: the first host's."""
 
     role: str
     task: str
@@ -105,24 +105,24 @@ class FailureGroup:
 
 @dataclass(frozen=True)
 class RunReport:
-    """A whole run. Hosts that failed and hosts that could not be reached are told apart."""
+    """Report of a run. Distinguishes failed and unreachable hosts."""
 
     hosts: Mapping[str, HostReport]
     failures: tuple[Failure, ...] = ()
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Host -> the tasks that changed it, or in check mode would."""
+    """Host -> tasks that changed it, or in check mode would."""
     diffs: Mapping[str, str] = field(default_factory=dict)
-    """Host -> what would change or was changed, as unified text; with diff only."""
+    """Host -> changes as unified diff text; only with diff."""
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Host -> warnings of its tasks."""
     seconds: float = 0.0
     canceled: bool = False
     times: tuple[TaskTime, ...] = ()
-    """Of each task, the one first that took longest on all hosts together."""
+    """Times of each task, the one with the largest sum first."""
     left_out: tuple[str, ...] = ()
-    """Hosts that were left alone, because the journal says that they are at the wanted state already."""
+    """Hosts that were skipped, because according to the journal they are already in the desired state."""
     not_begun: tuple[str, ...] = ()
-    """Hosts that were wanted and not reached, because the run was cut off or the limit of failures passed."""
+    """Hosts that the run didn't get to, because it was interrupted or reached the limit of failures."""
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class RunReport:
 
     @property
     def changed(self) -> int:
-        """Tasks that changed something, on all hosts together."""
+        """Number of tasks that changed something, on all hosts."""
         return sum(host.changed for host in self.hosts.values())
 
     @property
@@ -143,30 +143,30 @@ class RunReport:
 
     @property
     def groups(self) -> tuple[FailureGroup, ...]:
-        """Failures, those alike as one, the one of most hosts first."""
+        """Failures, with similar ones grouped, those with most hosts first."""
         alike: dict[tuple[str, str, str, bool], list[Failure]] = defaultdict(list)
         for failure in self.failures:
             alike[failure.role, failure.task, _impersonal(failure), failure.unreachable].append(failure)
-        found = [
+        groups = [
             FailureGroup(role, task, own[0].message, unreachable, tuple(failure.host for failure in own))
             for (role, task, _, unreachable), own in alike.items()
         ]
-        return tuple(sorted(found, key=lambda group: -len(group.hosts)))
+        return tuple(sorted(groups, key=lambda group: -len(group.hosts)))
 
     def slowest(self, count: int) -> tuple[tuple[str, float], ...]:
-        """The hosts that took longest, with their seconds."""
-        taken = sorted(((name, host.seconds) for name, host in self.hosts.items()), key=lambda item: -item[1])
-        return tuple(taken[:count])
+        """Return the slowest hosts, with their seconds."""
+        times = sorted(((name, host.seconds) for name, host in self.hosts.items()), key=lambda item: -item[1])
+        return tuple(times[:count])
 
     @property
     def exit_code(self) -> int:
-        """ansible-playbook's own: 0 all well, 2 a task failed, 4 only unreachable hosts; 130 canceled."""
+        """Exit code of ansible-playbook: 0 success, 2 a task failed, 4 only unreachable hosts; or 130 for canceled."""
         if self.canceled:
             return 130
         return 2 if self.failed else 4 if self.unreachable else 0
 
     def to_json(self) -> dict[str, Any]:
-        """The report as `--json` gives it."""
+        """Return the report in the form of `--json`."""
         return {
             "hosts": {
                 name: {
@@ -198,14 +198,14 @@ _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 
 
 def named(hosts: Sequence[str]) -> str:
-    """Few hosts by name, many by the first ones and their number."""
+    """List a few hosts by name, many by number and the first ones."""
     if len(hosts) <= _SHOWN:
         return ", ".join(hosts)
     return f"{len(hosts)} hosts ({', '.join(hosts[:_SHOWN])} …)"
 
 
 def merged(reports: Iterable[RunReport]) -> RunReport:
-    """One report of runs over different hosts, one after the other."""
+    """Merge the reports of consecutive runs on different hosts."""
     parts = list(reports)
     return RunReport(
         {name: host for part in parts for name, host in part.hosts.items()},
@@ -220,17 +220,17 @@ def merged(reports: Iterable[RunReport]) -> RunReport:
 
 
 def _merged_times(times: Iterable[TaskTime]) -> tuple[TaskTime, ...]:
-    found: dict[tuple[str, str], TaskTime] = {}
+    merged_by_task: dict[tuple[str, str], TaskTime] = {}
     for time in times:
-        before = found.get((time.role, time.task))
+        before = merged_by_task.get((time.role, time.task))
         if before:
             worst = max(before, time, key=lambda each: each.longest)
             hosts, seconds = before.hosts + time.hosts, before.seconds + time.seconds
             time = TaskTime(time.role, time.task, hosts, seconds, worst.longest, worst.slowest)
-        found[time.role, time.task] = time
-    return tuple(sorted(found.values(), key=lambda time: -time.seconds))
+        merged_by_task[time.role, time.task] = time
+    return tuple(sorted(merged_by_task.values(), key=lambda time: -time.seconds))
 
 
 def _impersonal(failure: Failure) -> str:
-    """The message without what is the host's own."""
+    """Return the message without the host's name and addresses."""
     return _ADDRESS.sub("ADDRESS", failure.message.replace(failure.host, "HOST"))

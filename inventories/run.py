@@ -1,4 +1,4 @@
-"""site.yml over an inventory, through ansible-runner: the only importer of it."""
+"""Run site.yml on an inventory with ansible-runner. No other module imports ansible-runner."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from inventories.report import Progress, RunReport
 from inventories.trust import untrusted_inventory
 
 WORKERS = "site.yml"
-# All of the operator's environment that a run needs: ansible-runner writes it to a file, and it may hold secrets.
+# The only variables of the operator's environment that a run gets: ansible-runner writes them to a file, and others may be secret.
 _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TZ", "USER")
-_ENCODING = "C.UTF-8"  # ansible refuses to start in a locale that is not UTF-8
+_ENCODING = "C.UTF-8"  # Ansible refuses to start in a locale other than UTF-8
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,22 @@ def run(
     root: Path = ROOT,
     playbook: str = WORKERS,
 ) -> RunReport:
-    """Bring the inventory's hosts to what a playbook says.
+    """Run a playbook on the inventory's hosts.
 
-    check: name what would change, and change nothing. diff: gather the differences of files.
-    limit: as ansible-playbook's --limit. tags: the roles to run, all without.
-    private_key: path of an SSH key for all hosts, in place of the spec's.
-    Interrupt and terminate signals cut the run off where the main thread runs this.
+    check: report what would change, and change nothing. diff: collect differences of files.
+    limit: as in ansible-playbook's --limit. tags: the roles to run; all if empty.
+    private_key: path of an SSH key for all hosts, instead of the spec's.
+    In the main thread, interrupt and terminate signals cancel the run.
 
-    Raises RefusedError (INV-006) before the run for a limit, tag or inventory that matches nothing,
-    and after it for a host that was asked for and never touched; FailedError when ansible-playbook
-    ended early for a reason that is no host's. A host that fails or can't be reached raises nothing: see the report.
+    Errors: raises RefusedError (INV-006) before the run if a limit, tag or inventory matches nothing, and after it if a
+    requested host was never touched. Raises FailedError if ansible-playbook ended early for a reason unrelated to a host.
+    Failed and unreachable hosts raise nothing; they are in the report.
     """
     hosts = limited(inventory, limit)
     chosen = tuple(tags or ())
     check_tags(chosen, roles(root))
     options = _Options(check, diff, limit, chosen, private_key, playbook)
-    # How far a run is, is told of workers alone.
+    # Progress is only reported for workers.
     planned = planned_tasks(root, chosen) if playbook == WORKERS else 0
     collector = Collector(planned, on_progress, last_task(root, chosen) if playbook == WORKERS else None)
     began = time.monotonic()
@@ -84,18 +84,20 @@ def run(
         if not report.canceled and (not report.hosts or (result.rc != 0 and not report.failures)):
             raise FailedError(_last_words(result), code="ansible")
     untouched = [host for host in hosts if host not in report.hosts]
-    # A router that fails is the last; a worker holds up no other.
+    # A run stops at a failed router, but not at a failed worker.
     stopped = playbook != WORKERS and bool(report.failures)
     if untouched and not report.canceled and not stopped:
         message = f"the run never touched {', '.join(untouched)}"
-        raise nothing_matches([Problem(CODE, message, f"see the hosts of the plays in {playbook}", inventory.cluster)])
+        raise nothing_matches(
+            [Problem(CODE, message, f"check the hosts of the plays in {playbook}", inventory.cluster)]
+        )
     return report
 
 
 def _ansible(
     inventory: Inventory, options: _Options, folder: Path, root: Path, collector: Collector, stop: Callable[[], bool]
 ) -> Any:
-    from ansible_runner.interface import init_runner  # 0.2 s, and only a run needs it
+    from ansible_runner.interface import init_runner  # takes 0.2 s, and only runs need it
 
     known_hosts = folder / "known_hosts"
     known_hosts.write_text(inventory.known_hosts)
@@ -117,7 +119,7 @@ def _ansible(
 
 
 def _environment(offered: Mapping[str, str], folder: Path, root: Path) -> dict[str, str]:
-    """ansible-runner's own variables, ours, and the few of the operator's that are needed."""
+    """Return ansible-runner's variables, ours, and the few of the operator's that are needed."""
     needed = {name: value for name, value in offered.items() if name in _ENVIRONMENT}
     own = {name: value for name, value in offered.items() if os.environ.get(name) != value}
     return {
@@ -125,7 +127,7 @@ def _environment(offered: Mapping[str, str], folder: Path, root: Path) -> dict[s
         **own,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{needed.get('PATH', os.defpath)}",
         "LC_ALL": _ENCODING,
-        # ansible-runner turns this off, and ssh heeds the first StrictHostKeyChecking that it reads.
+        # ansible-runner turns this off, and ssh uses the first StrictHostKeyChecking that it reads.
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
         "ANSIBLE_HOME": str(folder / "home"),
@@ -136,12 +138,12 @@ def _environment(offered: Mapping[str, str], folder: Path, root: Path) -> dict[s
 
 
 def _connected(inventory: Inventory, options: _Options, known_hosts: Path) -> dict[str, Any]:
-    """The inventory with what is known only now, where the host keys and the private key are; no value of it is a template."""
-    whole = inventory.data["all"]
-    hosts, shared = whole["hosts"], dict(whole["vars"])
+    """Return the inventory with the paths of host keys and private key, and with no value treated as a template."""
+    everything = inventory.data["all"]
+    hosts, shared = everything["hosts"], dict(everything["vars"])
     files = [str(known_hosts)]
     if inventory.unknown_hosts:
-        # The operator may have met those hosts; a key never seen is refused all the same.
+        # The operator may have logged in to those hosts before. Unknown keys are still refused.
         files.append("~/.ssh/known_hosts")
     arguments = [
         "StrictHostKeyChecking=yes",
@@ -153,26 +155,26 @@ def _connected(inventory: Inventory, options: _Options, known_hosts: Path) -> di
         own = {"ansible_ssh_private_key_file": str(options.private_key)}
         hosts = {host: {**values, **own} for host, values in hosts.items()}
     shared["ansible_ssh_common_args"] = " ".join(f"-o {argument}" for argument in arguments)
-    return untrusted_inventory({"all": {**whole, "vars": shared, "hosts": hosts}})
+    return untrusted_inventory({"all": {**everything, "vars": shared, "hosts": hosts}})
 
 
 def _last_words(result: Any) -> str:
     with contextlib.suppress(OSError, AttributeError):
         lines: Sequence[str] = [line for line in result.stdout.read().splitlines() if line.strip()]
-        return "ansible-playbook ended before it was done:\n" + "\n".join(lines[-15:])
-    return f"ansible-playbook ended before it was done: {result.status}, exit code {result.rc}"
+        return "ansible-playbook ended early:\n" + "\n".join(lines[-15:])
+    return f"ansible-playbook ended early: {result.status}, exit code {result.rc}"
 
 
 @contextlib.contextmanager
 def _signals() -> Iterator[Callable[[], bool]]:
-    """Asked about once a second by ansible-runner: true once an interrupt or terminate signal came."""
-    seen = threading.Event()
+    """Yield a function that returns whether an interrupt or terminate signal came; ansible-runner calls it every second."""
+    received = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield seen.is_set
+        yield received.is_set
         return
-    before = {number: signal.signal(number, lambda *_: seen.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda *_: received.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield seen.is_set
+        yield received.is_set
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

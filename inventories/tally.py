@@ -1,4 +1,4 @@
-"""How far a run over many hosts is, from its progress: counts, and what time is left. No I/O, no clock."""
+"""Progress of a run on many hosts: counts, and the remaining time. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from inventories.report import Progress, Status
 
 @dataclass(frozen=True)
 class Count:
-    """Hosts by what they are at; together they are all of the run."""
+    """Numbers of hosts by state."""
 
     total: int
     done: int
     changed: int
-    """Of those done."""
+    """Number of done hosts that changed."""
     failed: int
     unreachable: int
     running: int
@@ -30,7 +30,7 @@ class Count:
 
 
 class Tally:
-    """Takes each progress of a run with the time at which it came, in seconds of any clock."""
+    """Counts hosts from each progress of a run and its time, in seconds of any clock."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -41,10 +41,10 @@ class Tally:
         self._taken_s = 0.0
         self._most_running = 0
         self.failures: Counter[str] = Counter()
-        """Why hosts failed -> how many, the host's own name left out."""
+        """Reason of failures, without the host's name -> number of hosts."""
 
     def hear(self, progress: Progress, now: float) -> None:
-        """Take one progress. A host that has ended stays so."""
+        """Count one progress. Ignores hosts that have already ended."""
         host = progress.host
         if host in self._ended:
             return
@@ -62,12 +62,12 @@ class Tally:
         self._running.pop(progress.host)
         self._taken_s += now - self._began[progress.host]
         if broken:
-            told = progress.message.replace(progress.host, "the host").strip().splitlines() or [""]
-            self.failures[f"{progress.role or progress.task}: {told[0]}"] += 1
+            lines = progress.message.replace(progress.host, "the host").strip().splitlines() or [""]
+            self.failures[f"{progress.role or progress.task}: {lines[0]}"] += 1
 
     @property
     def running(self) -> dict[str, str]:
-        """Host -> the role that it is at, the one first that began first."""
+        """Running hosts -> current role, in order of start."""
         return dict(self._running)
 
     @property
@@ -78,9 +78,9 @@ class Tally:
         return Count(self._total, done, changed, kinds[Status.FAILED], kinds[Status.UNREACHABLE], len(self._running))
 
     def left_s(self) -> float | None:
-        """Seconds until all hosts have ended, as those took that have; None before the first has.
+        """Estimate the seconds until all hosts have ended, from those that have; None before the first has.
 
-        Hosts that run are taken to be half done.
+        Running hosts count as half done.
         """
         count = self.count
         if not count.ended or not self._most_running:
@@ -90,18 +90,18 @@ class Tally:
 
 
 def words(count: Count, left_s: float | None) -> str:
-    """The count in one line."""
-    told = [f"{count.done} of {count.total} hosts done" + (f" ({count.changed} changed)" if count.changed else "")]
+    """Return the count in one line."""
+    parts = [f"{count.done} of {count.total} hosts done" + (f" ({count.changed} changed)" if count.changed else "")]
     for number, name in ((count.failed, "failed"), (count.unreachable, "unreachable"), (count.running, "running")):
         if number:
-            told.append(f"{number} {name}")
+            parts.append(f"{number} {name}")
     if left_s is not None and count.ended < count.total:
-        told.append(f"about {duration(left_s)} left")
-    return ", ".join(told)
+        parts.append(f"about {duration(left_s)} left")
+    return ", ".join(parts)
 
 
 def duration(seconds: float) -> str:
-    """For people: to the minute from two minutes on."""
+    """Format seconds for people, with minutes from two minutes on."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

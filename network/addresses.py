@@ -1,4 +1,4 @@
-"""Who has which address on the cloud side: by `cluster.subnets` in a cloud, by `cluster.layout` in the lab."""
+"""Addresses on the cloud side: from `cluster.subnets` in a cloud, from `cluster.layout` in the lab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLES: tuple[RoleName, ...] = get_args(RoleName)
 
 @dataclass(frozen=True)
 class HostAddress:
-    """One cloud-side host. `zone` is the cloud's name of the zone, as text."""
+    """A host on the cloud side. zone: the cloud's name of the zone."""
 
     name: str
     zone: str
@@ -25,32 +25,32 @@ class HostAddress:
 
 @dataclass(frozen=True)
 class AddressPlan:
-    """The addresses of the cloud side, and the fixed addresses inside the range of services."""
+    """The addresses of the cloud side, and the fixed addresses in the service range."""
 
     nodes: IPv4Network
     endpoint: str
-    """What everybody but API servers calls the API by: a name of the private zone `zone`, an address in the lab."""
+    """The API's name in the private zone `zone`, or its address in the lab. Everything except API servers uses it."""
     zone: str | None
-    """The cluster's private DNS zone; the lab has none."""
+    """The cluster's private DNS zone; None in the lab."""
     balancers: tuple[IPv4Address, ...]
-    """Of the load balancer in front of the API servers: on AWS one a zone, in the order of the spec, elsewhere one."""
+    """Addresses of the load balancer in front of the API servers: on AWS one per zone, in the spec's order, elsewhere one."""
     api_servers: tuple[HostAddress, ...]
-    """The lab's. In a cloud an instance group makes them, and the cloud gives them their addresses."""
+    """Only in the lab. In a cloud an instance group creates them, and the cloud assigns their addresses."""
     etcd: Mapping[RoleName, tuple[HostAddress, ...]]
-    """Role -> hosts of its members, in the order of the members. Where events runs on main's
-    hosts, `etcd["events"]` names those hosts."""
+    """Role -> hosts of its members, in the order of the members. If events runs on main's hosts, `etcd["events"]` has
+    those hosts."""
     service_ip: IPv4Address
-    """The first address of services: the API as pods see it."""
+    """The first address of the service range: the API's address for pods."""
     dns_ip: IPv4Address
 
     def hosts(self) -> tuple[HostAddress, ...]:
-        """Every host with a fixed address once: API servers, then the members' hosts by role."""
-        everyone = [*self.api_servers, *(host for role in self.etcd.values() for host in role)]
-        return tuple(dict.fromkeys(everyone))
+        """Return every host with a fixed address once: API servers, then the members' hosts by role."""
+        hosts = [*self.api_servers, *(host for role in self.etcd.values() for host in role)]
+        return tuple(dict.fromkeys(hosts))
 
 
 def plan(cluster: Cluster) -> AddressPlan:
-    """The address plan of a checked cluster. Equal specs give equal plans."""
+    """Return the address plan of a checked cluster. Equal specs give equal plans."""
     spec, network = cluster.spec, cluster.spec.network
     hosts = _lab_hosts(spec) if cluster.is_lab else _cloud_hosts(spec)
     main = hosts["etcd-main"]

@@ -10,16 +10,17 @@ from cluster.spec import Cluster, ClusterSpec
 
 
 def net_conf(cluster: Cluster, *, in_cloud: bool = False) -> dict[str, Any]:
-    """The configuration that flanneld reads, as a JSON object: at sites, or in the region with `in_cloud`.
+    """Return flanneld's configuration as a JSON object: for sites, or for the region with `in_cloud`.
 
-    In the region there are no native routes. The fabrics of Azure and Google Cloud deliver by address and know none of
-    the pods'; AWS does so only for machines whose source/destination check is off, and its security groups would have
-    to let workers reach each other on every port. Each node decides for what it sends, so the two kinds may differ.
+    In the region there are no native routes. The networks of Azure and Google Cloud deliver by address and don't know the pods'
+    addresses. AWS would deliver them only to machines whose source/destination check is off, and its security groups would have
+    to let workers reach each other on every port. Each node decides about the packets that it sends, so sites and the region
+    may differ.
 
-    Nodes' ranges come from their Node objects (--kube-subnet-mgr), so SubnetLen is left out.
-    flannel's MTU is that of the outer packet: it subtracts VXLAN's 50 bytes itself, for flannel.1
-    and for /run/flannel/subnet.env (flannel 0.28.4, pkg/backend/vxlan/device.go, vxlan_network.go).
-    host-gw has no MTU setting: it writes that of the host's interface (pkg/backend/hostgw/hostgw.go).
+    The pod ranges of nodes come from their Node objects (--kube-subnet-mgr), so SubnetLen is left out.
+    flannel's MTU is that of the outer packet: flannel subtracts VXLAN's 50 bytes itself, for flannel.1 and for
+    /run/flannel/subnet.env (flannel 0.28.4, pkg/backend/vxlan/device.go, vxlan_network.go).
+    host-gw has no MTU setting: it uses the MTU of the host's interface (pkg/backend/hostgw/hostgw.go).
     """
     return {
         "Network": str(cluster.spec.network.pods),

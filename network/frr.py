@@ -1,8 +1,8 @@
-"""FRR's settings of an edge router: BGP with each gateway, and what may be said there.
+"""FRR's configuration on an edge router: BGP with each gateway, and the routes that each side may announce.
 
-No BFD: no cloud's VPN gateway speaks it (`cluster.vpn`). No graceful restart (RFC 4724): a gateway that hears of it keeps
-leading packets into a tunnel that was cut, for the restart time after its hold time (tests/vpn; docs/how-to/vpn.md has numbers).
-When FRR itself restarts, the router's own routes stay meanwhile.
+There is no BFD, because no cloud's VPN gateway supports it (`cluster.vpn`). There is no graceful restart (RFC 4724): a gateway
+that negotiated it keeps sending packets into a cut tunnel for the restart time after its hold time (tests/vpn;
+docs/how-to/vpn.md has numbers). While FRR itself restarts, the router's own routes stay in the kernel.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from network.gateway import EdgeRouter, Line
 
 MAXIMUM_ROUTES = 100
-"""That a gateway may tell. It tells a cluster's range, and on Azure its own few; many more are somebody's mistake."""
+"""The most routes to accept from a gateway. It announces a cluster's range, and on Azure a few of its own; many more are a
+mistake."""
 _RETRY_S = 10
 _ROUTES_KEPT_S = 60
-"""In the kernel, while FRR restarts."""
+"""How long routes stay in the kernel while FRR restarts."""
 
 DAEMONS = f"""\
 bgpd=yes
@@ -27,19 +28,23 @@ staticd_options="-A 127.0.0.1"
 
 
 def config(router: EdgeRouter) -> str:
-    """``/etc/frr/frr.conf``."""
+    """Return ``/etc/frr/frr.conf``."""
     return "\n".join([*_head(), *_routes(router), *_bgp(router), *_lists(router), "end", ""])
 
 
 def _head() -> Iterator[str]:
-    """No IPv6: clusters have none, and FRR's tool would turn its forwarding on where this said nothing. No nexthop objects:
-    Linux takes one out of its groups when its interface goes down, and FRR 8.4 does not put it back when it comes again."""
+    """Yield the global settings.
+
+    IPv6 forwarding is off explicitly: clusters have no IPv6, and FRR's tool would turn it on by default. Nexthop objects are off:
+    Linux removes one from its groups when its interface goes down, and FRR 8.4 does not add it back when the interface is up.
+    """
     yield from ("frr defaults traditional", "log syslog informational", "no ipv6 forwarding")
     yield from ("service integrated-vtysh-config", "!", "no zebra nexthop kernel enable", "!")
 
 
 def _routes(router: EdgeRouter) -> Iterator[str]:
-    """While no tunnel leads to a region, packets for it are dropped: the default route would take them out unencrypted."""
+    """Yield the static routes. A blackhole drops packets for a region without a tunnel: the default route would send them out
+    unencrypted."""
     for region in sorted({network for line in router.lines for network in line.region}):
         yield f"ip route {region} blackhole 254"
     for line in router.lines:
@@ -86,7 +91,7 @@ def _family(line: Line) -> Iterator[str]:
 
 
 def _lists(router: EdgeRouter) -> Iterator[str]:
-    """A region may tell parts of its range. What no line permits is dropped."""
+    """Yield the prefix lists. A region may announce parts of its range. Anything that is not permitted is dropped."""
     for line in {line.cluster: line for line in router.lines}.values():
         for number, network in enumerate(line.region, 1):
             longer = "" if network.prefixlen == 32 else " le 32"

@@ -1,9 +1,8 @@
-"""Edge routers of sites, each with its tunnels to every cluster that it joins: what a router is told.
+"""Configuration of the edge routers of sites, each with its tunnels to every cluster that it joins.
 
-A hub and its spokes: what a site has reaches every cluster that the site is joined to, and no cluster reaches another
-through the site. BGP offers a cluster nothing but the site's own ranges, and the router forwards nothing from tunnel to
-tunnel. Packets of one connection may leave by one tunnel, or router, and come back by another, so nothing here keeps the
-state of connections.
+The topology is a hub with spokes: a site reaches every cluster that it is joined to, and no cluster reaches another through the
+site. The router announces only the site's own ranges to a cluster, and forwards nothing from tunnel to tunnel. Packets of one
+connection may leave through one tunnel or router and return through another, so nothing here tracks connections.
 """
 
 from __future__ import annotations
@@ -22,8 +21,11 @@ from network.vpn import Tunnel, tunnels
 
 @dataclass(frozen=True)
 class Papers:
-    """A router's certificate at one cluster. certificate, authorities: PEM, of the issuer first and of a root last.
-    subject: the certificate's, in DER. expires: aware."""
+    """A router's certificate for one cluster.
+
+    certificate, authorities: PEM; authorities from the issuer to the root. subject: of the certificate, in DER.
+    expires: with a time zone.
+    """
 
     certificate: str
     authorities: tuple[str, ...]
@@ -33,9 +35,12 @@ class Papers:
 
 @dataclass(frozen=True)
 class Joined:
-    """A cluster, and where its gateway's ends are: ``<site>/<router>`` -> public addresses, as in `ClusterOutputs`.
-    Routers are left out that the cloud knows no gateway for yet. names: of the ends' certificates, likewise; papers: of the
-    routers; a router with a certificate is left out without them."""
+    """A cluster, and the ends of its VPN gateway.
+
+    gateways: ``<site>/<router>`` -> public addresses of the ends, as in `ClusterOutputs`, without routers that have no cloud
+    gateway yet. names: ``<site>/<router>`` -> names in the ends' certificates. papers: ``<site>/<router>`` -> the router's
+    certificate. A router that needs a certificate gets no tunnel without these two.
+    """
 
     cluster: Cluster
     gateways: Mapping[str, tuple[str, ...]]
@@ -45,8 +50,11 @@ class Joined:
 
 @dataclass(frozen=True)
 class Line:
-    """A tunnel as its router sees it. remote: the public address of the gateway's end. gateway_name: the subject of that
-    end's certificate. papers: the router's; None with a pre-shared key."""
+    """A tunnel as its router sees it.
+
+    remote: the public address of the gateway's end. gateway_name: the subject of that end's certificate. papers: the router's
+    certificate; None with a pre-shared key.
+    """
 
     cluster: str
     cloud: Gateway
@@ -57,22 +65,25 @@ class Line:
 
     @property
     def name(self) -> str:
-        """Of the connection. A router has one site in a cluster."""
+        """Return the name of the connection. It is unique because a router has only one site in a cluster."""
         return f"{self.cluster}-{self.tunnel.gateway_end}"
 
     @property
     def if_id(self) -> int:
-        """What ties an interface to its keys. No two tunnels of a router have one address (VPN-006), all link-local."""
+        """Return the ID that ties an interface to its keys.
+
+        It is unique on a router: no two of its tunnels have the same address (VPN-006), and all addresses are link-local.
+        """
         return int(self.tunnel.cloud.address.ip) & 0xFFFF
 
     @property
     def interface(self) -> str:
-        """At most 11 characters; Linux takes 15."""
+        """Return the interface's name: at most 11 characters, and Linux allows 15."""
         return f"vpn-{self.if_id >> 8}-{self.if_id & 0xFF}"
 
     @property
     def numbered(self) -> bool:
-        """Whether the tunnel is a link with addresses of its own."""
+        """Return whether the tunnel is a link with its own addresses."""
         return self.tunnel.edge.address.network.prefixlen < 32
 
     @property
@@ -86,7 +97,10 @@ class Line:
 
 @dataclass(frozen=True)
 class EdgeRouter:
-    """A router at a site's edge. address: its public one. host, ssh: how it is configured; no host where it is not ours."""
+    """A router at a site's edge.
+
+    address: public. host, ssh: how to reach it to configure it; host is None if Menagerie does not manage the router.
+    """
 
     site: str
     name: str
@@ -98,45 +112,47 @@ class EdgeRouter:
 
     @property
     def machine(self) -> str:
-        """Its name in an inventory."""
+        """Return the router's name in an inventory."""
         return f"{self.site}-{self.name}"
 
 
 def routers(joined: Iterable[Joined]) -> tuple[EdgeRouter, ...]:
-    """Every edge router that some cluster's gateway is known for; one that is in two specs has the tunnels of both."""
-    found: dict[IPv4Address, EdgeRouter] = {}
-    for one in joined:
-        for tunnel in tunnels(one.cluster):
-            line = _line(one, tunnel)
+    """Return every edge router with a known gateway in some cluster. A router in two specs has the tunnels of both."""
+    by_address: dict[IPv4Address, EdgeRouter] = {}
+    for joined_cluster in joined:
+        for tunnel in tunnels(joined_cluster.cluster):
+            line = _line(joined_cluster, tunnel)
             if line is None:
                 continue
-            site = one.cluster.spec.sites[tunnel.site]
+            site = joined_cluster.cluster.spec.sites[tunnel.site]
             settings = site.vpn.routers[tunnel.router] if site.vpn else None
             host = settings.host if settings else None
-            known = found.get(tunnel.peer)
-            lines = (*known.lines, line) if known else (line,)
-            first = known or EdgeRouter(tunnel.site, tunnel.router, tunnel.peer, tunnel.edge.asn, host, site.ssh, ())
-            found[tunnel.peer] = EdgeRouter(**{**vars(first), "lines": lines})
-    return tuple(found.values())
+            earlier = by_address.get(tunnel.peer)
+            lines = (*earlier.lines, line) if earlier else (line,)
+            first = earlier or EdgeRouter(tunnel.site, tunnel.router, tunnel.peer, tunnel.edge.asn, host, site.ssh, ())
+            by_address[tunnel.peer] = EdgeRouter(**{**vars(first), "lines": lines})
+    return tuple(by_address.values())
 
 
-def _line(one: Joined, tunnel: Tunnel) -> Line | None:
-    """None where what it needs is not known."""
+def _line(joined_cluster: Joined, tunnel: Tunnel) -> Line | None:
+    """Return the router's side of a tunnel; None if an address, name or certificate for it is missing."""
     router = f"{tunnel.site}/{tunnel.router}"
-    ends = one.gateways.get(router, ())
+    ends = joined_cluster.gateways.get(router, ())
     if tunnel.gateway_end >= len(ends):
         return None
-    plain = Line(one.cluster.name, gateway(one.cluster.spec), tunnel, IPv4Address(ends[tunnel.gateway_end]))
+    plain = Line(
+        joined_cluster.cluster.name, gateway(joined_cluster.cluster.spec), tunnel, IPv4Address(ends[tunnel.gateway_end])
+    )
     if tunnel.certificate is None:
         return plain
-    names, papers = tunnel.certificate.names or one.names.get(router, ()), one.papers.get(router)
+    names, papers = tunnel.certificate.names or joined_cluster.names.get(router, ()), joined_cluster.papers.get(router)
     if papers is None or tunnel.gateway_end >= len(names):
         return None
     return replace(plain, gateway_name=names[tunnel.gateway_end], papers=papers)
 
 
 def settings(router: EdgeRouter) -> dict[str, Any]:
-    """``/etc/menagerie/vpn.json``: what the program `menagerie-vpn` reads."""
+    """Return ``/etc/menagerie/vpn.json``, which the program `menagerie-vpn` reads."""
     loopback = sorted({str(line.tunnel.edge.address) for line in router.lines if not line.numbered})
     links = {
         line.interface: {
@@ -153,5 +169,5 @@ def settings(router: EdgeRouter) -> dict[str, Any]:
 
 
 def certificate_name(line: Line) -> str:
-    """Of the files of a router's key and certificate, in swanctl's folders for them."""
+    """Return the name of the files with a router's key and certificate, in swanctl's folders."""
     return f"menagerie-{line.cluster}.pem"

@@ -1,4 +1,4 @@
-"""What a host of a site is told about its links: the variables of role links, computed once. No I/O."""
+"""Configuration of links on hosts at sites: the variables of role links. No I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RINGS = {"rx_ring": "RxBufferSize", "tx_ring": "TxBufferSize"}
 
 
 def of_hosts(cluster: Cluster, outputs: ClusterOutputs) -> dict[str, dict[str, Any]]:
-    """Host -> the role's variables. Hosts of pools without declared links are left out, and so is the role there."""
+    """Return host -> the role's variables. Hosts of pools without declared links are left out, which skips the role there."""
     declared = {pool: links for pool in cluster.hosts if (links := _declared(cluster, pool))}
     if not declared:
         return {}
@@ -33,7 +33,8 @@ def of_hosts(cluster: Cluster, outputs: ClusterOutputs) -> dict[str, dict[str, A
 
 
 def link_file(name: str, link: Mapping[str, Any]) -> str:
-    """systemd.link(5) for the next boot. The first file that matches counts, so it repeats what the usual one has."""
+    """Return a systemd.link(5) file, which applies from the next boot. Only the first matching file counts, so it repeats the
+    default file's settings."""
     match = f"Path=pci-{link['pci']}" if "pci" in link else f"PermanentMACAddress={link['mac']}"
     lines = ["# Placed by Menagerie's role links.", "[Match]", match, "", "[Link]", f"Name={name}"]
     lines += ["AlternativeNamesPolicy=database onboard slot path", f"MTUBytes={link['mtu']}"]
@@ -47,7 +48,7 @@ def _declared(cluster: Cluster, pool: str) -> Mapping[str, Link]:
 
 
 class _Site:
-    """What the hosts of one site have in common."""
+    """The data that all hosts of a site share."""
 
     def __init__(self, cluster: Cluster, name: str, api: Mapping[str, Any]) -> None:
         self.link_mtu = cluster.spec.sites[name].link_mtu
@@ -59,17 +60,21 @@ class _Site:
                 self.racks[host.rack].append(host)
 
     def ways(self, host: Host) -> Iterator[dict[str, Any]]:
-        """Where packets of full length must arrive. To the first of a rack, so that a new host changes no other's.
+        """Yield the destinations that full-size packets must reach. They are the first hosts of racks, so that a new host does not
+        change the files of others.
 
-        One without an address is the host's own router. `host` is another machine of the fleet, which may not be set yet.
+        A destination without an address is the host's own router. `host` is another machine of the fleet, which may not be
+        configured yet.
         """
-        beside = next((other for other in self.racks[host.rack] if other.name != host.name), None)
-        if beside:
-            yield self._to("rack", f"{beside.name} in the same rack", host=beside.name, address=str(beside.address))
+        same_rack = next((other for other in self.racks[host.rack] if other.name != host.name), None)
+        if same_rack:
+            yield self._to(
+                "rack", f"{same_rack.name} in the same rack", host=same_rack.name, address=str(same_rack.address)
+            )
         yield self._to("site", "the rack's router")
-        others = next((rack for name, rack in self.racks.items() if name != host.rack), None)
-        if others:
-            first = others[0]
+        other_rack = next((rack for name, rack in self.racks.items() if name != host.rack), None)
+        if other_rack:
+            first = other_rack[0]
             yield self._to("site", f"{first.name} in rack {first.rack}", host=first.name, address=str(first.address))
         yield self._to("API", "the API's load balancer", **self.api)
 
@@ -89,10 +94,10 @@ def _variables(site: _Site, declared: Mapping[str, Link], host: Host) -> dict[st
 
 
 def _link(link: Link, cable: Cable, mtu: int) -> dict[str, Any]:
-    told = {**link.model_dump(exclude_none=True), **cable.model_dump(exclude_none=True), "mtu": link.mtu or mtu}
-    return {**told, "mac": _mac(cable.mac)} if cable.mac else told
+    settings = {**link.model_dump(exclude_none=True), **cable.model_dump(exclude_none=True), "mtu": link.mtu or mtu}
+    return {**settings, "mac": _mac(cable.mac)} if cable.mac else settings
 
 
 def _mac(text: str) -> str:
-    """As Linux writes it."""
+    """Return a MAC address in Linux's notation."""
     return text.lower().replace("-", ":")

@@ -1,4 +1,4 @@
-"""Sizes of the kernel's neighbour (ARP and NDP) tables; `cluster.neighbours` has why, and what is needed."""
+"""Sizes of the kernel's neighbour tables (ARP and NDP). `cluster.neighbours` has the reasons and the required size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ FLOOR = 16_384
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Entries: below 1 nothing is collected, above 2 collection is eager, above 3 entries are refused."""
+    """Numbers of entries. Below gc_thresh1 none is collected, above gc_thresh2 collection is aggressive, above gc_thresh3 new
+    entries are refused."""
 
     gc_thresh1: int
     gc_thresh2: int
@@ -21,13 +22,12 @@ class Thresholds:
 
 
 def thresholds(cluster: Cluster, *, in_cloud: bool = False) -> Thresholds:
-    """Thresholds for a checked cluster's hosts: at sites, or those on the cloud side with `in_cloud`.
+    """Return the thresholds for hosts of a checked cluster: at sites, or on the cloud side with `in_cloud`.
 
-    gc_thresh3 is twice the need, since entries younger than 30 s cannot be collected and bursts
-    overflow, in steps of `FLOOR` so that adding a host seldom changes the files of all others.
-    gc_thresh1 and 2 are 0.8 and 0.9 of it. On AWS, gc_thresh1 is 0: addresses are soon given to
-    other machines there, and a stale entry is worse than a lookup (kubernetes/kops#4533). What the
-    spec sets is taken as it is.
+    gc_thresh3 is twice the required size, because entries younger than 30 s can't be collected and bursts overflow. It is
+    rounded up to a multiple of `FLOOR`, so that adding a host seldom changes the files of all others. gc_thresh1 and gc_thresh2
+    are 0.8 and 0.9 of it. On AWS, gc_thresh1 is 0: addresses are soon reused by other machines there, and a stale entry is worse
+    than a lookup (kubernetes/kops#4533). Values in the spec are used unchanged.
     """
     chosen = cluster.spec.neighbours
     third = chosen.gc_thresh3 or min(-(-2 * needed(cluster) // FLOOR) * FLOOR, CAP)
@@ -40,7 +40,7 @@ def thresholds(cluster: Cluster, *, in_cloud: bool = False) -> Thresholds:
 
 
 def sysctl_text(chosen: Thresholds) -> str:
-    """A file for /etc/sysctl.d with the thresholds for IPv4 and IPv6."""
+    """Return the text of a file for /etc/sysctl.d with the thresholds for IPv4 and IPv6."""
     lines = [
         "# Neighbour tables, sized for this cluster. Global to the kernel: not settable in a container.",
         *(

@@ -1,4 +1,4 @@
-"""The network's files on a worker."""
+"""The network configuration files of a worker."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ FORWARDING = "/etc/sysctl.d/80-menagerie-forwarding.conf"
 MODULES = "/etc/modules-load.d/menagerie-network.conf"
 NET_CONF = "/etc/kube-flannel/net-conf.json"
 
-# A pod that reaches a pod of its own node through a Service sends and receives across one bridge.
-# Without br_netfilter the answer takes the bridge past connection tracking, and is dropped by the
-# asker as coming from an address it never spoke to.
+# When a pod reaches a pod on its own node through a Service, both directions cross one bridge. Without br_netfilter, the reply
+# bypasses connection tracking on the bridge, and the client drops it: it comes from an address that the client never contacted.
 _FORWARDING_TEXT = """\
 # Pods' packets are routed by this host, and seen by kube-proxy's rules on the bridge as well.
 net.ipv4.ip_forward = 1
@@ -25,7 +24,7 @@ net.bridge.bridge-nf-call-ip6tables = 1
 
 
 def worker_files(cluster: Cluster, *, in_cloud: bool = False) -> dict[str, str]:
-    """Path -> text, the same for all workers at sites, or for all in the cloud with `in_cloud`."""
+    """Return path -> text, the same for all workers at sites, or for all in the region with `in_cloud`."""
     return {
         MODULES: "br_netfilter\n",
         FORWARDING: _FORWARDING_TEXT,

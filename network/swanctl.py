@@ -1,7 +1,7 @@
-"""strongSwan's settings of an edge router: swanctl.conf(5), strongswan.conf(5).
+"""strongSwan's configuration on an edge router: swanctl.conf(5), strongswan.conf(5).
 
-Both ends of a tunnel take everything in and leave it to routes what goes in: a tunnel is an interface. Proposals are what
-`stacks` gives the gateways, one a tunnel: Google advises so, for a gateway that may choose may choose otherwise the next
+A tunnel is an interface: both ends accept all traffic, and routes decide what goes in. `stacks` configures the gateways with the
+same proposals, one per tunnel. Google recommends a single proposal, because a gateway with a choice may choose differently next
 time ("Supported IKE ciphers").
 """
 
@@ -15,24 +15,24 @@ from network.gateway import Line, certificate_name
 FOLDER = "/etc/swanctl"
 IKE = "aes256gcm16-prfsha384-ecp384"
 ESP = {"AES-256-GCM-16": "aes256gcm16-ecp384"}
-"""`Tunnel.esp` -> what strongSwan calls it, with a new exchange of keys each time."""
+"""`Tunnel.esp` -> strongSwan's name for it, with a new key exchange at each rekeying."""
 
 _SOONER = 0.8
-"""Of a key's life, after which the router asks for a new one: the gateway then never has to."""
+"""Share of a key's lifetime after which the router rekeys, so that the gateway never has to."""
 
 DPD_DELAY_S = 10
-"""Silence after which the other end is asked whether it lives."""
+"""Seconds of silence before dead peer detection probes the other end."""
 _TRIES, _TIMEOUT_S, _BASE = 4, 1.0, 1.6
-"""Of a message. strongSwan's own 4 s, 1.8 and 5 take 165 s to give up; these 16 s."""
+"""Retransmission of a message. strongSwan's defaults (4 s, 1.8 and 5) give up after 165 s, these after 16 s."""
 
 
 def give_up_s() -> float:
-    """Seconds after which a message that nobody answers is given up ("Retransmission Timeouts" of strongSwan)."""
+    """Return the seconds after which strongSwan gives up on a message without an answer ("Retransmission Timeouts")."""
     return sum(_TIMEOUT_S * _BASE**number for number in range(_TRIES + 1))
 
 
 def connections(lines: Iterable[Line], program: str) -> str:
-    """The tunnels. program: what brings a tunnel's interface up and down with its keys."""
+    """Return the connections section. program: brings a tunnel's interface up and down with its keys."""
     return "\n".join(["connections {", *(_connection(line, program) for line in lines), "}", ""])
 
 
@@ -68,8 +68,11 @@ def _connection(line: Line, program: str) -> str:
 
 
 def _authentication(line: Line) -> str:
-    """Of both ends. The router's certificate is found by its subject and not named: another one of the same subject then
-    changes nothing in the connection, and strongSwan drops the tunnels of a connection that changes."""
+    """Return the authentication of both ends.
+
+    The connection identifies the router's certificate by subject, not by file. So a new certificate with the same subject does
+    not change the connection; strongSwan drops the tunnels of a changed connection.
+    """
     if line.papers is None:
         return _ends(f"auth = psk\n      id = {line.tunnel.peer}", f"auth = psk\n      id = {line.remote}")
     local = f'auth = pubkey\n      id = "asn1dn:#{line.papers.subject.hex()}"'
@@ -82,34 +85,38 @@ def _ends(local: str, remote: str) -> str:
 
 
 def _authority_names(line: Line) -> list[str]:
-    """A file each: swanctl reads the first certificate of a file."""
+    """Return one file name for each authority: swanctl reads only the first certificate of a file."""
     count = len(line.papers.authorities) if line.papers else 0
     return [f"menagerie-{line.cluster}-{number}.pem" for number in range(count)]
 
 
 def certificates(lines: Iterable[Line]) -> dict[str, str]:
-    """Path -> PEM of every certificate that the connections need."""
-    found = {}
+    """Return path -> PEM of every certificate that the connections need."""
+    files = {}
     for line in lines:
         if line.papers:
-            found[f"{FOLDER}/x509/{certificate_name(line)}"] = line.papers.certificate
+            files[f"{FOLDER}/x509/{certificate_name(line)}"] = line.papers.certificate
             for name, text in zip(_authority_names(line), line.papers.authorities, strict=True):
-                found[f"{FOLDER}/x509ca/{name}"] = text
-    return found
+                files[f"{FOLDER}/x509ca/{name}"] = text
+    return files
 
 
 def secrets(lines: Sequence[Line], keys: Mapping[str, str]) -> str:
-    """The pre-shared keys. keys: connection -> key. In base64, which needs no quotes whatever the key holds."""
+    """Return the pre-shared keys. keys: connection -> key. They are in base64, which never needs quoting."""
     out = ["secrets {"]
-    for line in (each for each in lines if each.papers is None):
+    for line in (line for line in lines if line.papers is None):
         coded = base64.b64encode(keys[line.name].encode()).decode()
         out += [f"  ike-{line.name} {{", f"    id = {line.remote}", f"    secret = 0s{coded}", "  }"]
     return "\n".join([*out, "}", ""])
 
 
 def daemon(lines: Iterable[Line] = ()) -> str:
-    """Routes are BGP's business. `bypass-lan`, which Debian loads, would take the site's own networks out of tunnels.
-    With certificates, an end shows a new one without a gap: its new tunnel stands before the old one goes."""
+    """Return the daemon's settings.
+
+    BGP installs the routes, so strongSwan must not. `bypass-lan`, which Debian loads, would keep the site's own networks out of
+    tunnels. With certificates, make_before_break lets an end switch to a new certificate without a gap: the new tunnel is up
+    before the old one is removed.
+    """
     overlapping = "  make_before_break = yes\n" if any(line.papers for line in lines) else ""
     return f"""\
 charon {{

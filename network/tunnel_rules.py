@@ -1,6 +1,6 @@
-"""nftables' rules of an edge router: who may speak through tunnels, and how large TCP's segments are there.
+"""nftables rules of an edge router: who may communicate through tunnels, and the TCP segment size there.
 
-A table of its own, which says nothing about packets that come from and go to other interfaces than tunnels.
+They are in a separate table, and affect only packets that enter or leave through a tunnel, or are meant for a region.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TABLE = "menagerie_vpn"
 
 
 def rules(router: EdgeRouter) -> str:
-    """A script for ``nft -f``, which replaces the table in one step."""
+    """Return a script for ``nft -f`` that replaces the table atomically."""
     tunnels = ", ".join(f'"{line.interface}"' for line in router.lines)
     return "\n".join(
         [
@@ -40,15 +40,19 @@ def _chain(name: str, hook: str, priority: str, lines: Iterator[str]) -> list[st
 
 
 def _segments(router: EdgeRouter) -> Iterator[str]:
-    """Both ways, for the other router of a site may have let the first packet through. Linux only ever lowers the size."""
+    """Yield the rules that clamp segments in both directions: the other router of a site may have forwarded the first packet.
+    Linux only ever lowers the size."""
     for line in router.lines:
-        for way in ("iifname", "oifname"):
-            yield f'{way} "{line.interface}" tcp flags syn tcp option maxseg size set {line.tunnel.mss}'
+        for direction in ("iifname", "oifname"):
+            yield f'{direction} "{line.interface}" tcp flags syn tcp option maxseg size set {line.tunnel.mss}'
 
 
 def _forward(router: EdgeRouter) -> Iterator[str]:
-    """A router of the region may say that a packet was too large, from an address that is nobody's. What is meant for a
-    region goes by tunnel or not at all: between the loss of the last tunnel and FRR's blackhole there is a moment.
+    """Yield the forwarding rules.
+
+    ICMP errors come from any source address: a router in the region may report that a packet was too large, from an address
+    outside the ranges. Packets for a region leave through a tunnel or are dropped: there is a moment between the loss of the
+    last tunnel and FRR's blackhole.
     """
     regions = tuple(dict.fromkeys(network for line in router.lines for network in line.region))
     yield "iifname @tunnels oifname @tunnels drop"

@@ -1,9 +1,8 @@
-"""The tunnels that join sites to the region: what each end of each is told.
+"""The tunnels that join sites to the region: a plan for both ends of each.
 
-Every edge router of a site has a tunnel to each end of the cloud's gateway: IPsec with a pre-shared key
-or certificates, and BGP inside. The cloud's network and the routers' settings are made from this plan alone, so the two
-ends agree. `announces` is also what the other end accepts: whatever else is offered is dropped, so a
-router that is joined to two clusters leads neither to the other.
+Every edge router of a site has a tunnel to each end of the cloud's gateway: IPsec with a pre-shared key or certificates, and
+BGP inside. The cloud's network and the routers' settings both come from this plan, so the two ends agree. The other end accepts
+only the routes in `announces` and drops all others, so a router that joins two clusters never connects them to each other.
 """
 
 from __future__ import annotations
@@ -18,8 +17,11 @@ from cluster.vpn import ENDS, TUNNEL_PREFIX, gateway, tunnel_mss, tunnel_mtu
 
 @dataclass(frozen=True)
 class End:
-    """One end of a tunnel. address: where it speaks BGP, with the range of the tunnel's link, or alone (/32) where the
-    cloud's tunnels have no addresses of their own. announces: the routes that it tells the other by BGP, rising."""
+    """One end of a tunnel.
+
+    address: for BGP, with the range of the tunnel's link, or as /32 if the cloud's tunnels have no addresses.
+    announces: the routes that it announces to the other end, ascending.
+    """
 
     address: IPv4Interface
     asn: int
@@ -28,11 +30,11 @@ class End:
 
 @dataclass(frozen=True)
 class Tunnel:
-    """One tunnel.
+    """A tunnel.
 
-    gateway_end: the end of the gateway that it leads to, from 0. peer: the router's public address.
-    secret: the name of the pre-shared key in the stack's configuration, empty with a certificate. mtu, mss: bytes of the largest
-    packet and TCP segment that cross it whole. esp: the cipher, its key's bits and its check's bytes.
+    gateway_end: the end of the gateway, from 0. peer: the router's public address. secret: the name of the pre-shared key in the
+    stack's configuration, empty with a certificate. mtu, mss: the largest packet and TCP segment, in bytes, that pass without
+    fragmentation. esp: the cipher, the bits of its key and the bytes of its check value.
     """
 
     site: str
@@ -50,12 +52,12 @@ class Tunnel:
 
 
 def tunnels(cluster: Cluster) -> tuple[Tunnel, ...]:
-    """Every tunnel of a checked cluster, by site, router and end; none where no site has a `vpn`.
+    """Return every tunnel of a checked cluster, by site, router and end; none if no site has a `vpn`.
 
-    A tunnel's addresses follow from its site's range and the router's place in it, so another site, or a
-    router after the others, moves nobody. The gateway has the first address, as AWS wants it
-    (learn.microsoft.com, vpn-gateway-howto-aws-bgp). Where tunnels have no addresses (`cluster.vpn.Gateway`),
-    a router has that of its first tunnel in all of them.
+    A tunnel's addresses depend on its site's range and the router's position in the spec, so adding a site, or a router at the
+    end, changes no other addresses. The gateway has the first address, as AWS requires (learn.microsoft.com,
+    vpn-gateway-howto-aws-bgp). If tunnels have no addresses (`cluster.vpn.Gateway`), a router uses the address of its first
+    tunnel in all of them.
     """
     return tuple(tunnel for site in cluster.spec.sites for tunnel in _of_site(cluster, site))
 
@@ -65,13 +67,13 @@ def _of_site(cluster: Cluster, name: str) -> tuple[Tunnel, ...]:
     vpn = site.vpn
     if not vpn:
         return ()
-    made, routes = [], tuple(collapse_addresses([*site.racks.values(), *vpn.networks]))
+    planned, routes = [], tuple(collapse_addresses([*site.racks.values(), *vpn.networks]))
     links = vpn.inside.subnets(new_prefix=TUNNEL_PREFIX)
     for router, settings in vpn.routers.items():
         own = [next(links) for _ in range(ENDS)]
         for end, link in enumerate(own):
             cloud, edge = _addresses(link, own[0], gateway(spec).numbered)
-            made.append(
+            planned.append(
                 Tunnel(
                     site=name,
                     router=router,
@@ -85,11 +87,11 @@ def _of_site(cluster: Cluster, name: str) -> tuple[Tunnel, ...]:
                     mss=tunnel_mss(spec, vpn),
                 )
             )
-    return tuple(made)
+    return tuple(planned)
 
 
 def _addresses(link: IPv4Network, first: IPv4Network, numbered: bool) -> tuple[IPv4Interface, IPv4Interface]:
-    """The gateway's and the router's. first: the link of the router's first tunnel."""
+    """Return the gateway's and the router's address. first: the link of the router's first tunnel."""
     if numbered:
         return IPv4Interface((link[1], link.prefixlen)), IPv4Interface((link[2], link.prefixlen))
     return IPv4Interface(link[1]), IPv4Interface(first[2])

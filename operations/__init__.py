@@ -1,1 +1,1 @@
-"""The verbs: what an operator does to a cluster, from `up` to `destroy`."""
+"""The verbs: an operator's actions on a cluster, from `up` to `destroy`."""

@@ -1,4 +1,4 @@
-"""`menagerie audit`: evidence of a running cluster, gathered side by side. Reads only; what is unreachable is not seen."""
+"""`menagerie audit`: evidence from a running cluster, gathered in parallel. Reads only; unreachable things are `Unseen`."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from operations.ssh import ssh_to
 from operations.stack import open_stack
 
 OfEtcdHost = Callable[[str], Report]
-"""Host of an etcd member, by the name in the stack's outputs -> its report. Raises OSError where it can't be had."""
+"""Host of an etcd member, by its name in the stack's outputs -> its report. Raises OSError if there is no report."""
 
 STALE_S = 3 * EVERY_S
-IN_REGION = "nobody logs in to workers in the region, and their identity may write no report"
+IN_REGION = "nobody logs in to workers in the region, and their identity is not allowed to write a report"
 _AT_ONCE = 32
 _DAY_MS = 86_400_000
 _COLLECT_S = 120.0
 _SECRETS, _KUBELETS, _SERVICES = 8, 8, 3
-"""How many Secrets and how many nodes' kubelets are tried; one wrong setting is on all of them."""
+"""How many Secrets, kubelets and Services are tried: a wrong setting shows on all of them."""
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PLACES: Mapping[Kind, tuple[Role, ...]] = {
     Kind.API: (Role.API_SERVER,),
@@ -57,11 +57,11 @@ Seen = tuple[list[Report], list[Unseen]]
 
 
 class Unanswered(Exception):
-    """The API refused or did not answer."""
+    """The API refused or did not respond."""
 
 
 def look(cluster: Cluster, say: Callable[[str], None]) -> Evidence:
-    """`gather`, of a cluster that this checkout has built. say: hears what is done."""
+    """Call `gather` for a cluster that this checkout has built. say: gets progress."""
     stack = open_stack(cluster, say)
     outputs = stack.outputs()
     access = Access.from_stack(cluster.name, outputs)
@@ -74,7 +74,7 @@ def look(cluster: Cluster, say: Callable[[str], None]) -> Evidence:
 
 
 def by_agents(cluster: Cluster, access: Access) -> OfEtcdHost:
-    """What the agents on etcd hosts report."""
+    """Return a function that reads an etcd host's report from its agent."""
     agents = {
         member.name: AgentClient(access, role, name_of(member), agent_port(cluster))
         for role, etcd in access.outputs.etcds.items()
@@ -91,9 +91,9 @@ def gather(
     of_etcd_host: OfEtcdHost | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Evidence:
-    """Everything that `cluster.audit.decide` asks for.
+    """Gather everything that `cluster.audit.decide` needs.
 
-    attempts: what was tried beside. of_etcd_host: None where nothing answers on etcd hosts. say: hears what is done.
+    attempts: further ones, made by the caller. of_etcd_host: None if etcd hosts have no agent. say: gets progress.
     """
     api, now = access.api(once=True, connections=_AT_ONCE), time.time()
     with ThreadPoolExecutor(8) as pool:
@@ -107,12 +107,12 @@ def gather(
         logs = pool.submit(_audit_logs, cluster, access)
         kubelets, objects = pool.submit(_kubelets, api), pool.submit(_objects, api)
         here = pool.submit(lambda: list(_from_here(cluster, access, api)))
-        reports = [report for each in hosts for report in each.result()[0]]
-        say("what workers reach")
+        reports = [report for result in hosts for report in result.result()[0]]
+        say("what workers can reach")
         there = list(_from_sites(cluster, access, api, executor, reports))
         return Evidence(
             tuple(reports),
-            tuple(unseen for each in hosts for unseen in each.result()[1]),
+            tuple(unseen for result in hosts for unseen in result.result()[1]),
             kubelets.result(),
             objects.result(),
             (*attempts, *here.result(), *there),
@@ -127,7 +127,7 @@ def gather(
 
 
 def _get(api: client.ApiClient, path: str, accept: str = "application/json") -> Any:
-    """JSON of the API. Unanswered with why."""
+    """GET JSON from the API. Raises Unanswered with the reason."""
     try:
         answer = api.call_api(
             path,
@@ -139,14 +139,14 @@ def _get(api: client.ApiClient, path: str, accept: str = "application/json") -> 
             _request_timeout=API_TIMEOUT_S,
         )
     except ApiException as error:
-        raise Unanswered(f"the API answers {error.status} to {path}") from None
+        raise Unanswered(f"the API responds to {path} with {error.status}") from None
     except urllib3.exceptions.HTTPError as error:
-        raise Unanswered(f"the API does not answer: {type(error).__name__}") from None
+        raise Unanswered(f"the API does not respond: {type(error).__name__}") from None
     return json.loads(answer.data)
 
 
 def _list(api: client.ApiClient, path: str, accept: str = "application/json") -> Iterator[dict[str, Any]]:
-    """All objects of a list, 500 at a time."""
+    """Yield all objects of a list, reading 500 at a time."""
     path, following = f"{path}{'&' if '?' in path else '?'}limit=500", ""
     while True:
         page = _get(api, f"{path}{f'&continue={following}' if following else ''}", accept)
@@ -157,28 +157,28 @@ def _list(api: client.ApiClient, path: str, accept: str = "application/json") ->
 
 
 def _api_servers(cluster: Cluster, api: client.ApiClient, now: float) -> Seen:
-    """Those that have reported lately; hosts that were replaced are missed only where too few have."""
+    """Return recent reports. Old reports count as unseen only if there are too few recent ones: hosts are replaced."""
     try:
-        items = [each for each in _list(api, CONFIGMAPS) if each["metadata"]["name"].startswith(PREFIX)]
+        items = [item for item in _list(api, CONFIGMAPS) if item["metadata"]["name"].startswith(PREFIX)]
     except Unanswered as error:
         return [], [Unseen(Kind.API, "API servers", str(error))]
-    found, unseen = [], []
-    for each in items:
+    reports, unseen = [], []
+    for item in items:
         try:
-            found.append(Report.model_validate_json(each["data"][KEY]))
+            reports.append(Report.model_validate_json(item["data"][KEY]))
         except NewerDataError as error:
-            unseen.append(Unseen(Kind.API, each["metadata"]["name"], str(error)))
+            unseen.append(Unseen(Kind.API, item["metadata"]["name"], str(error)))
         except (KeyError, ValidationError):
-            unseen.append(Unseen(Kind.API, each["metadata"]["name"], "its report can't be read"))
-    fresh = [report for report in found if now - report.taken <= STALE_S]
+            unseen.append(Unseen(Kind.API, item["metadata"]["name"], "its report can't be read"))
+    fresh = [report for report in reports if now - report.taken <= STALE_S]
     lacking = max(cluster.spec.control_plane.api_servers - len(fresh) - len(unseen), 0)
-    stale = sorted((report for report in found if report not in fresh), key=lambda report: -report.taken)[:lacking]
+    stale = sorted((report for report in reports if report not in fresh), key=lambda report: -report.taken)[:lacking]
     unseen += [
-        Unseen(Kind.API, each.host, f"its last report is {(now - each.taken) / 60:.0f} minutes old") for each in stale
+        Unseen(Kind.API, item.host, f"its last report is {(now - item.taken) / 60:.0f} minutes old") for item in stale
     ]
     silent = lacking - len(stale)
     if silent:
-        why = "has not reported: host-report.service does so when it boots, and every 15 minutes"
+        why = "has not reported; host-report.service reports at boot and every 15 minutes"
         unseen += [Unseen(Kind.API, f"an API server ({number} of {silent})", why) for number in range(1, silent + 1)]
     return fresh, unseen
 
@@ -188,13 +188,13 @@ def _etcd_hosts(access: Access, of_host: OfEtcdHost | None) -> Seen:
 
     def ask(name: str) -> Report | Unseen:
         if of_host is None:
-            return Unseen(Kind.ETCD, name, "nothing answers for it")
+            return Unseen(Kind.ETCD, name, "it has no agent")
         try:
             return of_host(name)
         except (AgentError, OSError, ValidationError, NewerDataError) as error:
             return Unseen(Kind.ETCD, name, f"no report: {error}")
 
-    return _apart(_side_by_side(ask, names))
+    return _split(_in_parallel(ask, names))
 
 
 def _at_sites(cluster: Cluster, executor: Executor) -> Seen:
@@ -202,12 +202,12 @@ def _at_sites(cluster: Cluster, executor: Executor) -> Seen:
         done = executor.start(name, collect_command(Kind.WORKER)).wait(_COLLECT_S)
         line = next((line for line in done.text.splitlines() if line.startswith('{"format"')), "")
         try:
-            # By its name in the spec: what it calls itself is its own affair.
+            # Use the name in the spec: the host's own name may differ.
             return Report.model_validate_json(line).model_copy(update={"host": name})
         except ValidationError:
             return Unseen(Kind.WORKER, name, done.reason)
 
-    return _apart(_side_by_side(ask, [host.name for _, host in cluster.host_list()]))
+    return _split(_in_parallel(ask, [host.name for _, host in cluster.host_list()]))
 
 
 def _in_region(cluster: Cluster, api: client.ApiClient) -> Seen:
@@ -216,12 +216,12 @@ def _in_region(cluster: Cluster, api: client.ApiClient) -> Seen:
     try:
         nodes = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
     except (ApiException, urllib3.exceptions.HTTPError) as error:
-        return [], [Unseen(Kind.WORKER, "workers in the region", f"the API does not answer: {type(error).__name__}")]
+        return [], [Unseen(Kind.WORKER, "workers in the region", f"the API does not respond: {type(error).__name__}")]
     return [], [Unseen(Kind.WORKER, name, IN_REGION, expected=True) for name in sorted(in_the_region(cluster, nodes))]
 
 
 def _kubelets(api: client.ApiClient) -> dict[str, Mapping[str, Any] | str]:
-    """The running configuration of every kubelet, through the API server."""
+    """Return the running configuration of every kubelet, read through the API server."""
 
     def ask(name: str) -> tuple[str, Mapping[str, Any] | str]:
         try:
@@ -230,29 +230,31 @@ def _kubelets(api: client.ApiClient) -> dict[str, Mapping[str, Any] | str]:
             return name, f"no configuration: {error}"
 
     try:
-        return dict(_side_by_side(ask, [node["metadata"]["name"] for node in _list(api, "/api/v1/nodes")]))
+        return dict(_in_parallel(ask, [node["metadata"]["name"] for node in _list(api, "/api/v1/nodes")]))
     except Unanswered as error:
         return {"nodes": str(error)}
 
 
 def _audit_logs(cluster: Cluster, access: Access) -> AuditLogs | str:
     try:
-        found = newest(access, cluster.name)
+        newest_by_host = newest(access, cluster.name)
     except BucketSilentError as error:
         return str(error)
     locked = None if cluster.is_lab else access.outputs.buckets[audit_log.USE].locked_days
     kept = -(-cluster.spec.control_plane.audit_log.keep // _DAY_MS)
-    return AuditLogs({host: each.at.timestamp() for host, each in found.items()}, audit_log.STALE_S, locked, kept)
+    return AuditLogs(
+        {host: entry.at.timestamp() for host, entry in newest_by_host.items()}, audit_log.STALE_S, locked, kept
+    )
 
 
 def _ports_of_services(api: client.ApiClient) -> tuple[int, ...]:
-    """Some that are open now; none where the API does not say."""
+    """Return a few ports that are open now; none if the API does not respond."""
     try:
         listed = tuple(_list(api, "/api/v1/services"))
     except Unanswered:
         return ()
-    found = (port.get("nodePort") for each in listed for port in each.get("spec", {}).get("ports") or ())
-    return tuple(islice((int(port) for port in found if port), _SERVICES))
+    ports = (port.get("nodePort") for service in listed for port in service.get("spec", {}).get("ports") or ())
+    return tuple(islice((int(port) for port in ports if port), _SERVICES))
 
 
 def _objects(api: client.ApiClient) -> dict[str, tuple[Mapping[str, Any], ...] | str]:
@@ -263,7 +265,7 @@ def _objects(api: client.ApiClient) -> dict[str, tuple[Mapping[str, Any], ...] |
         except Unanswered as error:
             return name, str(error)
 
-    return dict(_side_by_side(ask, list(API_LISTS)))
+    return dict(_in_parallel(ask, list(API_LISTS)))
 
 
 def _from_here(cluster: Cluster, access: Access, api: client.ApiClient) -> Iterator[Attempt]:
@@ -275,14 +277,14 @@ def _from_here(cluster: Cluster, access: Access, api: client.ApiClient) -> Itera
     except Unanswered as error:
         yield Attempt("M.5", "Secrets", None, str(error))
         return
-    keys = [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in listed]
+    keys = [f"{secret['metadata']['namespace']}/{secret['metadata']['name']}" for secret in listed]
     yield from trials.secrets_at_rest(access, keys)
 
 
 def _from_sites(
     cluster: Cluster, access: Access, api: client.ApiClient, executor: Executor, reports: Sequence[Report]
 ) -> Iterator[Attempt]:
-    """From the first worker of each site that answers."""
+    """Yield attempts from the first responding worker of each site."""
     answering = {report.host for report in reports if report.kind is Kind.WORKER}
     sources: dict[str, str] = {}
     for pool, host in cluster.host_list():
@@ -290,12 +292,12 @@ def _from_sites(
             sources.setdefault(cluster.spec.pools[pool].site or "", host.name)
     if not sources:
         if any(True for _ in cluster.host_list()):
-            yield from trials.without_sources("no worker at a site answers")
+            yield from trials.without_sources("no worker at a site responds")
         else:
             yield from trials.without_sources(trials.NO_SITE, expected=True)
         return
     balancers = {access.outputs.endpoint.rpartition(":")[0], *access.outputs.balancers}
-    hosts = {each.name: {each.address} for each in access.outputs.api_servers}
+    hosts = {server.name: {server.address} for server in access.outputs.api_servers}
     for report in reports:
         if report.kind is Kind.API:
             hosts.setdefault(report.host, set()).update(set(report.addresses) - balancers)
@@ -315,14 +317,14 @@ def _ports(cluster: Cluster, roles: tuple[Role, ...]) -> frozenset[int]:
     return frozenset(port for role in roles for flow in into(table, role) for port in flow.ports)
 
 
-def _side_by_side(ask: Callable[[str], Any], names: Sequence[str]) -> list[Any]:
+def _in_parallel(ask: Callable[[str], Any], names: Sequence[str]) -> list[Any]:
     with ThreadPoolExecutor(max(min(len(names), _AT_ONCE), 1)) as pool:
         return list(pool.map(ask, names))
 
 
-def _apart(found: Iterable[Report | Unseen]) -> Seen:
-    everything = list(found)
+def _split(results: Iterable[Report | Unseen]) -> Seen:
+    listed = list(results)
     return (
-        [each for each in everything if isinstance(each, Report)],
-        [each for each in everything if isinstance(each, Unseen)],
+        [result for result in listed if isinstance(result, Report)],
+        [result for result in listed if isinstance(result, Unseen)],
     )

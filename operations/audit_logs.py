@@ -1,7 +1,7 @@
-"""How far API servers' audit logs are shipped: the newest object of each host, by the bucket's own clock.
+"""How up to date the shipped audit logs of API servers are: the newest object of each host, by the bucket's clock.
 
-Names hold numbers that only grow, in folders of a thousand (`components/control_plane/host/audit_log.py`), so the newest is found with
-a few lists however many there are.
+Names contain increasing numbers, in folders of a thousand (`components/control_plane/host/audit_log.py`). A few list
+requests find the newest object, whatever the total.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _HOST = "kubernetes.io/hostname"
 _LIVES_S = 60
 """kube-apiserver renews its Lease every ten seconds (pkg/controlplane/apiserver, IdentityLeaseRenewIntervalPeriod)."""
 _BOOTS = 8
-"""Of a host that boots again and again, how many of its last boots are looked at: a clock may have been wrong in one."""
+"""How many of a host's last boots are checked: its clock may have been wrong in one of them."""
 
 
 class BucketSilentError(Exception):
-    """The bucket does not answer or refuses, or the cluster was built before it had one; the text says which."""
+    """The bucket does not respond or refuses, or the cluster is older than its bucket; the text says which."""
 
 
 @dataclass(frozen=True)
 class Newest:
-    """The newest object of a host. at: when it was written, by the bucket's clock. gaps: among the last thousand objects."""
+    """A host's newest object. at: when it was written, by the bucket's clock. gaps: how many in the last thousand objects."""
 
     at: datetime
     gaps: int
@@ -43,31 +43,31 @@ class Newest:
 
 @dataclass(frozen=True)
 class Server:
-    """An API server that runs. since: when it, or one before it on a host of that name, first did."""
+    """A running API server. since: when the first API server on a host of that name started."""
 
     host: str
     since: datetime
 
 
 def newest(access: Access, cluster: str) -> dict[str, Newest]:
-    """Host -> its newest object, also of hosts that are gone. Raises BucketSilentError."""
+    """Return host -> its newest object, also of removed hosts. Raises BucketSilentError."""
     bucket = access.outputs.buckets.get(audit_log.USE)
     if bucket is None:
-        raise BucketSilentError(f"the cluster has no bucket for audit logs yet: ./menagerie up {cluster}")
+        raise BucketSilentError(f"the cluster has no bucket for audit logs yet; run: ./menagerie up {cluster}")
     try:
         store = open_bucket(bucket, access.bucket_key, access.outputs.ca_pem)
         return dict(_newest(store, audit_log.prefix(cluster).rstrip("/")))
     except (BaseError, ValueError, OSError) as error:
-        told = str(error).split("\n\nDebug source")[0].strip().replace("\n", " ")
-        raise BucketSilentError(f"bucket {bucket.name} does not answer as it should: {told}") from None
+        reason = str(error).split("\n\nDebug source")[0].strip().replace("\n", " ")
+        raise BucketSilentError(f"can't read bucket {bucket.name}: {reason}") from None
 
 
 def _newest(store: ObjectStore, prefix: str) -> Iterator[tuple[str, Newest]]:
     for host in _folders(store, prefix):
-        last = [_of_boot(store, boot) for boot in _folders(store, host)[-_BOOTS:]]
-        found = [each for each in last if each]
-        if found:
-            yield host.rpartition("/")[2], max(found, key=lambda each: each.at)
+        by_boot = [_of_boot(store, boot) for boot in _folders(store, host)[-_BOOTS:]]
+        objects = [newest_object for newest_object in by_boot if newest_object]
+        if objects:
+            yield host.rpartition("/")[2], max(objects, key=lambda newest_object: newest_object.at)
 
 
 def _of_boot(store: ObjectStore, boot: str) -> Newest | None:
@@ -77,7 +77,7 @@ def _of_boot(store: ObjectStore, boot: str) -> Newest | None:
     objects = store.list_with_delimiter(blocks[-1])["objects"]
     if not objects:
         return None
-    return Newest(max(each["last_modified"] for each in objects), sum("-gap." in each["path"] for each in objects))
+    return Newest(max(entry["last_modified"] for entry in objects), sum("-gap." in entry["path"] for entry in objects))
 
 
 def _folders(store: ObjectStore, prefix: str) -> list[str]:
@@ -85,24 +85,33 @@ def _folders(store: ObjectStore, prefix: str) -> list[str]:
 
 
 def servers(api: client.ApiClient, now: datetime) -> tuple[Server, ...]:
-    """Those that run, as they say by their Leases."""
+    """Return the running API servers, by their Leases."""
     leases = client.CoordinationV1Api(api).list_namespaced_lease(
         "kube-system", label_selector=_LEASES, _request_timeout=API_TIMEOUT_S
     )
     return tuple(
-        Server(each.metadata.labels[_HOST], each.metadata.creation_timestamp)
-        for each in sorted(leases.items, key=lambda each: str(each.metadata.name))
-        if _HOST in each.metadata.labels and (now - each.spec.renew_time).total_seconds() < _LIVES_S
+        Server(lease.metadata.labels[_HOST], lease.metadata.creation_timestamp)
+        for lease in sorted(leases.items, key=lambda lease: str(lease.metadata.name))
+        if _HOST in lease.metadata.labels and (now - lease.spec.renew_time).total_seconds() < _LIVES_S
     )
 
 
 def shipped(found: Mapping[str, Newest], server: Server, now: datetime) -> tuple[bool, str]:
-    """Whether a server's log is in the bucket as it should be, and what is said of it."""
-    own, young = found.get(server.host), (now - server.since).total_seconds() < audit_log.STALE_S
-    if own is None:
-        return young, "audit log not shipped yet; it runs for a few minutes" if young else "audit log was never shipped"
-    age_s = max((now - own.at).total_seconds(), 0)
-    gaps = f"; {own.gaps} gap{'s' if own.gaps > 1 else ''}, where lines were lost" if own.gaps else ""
+    """Return whether a server's log is shipped in time, and a sentence about it."""
+    newest_object, is_young = found.get(server.host), (now - server.since).total_seconds() < audit_log.STALE_S
+    if newest_object is None:
+        return (
+            is_young,
+            "audit log not shipped yet; the API server started a few minutes ago"
+            if is_young
+            else "audit log was never shipped",
+        )
+    age_s = max((now - newest_object.at).total_seconds(), 0)
+    gaps = (
+        f"; {newest_object.gaps} gap{'s' if newest_object.gaps > 1 else ''}, where lines were lost"
+        if newest_object.gaps
+        else ""
+    )
     return age_s < audit_log.STALE_S, f"audit log shipped {_ago(age_s)}{gaps}"
 
 

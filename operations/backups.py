@@ -1,4 +1,4 @@
-"""An etcd's backups as an operator sees them: read from their bucket, with the operator's own right to it."""
+"""An etcd's backups, read from their bucket with the operator's own permissions."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from operations.words import duration
 from tools.build import ensure
 
 _CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_", "CLOUDSDK_")
-"""How environment variables begin by which clouds' libraries know an operator."""
+"""Prefixes of environment variables with an operator's cloud credentials."""
 _LOOK_S = 5.0
 OLDEST_S = 3600.0
-"""What a backup may be older than before it is called stale, by verbs whose way back it is."""
+"""Maximum age of a backup for verbs that need it as their way back."""
 
 
 class NoBackupsError(RefusedError):
-    """The spec asks for no backups of these etcds, or the cluster was built before it did."""
+    """The spec has no backups of these etcds, or the cluster was built before they were added."""
 
     code = "no-backups"
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A backup. `time` and `tried` are in seconds since 1970. `tried`: when the last drill of it was, None for never;
-    `good`: what that found; `why`: what was wrong, "" for nothing."""
+    """A backup. `time` and `tried` are Unix times. `tried`: its last drill, None for never; `good`: whether that drill
+    passed; `why`: what failed, "" for nothing."""
 
     etcd: str
     id: str
@@ -60,7 +60,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class State:
-    """How the backups of an etcd are. `verified_s`: age of the newest one that a drill found good, None without any."""
+    """State of an etcd's backups. `verified_s`: age of the newest backup that passed a drill, None if there is none."""
 
     etcd: str
     ok: bool
@@ -74,53 +74,59 @@ class State:
 
 
 def with_backups(cluster: Cluster, chosen: str | None = None) -> dict[RoleName, Backup]:
-    """Etcd -> what the spec says of its backups; of all, or of one. NoBackupsError where there are none."""
-    found = {role: backup for role in ROLES if (backup := settings(cluster, role).backup) and chosen in (None, role)}
-    if not found:
+    """Return etcd -> its backup settings, for all etcds or one. Raises NoBackupsError if there are none."""
+    settings_by_etcd = {
+        role: backup for role in ROLES if (backup := settings(cluster, role).backup) and chosen in (None, role)
+    }
+    if not settings_by_etcd:
         what = f"etcd.{chosen}" if chosen else "no etcd"
         has = "has no backups" if chosen else "has backups"
-        way = "write etcd.main.backup: {every: 15m, keep: 30d} in its spec, and run"
+        way = "add etcd.main.backup: {every: 15m, keep: 30d} to its spec and run"
         raise NoBackupsError(f"{what} of {cluster.name} {has}; {way}: ./menagerie up {cluster.name}")
-    return found
+    return settings_by_etcd
 
 
 def backed_up(cluster: Cluster) -> bool:
-    """Whether the spec asks for backups of any etcd."""
+    """Return whether the spec has backups of any etcd."""
     return any(settings(cluster, role).backup for role in ROLES)
 
 
 def repository(access: Access, role: RoleName) -> Repository:
-    """Where the backups of an etcd are, and what opens them. NoBackupsError where the stack has none."""
+    """Return the backup repository of an etcd. Raises NoBackupsError if the stack has none."""
     bucket = access.outputs.buckets.get(place.USE)
     password = access.backup_passwords.get(role)
     if bucket is None or password is None:
         name = access.outputs.cluster
         raise NoBackupsError(f"{name} was built without backups of etcd {role}; run: ./menagerie up {name}")
     name = access.outputs.cluster
-    own = place.key_environment(access.bucket_key) or _credentials(os.environ)
+    credentials = place.key_environment(access.bucket_key) or _credentials(os.environ)
     cache = STATE / name / "backups"
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     program = str(ensure(["restic"])["restic"])
     return Repository(
-        place.url(bucket, name, role), password, {**own, **place.environment(bucket)}, program=program, cache=cache
+        place.url(bucket, name, role),
+        password,
+        {**credentials, **place.environment(bucket)},
+        program=program,
+        cache=cache,
     )
 
 
 def read_states(cluster: Cluster, access: Access, chosen: str | None = None, now: float | None = None) -> list[State]:
-    """Of all etcds with backups, or of one. A bucket that can't be read is a state that is not ok."""
-    found = []
+    """Return the state of all etcds with backups, or of one. If a bucket can't be read, its state is not ok."""
+    states = []
     for role, backup in with_backups(cluster, chosen).items():
         try:
             snapshots = repository(access, role).snapshots()
         except RepositoryError as error:
-            found.append(State(role, False, str(error), None, allowed_s(backup), ()))
+            states.append(State(role, False, str(error), None, allowed_s(backup), ()))
         else:
-            found.append(state(role, backup, snapshots, time.time() if now is None else now))
-    return found
+            states.append(state(role, backup, snapshots, time.time() if now is None else now))
+    return states
 
 
 def snapshots(cluster: Cluster, access: Access, role: RoleName) -> tuple[RestorePoint, ...]:
-    """The backups of an etcd, as a restore chooses from them. NoBackupsError, RepositoryError."""
+    """Return an etcd's backups as restore points. Raises NoBackupsError and RepositoryError."""
     with_backups(cluster, role)
     return tuple(_point(cluster.name, each) for each in backups_of(role, repository(access, role).snapshots()))
 
@@ -142,7 +148,7 @@ def _point(cluster: str, kept: Kept) -> RestorePoint:
 
 
 def newest_age(cluster: Cluster, access: Access) -> Callable[[], float | None] | None:
-    """How to ask for the age of the newest backup of main, in seconds; None where the spec wants none."""
+    """Return a function for the age of main's newest backup, in seconds; None if the spec has no backups of main."""
     if settings(cluster, "main").backup is None:
         return None
 
@@ -154,61 +160,61 @@ def newest_age(cluster: Cluster, access: Access) -> Callable[[], float | None] |
 
 
 def stale(cluster: str, age: Callable[[], float | None] | None) -> str:
-    """Why there is no fresh backup of main, with what helps; "" where there is, or where nothing keeps any (`newest_age`)."""
+    """Return why main has no recent backup and how to get one; "" if it has, or has no backups at all (`newest_age`)."""
     if age is None:
         return ""
-    help_ = f"make one first: ./menagerie etcd backup {cluster}"
+    help_ = f"make one first; run: ./menagerie etcd backup {cluster}"
     try:
-        found = age()
+        age_s = age()
     except RepositoryError as error:
         return f"{error}; {help_}"
-    if found is None:
+    if age_s is None:
         return f"there is no backup of etcd main; {help_}"
-    if found <= OLDEST_S:
+    if age_s <= OLDEST_S:
         return ""
-    return f"the newest backup of etcd main is {found / 60:.0f} minutes old, and at most {OLDEST_S / 60:.0f} are wanted; {help_}"
+    return f"the newest backup of etcd main is {age_s / 60:.0f} minutes old, the limit is {OLDEST_S / 60:.0f}; {help_}"
 
 
 def state(role: str, backup: Backup, snapshots: Sequence[Snapshot], now: float) -> State:
-    """What a listing of the repository says."""
+    """Judge a listing of the repository."""
     kept = backups_of(role, snapshots)
     age, allowed = verified_age(snapshots, now), allowed_s(backup)
     newest = next(iter(kept), None)
     if newest is None:
-        told = "no backup was ever made"
+        told = "there has never been a backup"
     elif age is None:
-        told = f"{len(kept)} backups, and none was ever found good by a drill"
+        told = f"{len(kept)} backups; none has ever passed a drill"
     else:
-        told = f"{len(kept)} backups; the newest that a drill found good is {duration(age)} old"
+        told = f"{len(kept)} backups; the newest that passed a drill is {duration(age)} old"
     if newest and newest.tried and not newest.good:
         told += f"; the last drill of the newest failed: {newest.why}"
     if age is not None and age > allowed:
-        told += f", and may be {duration(allowed)} old at most"
+        told += f"; the limit is {duration(allowed)}"
     return State(role, age is not None and age <= allowed, told, age, allowed, kept)
 
 
 def allowed_s(backup: Backup) -> float:
-    """How old the newest backup that was found good may be, in seconds: twice the interval, and the time between drills.
+    """Return the maximum age of the newest backup that passed a drill, in seconds: two intervals plus the time between drills.
 
-    When a drill ends, what it tried may be an interval old, and the next one is looked for once an interval.
+    A backup can be one interval old when its drill ends, and whether a drill is due is checked once per interval.
     """
     return (2 * backup.every + backup.drill) / 1000
 
 
 def verified_age(snapshots: Sequence[Snapshot], now: float) -> float | None:
-    """Age in seconds of the newest backup whose last drill found it good; None where there is none."""
-    good = (each.time for each in backups_of("", snapshots) if each.good)
-    return next((now - time_ for time_ in good), None)
+    """Return the age in seconds of the newest backup that passed its last drill; None if there is none."""
+    times = (backup.time for backup in backups_of("", snapshots) if backup.good)
+    return next((now - time_ for time_ in times), None)
 
 
 def backups_of(role: str, snapshots: Sequence[Snapshot]) -> tuple[Kept, ...]:
-    """The backups of a listing, newest first, each with what the last drill of it found."""
+    """Return the backups of a listing, newest first, each with the result of its last drill."""
     drills: dict[str, Snapshot] = {}
     for each in sorted(snapshots, key=lambda snapshot: snapshot.time):
         if each.kind == "drill":
             drills[each.tags.get("of", "")] = each
-    made = sorted((each for each in snapshots if each.kind == "backup"), key=lambda each: -each.time)
-    return tuple(_kept(role, each, drills.get(each.id)) for each in made)
+    backups = sorted((each for each in snapshots if each.kind == "backup"), key=lambda each: -each.time)
+    return tuple(_kept(role, each, drills.get(each.id)) for each in backups)
 
 
 def _kept(role: str, snapshot: Snapshot, drill: Snapshot | None) -> Kept:
@@ -232,42 +238,48 @@ def _kept(role: str, snapshot: Snapshot, drill: Snapshot | None) -> Kept:
 
 
 def make(cluster: Cluster, access: Access, chosen: str | None, report: Callable[[str], None]) -> dict[str, Kept]:
-    """Etcd -> the backup that one of its members' hosts has made now. NoBackupsError, FailedError, AgentError."""
-    found: dict[str, Kept] = {}
+    """Make a backup of each etcd on one member's host; return etcd -> backup.
+
+    Raises NoBackupsError, FailedError, AgentError.
+    """
+    backups: dict[str, Kept] = {}
     for role, member in makers(cluster, access, chosen).items():
         where, agent = repository(access, role), reach(cluster, access, role).agents[member]
-        report(f"etcd {role}: {member} makes a backup")
-        found[role] = _kept(role, back_up(where, partial(agent.act, "backup", report)), None)
-    return found
+        report(f"etcd {role}: making a backup on {member}")
+        backups[role] = _kept(role, back_up(where, partial(agent.act, "backup", report)), None)
+    return backups
 
 
 def makers(cluster: Cluster, access: Access, chosen: str | None) -> dict[RoleName, str]:
-    """Etcd -> the member whose host makes a backup when somebody asks for one. NoBackupsError."""
-    found: dict[RoleName, str] = {}
+    """Return etcd -> the member whose host makes a requested backup. Raises NoBackupsError."""
+    members: dict[RoleName, str] = {}
     for role in with_backups(cluster, chosen):
         etcd = reach(cluster, access, role)
-        # Of members that answer a follower first: the leader has the most to do.
+        # Prefer a follower that responds: the leader has the most load.
         statuses = etcd.client.statuses()
-        found[role] = min(statuses, key=lambda name: (statuses[name].leads, name), default=etcd.members[0].name)
-    return found
+        members[role] = min(statuses, key=lambda name: (statuses[name].leads, name), default=etcd.members[0].name)
+    return members
 
 
 def back_up(
     repository: Repository, ask: Callable[[], object], patience_s: float = 600, look_s: float = _LOOK_S
 ) -> Snapshot:
-    """Have a backup made now, and wait until the repository has it.
+    """Make a backup now and wait until the repository has it.
 
-    ask: has a member's host start its unit (`etcd.backups.backup_unit`). FailedError when none came in that time.
+    ask: makes a member's host start its unit (`etcd.backups.backup_unit`). Raises FailedError if there is no new backup
+    within `patience_s`.
     """
-    known = {each.id for each in repository.snapshots("backup")} if repository.exists() else set()
+    known_ids = {snapshot.id for snapshot in repository.snapshots("backup")} if repository.exists() else set()
     ask()
     until = time.monotonic() + patience_s
     while time.monotonic() < until:
-        if repository.exists() and (new := [each for each in repository.snapshots("backup") if each.id not in known]):
+        if repository.exists() and (
+            new := [snapshot for snapshot in repository.snapshots("backup") if snapshot.id not in known_ids]
+        ):
             return new[0]
         time.sleep(look_s)
     raise FailedError(
-        f"no new backup in {repository.url} within {patience_s:.0f} s; the journal of the unit on the host says why",
+        f"no new backup in {repository.url} within {patience_s:.0f} s; see the unit's journal on the host",
         code="not-backed-up",
     )
 

@@ -1,4 +1,4 @@
-"""The BMCs of a cluster's machines: what opens them, and what they tell of their machines."""
+"""The BMCs of a cluster's machines: how to log in, and what they report about their machines."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from operations.provisioning.trust import Login, Trust
 from operations.stack import kept_secret
 
 _ASKED_AT_ONCE = 64
-"""Threads; of each site no more BMCs are asked at once than its `parallel` says."""
+"""Number of threads. Each site's `parallel` also limits how many of its BMCs are contacted at once."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look at one machine's BMC gave: what it told, or the error."""
+    """The result of reading one machine's BMC: its report, or the error."""
 
     machine: Machine
     told: Told | None = None
@@ -39,39 +39,40 @@ class Seen:
         return self.told is not None and self.problem is None
 
     def to_json(self) -> dict[str, Any]:
-        """For --json."""
-        found: dict[str, Any] = {"name": self.machine.name, "rack": self.machine.rack, "bmc": str(self.machine.bmc)}
+        """Return it for --json."""
+        report: dict[str, Any] = {"name": self.machine.name, "rack": self.machine.rack, "bmc": str(self.machine.bmc)}
         if self.told:
             told = self.told
-            found |= {"model": told.model, "serial": told.serial, "power": told.power, "macs": list(told.macs)}
+            report |= {"model": told.model, "serial": told.serial, "power": told.power, "macs": list(told.macs)}
         if self.error:
-            found["error"] = {"code": f"bmc-{self.error.kind}", "text": str(self.error)}
-        return found | {"ok": self.is_well, "problems": [self.problem.to_json()] if self.problem else []}
+            report["error"] = {"code": f"bmc-{self.error.kind}", "text": str(self.error)}
+        return report | {"ok": self.is_well, "problems": [self.problem.to_json()] if self.problem else []}
 
 
 def by_site(machines: Sequence[Machine]) -> dict[str, tuple[Machine, ...]]:
-    """Site -> its machines."""
+    """Return site -> its machines."""
     return {
-        site: tuple(one for one in machines if one.site == site) for site in dict.fromkeys(m.site for m in machines)
+        site: tuple(machine for machine in machines if machine.site == site)
+        for site in dict.fromkeys(machine.site for machine in machines)
     }
 
 
 def connections(
     cluster: Cluster, folder: Path, machines: Sequence[Machine], patience: Patience | None = None
 ) -> Connect:
-    """How each machine's BMC is logged in at. RefusedError where a file or a secret is missing.
+    """Return a function that logs in to a machine's BMC. Raises RefusedError if a file or a secret is missing.
 
-    folder: that of cluster.yaml, beside which certificates and pins lie.
+    folder: the folder of cluster.yaml, which has the certificates and pins.
     """
-    sites = {site: own[0].settings.bmc for site, own in by_site(machines).items()}
-    known = {site: bmcs for site, bmcs in sites.items() if bmcs}
-    trusts = {site: Trust.load(bmcs, folder) for site, bmcs in known.items()}
-    logins = {site: _login(cluster, bmcs.credentials.secret) for site, bmcs in known.items()}
-    gates = {site: threading.Semaphore(bmcs.parallel) for site, bmcs in known.items()}
+    sites = {site: at_site[0].settings.bmc for site, at_site in by_site(machines).items()}
+    with_bmcs = {site: bmcs for site, bmcs in sites.items() if bmcs}
+    trusts = {site: Trust.load(bmcs, folder) for site, bmcs in with_bmcs.items()}
+    logins = {site: _login(cluster, bmcs.credentials.secret) for site, bmcs in with_bmcs.items()}
+    gates = {site: threading.Semaphore(bmcs.parallel) for site, bmcs in with_bmcs.items()}
 
     @contextmanager
     def connect(machine: Machine) -> Iterator[Bmc]:
-        bmcs = known.get(machine.site)
+        bmcs = with_bmcs.get(machine.site)
         if bmcs is None or machine.bmc is None:
             raise BmcError(Kind.MISSING, f"{machine.name} has no BMC in the spec")
         site = machine.site
@@ -87,7 +88,7 @@ def _login(cluster: Cluster, name: str) -> Login:
     secret = secret_of(cluster, name)
     if secret is None:
         raise RefusedError(
-            f"there is no secret {name}, which holds user:password of BMCs; store it with: "
+            f"there is no secret {name} (user:password for BMCs); store it with: "
             f"./menagerie secret {cluster.name} {name}",
             code="bmc-trust",
         )
@@ -95,14 +96,14 @@ def _login(cluster: Cluster, name: str) -> Login:
 
 
 def secret_of(cluster: Cluster, name: str) -> str | None:
-    """A secret of the stack's configuration, None where there is no stack."""
+    """Return a secret from the stack's configuration, None if there is no stack."""
     return kept_secret(cluster, name)
 
 
 def look(machines: Sequence[Machine], all_: Sequence[Machine], connect: Connect) -> tuple[Seen, ...]:
-    """Ask every BMC who its machine is. Nothing is changed."""
+    """Ask every BMC for its machine's identity. Changes nothing."""
 
-    def one(machine: Machine) -> Seen:
+    def ask(machine: Machine) -> Seen:
         try:
             with connect(machine) as bmc:
                 return Seen(machine, told=bmc.told())
@@ -110,7 +111,9 @@ def look(machines: Sequence[Machine], all_: Sequence[Machine], connect: Connect)
             return Seen(machine, error=error)
 
     with ThreadPoolExecutor(max_workers=_ASKED_AT_ONCE) as pool:
-        seen = list(pool.map(one, machines))
-    told = {each.machine.name: each.told for each in seen if each.told}
-    wrong = identity.judge(machines, told, all_)
-    return tuple(Seen(each.machine, each.told, each.error, wrong.get(each.machine.name)) for each in seen)
+        results = list(pool.map(ask, machines))
+    reports = {result.machine.name: result.told for result in results if result.told}
+    problems = identity.judge(machines, reports, all_)
+    return tuple(
+        Seen(result.machine, result.told, result.error, problems.get(result.machine.name)) for result in results
+    )

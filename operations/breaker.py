@@ -1,10 +1,11 @@
-"""The one brake on nodes that are taken out of service by themselves: by repairs, an autoscaler, a plan of machines. Pure.
+"""The common brake on automatic removal of nodes: by repairs, the autoscaler, and the machine planner. Pure.
 
-Many nodes that are unwell at once have one cause, and taking them out makes it worse. So nothing starts while the control
-plane, a site, a rack or too much of a pool is unwell, and never more than a share of the cluster within a window.
+If many nodes are unhealthy at once, they have a common cause, and removing them makes it worse. No removal starts while
+the control plane, a site, a rack or too much of a pool is unhealthy. Within a window, only a share of the cluster may be
+removed.
 
 Sources: Cluster API, "MachineHealthCheck" (a share of a set of machines, rounded down); OpenAI's kubernetes-ec2-autoscaler
-(half of the nodes in a decision); kube-controller-manager, "Rate limits on eviction" of kubernetes.io, "Nodes" (none where all
+(half of the nodes in a decision); kube-controller-manager, "Rate limits on eviction" of kubernetes.io, "Nodes" (none if all
 zones are unhealthy).
 """
 
@@ -18,16 +19,16 @@ from enum import StrEnum
 from cluster.quantities import Share, format_duration_ms, share_of
 
 REPORTING = 95
-"""Percent of the nodes that must report again, once none did, before anything starts."""
+"""Percentage of nodes that must report again before anything starts, after all have gone."""
 STALE_S = 120.0
 """A kubelet renews its lease every 10 s, and its node is Unknown after 50 s (node-monitor-grace-period)."""
 _FEWEST = 2
-"""Nodes of a rack or a site that tell its failure from that of a machine."""
+"""Minimum number of nodes to tell the failure of a rack or site from that of a machine."""
 _SHOWN = 5
 
 
 class Kind(StrEnum):
-    """What brakes, for machines."""
+    """Kind of brake, machine-readable."""
 
     CONTROL_PLANE = "control-plane"
     STALE = "stale"
@@ -40,10 +41,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Member:
-    """A node as it is now.
+    """A node's current state.
 
-    ready: its Ready condition. well: Ready, and nothing else is wrong with it, for however short a time. out: taken out of
-    service before, under a mark. heard: Unix time of its newest lease. site, rack: "" in the region.
+    ready: its Ready condition. well: Ready and without any other problem, however recent. out: taken out of service
+    earlier, with a mark. heard: Unix time of its newest lease. site, rack: "" in the region.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Removal:
-    """A node that was taken out of service. at: Unix time. by: a verb."""
+    """A node that was taken out of service. at: Unix time. by: the verb."""
 
     host: str
     at: float
@@ -67,23 +68,23 @@ class Removal:
 
 @dataclass(frozen=True)
 class Limits:
-    """max_unhealthy: pool -> share of it. What is no number is rounded down; there is no least."""
+    """max_unhealthy: pool -> share of it. Percentages are rounded down, possibly to 0."""
 
     max_unhealthy: Mapping[str, Share]
     max_removed: Share
     window_s: float
 
     def overridden(self, unhealthy: Share | None = None, removed: Share | None = None) -> Limits:
-        """With what an operator allows for one run in their place."""
+        """Return the limits with an operator's overrides for one run."""
         pools = dict.fromkeys(self.max_unhealthy, unhealthy) if unhealthy else self.max_unhealthy
         return replace(self, max_unhealthy=pools, max_removed=removed or self.max_removed)
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is known of the cluster at one moment. now: Unix time, by the API server's clock.
+    """A snapshot of the cluster. now: Unix time, by the API server's clock.
 
-    control_plane: what is not well with it, "" where all is. paused: whether an earlier look found that all had gone.
+    control_plane: what is unhealthy in it, "" if nothing is. paused: whether an earlier check found that all nodes had gone.
     """
 
     members: tuple[Member, ...]
@@ -95,7 +96,7 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Brake:
-    """Why hosts may not be taken out now."""
+    """Why hosts may not be removed now."""
 
     kind: Kind
     text: str
@@ -104,134 +105,134 @@ class Brake:
 
 @dataclass(frozen=True)
 class Decision:
-    """allowed: in the order in which they were wanted. paused: to be kept for the next look."""
+    """allowed: in the requested order. paused: to be kept for the next check."""
 
     allowed: tuple[str, ...]
     brakes: tuple[Brake, ...] = ()
     paused: bool = False
 
     def why_not(self, host: str) -> str:
-        """Why the host may not be taken out, "" where it may."""
+        """Return why the host may not be removed, "" if it may."""
         if host in self.allowed:
             return ""
-        return next((brake.text for brake in self.brakes if host in brake.hosts), "it was not asked for")
+        return next((brake.text for brake in self.brakes if host in brake.hosts), "its removal was not requested")
 
 
-def decide(fleet: Fleet, wanted: Sequence[str], limits: Limits, doing: str = "repair") -> Decision:
-    """Which of the wanted removals may start. doing: what they are for, in the texts."""
-    everyone = frozenset(wanted)
+def decide(fleet: Fleet, requested: Sequence[str], limits: Limits, doing: str = "repair") -> Decision:
+    """Decide which of the requested removals may start. doing: the verb to use in texts."""
+    everyone = frozenset(requested)
     whole, paused = _whole(fleet, doing)
     brakes = [Brake(kind, text, everyone) for kind, text in whole]
-    if gone := everyone - {each.name for each in fleet.members}:
+    if gone := everyone - {member.name for member in fleet.members}:
         brakes.append(Brake(Kind.STALE, f"{_some(sorted(gone))}: no such node.", gone))
     if not whole:
         brakes += _places(fleet, doing)
         brakes += _pools(fleet, limits, doing)
     held = frozenset[str]().union(*(brake.hosts for brake in brakes))
-    brakes += _window(fleet, wanted, held, limits)
+    brakes += _window(fleet, requested, held, limits)
     held = held.union(*(brake.hosts for brake in brakes))
-    return Decision(tuple(host for host in wanted if host not in held), tuple(brakes), paused)
+    return Decision(tuple(host for host in requested if host not in held), tuple(brakes), paused)
 
 
 def _whole(fleet: Fleet, doing: str) -> tuple[list[tuple[Kind, str]], bool]:
-    """What stands against every removal, and whether that is remembered."""
-    found: list[tuple[Kind, str]] = []
+    """Return what blocks every removal, and whether the next check must remember it."""
+    brakes: list[tuple[Kind, str]] = []
     if fleet.control_plane:
-        text = (
-            f"the control plane is not well: {fleet.control_plane}. No {doing} will start: nodes can't be judged by it."
-        )
-        found.append((Kind.CONTROL_PLANE, text))
-    counted = [each for each in fleet.members if not each.out]
-    ready = [each for each in counted if each.ready]
-    silent = [each for each in ready if each.heard is None or fleet.now - each.heard > STALE_S]
+        text = f"the control plane is unhealthy: {fleet.control_plane}. No {doing} will start: its view of nodes can't be trusted."
+        brakes.append((Kind.CONTROL_PLANE, text))
+    in_service = [member for member in fleet.members if not member.out]
+    ready = [member for member in in_service if member.ready]
+    silent = [member for member in ready if member.heard is None or fleet.now - member.heard > STALE_S]
     if len(silent) * 2 > len(ready):
         text = (
-            f"{len(silent):,} of {len(ready):,} Ready nodes have not renewed their lease for {STALE_S:.0f} s, so what the API "
-            f"says of nodes is old, or the clocks differ. No {doing} will start."
+            f"{len(silent):,} of {len(ready):,} Ready nodes have not renewed their lease for {STALE_S:.0f} s: the API's state "
+            f"of nodes is stale, or the clocks differ. No {doing} will start."
         )
-        found.append((Kind.STALE, text))
-    if counted and not ready:
+        brakes.append((Kind.STALE, text))
+    if in_service and not ready:
         text = (
-            f"all {len(counted):,} nodes went NotReady together; treating this as a control plane fault. Scale-down and "
+            f"all {len(in_service):,} nodes went NotReady together; treating this as a control plane fault. Scale-down and "
             f"{doing} are paused until {REPORTING} % report."
         )
-        return [*found, (Kind.ALL_AT_ONCE, text)], True
-    paused = fleet.paused and len(ready) * 100 < REPORTING * len(counted)
+        return [*brakes, (Kind.ALL_AT_ONCE, text)], True
+    paused = fleet.paused and len(ready) * 100 < REPORTING * len(in_service)
     if paused:
         text = (
-            f"{len(ready):,} of {len(counted):,} nodes report again after all had gone. No {doing} will start until "
+            f"{len(ready):,} of {len(in_service):,} nodes report again after all had gone. No {doing} will start until "
             f"{REPORTING} % do."
         )
-        found.append((Kind.ALL_AT_ONCE, text))
-    return found, paused
+        brakes.append((Kind.ALL_AT_ONCE, text))
+    return brakes, paused
 
 
 def _places(fleet: Fleet, doing: str) -> Iterator[Brake]:
-    """Sites, and racks of other sites, whose nodes are all silent: a tunnel or a switch, and no machine."""
+    """Yield brakes for sites and racks where all nodes are NotReady: a tunnel or a switch failed, not the machines."""
     cut: set[str] = set()
-    for (site,), silent in _gone(fleet, lambda each: (each.site,)):
+    for (site,), silent in _gone(fleet, lambda member: (member.site,)):
         cut.add(site)
         text = (
-            f"site {site} is cut off, or has no power: all {len(silent):,} nodes are NotReady; their pods may be running. No "
-            f"{doing} will start there; look at its tunnels, its power and its network."
+            f"site {site} is cut off or has no power: all {len(silent):,} nodes are NotReady, but their pods may be running. No "
+            f"{doing} will start there; check its tunnels, its power and its network."
         )
-        yield Brake(Kind.SITE, text, frozenset(each.name for each in fleet.members if each.site == site))
-    for (site, rack), silent in _gone(fleet, lambda each: (each.site, each.rack)):
+        yield Brake(Kind.SITE, text, frozenset(member.name for member in fleet.members if member.site == site))
+    for (site, rack), silent in _gone(fleet, lambda member: (member.site, member.rack)):
         if site not in cut:
             text = (
-                f"all {len(silent):,} nodes of rack {rack} are NotReady. No {doing} will start there; look at the rack's switch or "
+                f"all {len(silent):,} nodes of rack {rack} are NotReady. No {doing} will start there; check the rack's switch and "
                 "power."
             )
-            there = frozenset(each.name for each in fleet.members if (each.site, each.rack) == (site, rack))
-            yield Brake(Kind.RACK, text, there)
+            hosts = frozenset(member.name for member in fleet.members if (member.site, member.rack) == (site, rack))
+            yield Brake(Kind.RACK, text, hosts)
 
 
 def _gone(fleet: Fleet, place: Callable[[Member], tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], list[Member]]]:
-    """Places at sites that have several nodes in service, and none of them Ready."""
+    """Yield places at sites with several nodes in service, none of them Ready."""
     by_place = defaultdict[tuple[str, ...], list[Member]](list)
-    for each in fleet.members:
-        if each.site and not each.out:
-            by_place[place(each)].append(each)
+    for member in fleet.members:
+        if member.site and not member.out:
+            by_place[place(member)].append(member)
     for where, members in by_place.items():
-        if len(members) >= _FEWEST and not any(each.ready for each in members):
+        if len(members) >= _FEWEST and not any(member.ready for member in members):
             yield where, members
 
 
 def _pools(fleet: Fleet, limits: Limits, doing: str) -> Iterator[Brake]:
-    """Pools of which more is unwell than may be; what is in none is nobody's to take out."""
-    unknown = frozenset(each.name for each in fleet.members if each.pool not in limits.max_unhealthy)
+    """Yield brakes for pools with too many unhealthy nodes, and for nodes that are in no pool."""
+    unknown = frozenset(member.name for member in fleet.members if member.pool not in limits.max_unhealthy)
     if unknown:
         yield Brake(
-            Kind.POOL, f"{_some(sorted(unknown))}: of no pool of the spec, so nothing limits their {doing}.", unknown
+            Kind.POOL,
+            f"{_some(sorted(unknown))}: in no pool of the spec, so no limit applies to their {doing}.",
+            unknown,
         )
     for pool, share in limits.max_unhealthy.items():
-        members = [each for each in fleet.members if each.pool == pool]
-        unwell = [each for each in members if not each.well]
-        if len(unwell) <= share_of(share, len(members), least=0):
+        members = [member for member in fleet.members if member.pool == pool]
+        unhealthy = [member for member in members if not member.well]
+        if len(unhealthy) <= share_of(share, len(members), least=0):
             continue
         limit = f"{share[:-1]} %" if share.endswith("%") else f"{share} nodes"
         text = (
-            f"{len(unwell):,} of {len(members):,} nodes in pool {pool} are unhealthy ({_percent(unwell, members)} %, limit "
-            f"{limit}). No {doing} will start; {_where(unwell)}."
+            f"{len(unhealthy):,} of {len(members):,} nodes in pool {pool} are unhealthy ({_percent(unhealthy, members)} %, limit "
+            f"{limit}). No {doing} will start; {_where(unhealthy)}."
         )
-        yield Brake(Kind.POOL, text, frozenset(each.name for each in members))
+        yield Brake(Kind.POOL, text, frozenset(member.name for member in members))
 
 
-def _where(unwell: Sequence[Member]) -> str:
-    """Where to look for what they have in common."""
-    racks = {(each.site, each.rack) for each in unwell}
-    sites = {each.site for each in unwell}
-    if len(unwell) > 1 and len(racks) == 1 and unwell[0].rack:
-        return f"look at the rack's switch or power ({unwell[0].rack})"
-    if len(unwell) > 1 and len(sites) == 1 and unwell[0].site:
-        return f"look at what they share in site {unwell[0].site}"
-    return "look at what they have in common"
+def _where(unhealthy: Sequence[Member]) -> str:
+    """Return where to look for the common cause."""
+    racks = {(member.site, member.rack) for member in unhealthy}
+    sites = {member.site for member in unhealthy}
+    if len(unhealthy) > 1 and len(racks) == 1 and unhealthy[0].rack:
+        return f"check the rack's switch and power ({unhealthy[0].rack})"
+    if len(unhealthy) > 1 and len(sites) == 1 and unhealthy[0].site:
+        return f"check what they share at site {unhealthy[0].site}"
+    return "check what they have in common"
 
 
-def _window(fleet: Fleet, wanted: Sequence[str], held: Collection[str], limits: Limits) -> Iterator[Brake]:
-    """Hosts beyond the share of the cluster that may go within the window; those that are out already take no room."""
-    out = {each.name for each in fleet.members if each.out}
-    new = [host for host in wanted if host not in out]
+def _window(fleet: Fleet, requested: Sequence[str], held: Collection[str], limits: Limits) -> Iterator[Brake]:
+    """Yield brakes for hosts beyond the share that may be removed within the window. Hosts that are out already don't count."""
+    out = {member.name for member in fleet.members if member.out}
+    new = [host for host in requested if host not in out]
     count, most = len(fleet.members), share_of(limits.max_removed, len(fleet.members), least=0)
     if len(new) > most:
         text = (
@@ -240,16 +241,16 @@ def _window(fleet: Fleet, wanted: Sequence[str], held: Collection[str], limits: 
         )
         yield Brake(Kind.WINDOW, text, frozenset(new))
         return
-    recent = [each for each in fleet.removals if each.at > fleet.now - limits.window_s]
+    recent = [member for member in fleet.removals if member.at > fleet.now - limits.window_s]
     free = [host for host in new if host not in held]
     room = max(most - len(recent), 0)
-    if late := free[room:]:
+    if waiting := free[room:]:
         window = format_duration_ms(int(limits.window_s * 1000))
         text = (
-            f"{len(recent):,} of {count:,} nodes were taken out within {window}, and the limit is {_limit(limits)}; these wait: "
-            f"{_some(late)}. Override: --max-removal {_enough(len(recent) + len(free), count)}"
+            f"{len(recent):,} of {count:,} nodes were removed within {window}; the limit is {_limit(limits)}. These wait: "
+            f"{_some(waiting)}. Override: --max-removal {_enough(len(recent) + len(free), count)}"
         )
-        yield Brake(Kind.WINDOW, text, frozenset(late))
+        yield Brake(Kind.WINDOW, text, frozenset(waiting))
 
 
 def _limit(limits: Limits) -> str:
@@ -258,7 +259,7 @@ def _limit(limits: Limits) -> str:
 
 
 def _enough(number: int, count: int) -> str:
-    """The share that would let so many go, in tens of percent."""
+    """Return the share that would allow this many removals, rounded up to tens of percent."""
     return f"{min(-(-number * 10 // max(count, 1)) * 10, 100)}%"
 
 

@@ -1,4 +1,4 @@
-"""From a spec to a running cluster and back: `up`, `up --dry-run`, `destroy`."""
+"""Build a cluster from its spec and delete it: `up`, `up --dry-run`, `destroy`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Steps(Protocol):
-    """Who is told how the work goes: see `cli.output.Steps`."""
+    """Receives progress: see `cli.output.Steps`."""
 
     def step(self, name: str) -> AbstractContextManager[None]: ...
 
@@ -54,16 +54,16 @@ class Steps(Protocol):
 
 
 STEPS = ("machine and programs", "cloud side", "API server", "workers", "nodes Ready", "add-ons")
-"""Of an `up` of the whole cluster."""
+"""The steps of `up` for the whole cluster."""
 PREVIEW_STEPS = ("cloud side", "workers")
 DESTROY_STEPS = ("cloud side", "what is left")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The workers that `up` and `up --dry-run` look at, and the roles; all of them unless something is named.
+    """The workers and roles for `up` and `up --dry-run`; all of them by default.
 
-    limit: as ansible-playbook's --limit. tags: names of roles.
+    limit: like ansible-playbook's --limit. tags: names of roles.
     """
 
     limit: str | None = None
@@ -75,32 +75,32 @@ class Selection:
 
     @property
     def options(self) -> str:
-        """As somebody would type them: ``--limit rack_onprem_r1 --tags base,kubelet``; "" for all."""
+        """The command-line options: ``--limit rack_onprem_r1 --tags base,kubelet``; "" for all."""
         limit = ["--limit", self.limit] if self.limit else []
         return shlex.join([*limit, *(["--tags", ",".join(self.tags)] if self.tags else [])])
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The steps of `up`: what only a whole cluster comes to is not waited for."""
+        """The steps of `up`, without those that need the whole cluster if it is limited."""
         joins = not self.tags or "kubelet" in self.tags
         return STEPS if self.is_all else STEPS[: 5 if joins else 4]
 
 
 @dataclass(frozen=True)
 class Built:
-    """What a run of `up` or `up --dry-run` changed, or would change."""
+    """The changes of a run of `up` or `up --dry-run`."""
 
     stack: Summary
     workers: RunReport | None
     access: Access | None = field(repr=False)
     plan: Plan | None = None
-    """Of the stack, where the run was a preview."""
+    """The stack's plan, if the run was a preview."""
     other_release: str = ""
-    """What is left to `upgrade`: why `up` would refuse, where the run was a preview, else hosts that it left out."""
+    """What `upgrade` must do: in a preview, why `up` would refuse; else the hosts that it left out."""
 
     @property
     def changed(self) -> int:
-        """Resources of the stack plus tasks on workers."""
+        """Number of changed resources of the stack plus changed tasks on workers."""
         return self.stack.changed + (self.workers.changed if self.workers else 0)
 
     def to_json(self) -> dict[str, object]:
@@ -114,9 +114,9 @@ class Built:
 
 
 def refuse(cluster: Cluster, selection: Selection = Selection(), *, declares: bool = True) -> None:
-    """Raise what can be known to stand in the way of `up`, `up --dry-run` and `destroy`, before anything starts.
+    """Check everything that can block `up`, `up --dry-run` and `destroy` before anything starts; raise if it would.
 
-    declares: whether the program will run, or resources only be deleted.
+    declares: whether the Pulumi program will run; False if resources are only deleted.
     """
     refuse_unready(cluster, environment(cluster), declares=declares)
     if selection.limit:
@@ -128,24 +128,24 @@ def refuse(cluster: Cluster, selection: Selection = Selection(), *, declares: bo
 
 
 def up(cluster: Cluster, steps: Steps, selection: Selection = Selection(), report: Report = lambda _: None) -> Built:
-    """Bring the cluster to its spec. Every step may be run again; a second run changes nothing.
+    """Reconcile the cluster with its spec. Every step is idempotent; a second run changes nothing.
 
-    report: hears what an operator should know besides. Raises LockedError while another operation holds the cluster.
+    report: gets further notes for the operator. Raises LockedError while another operation holds the cluster.
     """
     with steps.step(STEPS[0]):
-        stack = _known(cluster, steps.detail)
-        found = stack.outputs() if stack else {}
-        if found:
-            refuse_other_release(cluster, Access.from_stack(cluster.name, found))
+        stack = _stack_if_any(cluster, steps.detail)
+        outputs_before = stack.outputs() if stack else {}
+        if outputs_before:
+            refuse_other_release(cluster, Access.from_stack(cluster.name, outputs_before))
         _prepare(cluster, steps.detail)
     with ExitStack() as held:
         with steps.step(STEPS[1]):
             stack = stack or make_stack(cluster, steps.detail)
-            for ring in carry_over(stack, found):
+            for ring in carry_over(stack, outputs_before):
                 again = f"./menagerie keys rotate {cluster.name} {ring}"
-                report(f"{ring} is new, and what was there before counts beside it until you run: {again}")
-            refuse_foreign(cluster.name, stack, found)
-            operation = held.enter_context(_hold(cluster, found, "up", selection.options, report))
+                report(f"{ring} is new. The old one stays valid as well until you run: {again}")
+            refuse_foreign(cluster.name, stack, outputs_before)
+            operation = held.enter_context(_hold(cluster, outputs_before, "up", selection.options, report))
             summary, outputs = stack.up(on_event=describe(steps.detail))
             access = Access.from_stack(cluster.name, outputs)
             share(operation, access, report)
@@ -156,7 +156,7 @@ def up(cluster: Cluster, steps: Steps, selection: Selection = Selection(), repor
 def _hold(
     cluster: Cluster, outputs: dict[str, object], verb: str, about: str, report: Report
 ) -> AbstractContextManager[Operation]:
-    """The cluster for ourselves. Also where its bucket does not answer: `up` makes and mends it, `destroy` deletes it."""
+    """Lock the cluster. Works without its bucket too: `up` creates and repairs the bucket, `destroy` deletes it."""
     access = None
     with suppress(NotBuiltError):
         access = Access.from_stack(cluster.name, outputs)
@@ -166,8 +166,8 @@ def _hold(
 def _bring_up_workers(
     cluster: Cluster, access: Access, steps: Steps, selection: Selection
 ) -> tuple[RunReport, frozenset[str]]:
-    """With the workers that were left out."""
-    # What works on the API is not in memory beside the engine; see `Access.api`.
+    """Configure the workers and wait for them. Return the report and the workers that were left out."""
+    # Imported late: the API client takes memory that the engine needs; see `Access.api`.
     from clients.nodes import region_missing
     from clients.waiting import nodes_missing, wait_until
     from operations.status import not_well
@@ -195,9 +195,9 @@ def _bring_up_workers(
 def preview(
     cluster: Cluster, steps: Steps, selection: Selection = Selection(), planner: Planner | None = None
 ) -> Built:
-    """What `up` would change, with the differences of files on workers, where there are some to look at.
+    """Return what `up` would change, with diffs of files on workers if the cluster is built.
 
-    planner: hears of the plan, also of one that the engine does not end.
+    planner: gets the plan, even if the engine fails before its end.
     """
     planner = planner or Planner()
     with ExitStack() as opened:
@@ -209,7 +209,7 @@ def preview(
 
 
 def _preview_workers(cluster: Cluster, stack: ClusterStack, steps: Steps, selection: Selection, built: Built) -> Built:
-    """What was seen of the stack, with what would change on workers."""
+    """Return `built` with the changes on workers."""
     with steps.step(PREVIEW_STEPS[1]):
         try:
             access = Access.from_stack(cluster.name, stack.outputs())
@@ -226,11 +226,11 @@ def _preview_workers(cluster: Cluster, stack: ClusterStack, steps: Steps, select
 def destroy(
     cluster: Cluster, steps: Steps, *, with_data: bool = False, report: Report = lambda _: None
 ) -> Summary | None:
-    """Delete every resource, then what this checkout keeps about the cluster, but the records of who did what to it.
+    """Delete every resource and this checkout's files about the cluster, except the records of who did what to it.
 
-    None where the cluster's backend knows no stack of its name: then nothing is deleted but what is left of a lab.
-    with_data: also disks, keys and buckets of a cloud, which are protected; RefusedError without. report: as of `up`.
-    Raises the engine's StackError: of a lab once all that it is made of is removed, which needs no engine.
+    Returns None if the cluster's backend has no stack of its name: then only the remains of a lab are deleted.
+    with_data: also delete a cloud's protected disks, keys and buckets; RefusedError without it. report: as for `up`.
+    Raises the engine's StackError. A lab's parts are removed first, which needs no engine.
     """
     refused: StackError | None = None
     summary: Summary | None = None
@@ -251,15 +251,15 @@ def destroy(
                 shutil.rmtree(STATE / cluster.name, ignore_errors=True)
                 forget_runtime(cluster.name)
         if refused:
-            report("the engine could not delete the stack; what the lab was made of is removed all the same")
+            report("the engine could not delete the stack; everything else of the lab is removed")
             raise refused
     return summary
 
 
 def to_destroy(cluster: Cluster, steps: Steps, *, with_data: bool = False) -> Plan | None:
-    """What `destroy` would delete; None where the cluster's backend knows no stack of its name. RefusedError as of it."""
+    """Return what `destroy` would delete; None if the backend has no stack of its name. Raises RefusedError as `destroy` does."""
     with steps.step(DESTROY_STEPS[0]):
-        stack = _known(cluster, steps.detail)
+        stack = _stack_if_any(cluster, steps.detail)
         if stack is None:
             return None
         if (protected := [] if cluster.is_lab else stack.protected()) and not with_data:
@@ -270,8 +270,8 @@ def to_destroy(cluster: Cluster, steps: Steps, *, with_data: bool = False) -> Pl
         return planner.plan()
 
 
-def _known(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack | None:
-    """The cluster's stack, None where its backend knows none."""
+def _stack_if_any(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack | None:
+    """Return the cluster's stack, None if its backend has none."""
     try:
         return open_stack(cluster, report)
     except NotBuiltError:
@@ -281,7 +281,7 @@ def _known(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack | No
 def _destroy_stack(
     cluster: Cluster, steps: Steps, held: ExitStack, report: Report, *, with_data: bool
 ) -> Summary | None:
-    stack = _known(cluster, steps.detail)
+    stack = _stack_if_any(cluster, steps.detail)
     if stack is None:
         return None
     about = "--with-data" if with_data else ""
@@ -300,23 +300,23 @@ def _destroy_stack(
 def _keeps_data(cluster: str, urns: list[str]) -> RefusedError:
     names = "\n  ".join(sorted(urn.rpartition("::")[2] for urn in urns))
     return RefusedError(
-        f"{cluster} holds data that nothing brings back:\n  {names}\n"
-        f"nothing was touched; to delete it too: ./menagerie destroy {cluster} --with-data",
+        f"{cluster} has data that can't be recovered:\n  {names}\n"
+        f"nothing was changed; to delete the data too, run: ./menagerie destroy {cluster} --with-data",
         code="keeps-data",
     )
 
 
 def _locked(cluster: Cluster, outputs: dict[str, object]) -> list[str]:
-    """What a cloud will not delete yet, and why."""
+    """Return what a cloud will not delete yet, and why."""
     try:
         buckets = Access.from_stack(cluster.name, outputs).outputs.buckets
     except NotBuiltError:
         return []
     return [
-        f"bucket {each.name} keeps {use} for {each.locked_days} days from when they were written: while it holds any, the cloud "
-        "refuses to delete it, and its key stays with it; docs/explanation/audit-logs.md says how it ends"
-        for use, each in buckets.items()
-        if each.locked_days
+        f"bucket {bucket.name} keeps {use} for {bucket.locked_days} days after they are written; until it is empty, the cloud "
+        "refuses to delete it, and its key stays too; see docs/explanation/audit-logs.md"
+        for use, bucket in buckets.items()
+        if bucket.locked_days
     ]
 
 
@@ -347,7 +347,7 @@ def _configure(
 
 
 def teller(hosts: int, report: Report) -> Callable[[Progress], None]:
-    """Tells after each task that ends how far the hosts are."""
+    """Return a callback that reports the progress of the hosts after each task."""
     tally = Tally(hosts)
 
     def tell(progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Ansible on the workers of a built cluster, a batch at a time, with a journal of what is done."""
+"""Runs Ansible on the workers of a built cluster, batch by batch, and keeps a journal of what is done."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from operations.turns import alone
 
 Watch = Callable[[Progress], None]
 Tokens = Callable[[Collection[str]], AbstractContextManager[Mapping[str, str]]]
-"""Makes a bootstrap token for each host that has to join, for the length of a block."""
+"""Creates a bootstrap token for each host that has to join, for the length of a block."""
 
 
 TIMEOUT_S = 180
 CLOUD_TIMEOUT_S = 900
-"""For each thing waited for: hosts of a cloud take minutes to start, and a lab's have no time to lose."""
+"""Time-out for each wait: cloud hosts take minutes to start, a lab's hosts start quickly."""
 
 
 def workers_error(report: RunReport, why_stopped: str = "") -> FailedError | UnreachableError:
-    """Some workers could not be configured."""
+    """Return the error for workers that could not be configured."""
     done = sum(host.succeeded for host in report.hosts.values())
     lines = [f"{done} of {len(report.hosts)} hosts done", *map(str, report.groups)]
     if report.not_begun:
-        lines.append(f"{why_stopped or 'the run was cut off'}; not begun: {named(report.not_begun)}")
-    text = "\n  ".join(lines) + "\nRun the same command again when they are mended; it goes on from here."
+        lines.append(f"{why_stopped or 'the run was interrupted'}; not started: {named(report.not_begun)}")
+    text = "\n  ".join(lines) + "\nFix these hosts and run the same command again; it resumes here."
     if report.unreachable and not report.failed:
         return UnreachableError(text, code="workers-unreachable")
     return FailedError(text, code="workers-failed")
@@ -47,11 +47,11 @@ def workers_error(report: RunReport, why_stopped: str = "") -> FailedError | Unr
 
 @dataclass(frozen=True)
 class Request:
-    """What is wanted of the workers.
+    """What to run on which workers.
 
-    limit: as ansible-playbook's --limit. tags: names of roles. resume: leave out hosts that the journal says are at the
-    wanted state. batch: hosts at a time. max_failures: no batch is begun after more hosts than this have failed.
-    leaves: hosts that are no concern of the run.
+    limit: like ansible-playbook's --limit. tags: names of roles. resume: skip hosts that have the desired state
+    according to the journal. batch: hosts at a time. max_failures: start no further batch after more failed hosts than this.
+    leaves: hosts to leave out.
     """
 
     limit: str | None = None
@@ -65,13 +65,13 @@ class Request:
 
     @property
     def joins(self) -> bool:
-        """Whether a host may have to show a token."""
+        """Whether hosts may need a token."""
         return not self.check and (not self.tags or "kubelet" in self.tags)
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a request comes to. hosts: those to look at, left_out: those that are at their state already."""
+    """The work of a request. hosts: those to run on. left_out: those that have the desired state already."""
 
     request: Request
     inventory: Inventory = field(repr=False)
@@ -86,12 +86,12 @@ class Work:
 
 
 def variables(cluster: Cluster) -> Groups:
-    """What the operator gives the cluster's workers. Raises SpecError with everything wrong in the files."""
+    """Return the operator's variables for the cluster's workers. Raises SpecError with every error in the files."""
     return given(cluster, layout(cluster).groups)
 
 
 def refuse(cluster: Cluster, request: Request) -> None:
-    """Raise what can be known to stand in the way before anything starts."""
+    """Check everything that can block the request before anything starts; raise if it would."""
     if request.limit:
         limited(layout(cluster), request.limit)
     check_tags(request.tags, roles(ROOT))
@@ -103,7 +103,7 @@ def refuse(cluster: Cluster, request: Request) -> None:
 
 
 def tokens(cluster: Cluster, access: Access, report: Callable[[str], None]) -> Tokens:
-    """Waits for the API, tells it of the hosts and as what they may register, and has it make the tokens of each batch."""
+    """Wait for the API and publish the hosts and their allowed node labels. Return a function that creates a batch's tokens."""
     from clients.waiting import api_missing, wait_until
     from operations import node_labels, serving
     from operations.tokens import join_tokens
@@ -116,44 +116,44 @@ def tokens(cluster: Cluster, access: Access, report: Callable[[str], None]) -> T
 
 
 def no_tokens(_: Collection[str]) -> AbstractContextManager[Mapping[str, str]]:
-    """For runs that join nobody."""
+    """Return no tokens, for runs in which no host joins."""
     return nullcontext({})
 
 
 def patience_s(cluster: Cluster) -> int:
-    """How long each thing is waited for."""
+    """Return the time-out of each wait."""
     return TIMEOUT_S if cluster.is_lab else CLOUD_TIMEOUT_S
 
 
 def nothing(work: Work) -> RunReport:
-    """The report of a run that has no host to look at."""
+    """Return the report of a run without hosts."""
     return RunReport({}, left_out=work.left_out)
 
 
 def plan(cluster: Cluster, access: Access, request: Request) -> Work:
-    """Which hosts a request concerns. Reads files only; no hosts without any at sites."""
+    """Return which hosts a request runs on; none if there are none at sites. Reads only files."""
     inventory = build(cluster, access.outputs, variables(cluster))
     if not inventory.hosts and request.limit is None:
         return Work(request, inventory, access, {}, (), ())
     chosen = tuple(host for host in limited(inventory, request.limit) if host not in request.leaves)
-    wanted = desired(inventory, ROOT, request.tags, chosen)
+    digests = desired(inventory, ROOT, request.tags, chosen)
     journal = Journal(_journal(cluster.name))
-    left_out = frozenset(host for host in chosen if request.resume and journal.is_at(host, wanted[host]))
+    left_out = frozenset(host for host in chosen if request.resume and journal.is_at(host, digests[host]))
     return Work(
         request,
         inventory,
         access,
-        wanted,
+        digests,
         tuple(host for host in chosen if host not in left_out),
         tuple(host for host in chosen if host in left_out),
     )
 
 
 def configure(work: Work, tokens: Tokens, watch: Watch = lambda _: None) -> tuple[RunReport, str]:
-    """Bring the hosts to their state. The report, and why it stopped before the last batch, "" where it did not.
+    """Configure the hosts. Return the report, and why it stopped before the last batch ("" if it did not).
 
-    tokens: asked for each batch, for tokens live for an hour and a large fleet takes longer.
-    An interrupted run raises nothing: its report is `canceled`.
+    tokens: called for each batch, because tokens are valid for an hour and a large fleet takes longer.
+    An interrupted run does not raise: its report is `canceled`.
     Raises StackLockedError while another run works on the same cluster's workers.
     """
     with alone(STATE / work.inventory.cluster, "workers", "configured"):
@@ -161,7 +161,7 @@ def configure(work: Work, tokens: Tokens, watch: Watch = lambda _: None) -> tupl
 
 
 def configure_in_turn(work: Work, tokens: Tokens, watch: Watch = lambda _: None) -> tuple[RunReport, str]:
-    """As `configure`, for a run that has the workers for itself already."""
+    """Do the same as `configure`, for a caller that holds the workers' lock already."""
     journal = Journal(_journal(work.inventory.cluster))
     with work.access.ssh_key_file() as key:
         if not work.request.check:
@@ -176,16 +176,16 @@ def configure_in_turn(work: Work, tokens: Tokens, watch: Watch = lambda _: None)
                 break
     report = merged(reports)
     begun = sum(len(batch) for batch in work.batches[: len(reports)])
-    cut = [host for host in work.hosts[:begun] if host not in report.hosts]
-    not_begun = (*cut, *work.hosts[begun:])
+    interrupted = [host for host in work.hosts[:begun] if host not in report.hosts]
+    not_begun = (*interrupted, *work.hosts[begun:])
     return replace(report, left_out=work.left_out, not_begun=not_begun), why if work.hosts[begun:] else ""
 
 
 def _batch(work: Work, batch: tuple[str, ...], tokens: Tokens, key: Path | None, keeper: _Keeper) -> RunReport:
     request = work.request
-    with (tokens if request.joins else no_tokens)(batch) as made:
+    with (tokens if request.joins else no_tokens)(batch) as host_tokens:
         report = run(
-            work.inventory.only(batch).joining(made),
+            work.inventory.only(batch).joining(host_tokens),
             check=request.check,
             diff=request.diff,
             tags=request.tags,
@@ -203,10 +203,10 @@ def _why_stop(work: Work, reports: list[RunReport], size: int) -> str:
 
 
 class _Keeper:
-    """Writes each host into the journal as it ends, and passes progress on."""
+    """Records each finished host in the journal, and passes progress on."""
 
     def __init__(self, work: Work, journal: Journal, watch: Watch) -> None:
-        self._wanted = work.wanted
+        self._digests = work.wanted
         self._journal = None if work.request.check else journal
         self._watch = watch
         self._broken: set[str] = set()
@@ -220,7 +220,7 @@ class _Keeper:
 
     def done(self, hosts: Iterable[str]) -> None:
         if self._journal:
-            self._journal.done({host: self._wanted[host] for host in hosts})
+            self._journal.done({host: self._digests[host] for host in hosts})
 
 
 def _journal(cluster: str) -> Path:

@@ -1,6 +1,6 @@
-"""What a stack takes that costs money: machines, disks, public addresses, gateways. Counts, and no prices.
+"""Counts what costs money in a stack: machines, disks, public addresses, gateways. It has no prices.
 
-Prices differ between accounts, contracts and days. Traffic, requests and what buckets hold is in no plan.
+Prices differ between accounts, contracts and days. A plan has no traffic, requests or bucket contents.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Inputs = Mapping[str, Any]
 
 
 class Kind(StrEnum):
-    """In the order in which they are shown."""
+    """Kinds of items, in display order."""
 
     MACHINE = "machines"
     DISK = "disks"
@@ -31,9 +31,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """So many of one thing. most: where a group may grow by itself. gib: of one of them, where it is a disk.
+    """A number of equal things. most: the maximum if a group scales automatically. gib: size of each, for disks.
 
-    what: its type, "" where there is nothing to tell.
+    what: its type, "" for none.
     """
 
     kind: Kind
@@ -48,7 +48,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Resource:
-    """What is needed of a resource to tell what it takes."""
+    """The properties of a resource that matter here."""
 
     type: str
     name: str
@@ -57,7 +57,7 @@ class Resource:
 
 
 def items(resources: Iterable[Resource]) -> tuple[Item, ...]:
-    """What all of them take together, by kind and by what."""
+    """Return the totals of all resources, by kind and type."""
     everything = tuple(resources)
     sums: dict[tuple[Kind, str], Item] = {}
     for resource in everything:
@@ -78,7 +78,7 @@ def _items(resource: Resource, everything: tuple[Resource, ...]) -> Iterator[Ite
         yield from _ALONE[resource.type](resource.inputs)
 
 
-# One a resource, whatever its inputs are.
+# One item per resource, whatever its inputs.
 _SIMPLE = {
     "aws:ec2/eip:Eip": Kind.PUBLIC_ADDRESS,
     "aws:ec2/vpnConnection:VpnConnection": Kind.VPN_CONNECTION,
@@ -106,11 +106,11 @@ _SIMPLE = {
 _GIB = 2**30
 _MOST_WORDS = re.compile(r"[A-Za-z0-9][\w./-]{0,80}")
 _UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What the engine writes for what only the cloud will know."""
+"""What the engine writes for values that are unknown before the cloud creates them."""
 
 
 def _word(value: object) -> str:
-    """A name from a list of the cloud's; "" for anything else, such as a secret."""
+    """Return the value if it looks like a cloud's name for a type; "" for anything else, such as a secret."""
     return (
         value.rpartition("/")[2]
         if isinstance(value, str) and value != _UNKNOWN and _MOST_WORDS.fullmatch(value)
@@ -123,7 +123,7 @@ def _number(value: object) -> int:
 
 
 def _at(inputs: object, *path: str) -> Any:
-    """The value at a path, None where it leads to nothing; of a list, the first."""
+    """Return the value at a path, None if there is none. Of a list, take the first item."""
     for name in path:
         inputs = inputs[0] if isinstance(inputs, list) and inputs else inputs
         inputs = inputs.get(name) if isinstance(inputs, Mapping) else None
@@ -131,12 +131,12 @@ def _at(inputs: object, *path: str) -> Any:
 
 
 def _list(inputs: object, *path: str) -> list[Any]:
-    found = _at(inputs, *path)
-    return found if isinstance(found, list) else []
+    value = _at(inputs, *path)
+    return value if isinstance(value, list) else []
 
 
 def _machine(kind: object) -> Item:
-    return Item(Kind.MACHINE, _word(kind) or "of a type that is not known yet")
+    return Item(Kind.MACHINE, _word(kind) or "of a type not known yet")
 
 
 def _disk(kind: object, gib: object, iops: object = None) -> Item:
@@ -165,12 +165,14 @@ def _aws_volume(inputs: Inputs) -> Iterator[Item]:
 
 
 def _aws_nat(inputs: Inputs) -> Iterator[Item]:
-    """A regional one is in every zone that has hosts, and billed for each ("Regional NAT gateways")."""
-    yield Item(Kind.NAT, "regional, for each zone with hosts" if inputs.get("availabilityMode") == "regional" else "")
+    """A regional gateway is in every zone with hosts and is billed for each ("Regional NAT gateways")."""
+    yield Item(
+        Kind.NAT, "regional, one for each zone with hosts" if inputs.get("availabilityMode") == "regional" else ""
+    )
 
 
 def _aws_endpoint(inputs: Inputs) -> Iterator[Item]:
-    """Those of S3 and DynamoDB, which are routes, cost nothing (AWS PrivateLink pricing); others once a subnet."""
+    """Endpoints for S3 and DynamoDB are routes and free (AWS PrivateLink pricing); others are billed per subnet."""
     if inputs.get("vpcEndpointType") == "Interface":
         subnets = len(_list(inputs, "subnetIds")) or 1
         yield Item(Kind.ENDPOINT, least=subnets, most=subnets)
@@ -195,7 +197,7 @@ def _gcp_disk(inputs: Inputs) -> Iterator[Item]:
 
 
 def _gcp_address(inputs: Inputs) -> Iterator[Item]:
-    """Public unless it says otherwise (Compute API, addresses.addressType)."""
+    """An address is public by default (Compute API, addresses.addressType)."""
     if inputs.get("addressType") != "INTERNAL":
         yield Item(Kind.PUBLIC_ADDRESS)
 
@@ -204,7 +206,7 @@ def _azure_storage(profile: object) -> Iterator[Item]:
     for disk in [_at(profile, "osDisk"), *_list(profile, "dataDisks")]:
         if isinstance(disk, Mapping) and disk.get("createOption") != "Attach":
             if _at(disk, "diffDiskSettings", "option") == "Local":
-                continue  # on the machine's own disk, which is paid with it
+                continue  # on the machine's local disk, which is included in its price
             yield _disk(_at(disk, "managedDisk", "storageAccountType"), disk.get("diskSizeGB"))
 
 
@@ -271,12 +273,12 @@ _GROUPS: dict[str, Callable[[Resource, tuple[Resource, ...]], Iterator[Item]]] =
 
 
 def _of_template(group: Resource, everything: tuple[Resource, ...]) -> tuple[Item, ...]:
-    """What one machine of a group takes.
+    """Return the items of one machine of a group.
 
-    Before the template is made, nothing but the names in the program tells which one a group names: it is the one of
-    the same name, or the only one in the component.
+    Before the template exists, only names in the program connect it to its group: it has the group's name, or it is
+    the only template in the component.
     """
-    beside = [each for each in everything if each.type in _TEMPLATES and each.parent == group.parent]
-    named = [each for each in beside if each.name == group.name]
-    found = named or (beside if len(beside) == 1 else [])
-    return tuple(_TEMPLATES[found[0].type](found[0].inputs)) if found else (_machine(None),)
+    siblings = [resource for resource in everything if resource.type in _TEMPLATES and resource.parent == group.parent]
+    named = [resource for resource in siblings if resource.name == group.name]
+    templates = named or (siblings if len(siblings) == 1 else [])
+    return tuple(_TEMPLATES[templates[0].type](templates[0].inputs)) if templates else (_machine(None),)

@@ -1,4 +1,4 @@
-"""What storage hosts say of their disks, fetched into a folder."""
+"""Fetches storage hosts' facts about their disks into a folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AT_ONCE = 32
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one host. file: where its facts are, None where it gave none, and `why` says why."""
+    """The result for one host. file: its facts; None if there are none, and `why` is the reason."""
 
     host: str
     file: Path | None
@@ -33,24 +33,24 @@ class Answer:
 def gather(
     cluster: Cluster, ceph: Ceph, executor: Executor, folder: Path, tell: Callable[[str], None]
 ) -> Iterator[Answer]:
-    """Ask every storage host, some at once, in the order of the hosts file. Older facts stay where a host gives none."""
+    """Ask every storage host, several at once; yield in the order of the hosts file. Keep older facts if a host fails."""
     hosts = [host.name for pool in ceph.hosts for host in cluster.hosts.get(pool, ())]
     folder.mkdir(parents=True, exist_ok=True)
     tell(f"asking {len(hosts)} storage hosts for their disks")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield from pool.map(lambda host: _asked(cluster.name, executor, host, folder), hosts)
+        yield from pool.map(lambda host: _ask(cluster.name, executor, host, folder), hosts)
 
 
-def _asked(cluster: str, executor: Executor, host: str, folder: Path) -> Answer:
+def _ask(cluster: str, executor: Executor, host: str, folder: Path) -> Answer:
     done = executor.start(host, [PROGRAM, "--json"]).wait(_PATIENCE_S)
-    line = next((each for each in done.text.splitlines() if each.startswith("{")), "")
+    line = next((text_line for text_line in done.text.splitlines() if text_line.startswith("{")), "")
     try:
         facts = {**parse(line, host), "host": host}
     except ValueError:
-        return _none(cluster, host, done)
+        return _no_facts(cluster, host, done)
     file = folder / f"{host}.json"
     try:
-        write(file, json.dumps(facts, indent=1) + "\n", "what a storage host has told", _is_facts)
+        write(file, json.dumps(facts, indent=1) + "\n", "facts of a storage host", _is_facts)
     except ForeignFileError as error:
         return Answer(host, None, str(error))
     return Answer(host, file)
@@ -64,7 +64,7 @@ def _is_facts(data: bytes) -> bool:
     return True
 
 
-def _none(cluster: str, host: str, done: Done) -> Answer:
+def _no_facts(cluster: str, host: str, done: Done) -> Answer:
     if done.code == _NO_SUCH_PROGRAM:
-        return Answer(host, None, f"{PROGRAM} isn't there; run: ./menagerie configure {cluster} --tags storage_host")
+        return Answer(host, None, f"{PROGRAM} is missing; run: ./menagerie configure {cluster} --tags storage_host")
     return Answer(host, None, done.reason, done.code in (UNREACHABLE, 124))

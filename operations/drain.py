@@ -1,9 +1,8 @@
-"""Nodes taken out of service and given back: cordoned under a mark, and emptied through the eviction API.
+"""Takes nodes out of service and returns them: cordon with a mark, and drain through the eviction API.
 
-Whoever takes a node out leaves a `Mark` on it, which says who, why and since when, and whether the node was cordoned by it:
-a run that was killed finds its nodes again, another verb keeps away, and nobody uncordons what somebody else cordoned.
-Nothing here knows what a node is taken out for.
-
+Every removal leaves a `Mark` on the node: which verb, why, since when, and whether this cordoned the node. With it, a
+killed run finds its nodes again, other verbs keep away, and nobody uncordons a node that someone else cordoned.
+This module does not depend on the reason of a removal.
 Sources: kubernetes.io, "API-initiated Eviction", "Safely Drain a Node" and "Disruptions".
 """
 
@@ -28,10 +27,10 @@ from cluster import shared
 from cluster.errors import RefusedError
 
 MARK = "menagerie.dev/out-of-service"
-"""Annotation of a Node: a `Mark` as JSON, with its version. It is never changed, only made and taken away."""
+"""Annotation of a Node: a `Mark` as JSON, with its version. It is only created and removed, never changed."""
 _VERSION = 1
 AGAIN_S = 5.0
-"""Until an eviction that was refused is asked for again; kubectl drain waits as long."""
+"""Delay before a refused eviction is retried, as in kubectl drain."""
 _LOOK_S = 1.0
 _MIRROR = "kubernetes.io/config.mirror"
 _SHOWN = 5
@@ -39,22 +38,22 @@ _SHOWN = 5
 _T = TypeVar("_T")
 Patch = dict[str, Any]
 Pause = Callable[[float], None]
-"""Sleeps for seconds, or raises to end what is under way."""
+"""Sleeps for seconds, or raises to end the operation."""
 
 
 class OutOfServiceError(RefusedError):
-    """A node is out of service for another reason, or its pods may not be evicted."""
+    """A node is out of service for another reason, or its pods must not be evicted."""
 
     code = "pods-would-be-lost"
 
 
 class DrainTimedOutError(Exception):
-    """Pods are left; the text names each, and what keeps it."""
+    """Pods are left; the text names them and why they stay."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Who took a node out of service. by: a verb. cordoned: whether the node was not cordoned before.
+    """Who took a node out of service. by: a verb. cordoned: whether this cordoned the node (it was not cordoned before).
 
     since: RFC 3339, by the clock of the machine that ran the verb.
     """
@@ -67,11 +66,11 @@ class Mark:
 
 @dataclass(frozen=True)
 class Rules:
-    """What may become of a node's pods.
+    """What may be done with a node's pods.
 
-    timeout_s: how long their end is waited for. unmanaged: whether pods that nothing makes anew are evicted too.
-    empty_dir: whether pods whose files are on the node (emptyDir) are evicted. wait_for_jobs: pods of Jobs are not evicted
-    but waited for, within the same time. kubelet_answers: whether the end of a pod is ever told; without, asking for it is all.
+    timeout_s: how long to wait for their end. unmanaged: whether to evict pods without a controller too. empty_dir: whether
+    to evict pods with files on the node (emptyDir). wait_for_jobs: wait for pods of Jobs, within the same time, instead of
+    evicting them. kubelet_answers: whether the kubelet can report that a pod has ended; if not, requesting its end is enough.
     """
 
     timeout_s: float = 900.0
@@ -82,48 +81,48 @@ class Rules:
 
 
 class Fate(Enum):
-    """What becomes of a pod when its node is drained."""
+    """What happens to a pod when its node is drained."""
 
     STAYS = "stays"
-    """A DaemonSet's, which would make it anew at once; a mirror of a static pod; one that has ended, or that ends on a node
-    whose kubelet says nothing any more."""
+    """It belongs to a DaemonSet, which would replace it at once; it mirrors a static pod; it has ended; or it is ending on a
+    node whose kubelet no longer reports."""
     LEAVES = "leaves"
     ENDS = "ends"
-    """It is waited for: it ends already, or is a Job's that may finish."""
+    """Wait for it: it is ending already, or belongs to a Job that may finish."""
     REFUSED = "refused"
 
 
 def fate(pod: client.V1Pod, rules: Rules) -> tuple[Fate, str]:
-    """What becomes of a pod, and why where it may not leave."""
+    """Return what happens to a pod, and the reason if it can't be evicted."""
     meta, spec = pod.metadata, pod.spec
-    owner = next((each.kind for each in meta.owner_references or () if each.controller), "")
+    owner = next((reference.kind for reference in meta.owner_references or () if reference.controller), "")
     if owner == "DaemonSet" or _MIRROR in (meta.annotations or {}) or pod.status.phase in ("Succeeded", "Failed"):
         return Fate.STAYS, ""
     if meta.deletion_timestamp:
         if not rules.kubelet_answers:
             return Fate.STAYS, ""
         grace = meta.deletion_grace_period_seconds or 0
-        return Fate.ENDS, f"is ending, and may take {grace} s to; its kubelet has not said that it has"
+        return Fate.ENDS, f"is ending, within {grace} s; its kubelet has not reported the end yet"
     if not owner and not rules.unmanaged:
-        return Fate.REFUSED, "nothing would make it anew elsewhere"
+        return Fate.REFUSED, "it has no controller that would recreate it elsewhere"
     if not rules.empty_dir and any(volume.empty_dir for volume in spec.volumes or ()):
-        return Fate.REFUSED, "it keeps files on the node (emptyDir), which end with it"
+        return Fate.REFUSED, "it has files on the node (emptyDir), which would be deleted with it"
     if owner == "Job" and rules.wait_for_jobs:
-        return Fate.ENDS, "is a Job's, and may finish"
+        return Fate.ENDS, "belongs to a Job and may finish"
     return Fate.LEAVES, ""
 
 
 def pods_on(api: client.ApiClient, node: str) -> list[client.V1Pod]:
-    """All pods that are bound to the node."""
+    """Return all pods that are bound to the node."""
     core = client.CoreV1Api(api)
     selector = f"spec.nodeName={node}"
     return list(core.list_pod_for_all_namespaces(field_selector=selector, _request_timeout=API_TIMEOUT_S).items)
 
 
 def refused(pods: Iterable[client.V1Pod], rules: Rules) -> list[str]:
-    """``namespace/name: why`` of the pods that the rules don't let go."""
+    """Return ``namespace/name: why`` for the pods that the rules don't let go."""
     decided = ((pod, *fate(pod, rules)) for pod in pods)
-    return [f"{name_of(pod)}: {why}" for pod, what, why in decided if what is Fate.REFUSED]
+    return [f"{name_of(pod)}: {why}" for pod, pod_fate, why in decided if pod_fate is Fate.REFUSED]
 
 
 def name_of(pod: client.V1Pod) -> str:
@@ -131,14 +130,14 @@ def name_of(pod: client.V1Pod) -> str:
 
 
 def mark_of(node: client.V1Node) -> Mark | None:
-    """Who took the node out of service; None where nobody with a mark did. One that a newer Menagerie wrote is somebody else's."""
+    """Return the node's mark, None if it has none. A mark that can't be read, or is newer, counts as someone else's."""
     text = (node.metadata.annotations or {}).get(MARK)
     if text is None:
         return None
     try:
-        found: dict[str, Any] = json.loads(text)
-        shared.check(f"the annotation {MARK}", found.get(shared.KEY), _VERSION)
-        return shared.known(Mark, found)
+        data: dict[str, Any] = json.loads(text)
+        shared.check(f"the annotation {MARK}", data.get(shared.KEY), _VERSION)
+        return shared.known(Mark, data)
     except shared.NewerDataError as error:
         return Mark(by="a newer Menagerie", why=str(error))
     except (ValueError, TypeError, AttributeError):
@@ -146,43 +145,43 @@ def mark_of(node: client.V1Node) -> Mark | None:
 
 
 def cordon(api: client.ApiClient, name: str, mark: Mark) -> Mark:
-    """Let no further pod onto the node, under the mark. The mark that is on it then: an earlier one of the same verb stays.
+    """Cordon the node and mark it. Return the resulting mark: an earlier one of the same verb stays.
 
-    Raises OutOfServiceError where another verb has taken the node out.
+    Raises OutOfServiceError if another verb has taken the node out.
     """
 
     def change(node: client.V1Node) -> tuple[Patch | None, Mark]:
-        own = mark_of(node)
-        if own and own.by != mark.by:
+        current = mark_of(node)
+        if current and current.by != mark.by:
             raise OutOfServiceError(
-                f"{name} is out of service by {own.by} since {own.since or 'an unknown time'}: {own.why}. Let that end first, "
-                f"or take its annotation {MARK} away"
+                f"{name} is out of service by {current.by} since {current.since or 'an unknown time'}: {current.why}. Let that end first, "
+                f"or remove the mark: kubectl annotate node {name} {MARK}-"
             )
-        if own and node.spec.unschedulable:
-            return None, own
+        if current and node.spec.unschedulable:
+            return None, current
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        made = own or Mark(mark.by, mark.why, now, not node.spec.unschedulable)
-        annotations = {MARK: json.dumps({shared.KEY: _VERSION, **asdict(made)}, sort_keys=True)}
-        return {"metadata": {"annotations": annotations}, "spec": {"unschedulable": True}}, made
+        new_mark = current or Mark(mark.by, mark.why, now, not node.spec.unschedulable)
+        annotations = {MARK: json.dumps({shared.KEY: _VERSION, **asdict(new_mark)}, sort_keys=True)}
+        return {"metadata": {"annotations": annotations}, "spec": {"unschedulable": True}}, new_mark
 
     return _changed(api, name, change)
 
 
 def uncordon(api: client.ApiClient, name: str, by: str) -> bool:
-    """Give back a node that `by` took out: the mark goes, and the cordon where it came with the mark. Whether it did."""
+    """Return a node that `by` took out: remove the mark, and the cordon if it came with it. Return whether there was one."""
 
     def change(node: client.V1Node) -> tuple[Patch | None, bool]:
-        own = mark_of(node)
-        if own is None or own.by != by:
+        current = mark_of(node)
+        if current is None or current.by != by:
             return None, False
-        spec = {"spec": {"unschedulable": None}} if own.cordoned else {}
+        spec = {"spec": {"unschedulable": None}} if current.cordoned else {}
         return {"metadata": {"annotations": {MARK: None}}, **spec}, True
 
     return _changed(api, name, change)
 
 
 def _changed(api: client.ApiClient, name: str, change: Callable[[client.V1Node], tuple[Patch | None, _T]]) -> _T:
-    """Patch the node as it was when `change` looked at it; look again where somebody else was quicker."""
+    """Read the node, apply the patch that `change` returns, and retry on a conflict."""
     core = client.CoreV1Api(api)
 
     def attempt() -> _T:
@@ -201,30 +200,29 @@ def drain(
 ) -> None:
     """Evict the node's pods and wait for their end. The node must be cordoned.
 
-    Evictions respect PodDisruptionBudgets; what one refuses is asked for again until the time is up. `report` gets what is
-    waited for.
+    Evictions respect PodDisruptionBudgets; refused ones are retried until the time-out. `report` gets what this waits for.
 
-    Raises OutOfServiceError for pods that the rules don't let go, before any is evicted, and DrainTimedOutError.
+    Raises OutOfServiceError, before any eviction, for pods that the rules don't let go, and DrainTimedOutError.
     """
     deadline = time.monotonic() + rules.timeout_s
-    told = ""
+    reported = ""
     while True:
-        found = pods_on(api, name)
-        if stay := refused(found, rules):
-            raise OutOfServiceError(f"{name} has pods that would be lost: {_some(stay)}")
+        pods = pods_on(api, name)
+        if kept := refused(pods, rules):
+            raise OutOfServiceError(f"{name} has pods that would be lost: {_some(kept)}")
         waits, refusals = {}, 0
-        for pod in found:
-            what, why = fate(pod, rules)
-            if what is Fate.LEAVES:
+        for pod in pods:
+            pod_fate, why = fate(pod, rules)
+            if pod_fate is Fate.LEAVES:
                 why = evict(api, pod)
                 refusals += bool(why)
-            if what is not Fate.STAYS:
+            if pod_fate is not Fate.STAYS:
                 waits[name_of(pod)] = why
         if not waits:
             return
         blocked = [f"{pod} {why}" for pod, why in waits.items() if why]
-        if (now := f"{len(waits)} pods are left on {name}" + (f": {_some(blocked)}" if blocked else "")) != told:
-            report(told := now)
+        if (now := f"{len(waits)} pods are left on {name}" + (f": {_some(blocked)}" if blocked else "")) != reported:
+            report(reported := now)
         if time.monotonic() >= deadline:
             raise DrainTimedOutError(
                 f"{name} was not empty after {rules.timeout_s:.0f} s: {_some(blocked or list(waits))}"
@@ -233,7 +231,7 @@ def drain(
 
 
 def empty(api: client.ApiClient, name: str, by: str, rules: Rules, report: Report, pause: Pause = time.sleep) -> None:
-    """`drain`, for a run that gives the node back where that can't be done."""
+    """Call `drain`, and uncordon the node if that fails."""
     try:
         drain(api, name, rules, report, pause)
     except (DrainTimedOutError, OutOfServiceError):
@@ -242,17 +240,17 @@ def empty(api: client.ApiClient, name: str, by: str, rules: Rules, report: Repor
 
 
 def way_out(name: str) -> str:
-    """What to do with a node that stays cordoned, for the end of a message."""
+    """Return what to do with a node that stays cordoned, for the end of a message."""
     return (
-        f"run the same command again, which goes on from here; or give the node up: kubectl uncordon {name}, and "
+        f"run the same command again to resume; or give up: kubectl uncordon {name}, then "
         f"kubectl annotate node {name} {MARK}-"
     )
 
 
 def evict(api: client.ApiClient, pod: client.V1Pod) -> str:
-    """Ask for an eviction; why it was refused, "" where it was not."""
+    """Request an eviction. Return why it was refused, "" if it was not."""
     meta = pod.metadata
-    # A StatefulSet makes a pod of the same name elsewhere, which is not to be evicted.
+    # A StatefulSet creates a pod of the same name elsewhere, which must not be evicted.
     options = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid=meta.uid))
     metadata = client.V1ObjectMeta(name=meta.name, namespace=meta.namespace)
     body = client.V1Eviction(metadata=metadata, delete_options=options)
@@ -271,7 +269,7 @@ def evict(api: client.ApiClient, pod: client.V1Pod) -> str:
 
 
 def _reason(error: ApiException) -> str:
-    """What the API server says, with the budget that it names."""
+    """Return the API server's reason, with the budget that it names."""
     try:
         status = json.loads(error.body)
     except (ValueError, TypeError):

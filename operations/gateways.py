@@ -1,4 +1,4 @@
-"""Edge routers of a cluster's sites: what they must be told, and telling those that are ours."""
+"""Edge routers of a cluster's sites: their settings, and configuration of those that are ours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from operations.stack import access_to, kept_secret
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be told to whom."""
+    """Routers to configure, with their inventory."""
 
     routers: tuple[EdgeRouter, ...]
     inventory: Inventory = field(repr=False)
@@ -35,17 +35,17 @@ class Work:
 def told(
     cluster: Cluster, gateways: dict[str, tuple[str, ...]], names: dict[str, tuple[str, ...]] | None = None
 ) -> list[dict[str, Any]]:
-    """Every tunnel of the cluster as its router must be set, whatever make it is. The key is named and not told.
+    """Return the settings of every tunnel of the cluster for its router, of any make. Has the key's name, not the key.
 
-    gateways, names: as in `ClusterOutputs`; the gateway's address and name are None where they are not known yet.
+    gateways, names: as in `ClusterOutputs`. The gateway's address and name are None while they are unknown.
     """
     from cluster.vpn import gateway
 
-    ours = gateway(cluster.spec)
-    found: list[dict[str, Any]] = []
+    defaults = gateway(cluster.spec)
+    settings: list[dict[str, Any]] = []
     for tunnel in tunnels(cluster):
         ends = gateways.get(f"{tunnel.site}/{tunnel.router}", ())
-        found.append(
+        settings.append(
             {
                 "site": tunnel.site,
                 "router": tunnel.router,
@@ -54,15 +54,15 @@ def told(
                 "gateway_address": ends[tunnel.gateway_end] if tunnel.gateway_end < len(ends) else None,
                 "key": tunnel.secret or None,
                 "certificate": _certificate(cluster, tunnel, names),
-                "ike": {"version": tunnel.ike_version, "proposal": swanctl.IKE, "lifetime_s": ours.ike_life},
-                "esp": {"proposal": swanctl.ESP[tunnel.esp], "lifetime_s": ours.esp_life},
+                "ike": {"version": tunnel.ike_version, "proposal": swanctl.IKE, "lifetime_s": defaults.ike_life},
+                "esp": {"proposal": swanctl.ESP[tunnel.esp], "lifetime_s": defaults.esp_life},
                 "selectors": "0.0.0.0/0 both ways (route-based)",
                 "inside": {"router": str(tunnel.edge.address), "gateway": str(tunnel.cloud.address)},
                 "bgp": {
                     "router_asn": tunnel.edge.asn,
                     "gateway_asn": tunnel.cloud.asn,
-                    "keepalive_s": ours.keepalive,
-                    "hold_s": ours.hold,
+                    "keepalive_s": defaults.keepalive,
+                    "hold_s": defaults.hold,
                     "announce": list(map(str, tunnel.edge.announces)),
                     "accept": list(map(str, tunnel.cloud.announces)),
                 },
@@ -70,33 +70,33 @@ def told(
                 "mss": tunnel.mss,
             }
         )
-    if not found:
+    if not settings:
         raise RefusedError(f"{cluster.name} has no tunnels: no site in its spec has a vpn", code="no-router")
-    return found
+    return settings
 
 
 def _certificate(cluster: Cluster, tunnel: Tunnel, names: dict[str, tuple[str, ...]] | None) -> dict[str, Any] | None:
-    """What both ends show each other, and when the router's certificate ends or why it can't be shown."""
+    """Return what both ends present, and when the router's certificate expires or why it can't be used."""
     settings = tunnel.certificate
     if settings is None:
         return None
     ends = settings.names or (names or {}).get(f"{tunnel.site}/{tunnel.router}", ())
-    found: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "file": settings.file,
         "ca": settings.ca,
         "gateway_subject": ends[tunnel.gateway_end] if tunnel.gateway_end < len(ends) else None,
     }
     try:
-        one = load(settings, folder_of(cluster))
+        certificate = load(settings, folder_of(cluster))
     except CertificateError as error:
-        return {**found, "expires": None, "wrong": str(error)}
-    return {**found, "expires": one.expires.isoformat(), "wrong": None}
+        return {**shown, "expires": None, "wrong": str(error)}
+    return {**shown, "expires": certificate.expires.isoformat(), "wrong": None}
 
 
 def known_gateways(
     cluster: Cluster, report: Callable[[str], None]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """Where the ends of the cluster's gateway are, and the names of their certificates; nothing before the first `up`."""
+    """Return the addresses of the gateway's ends and the names in their certificates; ({}, {}) before the first `up`."""
     try:
         outputs = access_to(cluster, report).outputs
     except NotBuiltError:
@@ -105,38 +105,38 @@ def known_gateways(
 
 
 def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], None]) -> Work:
-    """What the cluster's own routers are told: their tunnels to it, and to every other cluster that they join.
+    """Plan the configuration of the cluster's own routers: their tunnels to it and to every other cluster they join.
 
-    without: clusters whose tunnels a router is not to have. Raises RefusedError for others that are not built
-    from this checkout: a router would lose its tunnels to them.
+    without: clusters to leave out. Raises RefusedError for other clusters whose gateway this checkout doesn't know: a
+    router would lose its tunnels to them.
     """
     mine = {tunnel.peer for tunnel in tunnels(cluster) if _host(cluster, tunnel)}
     if not mine:
-        hint = "write sites.<site>.vpn.routers.<router>.host for machines that are to be configured"
-        raise RefusedError(f"no edge router of {cluster.name} is a machine of ours; {hint}", code="no-router")
+        hint = "set sites.<site>.vpn.routers.<router>.host for machines to configure"
+        raise RefusedError(f"no edge router of {cluster.name} is configured by Menagerie; {hint}", code="no-router")
     sharing = [cluster, *(other for other in _others(cluster) if mine & {tunnel.peer for tunnel in tunnels(other)})]
     joined = [
-        Joined(one, *known_gateways(one, report), papers(one, mine, report))
-        for one in sharing
-        if one.name not in without
+        Joined(member, *known_gateways(member, report), papers(member, mine, report))
+        for member in sharing
+        if member.name not in without
     ]
-    if missing := [one.cluster.name for one in joined if not _complete(one, mine)]:
+    if missing := [member.cluster.name for member in joined if not _complete(member, mine)]:
         raise RefusedError(
-            f"where the gateway of {', '.join(missing)} is isn't known in this checkout, and routers would lose their "
-            f"tunnels to it; build it first (./menagerie up {missing[0]}), or leave it out: --without {missing[0]}",
+            f"this checkout doesn't know the gateway of {', '.join(missing)}, and routers would lose their tunnels to it; "
+            f"build it first (./menagerie up {missing[0]}), or leave it out: --without {missing[0]}",
             code="unknown-gateway",
         )
-    found = tuple(router for router in routers(joined) if router.address in mine)
-    given = {one.cluster.name: given_to_routers(one.cluster, COMPUTED, ROOT) for one in joined}
-    keys = dict(_keys([one.cluster for one in joined], found, report))
+    own_routers = tuple(router for router in routers(joined) if router.address in mine)
+    variables = {member.cluster.name: given_to_routers(member.cluster, COMPUTED, ROOT) for member in joined}
+    keys = dict(_keys([member.cluster for member in joined], own_routers, report))
     try:
-        return Work(found, build(cluster.name, found, keys, given))
+        return Work(own_routers, build(cluster.name, own_routers, keys, variables))
     except ValueError as error:
         raise RefusedError(str(error), code="disagreement") from None
 
 
 def configure(work: Work, *, check: bool, diff: bool, watch: Callable[[Progress], None]) -> RunReport:
-    """One router after another; the first that fails is the last, so that a site keeps its other one."""
+    """Configure one router after another. Stop at the first failure, so that a site keeps its other router."""
     return run(work.inventory, check=check, diff=diff, on_progress=watch, playbook=PLAYBOOK)
 
 
@@ -153,29 +153,29 @@ def _host(cluster: Cluster, tunnel: Tunnel) -> object:
     return vpn.routers[tunnel.router].host if vpn else None
 
 
-def _complete(one: Joined, mine: Collection[object]) -> bool:
+def _complete(joined: Joined, mine: Collection[object]) -> bool:
     def known(tunnel: Tunnel) -> bool:
         router = f"{tunnel.site}/{tunnel.router}"
-        named = tunnel.certificate is None or tunnel.certificate.names or len(one.names.get(router, ())) == ENDS
-        return len(one.gateways.get(router, ())) > tunnel.gateway_end and bool(named)
+        named = tunnel.certificate is None or tunnel.certificate.names or len(joined.names.get(router, ())) == ENDS
+        return len(joined.gateways.get(router, ())) > tunnel.gateway_end and bool(named)
 
-    return all(known(tunnel) for tunnel in tunnels(one.cluster) if tunnel.peer in mine)
+    return all(known(tunnel) for tunnel in tunnels(joined.cluster) if tunnel.peer in mine)
 
 
 def _keys(
-    sharing: list[Cluster], found: tuple[EdgeRouter, ...], report: Callable[[str], None]
+    sharing: list[Cluster], own_routers: tuple[EdgeRouter, ...], report: Callable[[str], None]
 ) -> Iterator[tuple[str, str]]:
-    by_name = {one.name: one for one in sharing}
+    by_name = {cluster.name: cluster for cluster in sharing}
     kept: dict[tuple[str, str], str] = {}
-    for router in found:
-        for line in (each for each in router.lines if each.papers is None):
-            wanted = line.cluster, line.tunnel.secret
-            if wanted not in kept:
+    for router in own_routers:
+        for line in (line_ for line_ in router.lines if line_.papers is None):
+            secret = line.cluster, line.tunnel.secret
+            if secret not in kept:
                 value = kept_secret(by_name[line.cluster], line.tunnel.secret, report)
                 if value is None:
                     command = f"./menagerie secret {line.cluster} {line.tunnel.secret}"
                     raise RefusedError(
-                        f"{line.cluster} keeps no secret {line.tunnel.secret}; give it with: {command}", code="no-key"
+                        f"{line.cluster} has no secret {line.tunnel.secret}; store it with: {command}", code="no-key"
                     )
-                kept[wanted] = value
-            yield f"{router.machine}/{line.name}", kept[wanted]
+                kept[secret] = value
+            yield f"{router.machine}/{line.name}", kept[secret]

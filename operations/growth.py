@@ -1,4 +1,4 @@
-"""A job that may run on no host that is there, and how far its host and its pod have come."""
+"""A job that can't run on any existing host, and the progress of its host and its pod."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass
 class Probe:
-    """taints: those of the pool, which the pod tolerates. there: nodes when the job was submitted.
+    """A growth test. taints: those of the pool, which the pod tolerates. there: nodes when the job was submitted.
 
-    Methods raise what the API raises.
+    Methods raise the API's errors.
     """
 
     api: client.ApiClient
@@ -37,28 +37,28 @@ class Probe:
         return client.BatchV1Api(self.api)
 
     def submit(self, container: dict[str, Any]) -> None:
-        """container: what runs; its name, and what it asks for, are set here."""
+        """Submit the job. container: what runs; its name and its requests are set here."""
         self.there = frozenset(node.metadata.name for node in self.core.list_node(_request_timeout=API_TIMEOUT_S).items)
         self.batch.create_namespaced_job(
             self.namespace, job(self.pool, self.taints, self.there, container), _request_timeout=API_TIMEOUT_S
         )
 
     def nodes(self) -> list[client.V1Node]:
-        """Of the pool."""
-        found: list[client.V1Node] = self.core.list_node(
+        """Return the nodes of the pool."""
+        items: list[client.V1Node] = self.core.list_node(
             label_selector=f"{POOL_LABEL}={self.pool}", _request_timeout=API_TIMEOUT_S
         ).items
-        return found
+        return items
 
     def node(self) -> client.V1Node | None:
-        """The one that has come."""
+        """Return the new node, None if there is none yet."""
         return next((node for node in self.nodes() if node.metadata.name not in self.there), None)
 
     def pod(self) -> client.V1Pod | None:
-        found = self.core.list_namespaced_pod(
+        pods = self.core.list_namespaced_pod(
             self.namespace, label_selector=f"job-name={NAME}", _request_timeout=API_TIMEOUT_S
         )
-        return next(iter(found.items), None)
+        return next(iter(pods.items), None)
 
     def has_node(self) -> bool:
         return self.node() is not None
@@ -72,31 +72,33 @@ class Probe:
         return pod is not None and pod.spec.node_name is not None
 
     def has_image(self) -> bool:
-        """As its kubelet says, once the pod has its network."""
+        """Return whether the kubelet has reported the image as pulled; it does so when the pod has its network."""
         pod = self.pod()
         if pod is None:
             return False
-        chosen = f"involvedObject.uid={pod.metadata.uid},reason=Pulled"
-        said = self.core.list_namespaced_event(self.namespace, field_selector=chosen, _request_timeout=API_TIMEOUT_S)
-        return bool(said.items)
+        selector = f"involvedObject.uid={pod.metadata.uid},reason=Pulled"
+        events = self.core.list_namespaced_event(
+            self.namespace, field_selector=selector, _request_timeout=API_TIMEOUT_S
+        )
+        return bool(events.items)
 
     def runs(self) -> bool:
         pod = self.pod()
         return pod is not None and pod.status.phase in ("Running", "Succeeded")
 
     def is_done(self) -> bool:
-        made = self.batch.read_namespaced_job(NAME, self.namespace, _request_timeout=API_TIMEOUT_S)
-        return bool(made.status.succeeded)
+        current = self.batch.read_namespaced_job(NAME, self.namespace, _request_timeout=API_TIMEOUT_S)
+        return bool(current.status.succeeded)
 
     def delete(self) -> None:
-        """The job and its pod, whose kubelet ends it at once."""
+        """Delete the job and its pod, which its kubelet ends at once."""
         self.batch.delete_namespaced_job(
             NAME, self.namespace, propagation_policy="Background", _request_timeout=API_TIMEOUT_S
         )
 
 
 def job(pool: str, taints: tuple[Taint, ...], there: frozenset[str], container: dict[str, Any]) -> dict[str, Any]:
-    """A Job of one pod for a host of the pool that is none of these."""
+    """Return a Job with one pod that runs on a host of the pool, but on none of the nodes `there`."""
     elsewhere = {"key": _HOSTNAME, "operator": "NotIn", "values": sorted(there)}
     required = {"nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]}
     pod = {
@@ -106,7 +108,8 @@ def job(pool: str, taints: tuple[Taint, ...], there: frozenset[str], container: 
         "nodeSelector": {POOL_LABEL: pool},
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
         "tolerations": [
-            {"key": each.key, "operator": "Equal", "value": each.value, "effect": each.effect.value} for each in taints
+            {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect.value}
+            for taint in taints
         ],
         "containers": [{"name": "job", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}, **container}],
     }

@@ -1,4 +1,4 @@
-"""The certificate that a server shows, whatever it serves."""
+"""Reads a server's certificate, for any protocol over TLS."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ ANSWER_S = 5.0
 
 
 def shown_by(host: str, port: int, certificate: str, key: str, ca_pem: str | None = None) -> x509.Certificate:
-    """Shake hands, with a certificate of ours (PEM): a member of an etcd logs an error for who has none.
+    """Do a TLS handshake with our client certificate (PEM) and return the server's certificate.
 
-    ca_pem: the authorities that must have signed it, for this host. None verifies nothing, so that one which has expired can be
-    looked at; nothing is sent. OSError, of which ssl's errors are, where there is none to see.
+    etcd members log an error for clients without one. ca_pem: authorities that must have signed it for this host; None
+    verifies nothing, so that expired certificates can be read. Sends no data. Raises OSError (ssl's errors are OSErrors)
+    if there is no certificate.
     """
     context = ssl.create_default_context(cadata=ca_pem) if ca_pem else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if not ca_pem:
@@ -27,6 +28,6 @@ def shown_by(host: str, port: int, certificate: str, key: str, ca_pem: str | Non
         socket.create_connection((host, port), timeout=ANSWER_S) as plain,
         context.wrap_socket(plain, server_hostname=host) as connection,
     ):
-        if not (shown := connection.getpeercert(binary_form=True)):
-            raise OSError(f"{host}:{port} shows no certificate")
-    return x509.load_der_x509_certificate(shown)
+        if not (der := connection.getpeercert(binary_form=True)):
+            raise OSError(f"{host}:{port} presents no certificate")
+    return x509.load_der_x509_certificate(der)

@@ -1,4 +1,4 @@
-"""The folder of a new cluster: made for the fleet that is there, checked beside it, written whole or not at all."""
+"""Creates the folder of a new cluster: fitted to the existing fleet, checked together with it, and written atomically."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cluster.writing import new_folder
 
 @dataclass(frozen=True)
 class Prepared:
-    """What `write` writes. folder: where. lacking: downloads whose checksums the owner must give before `up`."""
+    """What `write` writes. folder: where to. lacking: downloads whose checksums the owner must add before `up`."""
 
     starter: Starter
     folder: Path
@@ -30,32 +30,31 @@ class Prepared:
 
 
 def prepare(asked: Asked, root: Path) -> Prepared:
-    """The folder, checked beside the fleet of a checkout. Writes nothing there.
+    """Prepare the folder and check it together with a checkout's fleet. Writes nothing there.
 
-    RefusedError where something is in the way or asked for that there is not; SpecError for a name that no cluster of
-    this fleet may have.
+    Raises RefusedError if the folder exists or a request can't be met; SpecError for a name that is invalid or taken.
     """
     folder = root / FOLDER / _valid(asked.name)
     if os.path.lexists(folder):
         raise RefusedError(
-            f"{FOLDER}/{asked.name} exists, and was not touched; choose another name, or remove it first",
+            f"{FOLDER}/{asked.name} exists and was not changed; choose another name, or remove it first",
             code="init-refused",
         )
-    known = [root / FOLDER / name / SPEC_FILE for name in clusters(root)]
-    fleet = _fleet(known)
-    made = starter.make(asked, [one.cluster for one in fleet])
-    cluster = _checked(made, known, folder)
-    unknown = () if cluster.is_lab else sources.without_checksum(cluster.spec)
-    return Prepared(made, folder, cluster, tuple(each.source for each in unknown))
+    spec_files = [root / FOLDER / name / SPEC_FILE for name in clusters(root)]
+    fleet = _fleet(spec_files)
+    new_starter = starter.make(asked, [loaded.cluster for loaded in fleet])
+    cluster = _checked(new_starter, spec_files, folder)
+    downloads = () if cluster.is_lab else sources.without_checksum(cluster.spec)
+    return Prepared(new_starter, folder, cluster, tuple(download.source for download in downloads))
 
 
 def write(prepared: Prepared) -> None:
-    """Write the folder. FileExistsError where somebody was first."""
+    """Write the folder. Raises FileExistsError if it was created meanwhile."""
     new_folder(prepared.folder, prepared.starter.files)
 
 
 def page_of(asked: Asked) -> str:
-    """The page that goes on from here."""
+    """Return the page with the next steps."""
     pages = {Cloud.AWS: "aws", Cloud.AZURE: "azure", Cloud.GCP: "google-cloud", Cloud.LAB: "lab"}
     return f"docs/start/{pages[asked.cloud]}.md"
 
@@ -68,27 +67,27 @@ def _valid(name: str) -> str:
         raise SpecError([Problem(error.type, context["message"], context["hint"], "init", path="name")]) from None
 
 
-def _fleet(known: list[Path]) -> list[Loaded]:
-    """Nobody knows the ranges of a cluster that can't be read."""
-    loaded, _ = check_paths(known, allow_unknown=True)
-    if wrong := [path.parent.name for path in known if path not in {one.path for one in loaded}]:
-        listed = ", ".join(wrong)
+def _fleet(spec_files: list[Path]) -> list[Loaded]:
+    """Load the fleet. Raises RefusedError if a cluster can't be loaded: its address ranges would be unknown."""
+    loaded, _ = check_paths(spec_files, allow_unknown=True)
+    if broken := [path.parent.name for path in spec_files if path not in {entry.path for entry in loaded}]:
+        listed = ", ".join(broken)
         raise RefusedError(
-            f"free ranges are unknown while {listed} can't be loaded; run first: ./menagerie check {' '.join(wrong)}",
+            f"free address ranges are unknown while {listed} can't be loaded; run first: ./menagerie check {' '.join(broken)}",
             code="init-refused",
         )
     return loaded
 
 
-def _checked(made: Starter, known: list[Path], folder: Path) -> Cluster:
-    """As `check` will do once it is written. SpecError where it would refuse: a name that another cluster has, for example."""
+def _checked(new_starter: Starter, spec_files: list[Path], folder: Path) -> Cluster:
+    """Check the folder as `check` will. Raises SpecError if it would refuse: another cluster has the name, for example."""
     with tempfile.TemporaryDirectory(prefix="menagerie-init-") as temporary:
-        tried = Path(temporary) / FOLDER / folder.name
-        new_folder(tried, made.files)
-        loaded, problems = check_paths([*known, tried / SPEC_FILE], allow_unknown=True)
-    wrong = [problem for problem in problems if problem.is_error]
-    if wrong:
+        trial = Path(temporary) / FOLDER / folder.name
+        new_folder(trial, new_starter.files)
+        loaded, problems = check_paths([*spec_files, trial / SPEC_FILE], allow_unknown=True)
+    errors = [problem for problem in problems if problem.is_error]
+    if errors:
         raise SpecError(
-            [replace(problem, file=problem.file.replace(str(tried), f"{FOLDER}/{folder.name}")) for problem in wrong]
+            [replace(problem, file=problem.file.replace(str(trial), f"{FOLDER}/{folder.name}")) for problem in errors]
         )
-    return next(one.cluster for one in loaded if one.path == tried / SPEC_FILE)
+    return next(entry.cluster for entry in loaded if entry.path == trial / SPEC_FILE)

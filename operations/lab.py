@@ -1,4 +1,4 @@
-"""What operations do for a lab beyond its stack: refuse, prepare, clean, and break its machines for proofs."""
+"""Operations on a lab beyond its stack: refuse, prepare, clean, and break its machines for proofs."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
 
 def refuse_without_rights() -> None:
-    """LabError for somebody who is not root."""
+    """Raise LabError unless the user is root."""
     if os.geteuid() != 0:
-        raise LabError("the lab is made of network namespaces and mounts, which only root may touch; use sudo")
+        raise LabError("the lab uses network namespaces and mounts, which need root; use sudo")
 
 
 def prepare(cluster: Cluster, report: Report) -> None:
-    """Have everything in the cache that the lab is made from, after checking the machine."""
+    """Check the machine and fill the cache with everything the lab is made from."""
     preflight.check(lab_spec(cluster))
     also = () if installed_pulumi() else ("pulumi",)
     prepare_lab(report, also, cluster.spec.kubernetes.version)
 
 
 def clean(report: Report) -> None:
-    """Remove whatever this checkout's lab left, also after its records were lost."""
+    """Remove everything that this checkout's lab left, even if its records are lost."""
     report("removing what is left of the lab")
     lab_clean.everything()
 
 
 def machines(cluster: Cluster, repair: Callable[[], None]) -> Machines | None:
-    """The machines of a cluster in the lab, None for every other. `repair` runs `up`."""
+    """Return the machines of a lab's cluster, None for any other. `repair` runs `up`."""
     return LabMachines(cluster, repair) if cluster.is_lab else None
 
 
@@ -62,7 +62,7 @@ class LabMachines:
         hosts.kill(host)
 
     def stop_unit(self, host: str, unit: str, at_most_s: int) -> None:
-        # The timer is the host's own: it fires although whoever asked for it was killed.
+        # The timer is on the host: it fires even if this process is killed.
         _do(host, "systemd-run", f"--on-active={at_most_s}", "systemctl", "start", unit)
         _do(host, "systemctl", "stop", unit)
 
@@ -76,7 +76,7 @@ class LabMachines:
         network = self._cluster.spec.network
         state = hosts.read(host)
         if state is None:
-            raise LabError(f"{host} does not run")
+            raise LabError(f"{host} is not running")
         netns = f"--net=/run/netns/{networks.netns('router')}"
         watch = [plan.port(host, state.segment), str(network.pods), str(network.flannel.port)]
         process = subprocess.Popen(
@@ -91,8 +91,8 @@ class LabMachines:
         try:
             while_doing()
         finally:
-            told, _ = process.communicate()
-        return Traffic(**json.loads(told))
+            output, _ = process.communicate()
+        return Traffic(**json.loads(output))
 
     def isolate(self, racks: Sequence[str], at_most_s: int) -> None:
         networks.load_rules(rules.isolated(racks, at_most_s))
@@ -103,7 +103,7 @@ class LabMachines:
 
 @dataclass(frozen=True)
 class RegionWorker:
-    """A worker of a lab's region. made_s: Unix time at which it was made."""
+    """A worker in a lab's region. made_s: Unix time when it was created."""
 
     pool: str
     name: str
@@ -111,29 +111,29 @@ class RegionWorker:
 
 
 class RegionWorkersError(Exception):
-    """The lab refused, or could not; the text says why."""
+    """The lab refused or failed; the text says why."""
 
 
 class RegionWorkers:
-    """Workers of a lab's region that come and go beside those that the stack makes. They boot from user data alone, as in a cloud.
+    """Scaled workers in a lab's region, in addition to the stack's. They boot from user data alone, as in a cloud.
 
-    Methods raise RegionWorkersError. What is made here no stack knows; `destroy` removes it with the rest of the lab.
+    Methods raise RegionWorkersError. These workers are in no stack; `destroy` removes them with the rest of the lab.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def there(self) -> list[RegionWorker]:
-        """All that were made, the stack's too."""
-        made = set(hosts.known())
+        """Return all existing workers, including the stack's."""
+        existing = set(hosts.known())
         return [
             RegionWorker(worker.pool, worker.host.name, hosts.made_s(worker.host.name))
             for worker in possible_in_region(self._cluster)
-            if worker.host.name in made
+            if worker.host.name in existing
         ]
 
     def grow(self, pool: str, size: int) -> None:
-        """Make workers until there are so many. One that was cut short is made anew."""
+        """Create workers until the pool has `size`. One whose creation was interrupted is created again."""
         there = {worker.name for worker in self.there() if worker.pool == pool}
         missing = [
             worker.host
@@ -141,17 +141,17 @@ class RegionWorkers:
             if worker.pool == pool and worker.host.name not in there
         ]
         for host in missing[: max(0, size - len(there))]:
-            made = HostSpec(host.name, "worker", plan.WORKERS, str(host.address), self._user_data(pool, host.name))
-            with _told():
-                hosts.create(made, datacentre.spec())
+            spec = HostSpec(host.name, "worker", plan.WORKERS, str(host.address), self._user_data(pool, host.name))
+            with _translated_errors():
+                hosts.create(spec, datacentre.spec())
 
     def remove(self, name: str) -> None:
-        """Nothing happens when it is gone."""
-        with _told():
+        """Remove a worker. Does nothing if it is gone."""
+        with _translated_errors():
             hosts.delete(name)
 
     def _user_data(self, pool: str, name: str) -> str:
-        """As the stack's own workers have it; a payload that the store does not hold yet is one that `up` has not brought."""
+        """Return user data like that of the stack's workers. If the store lacks the payload, `up` has not run since."""
         from cluster.artefacts import ArtefactSource
         from components.userdata import render
         from network import addresses
@@ -165,7 +165,7 @@ class RegionWorkers:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     try:
         yield
     except LabError as error:

@@ -1,4 +1,4 @@
-"""`menagerie status CLUSTER links`: what every machine says of its links, and cables that two machines have swapped."""
+"""`menagerie status CLUSTER links`: link checks of every machine, and cables swapped between two machines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMEOUT_S = 300.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What one machine said. failed: why it said nothing, "" where it did."""
+    """One machine's result. failed: why there is none, "" if there is one."""
 
     host: str
     lines: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Answer:
 
 
 def chosen(cluster: Cluster, limit: Sequence[str]) -> list[str]:
-    """Machines of pools with declared links, by name or pattern."""
+    """Return the machines of pools with declared links; limit: names or patterns."""
     sites = cluster.spec.sites
     return [
         host.name
@@ -47,16 +47,16 @@ def chosen(cluster: Cluster, limit: Sequence[str]) -> list[str]:
 
 
 def check(cluster: Cluster, hosts: Sequence[str], executor: Executor, parallel: int, wait_s: int) -> list[Answer]:
-    """Ask them all, `parallel` at a time, and look for swapped cables over all that answered."""
+    """Check all hosts, `parallel` at a time, and look for swapped cables among those that responded."""
 
     def ask(host: str) -> tuple[str, Done]:
         return host, executor.start(host, [PROGRAM, "check", "--json", "--wait", str(wait_s)]).wait(TIMEOUT_S)
 
     with ThreadPoolExecutor(max_workers=parallel) as pool:
-        told = list(pool.map(ask, hosts))
-    documents = {host: document for host, done in told if (document := _document(done.text))}
+        results = list(pool.map(ask, hosts))
+    documents = {host: document for host, done in results if (document := _document(done.text))}
     ends = _ends(cluster, documents)
-    return [_answer(host, done, documents.get(host), ends) for host, done in told]
+    return [_answer(host, done, documents.get(host), ends) for host, done in results]
 
 
 def _document(text: str) -> dict[str, Any] | None:
@@ -68,7 +68,7 @@ def _document(text: str) -> dict[str, Any] | None:
 
 @cache
 def _cables() -> ModuleType:
-    """What hosts compare cables with, so that both say the same."""
+    """Load the hosts' own module for comparing cables, so that both agree."""
     path = ROOT / "roles" / "links" / "files" / "menagerie_links" / "cables.py"
     spec = importlib.util.spec_from_file_location("links_cables", path)
     assert spec
@@ -79,34 +79,37 @@ def _cables() -> ModuleType:
 
 
 def _ends(cluster: Cluster, documents: Mapping[str, dict[str, Any]]) -> dict[tuple[str, str], Any]:
-    """(host, link) -> (where its cable should lead, who is heard there), of the whole cluster."""
+    """Return (host, link) -> (where its cable should lead, the neighbours it hears), for the whole cluster."""
     cables = _cables()
-    found = {}
+    ends_by_link = {}
     for _, host in cluster.host_list():
         links = {name: cable.model_dump(exclude_none=True) for name, cable in host.links.items()}
         for end in cables.ends(host.name, links):
             heard = documents.get(host.name, {}).get("heard", {}).get(end.link, [])
-            found[host.name, end.link] = end, [cables.Heard(each["switch"], tuple(each["ports"])) for each in heard]
-    return found
+            ends_by_link[host.name, end.link] = (
+                end,
+                [cables.Heard(neighbour["switch"], tuple(neighbour["ports"])) for neighbour in heard],
+            )
+    return ends_by_link
 
 
 def _answer(host: str, done: Done, document: dict[str, Any] | None, ends: Mapping[tuple[str, str], Any]) -> Answer:
     if document is None:
         reason = done.reason
         if "No such file" in done.text or "not found" in done.text:
-            reason = f"{PROGRAM} isn't there; run: menagerie up CLUSTER --tags links"
+            reason = f"{PROGRAM} is missing; run: ./menagerie up CLUSTER --tags links"
         return Answer(host, failed=reason, unreachable=done.code == UNREACHABLE)
     lines = tuple(_line(host, finding, ends) for finding in document["findings"])
     return Answer(host, lines, tuple(document["notes"]))
 
 
 def _line(host: str, finding: dict[str, Any], ends: Mapping[tuple[str, str], Any]) -> str:
-    """A host knows its own cables only; whose place a wrong one has may be known of another."""
+    """Return the finding's line. A host knows only its own cables; here a swap with another host's can be found."""
     line, key = str(finding["line"]), (host, finding["link"])
     if finding["code"] != "LNK-005" or key not in ends:
         return line
-    mine, heard = ends[key]
-    swap = next((text for each in heard if (text := _cables().swapped_with(mine, each, ends))), "")
+    own_end, heard = ends[key]
+    swap = next((text for neighbour in heard if (text := _cables().swapped_with(own_end, neighbour, ends))), "")
     if not swap or swap in line:
         return line
     return line.replace(" [LNK-005]", f"{swap} [LNK-005]")

@@ -1,4 +1,4 @@
-"""Machines from bare iron, as an operator's verbs have it: secrets, what is a node already, what is served, batches."""
+"""Installation of bare machines for an operator's verbs: checks of existing nodes and served files, and batches."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from operations.stack import access_to
 from operations.turns import alone
 
 KNOWN_HOSTS = Path("~/.ssh/known_hosts")
-"""Where ssh, and so Ansible, looks for hosts that no provider knows."""
+"""Where ssh and Ansible look up the keys of hosts that no provider manages."""
 _FETCH_S = 10
 _FETCHES = 8
-"""Files that are asked of a server at once."""
+"""Parallel requests to a server."""
 _SHOWN = 8
 
 
 class MachinesError(RefusedError):
-    """Machines that must not be installed, and why; nothing was touched."""
+    """Machines must not be installed; nothing was changed. The text says why."""
 
     code = "machines-refused"
 
 
 def not_installed(outcome: Outcome) -> FailedError | UnreachableError:
-    """Some machines were not installed."""
+    """Return the error for machines that were not installed."""
     broken = [result for result in outcome.results if result.stage is not Stage.DONE]
     done = len(outcome.results) - len(broken)
     lines = [f"{done} of {len(outcome.results)} machines done"]
     lines += [f"{result.machine.name} ({result.machine.rack}): {result.why}" for result in broken]
     if outcome.not_begun:
-        lines.append(f"{outcome.why_stopped}; not begun: {', '.join(outcome.not_begun)}")
-    text = "\n  ".join(lines) + "\nRun the same command again when they are mended; it goes on from here."
+        lines.append(f"{outcome.why_stopped}; not started: {', '.join(outcome.not_begun)}")
+    text = "\n  ".join(lines) + "\nFix these machines and run the same command again; it resumes here."
     if broken and all(result.unreachable for result in broken):
         return UnreachableError(text, code="machines-unreachable")
     return FailedError(text, code="machines-failed")
@@ -59,7 +59,7 @@ def not_installed(outcome: Outcome) -> FailedError | UnreachableError:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run over machines ended."""
+    """The result of a run over machines."""
 
     results: tuple[Result, ...]
     left_out: tuple[str, ...] = ()
@@ -71,24 +71,24 @@ class Outcome:
         return not self.not_begun and all(result.stage is Stage.DONE for result in self.results)
 
     def to_json(self) -> dict[str, Any]:
-        """For --json."""
-        shown = [
+        """Return it for --json."""
+        machines = [
             {
-                "name": one.machine.name,
-                "site": one.machine.site,
-                "rack": one.machine.rack,
-                "stage": str(one.stage),
-                "seconds": round(one.seconds, 1),
-                "why": one.why,
+                "name": result.machine.name,
+                "site": result.machine.site,
+                "rack": result.machine.rack,
+                "stage": str(result.stage),
+                "seconds": round(result.seconds, 1),
+                "why": result.why,
             }
-            for one in self.results
+            for result in self.results
         ]
-        return {"machines": shown, "left_out": list(self.left_out), "not_begun": list(self.not_begun)}
+        return {"machines": machines, "left_out": list(self.left_out), "not_begun": list(self.not_begun)}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What an installation comes to. seen: those with a BMC, asked just now. left_out: an earlier run installed them.
+    """The plan of an installation. seen: current reports of machines with a BMC. left_out: installed by an earlier run.
 
     unasked: servers whose files could not be compared from here.
     """
@@ -100,38 +100,38 @@ class Plan:
 
     @property
     def unfit(self) -> tuple[Seen, ...]:
-        return tuple(one for one in self.seen if not one.is_well)
+        return tuple(result for result in self.seen if not result.is_well)
 
     @property
     def to_install(self) -> tuple[Machine, ...]:
-        unfit = {one.machine.name for one in self.unfit}
-        return tuple(one for one in self.machines if one.name not in unfit)
+        unfit = {result.machine.name for result in self.unfit}
+        return tuple(machine for machine in self.machines if machine.name not in unfit)
 
 
 def plan(cluster: Cluster, machines: Sequence[Machine], connect: Connect, *, again: bool) -> Plan:
-    """Which machines may be installed. MachinesError where the whole run must not begin. Nothing is changed."""
+    """Decide which machines may be installed. Raises MachinesError if the run must not start. Changes nothing."""
     journal = Journal(_journal(cluster.name))
-    stages = {one.name: journal.of(one).stage for one in machines}
-    wanted = tuple(one for one in machines if again or stages[one.name] is not Stage.DONE)
-    left_out = tuple(one.name for one in machines if one not in wanted)
-    for site, own in by_site(wanted).items():
-        if not (own[0].settings.bmc or own[0].settings.reports):
+    stages = {machine.name: journal.of(machine).stage for machine in machines}
+    chosen = tuple(machine for machine in machines if again or stages[machine.name] is not Stage.DONE)
+    left_out = tuple(machine.name for machine in machines if machine not in chosen)
+    for site, at_site in by_site(chosen).items():
+        if not (at_site[0].settings.bmc or at_site[0].settings.reports):
             raise MachinesError(
-                f"nothing would tell when a machine of {site} is installed: its provisioning has neither bmc nor reports"
+                f"can't tell when machines at {site} are installed: its provisioning has neither bmc nor reports; set one of them"
             )
-    if not again and (joined := nodes(cluster) & {one.name for one in wanted}):
+    if not again and (joined := nodes(cluster) & {machine.name for machine in chosen}):
         raise MachinesError(
-            f"nodes of {cluster.name} already: {_names(joined)}; drain and delete them, and say --again to install them anew"
+            f"already nodes of {cluster.name}: {_names(joined)}; to reinstall, drain and delete them, then run with --again"
         )
-    wrong, unasked = stale(wanted)
-    if wrong:
+    outdated, unasked = stale(chosen)
+    if outdated:
         raise MachinesError(
-            f"what is served for {_names(wrong)} isn't what the spec says; write it anew and copy it to the server: "
+            f"the files served for {_names(outdated)} differ from the spec; render them again and copy them to the server: "
             f"./menagerie machines render {cluster.name} -o FOLDER"
         )
-    with_bmc = [one for one in wanted if one.settings.bmc]
+    with_bmc = [machine for machine in chosen if machine.settings.bmc]
     seen = look(with_bmc, tuple(every(cluster)), connect)
-    return Plan(wanted, left_out, seen, tuple(unasked))
+    return Plan(chosen, left_out, seen, tuple(unasked))
 
 
 def _names(names: Collection[str]) -> str:
@@ -140,24 +140,24 @@ def _names(names: Collection[str]) -> str:
 
 
 def nodes(cluster: Cluster) -> frozenset[str]:
-    """Names of the nodes that the cluster has; none where it was never built."""
+    """Return the names of the cluster's nodes; none if it was never built."""
     try:
         access = access_to(cluster)
     except NotBuiltError:
         return frozenset()
     from kubernetes import client
 
-    found = client.CoreV1Api(access.api()).list_node(_request_timeout=_FETCH_S).items
-    return frozenset(str(node.metadata.name) for node in found)
+    items = client.CoreV1Api(access.api()).list_node(_request_timeout=_FETCH_S).items
+    return frozenset(str(node.metadata.name) for node in items)
 
 
 def stale(machines: Sequence[Machine]) -> tuple[list[str], list[str]]:
-    """(machines whose served files aren't what the spec says, servers that can't be asked from here)."""
+    """Return (machines whose served files differ from the spec, servers that can't be reached from here)."""
     http = urllib3.PoolManager(maxsize=_FETCHES, timeout=urllib3.Timeout(_FETCH_S), retries=False)
-    wrong, unasked = [], []
-    for own in by_site(machines).values():
-        server = own[0].settings.server
-        files = {path: text for path, text in render.tree(own).items() if path.startswith("machines/")}
+    outdated, unasked = [], []
+    for at_site in by_site(machines).values():
+        server = at_site[0].settings.server
+        files = {path: text for path, text in render.tree(at_site).items() if path.startswith("machines/")}
 
         def is_served(path: str, server: str = server, files: Mapping[str, str] = files) -> bool:
             response = http.request("GET", f"{server}/{path}")
@@ -170,35 +170,35 @@ def stale(machines: Sequence[Machine]) -> tuple[list[str], list[str]]:
         except urllib3.exceptions.HTTPError:
             unasked.append(server)
             continue
-        for machine in own:
+        for machine in at_site:
             if not all(ok for path, ok in same.items() if path.startswith(f"machines/{machine.hyphened}")):
-                wrong.append(machine.name)
-    return wrong, unasked
+                outdated.append(machine.name)
+    return outdated, unasked
 
 
 def _without_consent(text: str) -> str:
-    """Until when a disk may be overwritten is said when files are written, not by the spec."""
+    """Remove the deadline for overwriting a disk: it is set when files are written and not in the spec."""
     return "\n".join(line for line in text.splitlines() if not line.startswith("wipe_until="))
 
 
 def whole(work: Plan, outcome: Outcome) -> Outcome:
-    """The outcome with those that were left alone, and those that an earlier run had installed."""
-    alone = tuple(
+    """Return the outcome with the machines that were skipped and those that an earlier run installed."""
+    skipped = tuple(
         Result(
-            one.machine,
+            result.machine,
             Stage.FAILED,
             0.0,
-            str(one.error or (one.problem and f"{one.problem.code} {one.problem.message}")),
-            one.error is not None and one.error.kind is Kind.UNREACHABLE,
+            str(result.error or (result.problem and f"{result.problem.code} {result.problem.message}")),
+            result.error is not None and result.error.kind is Kind.UNREACHABLE,
         )
-        for one in work.unfit
+        for result in work.unfit
     )
-    return replace(outcome, results=(*outcome.results, *alone), left_out=work.left_out)
+    return replace(outcome, results=(*outcome.results, *skipped), left_out=work.left_out)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What an installation is given. batch, max_failures: as of `configure`."""
+    """Settings of an installation. batch, max_failures: as for `configure`."""
 
     cluster: str
     connect: Connect
@@ -209,7 +209,7 @@ class Run:
 
 
 def install(run: Run, machines: Sequence[Machine], watch: Watch) -> Outcome:
-    """Install machines, a batch at a time. StackLockedError while another run installs machines of this cluster."""
+    """Install machines, batch by batch. Raises StackLockedError while another run installs machines of this cluster."""
     with _alone(run.cluster) as journal, ExitStack() as stack:
 
         def keep(machine: Machine, stage: Stage, why: str) -> None:
@@ -217,17 +217,17 @@ def install(run: Run, machines: Sequence[Machine], watch: Watch) -> Outcome:
                 trust_key(run.known_hosts, machine, key)
             watch(machine, stage, why)
 
-        heard = _hear(machines, journal, stack)
-        work = Installation(run.connect, heard, journal, watch=keep, waits=run.waits)
+        reports = _hear(machines, journal, stack)
+        work = Installation(run.connect, reports, journal, watch=keep, waits=run.waits)
         results: list[Result] = []
         why = ""
-        names = tuple(one.name for one in machines)
-        by_name = {one.name: one for one in machines}
+        names = tuple(machine.name for machine in machines)
+        by_name = {machine.name: machine for machine in machines}
         for batch in batches(names, run.batch):
             ended = work.run([by_name[name] for name in batch])
             results += ended
-            broken = sum(one.stage is not Stage.DONE for one in ended)
-            failed = sum(one.stage is not Stage.DONE for one in results)
+            broken = sum(result.stage is not Stage.DONE for result in ended)
+            failed = sum(result.stage is not Stage.DONE for result in results)
             why = stops(failed, len(machines), run.max_failures, (broken, len(batch)))
             if why:
                 break
@@ -236,20 +236,20 @@ def install(run: Run, machines: Sequence[Machine], watch: Watch) -> Outcome:
 
 
 def _hear(machines: Sequence[Machine], journal: Journal, stack: ExitStack) -> dict[str, Reports]:
-    """Site -> what its machines tell, from now on until the stack is closed. Sites may share an address."""
+    """Listen until `stack` closes. Return site -> reports of its machines. Sites may share an address."""
     by_url: dict[str, Reports] = {}
-    heard = {}
-    for site, own in by_site(machines).items():
-        if url := own[0].settings.reports:
+    by_site_ = {}
+    for site, at_site in by_site(machines).items():
+        if url := at_site[0].settings.reports:
             if url not in by_url:
                 by_url[url] = Reports(journal.keep_key)
                 stack.enter_context(listening(url, by_url[url]))
-            heard[site] = by_url[url]
-    return heard
+            by_site_[site] = by_url[url]
+    return by_site_
 
 
 def trust_key(path: Path, machine: Machine, key: str) -> None:
-    """Write a machine's key where ssh looks for it, in the place of those that it had before."""
+    """Write a machine's host key where ssh looks for it, and replace its older keys."""
     path = path.expanduser().resolve()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
@@ -264,7 +264,7 @@ def trust_key(path: Path, machine: Machine, key: str) -> None:
 
 @contextmanager
 def _alone(cluster: str) -> Iterator[Journal]:
-    """The cluster's journal, for one run at a time."""
+    """Lock the machines and yield the cluster's journal."""
     with alone(STATE / cluster, "machines", "installed"):
         yield Journal(_journal(cluster))
 

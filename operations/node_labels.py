@@ -1,4 +1,4 @@
-"""Tells the API servers which labels the machines at sites have, and says what still lacks the label that nobody else can set."""
+"""Publishes the labels of machines at sites to the API servers, and tells whether nodes have the label only these can set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster.spec import Cluster
 
 
 def publish(cluster: Cluster, api: client.ApiClient) -> bool:
-    """Write the table of the spec's hosts; whether it was another. A host that it lacks can't register as one of a site.
+    """Publish the table of the spec's hosts. Return whether it changed. Hosts not in it can't register as hosts of a site.
 
     Raises ApiException and urllib3's HTTPError.
     """
@@ -20,7 +20,7 @@ def publish(cluster: Cluster, api: client.ApiClient) -> bool:
 
 
 def missing(api: client.ApiClient, pool: str) -> str:
-    """Why no pod that goes by the label finds a node, "" where one would."""
+    """Return why pods with this node label would find no node, "" if they would."""
     selector = f"{TRUSTED_POOL}={pool}"
-    found = client.CoreV1Api(api).list_node(label_selector=selector, limit=1, _request_timeout=API_TIMEOUT_S).items
-    return "" if found else f"no node has the label {selector} yet; API servers give it to the nodes of pool {pool}"
+    nodes = client.CoreV1Api(api).list_node(label_selector=selector, limit=1, _request_timeout=API_TIMEOUT_S).items
+    return "" if nodes else f"no node has the label {selector} yet; API servers give it to the nodes of pool {pool}"

@@ -1,4 +1,4 @@
-"""What an update would change, as people look at it: by component, with what it costs and what would be lost."""
+"""The plan of an update for people: changes by component, with what costs money and what would be lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stacks.policies.model import Resource
 
 
 class Action(StrEnum):
-    """What happens to a resource, the worst first."""
+    """What happens to a resource, worst first."""
 
     REPLACE = "replace"
     DELETE = "delete"
@@ -34,16 +34,16 @@ _ACTIONS = {
     "delete-replaced": Action.REPLACE,
     "delete": Action.DELETE,
 }
-_SEEN = {*_ACTIONS, "same"}
-"""Operations of which each resource has one, or those of a replacement. The others tell of a look at the world."""
+_RELEVANT = {*_ACTIONS, "same"}
+"""Operations that change a resource or leave it. Others, such as reads and refreshes, are ignored."""
 _STACK = "pulumi:pulumi:Stack"
 _PROVIDERS = "pulumi:providers:"
 
 
 @dataclass(frozen=True)
 class Change:
-    """One resource. type: Pulumi's. what: the same in plain words. because: the properties that force a replacement,
-    else those that differ. loses: what would be lost that can't be made anew."""
+    """A change of one resource. type: Pulumi's type. what: the type in plain words. because: the properties that force a
+    replacement, else those that differ. loses: data that would be lost for good."""
 
     action: Action
     name: str
@@ -55,7 +55,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Component:
-    """Resources that belong together. what: in plain words."""
+    """Resources that belong together. what: the component in plain words."""
 
     name: str
     what: str
@@ -64,7 +64,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Plan:
-    """unchanged: resources that stay as they are. before, after: what the whole stack takes."""
+    """unchanged: number of unchanged resources. before, after: cost items of the whole stack."""
 
     components: tuple[Component, ...] = ()
     unchanged: int = 0
@@ -83,7 +83,7 @@ class Plan:
         return sum(change.action is action for change in self.changes)
 
     def disk_gib(self, items: tuple[Item, ...]) -> tuple[int, int]:
-        """GiB of all disks together: at least, at most."""
+        """Return the total GiB of all disks: (minimum, maximum)."""
         disks = [item for item in items if item.kind is Kind.DISK]
         return sum(d.least * d.gib for d in disks), sum(d.most * d.gib for d in disks)
 
@@ -97,39 +97,39 @@ class Plan:
 
 @dataclass
 class Planner:
-    """Listens to one run of the engine: give `stacks.events.begun` its `hear`."""
+    """Collects the events of one run of the engine: pass `hear` to `stacks.events.begun`."""
 
     _heard: dict[str, list[Begun]] = field(default_factory=dict)
-    """URN -> what the engine told of it."""
+    """URN -> the engine's events about it."""
 
     def hear(self, event: Begun) -> None:
-        if event.operation in _SEEN and event.type != _STACK:
+        if event.operation in _RELEVANT and event.type != _STACK:
             self._heard.setdefault(event.urn, []).append(event)
 
     def plan(self) -> Plan:
-        """What has been heard so far."""
+        """Return the plan from the events so far."""
         parents = {event.parent for events in self._heard.values() for event in events}
         own = {urn: events for urn, events in self._heard.items() if not _is_component(urn, events[0], parents)}
         changes: dict[str, list[Change]] = {}
         for urn, events in own.items():
-            if (change := _change(urn, events)) and not _goes_without_saying(change):
+            if (change := _change(urn, events)) and not _is_new_provider(change):
                 changes.setdefault(_parent(events), []).append(change)
-        # The engine comes to resources in another order each time.
+        # The engine's order of resources varies.
         components = tuple(
             Component(*_named(parent), tuple(sorted(changes[parent], key=_order))) for parent in sorted(changes)
         )
         real = {urn: events for urn, events in own.items() if not events[0].type.startswith(_PROVIDERS)}
         unchanged = sum(all(event.operation == "same" for event in events) for events in real.values())
-        return Plan(components, unchanged, _taken(real, before=True), _taken(real, before=False))
+        return Plan(components, unchanged, _cost_items(real, before=True), _cost_items(real, before=False))
 
 
 def _is_component(urn: str, event: Begun, parents: set[str]) -> bool:
-    """Components are there to be parents; in a cloud they are nothing."""
+    """Return whether a resource is a component: components are parents and don't exist in a cloud."""
     return event.type.startswith("menagerie:") or (urn in parents and not (event.before or event.after))
 
 
-def _goes_without_saying(change: Change) -> bool:
-    """A provider that is there for the first time is no change of the world."""
+def _is_new_provider(change: Change) -> bool:
+    """Return whether this is a new provider, which changes nothing in a cloud."""
     return change.type.startswith(_PROVIDERS) and change.action is Action.CREATE
 
 
@@ -152,25 +152,25 @@ def _order(change: Change) -> tuple[int, str, str]:
     return list(Action).index(change.action), change.what, change.name
 
 
-def _taken(own: dict[str, list[Begun]], *, before: bool) -> tuple[Item, ...]:
-    """What is there before the update, or after it."""
+def _cost_items(events_by_urn: dict[str, list[Begun]], *, before: bool) -> tuple[Item, ...]:
+    """Return the cost items before the update, or after it."""
     resources = []
-    for urn, events in own.items():
+    for urn, events in events_by_urn.items():
         inputs = [event.before if before else event.after for event in events]
-        known = next((each for each in reversed(inputs) if each is not None), None)
-        if known is not None:
-            resources.append(costs.Resource(events[0].type, _name(urn), _parent(events), known))
+        last = next((value for value in reversed(inputs) if value is not None), None)
+        if last is not None:
+            resources.append(costs.Resource(events[0].type, _name(urn), _parent(events), last))
     return costs.items(resources)
 
 
 def _parent(events: Iterable[Begun]) -> str:
-    """The component that a resource is in, "" for the stack itself."""
+    """Return the component of a resource, "" for the stack itself."""
     parent = next((event.parent for event in events if event.parent), "")
     return "" if f"::{_STACK}::" in parent else parent
 
 
 def _named(parent: str) -> tuple[str, str]:
-    """Name of a component, and what it is."""
+    """Return a component's name and what it is."""
     if not parent:
         return "", "whole cluster"
     type_ = parent.rsplit("::", 2)[1].rpartition("$")[2]

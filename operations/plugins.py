@@ -1,6 +1,6 @@
-"""The provider plugin of a cluster's cloud: fetched by us and verified before it is unpacked, never by the engine.
+"""The provider plugin of a cluster's cloud: Menagerie downloads it, not the engine, and verifies it before unpacking.
 
-Kept in the cache, in a folder named by the archive's SHA-256, which becomes the engine's only folder of plugins.
+It is cached in a folder named by the archive's SHA-256, which becomes the engine's only plugin folder.
 """
 
 from __future__ import annotations
@@ -26,94 +26,96 @@ _TIMEOUT = urllib3.Timeout(connect=20, read=120)
 
 
 def needed(cluster: Cluster, environment: Mapping[str, str]) -> Artefact | None:
-    """The plugin that a run of the engine starts on this machine; None for a lab, and where one is served already."""
-    wanted = plugin_of(cluster.spec.control_plane.cloud, this_system())
+    """Return the plugin that the engine needs on this machine; None for a lab, or if one is already running."""
+    plugin = plugin_of(cluster.spec.control_plane.cloud, this_system())
     served = environment.get("PULUMI_DEBUG_PROVIDERS", "").split(",")
-    return None if wanted is None or any(each.partition(":")[0] == wanted.name for each in served) else wanted
+    return None if plugin is None or any(server.partition(":")[0] == plugin.name for server in served) else plugin
 
 
-def pin_of(cluster: Cluster, wanted: Artefact) -> str:
-    """The SHA-256 that its archive must have, "" where none is known."""
-    return source_of(cluster.spec).sha256.get(wanted.source, "")
+def pin_of(cluster: Cluster, plugin: Artefact) -> str:
+    """Return the pinned SHA-256 of the plugin's archive, "" if there is none."""
+    return source_of(cluster.spec).sha256.get(plugin.source, "")
 
 
-def how_to_pin(wanted: Artefact) -> str:
-    """For a plugin without a checksum."""
+def how_to_pin(plugin: Artefact) -> str:
+    """Return instructions for a plugin without a checksum."""
     return (
-        f"no checksum is known of the provider plugin {wanted.name} {wanted.version}, which is given your credentials; fetch "
-        f"https://{wanted.source}, compare `sha256sum` with the digest on the release's page, and write it into "
-        f"artefacts.sha256:\n    {wanted.source}: <sha256>"
+        f"no checksum is pinned for the provider plugin {plugin.name} {plugin.version}, which gets your credentials; download "
+        f"https://{plugin.source}, compare `sha256sum` with the digest on the release's page, and add it to "
+        f"artefacts.sha256:\n    {plugin.source}: <sha256>"
     )
 
 
 def described(cluster: Cluster) -> str:
-    """What a plan says of the plugin; "" where there is none."""
-    wanted = needed(cluster, os.environ)
-    return f"provider plugin {wanted.name} {wanted.version}, sha256 {pin_of(cluster, wanted)}" if wanted else ""
+    """Return the plugin's line in a plan, "" if there is no plugin."""
+    plugin = needed(cluster, os.environ)
+    return f"provider plugin {plugin.name} {plugin.version}, sha256 {pin_of(cluster, plugin)}" if plugin else ""
 
 
 def provide(cluster: Cluster, folder: Path, report: Callable[[str], None]) -> None:
-    """Make `folder`, the engine's folder of plugins, one that holds the cluster's plugin and nothing else.
+    """Make the engine's plugin folder contain the cluster's plugin and nothing else.
 
-    Raises FailedError, with nothing installed.
+    Raises FailedError; nothing is installed then.
     """
-    wanted = needed(cluster, os.environ)
-    if wanted is None:
+    plugin = needed(cluster, os.environ)
+    if plugin is None:
         return
-    program = f"pulumi-resource-{wanted.name}"
+    program = f"pulumi-resource-{plugin.name}"
     if stray := shutil.which(program):
-        raise FailedError(f"the engine would start {stray}, which nobody has verified; take it off PATH", code="plugin")
-    pin = pin_of(cluster, wanted)
+        raise FailedError(f"the engine would start {stray}, which is not verified; remove it from PATH", code="plugin")
+    pin = pin_of(cluster, plugin)
     if not pin:
-        raise FailedError(how_to_pin(wanted), code="plugin")
+        raise FailedError(how_to_pin(plugin), code="plugin")
     kept = cache.root() / "plugins" / pin
-    with cache.locked(cache.root() / "plugins.lock", lambda: report("another process fetches the plugin, waiting")):
+    with cache.locked(
+        cache.root() / "plugins.lock", lambda: report("waiting for another process that downloads the plugin")
+    ):
         if not kept.is_dir():
-            _install(cluster, wanted, pin, kept, report)
+            _install(cluster, plugin, pin, kept, report)
     if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder)  # what an engine fetched by itself before
+        shutil.rmtree(folder)  # what an engine downloaded earlier
     if not folder.is_symlink() or folder.readlink() != kept:
         folder.unlink(missing_ok=True)
         folder.symlink_to(kept)
 
 
-def _install(cluster: Cluster, wanted: Artefact, pin: str, kept: Path, report: Callable[[str], None]) -> None:
-    """Whole or not at all: unpacked beside its place, and only what has the right sum."""
+def _install(cluster: Cluster, plugin: Artefact, pin: str, kept: Path, report: Callable[[str], None]) -> None:
+    """Install atomically: verify the checksum, unpack next to the final place, then rename."""
     kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    given = kept.parent / Path(wanted.source).name
+    own_copy = kept.parent / Path(plugin.source).name
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".new-") as new:
-        archive = given if given.is_file() else Path(new, "archive")
-        if archive is not given:
-            _download(source_of(cluster.spec).url(wanted), archive, given, report)
-        # Of the file that is unpacked, not of bytes on their way to it.
-        found = cache.file_digest(archive)
-        if found != pin:
+        archive = own_copy if own_copy.is_file() else Path(new, "archive")
+        if archive is not own_copy:
+            _download(source_of(cluster.spec).url(plugin), archive, own_copy, report)
+        # The digest of the file on disk that is unpacked, not of the download stream.
+        digest = cache.file_digest(archive)
+        if digest != pin:
             raise FailedError(
-                f"{given.name} from {given if archive is given else source_of(cluster.spec).url(wanted)} has SHA-256 {found}, "
-                f"and artefacts.sha256 says {pin}; nothing was installed. Take neither for right before you know why",
+                f"{own_copy.name} from {own_copy if archive is own_copy else source_of(cluster.spec).url(plugin)} has SHA-256 {digest}, "
+                f"but artefacts.sha256 has {pin}; nothing was installed. Trust neither until you know why they differ",
                 code="plugin",
             )
         unpacked = Path(new, pin)
-        _unpack(archive, unpacked / f"resource-{wanted.name}-v{wanted.version}", f"pulumi-resource-{wanted.name}")
+        _unpack(archive, unpacked / f"resource-{plugin.name}-v{plugin.version}", f"pulumi-resource-{plugin.name}")
         unpacked.rename(kept)
 
 
-def _download(url: str, target: Path, given: Path, report: Callable[[str], None]) -> None:
-    report(f"fetching {url}")
-    way_out = f"fetch it yourself, and put it at {given}"
+def _download(url: str, target: Path, own_copy: Path, report: Callable[[str], None]) -> None:
+    report(f"downloading {url}")
+    way_out = f"download it yourself and put it at {own_copy}"
     try:
         with urllib3.PoolManager(timeout=_TIMEOUT) as http:
-            answer = http.request("GET", url, preload_content=False)
-            if answer.status != 200:
-                raise FailedError(f"{url} answers {answer.status} {answer.reason}; {way_out}", code="plugin")
+            response = http.request("GET", url, preload_content=False)
+            if response.status != 200:
+                raise FailedError(f"{url} responds with {response.status} {response.reason}; {way_out}", code="plugin")
             with target.open("wb") as file:
-                shutil.copyfileobj(answer, file, _CHUNK)
+                shutil.copyfileobj(response, file, _CHUNK)
     except urllib3.exceptions.HTTPError as error:
-        raise FailedError(f"{url} can't be fetched: {error}; {way_out}", code="plugin") from None
+        raise FailedError(f"{url} can't be downloaded: {error}; {way_out}", code="plugin") from None
 
 
 def _unpack(archive: Path, folder: Path, program: str) -> None:
-    """Plain files alone, by their names without folders' ways out."""
+    """Unpack only plain files at the top level: no paths, so none can leave the folder."""
     folder.mkdir(parents=True)
     try:
         with tarfile.open(archive, "r:gz") as packed:
@@ -124,7 +126,7 @@ def _unpack(archive: Path, folder: Path, program: str) -> None:
                     with (folder / member.name.removeprefix("./")).open("wb") as file:
                         shutil.copyfileobj(content, file, _CHUNK)
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise FailedError(f"{archive.name} is no archive of a plugin: {error}", code="plugin") from None
+        raise FailedError(f"{archive.name} is not a plugin archive: {error}", code="plugin") from None
     if not (folder / program).is_file():
-        raise FailedError(f"{archive.name} holds no {program}", code="plugin")
+        raise FailedError(f"{archive.name} does not contain {program}", code="plugin")
     (folder / program).chmod(0o755)

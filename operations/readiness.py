@@ -1,4 +1,4 @@
-"""What must be there before a cloud is asked for anything."""
+"""Checks before the first request to a cloud."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from stacks.credentials import missing
 def refuse_unready(
     cluster: Cluster, environment: Mapping[str, str], *, declares: bool = True, plugin: bool = True
 ) -> None:
-    """RefusedError unless everything is there: all that is missing, and what works without.
+    """Raise RefusedError if anything is missing, with all of it and what works without it.
 
-    declares: whether resources will be declared, or only deleted. plugin: whether it is us who provide the engine's.
+    declares: whether resources will be declared, or only deleted. plugin: whether Menagerie provides the engine's plugin.
     """
     if cluster.is_lab:
         return
     lacking = list(missing(cluster.spec.control_plane.cloud, environment))
     if declares:
         lacking += told_checksums(cluster.spec)
-    if plugin and (wanted := needed(cluster, environment)) and not pin_of(cluster, wanted):
-        lacking.append(how_to_pin(wanted))
+    if plugin and (provider := needed(cluster, environment)) and not pin_of(cluster, provider):
+        lacking.append(how_to_pin(provider))
     if lacking:
         listed = "\n  ".join(lacking)
         raise RefusedError(
             f"{cluster.name} can't be reached yet:\n  {listed}\n"
-            f"  without an account, see whether it would work: ./menagerie validate {cluster.name}",
+            f"  to check the spec without an account, run: ./menagerie validate {cluster.name}",
             code="not-ready",
         )

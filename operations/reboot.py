@@ -1,6 +1,6 @@
-"""Reboots of hosts of sites: drained, awaited, given back, one after another.
+"""Rolling reboot of hosts at sites: drain, reboot, wait, uncordon, one after another.
 
-What a killed run left is on the nodes: the mark of `operations.drain`.
+A killed run leaves its state on the nodes: the mark of `operations.drain`.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from operations.ssh import ssh_to
 from operations.turns import alone
 
 BACK_S = 1800.0
-"""For a host to be back: large machines check their memory and their cards for many minutes."""
-# A timer, so that the answer comes before ssh ends. An earlier run's order may have been carried out while the node was
-# drained: then this one is for a boot that is over.
+"""How long to wait for a host: large machines check their memory and their cards for many minutes."""
+# A timer, so that the command returns before ssh is cut. A killed run's command may have rebooted the host while the node was
+# drained; the boot ID then differs, and this command does nothing.
 _TIMER = "systemd-run --quiet --collect --on-active=1s --timer-property=AccuracySec=100ms"
 _REBOOT = f'test "$(cat /proc/sys/kernel/random/boot_id)" != "$0" || exec {_TIMER} systemctl reboot'
 
 
 class RebootError(Exception):
-    """A host did not come back as it should; the text says what to do next."""
+    """A host did not come back properly; the text says what to do next."""
 
 
 def reboots_error(plan: Plan, rolled: Rolled) -> FailedError | UnreachableError:
-    """Not all hosts that need a reboot had one."""
+    """Return the error for hosts that need a reboot and were not rebooted."""
     failed = [outcome for outcome in rolled.outcomes if outcome.state is State.FAILED]
     left = [outcome.host for outcome in rolled.outcomes if outcome.state is State.NOT_BEGUN]
     done = sum(outcome.state is State.DONE for outcome in rolled.outcomes)
     lines = [f"{done} of {len(rolled.outcomes)} hosts rebooted"]
     lines += [f"{outcome.host}: {outcome.text}" for outcome in failed]
-    lines += [f"{each.host}: {each.failed}" for each in plan.failed]
+    lines += [f"{host.host}: {host.failed}" for host in plan.failed]
     if left:
-        lines.append(f"{rolled.why_stopped}; not begun: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
+        lines.append(f"{rolled.why_stopped}; not started: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
     text = "\n  ".join(lines)
-    if rolled.succeeded and all(each.unreachable for each in plan.failed):
+    if rolled.succeeded and all(host.unreachable for host in plan.failed):
         return UnreachableError(text, code="workers-unreachable")
     return FailedError(text, code="workers-failed")
 
 
 @contextmanager
 def session(cluster: Cluster, access: Access) -> Iterator[Executor]:
-    """Programs on the cluster's hosts, while no other run works on them.
+    """Lock the cluster's workers and yield an executor for them.
 
     Raises StackLockedError while `configure` or another reboot works on the same cluster's workers.
     """
@@ -67,24 +67,24 @@ def session(cluster: Cluster, access: Access) -> Iterator[Executor]:
 def run(
     plan: Plan, rebooter: Rebooter, at_once: int, detail: Callable[[str], None], tell: Callable[[Outcome], None]
 ) -> Rolled:
-    """Reboot what needs it, `at_once` at most, and never more of a pool than `max_unavailable`.
+    """Reboot the hosts that need it, at most `at_once` in parallel and at most `max_unavailable` of a pool.
 
-    detail: what goes on, from several threads. tell: gets each host as it ends.
+    detail: gets progress, from several threads. tell: gets each finished host.
     """
-    known = {each.host: each for each in plan.found}
+    by_host = {host_state.host: host_state for host_state in plan.found}
     api = rebooter.api()
 
     def work(host: str, pause: Pause) -> str:
-        return rebooter.reboot(known[host], lambda text: detail(text if host in text else f"{host} {text}"), pause)
+        return rebooter.reboot(by_host[host], lambda text: detail(text if host in text else f"{host} {text}"), pause)
 
     return Roll(plan.hosts, work, room(rebooter.cluster, lambda: all_nodes(api)), at_once, tell).run()
 
 
 @dataclass(frozen=True)
 class Rebooter:
-    """Reboots one host, whatever an earlier run did of it already. api: makes a client, which threads don't share.
+    """Reboots one host, and resumes an earlier run's reboot. api: creates a client, which threads don't share.
 
-    back_s: how long a host is waited for, in seconds; for its answer, and for its node.
+    back_s: how long to wait for the host to respond, and again for its node, in seconds.
     """
 
     cluster: Cluster
@@ -93,31 +93,31 @@ class Rebooter:
     rules: Rules = field(default_factory=Rules)
     back_s: float = BACK_S
 
-    def reboot(self, found: Found, report: Report, pause: Pause = time.sleep) -> str:
-        """From cordon to uncordon. Gives what is to be known of the host.
+    def reboot(self, before: Found, report: Report, pause: Pause = time.sleep) -> str:
+        """Reboot a host, from cordon to uncordon. Return notes about it.
 
-        Raises DrainTimedOutError, after which the node is in service again, and RebootError, after which it is not.
+        Raises DrainTimedOutError: the node is back in service; or RebootError: the node stays cordoned.
         """
-        api, host = self.api(), found.host
-        cordon(api, host, Mark(BY, "; ".join(found.reasons)))
-        # What an earlier run began with may have booted since, or be about to.
-        now = self._answer(host, report, pause) if found.mark else found
+        api, host = self.api(), before.host
+        cordon(api, host, Mark(BY, "; ".join(before.reasons)))
+        # A host that an earlier run started with may have rebooted since, or be about to.
+        now = self._answer(host, report, pause) if before.mark else before
         leaves = ""
         if now.reasons:
             leaves = now.boot_id
             self._empty(api, host, report, pause)
-            report("boots")
+            report("rebooting")
             done = self.executor.start(host, order(leaves)).wait(ASK_S)
-            # Unreachable: it may be on its way down already, by a run that was killed.
+            # Unreachable: it may be shutting down already because of a killed run.
             if done.code not in (0, UNREACHABLE):
                 raise RebootError(
-                    f"{host} takes no order to boot: {done.reason}. Its node is empty and stays cordoned. Then {way_out(host)}"
+                    f"{host} can't be told to reboot: {done.reason}. Its node is empty and stays cordoned. Fix the host, then {way_out(host)}"
                 )
         now = self.back(api, host, leaves, report, pause)
         if now.reasons:
             raise RebootError(
-                f"{host} was booted anew and still needs a reboot: {'; '.join(now.reasons)}. Its node stays cordoned: see what "
-                f"its boot loader started (cat /proc/cmdline). Then {way_out(host)}"
+                f"{host} has rebooted and still needs a reboot: {'; '.join(now.reasons)}. Its node stays cordoned. Check what its "
+                f"boot loader started (cat /proc/cmdline), then {way_out(host)}"
             )
         uncordon(api, host, BY)
         return "; ".join(now.notes)
@@ -126,27 +126,27 @@ class Rebooter:
         empty(api, host, BY, self.rules, report, pause)
         if not _node(api, host).spec.unschedulable:
             uncordon(api, host, BY)
-            raise RebootError(f"somebody uncordoned {host} while it was drained; it was not rebooted")
+            raise RebootError(f"someone uncordoned {host} while it was being drained; it was not rebooted")
 
     def _answer(self, host: str, report: Report, pause: Pause, after: str = "") -> Found:
-        """What the host says, once it says something; by another boot than `after`."""
+        """Wait for the host to report from a boot other than `after`; return its report."""
         answers: list[Found] = []
 
         def missing() -> str:
-            told = ask(self.executor, host)
-            if isinstance(told, tuple):
-                return f"{host} does not answer: {told[0]}"
-            answers.append(found_of(host, "", None, told))
-            return f"{host} has not gone down yet" if answers[-1].boot_id == after else ""
+            reply = ask(self.executor, host)
+            if isinstance(reply, tuple):
+                return f"{host} does not respond: {reply[0]}"
+            answers.append(found_of(host, "", None, reply))
+            return f"{host} has not shut down yet" if answers[-1].boot_id == after else ""
 
         self._wait(host, missing, report, pause)
         return answers[-1]
 
     def back(self, api: client.ApiClient, host: str, after: str, report: Report, pause: Pause) -> Found:
-        """Wait until the host is up by another boot than `after`, and its node Ready and free. Raises RebootError."""
+        """Wait until the host runs in a boot other than `after`, and its node is Ready and untainted. Raises RebootError."""
         now = self._answer(host, report, pause, after)
         self._wait(host, lambda: _not_ready(api, host, now.boot_id), report, pause)
-        pool = next(pool for pool, each in self.cluster.host_list() if each.name == host)
+        pool = next(pool for pool, machine in self.cluster.host_list() if machine.name == host)
         if preflight.checked(self.cluster.spec.pools[pool]):
             self._wait(host, lambda: _not_free(api, host, now.booted_at), report, pause)
         return now
@@ -156,12 +156,12 @@ class Rebooter:
             wait_until(missing, self.back_s, report, every_s=1.0, pause=pause)
         except TimedOutError as error:
             raise RebootError(
-                f"{host}: {error}. Its node stays cordoned: look at the machine's console, by its BMC. Then {way_out(host)}"
+                f"{host}: {error}. Its node stays cordoned. Look at the machine's console through its BMC, then {way_out(host)}"
             ) from None
 
 
 def order(boot_id: str) -> tuple[str, ...]:
-    """The command that reboots a host, if it still runs by this boot."""
+    """Return the command that reboots a host if it still runs in this boot."""
     return ("sh", "-c", _REBOOT, boot_id)
 
 
@@ -170,27 +170,27 @@ def _node(api: client.ApiClient, host: str) -> client.V1Node:
 
 
 def _not_ready(api: client.ApiClient, host: str, boot_id: str) -> str:
-    """A kubelet tells the boot that it runs in with its first status; until then the node is as it was left."""
+    """Return why the node is not Ready. The kubelet's first status has the new boot ID; until then the node's is stale."""
     try:
         node = _node(api, host)
     except (ApiException, urllib3.exceptions.HTTPError) as error:
-        return f"the API server does not answer ({type(error).__name__})"
+        return f"the API server does not respond ({type(error).__name__})"
     if node.status.node_info.boot_id != boot_id:
-        return f"{host} is up, and its kubelet has not said anything since"
-    return "" if is_ready(node) else f"{host} is up, and its node not Ready yet"
+        return f"{host} is up, but its kubelet has not reported since"
+    return "" if is_ready(node) else f"{host} is up, but its node is not Ready yet"
 
 
 def _not_free(api: client.ApiClient, host: str, booted_at: float) -> str:
-    """A good verdict from before the boot says nothing of what came back; the times are both of the host's clock."""
+    """Return why the node is not free. A verdict from before the boot does not count; both times are from the host's clock."""
     try:
         node = _node(api, host)
     except (ApiException, urllib3.exceptions.HTTPError) as error:
-        return f"the API server does not answer ({type(error).__name__})"
-    found = verdict(node)
-    # A heartbeat has whole seconds.
-    if found is None or found.last_heartbeat_time is None or found.last_heartbeat_time.timestamp() < int(booted_at):
-        return f"preflight has not said anything of {host} since it booted"
-    if found.status != "True":
-        return f"preflight of {host} says {found.reason}: {found.message}"
+        return f"the API server does not respond ({type(error).__name__})"
+    result = verdict(node)
+    # Heartbeats have whole seconds.
+    if result is None or result.last_heartbeat_time is None or result.last_heartbeat_time.timestamp() < int(booted_at):
+        return f"preflight has not reported on {host} since it booted"
+    if result.status != "True":
+        return f"preflight of {host} reports {result.reason}: {result.message}"
     why = held_back(node)
     return f"{host}: {why}" if why else ""

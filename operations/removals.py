@@ -1,7 +1,7 @@
-"""The cluster's account of nodes taken out of service by themselves: what the breaker remembers between two looks.
+"""The cluster's record of automatic removals of nodes: what the breaker remembers between two checks.
 
-Whoever removes nodes asks `operations.breaker` and then takes its place here, which fails where the share is used up: two
-machines that decide at the same moment cannot exceed it together.
+A caller that removes nodes asks `operations.breaker` and then reserves a place here, which fails if the share is used up.
+Two machines that decide at the same moment can't exceed the share together.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from cluster.shared import known as known_fields
 from operations.breaker import Limits, Removal
 
 NAME = "menagerie-removals"
-"""The ConfigMap: pages removals (a list of `Removal`) and paused (true or false)."""
+"""The ConfigMap, with the pages removals (a list of `Removal`) and paused (true or false)."""
 
 
 class NoRoomError(Exception):
-    """The share of the window is used up, by somebody who was quicker."""
+    """The window's share is used up by another process that was faster."""
 
 
 def known(api: client.ApiClient) -> tuple[tuple[Removal, ...], bool]:
-    """(all that are remembered, whether everything is paused since all nodes had gone)."""
+    """Return (all recorded removals, whether removals are paused because all nodes had gone)."""
     pages = notebook.read(api, NAME)
     return _listed(pages), bool(pages.get("paused"))
 
 
 def pause(api: client.ApiClient, paused: bool) -> None:
-    """Remember that all nodes had gone, or that they are back."""
+    """Record that all nodes have gone, or that they are back."""
 
     def edit(pages: notebook.Pages) -> None:
         pages["paused"] = paused
@@ -41,15 +41,15 @@ def pause(api: client.ApiClient, paused: bool) -> None:
 
 
 def take(api: client.ApiClient, removal: Removal, limits: Limits, nodes: int) -> None:
-    """Write a removal down before it begins. nodes: how many the cluster has. NoRoomError where it would be one too many."""
+    """Record a removal before it starts. nodes: the cluster's number of nodes. Raises NoRoomError if it exceeds the share."""
 
     def edit(pages: notebook.Pages) -> None:
-        # As they were written, with fields that only a newer Menagerie knows.
-        recent = [each for each in _written(pages) if each["at"] > removal.at - limits.window_s]
+        # Keep the raw records: they can have fields that only a newer Menagerie knows.
+        recent = [record for record in _written(pages) if record["at"] > removal.at - limits.window_s]
         if len(recent) >= share_of(limits.max_removed, nodes, least=0):
-            wait_s = math.ceil(min((each["at"] for each in recent), default=0) + limits.window_s - removal.at)
+            wait_s = math.ceil(min((record["at"] for record in recent), default=0) + limits.window_s - removal.at)
             raise NoRoomError(
-                f"{len(recent)} nodes were taken out meanwhile; {removal.host} waits"
+                f"{len(recent)} nodes were removed meanwhile; {removal.host} waits"
                 + (f" {wait_s} s" if recent else "")
                 + ". Override: --max-removal"
             )
@@ -59,7 +59,7 @@ def take(api: client.ApiClient, removal: Removal, limits: Limits, nodes: int) ->
 
 
 def _listed(pages: notebook.Pages) -> tuple[Removal, ...]:
-    return tuple(known_fields(Removal, each) for each in _written(pages))
+    return tuple(known_fields(Removal, record) for record in _written(pages))
 
 
 def _written(pages: notebook.Pages) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Run a plan: what each port is, then rail by rail, round by round, pair by pair."""
+"""Runs a RoCE measurement plan: check each port, then measure rail by rail, round by round, pair by pair."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from network.roce.verdict import Blame, Outcome, judge
 
 PROGRAM = "/usr/local/libexec/menagerie-roce"
 PORTS = 64
-"""A round's receivers listen on the next TCP port, so that one that hangs is in nobody's way."""
+"""Number of TCP ports to cycle through. Each round uses the next one, so that a hanging receiver blocks nobody."""
 PATIENCE_S = 30
-"""Beyond a pair's own seconds, after which it counts as failed."""
+"""Extra time for a pair beyond its measurement, before it counts as failed."""
 ATTEMPTS, PAUSE_S = 20, 0.5
-"""Of a sender that finds no receiver yet."""
+"""Retries of a sender whose receiver does not listen yet."""
 
 
 @dataclass(frozen=True)
 class Unfit:
-    """A port that takes no part. unreachable: the host did not answer at all."""
+    """A port that is not measured. unreachable: the host did not respond."""
 
     host: str
     rail: str
@@ -38,7 +38,7 @@ class Unfit:
 
 @dataclass(frozen=True)
 class Report:
-    """unfit: ports that took no part. measured: rail -> pairs with a result."""
+    """unfit: ports that were not measured. measured: rail -> number of pairs with a result."""
 
     blames: tuple[Blame, ...]
     unfit: tuple[Unfit, ...]
@@ -57,14 +57,17 @@ def run(
     tell: Callable[[str], None] = lambda _: None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Report:
-    """Measure what `results` lacks of the plan, and judge all of it. tell: what goes on, a line at a time."""
+    """Measure the pairs of the plan that `results` lacks, and judge all of them. tell: gets progress lines."""
     hosts = list(dict.fromkeys(host.name for rail in plan.rails for host in rail.hosts))
     unfit: list[Unfit] = []
     with ThreadPoolExecutor(max(plan.options.parallel, 1)) as pool:
         tell(f"asking {len(hosts)} hosts for their ports")
-        told = dict(zip(hosts, pool.map(lambda name: facts(executor, name), hosts), strict=True))
+        facts_by_host = dict(zip(hosts, pool.map(lambda name: facts(executor, name), hosts), strict=True))
         for rail in plan.rails:
-            ports = {host.name: told[host.name].get(rail.name) or told[host.name].get("", {}) for host in rail.hosts}
+            ports = {
+                host.name: facts_by_host[host.name].get(rail.name) or facts_by_host[host.name].get("", {})
+                for host in rail.hosts
+            }
             unfit += [_unfit(rail, name, port) for name, port in ports.items() if _reason(port)]
             usable = {name: port for name, port in ports.items() if not _reason(port)}
             _Rounds(plan, rail, usable, executor, sleep).run(pool, results, tell)
@@ -72,37 +75,37 @@ def run(
 
 
 def facts(executor: Executor, host: str) -> dict[str, Any]:
-    """Rail -> what its port is, from the host's own program; {"": ...} where it gave no answer."""
+    """Return rail -> facts of its port, from the host's own program; {"": ...} if there are none."""
     done = executor.start(host, [PROGRAM, "facts"]).wait(PATIENCE_S)
     try:
-        told = json.loads(done.text[done.text.index("{") :]) if done.code == 0 else None
+        parsed = json.loads(done.text[done.text.index("{") :]) if done.code == 0 else None
     except ValueError:
-        told = None
-    if isinstance(told, dict):
-        return told
+        parsed = None
+    if isinstance(parsed, dict):
+        return parsed
     reason = done.reason
     if done.code == 127:
-        reason = f"{PROGRAM} isn't there; run: ./menagerie up CLUSTER --tags roce"
+        reason = f"{PROGRAM} is missing; run: ./menagerie up CLUSTER --tags roce"
     return {"": {"refused": reason, "unreachable": done.code in (UNREACHABLE, 124)}}
 
 
-def _reason(told: Mapping[str, Any]) -> str:
-    if not told:
-        return "the host has no such rail; run role roce again"
-    if "refused" in told:
-        return str(told["refused"])
-    if told["state"] != "ACTIVE":
-        return f"{told['interface']} is {told['state'] or 'in no known state'}, not ACTIVE: cable or switch"
-    return "" if told["gbit_s"] else f"{told['interface']} has no speed: its link is down"
+def _reason(port: Mapping[str, Any]) -> str:
+    if not port:
+        return "the host has no such rail; run role roce on it again"
+    if "refused" in port:
+        return str(port["refused"])
+    if port["state"] != "ACTIVE":
+        return f"{port['interface']} is {port['state'] or 'in an unknown state'}, not ACTIVE: check cable and switch"
+    return "" if port["gbit_s"] else f"{port['interface']} has no speed: its link is down"
 
 
-def _unfit(rail: Rail, name: str, told: Mapping[str, Any]) -> Unfit:
-    return Unfit(name, rail.key, _reason(told), bool(told.get("unreachable")))
+def _unfit(rail: Rail, name: str, port: Mapping[str, Any]) -> Unfit:
+    return Unfit(name, rail.key, _reason(port), bool(port.get("unreachable")))
 
 
 @dataclass(frozen=True)
 class _Rounds:
-    """The rounds of one rail. ports: host -> what its port is, of those that take part."""
+    """The rounds of one rail. ports: host -> facts of its port, for hosts that take part."""
 
     plan: Plan
     rail: Rail
@@ -111,11 +114,11 @@ class _Rounds:
     sleep: Callable[[float], None]
 
     def run(self, pool: ThreadPoolExecutor, results: Results, tell: Callable[[str], None]) -> None:
-        """Measure what is not in `results` yet; a round begins when the one before has ended."""
-        rail, most = self.rail, self.plan.options.most
-        total = min(count(len(rail.hosts)), most or count(len(rail.hosts)))
-        for number, each in enumerate(rail.rounds(most)):
-            due = [pair for pair in each if self._is_due(pair, results)]
+        """Measure what is not in `results` yet. A round starts when the previous one has ended."""
+        rail, limit = self.rail, self.plan.options.most
+        total = min(count(len(rail.hosts)), limit or count(len(rail.hosts)))
+        for number, pairs in enumerate(rail.rounds(limit)):
+            due = [pair for pair in pairs if self._is_due(pair, results)]
             if due:
                 tell(f"rail {rail.key}: round {number + 1} of {total}, {len(due)} pairs")
             at = perftest.PORT + number % PORTS
@@ -129,20 +132,20 @@ class _Rounds:
     def _measure(self, sender: Host, receiver: Host, at: int) -> Pair:
         patience = self.plan.options.seconds + PATIENCE_S
         slower = min(self.ports[host.name]["gbit_s"] for host in (sender, receiver))
-        nothing = Pair(self.rail.key, sender.name, receiver.name, line_gbit_s=float(self.rail.roce.gbit_s or slower))
+        no_result = Pair(self.rail.key, sender.name, receiver.name, line_gbit_s=float(self.rail.roce.gbit_s or slower))
         serving = self.executor.start(receiver.name, self._words(receiver, at))
         try:
             done = self._sent(sender, (*self._words(sender, at), str(receiver.address)), patience)
-            found = perftest.parse(done.text)
+            measured = perftest.parse(done.text)
         except perftest.PerftestError as error:
-            told = _told_by(serving) if perftest.CONNECT.search(done.text) else ""
-            return replace(nothing, error=told or str(error))
+            receiver_error = _receiver_error(serving) if perftest.CONNECT.search(done.text) else ""
+            return replace(no_result, error=receiver_error or str(error))
         finally:
             serving.stop()
-        return replace(nothing, gbit_s=round(found.gbit_s, 2), mtu=found.mtu)
+        return replace(no_result, gbit_s=round(measured.gbit_s, 2), mtu=measured.mtu)
 
     def _sent(self, sender: Host, words: Sequence[str], patience: float) -> Done:
-        """The sender's end. The receiver needs a moment until it listens."""
+        """Run the sender; retry while the receiver does not listen yet."""
         for _ in range(ATTEMPTS):
             done = self.executor.start(sender.name, words).wait(patience)
             if not perftest.CONNECT.search(done.text):
@@ -162,18 +165,18 @@ class _Rounds:
             queues=options.queues,
             at=at,
         )
-        # Nothing is left on a host, also where nobody is there any more to end it.
+        # With timeout(1), the program ends on the host even if this process is gone.
         return ("timeout", str(options.seconds + PATIENCE_S), *program)
 
 
-def _told_by(serving: Running) -> str:
-    """Why the receiver never listened, where it has ended by itself."""
+def _receiver_error(serving: Running) -> str:
+    """Return why the receiver did not listen, if it has ended."""
     done = serving.wait(1)
     return "" if done.code in (0, 124) else f"the receiver: {perftest.reason(done.text)}"
 
 
 def report(plan: Plan, results: Results, unfit: Iterable[Unfit] = ()) -> Report:
-    """What the results say."""
+    """Return the report on the results."""
     blames: list[Blame] = []
     marks: dict[str, float] = {}
     measured: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""One node after another, or a few at a time, and never more of a pool than may be out of service."""
+"""Rolls over nodes: one or a few at a time, and never more of a pool than may be out of service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 5
 
 
 class State(StrEnum):
-    """How far a host came."""
+    """The final state of a host."""
 
     DONE = "done"
     FAILED = "failed"
@@ -33,7 +33,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a host. text: why it failed, or what is to be known of it."""
+    """The result for a host. text: why it failed, or notes about it."""
 
     host: str
     state: State
@@ -43,7 +43,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Rolled:
-    """why_stopped: why hosts were not begun, "" where all were."""
+    """The result of a roll. why_stopped: why some hosts were not started, "" if all were."""
 
     outcomes: tuple[Outcome, ...]
     why_stopped: str = ""
@@ -55,20 +55,20 @@ class Rolled:
 
 
 class _InterruptedError(Exception):
-    """Raised in the threads of a run that was interrupted, where they pause."""
+    """Raised in the threads of an interrupted run, when they pause."""
 
 
 Work = Callable[[str, Pause], str]
-"""Does all of one host, pausing as it is told; gives what is to be known of it."""
+"""Does the whole work on a host, with this pause function; returns notes about it."""
 WhyNot = Callable[[str, Collection[str]], str]
-"""Why a host may not be begun beside those under way, "" where it may."""
+"""Returns why a host may not start while the given hosts are in progress, "" if it may."""
 Look = Callable[[], WhyNot]
-"""Looks at the cluster as it is now."""
+"""Reads the cluster's current state."""
 
 
 @dataclass
 class Roll:
-    """hosts: in the order in which they are begun."""
+    """A roll over hosts, which start in this order."""
 
     hosts: Sequence[str]
     work: Work
@@ -80,7 +80,7 @@ class Roll:
     _under_way: dict[Future[Outcome], str] = field(default_factory=dict)
 
     def run(self) -> Rolled:
-        """Begin hosts while there is room; after the first that fails begin no other, and wait for those under way."""
+        """Start hosts while there is room. After the first failure start no more, and wait for those in progress."""
         pending, why, interrupted = list(self.hosts), "", False
         with ThreadPoolExecutor(max_workers=self.at_once) as pool:
             try:
@@ -95,11 +95,11 @@ class Roll:
                 while self._under_way:
                     self._collect()
         left = [Outcome(host, State.NOT_BEGUN) for host in self.hosts if host not in self._ended]
-        found = [*self._ended.values(), *left]
-        return Rolled(tuple(found), why if left or interrupted else "", interrupted)
+        outcomes = [*self._ended.values(), *left]
+        return Rolled(tuple(outcomes), why if left or interrupted else "", interrupted)
 
     def _begin(self, pool: ThreadPoolExecutor, pending: list[str]) -> str:
-        """Why nothing can be begun or waited for, "" where something is under way."""
+        """Start what may start. Return why nothing is in progress, "" if something is."""
         why, why_not = "", None
         for host in tuple(pending):
             if len(self._under_way) >= self.at_once:
@@ -109,11 +109,11 @@ class Roll:
                 why = why or reason
             else:
                 pending.remove(host)
-                self._under_way[pool.submit(self._one, host)] = host
+                self._under_way[pool.submit(self._work_on, host)] = host
         return "" if self._under_way else why
 
     def _collect(self) -> str:
-        """Wait for one to end. Why no other is begun, "" where none failed."""
+        """Wait for a host to finish. Return why no further host may start, "" if none failed."""
         done, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
         why = ""
         for future in done:
@@ -124,7 +124,7 @@ class Roll:
                 why = f"{outcome.host} failed"
         return why
 
-    def _one(self, host: str) -> Outcome:
+    def _work_on(self, host: str) -> Outcome:
         began = time.monotonic()
 
         def ended(state: State, text: str) -> Outcome:
@@ -134,7 +134,7 @@ class Roll:
             return ended(State.DONE, self.work(host, self._pause))
         except _InterruptedError:
             return ended(State.INTERRUPTED, "")
-        # Whatever it is, it ends the roll and not the threads beside it.
+        # Any error ends the roll, but not the other threads.
         except Exception as error:  # noqa: BLE001
             return ended(State.FAILED, str(error) or repr(error))
 
@@ -144,26 +144,25 @@ class Roll:
 
 
 def out_of_service(node: client.V1Node) -> bool:
-    """Whether a node takes no work now, for whatever reason."""
+    """Return whether a node accepts no pods now, for any reason."""
     return bool(node.spec.unschedulable) or not is_ready(node) or bool(held_back(node))
 
 
 def room(cluster: Cluster, nodes: Callable[[], Iterable[client.V1Node]]) -> Look:
-    """Whether one more of a host's pool may be out of service, by `pools.<name>.max_unavailable`.
+    """Return a check whether one more node of a host's pool may be out of service, by `pools.<name>.max_unavailable`.
 
-    nodes: asked for whenever hosts might be begun. Machines that never joined don't count. A host that is out already
-    takes nothing more away.
+    nodes: called before hosts start. Machines that never joined don't count. A host that is out already may always start.
     """
     pools: Mapping[str, str] = {host.name: pool for pool, host in cluster.host_list()}
 
     def look() -> WhyNot:
         counts, out = Counter[str](), defaultdict[str, set[str]](set)
         try:
-            known = [node for node in nodes() if node.metadata.name in pools]
+            own_nodes = [node for node in nodes() if node.metadata.name in pools]
         except (ApiException, urllib3.exceptions.HTTPError) as error:
-            reason = f"the API server does not answer ({type(error).__name__})"
+            reason = f"the API server does not respond ({type(error).__name__})"
             return lambda host, under_way: reason
-        for node in known:
+        for node in own_nodes:
             pool = pools[node.metadata.name]
             counts[pool] += 1
             if out_of_service(node):
@@ -176,10 +175,10 @@ def room(cluster: Cluster, nodes: Callable[[], Iterable[client.V1Node]]) -> Look
         return {host for host in hosts if pools[host] == pool}
 
     def why_not(pool: str, count: int, out: Collection[str], host: str) -> str:
-        most = share_of(cluster.spec.pools[pool].max_unavailable, count)
-        if host in out or len(out) < most:
+        limit = share_of(cluster.spec.pools[pool].max_unavailable, count)
+        if host in out or len(out) < limit:
             return ""
         named = ", ".join(sorted(out)[:_SHOWN]) + (" …" if len(out) > _SHOWN else "")
-        return f"{len(out)} of {count} nodes of pool {pool} are out of service already ({named}), and max_unavailable is {most}"
+        return f"{len(out)} of {count} nodes of pool {pool} are out of service already ({named}); max_unavailable is {limit}"
 
     return look

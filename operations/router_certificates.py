@@ -1,4 +1,4 @@
-"""Certificates of edge routers: the files beside a cluster's spec, read and judged before a router is told."""
+"""Certificates of edge routers: reads the files next to a cluster's spec and checks them before a router gets them."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from cluster.spec import Cluster
 from network.gateway import Papers
 
 SOON = datetime.timedelta(days=30)
-"""Before a certificate's end, when it is told of."""
+"""How long before a certificate's expiry to warn."""
 
 
 _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 
 class CertificateError(RefusedError):
-    """A router's certificate, or its authorities, are not there or can't be shown to a gateway."""
+    """A router's certificate or its authorities are missing, or a gateway would not accept them."""
 
     code = "bad-certificate"
 
 
 def folder_of(cluster: Cluster) -> Path:
-    """Where the paths of its spec begin."""
+    """Return the folder to which paths in the cluster's spec are relative."""
     return ROOT / "inventories" / cluster.name
 
 
 def of_routers(
     cluster: Cluster, only: Container[IPv4Address] | None = None
 ) -> Iterator[tuple[str, str, RouterCertificate]]:
-    """(site, router, its settings) of those with a certificate. only: the public addresses of those that are meant."""
+    """Yield (site, router, settings) of routers with a certificate. only: their public addresses, None for all."""
     for site, settings in cluster.spec.sites.items():
         for name, router in settings.vpn.routers.items() if settings.vpn else ():
             if router.certificate and (only is None or router.address in only):
@@ -48,48 +48,48 @@ def of_routers(
 
 
 def papers(cluster: Cluster, only: Container[IPv4Address], report: Callable[[str], None]) -> dict[str, Papers]:
-    """``<site>/<router>`` -> what it has, of the routers with these public addresses. `report` hears what ends soon.
+    """Return ``<site>/<router>`` -> certificates, for the routers with these public addresses.
 
-    Raises CertificateError with all that is wrong.
+    report: gets warnings about certificates that expire soon. Raises CertificateError with all errors.
     """
-    found, wrong = {}, []
+    papers_by_router, errors = {}, []
     for site, name, settings in of_routers(cluster, only):
         try:
-            found[f"{site}/{name}"] = load(settings, folder_of(cluster))
+            papers_by_router[f"{site}/{name}"] = load(settings, folder_of(cluster))
         except CertificateError as error:
-            wrong.append(f"{site}/{name}: {error}")
-    if wrong:
-        raise CertificateError("\n".join(wrong))
-    for router, one in found.items():
-        left = one.expires - datetime.datetime.now(datetime.UTC)
+            errors.append(f"{site}/{name}: {error}")
+    if errors:
+        raise CertificateError("\n".join(errors))
+    for router, entry in papers_by_router.items():
+        left = entry.expires - datetime.datetime.now(datetime.UTC)
         if left < SOON:
-            report(f"{router}: its certificate ends in {left.days} days; renew it with ./menagerie vpn request")
-    return found
+            report(f"{router}: its certificate expires in {left.days} days; renew it with ./menagerie vpn request")
+    return papers_by_router
 
 
 def load(settings: RouterCertificate, folder: Path) -> Papers:
-    """A router's certificate and the authorities up to a root, each signed by the next.
+    """Load a router's certificate and its authorities up to a root, each signed by the next.
 
-    AWS looks for the extensions that are asked for here ("AWS Site-to-Site VPN tunnel authentication options").
+    AWS requires the extensions that are checked here ("AWS Site-to-Site VPN tunnel authentication options").
     """
     now = datetime.datetime.now(datetime.UTC)
-    own, *further = _read(folder / settings.file)
+    leaf, *further = _read(folder / settings.file)
     if further:
         raise CertificateError(
-            f"{folder / settings.file} holds {1 + len(further)} certificates; authorities go into ca"
+            f"{folder / settings.file} has {1 + len(further)} certificates; put the authorities into the file in ca"
         )
     authorities = _read(folder / settings.ca)
-    for lower, upper in zip([own, *authorities], [*authorities, authorities[-1]], strict=True):
-        _signed(lower, upper, "is no root and is the last in ca" if lower is upper else "isn't signed by the next")
-    for one in [own, *authorities]:
-        _valid(one, now)
-        _has(one, x509.SubjectKeyIdentifier)
-    _has(own, x509.AuthorityKeyIdentifier)
+    for lower, upper in zip([leaf, *authorities], [*authorities, authorities[-1]], strict=True):
+        _signed(lower, upper, "is the last in ca and not a root" if lower is upper else "isn't signed by the next")
+    for certificate in [leaf, *authorities]:
+        _valid(certificate, now)
+        _has(certificate, x509.SubjectKeyIdentifier)
+    _has(leaf, x509.AuthorityKeyIdentifier)
     return Papers(
-        _pem(own),
+        _pem(leaf),
         tuple(map(_pem, authorities)),
-        own.subject.public_bytes(),
-        min(one.not_valid_after_utc for one in [own, *authorities]),
+        leaf.subject.public_bytes(),
+        min(certificate.not_valid_after_utc for certificate in [leaf, *authorities]),
     )
 
 
@@ -97,18 +97,20 @@ def _read(path: Path) -> list[x509.Certificate]:
     try:
         data = read_bytes(path)
     except UnreadableError as error:
-        how = "make a request with ./menagerie vpn request, and have it signed"
-        raise CertificateError(f"{path} can't be read ({error.reason}); {how}") from None
+        way_out = "create a request with ./menagerie vpn request, and have it signed"
+        raise CertificateError(f"{path} can't be read ({error.reason}); {way_out}") from None
     if b"PRIVATE KEY" in data:
-        raise CertificateError(f"{path} holds a private key, which belongs on the router alone; take it out of there")
+        raise CertificateError(
+            f"{path} contains a private key, which belongs only on the router; remove it from the file"
+        )
     try:
         return x509.load_pem_x509_certificates(data)
     except ValueError:
-        raise CertificateError(f"{path} holds no certificate in PEM") from None
+        raise CertificateError(f"{path} contains no PEM certificate") from None
 
 
-def _name(one: x509.Certificate) -> str:
-    return one.subject.rfc4514_string() or "a certificate without a subject"
+def _name(certificate: x509.Certificate) -> str:
+    return certificate.subject.rfc4514_string() or "a certificate without a subject"
 
 
 def _signed(lower: x509.Certificate, upper: x509.Certificate, otherwise: str) -> None:
@@ -116,25 +118,29 @@ def _signed(lower: x509.Certificate, upper: x509.Certificate, otherwise: str) ->
         lower.verify_directly_issued_by(upper)
     except (ValueError, TypeError, InvalidSignature):
         raise CertificateError(
-            f"{_name(lower)} {otherwise}: {_name(upper)}; ca begins with the one that signs"
+            f"{_name(lower)} {otherwise}: {_name(upper)}; ca must start with the issuer of the certificate"
         ) from None
     if not _has(upper, x509.BasicConstraints).ca:
-        raise CertificateError(f"{_name(upper)} is no authority, by its basic constraints")
+        raise CertificateError(f"{_name(upper)} is not an authority, according to its basic constraints")
 
 
-def _valid(one: x509.Certificate, now: datetime.datetime) -> None:
-    if now >= one.not_valid_after_utc:
-        raise CertificateError(f"{_name(one)} expired on {one.not_valid_after_utc:%Y-%m-%d}; renew it")
-    if now < one.not_valid_before_utc:
-        raise CertificateError(f"{_name(one)} is valid from {one.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on; wait")
+def _valid(certificate: x509.Certificate, now: datetime.datetime) -> None:
+    if now >= certificate.not_valid_after_utc:
+        raise CertificateError(f"{_name(certificate)} expired on {certificate.not_valid_after_utc:%Y-%m-%d}; renew it")
+    if now < certificate.not_valid_before_utc:
+        raise CertificateError(
+            f"{_name(certificate)} is valid from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on; wait until then"
+        )
 
 
-def _has(one: x509.Certificate, kind: type[_Extension]) -> _Extension:
+def _has(certificate: x509.Certificate, kind: type[_Extension]) -> _Extension:
     try:
-        return one.extensions.get_extension_for_class(kind).value
+        return certificate.extensions.get_extension_for_class(kind).value
     except x509.ExtensionNotFound:
-        raise CertificateError(f"{_name(one)} lacks the extension {kind.__name__}, which AWS looks for") from None
+        raise CertificateError(
+            f"{_name(certificate)} lacks the extension {kind.__name__}, which AWS requires"
+        ) from None
 
 
-def _pem(one: x509.Certificate) -> str:
-    return one.public_bytes(Encoding.PEM).decode()
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(Encoding.PEM).decode()

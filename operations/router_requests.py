@@ -1,4 +1,4 @@
-"""Keys of edge routers, made where they stay, and the requests that an authority signs."""
+"""Keys of edge routers, generated on the routers, and certificate requests for an authority to sign."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster.writing import bears, write
 from operations.router_certificates import folder_of, of_routers
 
 KEY_BITS = 3072
-""""Supported cryptographic algorithms" of AWS Private CA: RSA and NIST's curves; no page says which ones a tunnel takes."""
+""""Supported cryptographic algorithms" of AWS Private CA: RSA and NIST's curves. No page says which ones a tunnel accepts."""
 _PATIENCE_S = 60.0
 _REQUEST = re.compile(r"-----BEGIN CERTIFICATE REQUEST-----\n.+?\n-----END CERTIFICATE REQUEST-----\n", re.DOTALL)
 _LONGEST_NAME = 64
@@ -35,8 +35,8 @@ _LOOK = "test -s /etc/swanctl/private/$1 && echo kept || echo new"
 
 @dataclass(frozen=True)
 class Requested:
-    """What became of one router. file: where its request is, None where it gave none, and `why` says why. Of a dry run: where it
-    would be, and of which key."""
+    """The result for one router. file: its request; None if there is none, and `why` is the reason. In a dry run, `file` is
+    where the request would be, and `why` is which key it would use."""
 
     router: str
     file: Path | None
@@ -46,25 +46,28 @@ class Requested:
 def request(
     cluster: Cluster, executor: Executor, only: Collection[str], *, dry_run: bool = False
 ) -> Iterator[Requested]:
-    """Ask every router of ours that has a certificate for a request; it makes its key unless it has one.
+    """Get a certificate request from every router of ours with a certificate; a router without a key generates one.
 
-    only: routers as ``<site>/<router>``, empty for all. The request goes beside the certificate, as ``<file>.csr``.
-    dry_run: ask only whether a router has a key, and say so in `why`.
+    only: routers as ``<site>/<router>``, empty for all. The request is written next to the certificate, as ``<file>.csr``.
+    dry_run: only check whether a router has a key, and report it in `why`.
     """
-    wanted = {
+    routers = {
         f"{site}/{name}": (f"{site}-{name}", settings)
         for site, name, settings in of_routers(cluster)
         if (vpn := cluster.spec.sites[site].vpn) and vpn.routers[name].host and (not only or f"{site}/{name}" in only)
     }
-    if not wanted:
+    if not routers:
         raise RefusedError(
-            f"{cluster.name} has no edge router with a host and a certificate, or none of those named", code="no-router"
+            f"{cluster.name} has no edge router with a host and a certificate, or none with these names",
+            code="no-router",
         )
     key = f"menagerie-{cluster.name}.pem"
-    for router, (machine, settings) in wanted.items():
+    for router, (machine, settings) in routers.items():
         file = folder_of(cluster) / f"{settings.file}.csr"
         if dry_run:
-            yield _looked(router, file, executor.start(machine, ["sh", "-c", _LOOK, "look", key]).wait(_PATIENCE_S))
+            yield _dry_run_result(
+                router, file, executor.start(machine, ["sh", "-c", _LOOK, "look", key]).wait(_PATIENCE_S)
+            )
             continue
         words = [
             "sh",
@@ -76,16 +79,16 @@ def request(
             machine[:_LONGEST_NAME],
         ]
         done = executor.start(machine, words).wait(_PATIENCE_S)
-        found = _REQUEST.search(done.text)
-        if done.code or not found:
+        match = _REQUEST.search(done.text)
+        if done.code or not match:
             yield Requested(router, None, done.reason)
             continue
         file.parent.mkdir(parents=True, exist_ok=True)
-        write(file, found[0], "a certificate request", bears("-----BEGIN CERTIFICATE REQUEST-----"))
+        write(file, match[0], "a certificate request", bears("-----BEGIN CERTIFICATE REQUEST-----"))
         yield Requested(router, file)
 
 
-def _looked(router: str, file: Path, done: Done) -> Requested:
+def _dry_run_result(router: str, file: Path, done: Done) -> Requested:
     if done.code:
         return Requested(router, None, done.reason)
-    return Requested(router, file, "the key it has" if "kept" in done.text.split() else "a new key")
+    return Requested(router, file, "its existing key" if "kept" in done.text.split() else "a new key")

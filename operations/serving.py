@@ -1,7 +1,7 @@
-"""The cluster is told which machine of its spec has which address, before any of them joins.
+"""Publishes the addresses of the spec's machines to the cluster before any of them joins.
 
-The approver of kubelets' serving certificates goes by it (`components.control_plane.host.claims`). It is in the API and not in what API servers
-are given at their boot, because a machine more would replace all of them.
+The approver of kubelets' serving certificates uses them (`components.control_plane.host.claims`). They are in the API and
+not in the API servers' boot data, because then every added machine would replace all API servers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from components.control_plane.serving import NAMESPACE
 
 
 def tell(cluster: Cluster, api: client.ApiClient) -> None:
-    """Write the addresses of all machines at sites, where others are written. Raises as `publish`."""
+    """Publish the addresses of all machines at sites, if they changed. Raises what `publish` raises."""
     data = {KEY: json.dumps({host.name: str(host.address) for _, host in cluster.host_list()}, sort_keys=True)}
 
     def attempt() -> None:
@@ -30,7 +30,7 @@ def tell(cluster: Cluster, api: client.ApiClient) -> None:
         except ApiException as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            # API servers of an older release have not made the namespace.
+            # API servers of an older release have not created the namespace.
             client.CoreV1Api(api).create_namespace({"metadata": {"name": NAMESPACE}}, _request_timeout=API_TIMEOUT_S)
             publish(api, NAMESPACE, HOSTS, data)
 

@@ -1,4 +1,4 @@
-"""Programs on the machines of a cluster's sites, one connection a machine."""
+"""Runs programs on the machines at a cluster's sites, with one connection per machine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from operations.stack import access_to
 
 @contextmanager
 def ssh_to(cluster: Cluster, access: Access | None = None) -> Iterator[Ssh]:
-    """By the operator's own ssh and its known hosts. A lab has made its machines, so its stack alone has their keys.
+    """Yield an executor over the operator's ssh and known hosts. For a lab, use the stack's keys: it created the machines.
 
-    access: of a stack that has been opened already. NotBuiltError for a lab that has not been built.
+    access: of a stack that is open already. Raises NotBuiltError for a lab that has not been built.
     """
     if access is None and cluster.is_lab:
         access = access_to(cluster)
@@ -24,6 +24,6 @@ def ssh_to(cluster: Cluster, access: Access | None = None) -> Iterator[Ssh]:
         with Ssh(cluster) as executor:
             yield executor
         return
-    known = known_hosts(cluster, access.outputs.ssh.known_hosts)
-    with access.ssh_key_file() as key, Ssh(cluster, known, key) as executor:
+    host_keys = known_hosts(cluster, access.outputs.ssh.known_hosts)
+    with access.ssh_key_file() as key, Ssh(cluster, host_keys, key) as executor:
         yield executor

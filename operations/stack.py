@@ -1,4 +1,4 @@
-"""A cluster's Pulumi stack, opened with what this checkout provides: the CLI, the state's place."""
+"""Opens a cluster's Pulumi stack with this checkout's CLI and state backend."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tools.build import ensure
 
 
 def open_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
-    """The stack of `cluster`. NotBuiltError, with nothing written, where its backend knows none.
+    """Return the cluster's stack. Raises NotBuiltError, and writes nothing, if its backend has none.
 
-    report: hears of a CLI being built.
+    report: gets progress if the CLI is built.
     """
     if not has_stack(cluster):
         raise not_built(cluster)
@@ -37,7 +37,7 @@ def open_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
 
 
 def make_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
-    """The stack of `cluster`, with a record made if there is none: for what is about to build."""
+    """Return the cluster's stack; create it if there is none. For callers that are about to build."""
     where = backend_of(cluster)
     url = where.url if where.said_by else ""
     cli = pulumi_cli(report)
@@ -48,7 +48,7 @@ def make_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
 
 @contextmanager
 def stack_to_look_at(cluster: Cluster, report: Callable[[str], None]) -> Iterator[ClusterStack]:
-    """The stack of `cluster`, or where there is none a passing one with its settings, for what only plans."""
+    """Yield the cluster's stack, or a temporary one with its settings if there is none. For callers that only plan."""
     if has_stack(cluster):
         yield make_stack(cluster, report)
         return
@@ -73,84 +73,87 @@ def _settings(cluster: Cluster) -> Path | None:
 
 
 def environment(cluster: Cluster) -> Mapping[str, str]:
-    """This process's, with what Pulumi.<cluster>.yaml says in its place."""
+    """Return this process's environment, with the overrides from Pulumi.<cluster>.yaml."""
     file = ROOT / f"Pulumi.{cluster.name}.yaml"
-    known = yaml.safe_load(file.read_text()) if file.exists() else None
-    return with_project(os.environ, ((known or {}).get("config") or {}).get("gcp:project"))
+    settings = yaml.safe_load(file.read_text()) if file.exists() else None
+    return with_project(os.environ, ((settings or {}).get("config") or {}).get("gcp:project"))
 
 
 def backend_of(cluster: Cluster) -> Backend:
-    """Where the cluster's stack is, if there is one."""
+    """Return the backend where the cluster's stack is, if there is one."""
     return chosen(cluster.name, STATE / cluster.name, ROOT, os.environ, is_lab=cluster.is_lab)
 
 
 class Stacks:
-    """Which clusters have a stack. Each backend is asked once, whoever asks first."""
+    """Knows which clusters have a stack. Asks each backend once, also from several threads."""
 
     def __init__(self, report: Callable[[str], None] = lambda _: None) -> None:
         self._report = report
-        self._known: dict[str, frozenset[str]] = {}
-        self._one = threading.Lock()
+        self._by_backend: dict[str, frozenset[str]] = {}
+        self._lock = threading.Lock()
 
     def has(self, cluster: Cluster) -> bool:
-        """BackendError where the backend can't be read, OtherStateError where the stack is in another that is known."""
+        """Return whether the cluster has a stack.
+
+        Raises BackendError if the backend can't be read, OtherStateError if the stack is in another known backend.
+        """
         where = backend_of(cluster)
-        with self._one:
-            if where.url not in self._known:
-                self._known[where.url] = where.stacks(lambda: pulumi_cli(self._report))
-        if cluster.name in self._known[where.url]:
+        with self._lock:
+            if where.url not in self._by_backend:
+                self._by_backend[where.url] = where.stacks(lambda: pulumi_cli(self._report))
+        if cluster.name in self._by_backend[where.url]:
             return True
         refuse_elsewhere(cluster.name, where)
         return False
 
 
 def has_stack(cluster: Cluster) -> bool:
-    """Whether the cluster's backend knows a stack of its name. Raises as `Stacks.has`."""
+    """Return whether the cluster's backend has a stack of its name. Raises what `Stacks.has` raises."""
     return Stacks().has(cluster)
 
 
 def not_built(cluster: Cluster) -> NotBuiltError:
-    """With the place that was looked at."""
+    """Return the error, with the backend that was searched."""
     where = backend_of(cluster).shown
     return NotBuiltError(
-        f"{cluster.name} has not been built: {where} knows no stack of that name; run: ./menagerie up {cluster.name}\n"
-        f"  (a stack that is elsewhere is found by PULUMI_BACKEND_URL, or backend.url of Pulumi.yaml)"
+        f"{cluster.name} has not been built: {where} has no stack of that name; run: ./menagerie up {cluster.name}\n"
+        f"  (if the stack is in another backend, set PULUMI_BACKEND_URL, or backend.url in Pulumi.yaml)"
     )
 
 
 def secret_of(cluster: Cluster, name: str) -> str:
-    """A secret that the spec names. RefusedError where the stack keeps none of that name, or there is no stack."""
+    """Return a secret that the spec names. Raises RefusedError if the stack has none of that name, or there is no stack."""
     value = kept_secret(cluster, name)
     if value is None:
         command = f"./menagerie secret {cluster.name} {name}"
-        raise RefusedError(f"{cluster.name} keeps no secret {name}; give it with: {command}", code="no-key")
+        raise RefusedError(f"{cluster.name} has no secret {name}; store it with: {command}", code="no-key")
     return value
 
 
 def kept_secret(cluster: Cluster, name: str, report: Callable[[str], None] = lambda _: None) -> str | None:
-    """A secret of the stack's configuration; None where it has none of that name, or there is no stack."""
+    """Return a secret from the stack's configuration; None if it has none of that name, or there is no stack."""
     return make_stack(cluster, report).secret(name) if has_stack(cluster) else None
 
 
 def access_to(cluster: Cluster, report: Callable[[str], None] = lambda _: None) -> Access:
-    """How to reach a built cluster. `clients.access.NotBuiltError` when it was never built."""
+    """Return the access to a built cluster. Raises `clients.access.NotBuiltError` if it was never built."""
     return Access.from_stack(cluster.name, open_stack(cluster, report).outputs())
 
 
 def pulumi_cli(report: Callable[[str], None]) -> Path:
-    """The pulumi on PATH if it is at least as new as the SDK's pin, else the one from ``tools/``."""
+    """Return the pulumi on PATH if it is at least as new as the SDK's pin, else the one from ``tools/``."""
     return installed_pulumi() or ensure(["pulumi"], lambda event: report(str(event)))["pulumi"]
 
 
 def installed_pulumi() -> Path | None:
-    """The pulumi on PATH if it is recent enough."""
-    found = shutil.which("pulumi")
-    return Path(found) if found and _version(found) >= _numbers(versions.PULUMI) else None
+    """Return the pulumi on PATH if it is recent enough."""
+    program = shutil.which("pulumi")
+    return Path(program) if program and _version(program) >= _numbers(versions.PULUMI) else None
 
 
 def _version(program: str) -> tuple[int, ...]:
-    told = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout
-    return _numbers(told.strip().removeprefix("v"))
+    output = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout
+    return _numbers(output.strip().removeprefix("v"))
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -1,5 +1,4 @@
-"""Bootstrap tokens: what a worker shows once to join. One for each host, good for its name alone; short-lived, and deleted when
-not needed."""
+"""Bootstrap tokens, which workers present once to join. Each is valid for one host name, short-lived, and deleted after use."""
 
 from __future__ import annotations
 
@@ -22,15 +21,15 @@ _ALPHABET = string.ascii_lowercase + string.digits
 _AT_ONCE = 8
 LIFETIME = datetime.timedelta(hours=1)
 HEARD = datetime.timedelta(seconds=13)
-"""A kubelet renews its Lease every ten seconds. A host that was installed anew a moment ago still looks Ready."""
+"""A kubelet renews its Lease every ten seconds. A host that was just reinstalled still looks Ready."""
 
 
 @contextmanager
 def join_tokens(api: client.ApiClient, hosts: Collection[str]) -> Iterator[Mapping[str, str]]:
-    """Host -> a token that lets in a node of its name, for those of `hosts` that are no nodes by now.
+    """Yield host -> a token for a node of its name, for those of `hosts` that are not active nodes.
 
-    Valid for `LIFETIME` at most, and deleted on leaving. What a killed run leaves, the controller manager deletes when it has
-    expired.
+    Tokens are valid for `LIFETIME` at most and deleted at the end of the block. The controller manager deletes expired ones
+    that a killed run left.
     """
     tokens = {host: f"{_random(6)}.{_random(16)}" for host in sorted(set(hosts) - at_work(api))}
     core = client.CoreV1Api(api)
@@ -44,18 +43,18 @@ def join_tokens(api: client.ApiClient, hosts: Collection[str]) -> Iterator[Mappi
 
 
 def at_work(api: client.ApiClient) -> frozenset[str]:
-    """Nodes whose kubelet is at work now, by the API server's clock."""
+    """Return the nodes whose kubelet is active now, by the API server's clock."""
     leases, _, headers = client.CoordinationV1Api(api).list_namespaced_lease_with_http_info(
         "kube-node-lease", _request_timeout=API_TIMEOUT_S
     )
     now = parsedate_to_datetime(headers["Date"])
     return frozenset(
-        each.metadata.name for each in leases.items if each.spec.renew_time and now - each.spec.renew_time < HEARD
+        lease.metadata.name for lease in leases.items if lease.spec.renew_time and now - lease.spec.renew_time < HEARD
     )
 
 
 def _make(core: client.CoreV1Api, host: str, token: str) -> None:
-    """Form and secret layout: kubernetes.io, "Authenticating with Bootstrap Tokens"."""
+    """Create a token. Format of token and Secret: kubernetes.io, "Authenticating with Bootstrap Tokens"."""
     identity, _, secret = token.partition(".")
     expires = datetime.datetime.now(datetime.UTC) + LIFETIME
     core.create_namespaced_secret(

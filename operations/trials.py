@@ -1,4 +1,4 @@
-"""`audit` by trying: what must be refused is asked for, from this machine and from workers at sites. Changes nothing."""
+"""`audit`'s attempts: requests that must be refused, from this machine and from workers at sites. Changes nothing."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ ANSWERED = ("/livez", "/readyz", "/healthz")
 REFUSED = ("/version", "/api", "/api/v1/namespaces/kube-system/secrets", "/metrics")
 HTTP_OK, UNAUTHORIZED = 200, 401
 CIPHERTEXT = b"k8s:enc:"
-"""What the API server writes before what it has encrypted (kubernetes.io, "Encrypting Confidential Data at Rest")."""
+"""The API server's prefix of encrypted values (kubernetes.io, "Encrypting Confidential Data at Rest")."""
 CLOSED = frozenset({"refused", "silent", "unreachable"})
 BEHIND_THE_BALANCER = (API_PORT, KONNECTIVITY_PORT, 8092, 8095, 10257, 10259)
-"""And where konnectivity's health and administration, the controller manager and the scheduler listen by default."""
+"""Also the default ports of konnectivity's health and admin servers, the controller manager and the scheduler."""
 READ_ONLY_PORT = 10255
-"""Of old kubelets, without any authentication."""
-NO_SITE = "no worker is at a site, and nobody logs in to those in the region"
+"""Unauthenticated port of old kubelets."""
+NO_SITE = "there are no workers at sites, and nobody logs in to those in the region"
 _FROM_SITE_S = 120.0
 
 
 def strangers_at_the_api(access: Access) -> Iterator[Attempt]:
-    """M.7."""
+    """Try M.7."""
     with secret_files(access.outputs.ca_pem) as (ca,):
         pool = urllib3.PoolManager(ca_certs=str(ca), retries=False, timeout=PATIENCE_S)
         for path in (*ANSWERED, *REFUSED):
@@ -54,37 +54,37 @@ def strangers_at_the_api(access: Access) -> Iterator[Attempt]:
                 yield Attempt("M.7", f"GET {path}", None, f"no answer: {type(error).__name__}")
                 continue
             refused = status == UNAUTHORIZED
-            # A health path of an API server that is not well is answered too.
-            yield Attempt("M.7", f"GET {path}", refused is (path in REFUSED), f"answered {status}")
+            # An unhealthy API server responds to health paths too.
+            yield Attempt("M.7", f"GET {path}", refused is (path in REFUSED), f"response {status}")
 
 
 def strangers_at_etcds(access: Access) -> Iterator[Attempt]:
-    """M.6. A member that does not let the operator in tells nothing by refusing others."""
+    """Try M.6. If a member refuses the operator too, its refusals prove nothing."""
     stranger = issue(new_authority("etcd-main"), Request("menagerie-operator", usages=("client",)))
-    own = (access.etcd_certificate, access.etcd_key)
+    operator_pair = (access.etcd_certificate, access.etcd_key)
     tries = {"without a certificate": ("", ""), "as a stranger": (stranger.certificate, stranger.private_key)}
-    asked = [(etcd, member) for etcd in access.outputs.etcds.values() for member in etcd.members]
-    with ThreadPoolExecutor(max(len(asked), 1)) as pool:
-        for found in pool.map(lambda pair: list(_at_member(pair[0], pair[1], own, tries)), asked):
-            yield from found
+    pairs = [(etcd, member) for etcd in access.outputs.etcds.values() for member in etcd.members]
+    with ThreadPoolExecutor(max(len(pairs), 1)) as pool:
+        for attempts in pool.map(lambda pair: list(_at_member(pair[0], pair[1], operator_pair, tries)), pairs):
+            yield from attempts
 
 
 def _at_member(
-    etcd: EtcdOutput, member: HostOutput, own: tuple[str, str], tries: Mapping[str, tuple[str, str]]
+    etcd: EtcdOutput, member: HostOutput, operator_pair: tuple[str, str], tries: Mapping[str, tuple[str, str]]
 ) -> Iterator[Attempt]:
     where = (member.address, etcd.client_port, etcd.ca_pem)
     subject = f"{member.name}:{etcd.client_port}"
-    if (said := greeting(*where, *own)) != "accepted":
-        yield Attempt("M.6", subject, None, f"the operator's certificate is not accepted: {said}")
+    if (reply := greeting(*where, *operator_pair)) != "accepted":
+        yield Attempt("M.6", subject, None, f"the operator's certificate is not accepted: {reply}")
         return
     for name, (certificate, key) in tries.items():
-        said = greeting(*where, certificate, key)
-        ok = {"refused": True, "accepted": False}.get(said)
-        yield Attempt("M.6", f"{subject} {name}", ok, said)
+        reply = greeting(*where, certificate, key)
+        ok = {"refused": True, "accepted": False}.get(reply)
+        yield Attempt("M.6", f"{subject} {name}", ok, reply)
 
 
 def greeting(address: str, port: int, ca_pem: str, certificate: str = "", key: str = "") -> str:
-    """What a TLS server makes of a client's certificate, or of none: "accepted", "refused", or why nothing is known."""
+    """Return how a TLS server treats a client certificate, or none: "accepted", "refused", or why that is unknown."""
     context = ssl.create_default_context(cadata=ca_pem)
     context.set_alpn_protocols(["h2"])
     if certificate:
@@ -97,7 +97,7 @@ def greeting(address: str, port: int, ca_pem: str, certificate: str = "", key: s
         ):
             return _welcome(secured)
     except ssl.SSLCertVerificationError as error:
-        return f"its own certificate is not good: {error.verify_message}"
+        return f"its own certificate is invalid: {error.verify_message}"
     except ssl.SSLError as error:
         return "refused" if "alert" in str(error).lower() else str(error)
     except OSError as error:
@@ -105,18 +105,18 @@ def greeting(address: str, port: int, ca_pem: str, certificate: str = "", key: s
 
 
 def _welcome(secured: ssl.SSLSocket) -> str:
-    """In TLS 1.3 a client hears only after the handshake that it is refused. A server that is content greets, or waits."""
+    """In TLS 1.3, a client learns only after the handshake that it is refused. A server that accepts it sends data or waits."""
     try:
-        return "accepted" if secured.recv(1) else "closed without a word"
+        return "accepted" if secured.recv(1) else "closed the connection without an alert"
     except TimeoutError:
         return "accepted"
 
 
 def secrets_at_rest(access: Access, keys: Sequence[str]) -> Iterator[Attempt]:
-    """M.5. keys: <namespace>/<name> of some Secrets; one that is gone by now tells nothing."""
+    """Try M.5. keys: <namespace>/<name> of some Secrets; those that are gone by now are skipped."""
     etcd = EtcdClient(access, "main")
     if not keys:
-        yield Attempt("M.5", "etcd main", None, "there is no Secret to look at")
+        yield Attempt("M.5", "etcd main", None, "there is no Secret to check")
     for key in keys:
         try:
             value = etcd.read(f"/registry/secrets/{key}")
@@ -124,21 +124,23 @@ def secrets_at_rest(access: Access, keys: Sequence[str]) -> Iterator[Attempt]:
             yield Attempt("M.5", f"Secret {key}", None, str(error))
             return
         if value:
-            seen = value[:24].split(b":v1:")[0].decode(errors="replace")
-            good = value.startswith(CIPHERTEXT)
-            yield Attempt("M.5", f"Secret {key}", good, f"begins with {seen}" if good else "is not encrypted")
+            prefix = value[:24].split(b":v1:")[0].decode(errors="replace")
+            is_encrypted = value.startswith(CIPHERTEXT)
+            yield Attempt(
+                "M.5", f"Secret {key}", is_encrypted, f"starts with {prefix}" if is_encrypted else "is not encrypted"
+            )
 
 
 def marked_secret(outputs: Mapping[str, object], secret: frozenset[str]) -> Iterator[Attempt]:
-    """M.13. outputs: of the stack, in clear. secret: names of those that are encrypted in its state."""
+    """Try M.13. outputs: of the stack, in clear. secret: names of those that are encrypted in its state."""
     for name, value in sorted(outputs.items()):
         if "PRIVATE KEY" in str(value) or name.endswith("_key"):
-            marked = name in secret
-            yield Attempt("M.13", name, marked, "marked secret" if marked else "in clear in the stack's state")
+            is_marked = name in secret
+            yield Attempt("M.13", name, is_marked, "marked secret" if is_marked else "in clear in the stack's state")
 
 
 def strangers_at_services(cluster: Cluster, ports: Iterable[int]) -> Iterator[Attempt]:
-    """M.27, at the first worker of each site. ports: that Services have; one that none has tells of the firewall too."""
+    """Try M.27 at the first worker of each site. ports: open ports of Services; a port without a Service is tried too."""
     first: dict[str, tuple[str, IPv4Address]] = {}
     for pool, host in cluster.host_list():
         first.setdefault(cluster.spec.pools[pool].site or "", (host.name, host.address))
@@ -149,22 +151,22 @@ def strangers_at_services(cluster: Cluster, ports: Iterable[int]) -> Iterator[At
 
 
 def _at_services(cluster: Cluster, subject: str, address: str, ssh: int, ports: Iterable[int]) -> Iterator[Attempt]:
-    """A worker that this machine can't log in to tells nothing by its silence, nor does one that lets this machine in."""
+    """Silence proves nothing if this machine can't reach the worker's SSH port, or is in the allowed networks."""
     allowed = cluster.spec.network.node_ports.outside
-    if any(own in network for network in allowed if (own := _own_address(address))):
+    if any(own_address in network for network in allowed if (own_address := _own_address(address))):
         yield Attempt("M.27", subject, None, "this machine is in network.node_ports.outside")
         return
-    if (seen := outcome({"address": address, "port": ssh, "path": ""})) != "open":
-        yield Attempt("M.27", subject, None, f"no way from here: port {ssh} is {seen}")
+    if (result := outcome({"address": address, "port": ssh, "path": ""})) != "open":
+        yield Attempt("M.27", subject, None, f"not reachable from here: port {ssh} is {result}")
         return
     for port in dict.fromkeys((NODE_PORTS[0], *ports)):
-        seen = outcome({"address": address, "port": port, "path": ""})
-        # A firewall that drops is silent; who refuses was reached.
-        yield Attempt("M.27", f"{subject}:{port}", seen in ("silent", "unreachable"), seen)
+        result = outcome({"address": address, "port": port, "path": ""})
+        # A firewall that drops packets is silent; a refusal means that the host was reached.
+        yield Attempt("M.27", f"{subject}:{port}", result in ("silent", "unreachable"), result)
 
 
 def _own_address(towards: str) -> IPv4Address | None:
-    """By which this machine would send; nothing is sent."""
+    """Return the address from which this machine would send; sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((towards, NODE_PORTS[0]))
@@ -175,7 +177,7 @@ def _own_address(towards: str) -> IPv4Address | None:
 
 @dataclass(frozen=True)
 class Try:
-    """One connection from a worker. wanted: outcomes of `cluster.audit.host.trials` that are as they should be."""
+    """One connection from a worker. wanted: acceptable outcomes of `cluster.audit.host.trials`."""
 
     control: str
     target: str
@@ -188,38 +190,38 @@ class Try:
 def tries_of(
     cluster: Cluster, access: Access, api_hosts: Mapping[str, Sequence[str]], nodes: Mapping[str, str]
 ) -> tuple[Try, ...]:
-    """What workers of a site must not get. api_hosts: API server -> its addresses. nodes: node -> its address."""
-    found: list[Try] = []
+    """Return what workers at a site must not reach. api_hosts: API server -> its addresses. nodes: node -> its address."""
+    tries: list[Try] = []
     for role in ROLES:
         ports = (settings(cluster, role).client_port, settings(cluster, role).peer_port, agent_port(cluster))
         members = access.outputs.etcds[role].members if role in access.outputs.etcds else ()
-        found += [Try("M.8", each.name, each.address, port) for each in members for port in ports]
-    for name, held in api_hosts.items():
-        found += [Try("M.9", name, each, port) for each in held for port in BEHIND_THE_BALANCER]
+        tries += [Try("M.8", target.name, target.address, port) for target in members for port in ports]
+    for name, addresses in api_hosts.items():
+        tries += [Try("M.9", name, target, port) for target in addresses for port in BEHIND_THE_BALANCER]
     for name, address in nodes.items():
-        found.append(Try("M.10", name, address, KUBELET_PORT, frozenset({str(UNAUTHORIZED)}), "/pods"))
-        found.append(Try("M.10", name, address, READ_ONLY_PORT))
-    return tuple(found)
+        tries.append(Try("M.10", name, address, KUBELET_PORT, frozenset({str(UNAUTHORIZED)}), "/pods"))
+        tries.append(Try("M.10", name, address, READ_ONLY_PORT))
+    return tuple(tries)
 
 
 def from_site(executor: Executor, source: str, endpoint: str, tries: Sequence[Try]) -> Iterator[Attempt]:
-    """Try them from a worker. endpoint: host:port of the load balancer, which it must reach for the rest to count."""
+    """Make the attempts from a worker. endpoint: host:port of the load balancer; they count only if the worker reaches it."""
     host, _, port = endpoint.rpartition(":")
-    asked = [{"address": host, "port": int(port), "path": ""}]
-    asked += [{"address": each.address, "port": each.port, "path": each.path} for each in tries]
-    done = executor.start(source, try_command(json.dumps(asked))).wait(_FROM_SITE_S)
+    requests = [{"address": host, "port": int(port), "path": ""}]
+    requests += [{"address": attempt.address, "port": attempt.port, "path": attempt.path} for attempt in tries]
+    done = executor.start(source, try_command(json.dumps(requests))).wait(_FROM_SITE_S)
     line = next((line for line in done.text.splitlines() if line.startswith("[")), "")
     outcomes: list[str] = json.loads(line) if done.code == 0 and line else []
-    blind = "" if outcomes[:1] == ["open"] else f"{source} reaches not even the load balancer: {done.reason}"
-    for each, seen in zip(tries, outcomes[1:] if not blind else [blind] * len(tries), strict=True):
-        subject = f"{source} → {each.target} {each.address}:{each.port}"
-        # A kubelet that is silent may as well be down.
-        unknown = blind or (each.path and not seen.isdecimal())
-        yield Attempt(each.control, subject, None if unknown else seen in each.wanted, seen)
+    blind = "" if outcomes[:1] == ["open"] else f"{source} can't even reach the load balancer: {done.reason}"
+    for attempt, result in zip(tries, outcomes[1:] if not blind else [blind] * len(tries), strict=True):
+        subject = f"{source} → {attempt.target} {attempt.address}:{attempt.port}"
+        # A silent kubelet may be down.
+        unknown = blind or (attempt.path and not result.isdecimal())
+        yield Attempt(attempt.control, subject, None if unknown else result in attempt.wanted, result)
 
 
 def without_sources(
     why: str, controls: Iterable[str] = ("M.8", "M.9", "M.10"), expected: bool = False
 ) -> Iterator[Attempt]:
-    """Where no worker can be asked; expected: by design."""
+    """Return attempts without a result, if no worker can be asked; expected: that is by design."""
     return (Attempt(control, "workers at sites", None, why, expected) for control in controls)

@@ -1,4 +1,4 @@
-"""One run at a time over a cluster's machines."""
+"""A lock for runs over a cluster's machines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from stacks.turns import BusyError, turn
 
 @contextmanager
 def alone(folder: Path, whose: str, doing: str) -> Iterator[None]:
-    """folder: the cluster's, by whose name it is; made where there is none. whose: workers, machines.
+    """Hold the lock for the length of a block.
 
-    Raises StackLockedError while another run is `doing` the same.
+    folder: the cluster's folder, which has its name; created if missing. whose: workers or machines. Raises StackLockedError
+    while another run is `doing` the same.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -22,5 +23,5 @@ def alone(folder: Path, whose: str, doing: str) -> Iterator[None]:
             yield
     except BusyError as error:
         raise StackLockedError(
-            f"the {whose} of {folder.name} are being {doing} by another run: {error}; wait for its end, or interrupt it"
+            f"the {whose} of {folder.name} are being {doing} by another run: {error}; wait for it to end, or interrupt it"
         ) from None

@@ -1,10 +1,10 @@
-"""Types of resources, and times, in plain words."""
+"""Resource types and durations in plain words."""
 
 from __future__ import annotations
 
 import re
 
-# Last part of the type -> what people call it.
+# Last part of the type -> name for people.
 _WORDS = {
     "Address": "address",
     "Authority": "certificate authority",
@@ -34,13 +34,13 @@ _SHORT = ("DNS", "HA", "IAM", "IP", "KMS", "NAT", "SSH", "VPC", "VPN")
 
 
 def plain(type_: str) -> str:
-    """``aws:ec2/natGateway:NatGateway`` -> ``NAT gateway``."""
+    """Return a type in plain words: ``aws:ec2/natGateway:NatGateway`` -> ``NAT gateway``."""
     last = type_.rpartition(":")[2]
     return _BY_TYPE.get(type_) or _WORDS.get(last) or _split(last)
 
 
 def component(type_: str) -> str:
-    """The same of a component, whose type ends in our own name for it."""
+    """Return a component's type in plain words. The type ends in our own name."""
     return _split(type_.rpartition(":")[2])
 
 
@@ -51,7 +51,7 @@ def _split(name: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """For people, in the unit that leaves few digits: ``45 s``, ``12 min``, ``3.5 h``, ``4.2 d``."""
+    """Format a duration for people, in a unit with few digits: ``45 s``, ``12 min``, ``3.5 h``, ``4.2 d``."""
     for unit, length, least in (("d", 86_400, 2), ("h", 3_600, 2), ("min", 60, 2)):
         if seconds >= least * length:
             return f"{seconds / length:.{0 if unit == 'min' else 1}f} {unit}"

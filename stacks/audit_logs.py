@@ -1,4 +1,4 @@
-"""What API servers read of the store about the bucket for their audit logs, and for how long that is locked."""
+"""Secrets that tell API servers about the bucket for their audit logs, and how long its objects are locked."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _DAY_MS = 86_400_000
 
 
 def kept_days(cluster: Cluster) -> int:
-    """How long an object can neither be changed nor deleted, in whole days."""
+    """Return how long an object can be neither changed nor deleted, in whole days."""
     return -(-cluster.spec.control_plane.audit_log.keep // _DAY_MS)
 
 
 def secrets(
     cluster: Cluster, buckets: Buckets, own: pulumi.Input[Mapping[str, object]]
 ) -> dict[str, dict[str, pulumi.Input[str]]]:
-    """Reader -> name -> value. own: as of `components.control_plane.audit_log.settings`."""
-    told = pulumi.Output.all(buckets=buckets, own=own).apply(
-        lambda known: audit_log.settings(known["buckets"][audit_log.USE], cluster.name, known["own"])
+    """Return reader -> name -> value. own: as in `components.control_plane.audit_log.settings`."""
+    settings = pulumi.Output.all(buckets=buckets, own=own).apply(
+        lambda values: audit_log.settings(values["buckets"][audit_log.USE], cluster.name, values["own"])
     )
-    return {API_SERVERS: {audit_log.SECRET: pulumi.Output.secret(told)}}
+    return {API_SERVERS: {audit_log.SECRET: pulumi.Output.secret(settings)}}

@@ -1,8 +1,7 @@
-"""The Pulumi engine, driven from Python: one stack per cluster, its program inline.
+"""Drives the Pulumi engine from Python: one stack per cluster, with its program inline.
 
-`stacks.backend` says where state goes. The passphrase that encrypts secrets in it comes from
-``PULUMI_CONFIG_PASSPHRASE`` or ``..._FILE``; the lab, whose secrets are worth nothing outside it,
-makes one of its own.
+`stacks.backend` decides where state is kept. The passphrase that encrypts secrets in the state comes from
+``PULUMI_CONFIG_PASSPHRASE`` or ``..._FILE``. The lab generates its own: its secrets are worthless outside it.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Summary:
-    """Result of an engine run: operation -> number of resources ("same", "create", ...)."""
+    """The result of an engine run: operation -> number of resources ("same", "create", ...)."""
 
     changes: dict[str, int]
     seconds: float
 
     @property
     def changed(self) -> int:
-        """Resources that were, or would be, created, updated, replaced or deleted."""
+        """Count the resources that were, or would be, created, updated, replaced or deleted."""
         return sum(count for operation, count in self.changes.items() if operation not in ("same", "read", "refresh"))
 
 
@@ -48,10 +47,10 @@ class ClusterStack:
     """The Pulumi stack of one cluster.
 
     pulumi: path of the CLI. program: declares the cluster's resources when the engine asks.
-    state_dir: folder for what the engine needs, and for a lab's passphrase.
-    settings: the file of the stack's configuration, which the ordinary CLI shares; None keeps it with the state.
-    backend: URL of where the state is (`stacks.backend`), "" for a folder below `state_dir`.
-    plugins: fills the engine's folder of plugins before a run that starts some; the engine itself fetches none.
+    state_dir: folder for the engine's files, and for a lab's passphrase.
+    settings: the stack's configuration file, shared with the ordinary CLI; None keeps the configuration with the state.
+    backend: URL of the state (`stacks.backend`); "" for a folder below `state_dir`.
+    plugins: fills the engine's plugin folder before a run that starts plugins; the engine downloads none.
     """
 
     def __init__(
@@ -72,12 +71,12 @@ class ClusterStack:
         starting.refuse_without_passphrase(cluster, kms)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._command = Command(starting.command_root(pulumi, state_dir))
-        url = backend or f"file://{starting.made(state_dir / 'pulumi')}?{WHOLE_OR_NOT}"
-        # A variable of that name would override the project's setting.
+        url = backend or f"file://{starting.ensured(state_dir / 'pulumi')}?{WHOLE_OR_NOT}"
+        # An environment variable with that name would override the project's setting.
         environment = starting.environment(state_dir, kms=kms)
         self._home = Path(environment["PULUMI_HOME"])
         self._environment = {**environment, "PULUMI_BACKEND_URL": url}
-        workspace = starting.made(state_dir / "workspace")  # by default a temporary folder that nobody removes
+        workspace = starting.ensured(state_dir / "workspace")  # the default is a temporary folder that is never removed
         if settings:
             starting.link_to(workspace / settings.name, settings)
         self._workspace = Workspace(
@@ -94,19 +93,19 @@ class ClusterStack:
 
     @property
     def name(self) -> str:
-        """Of the stack, which is the cluster's."""
+        """Return the stack's name, which is the cluster's."""
         return self._cluster.name
 
     def up(
         self, on_event: OnEvent | None = None, only: Collection[str] | None = None
     ) -> tuple[Summary, dict[str, object]]:
-        """Make the world as the spec says, after looking at how it is (refresh). Returns the outputs too, in clear.
+        """Refresh, then apply the spec. Return the summary and the outputs; secrets are in clear.
 
-        only: names of resources that exist. They alone are brought up, with all that they are made from.
+        only: names of existing resources. Updates these and everything they depend on, and nothing else.
         """
         with self._turn():
             target = None if only is None else targets(self.deployment().get("resources", ()), only)
-            # Without secrets concerns the summary only, which would be read with all of the configuration.
+            # show_secrets affects only the summary; reading secrets for it would also read the whole configuration.
             result = self._guarded(
                 lambda: self._stack.up(
                     refresh=True, target=target, on_event=self._stack.heard(on_event), show_secrets=False
@@ -115,13 +114,13 @@ class ClusterStack:
         return _summary(result.summary), _values(result.outputs)
 
     def preview(self, on_event: OnEvent | None = None, *, refresh: bool = True) -> Summary:
-        """What `up` would do. Changes nothing. refresh: look first at how the world is."""
+        """Return what `up` would do, and change nothing. refresh: first read the actual state of the resources."""
         self._plugins(self._home / "plugins")
         result = self._guarded(lambda: self._stack.preview(refresh=refresh, on_event=on_event))
         return Summary({str(getattr(op, "value", op)): n for op, n in result.change_summary.items()}, 0.0)
 
     def destroy(self, on_event: OnEvent | None = None) -> Summary:
-        """Delete every resource and the stack's own record. What a cloud refuses to delete stays with what it needs; the rest goes."""
+        """Delete every resource, then the stack. Keep what the cloud refuses to delete, with its dependencies."""
         with self._turn():
             heard = self._stack.heard(on_event)
             result = self._guarded(lambda: self._stack.destroy(on_event=heard, continue_on_error=True))
@@ -129,7 +128,7 @@ class ClusterStack:
         return _summary(result.summary)
 
     def let_go(self, on_event: OnEvent | None = None) -> Summary:
-        """Take protection off what exists, in the state and in the cloud (`stacks.protection`). Makes nothing new."""
+        """Remove protection from existing resources, in the state and in the cloud (`stacks.protection`). Create nothing."""
         existing = [resource["urn"] for resource in self.deployment().get("resources", ())]
         with self._turn():
             self._guarded(lambda: self._stack.set_config(RELEASE, auto.ConfigValue("true")))
@@ -141,47 +140,47 @@ class ClusterStack:
         return _summary(result.summary)
 
     def protected(self) -> list[str]:
-        """URNs of what the engine would refuse to delete."""
+        """Return the URNs of the resources that the engine would refuse to delete."""
         return [resource["urn"] for resource in self.deployment().get("resources", ()) if resource.get("protect")]
 
     def set_secret(self, name: str, value: str) -> None:
-        """Keep a secret that the program asks for in the stack's configuration, encrypted."""
+        """Store a secret that the program reads in the stack's configuration, encrypted."""
         self._guarded(lambda: self._stack.set_config(f"{PROJECT}:{name}", auto.ConfigValue(value, secret=True)))
 
     def secret(self, name: str) -> str | None:
-        """A secret of the stack's configuration in clear, None where there is none of that name."""
+        """Return a secret of the stack's configuration in clear, or None if it has no such secret."""
         return self.values().get(name)
 
     def values(self) -> dict[str, str]:
-        """What the stack's configuration says of the project, by name; secrets in clear."""
-        found = self._guarded(self._stack.get_all_config)
+        """Return the project's values in the stack's configuration, by name; secrets are in clear."""
+        config = self._guarded(self._stack.get_all_config)
         prefix = f"{PROJECT}:"
-        return {name.removeprefix(prefix): each.value for name, each in found.items() if name.startswith(prefix)}
+        return {name.removeprefix(prefix): entry.value for name, entry in config.items() if name.startswith(prefix)}
 
     def configure(self, provider: str, key: str, value: str) -> None:
-        """Tell a cloud's provider what its environment tells it otherwise."""
+        """Set a cloud provider's setting in the stack's configuration, instead of in the environment."""
         self._guarded(lambda: self._stack.set_config(f"{provider}:{key}", auto.ConfigValue(value)))
 
     def forget(self, provider: str, key: str) -> None:
-        """Take back what `configure` told."""
+        """Remove a setting made by `configure`."""
         self._guarded(lambda: self._stack.remove_config(f"{provider}:{key}"))
 
     def outputs(self) -> dict[str, object]:
-        """Stack outputs in clear, {} before the first `up`."""
+        """Return the stack's outputs in clear, {} before the first `up`."""
         return _values(self._guarded(self._stack.outputs))
 
     def secret_outputs(self) -> frozenset[str]:
-        """Names of the outputs that are encrypted in the state."""
+        """Return the names of the outputs that are encrypted in the state."""
         masked = self._guarded(lambda: self._workspace.masked(self._cluster.name))
         return frozenset(name for name, value in masked.items() if value == SECRET)
 
     def deployment(self) -> dict[str, Any]:
-        """What the engine knows of the stack. Secrets stay encrypted."""
+        """Return the engine's record of the stack. Secrets stay encrypted."""
         return self._guarded(lambda: self._edited(lambda _: False))
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """This stack for ourselves, mended where a run was cut short before."""
+        """Hold the stack exclusively for a block, after repairing what an interrupted run left behind."""
         self._plugins(self._home / "plugins")
         try:
             with turn(self._state_dir / "turn") as cut_short:
@@ -192,21 +191,21 @@ class ClusterStack:
                 yield
         except BusyError as error:
             raise StackLockedError(
-                f"{self._cluster.name} is locked by another run: {error}; wait for its end, or interrupt it"
+                f"{self._cluster.name} is locked by another run: {error}; wait until it ends, or interrupt it"
             ) from None
 
     def _forget_interrupted_creates(self) -> None:
-        """Drop the records of creates that were under way: those of the lab may be repeated.
+        """Drop the records of creates that were in progress: in the lab they can be repeated.
 
-        A cloud may have made something that the record alone still tells of; there it is kept, and the engine warns.
+        In a cloud such a record may be the only trace of a resource, so it is kept there, and the engine warns.
         """
         self._edited(lambda deployment: bool(deployment.pop("pending_operations", None)))
 
     def _edited(self, change: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The stack's deployment, after `change` has had it; kept in the state where that says so.
+        """Return the stack's deployment after `change` was applied; import it if `change` returns True.
 
-        By the CLI, because the Automation API exports secrets in clear, and imports them by way of a
-        temporary file that outlives a failure.
+        Uses the CLI: the Automation API exports secrets in clear, and imports through a temporary file that stays
+        behind after a failure.
         """
         with tempfile.NamedTemporaryFile("w+", dir=self._state_dir, suffix=".json") as file:
             where = ["--stack", self._cluster.name, "--file", file.name]
@@ -232,17 +231,17 @@ class ClusterStack:
 
 
 def targets(resources: Iterable[Mapping[str, Any]], names: Collection[str]) -> list[str]:
-    """URNs of the resources of these names, and of all that they depend on. LookupError for a name that none has.
+    """Return the URNs of the resources with these names and of all their dependencies, including the stack, for its outputs.
 
-    resources: those of a deployment. The stack itself is among them, for its outputs.
+    resources: those of a deployment. Raises LookupError if no resource has one of the names.
     """
-    known = {str(resource["urn"]): resource for resource in resources}
-    found = [urn for urn in known if urn.rpartition("::")[2] in names or f"::{_STACK}::" in urn]
-    if unknown := set(names) - {urn.rpartition("::")[2] for urn in found}:
+    by_urn = {str(resource["urn"]): resource for resource in resources}
+    urns = [urn for urn in by_urn if urn.rpartition("::")[2] in names or f"::{_STACK}::" in urn]
+    if unknown := set(names) - {urn.rpartition("::")[2] for urn in urns}:
         raise LookupError(f"the stack has no {', '.join(sorted(unknown))}")
-    for urn in found:
-        found += [each for each in known[urn].get("dependencies") or () if each not in found]
-    return found
+    for urn in urns:
+        urns += [dependency for dependency in by_urn[urn].get("dependencies") or () if dependency not in urns]
+    return urns
 
 
 def _values(outputs: auto.OutputMap) -> dict[str, object]:
@@ -256,7 +255,7 @@ def _summary(summary: auto.UpdateSummary) -> Summary:
 
 
 def _readable(text: str) -> str:
-    """The engine's diagnostics, without its progress lines, the stack's outputs and its own traces."""
+    """Return the engine's diagnostics without progress lines, outputs and the engine's own traces."""
     lines = [line.rstrip() for line in text.splitlines()]
     if "Diagnostics:" not in lines and "\n stderr: " in text:
         return text.rpartition("\n stderr: ")[2].strip().removeprefix("error: ")

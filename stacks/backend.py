@@ -1,6 +1,6 @@
-"""Where the state of stacks is kept, and which stacks are known there.
+"""Where the state of stacks is kept, and which stacks exist there.
 
-Whether a cluster exists is asked here and nowhere else: a folder of this checkout tells only what this checkout did.
+Only this module answers whether a cluster exists: a folder of this checkout shows only what this checkout did.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from stacks.errors import BackendError, OtherStateError
 
 PROJECT = "menagerie"
 WHOLE_OR_NOT = "metadata=skip"
-"""A run that is killed may leave an empty file of attributes beside a checkpoint, and "failed to load checkpoint: EOF"
-ever after. Checkpoints themselves are renamed into place (gocloud.dev, blob/fileblob)."""
+"""A killed run can leave an empty attributes file next to a checkpoint; every later run then fails with "failed to load
+checkpoint: EOF". Checkpoints themselves are renamed into place (gocloud.dev, blob/fileblob)."""
 _VARIABLE = "PULUMI_BACKEND_URL"
 _CHECKPOINT = re.compile(r"(?P<stack>.+)\.json(\.gz)?")
 _PATIENCE_S = 60
@@ -32,7 +32,7 @@ _PATIENCE_S = 60
 class Backend:
     """A place for the state of stacks.
 
-    url: as the engine takes it. said_by: what names it, "" for the folder that this checkout keeps for one cluster.
+    url: as the engine takes it. said_by: what configures it, "" for the folder that this checkout keeps for one cluster.
     own: that folder. It may not exist.
     """
 
@@ -42,23 +42,23 @@ class Backend:
 
     @property
     def shown(self) -> str:
-        """For people and logs: without a user, a password and options."""
+        """Return the URL for people and logs: without user, password and options."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     def stacks(self, cli: Callable[[], Path]) -> frozenset[str]:
-        """Names of all stacks that it knows. BackendError where it can't be read.
+        """Return the names of all stacks in it. Raises BackendError if it can't be read.
 
-        cli: gives the Pulumi CLI; not called for a folder of this checkout, where the files say it.
+        cli: returns the path of the Pulumi CLI; not called for a folder of this checkout, whose files are read directly.
         """
         return _listed(self, cli()) if self.said_by else _in_folder(self)
 
 
 def chosen(cluster: str, state_dir: Path, root: Path, environment: Mapping[str, str], *, is_lab: bool) -> Backend:
-    """Where a cluster's stack is: as the variable says, else Pulumi.yaml, else in a folder of the checkout.
+    """Return the backend of a cluster's stack: from the variable, else from Pulumi.yaml, else a folder of the checkout.
 
-    The engine goes by the same order (pkg/workspace, GetCurrentCloudURL). A lab is of one machine, so that the file that
-    a team shares does not speak of it. BackendError for a relative path: the engine runs in another folder.
+    The engine uses the same order (pkg/workspace, GetCurrentCloudURL). A lab exists on one machine only, so Pulumi.yaml,
+    which a team shares, does not apply to it. Raises BackendError for a relative path: the engine runs in another folder.
     """
     own = state_dir / "pulumi"
     if url := environment.get(_VARIABLE, ""):
@@ -70,22 +70,22 @@ def chosen(cluster: str, state_dir: Path, root: Path, environment: Mapping[str, 
 
 
 def refuse_elsewhere(cluster: str, backend: Backend) -> None:
-    """OtherStateError where the backend is somebody's choice, and this checkout's own folder has a stack of that name."""
+    """Raise OtherStateError if the backend is configured but this checkout's own folder has the cluster's stack."""
     if backend.said_by and cluster in _in_folder(Backend(f"file://{backend.own}", "", backend.own)):
         raise OtherStateError(
-            f"{cluster} has its stack in {backend.own}, and {backend.said_by} names {backend.shown}, which knows none of "
-            f"that name; nothing was touched. Take that away to work with the stack in the folder"
+            f"{cluster} has its stack in {backend.own}, but {backend.said_by} names {backend.shown}, which has no stack of "
+            f"that name; nothing was touched. Remove that setting to work with the stack in the folder"
         )
 
 
 def _of_project(file: Path) -> str:
     try:
-        known = yaml.safe_load(file.read_text())
+        settings = yaml.safe_load(file.read_text())
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BackendError(f"{file} can't be read, and may say where the state is: {error}") from None
-    backend = known.get("backend") if isinstance(known, dict) else None
+        raise BackendError(f"{file} can't be read, and it may name the state's backend: {error}") from None
+    backend = settings.get("backend") if isinstance(settings, dict) else None
     return str(backend.get("url") or "") if isinstance(backend, dict) else ""
 
 
@@ -106,20 +106,20 @@ def _in_folder(backend: Backend) -> frozenset[str]:
         return frozenset()
     except OSError as error:
         raise _unreadable(backend, error.strerror or str(error)) from None
-    return frozenset(found["stack"] for name in names if (found := _CHECKPOINT.fullmatch(name)))
+    return frozenset(match["stack"] for name in names if (match := _CHECKPOINT.fullmatch(name)))
 
 
 def _listed(backend: Backend, cli: Path) -> frozenset[str]:
-    """One run of the CLI, far from any Pulumi.yaml, with a home that goes with it."""
+    """List the stacks with one run of the CLI, outside any folder with a Pulumi.yaml and with a temporary home."""
     with tempfile.TemporaryDirectory(prefix="menagerie-look-") as folder:
         home = Path(folder, "home")
         home.mkdir()
         (home / "logs").touch()  # see `lean.without_log_files`
         variables = {_VARIABLE: backend.url, "PULUMI_HOME": str(home), "PULUMI_SKIP_UPDATE_CHECK": "true"}
-        words = [str(cli), "stack", "ls", "--project", PROJECT, "--output", "json", "--non-interactive"]
+        command = [str(cli), "stack", "ls", "--project", PROJECT, "--output", "json", "--non-interactive"]
         try:
             done = subprocess.run(
-                words,
+                command,
                 cwd=folder,
                 env={**os.environ, **variables},
                 capture_output=True,
@@ -132,14 +132,14 @@ def _listed(backend: Backend, cli: Path) -> frozenset[str]:
     if done.returncode:
         raise _unreadable(backend, done.stderr.strip().removeprefix("error: ") or done.stdout.strip())
     try:
-        return frozenset(str(each["name"]).rpartition("/")[2] for each in json.loads(done.stdout))
+        return frozenset(str(stack["name"]).rpartition("/")[2] for stack in json.loads(done.stdout))
     except (ValueError, TypeError, KeyError):
-        raise _unreadable(backend, f"the CLI says {done.stdout[:200]!r}") from None
+        raise _unreadable(backend, f"the CLI's answer is {done.stdout[:200]!r}") from None
 
 
 def _unreadable(backend: Backend, why: str) -> BackendError:
-    by = f", which {backend.said_by} names," if backend.said_by else ""
+    by = f", configured by {backend.said_by}," if backend.said_by else ""
     return BackendError(
-        f"the state of stacks at {backend.shown}{by} can't be read, so nobody knows whether the cluster exists; "
+        f"the state of stacks at {backend.shown}{by} can't be read, so it is unknown whether the cluster exists; "
         f"nothing was touched: {why}"
     )

@@ -1,4 +1,4 @@
-"""What hosts of etcds with backups read of the store: where these are, and what opens them."""
+"""Secrets that hosts of etcds with backups read from the store: where the backups are, and what decrypts them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Buckets = pulumi.Output[dict[str, BucketOutput]]
 
 
 def roles_with_backups(cluster: Cluster) -> tuple[RoleName, ...]:
-    """Of the etcds."""
+    """Return the roles of the etcds that have backups."""
     return tuple(role for role in ROLES if settings(cluster, role).backup)
 
 
 def hosts_with_backups(cluster: Cluster, plan: AddressPlan) -> dict[str, tuple[RoleName, ...]]:
-    """Host -> the etcds with backups that have a member on it."""
-    found: dict[str, tuple[RoleName, ...]] = {}
+    """Return host -> the etcds with backups that have a member on it."""
+    roles: dict[str, tuple[RoleName, ...]] = {}
     for role in roles_with_backups(cluster):
         for member in members(cluster, role, plan):
-            found[member.host] = (*found.get(member.host, ()), role)
-    return found
+            roles[member.host] = (*roles.get(member.host, ()), role)
+    return roles
 
 
 def secrets(
@@ -39,7 +39,7 @@ def secrets(
     buckets: Buckets,
     own: Mapping[str, pulumi.Input[Mapping[str, str]]],
 ) -> dict[str, dict[str, pulumi.Input[str]]]:
-    """Host -> name -> value. own: host -> what restic needs there besides, such as an identity or a key."""
+    """Return host -> name -> value. own: host -> what restic also needs there, such as an identity or a key."""
     return {
         host: {backups.secret_name(role): _secret(cluster, role, pki, buckets, own.get(host, {})) for role in roles}
         for host, roles in hosts_with_backups(cluster, plan).items()
@@ -49,10 +49,10 @@ def secrets(
 def _secret(
     cluster: Cluster, role: RoleName, pki: Pki, buckets: Buckets, own: pulumi.Input[Mapping[str, str]]
 ) -> pulumi.Output[str]:
-    def text(known: Mapping[str, Any]) -> str:
-        bucket = known["buckets"][backups.USE]
-        environment = {**backups.environment(bucket), **known["own"]}
-        return backups.secret(backups.url(bucket, cluster.name, role), known["password"], environment)
+    def text(values: Mapping[str, Any]) -> str:
+        bucket = values["buckets"][backups.USE]
+        environment = {**backups.environment(bucket), **values["own"]}
+        return backups.secret(backups.url(bucket, cluster.name, role), values["password"], environment)
 
     password = pki.backup_passwords[role].value
     return pulumi.Output.secret(pulumi.Output.all(buckets=buckets, own=own, password=password).apply(text))

@@ -1,4 +1,4 @@
-"""X.509: authorities and the certificates they sign. Keys are ECDSA P-256, all text is PEM."""
+"""X.509: authorities and the certificates they sign. Keys are ECDSA P-256; all text is PEM."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-CA_DAYS = 3650  # kubeadm gives its authorities ten years too
-RENEW_AFTER = 2 / 3  # of a certificate's life, so that a missed run or two does no harm
-# Hosts' clocks may be a little behind the signer's.
+CA_DAYS = 3650  # kubeadm also gives its authorities ten years
+RENEW_AFTER = 2 / 3  # of a certificate's lifetime, so one or two missed runs do no harm
+# Hosts' clocks may be slightly behind the signer's.
 BACKDATE = datetime.timedelta(minutes=5)
 _USAGES = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.CLIENT_AUTH}
 
@@ -29,9 +29,9 @@ class Signed:
 
 @dataclass(frozen=True)
 class Request:
-    """What a certificate is to say.
+    """The content of a certificate to be issued.
 
-    usages: of "server" and "client". days: its life.
+    usages: any of "server" and "client". days: its lifetime.
     """
 
     common_name: str
@@ -43,12 +43,12 @@ class Request:
 
 
 def new_key() -> str:
-    """A fresh ECDSA P-256 private key, PKCS#8 PEM."""
+    """Return a new ECDSA P-256 private key, PKCS#8 PEM."""
     return _pem(ec.generate_private_key(ec.SECP256R1()))
 
 
 def public_key(private_key: str) -> str:
-    """The public half of a private key, SubjectPublicKeyInfo PEM."""
+    """Return the public half of a private key, SubjectPublicKeyInfo PEM."""
     return (
         _load_key(private_key)
         .public_key()
@@ -58,7 +58,7 @@ def public_key(private_key: str) -> str:
 
 
 def new_authority(common_name: str) -> Signed:
-    """A self-signed certificate authority that may sign leaf certificates only."""
+    """Return a new self-signed certificate authority that may sign only leaf certificates."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(common_name, ())
     builder = (
@@ -70,7 +70,7 @@ def new_authority(common_name: str) -> Signed:
 
 
 def issue(authority: Signed, request: Request) -> Signed:
-    """A new key and a certificate for it, signed by `authority`."""
+    """Return a new key and a certificate for it, signed by `authority`."""
     issuer = x509.load_pem_x509_certificate(authority.certificate.encode())
     key = ec.generate_private_key(ec.SECP256R1())
     names: list[x509.GeneralName] = [x509.DNSName(name) for name in request.dns_names]
@@ -91,7 +91,7 @@ def issue(authority: Signed, request: Request) -> Signed:
 
 
 def is_due(certificate: str, now: datetime.datetime) -> bool:
-    """Whether a certificate has used up `RENEW_AFTER` of its life at `now` (UTC)."""
+    """Whether a certificate has used up `RENEW_AFTER` of its lifetime at `now` (UTC)."""
     parsed = x509.load_pem_x509_certificate(certificate.encode())
     life = parsed.not_valid_after_utc - parsed.not_valid_before_utc
     return now >= parsed.not_valid_before_utc + life * RENEW_AFTER

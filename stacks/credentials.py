@@ -1,4 +1,4 @@
-"""What a cloud's provider finds of credentials, before anything asks the cloud."""
+"""Checks of a cloud provider's credentials before the first request to the cloud."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from cluster.spec import Cloud
 
 
 def with_project(environment: Mapping[str, str], project: str | None) -> Mapping[str, str]:
-    """The environment, with the project that a stack's configuration names for Google Cloud (gcp:project)."""
+    """Return the environment with the Google Cloud project that a stack's configuration names (gcp:project)."""
     return {**environment, "GOOGLE_PROJECT": project} if project else environment
 
 
 def missing(cloud: Cloud, environment: Mapping[str, str]) -> list[str]:
-    """What is missing, each with the way to get it; nothing for a lab. Only the cloud's own module is imported."""
+    """Return what is missing, each with the way to get it; nothing for a lab. Imports only the cloud's own module."""
     if cloud is Cloud.AWS:
         from stacks.aws import credentials as aws
 

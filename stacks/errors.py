@@ -1,4 +1,4 @@
-"""What goes wrong with a stack, in words for an operator."""
+"""Errors of stacks, in words for an operator."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from cluster.errors import FailedError, LockedError, RefusedError, StateUnreadab
 
 
 class StackError(FailedError):
-    """The engine refused or failed; the text says what and what to do."""
+    """The engine refused or failed; the text says what happened and what to do."""
 
     code = "stack"
 
 
 class PassphraseError(RefusedError, StackError):
-    """Nothing says what encrypts the stack's secrets."""
+    """Nothing is configured to encrypt the stack's secrets."""
 
     code = "passphrase"
 
 
 class BackendError(StateUnreadableError, StackError):
-    """The place where stacks' state is kept can't be read."""
+    """The backend of the stacks' state can't be read."""
 
 
 class OtherStateError(RefusedError, StackError):
-    """A cluster's stack is not in the place that is looked at, but in another that is known."""
+    """A cluster's stack is not in the configured backend, but in another known place."""
 
     code = "other-state"
 

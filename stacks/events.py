@@ -1,4 +1,4 @@
-"""The engine's events: in words for a progress display, and as data for a plan."""
+"""The engine's events: as words for a progress display, and as data for a plan."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _WORDS = {
     "update": "updating",
     "delete": "deleting",
     "replace": "replacing",
-    "create-replacement": "creating anew",
+    "create-replacement": "creating the new",
     "delete-replaced": "deleting the old",
-    "refresh": "looking at",
+    "refresh": "reading",
 }
 
 
 def describe(report: Callable[[str], None]) -> Callable[[EngineEvent], None]:
-    """A listener that tells `report` what the engine does, with the number of resources finished."""
+    """Return a listener that reports to `report` what the engine does, with the number of finished resources."""
     done = 0
 
     def on_event(event: EngineEvent) -> None:
@@ -36,7 +36,7 @@ def describe(report: Callable[[str], None]) -> Callable[[EngineEvent], None]:
 
 
 def told(*listeners: Callable[[EngineEvent], None]) -> Callable[[EngineEvent], None]:
-    """One listener that tells several."""
+    """Return one listener that passes events to several."""
 
     def on_event(event: EngineEvent) -> None:
         for listener in listeners:
@@ -47,11 +47,11 @@ def told(*listeners: Callable[[EngineEvent], None]) -> Callable[[EngineEvent], N
 
 @dataclass(frozen=True)
 class Begun:
-    """A resource that the engine begins to work on, or in a preview would.
+    """A resource that the engine starts to work on, or would in a preview.
 
-    operation: the engine's word. parent: URN, "" for none. before, after: inputs, None where there is none yet or no
-    longer; the engine puts what looks like a value of its own in the place of a secret. forcing: properties that can't
-    change but with the whole resource. changed: all that differ.
+    operation: the engine's word. parent: URN, "" for none. before, after: inputs, None where the resource does not exist
+    yet or any longer; the engine replaces secrets with placeholder values. forcing: properties that can only change by
+    replacing the resource. changed: all properties that differ.
     """
 
     operation: str
@@ -66,7 +66,7 @@ class Begun:
 
 
 def begun(report: Callable[[Begun], None]) -> Callable[[EngineEvent], None]:
-    """A listener that gives `report` each resource as the engine comes to it."""
+    """Return a listener that passes each resource to `report` when the engine starts to work on it."""
 
     def on_event(event: EngineEvent) -> None:
         if started := event.resource_pre_event:
@@ -76,7 +76,7 @@ def begun(report: Callable[[Begun], None]) -> Callable[[EngineEvent], None]:
 
 
 def deleted(resource: Mapping[str, Any]) -> Begun:
-    """A resource of a deployment, as the engine would come to it to delete it."""
+    """Return a resource of a deployment as the engine would present it when deleting it."""
     return Begun(
         operation="delete",
         urn=resource["urn"],
@@ -92,12 +92,12 @@ def _begun(metadata: StepEventMetadata) -> Begun:
     old, new = metadata.old, metadata.new
     detailed = {path: diff.diff_kind.value for path, diff in (metadata.detailed_diff or {}).items()}
     forcing = [path for path, kind in detailed.items() if kind.endswith("-replace")] or metadata.keys or []
-    known = new or old
+    state = new or old
     return Begun(
         operation=str(metadata.op.value),
         urn=metadata.urn,
         type=metadata.type,
-        parent=(known.parent if known else None) or "",
+        parent=(state.parent if state else None) or "",
         protected=bool((old and old.protect) or (new and new.protect)),
         before=old.inputs if old else None,
         after=new.inputs if new else None,

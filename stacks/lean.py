@@ -1,7 +1,7 @@
-"""What a plan need not pay for.
+"""Saves CPU and I/O that a plan does not need.
 
-Most CPU that Pulumi 3.259 and its SDKs spend on a resource goes to what this toolkit has no use for.
-``python -m tests.bench.planning`` measures a plan with and without.
+Pulumi 3.259 and its SDKs spend most of their CPU per resource on features that this toolkit does not use.
+``python -m tests.bench.planning`` measures a plan with and without these savings.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ _VERSION = re.compile(r"azure-native:\w+/v\d{8}(preview)?:")
 
 
 def program(declare: Callable[[], None]) -> Callable[[], Awaitable[None]]:
-    """The program of a stack, for the Automation API or `pulumi.run`; to be run within `few_collections`."""
+    """Return the program of a stack for the Automation API or `pulumi.run`; run it within `few_collections`."""
 
     async def run() -> None:
         without_debug_messages()
         declare()
-        # If the program ends before the runtime has begun to register what it declared, the runtime waits for the
-        # first of all attributes of all resources, and then over again for each (`wait_for_rpcs`).
+        # If the program ends before the runtime has started to register what it declared, the runtime waits for the first
+        # of all attributes of all resources, and then starts over for each (`wait_for_rpcs`).
         await asyncio.sleep(0)
 
     return run
 
 
 def without_former_types() -> None:
-    """Declare what follows without the types that azure-native has for versions of an API. For the start of a program.
+    """Drop azure-native's aliases for API versions from everything declared after this. Call it at the start of a program.
 
-    It gives a resource an alias for each version that its type ever had, up to 113, so that the class of a version can
-    be exchanged for another. Our stacks use no class of a version. All other aliases stay: a type's former name (710
-    of the 31,507 in azure-native 3.29, as PrivateZone in `network`) and a resource's own.
+    azure-native gives a resource an alias for each version that its type ever had, up to 113, so that the class of one
+    version can replace that of another. Our stacks use no versioned classes. All other aliases stay: former names of a
+    type (710 of the 31,507 in azure-native 3.29, such as PrivateZone in `network`) and those of a resource.
     """
     pulumi.runtime.register_stack_transformation(_without_former_types)
 
@@ -61,10 +61,10 @@ def _only_names_a_version(alias: pulumi.Input[str | pulumi.Alias]) -> bool:
 
 
 def without_debug_messages() -> None:
-    """Send the engine no messages that it shows to nobody but with ``--debug``.
+    """Send the engine no debug messages: it shows them only with ``--debug``.
 
-    The runtime sends four a resource, each in a call of its own that it waits for. Where the program then waits for
-    none, more resources are under way at once, so this is for use within `few_collections`.
+    The runtime sends four per resource, each in a separate call that it waits for. Without these waits more resources
+    are in progress at the same time, so use this within `few_collections`.
     """
     settings.SETTINGS.engine = _Quiet(settings.get_engine())
 
@@ -84,10 +84,10 @@ class _Quiet:
 
 @contextmanager
 def few_collections() -> Iterator[None]:
-    """Look for garbage cycles seldom while the engine runs.
+    """Run the garbage collector rarely while the engine runs.
 
     Each attribute of each resource is a task over four futures until the engine has answered. None of it is garbage,
-    and CPython by default looks through all of it time and again.
+    and CPython by default traverses all of it again and again.
     """
     before = gc.get_threshold()
     gc.set_threshold(_ALLOCATIONS)
@@ -98,16 +98,16 @@ def few_collections() -> Iterator[None]:
 
 
 def in_a_process_of_its_own() -> None:
-    """As `few_collections`, for a process that ends with the run."""
+    """Do as `few_collections`, for a process that ends with the run."""
     gc.set_threshold(_ALLOCATIONS)
 
 
 def without_log_files(home: Path) -> None:
-    """Let the engine write no log of its own into `home` (PULUMI_HOME), if it has not yet begun to.
+    """Prevent the engine from writing its log to `home` (PULUMI_HOME), unless a log folder already exists.
 
-    It writes whatever it could say, every resource's properties among it, to a file a run, compressed and encrypted:
-    half of its CPU for a resource. No setting turns that off (pulumi 3.259, `StartLogging`). Where it cannot make the
-    folder ``logs`` it goes on without, and here a file has that name.
+    It writes everything it could report, including every resource's properties, to one compressed and encrypted file per
+    run: half of its CPU per resource. No setting turns this off (pulumi 3.259, `StartLogging`). It runs without the log
+    if it can't create the folder ``logs``, so this creates a file with that name.
     """
     logs = home / "logs"
     if not logs.exists():

@@ -1,8 +1,8 @@
-"""How API servers learn whether a name is that of a machine of the cluster's workers in the region: a small program of each cloud.
+"""How API servers check whether a name is that of a machine of the cluster's workers in the region: a small program per cloud.
 
-Contract of `/usr/local/sbin/menagerie-machine NAME`: one JSON object on standard output, ``{"made": seconds}`` with the Unix time
-at which the machine was made, and ``{"made": null}`` where there is no such machine. On failure a line on standard error, and
-another exit status than 0.
+Contract of `/usr/local/sbin/menagerie-machine NAME`: it prints one JSON object to standard output, ``{"made": seconds}``
+with the Unix time at which the machine was created, or ``{"made": null}`` if there is no such machine. On failure it
+prints a line to standard error and exits with a status other than 0.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _PATH = "/usr/local/sbin/menagerie-machine"
 
 
 def placed(program: str) -> HostFile:
-    """It holds nothing secret, and runs as who approves certificates."""
+    """Return the program as a host file. It contains no secrets and runs as the user that approves certificates."""
     return HostFile(_PATH, program, 0o755)
 
 
 def filled(program: Path, values: Mapping[str, str]) -> str:
-    """A program's text with its placeholders filled in."""
+    """Return a program's text with its placeholders filled in."""
     text = program.read_text()
     for placeholder, value in values.items():
         text = text.replace(placeholder, value)

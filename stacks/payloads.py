@@ -1,6 +1,6 @@
-"""The payload of every kind of host in the region, and what each may read of the store, whatever the provider.
+"""The payload of every kind of host in the region, and what each host may read from the store, for all providers.
 
-A reader is an identity: all API servers have one, each etcd host its own, and all workers in the region one.
+A reader is an identity: all API servers share one, each etcd host has its own, and all workers in the region share one.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from stacks.cloud_store import bundle_name
 from stacks.pki import Pki
 
 API_SERVERS, WORKERS = "api-servers", "workers"
-"""Readers; an etcd host's is its name."""
+"""Readers; the reader of an etcd host is the host's name."""
 
 DIGEST_CHARACTERS = 16
-"""Of a SHA-256 in hex, as in `components.userdata.refresh`: enough to tell values apart, and keys are too long to be guessed by it."""
+"""Of a SHA-256 in hex, as in `components.userdata.refresh`: enough to distinguish values. Keys are too long to be guessed from it."""
 
 Values = dict[str, dict[str, pulumi.Input[str]]]
 """Reader -> name -> value."""
 
 
 def reader(plan: AddressPlan, host: str) -> str:
-    """As whom a host of the plan reads the store."""
+    """Return the reader as which a host of the plan reads the store."""
     return API_SERVERS if host in {server.name for server in plan.api_servers} else host
 
 
@@ -49,11 +49,11 @@ def payloads(
     disks: Callable[[RoleName], Disk] | None = None,
     machine: str = "",
 ) -> dict[str, Payload]:
-    """Reader -> what its hosts are to be, of API servers and etcd hosts.
+    """Return reader -> payload, for API servers and etcd hosts.
 
     machine: the cloud's program of `stacks.machines`, for clusters with workers in the region.
-    disks: the data disk of an etcd's members (`etcd.render.data_disk`); None where something else mounts it.
-    Raises KeyError where `source` has no checksum for a program.
+    disks: the data disk of an etcd's members (`etcd.render.data_disk`); None if something else mounts it.
+    Raises KeyError if `source` has no checksum for a program.
     """
     servers = control_plane.host_config(cluster, plan, source)
     if cluster.spec.cloud_workers and machine:
@@ -68,9 +68,9 @@ def _reading_as(name: str, config: HostConfig) -> HostConfig:
 
 
 def worker_payloads(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[str, Payload]:
-    """Pool in the region -> what its workers are to be, with what the operator gives them in ``group_vars``.
+    """Return pool in the region -> payload of its workers, including the operator's settings in ``group_vars``.
 
-    Raises KeyError as `payloads` does, and SpecError where a file of ``group_vars`` is wrong.
+    Raises KeyError as `payloads` does, and SpecError if a file of ``group_vars`` is wrong.
     """
     pools = [name for name, pool in cluster.spec.pools.items() if pool.site is None]
     if not pools:
@@ -82,9 +82,9 @@ def worker_payloads(cluster: Cluster, plan: AddressPlan, source: ArtefactSource)
 def secrets(
     cluster: Cluster, plan: AddressPlan, pki: Pki, backups: Mapping[str, Mapping[str, pulumi.Input[str]]]
 ) -> Values:
-    """The keys and certificates that a reader may have, by name, but for the join token.
+    """Return the keys and certificates that each reader may read, by name, without the join token.
 
-    backups: what `stacks.backups.secrets` says of hosts.
+    backups: the result of `stacks.backups.secrets`.
     """
     own: Values = {API_SERVERS: {**pki.for_api_server()}}
     for role in ROLES:
@@ -98,17 +98,19 @@ def secrets(
 
 
 def digests(cluster: Cluster, plan: AddressPlan, pki: Pki) -> pulumi.Output[str]:
-    """JSON, reader -> name -> what menagerie-refresh tells of a value that a host has: so one sees whether it is this one."""
+    """Return JSON, reader -> name -> digest as menagerie-refresh reports it, to check whether a host has the current value."""
 
-    def told(values: Mapping[str, Mapping[str, str]]) -> str:
-        found = {
-            name: {each: hashlib.sha256(value.encode()).hexdigest()[:DIGEST_CHARACTERS] for each, value in own.items()}
+    def digested(values: Mapping[str, Mapping[str, str]]) -> str:
+        by_reader = {
+            name: {
+                secret: hashlib.sha256(value.encode()).hexdigest()[:DIGEST_CHARACTERS] for secret, value in own.items()
+            }
             for name, own in values.items()
         }
-        return json.dumps(found, sort_keys=True)
+        return json.dumps(by_reader, sort_keys=True)
 
     gathered = {name: pulumi.Output.all(**values) for name, values in secrets(cluster, plan, pki, {}).items()}
-    return pulumi.Output.unsecret(pulumi.Output.all(**gathered).apply(told))
+    return pulumi.Output.unsecret(pulumi.Output.all(**gathered).apply(digested))
 
 
 def readable(
@@ -118,7 +120,7 @@ def readable(
     by_reader: Mapping[str, Payload],
     backups: Mapping[str, Mapping[str, pulumi.Input[str]]],
 ) -> Values:
-    """What each reader with a payload may read where the store holds every secret by itself, as the lab's does.
+    """Return what each reader with a payload may read from a store with one entry per secret, such as the lab's.
 
     backups: as in `secrets`.
     """
@@ -130,13 +132,13 @@ def readable(
 
 
 def _digest(name: str, payload: Payload) -> dict[str, str]:
-    """What a reader's hosts are to be, for hosts that take another payload while they run."""
+    """Return the digest of a reader's payload, for hosts that take a new payload while running."""
     return {} if name == API_SERVERS else {PAYLOAD_DIGEST: payload.sha256}
 
 
 def of_etcds(by_reader: Mapping[str, Payload]) -> str:
-    """Host of an etcd -> the text of its payload, as packed JSON: for operators, who hand it to the hosts that run."""
-    return packed(json.dumps({name: each.text for name, each in by_reader.items() if name != API_SERVERS}))
+    """Return etcd host -> the text of its payload, as packed JSON: operators push it to running hosts."""
+    return packed(json.dumps({name: payload.text for name, payload in by_reader.items() if name != API_SERVERS}))
 
 
 def stored(
@@ -148,29 +150,29 @@ def stored(
     by_pool: Mapping[str, Payload] | None = None,
     storage_classes: pulumi.Input[str] | None = None,
 ) -> Values:
-    """What a cloud's store holds for each reader, and it alone may read: payloads by their names, and one bundle.
+    """Return what a cloud's store holds for each reader, readable by it alone: payloads by name, and one bundle.
 
-    backups: as in `secrets`. by_pool: payloads of pools in the region. Workers also read, and API servers write, `cluster.files.JOIN_TOKEN`,
-    which is in no stack's hands.
-    storage_classes: the text of `components.control_plane.csi.storage_classes`; ValueError where there is a
+    backups: as in `secrets`. by_pool: payloads of pools in the region. Workers also read, and API servers write,
+    `cluster.files.JOIN_TOKEN`, which no stack manages.
+    storage_classes: the text of `components.control_plane.csi.storage_classes`; ValueError if there is a
     `cluster.storage.controllers_pool` and no such text.
     """
-    found: Values = {name: {payload.name: payload.packed()} for name, payload in by_reader.items()}
+    values_of: Values = {name: {payload.name: payload.packed()} for name, payload in by_reader.items()}
     if by_pool:
-        found[WORKERS] = {payload.name: payload.packed() for payload in by_pool.values()}
-    of_readers = secrets(cluster, plan, pki, backups)
+        values_of[WORKERS] = {payload.name: payload.packed() for payload in by_pool.values()}
+    secrets_of = secrets(cluster, plan, pki, backups)
     if controllers_pool(cluster.spec):
         if storage_classes is None:
-            raise ValueError(f"{cluster.name} has drivers of volumes, and its stack gives no classes for them")
-        of_readers[API_SERVERS][STORAGE_CLASSES] = storage_classes
-    for name, values in of_readers.items():
-        if name in found:
+            raise ValueError(f"{cluster.name} has volume drivers, but its stack provides no storage classes for them")
+        secrets_of[API_SERVERS][STORAGE_CLASSES] = storage_classes
+    for name, own in secrets_of.items():
+        if name in values_of:
             digest = _digest(name, by_reader[name]) if name in by_reader else {}
-            found[name][bundle_name(name)] = _bundle({**values, **digest})
-    return found
+            values_of[name][bundle_name(name)] = _bundle({**own, **digest})
+    return values_of
 
 
 def _bundle(values: Mapping[str, pulumi.Input[str]]) -> pulumi.Output[str]:
     return pulumi.Output.secret(
-        pulumi.Output.all(**values).apply(lambda known: json.dumps(known, sort_keys=True, separators=(",", ":")))
+        pulumi.Output.all(**values).apply(lambda values_: json.dumps(values_, sort_keys=True, separators=(",", ":")))
     )

@@ -1,8 +1,8 @@
 """The cluster's keys: one authority each for Kubernetes, kubelets' serving certificates, the front proxy and every etcd.
 
-What each host may read is decided here, by name (see `Pki.for_api_server`, `Pki.for_member`); how
-it gets there is the provider's secret store. Each key belongs to a ring (`cluster.key_rings`), whose state is in the
-stack's configuration. Outside of this module nobody knows of generations: a value may hold several, the one at work first.
+This module decides by name what each host may read (see `Pki.for_api_server`, `Pki.for_member`); the provider's secret
+store delivers it. Each key belongs to a key ring (`cluster.key_rings`), whose state is in the stack's configuration.
+Generations are hidden from other modules: a value may hold several, the active one first.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ COMMON_NAMES: Mapping[RingName, str] = {
     "etcd-main-ca": "etcd-main",
     "etcd-events-ca": "etcd-events",
 }
-"""Of the first authority of a ring; that of a later generation ends in its number."""
+"""Of the first authority of a ring; later generations append their number."""
 
 ADMIN_DAYS = 30
-"""An operator's certificate can't be revoked, so it is short-lived; every `up` renews it in time."""
+"""An operator's certificate can't be revoked, so it is short-lived; every `up` renews it when due."""
 
 
 @dataclass(frozen=True)
 class Authorities:
-    """Those of a ring. by_work: the one that signs first. by_age: the oldest first."""
+    """The authorities of a ring. by_work: the signing one first. by_age: the oldest first."""
 
     by_work: tuple[Authority, ...]
     by_age: tuple[Authority, ...]
@@ -52,27 +52,27 @@ class Authorities:
 
     @property
     def trusted(self) -> pulumi.Output[str]:
-        """Certificates of all, PEM, the oldest first: so the text stays as it is when another one signs, and who reads it
-        at its start only needs no restart."""
+        """Return the certificates of all, PEM, the oldest first. The order stays the same when another authority starts to
+        sign, so programs that read the file only at start need no restart."""
         return _joined(self.by_age)
 
     @property
     def signing_first(self) -> pulumi.Output[str]:
-        """The same for what takes the first of several for the one that signs, as kubeadm and workers do."""
+        """Return the same with the signing one first, for readers that take the first as the signer, such as kubeadm and workers."""
         return _joined(self.by_work)
 
 
 def _joined(authorities: Iterable[Authority]) -> pulumi.Output[str]:
-    joined: pulumi.Output[str] = pulumi.Output.all(*(each.certificate for each in authorities)).apply("".join)
+    joined: pulumi.Output[str] = pulumi.Output.all(*(authority.certificate for authority in authorities)).apply("".join)
     return joined
 
 
 class Pki(pulumi.ComponentResource):
-    """Every key and certificate of a cluster that does not come from kubeadm on a host."""
+    """Every key and certificate of a cluster that kubeadm does not create on a host."""
 
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
         super().__init__("menagerie:index:Pki", f"{cluster.name}-pki")
-        # Losing an authority means joining every host anew.
+        # Losing an authority means joining every host again.
         kept = pulumi.ResourceOptions(parent=self, protect=is_protected() and not cluster.is_lab)
         child = pulumi.ResourceOptions(parent=self)
         self.rings = rings()
@@ -82,7 +82,7 @@ class Pki(pulumi.ComponentResource):
         self.etcd = {role: self._authority(_of_etcd(role), kept) for role in ROLES}
         self.service_account = self._secrets("service-account", "service-account-key", "ecdsa-key", kept)
         self.encryption = self._secrets("encryption", "encryption-key", "hex", kept)
-        # Losing one means losing the backups. There also without any: to take one away again, it had to be released.
+        # Losing one means losing the backups. Created without backups too: removing one would require releasing the stack.
         self.backup_passwords = {role: Secret(f"backup-password-{role}", "hex", kept) for role in ROLES}
         self.etcd_client = Certificate(
             "etcd-client",
@@ -102,48 +102,47 @@ class Pki(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _authority(self, ring: RingName, opts: pulumi.ResourceOptions) -> Authorities:
-        """The authorities of a ring. Only the one at work is protected, or none could ever go.
+        """Return the authorities of a ring. Protects only the active one; otherwise old ones could never be removed.
 
-        The generation `FORMER` is no authority of its own, but those of `kubernetes-ca` that are in use.
+        The generation `FORMER` is not an authority itself; it stands for the authorities of `kubernetes-ca` in use.
         """
         state = self.rings[ring]
-        made = {
+        authorities = {
             number: Authority(_named(ring, number), _named(COMMON_NAMES[ring], number), _protected(opts, number, state))
             for number in state.generations
             if number != FORMER
         }
 
         def of(number: int, former: str) -> tuple[Authority, ...]:
-            return (made[number],) if number != FORMER else tuple(getattr(self.kubernetes, former))
+            return (authorities[number],) if number != FORMER else tuple(getattr(self.kubernetes, former))
 
         return Authorities(
-            tuple(each for number in state.generations for each in of(number, "by_work")),
-            tuple(each for number in sorted(state.generations) for each in of(number, "by_age")),
+            tuple(authority for number in state.generations for authority in of(number, "by_work")),
+            tuple(authority for number in sorted(state.generations) for authority in of(number, "by_age")),
         )
 
     def _secrets(
         self, ring: RingName, name: str, kind: str, opts: pulumi.ResourceOptions
     ) -> tuple[tuple[int, Secret], ...]:
-        """Generation and key of a ring, the one at work first.
+        """Return generation and key of each generation of a ring, the active one first.
 
-        Encryption keys of former generations stay in the stack, and in no host's reach: snapshots of etcd hold what they
-        encrypted.
+        Former encryption keys stay in the stack but are not given to hosts: etcd snapshots hold data encrypted with them.
         """
         state = self.rings[ring]
         kept = range(1, state.newest + 1) if ring == "encryption" else state.generations
-        made = {
+        generated = {
             number: Secret(
                 _named(name, number), kind, opts if ring == "encryption" else _protected(opts, number, state)
             )
             for number in kept
         }
-        return tuple((number, made[number]) for number in state.generations)
+        return tuple((number, generated[number]) for number in state.generations)
 
     def _member_certificates(
         self, role: RoleName, member: Member, opts: pulumi.ResourceOptions
     ) -> Mapping[str, Certificate]:
         addresses = (str(member.address), "127.0.0.1")
-        # Members dial each other and themselves with one certificate, so a peer's needs both usages.
+        # Members use one certificate to dial each other and themselves, so a peer certificate needs both usages.
         usages: dict[str, tuple[str, ...]] = {"server": ("server",), "peer": ("server", "client")}
         return {
             kind: Certificate(
@@ -156,7 +155,7 @@ class Pki(pulumi.ComponentResource):
         }
 
     def for_api_server(self) -> Values:
-        """What an API-server host may read. It signs kubelets' certificates, so it holds that CA's key."""
+        """Return what an API-server host may read. It signs kubelets' certificates, so it holds that CA's key."""
         service_account = [secret.value for _, secret in self.service_account]
         encryption = pulumi.Output.all(**{str(number): secret.value for number, secret in self.encryption})
         order = [str(number) for number, _ in self.encryption]
@@ -181,7 +180,7 @@ class Pki(pulumi.ComponentResource):
         } | self._etcd_authorities()
 
     def for_member(self, name: str) -> Values:
-        """What the host of an etcd member may read: its own keys and the authorities' certificates."""
+        """Return what the host of an etcd member may read: its own keys and the authorities' certificates."""
         own: Values = {}
         for kind, certificate in self.members[name].items():
             own[f"{name}-{kind}.crt"] = certificate.certificate
@@ -189,33 +188,33 @@ class Pki(pulumi.ComponentResource):
         return own | self._etcd_authorities()
 
     def for_worker(self) -> Values:
-        """What workers in the region may read: whom to trust when they join, and who signs."""
+        """Return what workers in the region may read: the CAs to trust when joining, and the signing CA."""
         return {
             "kubernetes-ca.crt": self.kubernetes.signing_first,
             "kubelet-serving-ca.crt": self.kubelet_serving.signing_first,
         }
 
     def authorities(self) -> pulumi.Output[str]:
-        """JSON, ring -> certificates of those authorities in use that no host alone proves to be trusted."""
-        told = {
+        """Return JSON, ring -> certificates of the authorities in use whose trust can't be proved by one host alone."""
+        certificates_ = {
             "kubernetes-ca": self.kubernetes.signing_first,
             "kubelet-serving-ca": self.kubelet_serving.signing_first,
             "front-proxy-ca": self.front_proxy.signing_first,
         }
-        return pulumi.Output.json_dumps(told)
+        return pulumi.Output.json_dumps(certificates_)
 
     def _etcd_authorities(self) -> Values:
         return {f"etcd-{role}-ca.crt": authorities.trusted for role, authorities in self.etcd.items()}
 
 
 def rings() -> dict[RingName, Ring]:
-    """The state of each ring, from the stack's configuration. ValueError where there is none of that kind."""
+    """Return the state of each ring from the stack's configuration. Raises ValueError if a state is malformed."""
     config = pulumi.Config(NAMESPACE)
     return {name: Ring.of(name, config.get(ring_key(name))) for name in RINGS}
 
 
 def ring_key(name: RingName) -> str:
-    """Key of a ring's state in the stack's configuration, in `NAMESPACE`."""
+    """Return the key of a ring's state in the stack's configuration, in `NAMESPACE`."""
     return f"ring-{name}"
 
 
@@ -224,7 +223,7 @@ def _of_etcd(role: RoleName) -> RingName:
 
 
 def _named(name: str, generation: int) -> str:
-    """Of the first generation, which was there before there were others, the name alone."""
+    """Return the name of a generation; the first one, which predates generations, has no suffix."""
     return name if generation == 1 else f"{name}-{generation}"
 
 
@@ -233,10 +232,10 @@ def _protected(opts: pulumi.ResourceOptions, generation: int, state: Ring) -> pu
 
 
 def encryption_config(keys: Mapping[int, str]) -> str:
-    """EncryptionConfiguration that writes secrets with secretbox and reads older plain ones.
+    """Return an EncryptionConfiguration that writes secrets with secretbox and reads older plain ones.
 
     CIS 1.2.28 accepts aescbc, kms and secretbox as the first provider. keys: generation -> 32 bytes in hex; the first
-    encrypts, all decrypt. The API server writes a key's name before what it encrypts (`key_name`).
+    encrypts, all decrypt. The API server stores a key's name before the data it encrypts (`key_name`).
     """
     listed = ", ".join(
         f"{{name: {key_name(number)}, secret: {base64.b64encode(binascii.unhexlify(key)).decode()}}}"

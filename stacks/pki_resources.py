@@ -1,7 +1,7 @@
-"""Keys and certificates as Pulumi resources, so that they live encrypted in the stack's state.
+"""Keys and certificates as Pulumi resources, so that they are stored encrypted in the stack's state.
 
-A dynamic provider runs in a process of the engine's; its class is pickled by reference, so this
-module stays importable on its own and imports nothing but `stacks.certificates`.
+A dynamic provider runs in a process of the engine; its class is pickled by reference, so this module must stay
+importable without the rest and imports only `stacks.certificates`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _issue(props: dict[str, Any]) -> dict[str, Any]:
 
 
 class Certificate(Resource, module="pki", name="Certificate"):
-    """A certificate signed by an `Authority`, issued anew after two thirds of its life."""
+    """A certificate signed by an `Authority`, reissued after two thirds of its lifetime."""
 
     certificate: pulumi.Output[str]
     private_key: pulumi.Output[str]

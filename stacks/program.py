@@ -1,4 +1,4 @@
-"""The Pulumi program of one cluster; reads as its table of contents."""
+"""The Pulumi program of one cluster; it reads like a table of contents."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def declare(cluster: Cluster) -> None:
 
 
 def provider_of(cluster: Cluster, plan: AddressPlan) -> Provider:
-    """The provider of the cluster's cloud; the others are not even imported."""
+    """Return the provider of the cluster's cloud; does not import the others."""
     cloud = cluster.spec.control_plane.cloud
     if cloud is Cloud.LAB:
         from stacks.lab.provider import LabProvider
@@ -63,7 +63,7 @@ def provider_of(cluster: Cluster, plan: AddressPlan) -> Provider:
         from stacks.gcp.provider import GcpProvider
 
         return GcpProvider(cluster, plan)
-    raise NotImplementedError(f"control_plane.cloud {cloud.value} has no stack yet; lab is the only one")
+    raise NotImplementedError(f"control_plane.cloud {cloud.value} has no stack yet; use lab")
 
 
 def _export(cluster: Cluster, plan: AddressPlan, pki: Pki, provider: Provider) -> None:
@@ -74,12 +74,12 @@ def _export(cluster: Cluster, plan: AddressPlan, pki: Pki, provider: Provider) -
     }
 
     def gather(values: Mapping[str, Any]) -> str:
-        found = _outputs(cluster, plan, provider, values["certificates"], values["facts"], values["buckets"])
-        return found.model_dump_json()
+        outputs = _outputs(cluster, plan, provider, values["certificates"], values["facts"], values["buckets"])
+        return outputs.model_dump_json()
 
     facts = provider.facts()
     gathered = pulumi.Output.all(certificates=pulumi.Output.all(**public), facts=facts, buckets=provider.buckets())
-    # The facts hold one secret, which is left out of what is gathered.
+    # The facts include one secret, which is not part of the gathered outputs.
     pulumi.export("outputs", pulumi.Output.unsecret(gathered.apply(gather)))
     pulumi.export("ssh_private_key", pulumi.Output.secret(facts.apply(lambda f: f.get("ssh_private_key", ""))))
     pulumi.export("key_rings", json.dumps({name: str(ring) for name, ring in pki.rings.items()}))
@@ -117,8 +117,8 @@ def _outputs(
         etcds={
             role: EtcdOutput(
                 members=tuple(
-                    HostOutput(name=each.host, address=str(each.address), zone=each.zone, member=each.name)
-                    for each in members(cluster, role, plan)
+                    HostOutput(name=member.host, address=str(member.address), zone=member.zone, member=member.name)
+                    for member in members(cluster, role, plan)
                 ),
                 client_port=members(cluster, role, plan)[0].client_port,
                 ca_pem=certificates[f"etcd-{role}"],
@@ -140,11 +140,11 @@ def _outputs(
 
 
 def _of_ends(cluster: Cluster, facts: Mapping[str, str], what: str) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for tunnel in tunnels(cluster):
         if value := facts.get(f"{what}{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}"):
-            found.setdefault(f"{tunnel.site}/{tunnel.router}", []).append(value)
-    return {router: tuple(values) for router, values in found.items()}
+            values.setdefault(f"{tunnel.site}/{tunnel.router}", []).append(value)
+    return {router: tuple(addresses_) for router, addresses_ in values.items()}
 
 
 def _hosts(addresses_: tuple[HostAddress, ...]) -> tuple[HostOutput, ...]:

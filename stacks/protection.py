@@ -1,15 +1,15 @@
-"""Whether what keeps data may be deleted: only once the stack was released, which `destroy` does after asking."""
+"""Whether resources that keep data may be deleted: only after the stack was released, which `destroy` does after asking."""
 
 from __future__ import annotations
 
 import pulumi
 
 NAMESPACE, _KEY = "menagerie", "release"
-"""Of our keys in the stack's configuration."""
+"""Namespace and name of our key in the stack's configuration."""
 RELEASE = f"{NAMESPACE}:{_KEY}"
 """Key in the stack's configuration. With the ordinary CLI: pulumi config set release true, pulumi up, pulumi destroy."""
 
 
 def is_protected() -> bool:
-    """What `protect`, and a cloud's own deletion protection, is to be of everything that keeps data."""
+    """Whether to set `protect` and a cloud's own deletion protection on everything that keeps data."""
     return not pulumi.Config(NAMESPACE).get_bool(_KEY)

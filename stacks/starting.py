@@ -1,4 +1,4 @@
-"""What an engine is started with: where its plugins, its home and the program itself are, and what encrypts secrets."""
+"""What an engine is started with: its plugins, its home, the CLI, and the encryption of secrets."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _LONGEST_PASSPHRASE = 2**16
 _PLUGINS = ROOT / "stacks" / "plugins"
 _PASSPHRASE, _FILE = "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"
 _KMS = ("awskms://", "azurekeyvault://", "gcpkms://", "hashivault://")
-"""What `--secrets-provider` takes beside a passphrase ("Secrets" of Pulumi's documentation)."""
+"""What `--secrets-provider` takes besides a passphrase ("Secrets" in Pulumi's documentation)."""
 
 
 def environment(state_dir: Path, *, kms: str = "") -> dict[str, str]:
-    """Variables, beside those that the process has. kms: the key that encrypts secrets, "" for a passphrase."""
+    """Return variables to add to the process's own. kms: the key that encrypts secrets, "" for a passphrase."""
     paths = [str(_PLUGINS), os.environ.get("PATH", "")]
     python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    home = made(state_dir / "pulumi-home")
+    home = ensured(state_dir / "pulumi-home")
     lean.without_log_files(home)
-    found = {
-        # All plugins are here: `operations.plugins` provides a cloud's.
+    variables = {
+        # All plugins are already here: `operations.plugins` provides those of a cloud.
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PATH": os.pathsep.join(filter(None, paths)),
         "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
@@ -39,37 +39,37 @@ def environment(state_dir: Path, *, kms: str = "") -> dict[str, str]:
         "PULUMI_HOME": str(home),
     }
     if not kms and not _passphrase_is_given():
-        found[_FILE] = str(_lab_passphrase(state_dir))
-    return found
+        variables[_FILE] = str(_lab_passphrase(state_dir))
+    return variables
 
 
 def kms_of(settings: Path | None) -> str:
-    """The key of a cloud's KMS that Pulumi.<cluster>.yaml names (``secretsprovider``), "" for a passphrase.
+    """Return the key of a cloud's KMS that Pulumi.<cluster>.yaml names (``secretsprovider``), "" for a passphrase.
 
-    PassphraseError for a value that is neither.
+    Raises PassphraseError for a value that is neither.
     """
     if settings is None or not settings.exists():
         return ""
     try:
-        known = yaml.safe_load(settings.read_text())
+        content = yaml.safe_load(settings.read_text())
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise PassphraseError(
-            f"{settings} can't be read, and says what encrypts the stack's secrets: {error}"
+            f"{settings} can't be read, and it may name what encrypts the stack's secrets: {error}"
         ) from None
-    said = str(known.get("secretsprovider") or "") if isinstance(known, dict) else ""
-    if said in ("", "default", "passphrase"):
+    provider = str(content.get("secretsprovider") or "") if isinstance(content, dict) else ""
+    if provider in ("", "default", "passphrase"):
         return ""
-    if not said.startswith(_KMS):
+    if not provider.startswith(_KMS):
         raise PassphraseError(
-            f"{settings}: secretsprovider {said} is none that the engine has; write passphrase, or a key that begins with "
-            f"{', '.join(_KMS)}"
+            f"{settings}: secretsprovider {provider} is not one that the engine supports; write passphrase, or a key that "
+            f"starts with one of {', '.join(_KMS)}"
         )
-    return said
+    return provider
 
 
 def command_root(pulumi: Path, state_dir: Path) -> Path:
-    """A folder with ``bin/pulumi``, the layout that the Automation API looks for."""
-    link = made(state_dir / "pulumi-cli" / "bin") / "pulumi"
+    """Create and return a folder with ``bin/pulumi``, the layout that the Automation API expects."""
+    link = ensured(state_dir / "pulumi-cli" / "bin") / "pulumi"
     link_to(link, pulumi)
     return link.parent.parent
 
@@ -80,7 +80,7 @@ def link_to(link: Path, target: Path) -> None:
         link.symlink_to(target)
 
 
-def made(folder: Path) -> Path:
+def ensured(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
@@ -90,9 +90,9 @@ def _passphrase_is_given() -> bool:
 
 
 def refuse_without_passphrase(cluster: Cluster, kms: str) -> None:
-    """PassphraseError unless something encrypts the stack's secrets. kms: see `kms_of`; it needs no passphrase.
+    """Raise PassphraseError unless something encrypts the stack's secrets. kms: see `kms_of`; it needs no passphrase.
 
-    The engine takes the variable before the file, and an empty one for a passphrase like any other.
+    The engine prefers the variable to the file, and accepts an empty value as a passphrase like any other.
     """
     if kms:
         return
@@ -103,17 +103,19 @@ def refuse_without_passphrase(cluster: Cluster, kms: str) -> None:
     file = os.environ.get(_FILE)
     if not file:
         if not cluster.is_lab:
-            raise PassphraseError(f"no passphrase for the stack's secrets; set {_FILE} to a file that holds it")
+            raise PassphraseError(
+                f"there is no passphrase for the stack's secrets; set {_FILE} to a file that contains one"
+            )
         return
     if not os.path.isfile(file):
-        raise PassphraseError(f"{_FILE} names {file}, and there is no such file")
+        raise PassphraseError(f"{_FILE} names {file}, which does not exist")
     if not _passphrase(file).strip():
         raise PassphraseError(f"{_FILE} names {file}, which is empty: {_NOTHING}")
 
 
 _NOTHING = (
-    f"it would protect nothing; set {_FILE} to a file that holds a passphrase, or name a cloud's KMS "
-    "(docs/how-to/state.md, which also says how a stack that has an empty one gets another)"
+    f"it would protect nothing; set {_FILE} to a file that contains a passphrase, or name a cloud's KMS "
+    "(docs/how-to/state.md, which also says how to replace an empty passphrase of an existing stack)"
 )
 
 
@@ -125,7 +127,7 @@ def _passphrase(file: str) -> bytes:
 
 
 def _lab_passphrase(state_dir: Path) -> Path:
-    """Whole or not there at all: the engine takes an empty file for an empty passphrase."""
+    """Create the passphrase file atomically: the engine takes an empty file for an empty passphrase."""
     path = state_dir / "passphrase"
     if not path.exists():
         with tempfile.NamedTemporaryFile("w", dir=state_dir) as file:

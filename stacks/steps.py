@@ -1,4 +1,4 @@
-"""What the engine does or would do to each resource, and what it complains of: its events as data."""
+"""What the engine does or would do to each resource, and the errors it reports: its events as data."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pulumi.automation.events import EngineEvent, StepEventMetadata
 
 LOSING = frozenset({"replace", "create-replacement", "delete-replaced", "delete"})
-"""Operations after which what a resource held is gone."""
+"""Operations after which the content of a resource is gone."""
 _IDLE = frozenset({"same", "read", "refresh"})
 
 # The engine writes colours as <{%fg 9%}>.
 _COLOUR = re.compile(r"<\{%.*?%\}>")
 
-# What the Automation API writes before an error of the program, and the engine of a run that failed.
+# Prefixes that the Automation API puts before an error of the program, and the engine's last message of a failed run.
 _BY_PYTHON = "python inline source runtime error: "
 _LAST_WORDS = frozenset({"update failed", "preview failed", "destroy failed"})
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
@@ -23,7 +23,7 @@ _STACK = "pulumi:pulumi:Stack"
 
 @dataclass(frozen=True)
 class Step:
-    """One change of a resource. properties: the paths that differ, or that force a replacement if one does."""
+    """One change of a resource. properties: the paths that differ, or only those that force a replacement if any does."""
 
     operation: str
     urn: str
@@ -41,51 +41,51 @@ class Step:
 
 @dataclass(frozen=True)
 class Complaint:
-    """An error of the engine, a provider or the program. urn: "" where it is of no resource."""
+    """An error of the engine, a provider or the program. urn: "" if it belongs to no resource."""
 
     urn: str
     text: str
 
     @property
     def is_of_protection(self) -> bool:
-        """Whether the engine was to delete or replace something that is protected."""
+        """Whether the engine was asked to delete or replace a protected resource."""
         return "is protected" in self.text or "marked for protection" in self.text
 
 
 @dataclass
 class Recording:
-    """Listens to one run of the engine. `steps` are changes only, in the order in which they began."""
+    """A listener for one run of the engine. `steps` holds changes only, in the order in which they started."""
 
     steps: list[Step] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
 
     def __call__(self, event: EngineEvent) -> None:
-        started, said = event.resource_pre_event, event.diagnostic_event
+        started, diagnostic = event.resource_pre_event, event.diagnostic_event
         if started and started.metadata.op.value not in _IDLE:
             self.steps.append(_step(started.metadata))
-        if said and said.severity == "error":
-            self._heard(said.urn or "", _COLOUR.sub("", said.message).strip())
+        if diagnostic and diagnostic.severity == "error":
+            self._heard(diagnostic.urn or "", _COLOUR.sub("", diagnostic.message).strip())
 
     def __add__(self, later: Recording) -> Recording:
-        """Two runs as one; what both complain of, once."""
+        """Join two runs into one; an error in both is kept once."""
         complaints = dict.fromkeys([*self.complaints, *later.complaints])
         return Recording([*self.steps, *later.steps], list(complaints))
 
     def _heard(self, urn: str, text: str) -> None:
-        """The engine tells an error of the program twice, and at last that the run has failed."""
+        """Record an error. The engine reports an error of the program twice, and finally that the run failed."""
         head, *trace = text.partition("\nTraceback (most recent call last):")
-        told = _told(head, "".join(trace))
-        if not any(told.endswith(known.text) or head in _LAST_WORDS for known in self.complaints):
-            self.complaints.append(Complaint("" if f"::{_STACK}::" in urn else urn, told))
+        text_with_place = _with_place(head, "".join(trace))
+        if not any(text_with_place.endswith(complaint.text) or head in _LAST_WORDS for complaint in self.complaints):
+            self.complaints.append(Complaint("" if f"::{_STACK}::" in urn else urn, text_with_place))
 
 
 def name_of(urn: str) -> str:
-    """The name that the program gave a resource."""
+    """Return the name that the program gave a resource."""
     return urn.rpartition("::")[2]
 
 
-def _told(head: str, trace: str) -> str:
-    """An error of the program with the place where it arose, without what led there."""
+def _with_place(head: str, trace: str) -> str:
+    """Return an error of the program with the place where it arose, without the rest of the trace."""
     frames = _FRAME.findall(trace)
     return f"{head.partition(_BY_PYTHON)[2] or head} ({':'.join(frames[-1])})" if frames else head
 

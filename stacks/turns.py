@@ -1,4 +1,4 @@
-"""One run of a stack at a time from a checkout, and what a run that was cut short left in the backend."""
+"""A lock for one run of a stack at a time in a checkout, and detection of what an interrupted run left in the backend."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pathlib import Path
 
 
 class BusyError(Exception):
-    """Another process holds the turn; the text names it."""
+    """Another process holds the lock; the text names it."""
 
 
 @contextmanager
 def turn(record: Path) -> Iterator[bool]:
-    """Hold the turn for a block; True when the run before this one was cut short.
+    """Hold the lock for a block; yield True if the previous run was interrupted.
 
-    record: a file that holds who works, for as long as they do. The kernel drops its lock with the process
-    that holds it, so a record without a lock is what a killed run leaves. An error that ends the block is a
-    run that ended; an interrupt is one that was cut short.
+    record: a file that names the holder while the lock is held. The kernel releases the lock when the holding
+    process dies, so a killed run leaves a record without a lock. A block that raises an Exception counts as
+    finished; a KeyboardInterrupt or a kill counts as interrupted.
     """
     with record.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise BusyError(file.read().strip() or "a process that has just begun") from None
+            raise BusyError(file.read().strip() or "a process that has just started") from None
         file.seek(0)
         cut_short = bool(file.read())
         _write(file.fileno(), f"process {os.getpid()}, since {time.strftime('%H:%M:%S')}\n")
@@ -42,9 +42,9 @@ def turn(record: Path) -> Iterator[bool]:
 
 
 def stale_locks(folder: Path, any_machine: bool) -> bool:
-    """Whether the locks of a backend in a folder, of which there is one at least, are all of dead runs.
+    """Whether a backend in a folder has at least one lock, and all its locks belong to dead runs.
 
-    any_machine: believe of no lock that another machine made it: the folder is used by this one only.
+    any_machine: treat every lock as made on this machine, because no other machine uses the folder.
     """
     holders = [json.loads(lock.read_text()) for lock in folder.rglob("*.json")]
     here = [holder["pid"] for holder in holders if any_machine or holder.get("hostname") == socket.gethostname()]
@@ -52,7 +52,7 @@ def stale_locks(folder: Path, any_machine: bool) -> bool:
 
 
 def _is_engine(pid: int) -> bool:
-    """Process ids are used again, and one that has ended keeps its own until its parent has noticed (proc_pid_stat(5))."""
+    """Whether a process is a running engine. PIDs are reused, and a dead process keeps its PID until its parent reaps it (proc_pid_stat(5))."""
     try:
         name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(") ")
     except OSError:

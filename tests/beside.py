@@ -1,7 +1,8 @@
-"""Two targets of make at once: `python -m tests.beside in-lab beside`. The second has what CPU the first leaves, and a tenth at least.
+"""Run two targets of make at once: `python -m tests.beside in-lab beside`.
 
-A lab waits half of its time. What runs beside it must hold nothing to a time. What it prints comes at the end. Exit code: 0
-where both passed, otherwise that of one that failed.
+The second gets the CPU time that the first leaves, and at least a tenth. A lab spends half of its time waiting. Tests in the
+second target must not have time limits. Its output is printed at the end. Exit code: 0 if both passed, otherwise that of one
+that failed.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from typing import Literal
 from sandbox.lab import cgroups
 
 LOCK = "MENAGERIE_BESIDE"
-"""Variable with a file that is locked while the second runs."""
+"""Environment variable with the path of a file that is locked while the second target runs."""
 
 
 def wait() -> None:
-    """Return once nothing runs beside any more."""
+    """Wait until the second target has ended."""
     if place := os.environ.get(LOCK):
         with Path(place).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH)
 
 
 _PARTS = {"cpu.weight": {"little": 10, "equal": 100}, "cpu.shares": {"little": 102, "equal": 1024}}
-"""File of a control group -> what it holds for each part of the CPU (kernel.org, "CPU Controller" of cgroup v2, and of v1)."""
+"""File of a control group -> its value for each share of the CPU (kernel.org, "CPU Controller" of cgroup v2, and of v1)."""
 
 
 def give(group: Path, part: Literal["little", "equal"]) -> None:
-    """What a group's processes get where more want to run than can."""
+    """Set the share that a group's processes get when the CPUs are busy."""
     for name, values in _PARTS.items():
         if (file := group / name).exists():
             file.write_text(str(values[part]))
@@ -42,13 +43,13 @@ def give(group: Path, part: Literal["little", "equal"]) -> None:
 
 @contextmanager
 def group() -> Iterator[Path]:
-    """A control group whose processes get little. Whoever is left in it is ended."""
+    """Provide a control group with a small share of the CPU. Kill the processes that are left in it."""
     name = f"beside-{os.getpid()}"
     folders = [path.parent for path in cgroups.create(name)]
-    (made,) = (folder for folder in folders if any((folder / each).exists() for each in _PARTS))
-    give(made, "little")
+    (own,) = (folder for folder in folders if any((folder / file).exists() for file in _PARTS))
+    give(own, "little")
     try:
-        yield made
+        yield own
     finally:
         cgroups.kill(name)
         cgroups.remove(name)
@@ -59,14 +60,14 @@ _BEGIN = 'echo $$ > "$0" && exec flock "$1" make "$2"'
 
 def main(targets: Sequence[str]) -> int:
     first, second = targets
-    with group() as made, tempfile.TemporaryFile("w+") as printed, tempfile.NamedTemporaryFile() as lock:
-        words = ["sh", "-c", _BEGIN, made / "cgroup.procs", lock.name, second]
-        with subprocess.Popen(words, stdout=printed, stderr=subprocess.STDOUT) as beside:
+    with group() as folder, tempfile.TemporaryFile("w+") as output, tempfile.NamedTemporaryFile() as lock:
+        command = ["sh", "-c", _BEGIN, folder / "cgroup.procs", lock.name, second]
+        with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as beside:
             code = subprocess.run(["make", first], env={**os.environ, LOCK: lock.name}, check=False).returncode
-            give(made, "equal")
+            give(folder, "equal")
             other = beside.wait()
-        printed.seek(0)
-        sys.stdout.write(printed.read())
+        output.seek(0)
+        sys.stdout.write(output.read())
     return code or other
 
 

@@ -1,4 +1,4 @@
-"""The lab's cluster, and variations of it, built from the model without the loader's checks."""
+"""The lab's cluster and variants of it, built from the model without the loader's checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.digests import with_digests
 from tests.levels import TIMED, UNDER_THE_ENGINE, WITH_PROGRAMS, is_under
 from tests.skips import failure
 
-# Machines are shared: how long one example takes says nothing.
+# Machines are shared, so the duration of one example means nothing.
 settings.register_profile("menagerie", deadline=None)
 settings.load_profile("menagerie")
 
@@ -28,18 +28,20 @@ LAB = Path(__file__).parents[1] / "inventories" / "lab"
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    both = dict(base)
+    merged = dict(base)
     for key, value in changes.items():
-        nested = isinstance(value, Mapping) and isinstance(base.get(key), Mapping)
-        both[key] = _merged(base[key], value) if nested else value
-    return {key: value for key, value in both.items() if value is not None}
+        is_nested = isinstance(value, Mapping) and isinstance(base.get(key), Mapping)
+        merged[key] = _merged(base[key], value) if is_nested else value
+    return {key: value for key, value in merged.items() if value is not None}
 
 
 @pytest.fixture(scope="session")
 def build() -> Callable[..., Cluster]:
-    """build({"etcd": {"main": {"members": 5}}}): the lab with these fields changed. Mappings are
-    merged, everything else is replaced, and None takes a field away. Its pool in the region with what makes it grow, its
-    gangs, its links and its storage are left out: who wants some says which."""
+    """Return a function that builds the lab with changed fields, such as build({"etcd": {"main": {"members": 5}}}).
+
+    Mappings are merged, everything else is replaced, and None removes a field. The lab's pool in the region, its autoscaler,
+    gangs, links and storage are left out; tests add what they need.
+    """
     spec = yaml.safe_load((LAB / "cluster.yaml").read_text())
     del spec["autoscaler"], spec["scheduling"]
     spec["pools"] = {name: pool for name, pool in spec["pools"].items() if "site" in pool}
@@ -60,8 +62,8 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
     return build()
 
 
-# Groups that take minutes, longest first: begun last, one of them would run alone at the end. xdist gives each of the four
-# workers two groups at once, and takes none back: so four short ones follow the first four. The others follow as they are.
+# Groups that take minutes, longest first: if one of them started last, it would run alone at the end. xdist assigns two groups
+# to each of the four workers and never reassigns them, so four short groups follow the first four. The rest stays in order.
 _FIRST = (
     "rotation",
     "keys",
@@ -80,12 +82,12 @@ _FIRST = (
 )
 
 _SLOW_S = 600
-"""The first test of a group also waits for what all of them share."""
+"""The first test of a group also waits for the servers that the group shares."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes minutes is no part of the fast set. The lab goes down after the last test that uses it."""
+    """Mark slow tests, so that they are not in the fast set, and order all tests. The lab is removed after its last test."""
     items.sort(key=lambda item: item.path.name == "test_9_down.py")
     for item in items:
         for mark in _marks(item.path):
@@ -95,26 +97,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     first: dict[str, int] = {}
     for number, item in enumerate(items):
         first.setdefault(sharing.group_of(item), number)
-    items.sort(key=lambda item: (_is_begun_later(item), first[sharing.group_of(item)]))
+    items.sort(key=lambda item: (_start_rank(item), first[sharing.group_of(item)]))
 
 
 @cache
 def _marks(file: Path) -> tuple[pytest.MarkDecorator, ...]:
-    """What the tables of tests.levels say of a file's tests."""
-    place, found = file.relative_to(Path(__file__).parent).as_posix(), []
+    """Return the marks that the tables of tests.levels have for a file's tests."""
+    place, marks = file.relative_to(Path(__file__).parent).as_posix(), []
     for under, group in UNDER_THE_ENGINE.items():
         if is_under(place, under):
-            found += [pytest.mark.engine, pytest.mark.xdist_group(group)]
-            found += [pytest.mark.timed] if group in TIMED else []
+            marks += [pytest.mark.engine, pytest.mark.xdist_group(group)]
+            marks += [pytest.mark.timed] if group in TIMED else []
     for under in WITH_PROGRAMS:
         if is_under(place, under):
-            found += [pytest.mark.programs, pytest.mark.xdist_group(under)]
-            found += [pytest.mark.timed] if under in TIMED else []
-    return tuple(found)
+            marks += [pytest.mark.programs, pytest.mark.xdist_group(under)]
+            marks += [pytest.mark.timed] if under in TIMED else []
+    return tuple(marks)
 
 
 def _limit(item: pytest.Item) -> None:
-    """No limit of time at all with MENAGERIE_NO_CLOCK, a longer one for what takes minutes."""
+    """Remove the time limit with MENAGERIE_NO_CLOCK; give slow tests a longer one."""
     slow = item.get_closest_marker("engine") or item.get_closest_marker("programs")
     if "MENAGERIE_NO_CLOCK" in os.environ:
         item.add_marker(pytest.mark.timeout(0), append=False)
@@ -122,14 +124,14 @@ def _limit(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.timeout(_SLOW_S))
 
 
-def _is_begun_later(item: pytest.Item) -> int:
+def _start_rank(item: pytest.Item) -> int:
     group = sharing.group_of(item)
     return _FIRST.index(group) if group in _FIRST else len(_FIRST)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
-    """What a group shares ends with it."""
+    """End what a group shares after its last test."""
     try:
         yield
     finally:
@@ -141,10 +143,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A skip is a failure on a machine that was prepared."""
+    """Turn a skip into a failure on a prepared machine."""
     report = yield
     if os.environ.get("MENAGERIE_NO_SKIPS") and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        if said := failure(reason):
-            report.outcome, report.longrepr = "failed", f"{item.nodeid}: {said}"
+        if message := failure(reason):
+            report.outcome, report.longrepr = "failed", f"{item.nodeid}: {message}"
     return report

@@ -1,4 +1,4 @@
-"""Programs out of Debian's packages, in a folder of the cache: nothing is installed on this machine, so nothing starts."""
+"""Unpack programs from Debian packages into the cache. Nothing is installed on this machine, so no service starts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _OPTIONS = ("-q", "-o", "Debug::NoLocking=1", "-o", "Acquire::Retries=3")
 
 
 class Unavailable(Exception):
-    """Why the programs can't be had here."""
+    """The programs are not available here; the text says why."""
 
 
 def tree(names: Sequence[str]) -> Path:
-    """A folder with ``usr``, ``etc`` and so on of the packages, and of what they need and this machine lacks."""
+    """Return a folder with ``usr``, ``etc`` and so on of the packages and of their dependencies that this machine lacks."""
     try:
         installed = Path("/var/lib/dpkg/status").read_bytes()
     except FileNotFoundError:
-        raise Unavailable("this is no Debian") from None
+        raise Unavailable("this machine does not run Debian") from None
     place = cache.root() / "debian" / cache.digest(*names, installed)[:12]
     with cache.locked(place.with_suffix(".lock")):
         if not place.is_dir():
@@ -32,9 +32,9 @@ def tree(names: Sequence[str]) -> Path:
 
 
 def sshd(folder: Path) -> Path:
-    """A script that runs OpenSSH's server: the machine's own, else one out of its package, copied to `folder`.
+    """Return a script that runs OpenSSH's server: the machine's own, or one from its package, copied to `folder`.
 
-    A copy, for nobody but the cache's owner may read the cache.
+    It is copied because only the cache's owner can read the cache.
     """
     script = folder / "sshd"
     if own := shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin"):
@@ -56,12 +56,12 @@ def _make(names: Sequence[str], place: Path) -> None:
     shutil.rmtree(new, ignore_errors=True)
     (new / "debs").mkdir(parents=True)
     try:
-        wanted, lists = _missing(names), ()
-    except Unavailable:  # a machine whose lists of packages are old, or were removed
+        packages, lists = _missing(names), ()
+    except Unavailable:  # the machine's package lists are old, or were removed
         lists = _fetch_lists(new / "apt")
-        wanted = _missing(names, lists)
-    # apt's own user would have to be let in otherwise.
-    _run("apt-get", *_OPTIONS, *lists, "-o", "APT::Sandbox::User=root", "download", *wanted, cwd=new / "debs")
+        packages = _missing(names, lists)
+    # Otherwise apt's own user would need access to the folder.
+    _run("apt-get", *_OPTIONS, *lists, "-o", "APT::Sandbox::User=root", "download", *packages, cwd=new / "debs")
     shutil.rmtree(new / "apt", ignore_errors=True)
     _unpack(new)
     new.rename(place)
@@ -75,7 +75,7 @@ def _run(*command: str, cwd: Path | None = None) -> str:
 
 
 def _fetch_lists(folder: Path) -> tuple[str, ...]:
-    """Lists of the archives that this machine installs from, in a folder of their own; the options that use them."""
+    """Fetch the package lists of this machine's archives into a separate folder. Return the options that use them."""
     for name in ("lists/partial", "cache/archives/partial"):
         (folder / name).mkdir(parents=True)
     options = ("-o", f"Dir::State::lists={folder / 'lists'}", "-o", f"Dir::Cache={folder / 'cache'}")
@@ -84,11 +84,15 @@ def _fetch_lists(folder: Path) -> tuple[str, ...]:
 
 
 def _missing(names: Sequence[str], lists: Sequence[str] = ()) -> list[str]:
-    """name=version of every package that an installation would bring."""
-    told = _run("apt-get", *_OPTIONS, *lists, "install", "--simulate", "--no-install-recommends", *names)
-    words = [line.split() for line in told.splitlines() if line.startswith("Inst ")]
-    # udev would be the machine's own; nothing here needs it.
-    return sorted(f"{word[1]}={next(w for w in word if w.startswith('('))[1:]}" for word in words if word[1] != "udev")
+    """Return name=version of every package that an installation would add."""
+    output = _run("apt-get", *_OPTIONS, *lists, "install", "--simulate", "--no-install-recommends", *names)
+    lines = [line.split() for line in output.splitlines() if line.startswith("Inst ")]
+    # udev belongs to the machine; no test needs it.
+    return sorted(
+        f"{fields[1]}={next(field for field in fields if field.startswith('('))[1:]}"
+        for fields in lines
+        if fields[1] != "udev"
+    )
 
 
 def _unpack(new: Path) -> None:
@@ -98,7 +102,7 @@ def _unpack(new: Path) -> None:
         _run("dpkg-deb", "-x", str(deb), str(new))
         deb.unlink()
     (new / "debs").rmdir()
-    for name in ("bin", "lib", "sbin"):  # which are links into usr on a machine
+    for name in ("bin", "lib", "sbin"):  # on an installed machine these are links into usr
         if (new / name).is_dir():
             shutil.copytree(new / name, new / "usr" / name, symlinks=True, dirs_exist_ok=True)
             shutil.rmtree(new / name)

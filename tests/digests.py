@@ -1,4 +1,4 @@
-"""Stand-ins for the digests that an operator gives: of images that nobody's published list has."""
+"""Stand-ins for the digests that an operator configures for images that are in no published list."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cluster.spec import ClusterSpec
 
 
 def with_digests(spec: ClusterSpec) -> ClusterSpec:
-    """The spec with one for each image that lacks it."""
+    """Return the spec with a made-up digest for each image that lacks one."""
     known = {**images.published(), **spec.artefacts.sha256}
     missing = {
-        each.source: hashlib.sha256(each.source.encode()).hexdigest()
-        for each in images.pulled(spec)
-        if each.source not in known
+        image.source: hashlib.sha256(image.source.encode()).hexdigest()
+        for image in images.pulled(spec)
+        if image.source not in known
     }
-    own = spec.artefacts.model_copy(update={"sha256": {**spec.artefacts.sha256, **missing}})
-    return spec.model_copy(update={"artefacts": own})
+    artefacts = spec.artefacts.model_copy(update={"sha256": {**spec.artefacts.sha256, **missing}})
+    return spec.model_copy(update={"artefacts": artefacts})

@@ -1,4 +1,4 @@
-"""The command in a child of this process: what it prints and how it ends, also where it would end us."""
+"""Run the command in a child of this process, and see what it prints and how it ends, even if it would kill the process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Ended:
-    """code: of its exit; below 0 the signal that ended it. cpu_s: seconds of processor time. peak: bytes of memory."""
+    """How a child ended.
+
+    code: exit code, or minus the signal that killed it. cpu_s: seconds of CPU time. peak: bytes of memory.
+    """
 
     code: int
     text: str
@@ -27,28 +30,28 @@ class Ended:
 
 
 def command(*words: str, cpu_s: int = 20, memory: int = 2 * GIB, wall_s: int = 120) -> Ended:
-    """Run a command line: nothing is imported anew, so this takes milliseconds. Both streams are in `text`."""
+    """Run a command line. Nothing is imported again, so this takes milliseconds. `text` has both streams."""
     return forked(lambda: run(words), cpu_s=cpu_s, memory=memory, wall_s=wall_s)
 
 
 def forked(work: Callable[[], int], *, cpu_s: int = 20, memory: int = 2 * GIB, wall_s: int = 120) -> Ended:
-    """What becomes of `work` in a child with limits. memory: of address space beyond what this process has."""
-    with tempfile.TemporaryFile() as told:
+    """Run `work` in a child with limits. memory: bytes of address space on top of what this process has."""
+    with tempfile.TemporaryFile() as output:
         child = os.fork()
         if not child:
-            _limited(told.fileno(), cpu_s, memory, wall_s)
+            _limited(output.fileno(), cpu_s, memory, wall_s)
             code = 99
             try:
                 code = work()
-            except BaseException:  # noqa: BLE001 - told as text, and by the code
+            except BaseException:  # noqa: BLE001 - reported as text, and by the exit code
                 traceback.print_exc()
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(code)
         _, status, used = os.wait4(child, 0)
-        told.seek(0)
-        text = told.read().decode(errors="replace")
+        output.seek(0)
+        text = output.read().decode(errors="replace")
     return Ended(os.waitstatus_to_exitcode(status), text, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
@@ -66,5 +69,5 @@ def _limited(output: int, cpu_s: int, memory: int, wall_s: int) -> None:
 
 
 def words_of(ended: Ended, forbidden: Sequence[str] = ("Traceback", "this is a defect")) -> list[str]:
-    """Which of these are in what was printed."""
+    """Return the forbidden words that the command printed."""
     return [word for word in forbidden if word in ended.text]

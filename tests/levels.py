@@ -1,4 +1,4 @@
-"""Which tests run what: the tables that mark them, and how real the parts of each are (docs/reference/proof.md)."""
+"""What each test runs: the tables that mark tests, and how real the parts of each test are (docs/reference/proof.md)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ WORDS: dict[Level, str] = {
     "lab": "real parts, a whole cluster in the lab",
     "programs": "real programs",
     "engine": "real Pulumi engine, simulated cloud",
-    "pure": "no program: functions, and fakes of what is around them",
+    "pure": "no program: functions, with fakes of their surroundings",
 }
 
-# Folder or file -> the group whose tests share what an engine has made: one process has them all.
+# Folder or file -> the group whose tests share what an engine has created. One process runs the whole group.
 UNDER_THE_ENGINE = {
     "provisioning/test_emulator.py": "redfish",
     "operations/keys/test_front_proxy.py": "keys",
@@ -43,8 +43,8 @@ UNDER_THE_ENGINE = {
     "validation/test_whole_clusters.py": "validation-whole",
 }
 
-# Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself): seconds each, most of them spent waiting.
-# The first hold them to a time: elections, leases, turns, dead peers.
+# Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself). Each takes seconds, and mostly waits.
+# The ones in this list have time limits: elections, leases, turns, dead peers.
 _TIMED_PROGRAMS = (
     "cli/test_interrupts.py",
     "controllers/test_command.py",
@@ -118,15 +118,15 @@ WITH_PROGRAMS = (
 )
 
 TIMED = frozenset({"keys", "redfish", "rotation", *_TIMED_PROGRAMS})
-"""Groups under the engine, and files, that `make test` runs before the lab. All others run beside it, with a small part of the CPU
+"""Engine groups and files that `make test` runs before the lab. All others run during it, with a small share of the CPU
 (tests/beside.py)."""
 
 
 def timed_places() -> tuple[str, ...]:
-    """Files and folders with all that is timed: those of TIMED, and files that mark themselves so."""
+    """Return the files and folders of all timed tests: those of TIMED, and files that mark themselves as timed."""
     groups = {place for place, group in UNDER_THE_ENGINE.items() if group in TIMED}
-    marked = {each for each in TESTS.rglob("test_*.py") if "pytest.mark.timed," in each.read_text()}
-    return tuple(sorted({*groups, *_TIMED_PROGRAMS, *(each.relative_to(TESTS).as_posix() for each in marked)}))
+    marked = {file for file in TESTS.rglob("test_*.py") if "pytest.mark.timed," in file.read_text()}
+    return tuple(sorted({*groups, *_TIMED_PROGRAMS, *(file.relative_to(TESTS).as_posix() for file in marked)}))
 
 
 def is_under(place: str, under: str) -> bool:
@@ -134,12 +134,12 @@ def is_under(place: str, under: str) -> bool:
 
 
 _CLOUDS = ("stacks", "simcloud", "validation")
-"""Folders in which the mark `engine` means a simulated cloud; elsewhere it means programs, of hosts or of BMCs."""
+"""Folders where the mark `engine` means a simulated cloud. Elsewhere it means programs of hosts or BMCs."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A test function. place: its file below tests/. soak: some of its items, or all, run in `make soak` alone."""
+class TestFunction:
+    """A test function. place: its file below tests/. soak: some or all of its items run only in `make soak`."""
 
     place: str
     name: str
@@ -148,18 +148,18 @@ class Found:
 
 
 @cache
-def functions() -> tuple[Found, ...]:
-    """Every test function of the project, by file and name. Read from the sources, none is imported."""
+def functions() -> tuple[TestFunction, ...]:
+    """Return every test function of the project, by file and name. Sources are parsed, not imported."""
     return tuple(each for file in sorted(TESTS.rglob("test_*.py")) for each in _of_file(file))
 
 
-def _of_file(file: Path) -> Iterator[Found]:
+def _of_file(file: Path) -> Iterator[TestFunction]:
     place, tree = file.relative_to(TESTS).as_posix(), ast.parse(file.read_text())
-    of_all = {mark for node in tree.body if _is_pytestmark(node) for mark in _marks(node)}
+    shared_marks = {mark for node in tree.body if _is_pytestmark(node) for mark in _marks(node)}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            marks = of_all | {mark for each in node.decorator_list for mark in _marks(each)}
-            yield Found(place, node.name, _level(place, marks), "soak" in marks)
+            marks = shared_marks | {mark for decorator in node.decorator_list for mark in _marks(decorator)}
+            yield TestFunction(place, node.name, _level(place, marks), "soak" in marks)
 
 
 def _is_pytestmark(node: ast.stmt) -> bool:

@@ -1,8 +1,8 @@
-"""Ports, and ranges of addresses, for programs that are started later and can't be handed a socket.
+"""Ports and address ranges for programs that start later and can't be handed a socket.
 
-Not those that the kernel gives: between asking for one and the program's start it may become the near end of somebody's connection, of
-which a busy machine has thousands. From below that range (net.ipv4.ip_local_port_range) it takes none by itself. Nor one that was given before,
-here or by another worker of this run: whoever has it may not listen yet.
+The ports are not ephemeral: before the program starts, the kernel might use such a port for the local end of a connection,
+and a busy machine has thousands. The kernel uses no port below that range (net.ipv4.ip_local_port_range) automatically. A port
+is also never returned twice, here or by another worker of this run, because its first user may not listen yet.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _claims: list[socket.socket] = []
 
 
 def free_ports(count: int) -> list[int]:
-    """Of 127.0.0.1, so many different ones that nobody listens at."""
-    found: list[int] = []
+    """Return `count` different ports of 127.0.0.1 on which nothing listens."""
+    ports: list[int] = []
     with ExitStack() as sockets:
-        while len(found) < count:
+        while len(ports) < count:
             if not _left:
                 _left.extend(_of_this_worker())
             port = _left.pop()
@@ -30,19 +30,19 @@ def free_ports(count: int) -> list[int]:
                 sockets.enter_context(socket.create_server(("127.0.0.1", port)))
             except OSError:
                 continue
-            found.append(port)
-    return found
+            ports.append(port)
+    return ports
 
 
 def free_port() -> int:
-    """One of them."""
+    """Return one free port."""
     return free_ports(1)[0]
 
 
 def own_network() -> str:
-    """A /24 of this machine's own addresses that no other test has, nor one of another process.
+    """Return a /24 of loopback addresses that no other test or process uses.
 
-    The claim is a name in the kernel's abstract namespace (unix(7)), which goes with this process, however it ends.
+    The claim is a name in the kernel's abstract namespace (unix(7)). It disappears with this process, however that ends.
     """
     while True:
         network = f"127.{random.SystemRandom().randrange(10, 250)}.{random.SystemRandom().randrange(256)}.0/24"
@@ -57,7 +57,7 @@ def own_network() -> str:
 
 
 def _of_this_worker() -> list[int]:
-    """In no order, so that two runs on one machine are seldom at the same."""
+    """Return this worker's ports in random order, so that two runs on one machine rarely pick the same."""
     low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     ports = list(range(_FIRST + worker, low, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))

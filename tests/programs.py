@@ -1,4 +1,4 @@
-"""Programs of the cache that tests run."""
+"""Programs from the cache that tests run."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tools import build, files
 
 
 def built() -> dict[str, Path]:
-    """Those that are there, by name; none without Go, which tells how they are named."""
+    """Return the built programs by name. Without Go, which determines their paths, there are none."""
     try:
-        return {str(each["program"]): Path(str(each["path"])) for each in build.states() if each["built"]}
+        return {str(state["program"]): Path(str(state["path"])) for state in build.states() if state["built"]}
     except FailedError:
         return {}
 
 
 def program(name: str) -> Path:
-    """Its path; the test is skipped where it was not built yet."""
-    found = built()
-    if name not in found:
+    """Return a program's path. Skip the test if it was not built yet."""
+    programs = built()
+    if name not in programs:
         pytest.skip(_missing([name]))
-    return found[name]
+    return programs[name]
 
 
 def needs(names: Iterable[str]) -> pytest.MarkDecorator:
-    """A mark that skips tests where one of these is not there."""
+    """Return a mark that skips tests if one of these programs is missing."""
     missing = set(names) - set(built())
     return pytest.mark.skipif(bool(missing), reason=_missing(missing))
 
@@ -38,7 +38,7 @@ def _missing(names: Iterable[str]) -> str:
 
 
 def file(name: str) -> Path:
-    """A file of tools/programs.toml; the test is skipped where it can't be fetched."""
+    """Return a file of tools/programs.toml. Skip the test if it can't be fetched."""
     try:
         return files.ensure(name)
     except FailedError as error:

@@ -1,4 +1,4 @@
-"""docs/reference/proof.md: each promise, what proves it, and how real the parts are. Made of tests/proofs.yaml and of the tests."""
+"""docs/reference/proof.md: promises, their proofs, and how real the parts are. Generated from tests/proofs.yaml and tests."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from dataclasses import dataclass
 
 import yaml
 
-from tests.levels import TESTS, WORDS, Found, functions
+from tests.levels import TESTS, WORDS, TestFunction, functions
 
 SOURCE = TESTS / "proofs.yaml"
 PAGE = TESTS.parent / "docs" / "reference" / "proof.md"
 HEADS = {
     "mission": "What a fleet for GPU research needs",
-    "promises": "What is promised of data and service ([promises.md](../explanation/promises.md))",
+    "promises": "What is promised about data and service ([promises.md](../explanation/promises.md))",
     "readme": "What else the README says",
 }
 
 
 class UnknownTestError(Exception):
-    """A row names a test that does not exist: all of them, with the row."""
+    """Rows name tests that do not exist; the text lists all of them, with their rows."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A row. tests: those that it names, a whole file's when it names the file alone."""
+    """A row. tests: the ones that it names; if it names only a file, all tests of the file."""
 
     promise: str
-    tests: tuple[Found, ...]
+    tests: tuple[TestFunction, ...]
     commands: tuple[str, ...]
     never: str
 
     def level(self) -> str:
-        """By how real the most real of its tests is."""
-        found = {each.level for each in self.tests}
-        word = next(text for level, text in WORDS.items() if level in found)
-        return f"{word}; `make soak` alone" if all(each.soak for each in self.tests) else word
+        """Return how real the most real of its tests is."""
+        levels = {test.level for test in self.tests}
+        text = next(words for level, words in WORDS.items() if level in levels)
+        return f"{text}; `make soak` alone" if all(test.soak for test in self.tests) else text
 
 
 def proofs() -> dict[str, list[Proof]]:
-    """The rows by part of the page. UnknownTestError; KeyError for a part without a head."""
+    """Return the rows by part of the page. Raises UnknownTestError, and KeyError for a part without a heading."""
     rows: Mapping[str, list[dict[str, object]]] = yaml.safe_load(SOURCE.read_text())
     unknown = [
         f"{row['promise']}: tests/{name}"
@@ -58,19 +58,19 @@ def _names(row: Mapping[str, object]) -> list[str]:
     return list(row["tests"])  # type: ignore[call-overload]
 
 
-def _named(name: str) -> tuple[Found, ...]:
+def _named(name: str) -> tuple[TestFunction, ...]:
     place, _, function = name.partition("::")
-    return tuple(each for each in functions() if each.place == place and function in ("", each.name))
+    return tuple(test for test in functions() if test.place == place and function in ("", test.name))
 
 
 def _proof(row: Mapping[str, object]) -> Proof:
-    tests = tuple(each for name in _names(row) for each in _named(name))
+    tests = tuple(test for name in _names(row) for test in _named(name))
     commands = tuple(row["commands"])  # type: ignore[arg-type]
     return Proof(str(row["promise"]), tests, commands, str(row.get("never", "")))
 
 
 def rendered() -> str:
-    """The page."""
+    """Return the text of the page."""
     return (
         "\n".join([*_top(), *_counts(), *(line for part, rows in proofs().items() for line in _part(part, rows))])
         + "\n"
@@ -79,24 +79,24 @@ def rendered() -> str:
 
 def _top() -> list[str]:
     return [
-        "# What is proved, by what, and how real it is",
+        "# Promises, their proofs, and how real the proofs are",
         "",
-        "`make golden` writes this page from tests/proofs.yaml; `make check` fails where a row names a test that does not exist,",
-        "and a test that is skipped on a machine which the set-up has prepared fails the run.",
+        "`make golden` writes this page from tests/proofs.yaml. `make check` fails if a row names a test that does not exist.",
+        "A test that is skipped on a machine that the set-up has prepared fails the run.",
         "",
     ]
 
 
 def _counts() -> Iterator[str]:
-    """Test functions by level. Items, of which one function may have hundreds, say less."""
-    counted = Counter(each.level for each in functions())
+    """Count test functions by level. Items would say less: one function may have hundreds."""
+    counts = Counter(test.level for test in functions())
     yield from ("## Tests by how real their parts are", "", "| parts | test functions | run by |", "|---|---|---|")
-    by = {"pure": "`make check`", "lab": "`make test`, last part"}
+    runs = {"pure": "`make check`", "lab": "`make test`, last part"}
     for level, words in WORDS.items():
-        yield f"| {words} | {counted[level]} | {by.get(level, '`make slow`')} |"
+        yield f"| {words} | {counts[level]} | {runs.get(level, '`make slow`')} |"
     yield from (
         "",
-        f"Of these, {sum(each.soak for each in functions())} run in `make soak` alone, for they take many minutes.",
+        f"{sum(test.soak for test in functions())} of these run only in `make soak`, because they take many minutes.",
         "",
     )
 
@@ -115,5 +115,5 @@ def _part(part: str, rows: list[Proof]) -> Iterator[str]:
     yield ""
 
 
-def _sentence(found: Found) -> str:
-    return found.name.removeprefix("test_").replace("_", " ")
+def _sentence(test: TestFunction) -> str:
+    return test.name.removeprefix("test_").replace("_", " ")

@@ -1,25 +1,26 @@
-"""The table of folders in README.md, made of what each folder says of itself."""
+"""The table of folders in README.md, built from each folder's own description."""
 
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST = ("stacks", "roles", "inventories", "etcd", "network", "tests")
-"""What the project is used through, before what it is built of."""
+"""What users of the project work with, before its building blocks."""
 HEAD = "| folder | purpose | inside |\n|---|---|---|\n"
 
 
 def table() -> str:
-    """One row a folder: its purpose, and the folders in it that say theirs."""
-    there = [path.name for path in ROOT.iterdir() if path.name[0] not in "._" and _has_files(path)]
-    names = sorted(there, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
+    """Return one row per folder: its purpose, and its subfolders that have one."""
+    folders = [path.name for path in ROOT.iterdir() if path.name[0] not in "._" and _has_files(path)]
+    names = sorted(folders, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
     return HEAD + "".join(f"| `{name}/` | {purpose(ROOT / name)} | {_inside(ROOT / name)} |\n" for name in names)
 
 
 def purpose(folder: Path) -> str:
-    """The first line of its docstring, or of its README below the heading; "" where it has neither."""
+    """Return the first line of a folder's docstring, or of its README below the heading; "" if it has neither."""
     if (package := folder / "__init__.py").exists() and (text := ast.get_docstring(ast.parse(package.read_text()))):
         return text.splitlines()[0]
     pages = [page for name in ("README.md", "index.md") if (page := folder / name).exists()]
@@ -28,11 +29,18 @@ def purpose(folder: Path) -> str:
 
 
 def _inside(folder: Path) -> str:
-    return ", ".join(f"`{path.name}`" for path in sorted(folder.iterdir()) if path.is_dir() and _is_room(path))
+    return "; ".join(
+        f"`{path.name}` {_clause(path)}" for path in sorted(folder.iterdir()) if path.is_dir() and _is_room(path)
+    )
+
+
+def _clause(folder: Path) -> str:
+    """The beginning of a purpose, up to its first colon, semicolon or full stop, without a leading "The"."""
+    return re.split(r"[.:;]( |$)", purpose(folder).removeprefix("The ").replace("`: ", "` "))[0]
 
 
 def _has_files(folder: Path) -> bool:
-    """A checkout keeps folders of compiled modules after their sources have moved."""
+    """Whether a folder has more than compiled modules, which a checkout keeps after their sources have moved."""
     return folder.is_dir() and any(path.name != "__pycache__" for path in folder.iterdir())
 
 
@@ -41,6 +49,6 @@ def _is_room(folder: Path) -> bool:
 
 
 def written(text: str) -> str:
-    """README.md with the table of today."""
+    """Return the text of README.md with the current table."""
     before, _, rest = text.partition(HEAD)
     return before + table() + rest[rest.index("\n\n") + 1 :]

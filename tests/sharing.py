@@ -1,6 +1,6 @@
-"""Servers that the tests of a group share: the first that asks begins one, and it ends after the group's last test of this process.
+"""Servers that tests of a group share: the first test starts one, and it stops after the group's last test in this process.
 
-What a session shares would be there until the session's end, and an API server that nobody asks still takes a fiftieth of a core.
+Servers shared by a session would run until its end, and even an idle API server takes a fiftieth of a core.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ _ends = ExitStack()
 
 
 def group_of(item: pytest.Item) -> str:
-    """Items of one group are run by one process, in a row. What has no group is its file's."""
+    """Return an item's group; without one, its file. One process runs the items of a group in a row."""
     mark = item.get_closest_marker("xdist_group")
     return str(mark.args[0]) if mark and mark.args else item.path.as_posix()
 
 
 def shared(name: str, begin: Callable[[], AbstractContextManager[T]]) -> T:
-    """The group's server of this name. Where it could not be begun, whoever asks next is told so at once."""
+    """Return the group's server of this name. If it failed to start, later calls raise the same error at once."""
     if name not in _begun:
         try:
             _begun[name] = _ends.enter_context(begin())
         except BaseException as error:  # noqa: BLE001 - kept, and raised below
             _begun[name] = error
-    found = _begun[name]
-    if isinstance(found, BaseException):
-        raise found
-    made: T = found
-    return made
+    result = _begun[name]
+    if isinstance(result, BaseException):
+        raise result
+    server: T = result
+    return server
 
 
 def end() -> None:
-    """All of them."""
+    """Stop all shared servers."""
     _begun.clear()
     _ends.close()

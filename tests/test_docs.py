@@ -1,4 +1,4 @@
-"""Links of the documentation lead to files, and to headings of them."""
+"""Links in the documentation lead to files and to their headings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PAGES = sorted(
 
 
 def anchors(page: Path) -> set[str]:
-    """As GitHub makes them of headings, and those that are written."""
+    """Return the anchors that GitHub derives from headings, and the explicit ones."""
     text = page.read_text()
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    made = {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
-    return made | set(re.findall(r'<a id="([^"]+)"></a>', text))
+    derived = {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+    return derived | set(re.findall(r'<a id="([^"]+)"></a>', text))
 
 
-def test_every_link_leads_to_a_file_and_to_a_heading_of_it() -> None:
+def test_every_link_leads_to_an_existing_file_and_heading() -> None:
     dead = []
     for page in PAGES:
         for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
@@ -32,7 +32,7 @@ def test_every_link_leads_to_a_file_and_to_a_heading_of_it() -> None:
     assert dead == []
 
 
-def test_who_is_on_call_finds_each_fault_of_the_table() -> None:
+def test_the_runbooks_name_every_fault_of_the_table() -> None:
     faults = re.findall(r"^\| (F[^|]*?) \|", (ROOT / "tests/faults/README.md").read_text(), re.MULTILINE)
     rows = set(re.findall(r"F\d+", " ".join(faults)))
     assert len(rows) > 25

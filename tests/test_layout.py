@@ -1,4 +1,4 @@
-"""The house rules that no linter knows: what is pure, one pin a version, nothing uncollected. `lint-imports` knows who imports whom."""
+"""House rules that no linter checks: pure packages, one pin per version, no uncollected test. `lint-imports` has the rest."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ PURE = (
     "stacks/policies",
 )
 READS_FILES = ROOT / "network" / "roce" / "results.py"
-"""Results of tests of a fabric, which an operator keeps."""
+"""Results of fabric tests, which an operator keeps."""
 
-# Programs that are copied to hosts: they have the host's Python and nothing else.
+# Programs that are copied to hosts: they can use only the host's Python.
 ON_HOSTS = [
     *sorted((ROOT / "cluster" / "audit" / "host").glob("*.py")),
     *sorted((ROOT / "components" / "control_plane" / "host").glob("*.py")),
@@ -50,13 +50,13 @@ def sources(*packages: str) -> list[Path]:
 
 @functools.cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """All of a file that the house rules look at: what it imports, calls and defines."""
+    """Return the nodes of a file that the house rules check: imports, calls and function definitions."""
     kept = (ast.Import, ast.ImportFrom, ast.Call, ast.FunctionDef)
     return tuple(node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kept))
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of every import of a file, those inside functions too."""
+    """Yield line and dotted name of every import of a file, including those inside functions."""
     for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -68,7 +68,7 @@ def where(path: Path, line: int) -> str:
     return f"{path.relative_to(ROOT)}:{line}"
 
 
-def test_pure_packages_do_not_look_at_the_world() -> None:
+def test_pure_packages_do_not_import_impure_modules() -> None:
     worldly = re.compile(r"(os|random|secrets|socket|subprocess|time|urllib|http|requests|tempfile)(\.|$)")
     wrong = [
         where(path, line)
@@ -80,7 +80,7 @@ def test_pure_packages_do_not_look_at_the_world() -> None:
     assert wrong == []
 
 
-def test_pure_packages_ask_no_clock_and_open_no_file() -> None:
+def test_pure_packages_read_no_clock_and_open_no_file() -> None:
     wrong = []
     for path in sources(*PURE):
         for node in nodes(path) if path not in (*ON_HOSTS, READS_FILES) else ():
@@ -91,24 +91,24 @@ def test_pure_packages_ask_no_clock_and_open_no_file() -> None:
     assert wrong == []
 
 
-def test_programs_for_hosts_need_only_the_standard_library_and_what_is_placed_with_them() -> None:
+def test_programs_for_hosts_need_only_the_standard_library_and_modules_placed_with_them() -> None:
     wrong = [f"{where(path, line)} imports {name}" for path in ON_HOSTS for line, name in strangers(path)]
     assert wrong == []
 
 
 def strangers(path: Path) -> Iterator[tuple[int, str]]:
-    """Imports of a program for hosts that a host does not have."""
-    beside = {neighbour.stem for neighbour in path.parent.glob("*.py")}
+    """Yield the imports of a host's program that the host does not have."""
+    siblings = {sibling.stem for sibling in path.parent.glob("*.py")}
     (role, *_) = path.relative_to(ROOT / "roles").parts if path.is_relative_to(ROOT / "roles") else ("",)
-    # The collector of evidence lies beside whatever package asks for it: `cluster.audit.programs`.
-    known = {*sys.stdlib_module_names, *beside, MODULE}
+    # The collector of evidence is placed next to each package that uses it: `cluster.audit.programs`.
+    available = {*sys.stdlib_module_names, *siblings, MODULE}
     for line, name in imports(path):
-        if name.split(".")[0] not in known and name.split(".")[:2] not in placed_beside(role):
+        if name.split(".")[0] not in available and name.split(".")[:2] not in placed_with(role):
             yield line, name
 
 
-def placed_beside(role: str) -> list[list[str]]:
-    """The modules that roles share and that this one places beside its program."""
+def placed_with(role: str) -> list[list[str]]:
+    """Return the shared modules that this role places with its program."""
     variables = ROOT / "roles" / role / "vars" / "main.yml"
     lists = re.findall(r"query\('host_program', [^{}]*shared=\[(.*?)\]", variables.read_text()) if role else []
     return [["menagerie_host", name] for listed in lists for name in re.findall(r"'(\w+)'", listed)]
@@ -130,11 +130,11 @@ def test_every_test_is_where_pytest_collects_it() -> None:
     assert (stray, empty) == ([], [])
 
 
-def test_only_the_programs_among_the_tests_are_packages() -> None:
+def test_only_test_folders_that_are_programs_are_packages() -> None:
     assert {path.parent.name for path in (ROOT / "tests").rglob("__init__.py")} == {"bench", "conformance"}
 
 
-def test_the_first_two_levels_of_folders_are_at_most_sixteen_rooms_with_a_purpose_each() -> None:
+def test_there_are_at_most_sixteen_top_level_folders() -> None:
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -160,7 +160,7 @@ def test_the_first_two_levels_of_folders_are_at_most_sixteen_rooms_with_a_purpos
         ("restic", versions.RESTIC),
     ],
 )
-def test_a_program_is_built_at_the_version_that_is_pinned(module: str, version: str) -> None:
+def test_a_program_is_built_at_the_pinned_version(module: str, version: str) -> None:
     assert manifest.modules()[module].version == version
 
 
@@ -186,11 +186,11 @@ def test_the_kubernetes_staging_modules_have_the_version_of_kubernetes(module: s
     assert replaced == {version.removeprefix("1.")}
 
 
-def test_the_lock_is_made_from_todays_dependencies() -> None:
+def test_the_lock_file_matches_the_current_dependencies() -> None:
     first = (ROOT / "requirements.lock").read_text().splitlines()[0]
     assert first == lock.headline(), "pyproject.toml has changed: run `make lock`"
 
 
-def test_the_kubernetes_client_is_not_held_in_memory_beside_the_engine() -> None:
+def test_the_kubernetes_client_is_not_loaded_alongside_the_engine() -> None:
     program = "import sys, cli.build; sys.exit('kubernetes' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0

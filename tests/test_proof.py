@@ -1,4 +1,4 @@
-"""docs/reference/proof.md says what there is, and its rows name tests that exist."""
+"""docs/reference/proof.md is up to date, and its rows name tests that exist."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.levels import functions
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def test_the_page_is_what_its_source_and_the_tests_make() -> None:
+def test_the_page_is_up_to_date() -> None:
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         proof_page.PAGE.write_text(proof_page.rendered())
-    assert proof_page.PAGE.read_text() == proof_page.rendered(), "run `make golden` and read the difference"
+    assert proof_page.PAGE.read_text() == proof_page.rendered(), "run `make golden` and review the diff"
 
 
-def test_a_row_that_names_a_test_that_does_not_exist_is_refused_with_its_promise(
+def test_a_row_with_an_unknown_test_is_refused_with_its_promise(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     text = proof_page.SOURCE.read_text().replace("lab_down_leaves_nothing", "lab_down_leaves_all")
@@ -33,16 +33,16 @@ def test_a_row_that_names_a_test_that_does_not_exist_is_refused_with_its_promise
         proof_page.proofs()
 
 
-def test_every_row_is_proved_by_something_and_the_most_real_part_is_named() -> None:
-    rows = [each for part in proof_page.proofs().values() for each in part]
-    assert [each.promise for each in rows if not each.tests] == []
-    by = {each.promise: each.level() for each in rows}
-    assert by["Nothing of a lab is left on the machine"].startswith("real parts")
-    assert by["A control plane in AWS"] == "real Pulumi engine, simulated cloud"
-    assert by["A cluster of the former release is carried over without a stop"].endswith("`make soak` alone")
+def test_every_row_has_a_proof_and_names_its_most_real_part() -> None:
+    rows = [row for part in proof_page.proofs().values() for row in part]
+    assert [row.promise for row in rows if not row.tests] == []
+    levels = {row.promise: row.level() for row in rows}
+    assert levels["Nothing of a lab is left on the machine"].startswith("real parts")
+    assert levels["A control plane in AWS"] == "real Pulumi engine, simulated cloud"
+    assert levels["A cluster of the former release is carried over without a stop"].endswith("`make soak` alone")
 
 
-def test_every_command_that_is_named_exists() -> None:
+def test_every_named_command_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for words in (command.split() for part in proof_page.proofs().values() for row in part for command in row.commands):
         if words[0] == "make":
@@ -50,12 +50,12 @@ def test_every_command_that_is_named_exists() -> None:
         elif words[0] == "python":
             assert (ROOT / f"{words[2].replace('.', '/')}.py").exists(), words
         else:
-            here = get_command(app)
-            while isinstance(here, typer.core.TyperGroup) and words[1:]:
-                assert words[1] in here.commands, words
-                here, words = here.commands[words[1]], words[1:]
+            group = get_command(app)
+            while isinstance(group, typer.core.TyperGroup) and words[1:]:
+                assert words[1] in group.commands, words
+                group, words = group.commands[words[1]], words[1:]
 
 
 def test_tests_of_every_level_are_found() -> None:
-    found = {(each.level, each.soak) for each in functions()}
-    assert {("lab", False), ("lab", True), ("programs", False), ("engine", False), ("pure", False)} <= found
+    levels = {(test.level, test.soak) for test in functions()}
+    assert {("lab", False), ("lab", True), ("programs", False), ("engine", False), ("pure", False)} <= levels

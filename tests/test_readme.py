@@ -1,4 +1,4 @@
-"""What README.md shows and names is as it says."""
+"""README.md's example and its table of folders are right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_smallest_cluster_is_accepted_as_it_stands_and_beside_the_lab(tmp_path: Path) -> None:
+def test_the_smallest_cluster_is_accepted_unchanged_and_together_with_the_lab(tmp_path: Path) -> None:
     shown = re.findall(r"```yaml\n# (inventories/\S+)\n(.*?)```", README, re.DOTALL)
     for name, text in shown:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -25,14 +25,14 @@ def test_the_smallest_cluster_is_accepted_as_it_stands_and_beside_the_lab(tmp_pa
     assert [host.name for _, host in loaded[0].cluster.host_list()] == ["koala-worker-1", "koala-worker-2"]
 
 
-def test_the_table_of_folders_says_what_they_say_of_themselves() -> None:
+def test_the_table_of_folders_matches_their_own_descriptions() -> None:
     if "MENAGERIE_UPDATE_GOLDEN" in os.environ:
         (ROOT / "README.md").write_text(rooms.written(README))
     assert [row for row in rooms.table().splitlines() if row.split("|")[2].strip() == ""] == []
     assert rooms.written(README) == README, "run `make golden`"
 
 
-def test_the_kubectl_of_the_documentation_is_where_the_lab_puts_it() -> None:
+def test_the_documented_kubectl_is_where_the_lab_puts_it() -> None:
     path = str(KUBECTL.relative_to(ROOT))
     assert path in README
     assert str(KUBECTL.parent.relative_to(ROOT)) in (ROOT / "docs" / "start" / "lab.md").read_text()

@@ -1,4 +1,4 @@
-"""Repeated runs of `make test`, and two of its targets at once, with a `make` that stands in for theirs."""
+"""Repeated runs of `make test`, and two of its targets at once, with a fake `make`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Make = Callable[[str], None]
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """make(script): what stands in for it."""
+    """Return a function that installs a script as `make`."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
     def write(script: str) -> None:
@@ -36,7 +36,7 @@ def test_a_row_says_whether_the_run_passed(make: Make, capfd: pytest.CaptureFixt
     assert out.splitlines()[-1].endswith("| failed |" if code else "| green |")
 
 
-def test_several_runs_end_with_the_first_that_fails_and_have_a_row_each(
+def test_several_runs_stop_at_the_first_failure_with_a_row_for_each(
     make: Make, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     make(f"mkdir {tmp_path}/once")
@@ -49,7 +49,7 @@ root = pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")
 
 @root
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (2, 0), (0, 2)])
-def test_both_targets_run_and_either_fails_the_whole(
+def test_both_targets_run_and_either_can_fail_the_run(
     make: Make, capfd: pytest.CaptureFixture[str], first: int, second: int
 ) -> None:
     make(f"echo of $1; [ $1 = lab ] && exit {first}; exit {second}")
@@ -58,7 +58,7 @@ def test_both_targets_run_and_either_fails_the_whole(
 
 
 @root
-def test_the_second_has_a_tenth_while_the_first_runs_and_the_first_can_wait_for_its_end(
+def test_the_second_target_gets_a_tenth_of_the_cpu_and_the_first_can_wait_for_it(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = f"{sys.executable} -P -c 'from tests import beside; beside.wait()'"

@@ -1,4 +1,4 @@
-"""The site has every page of docs/ once, and shows it as a code host does. `make site` finds dead links and anchors."""
+"""The site has every page of docs/ once, and renders it like a code host. `make site` finds dead links and anchors."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_the_navigation_has_six_groups() -> None:
     assert groups == ["Start", "How-to", "Runbooks", "Reference", "Explanation", "Decisions"]
 
 
-def test_pages_link_only_to_files_that_the_site_has() -> None:
-    """A folder has no page there, and what is outside of docs/ is named as code."""
+def test_pages_link_only_to_files_on_the_site() -> None:
+    """Folders have no page on the site. Files outside docs/ are named as code."""
     wrong = []
     for page in PAGES:
         for link in re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text()):
@@ -52,7 +52,7 @@ def test_pages_link_only_to_files_that_the_site_has() -> None:
     assert wrong == []
 
 
-def test_files_that_pages_name_as_code_exist() -> None:
+def test_files_named_as_code_exist() -> None:
     wrong = []
     for page in PAGES:
         for name in re.findall(r"`((?:\w[\w.-]*/)*\w[\w.-]*\.md)`", page.read_text()):
@@ -62,7 +62,7 @@ def test_files_that_pages_name_as_code_exist() -> None:
 
 
 class Shape(HTMLParser):
-    """What a reader sees: headings, lists, tables, code, links and words, in order."""
+    """What a reader sees, in order: headings, lists, tables, code, links and words."""
 
     _CLOSED = frozenset(["ul", "ol", "li", "table", "pre", "blockquote"])
     _SHOWN = _CLOSED | {"h1", "h2", "h3", "h4", "h5", "h6", "tr", "td", "th", "code", "strong", "em", "img"}
@@ -75,11 +75,11 @@ class Shape(HTMLParser):
         self.words = "".join(self._parts).split()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
+        attributes = dict(attrs)
         if tag == "a":
-            self._in_permalink = given.get("class") == "headerlink"
-            if not self._in_permalink and given.get("href"):
-                self._parts.append(f"<to_{unquote(given['href'] or '')}>")
+            self._in_permalink = attributes.get("class") == "headerlink"
+            if not self._in_permalink and attributes.get("href"):
+                self._parts.append(f"<to_{unquote(attributes['href'] or '')}>")
         elif tag in self._SHOWN and not (self._in_pre and tag == "code"):
             self._parts.append(f" <{tag}> ")
         elif tag in ("p", "div", "br"):
@@ -98,14 +98,14 @@ class Shape(HTMLParser):
 
 
 def extensions() -> dict[str, Any]:
-    """As zensical.toml has them: TOML nests what has a dot in its name."""
-    given = dict(PROJECT["markdown_extensions"])
-    return {f"pymdownx.{name}": how for name, how in given.pop("pymdownx").items()} | given
+    """Return the extensions of zensical.toml. TOML nests names with a dot."""
+    configured = dict(PROJECT["markdown_extensions"])
+    return {f"pymdownx.{name}": options for name, options in configured.pop("pymdownx").items()} | configured
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
-def test_the_site_shows_a_page_as_a_code_host_does(page: Path) -> None:
-    """Python-Markdown wants four columns where CommonMark is content with two: what belongs to an item is indented by four."""
-    text, made = page.read_text(), extensions()
-    on_site = Shape(Markdown(extensions=list(made), extension_configs=made).convert(text)).words
+def test_the_site_renders_a_page_like_a_code_host(page: Path) -> None:
+    """Python-Markdown needs an indent of four where CommonMark accepts two, so content of list items is indented by four."""
+    text, configured = page.read_text(), extensions()
+    on_site = Shape(Markdown(extensions=list(configured), extension_configs=configured).convert(text)).words
     assert on_site == Shape(MarkdownIt("commonmark").enable("table").render(text)).words

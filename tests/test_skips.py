@@ -1,4 +1,4 @@
-"""Skips on a prepared machine, tried on a pytest of their own."""
+"""Skips on a prepared machine, tried in a separate pytest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_x():
         ("1", "xfail", "assert False", "1 xfailed"),
     ],
 )
-def test_a_skip_fails_where_make_runs_unless_no_set_up_can_mend_it(
+def test_a_skip_fails_under_make_unless_no_set_up_can_fix_it(
     tmp_path: Path, given: str, mark: str, body: str, counted: str
 ) -> None:
     (tmp_path / "conftest.py").write_text(HOOKS)

@@ -1,4 +1,4 @@
-"""Waiting in tests: with patience, and with ten times as much where nothing has a clock (MENAGERIE_NO_CLOCK)."""
+"""Waiting in tests: up to a time-out, which is ten times as long without time limits (MENAGERIE_NO_CLOCK)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _TIMES = 10
 
 
 def patience(seconds: float) -> float:
-    """Seconds; ten times as many with MENAGERIE_NO_CLOCK, as tests then run with the CPU that others leave."""
+    """Return a time-out in seconds: ten times as long with MENAGERIE_NO_CLOCK, when tests get only spare CPU time."""
     return seconds * _TIMES if "MENAGERIE_NO_CLOCK" in os.environ else seconds
 
 
 def until(
     true: Callable[[], object],
-    why: str | Callable[[], str] = "it never came",
+    why: str | Callable[[], str] = "the condition never became true",
     seconds: float = 60,
     every_s: float = 0.1,
 ) -> None:
-    """Return once `true()` is; AssertionError with `why` after `seconds` of patience. A function is asked once it is too late."""
+    """Wait until `true()` is true. AssertionError with `why` after `patience(seconds)`. A callable `why` is called then."""
     deadline = time.monotonic() + patience(seconds)
     while not true():
         if time.monotonic() > deadline:

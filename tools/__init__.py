@@ -1,1 +1,1 @@
-"""Programs built from pinned Go modules, a folder each; and container images without a builder."""
+"""Programs built from pinned Go modules, one folder each, and container images built without a builder."""

@@ -19,7 +19,7 @@ console = Console(stderr=True, highlight=False)
 
 
 class Display:
-    """One live line on a terminal; without one, a line when a module starts, each half minute, and at its end."""
+    """One live line on a terminal. Otherwise a line when a module starts, every half minute, and when it is done."""
 
     def __init__(self) -> None:
         self._status = console.status("") if console.is_terminal else None
@@ -49,20 +49,20 @@ def _list(as_json: bool) -> None:
         return
     table = Table("program", "version", "module", "in the cache", "release pinned", box=None)
     for row in rows:
-        known = [str(row[key]) for key in ("program", "version", "module")]
-        table.add_row(*known, *("yes" if row[key] else "no" for key in ("built", "release")))
+        columns = [str(row[key]) for key in ("program", "version", "module")]
+        table.add_row(*columns, *("yes" if row[key] else "no" for key in ("built", "release")))
     Console().print(table)
 
 
 @app.command()
 def main(
     programs: Annotated[
-        list[str] | None, typer.Argument(help="Programs to build; those of the lab when none is named.")
+        list[str] | None, typer.Argument(help="Programs to build; default: those that the lab needs.")
     ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Say what there is, build nothing.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the programs; build nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print program -> path as JSON.")] = False,
 ) -> None:
-    """Build pinned programs into the cache; those that are there already cost nothing."""
+    """Build pinned programs into the cache; programs that are already there are skipped."""
     if listing:
         _list(as_json)
         return

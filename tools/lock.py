@@ -1,6 +1,6 @@
-"""`python -m tools.lock`: remakes requirements.lock, which pins every Python package by version and hash.
+"""`python -m tools.lock`: regenerate requirements.lock, which pins every Python package by version and hash.
 
-Its first line says from which dependencies it was made, so that a test can tell offline whether it is current.
+Its first line has a digest of the dependencies it was made from, so that a test can check offline whether it is current.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ LOCK = ROOT / "requirements.lock"
 
 
 def headline(pyproject: Path = ROOT / "pyproject.toml") -> str:
-    """The first line of a lock that is made from the dependencies of `pyproject`."""
+    """Return the first line of a lock that is made from the dependencies of `pyproject`."""
     project = tomllib.loads(pyproject.read_text())["project"]
-    wanted = [project["requires-python"], sorted(project["dependencies"]), project["optional-dependencies"]]
-    return f"# Made by `make lock` from dependencies with the digest {cache.digest(json.dumps(wanted))[:16]}"
+    dependencies = [project["requires-python"], sorted(project["dependencies"]), project["optional-dependencies"]]
+    return f"# Made by `make lock` from dependencies with the digest {cache.digest(json.dumps(dependencies))[:16]}"
 
 
 def main(options: list[str]) -> int:
-    """Run uv with the options added (--upgrade takes newer versions); its exit code."""
+    """Run uv with these options (--upgrade allows newer versions); return its exit code."""
     command = [
         str(manifest.TOOLS / "setup.sh"),
         "uv",

@@ -1,4 +1,4 @@
-"""tools/programs.toml and the go.mod files beside it: what is built, from which pinned version, how."""
+"""tools/programs.toml and its go.mod files: what is built, from which pinned version, and how."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ TOOLS = Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Module:
-    """One folder of tools/ with its go.mod. `seconds`: a cold build on 2 cores; `version`: without a v.
+    """One folder of tools/ with its go.mod.
 
-    `programs`: name -> Go package. Where another module builds programs of the same names they end in @ and the version.
-    `tests`: those of the programs that are tests of their package. `releases`: name -> the project's own file, host/path or host/path#place in that archive.
-    `files`: name -> path in the module `pin`, of files that are taken as they are (tools/files.py).
+    `seconds`: of a cold build on 2 cores. `version`: without a v.
+    `programs`: name -> Go package; names end with @ and the version if another module builds programs with the same names.
+    `tests`: programs that are tests of their package. `releases`: name -> the project's file, as host/path or
+    host/path#member of that archive. `files`: name -> path in the module `pin`, used unchanged (tools/files.py).
+    `unasked`: false if it is built only on request.
     """
 
     name: str
@@ -45,28 +47,28 @@ class Module:
         return TOOLS / self.name
 
     def linker_flags(self) -> str:
-        """The value of go build's -ldflags."""
+        """Return the value of go build's -ldflags."""
         flags = ["-s", "-w", *(f"-X {name}={value}" for name, value in self.variables.items())]
         if self.static:
             flags.append("-extldflags -static")
         return " ".join(flags)
 
     def key(self, program: str, go_version: str, architecture: str) -> str:
-        """What identifies a built program: 16 hex digits over everything that its bytes depend on."""
-        how = [self.programs[program], self.linker_flags(), list(self.tags), self.cgo]
-        how += ["test"] if program in self.tests else []
+        """Return the key of a built program: 16 hex digits over everything that its bytes depend on."""
+        options = [self.programs[program], self.linker_flags(), list(self.tags), self.cgo]
+        options += ["test"] if program in self.tests else []
         sources = [(self.folder / name).read_bytes() for name in ("go.mod", "go.sum")]
-        return cache.digest(*sources, json.dumps(how), go_version, architecture)[:16]
+        return cache.digest(*sources, json.dumps(options), go_version, architecture)[:16]
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """'1.26.3' or 'go1.26rc1' as comparable numbers: (1, 26, 3), (1, 26)."""
+    """Return '1.26.3' or 'go1.26rc1' as comparable numbers: (1, 26, 3), (1, 26)."""
     match = re.match(r"(?:go)?(\d+(?:\.\d+)*)", version)
     return tuple(int(part) for part in match[1].split(".")) if match else ()
 
 
 def at(program: str, version: str) -> str:
-    """What a program is called at this version: its name alone where that is the version which the name alone means."""
+    """Return a program's name at this version: without the version if the plain name means this version."""
     return (
         program
         if any(program in m.programs and m.version == version for m in modules().values())
@@ -75,12 +77,12 @@ def at(program: str, version: str) -> str:
 
 
 def file_name(program: str) -> str:
-    """``kubelet@1.35.4`` -> ``kubelet``."""
+    """Return the name without the version: ``kubelet@1.35.4`` -> ``kubelet``."""
     return program.partition("@")[0]
 
 
 def pinned(folder: Path, module: str) -> str:
-    """The version, without its v, that folder/go.mod requires of `module`. LookupError when it has none."""
+    """Return the version, without its v, that folder/go.mod requires of `module`. Raises LookupError when it has none."""
     text = (folder / "go.mod").read_text()
     match = re.search(rf"^\s*(?:require )?{re.escape(module)} v([^\s+]+)", text, re.MULTILINE)
     if not match:
@@ -104,32 +106,35 @@ def _module(name: str, table: Mapping[str, object], folder: Path) -> Module:
 
 
 def modules() -> dict[str, Module]:
-    """Every module by folder name, in the order of need."""
+    """Return every module by folder name, in the order of programs.toml."""
     tables = tomllib.loads((TOOLS / "programs.toml").read_text())
     return {name: _module(name, _whole(table, tables, TOOLS / name), TOOLS / name) for name, table in tables.items()}
 
 
 def _whole(table: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]], folder: Path) -> Mapping[str, Any]:
-    """The table with what it has from the one that it is like."""
+    """Return the table with what it inherits from the table named by `like`."""
     own = dict(table)
     like = tables.get(own.pop("like", ""))
     if like is None:
         return own
     version = pinned(folder, str(own["pin"]))
-    renamed = {key: {f"{name}@{version}": of for name, of in like[key].items()} for key in ("programs", "releases")}
+    renamed = {
+        key: {f"{name}@{version}": value for name, value in like[key].items()} for key in ("programs", "releases")
+    }
     return {**like, **own, **renamed}
 
 
 def grouped(programs: Iterable[str]) -> list[tuple[Module, list[str]]]:
-    """The modules that build `programs`, in the order in which the programs are named.
+    """Return the modules that build `programs`, in the order of the programs.
 
-    LookupError names every unknown program and all the known ones."""
-    known = {program: module for module in modules().values() for program in module.programs}
-    wanted = list(dict.fromkeys(programs))
-    if unknown := [program for program in wanted if program not in known]:
-        raise LookupError(f"tools/programs.toml has no {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+    Raises LookupError that names every unknown program and all the known ones.
+    """
+    module_of = {program: module for module in modules().values() for program in module.programs}
+    names = list(dict.fromkeys(programs))
+    if unknown := [program for program in names if program not in module_of]:
+        raise LookupError(f"tools/programs.toml has no {', '.join(unknown)}; it has {', '.join(sorted(module_of))}")
     groups: dict[str, tuple[Module, list[str]]] = {}
-    for program in wanted:
-        module = known[program]
+    for program in names:
+        module = module_of[program]
         groups.setdefault(module.name, (module, []))[1].append(program)
     return list(groups.values())

@@ -1,7 +1,7 @@
 """The projects' own release files, in place of a build: ``PROGRAMS=release``.
 
-A file is taken where its SHA-256 is pinned, and only if that is what arrives. Of what nobody's list pins, the program is
-built as ever. The pins are those that hosts of a cloud use (cluster/checksums.yaml) and tools/checksums.yaml.
+A release file is used only if its SHA-256 is pinned and matches. A program without a pin is built. The pins are those
+that cloud hosts use (cluster/checksums.yaml), plus tools/checksums.yaml.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tools.manifest import TOOLS, Module
 
 Origin = Literal["source", "release"]
 ORIGIN = "MENAGERIE_PROGRAMS"
-"""Variable: where programs come from. What it says is remembered with the cache; `source` is the default."""
+"""Variable: where programs come from. Its last value is stored in the cache; the default is `source`."""
 MIRROR = "MENAGERIE_MIRROR"
-"""Variable: a server that has the files as ``<address>/<host>/<path>``. Without it, each is asked for at its own host."""
+"""Variable: a server that has the files as ``<address>/<host>/<path>``. Without it, files come from their own hosts."""
 
 _PINS = (TOOLS.parent / "cluster" / "checksums.yaml", TOOLS / "checksums.yaml")
 _TIMEOUT_S = 60
@@ -40,8 +40,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True)
 class ReleaseFile:
-    """A program in it. source: host/path. sha256: of the file, in hex. member: the program's place in the archive, "" where
-    the file is the program."""
+    """A program in a release file.
+
+    source: host/path. sha256: of the file, in hex. member: the program's path in the archive, "" if the file is the program.
+    """
 
     source: str
     sha256: str
@@ -53,48 +55,51 @@ class ReleaseFile:
 
 
 def origin() -> Origin:
-    """What $MENAGERIE_PROGRAMS says, else what it said last with this cache: a lab keeps the programs that it was made of.
+    """Return $MENAGERIE_PROGRAMS or its last value with this cache, so that a lab keeps the programs that it was built with.
 
-    FailedError for any other word."""
-    place = store.root() / "programs" / "origin"
-    told = os.environ.get(ORIGIN, "")
-    if not told:
-        return "release" if place.exists() and place.read_text() == "release" else "source"
-    if told not in get_args(Origin):
+    Raises FailedError for any other value.
+    """
+    record = store.root() / "programs" / "origin"
+    chosen = os.environ.get(ORIGIN, "")
+    if not chosen:
+        return "release" if record.exists() and record.read_text() == "release" else "source"
+    if chosen not in get_args(Origin):
         raise FailedError(
-            f"{ORIGIN}={told}: it is one of {', '.join(get_args(Origin))} (make lab PROGRAMS=release)", code="programs"
+            f"{ORIGIN}={chosen}: set it to one of {', '.join(get_args(Origin))} (make lab PROGRAMS=release)",
+            code="programs",
         )
-    if not place.exists() or place.read_text() != told:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(told)
-    return "release" if told == "release" else "source"
+    if not record.exists() or record.read_text() != chosen:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.write_text(chosen)
+    return "release" if chosen == "release" else "source"
 
 
 @cache
 def pins() -> Mapping[str, str]:
-    """host/path -> SHA-256 in hex, of every release file that is pinned."""
-    return {source: digest for each in _PINS for source, digest in (yaml.safe_load(each.read_text()) or {}).items()}
+    """Return host/path -> SHA-256 in hex, for every pinned release file."""
+    return {source: digest for file in _PINS for source, digest in (yaml.safe_load(file.read_text()) or {}).items()}
 
 
 def pinned(module: Module) -> dict[str, ReleaseFile]:
-    """Program -> the pinned file that holds it, of the module's programs."""
-    found: dict[str, ReleaseFile] = {}
+    """Return program -> its pinned release file, for the module's programs."""
+    files: dict[str, ReleaseFile] = {}
     for program, place in module.releases.items():
         source, _, member = place.partition("#")
         if digest := pins().get(source):
-            found[program] = ReleaseFile(source, digest, member)
-    return found
+            files[program] = ReleaseFile(source, digest, member)
+    return files
 
 
-def fetch(targets: Mapping[Path, ReleaseFile], folder: Path, tell: Callable[[str], None]) -> None:
-    """Put programs of one release file at their targets. `folder`: for what is on its way, on the same disk as these.
+def fetch(targets: Mapping[Path, ReleaseFile], folder: Path, report: Callable[[str], None]) -> None:
+    """Write programs from one release file to their targets. `folder`: for temporary files, on the same disk as the targets.
 
-    FailedError, with nothing put anywhere, where the file is not had whole, as pinned, and with all that it shall hold."""
+    Raises FailedError, and writes no target, unless the file is complete, as pinned, and contains all programs.
+    """
     file = next(iter(targets.values()))
     arrived = folder / Path(file.source).name
     fresh = {target: folder / f"{target.name}.program" for target in targets}
     with _room(folder):
-        _download(file, arrived, tell)
+        _download(file, arrived, report)
         for target, place in fresh.items():
             with _opened(arrived, targets[target]) as content, place.open("wb") as into:
                 shutil.copyfileobj(content, into, _CHUNK)
@@ -107,7 +112,7 @@ def fetch(targets: Mapping[Path, ReleaseFile], folder: Path, tell: Callable[[str
 
 @contextmanager
 def _room(folder: Path) -> Iterator[None]:
-    """For what writes there: FailedError with the way out when the disk is full."""
+    """Raise FailedError with a way out when a block that writes into the folder fills its disk."""
     try:
         yield
     except OSError as error:
@@ -115,47 +120,47 @@ def _room(folder: Path) -> Iterator[None]:
             raise
         raise FailedError(
             f"no space is left on the disk of the cache, {folder}: {error.strerror}.\n"
-            "Free some, then run the same again: what arrived whole is kept.",
+            "Free some, then run the same command again: files that arrived complete are kept.",
             code="programs",
         ) from error
 
 
-def _download(file: ReleaseFile, target: Path, tell: Callable[[str], None]) -> None:
-    url, sha256, had = file.url(), hashlib.sha256(), 0
+def _download(file: ReleaseFile, target: Path, report: Callable[[str], None]) -> None:
+    url, sha256, received = file.url(), hashlib.sha256(), 0
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer, target.open("wb") as into:
-            size = int(answer.headers.get("Content-Length") or 0)
-            while chunk := answer.read(_CHUNK):
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response, target.open("wb") as into:
+            size = int(response.headers.get("Content-Length") or 0)
+            while chunk := response.read(_CHUNK):
                 sha256.update(chunk)
                 into.write(chunk)
-                had += len(chunk)
-                tell(f"{had >> 20} of {size >> 20} MiB of {target.name}")
+                received += len(chunk)
+                report(f"{received >> 20} of {size >> 20} MiB of {target.name}")
     except (OSError, ValueError) as error:
         if getattr(error, "errno", None) in _FULL:
             raise
-        raise FailedError(_not_had(url, error), code="programs") from error
-    if had != size and size:
-        raise FailedError(_not_had(url, f"it ended after {had} of {size} bytes"), code="programs")
+        raise FailedError(_unavailable(url, error), code="programs") from error
+    if received != size and size:
+        raise FailedError(_unavailable(url, f"it broke off after {received} of {size} bytes"), code="programs")
     if sha256.hexdigest() != file.sha256:
         target.unlink()
         raise FailedError(
-            f"{url} is not the file that is pinned: its SHA-256 is {sha256.hexdigest()}, pinned is {file.sha256}.\n"
-            f"Nothing of it was used. If {MIRROR} names a mirror, it serves another file than the project does.",
+            f"{url} differs from the pinned file: its SHA-256 is {sha256.hexdigest()}, pinned is {file.sha256}.\n"
+            f"It was not used. If {MIRROR} names a mirror, that mirror's file differs from the project's.",
             code="programs",
         )
 
 
-def _not_had(url: str, why: object) -> str:
+def _unavailable(url: str, why: object) -> str:
     return (
-        f"{url} could not be had: {why}.\n"
-        f"Run the same again: what arrived whole is kept. {MIRROR}=http://ADDRESS takes every file from a mirror, as "
-        f"ADDRESS/HOST/PATH; make lab PROGRAMS=source builds the programs instead."
+        f"{url} could not be fetched: {why}.\n"
+        f"Run the same command again: files that arrived complete are kept. {MIRROR}=http://ADDRESS fetches every file "
+        f"from a mirror, as ADDRESS/HOST/PATH; make lab PROGRAMS=source builds the programs instead."
     )
 
 
 @contextmanager
 def _opened(arrived: Path, file: ReleaseFile) -> Iterator[IO[bytes]]:
-    """The bytes of one program of a file that arrived. Nothing else of an archive is ever written anywhere."""
+    """Yield the bytes of one program in a downloaded file. Nothing else of an archive is ever written to disk."""
     if arrived.suffix == ".bz2":
         with bz2.open(arrived) as stream:
             yield stream
@@ -164,10 +169,10 @@ def _opened(arrived: Path, file: ReleaseFile) -> Iterator[IO[bytes]]:
             yield stream
     else:
         with tarfile.open(arrived, "r:gz") as archive:
-            held = next((each for each in archive if each.name == file.member and each.isfile()), None)
-            content = archive.extractfile(held) if held else None
+            entry = next((item for item in archive if item.name == file.member and item.isfile()), None)
+            content = archive.extractfile(entry) if entry else None
             if content is None:
                 raise FailedError(
-                    f"{file.source} holds no {file.member}, which tools/programs.toml takes out of it", code="programs"
+                    f"{file.source} has no {file.member}, which tools/programs.toml expects in it", code="programs"
                 )
             yield content

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Sets this checkout up. `setup.sh` does all of it, `setup.sh env` only the Python environment .venv;
-# `setup.sh uv ...` runs the pinned uv, as it is run here. `setup.sh foretell` says how long an empty cache takes.
-# Done already, it ends within a fraction of a second. Asks nothing, starts no service.
+# Set up this checkout. `setup.sh` does everything, `setup.sh env` only the Python environment .venv.
+# `setup.sh uv ...` runs the pinned uv with the settings used here. `setup.sh foretell` prints how long it takes to
+# fill an empty cache. If nothing is to be done, it ends within a fraction of a second. It asks no questions and starts
+# no services.
 set -eu
 
 self=$(readlink -f -- "$0")
@@ -13,7 +14,7 @@ cache=${MENAGERIE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/menagerie}
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
-# Names of the packages in the list files of which no alternative is installed.
+# Print the packages of the list files for which no alternative is installed.
 missing() {
     lines=$(sed -e 's/#.*//' -e 's/ *| */|/g' "$@")
     # shellcheck disable=SC2046
@@ -37,8 +38,8 @@ policy=/usr/sbin/policy-rc.d
 ours=
 unblock_services() { [ -z "$ours" ] || rm -f "$policy"; ours=; }
 
-# Debian starts a service as soon as it is installed, unless this file forbids it. One that a run of ours
-# left, which was killed, is taken over; one of somebody else's stays.
+# Debian starts a service as soon as it is installed, unless this file forbids it. A file left by a killed run of this
+# script is taken over; any other file stays.
 block_services() {
     mark='# made by the setup of menagerie, for as long as it installs packages'
     [ -e "$policy" ] && ! grep -qxF "$mark" "$policy" && return
@@ -49,24 +50,24 @@ block_services() {
     chmod 755 "$policy"
 }
 
-# install NAME...: Debian packages, with the units that they bring disabled.
+# install NAME...: install Debian packages and disable their units.
 install() {
     command -v apt-get >/dev/null || die "needs the Debian packages: $*
-  This machine has no apt-get; the lab and the builds are made for Debian 12."
+  This machine has no apt-get; the lab and the builds need Debian 12."
     [ "$(id -u)" = 0 ] || die "needs Debian packages, and only root can install them:
   apt-get install --no-install-recommends $*"
     say "installing Debian packages: $*"
     export DEBIAN_FRONTEND=noninteractive
     block_services
     apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 update </dev/null >&2 ||
-        say "apt-get update failed; trying with the package lists that are here"
+        say "apt-get update failed; trying with the present package lists"
     apt-get -qq -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
         install --no-install-recommends "$@" </dev/null >&2 ||
         die "apt-get could not install: $*
   Its message is above. Check the network and /etc/apt/sources.list*, then run this again."
     unblock_services
     command -v systemctl >/dev/null || return 0
-    # slapd has no unit: systemd makes one of its script in /etc/init.d.
+    # slapd has no unit: systemd generates one from its script in /etc/init.d.
     units=$(dpkg -L "$@" | sed -nE -e 's#.*/lib/systemd/system/([^/@]+\.(service|socket|path|timer))$#\1#p' \
         -e 's#^/etc/init\.d/([^/]+)$#\1.service#p')
     # shellcheck disable=SC2086
@@ -77,7 +78,7 @@ debian() {
     set -- "$tools/debian-packages.txt"
     if [ -f "$root/sandbox/lab/packages.txt" ]; then set -- "$@" "$root/sandbox/lab/packages.txt"; fi
     if ! command -v dpkg-query >/dev/null; then
-        die "this is no Debian: the lab and the builds need the Debian packages of
+        die "this is not Debian: the lab and the builds need the Debian packages of
   $*"
     fi
     names=$(missing "$@")
@@ -93,11 +94,11 @@ python() {
             return
         fi
     done
-    die "needs Python 3.11, and there is none on PATH.
+    die "needs Python 3.11, which is not on PATH.
   On Debian 12: apt-get install python3 python3-venv"
 }
 
-# The path of the program uv, in an environment of its own in the cache: it makes .venv and is no part of it.
+# Print the path of uv, which has a separate environment in the cache: it creates .venv and is not part of it.
 uv_program() {
     pins=$(sha256sum "$tools/uv-requirements.txt")
     home=$cache/uv/$(printf %.12s "$pins")
@@ -118,7 +119,7 @@ uv_program() {
     printf '%s\n' "$home/bin/uv"
 }
 
-# The machine's own certificates and pip's index are what its owner set up; uv looks at neither by itself.
+# Use the machine's certificates and pip's index, as configured by its owner; by default uv uses neither.
 uv_settings() {
     export UV_PYTHON_DOWNLOADS=never
     if [ -s /etc/ssl/certs/ca-certificates.crt ]; then export UV_SYSTEM_CERTS=1; fi
@@ -132,7 +133,7 @@ fresh() {
 environment() {
     if fresh; then return; fi
     mkdir -p "$cache"
-    # Two first runs in one checkout, or of two checkouts with one cache, must not install over each other.
+    # Two first runs, in one checkout or in two checkouts with one cache, must not overwrite each other's files.
     exec 9>"$cache/setup.lock"
     if command -v flock >/dev/null; then flock 9; fi
     if fresh; then return; fi
@@ -149,16 +150,16 @@ environment() {
     exec 9>&-
 }
 
-# Before anything is done: how long it takes where nothing is in the cache. The seconds are those of programs.toml.
+# Print how long it takes to fill an empty cache, before it starts. The seconds are those of programs.toml.
 foretell() {
     [ ! -d "$cache/programs" ] || return 0
     minutes=$(awk '$1 == "seconds" { last = $3; sum += $3 } /^unasked *= *false/ { sum -= last } END { print int(sum / 60 + 0.5) }' \
         "$tools/programs.toml")
     if [ "${MENAGERIE_PROGRAMS:-}" = release ]; then
-        say "nothing is in the cache: what is pinned is downloaded, the rest built, all of it once ($minutes minutes on 2 cores for all)"
+        say "the cache is empty: pinned programs are downloaded and the rest is built, once ($minutes minutes on 2 cores to build all)"
     else
-        say "nothing is in the cache: about $((minutes + 3)) minutes on 2 cores, once; $minutes of them build the programs"
-        say "  (PROGRAMS=release downloads the projects' own files instead, as far as they are pinned: docs/start/lab.md)"
+        say "the cache is empty: filling it takes about $((minutes + 3)) minutes on 2 cores, once; $minutes of them build programs"
+        say "  (PROGRAMS=release downloads the projects' own files instead, if they are pinned: docs/start/lab.md)"
     fi
 }
 

@@ -1,1 +1,1 @@
-"""Draws a cluster from its spec, as SVG and as a page. Pure."""
+"""A drawing of a cluster, made from its spec, as SVG and as an HTML page. Pure."""

@@ -1,4 +1,4 @@
-"""The table of flows as few arrows: one for all that the same sources may open at the same destination."""
+"""The table of flows as arrows: one arrow for all flows with the same sources and the same destination."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from components.flows.flow import Flow, Protocol, Role, Table, into, spans
 
 @dataclass(frozen=True)
 class Arrow:
-    """What `sources` may open at `destination`. ports: as `tcp 6443, 8132; udp 8472`."""
+    """Connections that `sources` may open to `destination`. ports: such as `tcp 6443, 8132; udp 8472`."""
 
     id: str
     sources: tuple[Role, ...]
@@ -24,33 +24,35 @@ class Arrow:
 
 
 def arrows(table: Table) -> tuple[Arrow, ...]:
-    """The arrows of a table, by destination. What hosts of one role open among themselves is in `among` instead."""
-    made: list[Arrow] = []
+    """Return the arrows of a table, by destination. Flows among hosts of one role are in `among` instead."""
+    result: list[Arrow] = []
     for destination in Role:
-        by_what: dict[tuple[Protocol, tuple[int, ...]], dict[Role, list[Flow]]] = {}
+        by_ports: dict[tuple[Protocol, tuple[int, ...]], dict[Role, list[Flow]]] = {}
         for flow in into(table, destination):
             if flow.source is not destination:
-                by_what.setdefault((flow.protocol, flow.ports), {}).setdefault(flow.source, []).append(flow)
+                by_ports.setdefault((flow.protocol, flow.ports), {}).setdefault(flow.source, []).append(flow)
         by_sources: dict[tuple[Role, ...], list[Flow]] = {}
-        for sources in by_what.values():
+        for sources in by_ports.values():
             ordered = tuple(role for role in Role if role in sources)
             by_sources.setdefault(ordered, []).extend(flow for role in ordered for flow in sources[role])
-        for ordered, found in by_sources.items():
-            made.append(Arrow(f"flow-{len(made) + 1}", ordered, destination, ports(tuple(found)), tuple(found)))
-    return tuple(made)
+        for ordered, own_flows in by_sources.items():
+            result.append(
+                Arrow(f"flow-{len(result) + 1}", ordered, destination, ports(tuple(own_flows)), tuple(own_flows))
+            )
+    return tuple(result)
 
 
 def among(table: Table, role: Role) -> str:
-    """The ports that hosts of a role open at each other; "" for none."""
+    """Return the ports of flows among hosts of a role; "" for none."""
     return ports(tuple(flow for flow in into(table, role) if flow.source is role))
 
 
 def ports(table: Table) -> str:
-    """Protocols and ports of some flows, each once."""
-    found: dict[Protocol, set[int]] = {}
+    """Return the protocols and ports of flows, without duplicates."""
+    by_protocol: dict[Protocol, set[int]] = {}
     for flow in table:
-        found.setdefault(flow.protocol, set()).update(flow.ports)
-    return "; ".join(_named(protocol, found[protocol]) for protocol in Protocol if protocol in found)
+        by_protocol.setdefault(flow.protocol, set()).update(flow.ports)
+    return "; ".join(_named(protocol, by_protocol[protocol]) for protocol in Protocol if protocol in by_protocol)
 
 
 def _named(protocol: Protocol, numbers: set[int]) -> str:

@@ -1,4 +1,4 @@
-"""Places of a band's cards, header and taps."""
+"""The positions of a band's cards, header and taps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cli.drawing.lanes import Tap
 from cli.drawing.shapes import Box, Group, Shape, Text, fit, width_of, wrap
 
 STRIP = 212.0
-"""Width at the left of a band for the names of what is opened there."""
+"""Width at the left of a band for the labels of its connections."""
 _TAP = 18.0
 PAD, GAP = 10.0, 16.0
 _LINE = 15.0
@@ -21,25 +21,25 @@ _HEAD = 24.0
 
 @dataclass(frozen=True)
 class Columns:
-    """Where cards may stand: the zones side by side."""
+    """The area for cards: zones side by side."""
 
     x: float
     width: float
     zones: tuple[str, ...]
 
     @property
-    def each(self) -> float:
+    def zone_width(self) -> float:
         return self.width / len(self.zones)
 
     def of(self, zone: str) -> float:
-        return self.x + self.zones.index(zone) * self.each
+        return self.x + self.zones.index(zone) * self.zone_width
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A band in its place.
+    """A band with its position.
 
-    inward: line -> where it meets the band at the left. outward: the same at the right, towards the services.
+    inward: line -> its tap at the left of the band. outward: line to the services -> its tap at the right.
     cards: card -> its box.
     """
 
@@ -53,7 +53,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Meeting:
-    """An arrow that ends or begins at a band, and what is written beside it."""
+    """An arrow that ends or starts at a band, and its label."""
 
     arrow: str
     label: str
@@ -61,23 +61,23 @@ class Meeting:
 
 
 def place(band: Band, x: float, y: float, columns: Columns, left: Sequence[Meeting], right: Sequence[str]) -> Placed:
-    """A band whose upper left corner is at (x, y). right: the arrows that leave it towards the services."""
+    """Place a band with its upper left corner at (x, y). right: the arrows from it to the services."""
     width = columns.x + columns.width + PAD - x
     header = _header(band, x, y, width)
     body = y + _HEAD + _LINE * (len(header) - 1) + PAD
     cards, end = _cards(band, columns, body)
     height = max(end, body + _TAP * max(len(left), len(right))) + PAD - y
-    taps = {each.arrow: Tap(body + _TAP * (n + 0.5), each.incoming) for n, each in enumerate(left)}
-    # Where the same height is taken at the services, by a multiple of eight less four.
-    away = {name: Tap(_eight(body + _TAP * (n + 0.5)), False) for n, name in enumerate(right)}
+    taps = {meeting.arrow: Tap(body + _TAP * (n + 0.5), meeting.incoming) for n, meeting in enumerate(left)}
+    # Multiples of eight: taps at the services are at a multiple of eight less four, so no two share a height.
+    outward = {name: Tap(_eight(body + _TAP * (n + 0.5)), False) for n, name in enumerate(right)}
     labels = (
-        Text(x + PAD, taps[each.arrow].y + 4, fit(each.label, _kind(each), STRIP - 2 * PAD), _kind(each))
-        for each in left
+        Text(x + PAD, taps[meeting.arrow].y + 4, fit(meeting.label, _kind(meeting), STRIP - 2 * PAD), _kind(meeting))
+        for meeting in left
     )
     box = Box(x, y, width, height, f"band {band.kind}")
     own = Group(f"band-{band.id}", "part", f"{band.title}: {band.facts}", (box, *header, *labels))
     groups = (own, *(_drawn(card, cards[card.id], band) for card in band.cards))
-    return Placed(band, box, groups, taps, away, cards)
+    return Placed(band, box, groups, taps, outward, cards)
 
 
 def _kind(meeting: Meeting) -> str:
@@ -97,7 +97,7 @@ def _header(band: Band, x: float, y: float, width: float) -> tuple[Shape, ...]:
 
 
 def _cards(band: Band, columns: Columns, y: float) -> tuple[dict[str, Box], float]:
-    """Card -> its box, and where the lowest ends."""
+    """Return card -> its box, and the lower edge of the lowest."""
     if not band.cards:
         return {}, y
     placed = dict(_in_zones(band, columns, y) if band.cards[0].zone is not None else _in_grid(band, columns, y))
@@ -111,15 +111,15 @@ def _in_zones(band: Band, columns: Columns, y: float) -> Iterator[tuple[str, Box
         assert card.zone is not None
         top = y + filled[card.zone] * (height + 6)
         filled[card.zone] += 1
-        yield card.id, Box(columns.of(card.zone) + 6, top, columns.each - 12, height, f"card {band.kind}")
+        yield card.id, Box(columns.of(card.zone) + 6, top, columns.zone_width - 12, height, f"card {band.kind}")
 
 
 def _in_grid(band: Band, columns: Columns, y: float) -> Iterator[tuple[str, Box]]:
-    least = _cell_width(band) if band.cells else _GRID_WIDTH
-    a_row = max(min(int(columns.width // least), len(band.cards)), 1)
-    width = columns.width / (int(columns.width // least) if band.cells else a_row)
-    for start in range(0, len(band.cards), a_row):
-        row = band.cards[start : start + a_row]
+    min_width = _cell_width(band) if band.cells else _GRID_WIDTH
+    per_row = max(min(int(columns.width // min_width), len(band.cards)), 1)
+    width = columns.width / (int(columns.width // min_width) if band.cells else per_row)
+    for start in range(0, len(band.cards), per_row):
+        row = band.cards[start : start + per_row]
         height = _CELL_HEIGHT if band.cells else max(map(_height, row))
         for n, card in enumerate(row):
             yield card.id, Box(columns.x + n * width + 3, y, width - 6, height, f"card {band.kind}")

@@ -1,4 +1,4 @@
-"""The words of a drawing: bands of cards, without places."""
+"""The content of a drawing: bands of cards, without positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from components.flows.flow import Role
 
 @dataclass(frozen=True)
 class Card:
-    """One thing. zone: the only one that it stands in. about: what its lines leave out."""
+    """One thing. zone: its zone, None if it is in several or none. about: what its lines omit."""
 
     id: str
     name: str
@@ -20,9 +20,9 @@ class Card:
 
 @dataclass(frozen=True)
 class Band:
-    """Things of one role, None where nothing opens or takes connections.
+    """Things of one role. role: None if they neither open nor accept connections.
 
-    in_region: drawn inside the region. cells: cards as small as can be, for there are many.
+    in_region: whether it is drawn inside the region. cells: draw small cards, because there are many.
     """
 
     id: str

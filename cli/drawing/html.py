@@ -1,4 +1,4 @@
-"""One page that stands alone: the drawing, and tables of what it leaves out. What belongs together lights up by CSS."""
+"""A self-contained page: the drawing, and tables of what it omits. CSS highlights what belongs together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from network.vpn import Tunnel, tunnels
 
 @dataclass(frozen=True)
 class HostRow:
-    """part: the id of what stands for it in the drawing."""
+    """A row of the table of hosts. part: the ID of its group in the drawing."""
 
     part: str
     name: str
@@ -37,7 +37,7 @@ class HostRow:
 
 @dataclass(frozen=True)
 class FlowRow:
-    """lines: the ids of its arrows in the drawing; none for what hosts of one role open among themselves."""
+    """A row of the table of flows. lines: the IDs of its arrows in the drawing; empty for flows among hosts of one role."""
 
     sources: str
     destination: str
@@ -48,11 +48,11 @@ class FlowRow:
 
 
 def html(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> str:
-    """The text of a file. source: where the cluster's hosts download, as the provider knows it."""
+    """Return the text of the page. source: where the cluster's hosts download, as the provider knows it."""
     table = flows(cluster, source)
-    found = traffic(table)
+    arrows = traffic(table)
     drawing = draw(cluster, source)
-    rows = tuple(_flow_rows(table, found))
+    rows = tuple(_flow_rows(table, arrows))
     lines = tuple(dict.fromkeys(line for row in rows for line in row.lines))
     return _template().render(
         title=drawing.title,
@@ -69,8 +69,10 @@ def html(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> str:
 @cache
 def _template() -> Template:
     loader = FileSystemLoader(Path(__file__).parent)
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return made.get_template("page.html.j2")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("page.html.j2")
 
 
 def _host_rows(cluster: Cluster) -> Iterator[HostRow]:
@@ -94,7 +96,7 @@ def _host_rows(cluster: Cluster) -> Iterator[HostRow]:
 
 
 def _group_rows(cluster: Cluster) -> Iterator[HostRow]:
-    """Hosts that the cloud makes, with names and addresses of its own choice."""
+    """Yield the groups whose hosts the cloud makes, with names and addresses that it chooses."""
     control = cluster.spec.control_plane
     if not cluster.is_lab:
         zones = ", ".join(map(str, control.zones))
@@ -106,7 +108,7 @@ def _group_rows(cluster: Cluster) -> Iterator[HostRow]:
 
 
 def _ranges(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """What, and its addresses."""
+    """Yield (what, its addresses)."""
     plan, network = addresses.plan(cluster), cluster.spec.network
     yield "API", plan.endpoint
     yield "Load balancer", ", ".join(map(str, plan.balancers))
@@ -118,12 +120,12 @@ def _ranges(cluster: Cluster) -> Iterator[tuple[str, str]]:
             yield f"{name}, rack {rack}", str(range_)
 
 
-def _flow_rows(table: Table, found: Traffic) -> Iterator[FlowRow]:
+def _flow_rows(table: Table, arrows: Traffic) -> Iterator[FlowRow]:
     alike: dict[tuple[Role, Protocol, tuple[int, ...], str], list[Flow]] = {}
     for flow in table:
         alike.setdefault((flow.destination, flow.protocol, flow.ports, flow.why), []).append(flow)
     for (destination, protocol, ports, why), own in alike.items():
-        lines = tuple(dict.fromkeys(line for flow in own if (line := found.line_of(flow))))
+        lines = tuple(dict.fromkeys(line for flow in own if (line := arrows.line_of(flow))))
         numbers = ", ".join(spans(ports))
         yield FlowRow(", ".join(flow.source for flow in own), destination, protocol, numbers, why, lines)
 

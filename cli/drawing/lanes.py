@@ -1,4 +1,4 @@
-"""Lines beside the bands: each has a lane of its own, which those it concerns are joined to."""
+"""Vertical lines next to the bands: each line runs in a lane and is joined to its bands."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from cli.drawing.shapes import Dot, Group, Line, Shape
 
 LANE = 14.0
-"""Pixels from lane to lane."""
+"""Pixels between lanes."""
 _APART = 8.0
 """Pixels between two lines that share a lane."""
 
 
 @dataclass(frozen=True)
 class Tap:
-    """Where a lane meets a box. incoming: an arrow ends here."""
+    """The point where a lane meets a box. incoming: whether an arrow ends here."""
 
     y: float
     incoming: bool
@@ -23,7 +23,7 @@ class Tap:
 
 @dataclass(frozen=True)
 class Lane:
-    """The lane of one line. number: its place, from 0 beside the boxes. top, bottom: how far it reaches."""
+    """The lane of a line. number: its position, 0 is next to the boxes. top, bottom: its extent."""
 
     number: int
     top: float
@@ -31,7 +31,7 @@ class Lane:
 
 
 def assign(taps: Mapping[str, Sequence[Tap]]) -> dict[str, Lane]:
-    """Line -> its lane: the shortest stand nearest to the boxes, and two share a lane where both have room."""
+    """Return line -> its lane. The shortest are nearest to the boxes. Lines share a lane if both have room."""
     reach = {name: (min(tap.y for tap in own), max(tap.y for tap in own)) for name, own in taps.items()}
     taken: list[list[tuple[float, float]]] = []
     lanes = {}
@@ -49,12 +49,12 @@ def _is_free(row: Iterable[tuple[float, float]], top: float, bottom: float) -> b
 
 
 def width(lanes: Iterable[Lane]) -> float:
-    """Pixels that the lanes need beside the boxes."""
+    """Return the width in pixels that the lanes need."""
     return LANE * (2 + max((lane.number for lane in lanes), default=-1))
 
 
 def line(name: str, kind: str, about: str, lane: Lane, at: float, taps: Iterable[tuple[Tap, float]]) -> Group:
-    """A lane at x = `at`, joined to every tap, which is at the x beside it."""
+    """Draw a lane at x = `at`, joined to every tap. taps: each with its x."""
     shapes: list[Shape] = [Line(((at, lane.top), (at, lane.bottom)))]
     for tap, x in taps:
         shapes.append(Line(((at, tap.y), (x, tap.y)), tap.incoming))

@@ -1,6 +1,6 @@
-"""A cluster's drawing: the region with its zones as columns, sites under it, and who opens what as arrows beside them.
+"""A cluster's drawing: the region with its zones as columns, the sites below it, and connections as arrows.
 
-Arrows inside the cluster run at the left, those to services around it at the right. Everything follows from the spec;
+Arrows inside the cluster are at the left, arrows to services around it at the right. Everything follows from the spec;
 equal specs give equal drawings.
 """
 
@@ -25,65 +25,65 @@ from network.vpn import Tunnel, tunnels
 _MARGIN = 24.0
 _HEADING = 64.0
 _CORRIDOR = 64.0
-"""Between the region and the routers that tunnels lead to."""
+"""Height between the region and the routers of tunnels."""
 _REGION_HEAD = 74.0
 _ZONE_WIDTH, _LEAST_WIDTH = 218.0, 700.0
 
 
 def draw(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Drawing:
-    """The drawing of a checked cluster. source: where its hosts download, as the provider knows it."""
+    """Draw a checked cluster. source: where its hosts download, as the provider knows it."""
     plan, table, joined = addresses.plan(cluster), flows(cluster, source), tunnels(cluster)
-    found = traffic(table)
-    wanted = tuple(parts.bands(cluster, plan, table, joined))
+    arrows = traffic(table)
+    bands = tuple(parts.bands(cluster, plan, table, joined))
     zones = tuple(str(zone) for zone in cluster.spec.control_plane.zones)
     width = max(_ZONE_WIDTH * len(zones), _LEAST_WIDTH)
-    # A lane is as long wherever the bands stand, so how many there are is known before.
-    unplaced = lanes.assign(_taps(_stack(wanted, 0, Columns(STRIP, width, zones), found)))
+    # The length of a lane does not depend on the bands' x, so the lanes can be counted before the bands are placed.
+    unplaced = lanes.assign(_taps(_stack(bands, 0, Columns(STRIP, width, zones), arrows)))
     x = _MARGIN + lanes.width(unplaced.values()) + PAD
     columns = Columns(x + STRIP, width, zones)
-    placed = _stack(wanted, x, columns, found)
-    around = Services(placed, found, parts.services(cluster, source), columns.x + width + 2 * PAD, _region_top(placed))
-    title, about = _words(cluster, found, joined)
+    placed = _stack(bands, x, columns, arrows)
+    around = Services(placed, arrows, parts.services(cluster, source), columns.x + width + 2 * PAD, _region_top(placed))
+    title, about = _words(cluster, arrows, joined)
     groups = (
         _heading(title, about),
         *_region(cluster, placed, columns, x),
-        *(group for each in placed for group in each.groups),
+        *(group for band in placed for group in band.groups),
         *around.boxes(),
         *_tunnels(placed, joined),
-        *_inside(placed, found, x),
+        *_inside(placed, arrows, x),
         *around.lines(),
     )
-    bottom = max(around.bottom, *(each.box.y + each.box.height for each in placed))
+    bottom = max(around.bottom, *(band.box.y + band.box.height for band in placed))
     return Drawing(around.right + _MARGIN, bottom + _MARGIN, title, about, groups)
 
 
-def _stack(wanted: Sequence[Band], x: float, columns: Columns, found: Traffic) -> list[Placed]:
+def _stack(bands: Sequence[Band], x: float, columns: Columns, arrows: Traffic) -> list[Placed]:
     placed: list[Placed] = []
     y = _HEADING + _MARGIN
-    for band in wanted:
+    for band in bands:
         before = placed[-1].band if placed else None
         if before and band.in_region and not before.in_region:
             y += _REGION_HEAD
         elif before and before.in_region and not band.in_region:
             y += PAD + (_CORRIDOR if band.role is Role.SITE_EDGE else 0)
-        placed.append(place(band, x, y, columns, found.left(band.role), found.right(band.role)))
+        placed.append(place(band, x, y, columns, arrows.left(band.role), arrows.right(band.role)))
         y += placed[-1].box.height + GAP
     return placed
 
 
 def _taps(placed: Sequence[Placed]) -> dict[str, list[Tap]]:
     taps: dict[str, list[Tap]] = {}
-    for each in placed:
-        for arrow, tap in each.inward.items():
+    for band in placed:
+        for arrow, tap in band.inward.items():
             taps.setdefault(arrow, []).append(tap)
     return taps
 
 
-def _inside(placed: Sequence[Placed], found: Traffic, x: float) -> Iterator[Group]:
-    """Arrows inside the cluster. x: where bands begin; the region's box begins `PAD` before."""
+def _inside(placed: Sequence[Placed], arrows: Traffic, x: float) -> Iterator[Group]:
+    """Yield the arrows inside the cluster. x: the left edge of bands; the region's box starts `PAD` before it."""
     taps = _taps(placed)
     assigned: dict[str, Lane] = lanes.assign(taps)
-    for arrow in found.inside:
+    for arrow in arrows.inside:
         lane = assigned[arrow.id]
         at = x - PAD - LANE * (lane.number + 1)
         own = [(tap, x) for tap in taps[arrow.id]]
@@ -91,11 +91,11 @@ def _inside(placed: Sequence[Placed], found: Traffic, x: float) -> Iterator[Grou
 
 
 def _region_top(placed: Sequence[Placed]) -> float:
-    return next(each.box.y for each in placed if each.band.in_region) - _REGION_HEAD
+    return next(band.box.y for band in placed if band.band.in_region) - _REGION_HEAD
 
 
 def _region(cluster: Cluster, placed: Sequence[Placed], columns: Columns, x: float) -> Iterator[Group]:
-    last = [each.box for each in placed if each.band.in_region][-1]
+    last = [band.box for band in placed if band.band.in_region][-1]
     top, bottom = _region_top(placed), last.y + last.height + PAD
     spec = cluster.spec
     name = f"Region {spec.control_plane.region} of {parts.CLOUD_NAMES[spec.control_plane.cloud]}"
@@ -105,14 +105,14 @@ def _region(cluster: Cluster, placed: Sequence[Placed], columns: Columns, x: flo
     yield Group("region", "part", f"{name}, {facts}", (box, *words))
     for zone in columns.zones:
         left = columns.of(zone)
-        area = Box(left + 2, top + 48, columns.each - 4, bottom - top - 54, "zone")
-        label = Text(left + 10, top + 65, fit(f"zone {zone}", "zone", columns.each - 20), "zone")
+        area = Box(left + 2, top + 48, columns.zone_width - 4, bottom - top - 54, "zone")
+        label = Text(left + 10, top + 65, fit(f"zone {zone}", "zone", columns.zone_width - 20), "zone")
         yield Group(f"zone-{zone}", "part", f"zone {zone}", (area, label))
 
 
 def _tunnels(placed: Sequence[Placed], joined: Sequence[Tunnel]) -> Iterator[Group]:
-    """From the lower edge of the gateway to the upper edge of the routers, above the cards that they belong to."""
-    by_role = {each.band.role: each for each in placed}
+    """Yield the tunnels, from the lower edge of the gateway to the upper edge of the routers' band, above their router's card."""
+    by_role = {band.band.role: band for band in placed}
     for tunnel in joined:
         gateway, edge = by_role[Role.VPN_GATEWAY], by_role[Role.SITE_EDGE]
         routers = list(edge.cards)
@@ -135,19 +135,21 @@ def _heading(title: str, about: str) -> Group:
     return Group("heading", "part", title, words)
 
 
-def _words(cluster: Cluster, found: Traffic, joined: Sequence[Tunnel]) -> tuple[str, str]:
-    """The title, and everything in words: first how much there is of what, then every arrow."""
+def _words(cluster: Cluster, arrows: Traffic, joined: Sequence[Tunnel]) -> tuple[str, str]:
+    """Return the title, and the whole drawing in words: counts first, then every arrow."""
     spec = cluster.spec
     place = f"{parts.CLOUD_NAMES[spec.control_plane.cloud]}, region {spec.control_plane.region}"
     machines = f"{len(cluster.host_list()):,} machines at {', '.join(spec.sites)}"
     counts = [
-        f"{spec.control_plane.api_servers} API servers, etcd main of {spec.etcd.main.members}",
-        f"events of {spec.etcd.events.members}",
+        f"{spec.control_plane.api_servers} API servers, etcd main with {spec.etcd.main.members} members",
+        f"etcd events with {spec.etcd.events.members}",
         *([f"up to {spec.cloud_workers:,} workers in the region"] if spec.cloud_workers else []),
         *([machines] if cluster.host_list() else []),
         *([f"{len(joined)} tunnels"] if joined else []),
     ]
-    arrows = [f"{arrow.destination} takes {arrow.ports} from {', '.join(arrow.sources)}." for arrow in found.all()]
-    explained = "Arrows lead from who opens connections to who takes them, with the ports."
-    about = " ".join((f"{', '.join(counts)}.", explained, *arrows))
+    sentences = [
+        f"{arrow.destination} accepts {arrow.ports} from {', '.join(arrow.sources)}." for arrow in arrows.all()
+    ]
+    explained = "Arrows lead from the side that opens connections to the side that accepts them, with the ports."
+    about = " ".join((f"{', '.join(counts)}.", explained, *sentences))
     return f"{cluster.name}: Kubernetes {spec.kubernetes.version} on {place}", about

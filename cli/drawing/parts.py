@@ -1,4 +1,4 @@
-"""What a cluster is made of, as bands of cards: the words of its drawing, without places."""
+"""The parts of a cluster as bands of cards: the content of its drawing, without positions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _STORES = {
     Cloud.LAB: "the lab's own",
 }
 _UNSOLD = ("local-nvme", "lab-folder")
-"""Kinds of disks that nobody buys a size of."""
+"""Kinds of disks without a size of their own."""
 
 
 def bands(cluster: Cluster, plan: AddressPlan, table: Table, joined: tuple[Tunnel, ...]) -> Iterator[Band]:
-    """From the operator down to the pods."""
+    """Yield the bands from the operator down to the pods."""
     spec = cluster.spec
     if any(flow.source is Role.OPERATOR for flow in table):
-        operators = ", ".join(map(str, spec.control_plane.operators)) or "who runs menagerie and kubectl"
+        operators = ", ".join(map(str, spec.control_plane.operators)) or "where menagerie and kubectl run"
         yield Band("operator", "Operator", operators, "outside", Role.OPERATOR, in_region=False)
     yield _balancer(cluster, plan)
     if public := spec.control_plane.public:
@@ -61,7 +61,7 @@ def bands(cluster: Cluster, plan: AddressPlan, table: Table, joined: tuple[Tunne
 
 
 def services(cluster: Cluster, source: ArtefactSource) -> dict[Role, Card]:
-    """What is around the cluster, and not part of it."""
+    """Return the services around the cluster, which are not part of it."""
     around = {
         Role.SECRET_STORE: ("Secret store", _STORES[cluster.spec.control_plane.cloud]),
         Role.METADATA: ("Metadata service", "user data, identity"),
@@ -77,21 +77,21 @@ def services(cluster: Cluster, source: ArtefactSource) -> dict[Role, Card]:
 
 
 def _resolves(cluster: Cluster) -> str:
-    """Who answers for the API's name."""
+    """Return what resolves the API's name."""
     return "" if cluster.is_lab else f"private zone {cluster.name}.internal"
 
 
 def machine_facts(spec: ClusterSpec, machine: str) -> str:
-    """What the catalogue knows of a machine type, in few words; "" for nothing."""
+    """Return the catalogue's facts about a machine type; "" if there are none."""
     cloud = spec.control_plane.cloud
-    known = catalogue.of(cloud).machine_types.get(machine) if cloud in catalogue.CLOUDS else None
-    if not known or not known.type or not known.series:
+    machine_type = catalogue.of(cloud).machine_types.get(machine) if cloud in catalogue.CLOUDS else None
+    if not machine_type or not machine_type.type or not machine_type.series:
         return ""
-    found = [f"{known.type.vcpus} vCPU", f"{known.type.memory_gb:g} GB"]
-    if known.type.gpus:
-        kind = f" {known.series.gpu.kind}" if known.series.gpu else " GPU"
-        found.append(f"{known.type.gpus} ×{kind}")
-    return ", ".join(found)
+    facts = [f"{machine_type.type.vcpus} vCPU", f"{machine_type.type.memory_gb:g} GB"]
+    if machine_type.type.gpus:
+        kind = f" {machine_type.series.gpu.kind}" if machine_type.series.gpu else " GPU"
+        facts.append(f"{machine_type.type.gpus} ×{kind}")
+    return ", ".join(facts)
 
 
 def _balancer(cluster: Cluster, plan: AddressPlan) -> Band:
@@ -109,39 +109,39 @@ def _balancer(cluster: Cluster, plan: AddressPlan) -> Band:
 def _api_servers(cluster: Cluster, plan: AddressPlan) -> Band:
     control = cluster.spec.control_plane
     facts = f"{control.api_servers} × {control.machine}"
-    if known := machine_facts(cluster.spec, control.machine):
-        facts += f" ({known})"
+    if machine := machine_facts(cluster.spec, control.machine):
+        facts += f" ({machine})"
     cards = [Card(f"host-{host.name}", host.name, (str(host.address),), host.zone) for host in plan.api_servers]
     if not cards:
-        name = f"group of {control.api_servers}, made from one template"
+        name = f"group of {control.api_servers}, from one template"
         cards = [Card("host-api", name, (f"spread over {_zones(control.zones)}; addresses from the cloud",))]
     return Band("api-servers", "API servers", facts, "control", Role.API_SERVER, tuple(cards))
 
 
 def _etcd(cluster: Cluster, role: RoleName, plan: AddressPlan, table: Table) -> Band | None:
-    """None for the events etcd on main's hosts, whose cards tell of it."""
-    everyone = {each: members(cluster, each, plan) for each in ROLES}
-    guests = {member.host: member for member in everyone["events"]} if role == "main" else {}
-    own = everyone[role]
-    if role == "events" and own[0].host == everyone["main"][0].host:
+    """Return the band of an etcd; None for an events etcd on main's hosts, because their cards mention it."""
+    by_etcd = {name: members(cluster, name, plan) for name in ROLES}
+    events_members = {member.host: member for member in by_etcd["events"]} if role == "main" else {}
+    etcd_members = by_etcd[role]
+    if role == "events" and etcd_members[0].host == by_etcd["main"][0].host:
         return None
     chosen = settings(cluster, role)
     flow_role = Role.ETCD_MAIN if role == "main" else Role.ETCD_EVENTS
-    facts = f"{len(own)} × {chosen.machine} · {_disk(chosen)} · quota {format_bytes(chosen.quota)}"
+    facts = f"{len(etcd_members)} × {chosen.machine} · {_disk(chosen)} · quota {format_bytes(chosen.quota)}"
     if inside := among(table, flow_role):
         facts += f" · among themselves {inside}"
     cards = []
-    for member in own:
+    for member in etcd_members:
         lines = [str(member.address), chosen.machine]
-        if guest := guests.get(member.host):
-            lines.append(f"also {guest.name} :{guest.client_port}")
+        if guest_member := events_members.get(member.host):
+            lines.append(f"also {guest_member.name} :{guest_member.client_port}")
         cards.append(Card(f"host-{member.host}", member.host, tuple(lines), member.zone, f"member {member.name}"))
     keeps = "everything but Events" if role == "main" else "Events"
     return Band(f"etcd-{role}", f"etcd {role}: {keeps}", facts, "etcd", flow_role, tuple(cards))
 
 
 def _disk(etcd: EtcdCluster) -> str:
-    """Local disks are as large and as fast as the machine's are."""
+    """Return an etcd's disk. A local disk's size and speed are those of the machine's."""
     if etcd.disk in _UNSOLD:
         return etcd.disk
     return f"{etcd.disk} {format_bytes(etcd.disk_size)}, {etcd.iops} IOPS"
@@ -152,7 +152,7 @@ def _pools(spec: ClusterSpec, table: Table) -> Band:
     for name, pool in spec.pools.items():
         if pool.site is not None or not pool.machine:
             continue
-        wanted = [
+        lines = [
             f"{pool.min}–{pool.max} × {pool.machine}",
             machine_facts(spec, pool.machine),
             f"in {_zones(pool.zones)}" if pool.zones else "",
@@ -161,7 +161,7 @@ def _pools(spec: ClusterSpec, table: Table) -> Band:
             *(f"{key}={value}" for key, value in pool.labels.items()),
             *(f"taint {taint.key}={taint.value}:{taint.effect}" for taint in pool.taints),
         ]
-        cards.append(Card(f"pool-{name}", f"pool {name}", tuple(filter(None, wanted))))
+        cards.append(Card(f"pool-{name}", f"pool {name}", tuple(filter(None, lines))))
     facts = f"up to {spec.cloud_workers:,} machines"
     if inside := among(table, Role.WORKER_IN_REGION):
         facts += f" · among themselves {inside}"
@@ -177,13 +177,13 @@ def _gateway(spec: ClusterSpec) -> Band:
 def _edge(joined: tuple[Tunnel, ...]) -> Band:
     cards = {}
     for tunnel in joined:
-        own = [each for each in joined if (each.site, each.router) == (tunnel.site, tunnel.router)]
+        own = [other for other in joined if (other.site, other.router) == (tunnel.site, tunnel.router)]
         cards[tunnel.site, tunnel.router] = Card(
             f"router-{tunnel.site}-{tunnel.router}",
             f"{tunnel.site} / {tunnel.router}",
             (
                 f"{tunnel.peer} · AS {tunnel.edge.asn}",
-                *(f"end {each.gateway_end}: {each.cloud.address.network}" for each in own),
+                *(f"end {other.gateway_end}: {other.cloud.address.network}" for other in own),
                 f"MTU {tunnel.mtu}, MSS {tunnel.mss}",
             ),
             about=f"announces {_some(tunnel.edge.announces)}",
@@ -195,13 +195,13 @@ def _edge(joined: tuple[Tunnel, ...]) -> Band:
 def _pods(cluster: Cluster, plan: AddressPlan) -> Band:
     network, flannel = cluster.spec.network, cluster.spec.network.flannel
     if flannel.backend is FlannelBackend.VXLAN:
-        how = f"VXLAN udp {flannel.port}, MTU {pod_mtu(cluster.spec)}"
-        how += ", native routes inside a rack" if flannel.direct_routing and cluster.spec.sites else ""
+        backend = f"VXLAN udp {flannel.port}, MTU {pod_mtu(cluster.spec)}"
+        backend += ", native routes inside a rack" if flannel.direct_routing and cluster.spec.sites else ""
     else:
-        how = "host-gw"
+        backend = "host-gw"
     facts = (
         f"pods {network.pods}, a /{network.node_prefix} for each node · services {network.services} · "
-        f"DNS {plan.dns_ip} · flannel: {how}"
+        f"DNS {plan.dns_ip} · flannel: {backend}"
     )
     return Band("pods", "Pods and services", facts, "network", Role.POD, in_region=False)
 

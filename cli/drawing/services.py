@@ -1,4 +1,4 @@
-"""What is around the cluster, at the right of its drawing, and the lines that lead there."""
+"""The services around the cluster, at the right of its drawing, and the lines that lead to them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _WIDTH = 250.0
 _LINE = 15.0
 _HEAD = 40.0
 _INLET = 20.0
-"""Of an arrow, below the upper edge of a card."""
+"""Distance of an arrow's head from the upper edge of its card."""
 
 
 class Services:
-    """Cards and lines. edge: where the region's box ends; bands end `PAD` before it. top: of the box."""
+    """Cards and lines. edge: the right edge of the region's box; bands end `PAD` before it. top: the upper edge of the box."""
 
     def __init__(
         self, placed: Sequence[Placed], traffic: Traffic, cards: dict[Role, Card], edge: float, top: float
@@ -36,7 +36,7 @@ class Services:
         self.right = self._x - PAD + _WIDTH
 
     def _place_inlets(self, y: float) -> float:
-        """Heights of the arrows' heads. No line from a band is at one: those are at multiples of eight."""
+        """Set the heights of the arrows' heads. Lines from bands never share one: they are at multiples of eight."""
         for arrow in (arrow for shared in self._around for arrow in shared.arrows):
             inlet = y + _INLET + (4 - y - _INLET) % 8
             self._inlets[arrow.destination] = inlet
@@ -44,13 +44,13 @@ class Services:
         return y
 
     def _taps_of(self, shared: Shared, placed: Sequence[Placed]) -> list[Tap]:
-        own = [each.outward[shared.id] for each in placed if shared.id in each.outward]
+        own = [band.outward[shared.id] for band in placed if shared.id in band.outward]
         return own + [Tap(self._inlets[arrow.destination], True) for arrow in shared.arrows]
 
     def boxes(self) -> Iterator[Group]:
         box = Box(self._x - PAD, self._top, _WIDTH, self.bottom - self._top, "place")
         name = Text(self._x, self._top + 22, "Around the cluster", "title")
-        yield Group("around", "part", "What is around the cluster, and not part of it", (box, name))
+        yield Group("around", "part", "Services around the cluster, which are not part of it", (box, name))
         for shared in self._around:
             for arrow in shared.arrows:
                 yield self._card(self._cards[arrow.destination], arrow)

@@ -1,4 +1,4 @@
-"""What drawings are made of, in pixels from the upper left corner, and how much room text takes."""
+"""The shapes of drawings, in pixels from the upper left corner, and the width of text."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 ADVANCE = 0.61
-"""Width of a character in ems. The common fixed-width fonts have 0.55 to 0.602 in every weight (Consolas, Menlo,
-DejaVu Sans Mono, Courier New); so text has its place whichever of them the reader's machine has."""
+"""Width of a character in ems. Common fixed-width fonts have 0.55 to 0.602 in every weight (Consolas, Menlo,
+DejaVu Sans Mono, Courier New), so text fits with any of them."""
 SIZES = {"heading": 17.0, "title": 13.5, "name": 12.0, "fact": 11.0, "note": 11.0, "port": 11.0, "zone": 12.0}
 """Kind of text -> pixels."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """One line. y: of its baseline. kind: of `SIZES`."""
+    """One line of text. y: its baseline. kind: a key of `SIZES`."""
 
     x: float
     y: float
@@ -28,8 +28,6 @@ class Text:
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle."""
-
     x: float
     y: float
     width: float
@@ -39,7 +37,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Line:
-    """Straight stretches from point to point. arrow: whether its end has a head."""
+    """A line through points. arrow: whether its end has a head."""
 
     points: tuple[tuple[float, float], ...]
     arrow: bool = False
@@ -47,7 +45,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Dot:
-    """Where a line joins another, so that it doesn't look like a crossing."""
+    """The mark of a junction of lines, to tell it from a crossing."""
 
     x: float
     y: float
@@ -58,7 +56,7 @@ Shape = Text | Box | Line | Dot
 
 @dataclass(frozen=True)
 class Group:
-    """Shapes that stand for one thing. id: unique in the drawing. about: what a reader is told who points at it."""
+    """The shapes of one thing. id: unique in the drawing. about: the text that a pointer over it shows."""
 
     id: str
     kind: str
@@ -68,7 +66,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Groups from back to front. about: all of it in words, for those who don't see it."""
+    """Groups from back to front. about: the whole drawing in words, for screen readers."""
 
     width: float
     height: float
@@ -81,24 +79,24 @@ class Drawing:
 
 
 def width_of(text: str, kind: str) -> float:
-    """At most so many pixels."""
+    """Return an upper bound of the text's width in pixels."""
     return len(text) * ADVANCE * SIZES[kind]
 
 
 def fit(text: str, kind: str, room: float) -> str:
-    """The text, or as much of its beginning as there is room for."""
-    most = max(int(room / (ADVANCE * SIZES[kind])), 1)
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    """Return the text, cut with an ellipsis if it is wider than `room`."""
+    length = max(int(room / (ADVANCE * SIZES[kind])), 1)
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def wrap(text: str, kind: str, room: float) -> tuple[str, ...]:
-    """The text in lines that there is room for, cut where one word is too long."""
-    most = max(int(room / (ADVANCE * SIZES[kind])), 1)
+    """Wrap the text into lines no wider than `room`. A longer word is cut."""
+    length = max(int(room / (ADVANCE * SIZES[kind])), 1)
     lines = [""]
     for word in text.split(" "):
         if not lines[-1]:
             lines[-1] = word
-        elif len(lines[-1]) + 1 + len(word) <= most:
+        elif len(lines[-1]) + 1 + len(word) <= length:
             lines[-1] += f" {word}"
         else:
             lines.append(word)

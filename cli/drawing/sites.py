@@ -1,4 +1,4 @@
-"""Sites with their racks, of which there may be many."""
+"""Sites with their racks, even many."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from cluster.spec import Cluster
 from components.flows.flow import Role
 
 _CARDS = 8
-"""Racks of a site that are shown with their hosts; more are cells."""
+"""Largest number of racks of a site that are shown with their hosts; more are shown as cells."""
 _CELLS = 96
-"""Cells at most: of more racks, several share one."""
+"""Largest number of cells; with more racks, several share a cell."""
 _HOSTS = 4
-"""Hosts of a rack that are shown by name."""
+"""Number of hosts of a rack that are shown by name."""
 
 
 def site_bands(cluster: Cluster, among: str) -> Iterator[Band]:
-    """A band for each site. among: the ports that workers at sites open at each other."""
+    """Yield a band for each site. among: the ports of flows among workers at sites."""
     for name, site in cluster.spec.sites.items():
         by_rack: dict[str, list[Host]] = {rack: [] for rack in site.racks}
         pools = [pool for pool, chosen in cluster.spec.pools.items() if chosen.site == name]
@@ -40,7 +40,7 @@ def site_bands(cluster: Cluster, among: str) -> Iterator[Band]:
 
 def _facts(site: Site, pools: list[str], by_rack: dict[str, list[Host]], among: str) -> str:
     hosts = sum(map(len, by_rack.values()))
-    way = "joined by VPN" if site.vpn else "reaches the region by a line of its own"
+    way = "joined by VPN" if site.vpn else "reaches the region by its own line"
     facts = [
         _count(len(by_rack), "rack"),
         f"{_count(hosts, 'machine')} of {_count(len(pools), 'pool')}: {', '.join(pools)}" if pools else "no pools",
@@ -52,25 +52,25 @@ def _facts(site: Site, pools: list[str], by_rack: dict[str, list[Host]], among: 
 
 
 def _racks(name: str, site: Site, by_rack: dict[str, list[Host]]) -> Iterator[Card]:
-    for some in _shares(site):
-        hosts = [host for rack in some for host in by_rack[rack]]
-        ranges = ", ".join(str(site.racks[rack]) for rack in some)
+    for group in _shares(site):
+        hosts = [host for rack in group for host in by_rack[rack]]
+        ranges = ", ".join(str(site.racks[rack]) for rack in group)
         if len(site.racks) <= _CARDS:
             shown = [f"{host.name} {host.address}" for host in hosts[:_HOSTS]]
             rest = [f"and {len(hosts) - _HOSTS} more"] if len(hosts) > _HOSTS else []
-            yield Card(_card(name, some), f"rack {some[0]}", (ranges, *shown, *rest))
+            yield Card(_card(name, group), f"rack {group[0]}", (ranges, *shown, *rest))
         else:
-            ends = some[0] if len(some) == 1 else f"{some[0]}–{some[-1]}"
-            yield Card(_card(name, some), ends, (_count(len(hosts), "host"),), about=ranges)
+            ends = group[0] if len(group) == 1 else f"{group[0]}–{group[-1]}"
+            yield Card(_card(name, group), ends, (_count(len(hosts), "host"),), about=ranges)
 
 
 def rack_cards(name: str, site: Site) -> dict[str, str]:
-    """Rack -> the card that it is on."""
-    return {rack: _card(name, some) for some in _shares(site) for rack in some}
+    """Return rack -> the ID of its card."""
+    return {rack: _card(name, group) for group in _shares(site) for rack in group}
 
 
 def _shares(site: Site) -> Iterator[list[str]]:
-    """Racks that share a card."""
+    """Yield the groups of racks that share a card."""
     racks = list(site.racks)
     share = max(-(-len(racks) // _CELLS), 1)
     return (racks[start : start + share] for start in range(0, len(racks), share))

@@ -1,10 +1,10 @@
-"""Colours and faces of a drawing, on light and on dark screens."""
+"""Colours and fonts of a drawing, for light and dark screens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-# Kind -> (line, fill) on light, then on dark. Contrast of text is over 4.5 on each (WCAG 2.2, 1.4.3).
+# Kind -> (line, fill) for light screens, then for dark ones. Text has a contrast above 4.5 on each (WCAG 2.2, 1.4.3).
 _COLOURS = {
     "control": (("#1d5fb4", "#e3eefb"), ("#7fb4f5", "#16304f")),
     "etcd": (("#a04b00", "#fcebdc"), ("#f0a868", "#47290d")),
@@ -81,7 +81,7 @@ summary{{cursor:pointer}}
 
 
 def page_style(lines: Iterable[str]) -> str:
-    """The page's own, and for each line of the drawing: who points at its rows sees it, the others pale."""
+    """Return the page's style. Pointing at a row of a flow highlights its line and dims the others."""
     rules = [
         f"body:has(.row-{line}:hover) .flow:not(#{line}){{opacity:.15}}\n"
         f"body:has(.row-{line}:hover) #{line} .line{{stroke-width:3.2}}"

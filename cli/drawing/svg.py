@@ -1,4 +1,4 @@
-"""A drawing as SVG that stands alone: no script, nothing loaded, readable on light and dark screens."""
+"""A drawing as self-contained SVG: no script, nothing loaded, readable on light and dark screens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAMESPACE = "http://www.w3.org/2000/svg"
 
 
 def svg(drawing: Drawing) -> str:
-    """The text of a file."""
+    """Return the text of an SVG file."""
     root = _root(drawing)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode") + "\n"
@@ -26,7 +26,7 @@ def _root(drawing: Drawing) -> ET.Element:
             "viewBox": f"0 0 {width} {height}",
             "width": width,
             "height": height,
-            # So that who listens can walk through the parts, which role="img" would hide.
+            # Lets a screen reader walk through the parts, which role="img" would hide.
             "role": "graphics-document document",
             "aria-labelledby": "drawing-title drawing-about",
         },
@@ -46,10 +46,10 @@ def _root(drawing: Drawing) -> ET.Element:
 
 
 def _group(root: ET.Element, group: Group) -> None:
-    made = ET.SubElement(root, "g", {"id": group.id, "class": group.kind, "role": "group"})
-    ET.SubElement(made, "title").text = group.about
+    element = ET.SubElement(root, "g", {"id": group.id, "class": group.kind, "role": "group"})
+    ET.SubElement(element, "title").text = group.about
     for shape in group.shapes:
-        _shape(made, shape)
+        _shape(element, shape)
 
 
 def _shape(parent: ET.Element, shape: Shape) -> None:

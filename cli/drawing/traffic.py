@@ -1,4 +1,4 @@
-"""The arrows of a cluster: those inside it, and those to services around it, which share a line for who asks."""
+"""The arrows of a cluster: those inside it, and those to services around it, which share a line per set of sources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SERVICES = (
     Role.TIME_SERVER,
     Role.REGISTRY,
 )
-"""From top to bottom; those that the same hosts ask stand together."""
+"""From top to bottom. Services with the same clients are next to each other."""
 
 _KINDS = {
     Role.LOAD_BALANCER: "control",
@@ -38,7 +38,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Shared:
-    """The line of those who ask the same services."""
+    """The line of hosts that use the same services."""
 
     id: str
     sources: tuple[Role, ...]
@@ -51,12 +51,16 @@ class Traffic:
     around: tuple[Shared, ...]
 
     def left(self, role: Role | None) -> list[Meeting]:
-        """What meets a band of this role: first what it takes, then what it opens."""
-        taken = [Meeting(arrow.id, arrow.ports, True) for arrow in self.inside if arrow.destination is role]
+        """Return what meets a band of this role: first the connections it accepts, then those it opens."""
+        accepted = [Meeting(arrow.id, arrow.ports, True) for arrow in self.inside if arrow.destination is role]
         opened = [arrow for arrow in self.inside if role in arrow.sources]
-        to = [arrow.destination for arrow in opened]
-        return taken + [
-            Meeting(arrow.id, f"to {arrow.destination}" + f", {arrow.ports}" * (to.count(arrow.destination) > 1), False)
+        destinations = [arrow.destination for arrow in opened]
+        return accepted + [
+            Meeting(
+                arrow.id,
+                f"to {arrow.destination}" + f", {arrow.ports}" * (destinations.count(arrow.destination) > 1),
+                False,
+            )
             for arrow in opened
         ]
 
@@ -67,27 +71,29 @@ class Traffic:
         return (*self.inside, *(arrow for shared in self.around for arrow in shared.arrows))
 
     def line_of(self, flow: Flow) -> str | None:
-        """The id of the line that a flow is part of; None for what hosts of one role open among themselves."""
+        """Return the ID of a flow's line; None for a flow among hosts of one role."""
         for arrow in self.inside:
             if flow in arrow.flows:
                 return arrow.id
-        return next((each.id for each in self.around if any(flow in arrow.flows for arrow in each.arrows)), None)
+        return next((shared.id for shared in self.around if any(flow in arrow.flows for arrow in shared.arrows)), None)
 
 
 def traffic(table: Table) -> Traffic:
-    """The arrows of a table of flows."""
-    found = arrows(table)
-    return Traffic(tuple(arrow for arrow in found if arrow.destination not in SERVICES), tuple(_shared(found)))
+    """Return the arrows of a table of flows."""
+    all_arrows = arrows(table)
+    return Traffic(
+        tuple(arrow for arrow in all_arrows if arrow.destination not in SERVICES), tuple(_shared(all_arrows))
+    )
 
 
 def kind_of(role: Role) -> str:
-    """The colour of what leads to a role."""
+    """Return the kind, and with it the colour, of lines to a role."""
     return _KINDS.get(role, "outside")
 
 
-def _shared(found: Iterable[Arrow]) -> Iterable[Shared]:
+def _shared(arrows_: Iterable[Arrow]) -> Iterable[Shared]:
     by_sources: dict[tuple[Role, ...], list[Arrow]] = {}
-    for arrow in sorted((arrow for arrow in found if arrow.destination in SERVICES), key=_order):
+    for arrow in sorted((arrow for arrow in arrows_ if arrow.destination in SERVICES), key=_order):
         by_sources.setdefault(arrow.sources, []).append(arrow)
     for number, (sources, own) in enumerate(by_sources.items(), start=1):
         yield Shared(f"services-{number}", sources, tuple(own))

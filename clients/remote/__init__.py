@@ -1,1 +1,1 @@
-"""Runs programs on hosts of sites over the operator's SSH."""
+"""Runs programs on hosts at sites over the operator's SSH."""

@@ -1,4 +1,4 @@
-"""Running programs on hosts by their names. `Ssh` is the real one; tests have others."""
+"""Runs programs on hosts, by host name. `Ssh` is the real executor; tests have others."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from cluster.sites import SiteSsh
 from cluster.spec import Cluster
 
 UNREACHABLE = 255
-"""ssh(1): its own failure, not the program's."""
+"""ssh(1): exit code of ssh's own failures."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """code: the program's exit code. text: all that it said, errors too."""
+    """A program that has ended. code: its exit code. text: its output, errors included."""
 
     code: int
     text: str
 
     @property
     def reason(self) -> str:
-        """Why it failed, in its own last words."""
-        said = self.text.strip().splitlines()
-        return said[-1] if said else f"exit code {self.code}"
+        """Why it failed: the last line of its output."""
+        output = self.text.strip().splitlines()
+        return output[-1] if output else f"exit code {self.code}"
 
 
 class Running(Protocol):
-    """A program that runs."""
+    """A running program."""
 
     def wait(self, timeout_s: float) -> Done:
-        """Its end; code 124 where it does not end in time, as timeout(1) has it."""
+        """Wait for its end. Returns code 124, as timeout(1) does, if it does not end in time."""
 
     def stop(self) -> None:
-        """Let go of it. What runs on the host ends by its own timeout."""
+        """Stop waiting. The program on the host ends by its own timeout."""
 
 
 class Executor(Protocol):
-    """Starts programs on hosts, by the hosts' names."""
+    """Starts programs on hosts, by host name."""
 
     def start(self, host: str, words: Sequence[str]) -> Running: ...
 
@@ -58,7 +58,7 @@ class _Process:
             output, _ = self._process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             self.stop()
-            return Done(124, f"no end after {timeout_s:.0f} s")
+            return Done(124, f"still running after {timeout_s:.0f} s")
         return Done(self._process.returncode, output.decode(errors="replace"))
 
     def stop(self) -> None:
@@ -69,15 +69,15 @@ class _Process:
 
 
 class Ssh:
-    """Over the operator's own ssh, as the spec says for each site: one connection a host, kept for the length of a block.
+    """Uses the operator's ssh with each site's settings from the spec. Keeps one connection per host for a block.
 
-    Keys of hosts must be known already, as for a run of Ansible. known_hosts: text of a file with them; the operator's
-    own without one. key: file of a private key, in place of the spec's.
+    Host keys must be known already, as for a run of Ansible. known_hosts: text of a known_hosts file; "" for the
+    operator's own. key: file of a private key to use instead of the spec's.
     """
 
     def __init__(self, cluster: Cluster, known_hosts: str = "", key: Path | None = None) -> None:
         self._logins = dict(_logins(cluster, key))
-        # Short: a socket's whole path may have 107 bytes.
+        # Short: the path of a socket can have at most 107 bytes.
         self._folder = tempfile.TemporaryDirectory(prefix="menagerie-ssh-")
         self._known = Path(self._folder.name, "known_hosts") if known_hosts else None
         if self._known:
@@ -96,7 +96,7 @@ class Ssh:
         return _Process(self.command(host, words))
 
     def command(self, host: str, words: Sequence[str]) -> tuple[str, ...]:
-        """The command line on this machine."""
+        """Return the command line to run on this machine."""
         login = self._logins[host]
         options = {
             "BatchMode": "yes",
@@ -105,27 +105,27 @@ class Ssh:
             "ServerAliveInterval": "15",
             "ControlMaster": "auto",
             "ControlPersist": "60",
-            # In quotes: ssh takes blanks for the end of a path.
+            # In quotes: ssh ends a path at a blank.
             "ControlPath": f'"{self._folder.name}/%C"',
             **({"IdentityFile": f'"{login["key"]}"'} if login["key"] else {}),
             **({"UserKnownHostsFile": f'"{self._known}"'} if self._known else {}),
         }
         become = () if login["user"] == "root" else ("sudo", "-n")
-        given = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
+        flags = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
         remote = shlex.join((*become, *words))
-        return ("ssh", *given, "-p", login["port"], "-l", login["user"], login["address"], "--", remote)
+        return ("ssh", *flags, "-p", login["port"], "-l", login["user"], login["address"], "--", remote)
 
 
 def _logins(cluster: Cluster, key: Path | None) -> Mapping[str, dict[str, str]]:
-    """Of workers by their names, of edge routers as ``<site>-<router>``."""
-    found = {}
+    """Return logins of workers by name, and of edge routers as ``<site>-<router>``."""
+    logins = {}
     for pool, host in cluster.host_list():
-        found[host.name] = _login(str(host.address), cluster.spec.sites[cluster.spec.pools[pool].site or ""].ssh, key)
+        logins[host.name] = _login(str(host.address), cluster.spec.sites[cluster.spec.pools[pool].site or ""].ssh, key)
     for site, settings in cluster.spec.sites.items():
         for name, router in settings.vpn.routers.items() if settings.vpn else ():
             if router.host:
-                found[f"{site}-{name}"] = _login(str(router.host), settings.ssh, key)
-    return found
+                logins[f"{site}-{name}"] = _login(str(router.host), settings.ssh, key)
+    return logins
 
 
 def _login(address: str, ssh: SiteSsh, key: Path | None) -> dict[str, str]:

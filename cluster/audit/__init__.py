@@ -1,4 +1,4 @@
-"""The controls of the CIS benchmark and our own, decided from evidence; the collector of it that hosts run. Pure.
+"""The controls of the CIS benchmark and our own, decided from evidence, and the collector that hosts run. Pure.
 
-`cluster.audit.controls` has the controls as data, `cluster.audit.host` what hosts run to give evidence, `cluster.audit.decide` the decisions.
+`cluster.audit.controls` has the controls as data, `cluster.audit.host` the collector for hosts, `cluster.audit.decide` the decisions.
 """

@@ -1,4 +1,4 @@
-"""Evidence -> a result for every control."""
+"""Decide every control from evidence."""
 
 from __future__ import annotations
 
@@ -87,58 +87,58 @@ DECISIONS: Mapping[str, Decision] = {
     "without_context": pods_that(workloads.without_context),
     "in_default": pods_that(workloads.in_default),
 }
-"""What `by` of a control may name, beside `attempts`."""
+"""Values that a control's `by` may have, in addition to `attempts`."""
 ATTEMPTS = "attempts"
 
 
 def results(evidence: Evidence) -> tuple[Result, ...]:
-    """Of every control, in order."""
+    """Return the result of every control, in order."""
     return tuple(decided(control, evidence) for control in controls())
 
 
 def decided(control: Control, evidence: Evidence) -> Result:
-    """What is not seen never passes; what fails is an exception or manual where the control says so."""
-    found = tuple(_findings(control, evidence))
-    wrong = [each for each in found if each.ok is False]
-    unseen = [each for each in found if each.ok is None]
+    """Decide one control. What isn't seen never passes. A failure counts as exception or manual if the control says so."""
+    all_findings = tuple(_findings(control, evidence))
+    wrong = [finding for finding in all_findings if finding.ok is False]
+    unseen = [finding for finding in all_findings if finding.ok is None]
     if wrong:
         status = Status.EXCEPTION if control.exception else Status.MANUAL if control.manual else Status.FAIL
-        return Result(control, status, _summed(wrong), found)
+        return Result(control, status, _summed(wrong), all_findings)
     if unseen:
-        return Result(control, Status.NOT_SEEN, _summed(unseen), found)
-    if not found and _needs_a_subject(control):
-        return Result(control, Status.NOT_SEEN, "nothing was seen that it is about", found)
-    return Result(control, Status.PASS, _summed(found) or "none", found)
+        return Result(control, Status.NOT_SEEN, _summed(unseen), all_findings)
+    if not all_findings and _needs_a_subject(control):
+        return Result(control, Status.NOT_SEEN, "nothing it applies to was seen", all_findings)
+    return Result(control, Status.PASS, _summed(all_findings) or "none", all_findings)
 
 
-def failed(found: Iterable[Result]) -> tuple[Result, ...]:
-    return tuple(result for result in found if result.status is Status.FAIL)
+def failed(all_results: Iterable[Result]) -> tuple[Result, ...]:
+    return tuple(result for result in all_results if result.status is Status.FAIL)
 
 
-def counts(found: Iterable[Result]) -> dict[str, dict[str, int]]:
-    """Section -> status -> how many."""
-    told = {name: Counter[str]() for name in SECTIONS}
-    for result in found:
-        told[section(result.control)][result.status.value] += 1
-    return {name: dict(counted) for name, counted in told.items() if counted}
+def counts(all_results: Iterable[Result]) -> dict[str, dict[str, int]]:
+    """Count results: section -> status -> number."""
+    by_section = {name: Counter[str]() for name in SECTIONS}
+    for result in all_results:
+        by_section[section(result.control)][result.status.value] += 1
+    return {name: dict(counted) for name, counted in by_section.items() if counted}
 
 
-def document(cluster: str, found: tuple[Result, ...], evidence: Evidence) -> dict[str, Any]:
-    """The whole, for machines."""
+def document(cluster: str, all_results: tuple[Result, ...], evidence: Evidence) -> dict[str, Any]:
+    """Return everything in machine-readable form."""
     return {
         "cluster": cluster,
         "benchmark": "CIS Kubernetes Benchmark 1.12",
-        "ok": not failed(found),
-        "counts": counts(found),
+        "ok": not failed(all_results),
+        "counts": counts(all_results),
         "hosts": sorted({report.host for report in evidence.reports}),
-        "results": [result.to_json() for result in found],
+        "results": [result.to_json() for result in all_results],
     }
 
 
 def _findings(control: Control, evidence: Evidence) -> Iterator[Finding]:
     if control.by == ATTEMPTS:
-        tried = (each for each in evidence.attempts if each.control == control.id)
-        yield from (Finding(each.subject, each.ok, each.seen, each.expected) for each in tried)
+        attempts = (each for each in evidence.attempts if each.control == control.id)
+        yield from (Finding(each.subject, each.ok, each.seen, each.expected) for each in attempts)
     elif control.by:
         yield from DECISIONS[control.by](evidence)
     else:
@@ -152,22 +152,22 @@ _EVERYWHERE: Mapping[str, tuple[Kind, ...]] = {
     "loopback_only": (Kind.API, Kind.ETCD),
     "events_opens_nothing_at_main": (Kind.ETCD,),
 }
-"""Decisions about hosts of several kinds; others are about those that `hosts` of the control says."""
+"""Decisions about several kinds of hosts. All others are about the control's `hosts`."""
 
 
 def _needs_a_subject(control: Control) -> bool:
-    """Whether silence says nothing. Lists of the API that hold nothing to look at are well."""
+    """Return whether a control without findings proves nothing. For lists of the API, no findings means all is good."""
     return control.hosts is not None or control.by == ATTEMPTS or control.by in _EVERYWHERE
 
 
 def _summed(findings: Iterable[Finding]) -> str:
-    """Subjects by what was seen of them; the same words once."""
+    """Summarise findings: subjects grouped by what was seen."""
     by_seen: dict[str, list[str]] = {}
-    for each in findings:
-        by_seen.setdefault(each.seen, []).append(each.subject)
-    told = [f"{_names(subjects)}: {seen}" for seen, subjects in by_seen.items()]
-    more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-    return "; ".join(told[:_SHOWN]) + more
+    for finding in findings:
+        by_seen.setdefault(finding.seen, []).append(finding.subject)
+    groups = [f"{_names(subjects)}: {seen}" for seen, subjects in by_seen.items()]
+    more = f"; and {len(groups) - _SHOWN} more" if len(groups) > _SHOWN else ""
+    return "; ".join(groups[:_SHOWN]) + more
 
 
 def _names(subjects: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What was seen of a cluster, before anything is made of it."""
+"""Evidence about a cluster, before any decision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cluster.releases import POD_GROUPS
 
 
 class Kind(StrEnum):
-    """Of host, as controls apply to them."""
+    """Kind of host, as controls distinguish them."""
 
     API = "api"
     ETCD = "etcd"
@@ -23,7 +23,7 @@ class Kind(StrEnum):
 
 
 class _Seen(BaseModel):
-    # A host may run a newer collector than this checkout has; a field more is no newer format.
+    # A host may run a newer collector than this checkout; an additional field isn't a newer format.
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
@@ -35,13 +35,13 @@ class Process(_Seen):
 
     @property
     def flags(self) -> dict[str, str]:
-        """``--name=value`` -> name -> value; a bare ``--name`` is "true", as Go's flags have it."""
+        """Parse ``--name=value`` to name -> value. A plain ``--name`` is "true", as for Go's flags."""
         pairs = (word.removeprefix("--").partition("=") for word in self.argv if word.startswith("--"))
         return {name: value if equals else "true" for name, equals, value in pairs}
 
     @property
     def member(self) -> str:
-        """Which of several of its kind on a host it is: etcds have names."""
+        """The name of an etcd's member, which distinguishes several on a host; "" for other programs."""
         return self.flags.get("name", "") if self.program == "etcd" else ""
 
 
@@ -52,7 +52,7 @@ class File(_Seen):
     owner: str
     """user:group."""
     secret: bool
-    """Whether it holds a private key or a token."""
+    """Whether it contains a private key or a token."""
 
 
 class Certificates(_Seen):
@@ -66,7 +66,7 @@ class Socket(_Seen):
 
 
 class Report(_Seen):
-    """What a host says of itself: the document of `cluster.audit.host.evidence`. NewerDataError for one of a newer format."""
+    """A host's report about itself: the document of `cluster.audit.host.evidence`. Raises NewerDataError for a newer format."""
 
     kind: Kind
     host: str
@@ -84,10 +84,10 @@ class Report(_Seen):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_readable(cls, said: Any) -> Any:
-        if isinstance(said, dict):
-            shared.check("the report of how a host is set up", said.get("format"), FORMAT)
-        return said
+    def _is_readable(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            shared.check("a host's report", data.get("format"), FORMAT)
+        return data
 
     def running(self, program: str) -> tuple[Process, ...]:
         return tuple(process for process in self.processes if process.program == program)
@@ -95,7 +95,7 @@ class Report(_Seen):
 
 @dataclass(frozen=True)
 class Unseen:
-    """A host that gave no evidence. expected: by design, and not because something is down."""
+    """A host without evidence. expected: by design, not because something is down."""
 
     kind: Kind
     host: str
@@ -105,9 +105,9 @@ class Unseen:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Something tried: what came of it, and whether that is as it should be; None where it proves nothing.
+    """Something that was tried, its outcome, and whether that is right. ok: None if it proves nothing.
 
-    expected: nothing could be tried by design, and not because something is down.
+    expected: it couldn't be tried by design, not because something is down.
     """
 
     control: str
@@ -121,8 +121,8 @@ class Attempt:
 class AuditLogs:
     """What was seen of the bucket for API servers' audit logs.
 
-    newest: host -> Unix time of its newest object, by the bucket's clock. bound_s: how old that may be. locked_days: for how
-    long an object can't be changed or deleted, None where the cluster's place has no such locks. kept_days: as the spec says.
+    newest: host -> Unix time of its newest object, by the bucket's clock. bound_s: how old that may be. locked_days: how
+    long an object can't be changed or deleted, None if the cloud has no such locks. kept_days: as in the spec.
     """
 
     newest: Mapping[str, float]
@@ -133,12 +133,12 @@ class AuditLogs:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that was seen.
+    """All evidence.
 
     kubelets: node -> its running configuration (/configz), or why there is none. objects: name in `API_LISTS` -> the
-    objects as the API gives them, or why it does not. ports: that hosts may be reached on, by the table of flows.
-    kubernetes_ca: PEM. audit_logs: or why the bucket was not seen. now: Unix time of the operator's machine. labels: machine at
-    a site -> what its Node has by the spec. controllers: pools that run pods with powerful tokens.
+    objects from the API, or why there are none. ports: on which hosts may be reached, according to the table of flows.
+    kubernetes_ca: PEM. audit_logs: or why the bucket wasn't seen. now: Unix time of the operator's machine. labels: machine at
+    a site -> its Node's labels according to the spec. controllers: pools that run pods with powerful tokens.
     """
 
     reports: tuple[Report, ...] = ()
@@ -148,23 +148,23 @@ class Evidence:
     attempts: tuple[Attempt, ...] = ()
     ports: Mapping[Kind, frozenset[int]] = field(default_factory=dict)
     kubernetes_ca: str = ""
-    audit_logs: AuditLogs | str = "nobody looked"
+    audit_logs: AuditLogs | str = "not checked"
     now: float = 0.0
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     controllers: frozenset[str] = frozenset()
     lab: bool = False
-    """Whether the images come from a registry on this machine, which made them: then none has a digest that could be known before."""
+    """Whether images come from a registry on this machine, which also built them, so their digests can't be known before."""
 
     def of(self, kind: Kind) -> tuple[Report, ...]:
         return tuple(report for report in self.reports if report.kind is kind)
 
     def processes(self, program: str) -> Iterator[tuple[Report, Process]]:
-        """Every one of a program, on whatever host: of etcds there may be two on one."""
+        """Yield every process of a program on all hosts. A host may have two etcds."""
         return ((report, process) for report in self.reports for process in report.running(program))
 
 
 GANG_LABEL = "menagerie.dev/gang"
-"""On a Job: its pods are a gang (`components.scheduling.gangs`)."""
+"""Label of a Job whose pods are a gang (`components.scheduling.gangs`)."""
 
 API_LISTS: Mapping[str, str] = {
     "namespaces": "/api/v1/namespaces",
@@ -186,4 +186,4 @@ API_LISTS: Mapping[str, str] = {
     "gangs": f"/apis/batch/v1/jobs?labelSelector={GANG_LABEL}",
     "pod groups": f"/apis/{POD_GROUPS['1.36']}/podgroups",
 }
-"""What is listed of the API. Of Secrets only their metadata is asked for."""
+"""Lists to get from the API. For Secrets only the metadata is requested."""

@@ -1,4 +1,4 @@
-"""What reports of hosts tell that needs more than a comparison. Each function gives a finding a subject."""
+"""Decisions from hosts' reports that need more than a comparison. Each function yields one finding per subject."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STRONG_PROVIDERS = frozenset({"aescbc", "kms", "secretbox"})
 AUDITED = ("secrets", "configmaps", "tokenreviews", "pods/exec", "pods/portforward", "services/proxy")
 LEAST_DAYS = 14
 LEAST_ETCD = {(3, 6): 14, (3, 7): 1}
-"""Release -> the patch with the fixes: of GHSA-xg4h-6gfc-h4m8 and GHSA-6vch-q96h-7gc3 (CHANGELOG of etcd)."""
+"""Release -> the first patch version with fixes for GHSA-xg4h-6gfc-h4m8 and GHSA-6vch-q96h-7gc3 (CHANGELOG of etcd)."""
 KEYS_UNDER = ("/etc/kubernetes/", "/etc/etcd/", "/var/lib/kubelet/", "/var/lib/menagerie/")
 SEALED = re.compile(r"/var/lib/cloud/.*(user-data|vendor-data|cloud-config)|/var/lib/menagerie/payload-")
 SSH = 22
@@ -57,12 +57,12 @@ def audit_policy(evidence: Evidence) -> Iterator[Finding]:
     for report, process in evidence.processes("kube-apiserver"):
         rules = _text(report, process, "audit-policy-file").get("rules") or ()
         silent = [resource for resource in AUDITED if _level(rules, resource) in ("", "None")]
-        seen = f"logs nothing of {', '.join(silent)}" if silent else f"{len(rules)} rules, {len(AUDITED)} resources"
+        seen = f"doesn't log {', '.join(silent)}" if silent else f"{len(rules)} rules, {len(AUDITED)} resources"
         yield Finding(report.host, not silent, seen)
 
 
 def _level(rules: Iterable[Any], resource: str) -> str:
-    """Of the first rule that names the resource or is about everything, as the API server matches."""
+    """Return the level of the first rule for the resource or for everything, as the API server matches them."""
     for rule in rules:
         named = [each for entry in rule.get("resources") or () for each in entry.get("resources") or ()]
         if resource in named or set(rule) == {"level"}:
@@ -76,7 +76,7 @@ def unique_authorities(evidence: Evidence) -> Iterator[Finding]:
         paths = [process.flags.get(name, "") for name in ("trusted-ca-file", "peer-trusted-ca-file")]
         trusted = [certificate for path in paths for certificate in _of_file(report, path)]
         if not trusted or not kubernetes:
-            yield Finding(process.member, None, "authorities are not in the report")
+            yield Finding(process.member, None, "the CAs aren't in the report")
             continue
         shared = kubernetes & set(trusted)
         names = sorted({_name(each.subject) for each in trusted})
@@ -84,7 +84,7 @@ def unique_authorities(evidence: Evidence) -> Iterator[Finding]:
 
 
 def events_opens_nothing_at_main(evidence: Evidence) -> Iterator[Finding]:
-    """By signatures: whether an authority of main's clients has signed what members of events hold."""
+    """Check by signature that no CA for main's clients has signed a certificate of events' members."""
     members = list(evidence.processes("etcd"))
     accepted = [
         authority
@@ -98,11 +98,15 @@ def events_opens_nothing_at_main(evidence: Evidence) -> Iterator[Finding]:
         paths = [process.flags.get(name, "") for name in ("cert-file", "peer-cert-file")]
         held = [certificate for path in paths for certificate in _of_file(report, path)]
         if not accepted or not held:
-            yield Finding(process.member, None, "certificates of main or events are not in the reports")
+            yield Finding(process.member, None, "certificates of main or events aren't in the reports")
             continue
-        opens = [_name(one.subject) for one in held if any(_issued(one, authority) for authority in accepted)]
+        opens = [
+            _name(certificate.subject)
+            for certificate in held
+            if any(_issued(certificate, authority) for authority in accepted)
+        ]
         issuers = sorted({_name(each.issuer) for each in held})
-        yield Finding(process.member, not opens, f"its certificates are by {', '.join(issuers)}")
+        yield Finding(process.member, not opens, f"its certificates are signed by {', '.join(issuers)}")
 
 
 def certificates_are_good(evidence: Evidence) -> Iterator[Finding]:
@@ -113,11 +117,11 @@ def certificates_are_good(evidence: Evidence) -> Iterator[Finding]:
             for each in report.certificates
             for certificate in _parsed(each.pem)
         )
-        short = [f"{path} until {end:%Y-%m-%d %H:%M} UTC" for end, path in ends if (end - now).days < LEAST_DAYS]
+        short = [f"{path} expires {end:%Y-%m-%d %H:%M} UTC" for end, path in ends if (end - now).days < LEAST_DAYS]
         if not ends:
-            yield Finding(report.host, None, "no certificate is in the report")
+            yield Finding(report.host, None, "the report has no certificates")
         else:
-            first = f"{len(ends)} certificates, the first ends {ends[0][0]:%Y-%m-%d}"
+            first = f"{len(ends)} certificates, the first expires {ends[0][0]:%Y-%m-%d}"
             yield Finding(report.host, not short, _listed(short) or first)
 
 
@@ -147,7 +151,7 @@ def loopback_only(evidence: Evidence) -> Iterator[Finding]:
         if report.kind is Kind.WORKER:
             continue
         if not report.listening:
-            yield Finding(report.host, None, "does not say what listens")
+            yield Finding(report.host, None, "the report doesn't say what listens")
             continue
         allowed = evidence.ports.get(report.kind, frozenset()) | {SSH}
         heard = {each.port for each in report.listening if not each.address.startswith(("127.", "::1", "::ffff:127."))}
@@ -158,21 +162,21 @@ def loopback_only(evidence: Evidence) -> Iterator[Finding]:
 
 def etcd_is_recent(evidence: Evidence) -> Iterator[Finding]:
     for report in evidence.of(Kind.ETCD):
-        told = report.versions.get("etcd", "")
-        found = re.search(r"(\d+)\.(\d+)\.(\d+)", told)
-        if not found:
-            yield Finding(report.host, None, told or "etcd does not run, or told no version")
+        line = report.versions.get("etcd", "")
+        match = re.search(r"(\d+)\.(\d+)\.(\d+)", line)
+        if not match:
+            yield Finding(report.host, None, line or "etcd isn't running, or didn't report a version")
             continue
-        major, minor, patch = map(int, found.groups())
-        # What is newer than every release of the table has the fixes from its beginning.
+        major, minor, patch = map(int, match.groups())
+        # Releases newer than all in the table have the fixes from the start.
         least = LEAST_ETCD.get((major, minor), 0 if (major, minor) > max(LEAST_ETCD) else patch + 1)
-        yield Finding(report.host, patch >= least, found[0])
+        yield Finding(report.host, patch >= least, match[0])
 
 
 def _text(report: Report, process: Process, flag: str) -> dict[str, Any]:
-    """The YAML file that a flag names; {} where there is none."""
-    found = yaml.safe_load(report.texts.get(process.flags.get(flag, ""), "") or "{}")
-    return found if isinstance(found, dict) else {}
+    """Return the content of the YAML file that a flag names; {} if there is none."""
+    content = yaml.safe_load(report.texts.get(process.flags.get(flag, ""), "") or "{}")
+    return content if isinstance(content, dict) else {}
 
 
 def _of_file(report: Report, path: str) -> list[x509.Certificate]:
@@ -180,26 +184,26 @@ def _of_file(report: Report, path: str) -> list[x509.Certificate]:
 
 
 def audit_logs_are_shipped(evidence: Evidence) -> Iterator[Finding]:
-    known = evidence.audit_logs
+    logs = evidence.audit_logs
     for report in evidence.of(Kind.API):
-        if isinstance(known, str):
-            yield Finding(report.host, None, known)
+        if isinstance(logs, str):
+            yield Finding(report.host, None, logs)
             continue
-        age_s = evidence.now - known.newest.get(report.host, 0.0)
-        is_there = report.host in known.newest
-        seen = f"newest object is {max(age_s, 0) / 60:.0f} min old" if is_there else "nothing of it is in the bucket"
-        yield Finding(report.host, is_there and age_s < known.bound_s, seen)
+        age_s = evidence.now - logs.newest.get(report.host, 0.0)
+        is_there = report.host in logs.newest
+        seen = f"newest object is {max(age_s, 0) / 60:.0f} min old" if is_there else "the bucket has no objects of it"
+        yield Finding(report.host, is_there and age_s < logs.bound_s, seen)
 
 
 def audit_logs_are_locked(evidence: Evidence) -> Iterator[Finding]:
-    known = evidence.audit_logs
-    if isinstance(known, str):
-        yield Finding("bucket of audit logs", None, known)
-    elif known.locked_days is None:
-        yield Finding("bucket of audit logs", None, "buckets of a lab have no locks", expected=True)
+    logs = evidence.audit_logs
+    if isinstance(logs, str):
+        yield Finding("bucket of audit logs", None, logs)
+    elif logs.locked_days is None:
+        yield Finding("bucket of audit logs", None, "a lab's buckets have no locks", expected=True)
     else:
-        seen = f"locked for {known.locked_days} days of {known.kept_days}"
-        yield Finding("bucket of audit logs", known.locked_days >= known.kept_days, seen)
+        seen = f"locked for {logs.locked_days} days of {logs.kept_days}"
+        yield Finding("bucket of audit logs", logs.locked_days >= logs.kept_days, seen)
 
 
 def _parsed(pem: Iterable[str]) -> list[x509.Certificate]:

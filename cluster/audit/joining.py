@@ -1,4 +1,4 @@
-"""Whether a host that joins can become another than itself: who approves certificates of nodes, and which tokens there are."""
+"""Whether a joining host can impersonate another: who approves certificates of nodes, and which tokens exist."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cluster.audit.rights import gives, granted_by, key_of
 from cluster.files import JOIN_TOKEN_FOR
 
 _APPROVED = "certificatesigningrequests/nodeclient"
-"""Whoever may create it has the controller manager approve a client certificate of any node ("Certificate Signing Requests",
-approval by the controller manager)."""
+"""With the right to create it, the controller manager approves a client certificate for any node ("Certificate Signing
+Requests", approval by the controller manager)."""
 _EVERYBODY = ("system:authenticated", "system:unauthenticated", "system:anonymous")
 _LIFE_S = 3600
 _SLACK_S = 300
-"""The controller manager deletes what has expired, and the operator's clock may differ."""
+"""For the controller manager to delete expired tokens, and for a difference of the operator's clock."""
 
 
 @by_lists("cluster roles", "cluster role bindings")
@@ -31,13 +31,13 @@ def no_token_approves_itself(
                 if _may_bear_a_token(subject["name"]):
                     way_out = f"kubectl delete clusterrolebinding {binding['metadata']['name']}"
                     yield Finding(
-                        f"{subject['kind']} {subject['name']}", False, f"may become any node; run '{way_out}'"
+                        f"{subject['kind']} {subject['name']}", False, f"can impersonate any node; run '{way_out}'"
                     )
 
 
 @by_lists("bootstrap tokens")
 def tokens_name_one_node(evidence: Evidence, secrets: Iterable[Object]) -> Iterator[Finding]:
-    """By their labels and age: an audit reads no token."""
+    """Check labels and age: an audit doesn't read tokens."""
     for secret in secrets:
         if wrong := _wrong(secret["metadata"], evidence.now):
             name = secret["metadata"]["name"]
@@ -47,11 +47,13 @@ def tokens_name_one_node(evidence: Evidence, secrets: Iterable[Object]) -> Itera
 
 
 def _wrong(metadata: Object, now: float) -> str:
-    made = datetime.fromisoformat(metadata["creationTimestamp"]).timestamp()
-    if now - made > _LIFE_S + _SLACK_S:
-        return f"is {(now - made) / 3600:.1f} hours old, and tokens to join by end after one"
+    created = datetime.fromisoformat(metadata["creationTimestamp"]).timestamp()
+    if now - created > _LIFE_S + _SLACK_S:
+        return f"is {(now - created) / 3600:.1f} hours old, but join tokens expire after one"
     if not (metadata.get("labels") or {}).get(JOIN_TOKEN_FOR):
-        return "says nothing of the node that it is for: it was made by hand, or by a release whose tokens were for any"
+        return (
+            "doesn't say which node it is for: it was created by hand, or by a release whose tokens were for any node"
+        )
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Decisions that go by lists of the API, and what they say where one was not seen."""
+"""Decisions from lists of the API, including lists that weren't seen."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Decision = Callable[[Evidence], Iterator[Finding]]
 
 
 def by_lists(*names: str) -> Callable[[Callable[..., Iterator[Finding]]], Decision]:
-    """Give a decision these lists, each after the evidence. Where one was not seen, why is all that is found."""
+    """Pass these lists to a decision, after the evidence. If one wasn't seen, the only finding is the reason."""
 
     def of(decide: Callable[..., Iterator[Finding]]) -> Decision:
         @wraps(decide)
         def decision(evidence: Evidence) -> Iterator[Finding]:
-            found = [evidence.objects.get(name, f"{name} were not asked for") for name in names]
-            missing = next((each for each in found if isinstance(each, str)), None)
-            return decide(evidence, *found) if missing is None else iter((Finding("API", None, missing),))
+            lists = [evidence.objects.get(name, f"{name} weren't requested") for name in names]
+            missing = next((entry for entry in lists if isinstance(entry, str)), None)
+            return decide(evidence, *lists) if missing is None else iter((Finding("API", None, missing),))
 
         return decision
 

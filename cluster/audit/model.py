@@ -1,4 +1,4 @@
-"""A control, and what was decided of it."""
+"""Controls and their results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster.audit.evidence import Kind
 from cluster.tls import CIPHER_SUITES
 
 STRONG = "strong-ciphers"
-"""Stands in controls for the suites that everything of ours is given."""
+"""Placeholder in controls for the cipher suites that all our servers get."""
 
 
 class _Data(BaseModel):
@@ -21,7 +21,7 @@ class _Data(BaseModel):
 
 
 class Wanted(_Data):
-    """What a setting must be. Lists may come as text with commas. One of the fields, beside `or_unset`."""
+    """The required value of a setting: exactly one of the fields, optionally with `or_unset`. Lists may be comma-separated text."""
 
     equals: str | int | bool | None = None
     other_than: str | int | bool | None = None
@@ -35,11 +35,11 @@ class Wanted(_Data):
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
         if len(self.model_fields_set - {"or_unset"}) != 1:
-            raise ValueError("one thing is asked of a setting")
+            raise ValueError("a setting has exactly one requirement")
         return self
 
     def holds(self, value: object) -> bool:
-        """value: None where it is not set."""
+        """Return whether a value meets the requirement. value: None if the setting isn't set."""
         if self.set is not None:
             return (value is not None) is self.set
         if value is None:
@@ -57,20 +57,20 @@ class Wanted(_Data):
             return _text(value) != _text(self.other_than)
         return _text(value) == _text(self.equals)
 
-    def says(self) -> str:
-        """What it asks, after the setting's name."""
+    def phrase(self) -> str:
+        """Return the requirement in words that follow the setting's name."""
         (name,) = self.model_fields_set - {"or_unset"}
-        wanted = _text(getattr(self, name))
-        told = {
-            "equals": f"is {wanted}",
-            "other_than": f"is not {wanted}",
-            "set": "is set" if self.set else "is not set",
-            "has": f"has {wanted}",
-            "lacks": f"lacks {wanted}",
-            "at_least": f"is at least {wanted}",
-            "within": "has strong suites only",
+        value = _text(getattr(self, name))
+        phrase = {
+            "equals": f"is {value}",
+            "other_than": f"isn't {value}",
+            "set": "is set" if self.set else "isn't set",
+            "has": f"has {value}",
+            "lacks": f"lacks {value}",
+            "at_least": f"is at least {value}",
+            "within": "has only strong suites",
         }[name]
-        return f"{told}{' or not set' if self.or_unset else ''}"
+        return f"{phrase}{' or not set' if self.or_unset else ''}"
 
 
 class Flags(_Data):
@@ -81,9 +81,9 @@ class Flags(_Data):
 
 
 class Files(_Data):
-    """Modes and owners. paths: patterns; or `named_by`, flags of a program whose values are the paths.
+    """Modes and owners of files. paths: patterns, or `named_by`: flags of a program whose values are paths.
 
-    mode: octal, the widest. Where nothing is there, it is as it should be only with `optional`.
+    mode: the widest allowed, in octal. optional: missing files are allowed.
     """
 
     paths: tuple[str, ...] = ()
@@ -95,12 +95,12 @@ class Files(_Data):
 
 
 class Control(_Data):
-    """One control of the benchmark, or of ours. `title` is in our words.
+    """One control of the benchmark, or our own.
 
-    scored: whether the benchmark has it decided by a program. hosts: which it is about, None for the cluster as a whole.
-    One of flags, files, kubelet (key of the running configuration, with dots) and by (a function of
-    `cluster.audit.decide.DECISIONS`) decides it. manual: what somebody must look at; `by` then only gathers what to look at.
-    exception: why the cluster does not meet it.
+    title: in our wording. scored: whether the benchmark lets a program decide it. hosts: the kind that it is about, None
+    for the cluster as a whole. Exactly one of flags, files, kubelet (keys of the running configuration, with dots) and by
+    (a function in `cluster.audit.decide.DECISIONS`) decides it. manual: what a person must check; `by` then only collects
+    the candidates. exception: why the cluster doesn't meet it.
     """
 
     id: str
@@ -118,22 +118,22 @@ class Control(_Data):
     @model_validator(mode="after")
     def _decided_once(self) -> Self:
         if sum(each is not None for each in (self.flags, self.files, self.kubelet, self.by)) != 1:
-            raise ValueError(f"{self.id}: one of flags, files, kubelet and by decides a control")
+            raise ValueError(f"{self.id}: a control needs exactly one of flags, files, kubelet and by")
         if self.by and not self.how:
-            raise ValueError(f"{self.id}: a function says in `how` what it does")
+            raise ValueError(f"{self.id}: with `by`, `how` must say what the function does")
         return self
 
     def decided_by(self) -> str:
-        """For people."""
+        """Return how the control is decided, for people."""
         if self.flags:
-            tests = ", ".join(f"`--{name}` {test.says()}" for name, test in self.flags.of.items())
+            tests = ", ".join(f"`--{name}` {test.phrase()}" for name, test in self.flags.of.items())
             return f"{self.flags.program}: {tests}"
         if self.kubelet:
-            return "running kubelet: " + ", ".join(f"`{key}` {test.says()}" for key, test in self.kubelet.items())
+            return "running kubelet: " + ", ".join(f"`{key}` {test.phrase()}" for key, test in self.kubelet.items())
         if self.files:
             what = [f"`{path}`" for path in self.files.paths] + [f"`--{flag}`" for flag in self.files.named_by]
-            wanted = [self.files.mode and f"{self.files.mode} or stricter", self.files.owner]
-            return f"{', '.join(what)}: {', '.join(filter(None, wanted))}{', if there' if self.files.optional else ''}"
+            rules = [self.files.mode and f"{self.files.mode} or stricter", self.files.owner]
+            return f"{', '.join(what)}: {', '.join(filter(None, rules))}{', if present' if self.files.optional else ''}"
         return self.how
 
 
@@ -147,7 +147,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Of one host, process, node or attempt. ok: None where it could not be seen. expected: see `Unseen`."""
+    """Finding for one host, process, node or attempt. ok: None if it couldn't be seen. expected: see `Unseen`."""
 
     subject: str
     ok: bool | None
@@ -157,7 +157,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Result:
-    """A control decided. seen: in a line."""
+    """The result of a control. seen: what was seen, in one line."""
 
     control: Control
     status: Status
@@ -189,5 +189,5 @@ def _number(value: object) -> float:
 
 
 def _text(value: object) -> str:
-    """As both YAML and command lines write it."""
+    """Format a value as in YAML and on command lines."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Where pods with powerful tokens may run, and who goes before all others: labels of Nodes, and pods that go by them."""
+"""Where pods with powerful tokens run, and which pods have system priority: labels of Nodes, and pods that depend on them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from cluster.pools import POOL_LABEL, TRUSTED_POOL
 _OURS = ("menagerie.dev/", "menagerie/", TRUSTED_POOL)
 _OF_SITES = {places.SITE, places.RACK, places.RAILS, places.STORAGE_HOST, places.STORAGE_RACK}
 _CSI, _CONTROLLER = "csi", "-controller"
-"""The namespace of volumes' drivers, and how accounts of their controllers end."""
+"""Namespace of drivers for volumes, and suffix of their controllers' service accounts."""
 _MOST = 1_000_000_000
-"""The highest priority of a class that anybody can make."""
+"""The highest priority that a user-defined PriorityClass can have."""
 
 
 @by_lists("nodes")
 def node_labels_agree(evidence: Evidence, nodes: Iterable[Object]) -> Iterator[Finding]:
-    """Of machines at sites with the spec; of workers in the region, that their pool is the one that they were seen with first."""
+    """Compare labels of machines at sites with the spec, and pools of workers in the region with those first seen."""
     for node in nodes:
         name, labels = node["metadata"]["name"], _labels(node)
-        given = evidence.labels.get(name)
-        wrong = _of_region(labels) if given is None else _of_site(labels, given)
+        expected = evidence.labels.get(name)
+        wrong = _of_region(labels) if expected is None else _of_site(labels, expected)
         if wrong:
             yield Finding(f"node {name}", False, "; ".join(wrong))
 
 
 @by_lists("pods", "nodes")
 def controllers_on_their_pool(evidence: Evidence, pods: Iterable[Object], nodes: Iterable[Object]) -> Iterator[Finding]:
-    """By the label that no kubelet may set."""
+    """Check by the label that no kubelet may set."""
     pools = {node["metadata"]["name"]: _labels(node).get(TRUSTED_POOL, "") for node in nodes}
     for pod in pods:
         metadata, node = pod["metadata"], pod["spec"].get("nodeName")
         if _is_powerful(pod) and node and (pool := pools.get(node, "")) not in evidence.controllers:
-            where = f"on {node}, which is of {f'pool {pool}' if pool else 'no pool that the API servers know'}"
+            where = f"on {node}, which is in {f'pool {pool}' if pool else 'no pool known to the API servers'}"
             yield Finding(f"pod {metadata['namespace']}/{metadata['name']}", False, where)
 
 
@@ -60,22 +60,24 @@ def _labels(thing: Object) -> Mapping[str, str]:
     return thing["metadata"].get("labels") or {}
 
 
-def _of_site(labels: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
+def _of_site(labels: Mapping[str, str], expected: Mapping[str, str]) -> list[str]:
     lacking = [
-        f"{key} is {labels.get(key, 'not there')}, not {value}"
-        for key, value in sorted(given.items())
+        f"{key} is {labels.get(key, 'missing')}, not {value}"
+        for key, value in sorted(expected.items())
         if labels.get(key) != value
     ]
     return lacking + [
-        f"{key} is not the spec's" for key in sorted(labels) if key.startswith(_OURS) and key not in given
+        f"{key} isn't in the spec" for key in sorted(labels) if key.startswith(_OURS) and key not in expected
     ]
 
 
 def _of_region(labels: Mapping[str, str]) -> list[str]:
     wrong = [f"{key} is only for machines at sites" for key in sorted(_OF_SITES & labels.keys())]
-    said, known = labels.get(POOL_LABEL, ""), labels.get(TRUSTED_POOL, "")
+    reported, first_seen = labels.get(POOL_LABEL, ""), labels.get(TRUSTED_POOL, "")
     return (
-        wrong if said == known else [*wrong, f"it says pool {said or 'none'}, and was seen first as {known or 'none'}"]
+        wrong
+        if reported == first_seen
+        else [*wrong, f"it reports pool {reported or 'none'}, but was first seen in {first_seen or 'none'}"]
     )
 
 

@@ -1,4 +1,4 @@
-"""Section 5.1 of the benchmark: who may do what, by the API's own roles and bindings. A finding a subject to look at."""
+"""Section 5.1 of the benchmark: who may do what, by the API's roles and bindings. One finding per subject to check."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from cluster.audit.lists import Decision, Object, by_lists
 from cluster.audit.model import Finding
 
 MADE_BY_US = ("system:", "kubeadm:", "menagerie:")
-"""Names of roles and bindings that Kubernetes, kubeadm and `components/control_plane/` make."""
+"""Prefixes of roles and bindings that Kubernetes, kubeadm and `components/control_plane/` create."""
 _BOOTSTRAPPING = "kubernetes.io/bootstrapping"
 ADMIN = "cluster-admin"
 _ROLES, _BINDINGS = ("cluster roles", "roles"), ("cluster role bindings", "role bindings")
 
 
 def who_may(verbs: tuple[str, ...], *resources: str) -> Decision:
-    """Whoever may do one of `verbs` with one of `resources`, beside Kubernetes' own and ours. Groups of the API are not
-    told apart: names of what is asked for are unique."""
+    """Return a decision that finds who may do one of `verbs` with one of `resources`, without Kubernetes' subjects and ours.
+
+    API groups are ignored: the names of these resources are unique.
+    """
 
     @by_lists(*_ROLES, *_BINDINGS)
     def decide(
@@ -62,7 +64,7 @@ def wildcards(evidence: Evidence, *roles: Iterable[Object]) -> Iterator[Finding]
 
 
 def default_accounts(evidence: Evidence) -> Iterator[Finding]:
-    """Neither bound nor mounted."""
+    """Find default service accounts that are bound or mounted."""
     yield from _bound_default_accounts(evidence)
     yield from _used_default_accounts(evidence)
 
@@ -90,7 +92,7 @@ def _used_default_accounts(evidence: Evidence, pods: Iterable[Object]) -> Iterat
 
 
 def mounts_token(pod: Object) -> bool:
-    """Whether the API server has given the pod a token: then it is among its volumes."""
+    """Return whether a pod has a token from the API server, which is then among its volumes."""
     return any(
         "serviceAccountToken" in source
         for volume in pod["spec"].get("volumes") or ()
@@ -101,15 +103,15 @@ def mounts_token(pod: Object) -> bool:
 def _subjects(binding: Object) -> Iterator[Finding]:
     for subject in binding.get("subjects") or ():
         space = f"{subject['namespace']}/" if subject.get("namespace") else ""
-        yield Finding(f"{subject['kind']} {space}{subject['name']}", False, f"by {_named(binding)}")
+        yield Finding(f"{subject['kind']} {space}{subject['name']}", False, f"through {_named(binding)}")
 
 
 def gives(rules: Iterable[Object], verbs: tuple[str, ...], resources: tuple[str, ...]) -> bool:
-    """Whether rules give one of the verbs on one of the resources."""
+    """Return whether rules grant one of the verbs on one of the resources."""
     # "Using RBAC Authorization": */scale is the subresource of everything.
-    wanted = {"*", *resources, *(f"*/{each.partition('/')[2]}" for each in resources if "/" in each)}
+    names = {"*", *resources, *(f"*/{each.partition('/')[2]}" for each in resources if "/" in each)}
     return any(
-        wanted & set(rule.get("resources") or ()) and {*verbs, "*"} & set(rule.get("verbs") or ()) for rule in rules
+        names & set(rule.get("resources") or ()) and {*verbs, "*"} & set(rule.get("verbs") or ()) for rule in rules
     )
 
 
@@ -119,14 +121,14 @@ def _ours(thing: Object) -> bool:
 
 
 def granted_by(binding: Object) -> tuple[str, str]:
-    """What `key_of` has of the role that is bound."""
+    """Return the `key_of` of the bound role."""
     reference = binding["roleRef"]
     space = binding["metadata"].get("namespace", "") if reference["kind"] == "Role" else ""
     return space, reference["name"]
 
 
 def key_of(role: Object) -> tuple[str, str]:
-    """Namespace and name."""
+    """Return namespace and name."""
     return role["metadata"].get("namespace", ""), role["metadata"]["name"]
 
 

@@ -1,4 +1,4 @@
-"""Controls that ask for flags, modes or settings of kubelets, decided from evidence: a finding for each subject."""
+"""Decide controls about flags, files or settings of kubelets from evidence, with one finding per subject."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 80
 
 
 def findings(control: Control, evidence: Evidence) -> Iterator[Finding]:
-    """Of every subject that was seen; hosts that were not are the caller's."""
+    """Yield findings for every subject that was seen. The caller adds hosts that weren't."""
     if control.flags:
         yield from _flags(control.flags, evidence)
     elif control.files and control.hosts:
@@ -27,33 +27,33 @@ def findings(control: Control, evidence: Evidence) -> Iterator[Finding]:
 def _flags(rule: Flags, evidence: Evidence) -> Iterator[Finding]:
     for report, process in evidence.processes(rule.program):
         flags = process.flags
-        told = [(test.holds(flags.get(name)), f"--{name}", flags.get(name)) for name, test in rule.of.items()]
-        yield Finding(process.member or report.host, *_verdict(told))
+        tests = [(test.holds(flags.get(name)), f"--{name}", flags.get(name)) for name, test in rule.of.items()]
+        yield Finding(process.member or report.host, *_verdict(tests))
 
 
 def _kubelet(node: str, config: Mapping[str, Any] | str, rule: Mapping[str, Wanted]) -> Finding:
     if isinstance(config, str):
         return Finding(node, None, config)
-    told = [(test.holds(found := _at(config, key)), key, found) for key, test in rule.items()]
-    return Finding(node, *_verdict(told))
+    tests = [(test.holds(value := _at(config, key)), key, value) for key, test in rule.items()]
+    return Finding(node, *_verdict(tests))
 
 
-def _verdict(told: Sequence[tuple[bool, str, object]]) -> tuple[bool, str]:
-    """Whether all hold, and what those that do not are; what all are, where they do."""
-    wrong = [each for each in told if not each[0]]
-    return not wrong, ", ".join(f"{name} {_shown(value)}" for _, name, value in wrong or told)
+def _verdict(tests: Sequence[tuple[bool, str, object]]) -> tuple[bool, str]:
+    """Return whether all tests hold, and the values of those that don't, or of all if all hold."""
+    wrong = [entry for entry in tests if not entry[0]]
+    return not wrong, ", ".join(f"{name} {_shown(value)}" for _, name, value in wrong or tests)
 
 
 def _shown(value: object) -> str:
     if value is None:
-        return "is not set"
+        return "isn't set"
     text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     text = text.lower() if isinstance(value, bool) else text
     return f"= {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}"
 
 
 def _at(config: Mapping[str, Any], key: str) -> object:
-    """``authentication.anonymous.enabled``; None where a part of it is missing."""
+    """Return the value at a key such as ``authentication.anonymous.enabled``; None if a part is missing."""
     value: object = config
     for part in key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -62,17 +62,17 @@ def _at(config: Mapping[str, Any], key: str) -> object:
 
 def _files(rule: Files, report: Report) -> Finding:
     patterns = [*rule.paths, *_named(rule, report)]
-    found = {path: file for path, file in sorted(report.files.items()) if _any(path, patterns)}
+    files = {path: file for path, file in sorted(report.files.items()) if _any(path, patterns)}
     unread = [line for line in report.unreadable if _any(line.partition(": ")[0], patterns)]
-    wrong = [f"{path} is {file.mode} {file.owner}" for path, file in found.items() if not _is(rule, file)]
+    wrong = [f"{path} is {file.mode} {file.owner}" for path, file in files.items() if not _is(rule, file)]
     if wrong:
         return Finding(report.host, False, ", ".join(wrong))
     if unread:
         return Finding(report.host, None, ", ".join(unread))
-    if not found:
-        return Finding(report.host, rule.optional, f"none is there: {', '.join(patterns) or 'no process names one'}")
-    modes = sorted({f"{file.mode} {file.owner}" for file in found.values()})
-    what = next(iter(found)) if len(found) == 1 else f"{len(found)} files"
+    if not files:
+        return Finding(report.host, rule.optional, f"no files found: {', '.join(patterns) or 'no process names one'}")
+    modes = sorted({f"{file.mode} {file.owner}" for file in files.values()})
+    what = next(iter(files)) if len(files) == 1 else f"{len(files)} files"
     return Finding(report.host, True, f"{what}: {', '.join(modes)}")
 
 
@@ -91,5 +91,5 @@ def _is(rule: Files, file: File) -> bool:
 
 
 def hosts_of(control: Control) -> Kind | None:
-    """Which hosts must have given evidence for a control; None where it is not theirs."""
+    """Return the kind of hosts that must give evidence for a control; None if it isn't about hosts."""
     return None if control.kubelet else control.hosts

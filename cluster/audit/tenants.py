@@ -1,4 +1,4 @@
-"""What the API tells of tenants: that none can fill the etcds alone, and that nobody's Job keeps the gangs of others waiting."""
+"""Decisions about tenants from the API: nobody can fill the etcds alone, and no Job blocks other people's gangs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from cluster.audit.model import Finding
 from cluster.tenancy import TENANT_LABEL
 
 LONGEST_S = 600.0
-"""That a gang may be without its PodGroup: a program that was down lists all Jobs when it is back."""
+"""How long a gang may have no PodGroup. A controller that was down lists all Jobs when it is back."""
 _OVER = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
 
 
 @by_lists("namespaces", "resource quotas")
 def namespaces_have_counts(evidence: Evidence, spaces: Iterable[Object], quotas: Iterable[Object]) -> Iterator[Finding]:
-    """Of every kind that has a default, in every namespace of a person or a team."""
+    """Check that namespaces of people and teams have a count for every kind that has a default."""
     hard: dict[str, set[str]] = {}
-    for each in quotas:
-        hard.setdefault(each["metadata"]["namespace"], set()).update((each.get("spec") or {}).get("hard") or ())
-    for each in spaces:
-        name, kind = each["metadata"]["name"], (each["metadata"].get("labels") or {}).get(TENANT_LABEL)
+    for entry in quotas:
+        hard.setdefault(entry["metadata"]["namespace"], set()).update((entry.get("spec") or {}).get("hard") or ())
+    for entry in spaces:
+        name, kind = entry["metadata"]["name"], (entry["metadata"].get("labels") or {}).get(TENANT_LABEL)
         if kind:
-            wanted = counts.TEAMS if kind == "team" else counts.PEOPLE
-            bare = [one for one in wanted if not {one, one.removeprefix("count/")} & hard.get(name, set())]
+            required = counts.TEAMS if kind == "team" else counts.PEOPLE
+            bare = [count for count in required if not {count, count.removeprefix("count/")} & hard.get(name, set())]
             yield Finding(
                 f"namespace {name}", not bare, f"no limit for {', '.join(bare)}" if bare else "has all counts"
             )
@@ -34,10 +34,10 @@ def namespaces_have_counts(evidence: Evidence, spaces: Iterable[Object], quotas:
 
 @by_lists("gangs")
 def gangs_have_groups(evidence: Evidence, jobs: Iterable[Object]) -> Iterator[Finding]:
-    """A PodGroup for each Job that is a gang and not over, ten minutes after it was made."""
-    waiting = [job for job in jobs if not _over(job)]
-    # A cluster without gangs need not know what a PodGroup is.
-    return _have_groups(waiting)(evidence) if waiting else iter(())
+    """Check that each unfinished Job that is a gang has a PodGroup ten minutes after its creation."""
+    unfinished = [job for job in jobs if not _over(job)]
+    # A cluster without gangs need not support PodGroups.
+    return _have_groups(unfinished)(evidence) if unfinished else iter(())
 
 
 def _have_groups(jobs: Iterable[Object]) -> Decision:
@@ -50,15 +50,15 @@ def _have_groups(jobs: Iterable[Object]) -> Decision:
             if named and evidence.now - _made_s(job) > LONGEST_S:
                 has = (job["metadata"]["namespace"], named) in there
                 where = f"Job {job['metadata']['namespace']}/{job['metadata']['name']}"
-                lacks = "has no PodGroup: kubectl describe says why, or the journal of gangs"
+                lacks = "has no PodGroup; see kubectl describe and the log of gangs for the reason"
                 yield Finding(where, has, "has its PodGroup" if has else lacks)
 
     return decide
 
 
 def _over(job: Object) -> bool:
-    found = (job.get("status") or {}).get("conditions") or ()
-    return any(each["type"] in _OVER and each["status"] == "True" for each in found)
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return any(each["type"] in _OVER and each["status"] == "True" for each in conditions)
 
 
 def _key(thing: Object) -> tuple[str, str]:

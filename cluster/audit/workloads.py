@@ -1,4 +1,4 @@
-"""Sections 5.2 to 5.6 of the benchmark, and what else the API tells: pods and namespaces to look at."""
+"""Sections 5.2 to 5.6 of the benchmark, and our own decisions from the API: pods and namespaces to check."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from cluster.audit.model import Finding
 from cluster.audit.rights import mounts_token
 
 OURS = ("kube-system", "csi")
-"""Namespaces whose pods are Kubernetes' and ours: the network, drivers of volumes and GPUs need their hosts."""
+"""Namespaces with pods of Kubernetes and ours: the network and drivers for volumes and GPUs need access to their hosts."""
 SYSTEM = (*OURS, "menagerie-system", "rook-ceph")
-"""Those whose pods are the cluster's own, with what is installed into it."""
+"""Namespaces with system pods, including components that are installed into the cluster."""
 _EMPTY = ("kube-public", "kube-node-lease", "menagerie-reports")
 _LEVELS = "pod-security.kubernetes.io/enforce"
 
 
 def pods_that(what: Callable[[Object], str]) -> Decision:
-    """Pods of others of which `what` has something to say."""
+    """Return a decision that finds pods outside our namespaces for which `what` returns a text."""
 
     @by_lists("pods")
     def decide(evidence: Evidence, pods: Iterable[Object]) -> Iterator[Finding]:
         for pod in pods:
             metadata = pod["metadata"]
-            if metadata["namespace"] not in OURS and (said := what(pod)):
-                yield Finding(f"pod {metadata['namespace']}/{metadata['name']}", False, said)
+            if metadata["namespace"] not in OURS and (text := what(pod)):
+                yield Finding(f"pod {metadata['namespace']}/{metadata['name']}", False, text)
 
     return decide
 
@@ -38,26 +38,26 @@ def containers(pod: Object) -> list[Mapping[str, Any]]:
     return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
 
 
-def of_containers(says: Callable[[Mapping[str, Any], Mapping[str, Any]], bool]) -> Callable[[Object], str]:
-    """Names of the containers for which `says` holds, of their own security context and their pod's."""
+def of_containers(matches: Callable[[Mapping[str, Any], Mapping[str, Any]], bool]) -> Callable[[Object], str]:
+    """Return a function that names a pod's containers that match, given their and the pod's security context."""
 
-    def what(pod: Object) -> str:
-        whole = pod["spec"].get("securityContext") or {}
-        names = [each["name"] for each in containers(pod) if says(each.get("securityContext") or {}, whole)]
+    def described(pod: Object) -> str:
+        pod_context = pod["spec"].get("securityContext") or {}
+        names = [each["name"] for each in containers(pod) if matches(each.get("securityContext") or {}, pod_context)]
         return f"containers {', '.join(names)}" if names else ""
 
-    return what
+    return described
 
 
 @by_lists("pods")
 def images_by_digest(evidence: Evidence, pods: Iterable[Object]) -> Iterator[Finding]:
-    """Pods of the system, of which many may do anything on their host: what their images are, nobody can change by a push."""
+    """Check that system pods, many of which control their host, have images that nobody can change by a push."""
     for pod in pods:
         metadata = pod["metadata"]
         if metadata["namespace"] in SYSTEM:
             tags = [each["image"] for each in containers(pod) if "@sha256:" not in each["image"]]
-            said = f"{', '.join(tags)}{', made on this machine' if evidence.lab else ''}" if tags else "by digest"
-            yield Finding(f"pod {metadata['namespace']}/{metadata['name']}", evidence.lab or not tags, said)
+            text = f"{', '.join(tags)}{', built on this machine' if evidence.lab else ''}" if tags else "by digest"
+            yield Finding(f"pod {metadata['namespace']}/{metadata['name']}", evidence.lab or not tags, text)
 
 
 def of_spec(key: str) -> Callable[[Object], str]:
@@ -84,16 +84,16 @@ def secrets_as_variables(pod: Object) -> str:
 
 
 def without_context(pod: Object) -> str:
-    said = pod["spec"].get("securityContext") or any(each.get("securityContext") for each in containers(pod))
-    return "" if said else "says nothing"
+    context = pod["spec"].get("securityContext") or any(each.get("securityContext") for each in containers(pod))
+    return "" if context else "has none"
 
 
 def in_default(pod: Object) -> str:
-    return "runs there" if pod["metadata"]["namespace"] == "default" else ""
+    return "runs in default" if pod["metadata"]["namespace"] == "default" else ""
 
 
 def token(pod: Object) -> str:
-    return f"of {pod['spec'].get('serviceAccountName', 'default')}" if mounts_token(pod) else ""
+    return f"token of {pod['spec'].get('serviceAccountName', 'default')}" if mounts_token(pod) else ""
 
 
 def _dropped(context: Mapping[str, Any], whole: Mapping[str, Any]) -> set[str]:
@@ -109,8 +109,8 @@ def keeps_capabilities(context: Mapping[str, Any], whole: Mapping[str, Any]) -> 
 
 
 def may_be_root(context: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
-    asked = context.get("runAsUser", whole.get("runAsUser"))
-    return asked == 0 or (not asked and not context.get("runAsNonRoot", whole.get("runAsNonRoot")))
+    user = context.get("runAsUser", whole.get("runAsUser"))
+    return user == 0 or (not user and not context.get("runAsNonRoot", whole.get("runAsNonRoot")))
 
 
 def unconfined(context: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
@@ -124,7 +124,7 @@ def windows(context: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
 
 @by_lists("namespaces")
 def pod_security(evidence: Evidence, spaces: Iterable[Object]) -> Iterator[Finding]:
-    """Labels that open a namespace further than the API servers' defaults."""
+    """Find labels that allow more in a namespace than the API servers' defaults."""
     for each in spaces:
         name, labels = each["metadata"]["name"], each["metadata"].get("labels") or {}
         if labels.get(_LEVELS) == "privileged" and name not in OURS:
@@ -135,7 +135,7 @@ def pod_security(evidence: Evidence, spaces: Iterable[Object]) -> Iterator[Findi
 def namespaces(evidence: Evidence, spaces: Iterable[Object]) -> Iterator[Finding]:
     for name in _names(spaces):
         if name not in (*OURS, *_EMPTY, "default"):
-            yield Finding(f"namespace {name}", False, "somebody's")
+            yield Finding(f"namespace {name}", False, "isn't one of the system's")
 
 
 @by_lists("network policies", "namespaces")
@@ -150,9 +150,9 @@ def namespaces_without_policies(
 
 @by_lists("pods")
 def network_policies_enforced(evidence: Evidence, pods: Iterable[Object]) -> Iterator[Finding]:
-    """By kube-network-policies, which runs beside any network."""
+    """Check for kube-network-policies, which works with any network."""
     images = {each["image"] for pod in pods for each in containers(pod) if "network-policies" in each["image"]}
-    yield Finding("network", bool(images), ", ".join(sorted(images)) or "flannel, and nothing that filters")
+    yield Finding("network", bool(images), ", ".join(sorted(images)) or "only flannel, which doesn't filter")
 
 
 def _names(things: Iterable[Object]) -> list[str]:
@@ -177,13 +177,13 @@ def external_secrets(evidence: Evidence) -> Iterator[Finding]:
 @by_lists("tokens of service accounts")
 def no_lasting_tokens(evidence: Evidence, secrets: Iterable[Object]) -> Iterator[Finding]:
     for secret in secrets:
-        yield Finding(_secret(secret), False, "a token that does not end")
+        yield Finding(_secret(secret), False, "a token that doesn't expire")
 
 
 @by_lists("bootstrap tokens")
 def bootstrap_tokens(evidence: Evidence, secrets: Iterable[Object]) -> Iterator[Finding]:
     for secret in secrets:
-        yield Finding(_secret(secret), False, f"made {secret['metadata'].get('creationTimestamp', '?')}")
+        yield Finding(_secret(secret), False, f"created {secret['metadata'].get('creationTimestamp', '?')}")
 
 
 def _secret(secret: Object) -> str:
@@ -197,5 +197,5 @@ def proxy_metrics(evidence: Evidence, configmaps: Sequence[Object]) -> Iterator[
         return
     config = yaml.safe_load(configmaps[0]["data"]["config.conf"])
     address = str(config.get("metricsBindAddress", ""))
-    # kube-proxy's own default is the loopback.
+    # kube-proxy's default is the loopback address.
     yield Finding("kube-proxy", address == "" or address.startswith(("127.", "[::1]")), f"metricsBindAddress {address}")

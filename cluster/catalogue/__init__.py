@@ -1,7 +1,7 @@
-"""Machine types, regions, zones and limits of the clouds, as data with sources and dates.
+"""Machine types, regions, zones and limits of clouds, as data with sources and dates.
 
-One YAML file a cloud beside this one; each is read when something first asks for its cloud. To add an
-entry, add it there with its source. What the catalogue lacks, `--allow-unknown` lets through.
+There is one YAML file per cloud in this folder, which is read when its cloud is first needed. To add an
+entry, add it there with its source. `--allow-unknown` accepts what the catalogue lacks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cluster.spec import Cloud
 __all__ = ["CLOUDS", "Catalogue", "Machine", "file_of", "load", "of"]
 
 CLOUDS = (Cloud.AZURE, Cloud.AWS, Cloud.GCP)
-"""Clouds that have a catalogue; a lab has whatever its machine has."""
+"""Clouds with a catalogue. A lab has the resources of its machine."""
 
 
 def file_of(cloud: Cloud) -> Path:
@@ -25,12 +25,12 @@ def file_of(cloud: Cloud) -> Path:
 
 @cache
 def of(cloud: Cloud) -> Catalogue:
-    """The catalogue of one of `CLOUDS`."""
+    """Return the catalogue of one of `CLOUDS`."""
     return load(file_of(cloud).read_text(encoding="utf-8"), file_of(cloud).name)
 
 
 def load(text: str, file: str) -> Catalogue:
-    """The catalogue in a text. ValueError for anything that isn't exactly as `cluster.catalogue.model` says."""
+    """Parse a catalogue. Raises ValueError for anything that doesn't fit `cluster.catalogue.model`."""
     document = parse(text, file)
     if document.problems:
         raise ValueError("\n".join(map(str, document.problems)))

@@ -1,7 +1,7 @@
-"""What the catalogue says of a cloud: the types of cluster/catalogue/<cloud>.yaml.
+"""Types of the catalogue of a cloud, cluster/catalogue/<cloud>.yaml.
 
-Figures are the cloud's own, in its own units: a GB is what its page or API calls one. What stands nowhere
-in a source is None, or left out.
+Figures are the cloud's own, in its own units: a GB is what its page or API calls one. Figures without a source are
+None, or left out.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _PLACE = f"{_NAME}(:{_NAME}(,{_NAME})*)?"
 
 
 def _places(text: Any) -> Any:
-    """``"eastus:1,3 westus"`` -> {"eastus": ("1", "3"), "westus": ()}."""
+    """Parse ``"eastus:1,3 westus"`` -> {"eastus": ("1", "3"), "westus": ()}."""
     if not (isinstance(text, str) and re.fullmatch(f"{_PLACE}( {_PLACE})*", text)):
-        raise ValueError("regions are words, each with its zones after a colon: eastus:1,3 westus")
+        raise ValueError("write regions separated by spaces, each with its zones after a colon: eastus:1,3 westus")
     places: dict[str, tuple[str, ...]] = {}
     for word in text.split():
         region, _, zones = word.partition(":")
         if region in places:
-            raise ValueError(f"region {region} stands twice")
+            raise ValueError(f"region {region} is listed twice")
         places[region] = tuple(zones.split(",")) if zones else ()
     return places
 
 
 def _words(text: Any) -> Any:
     if not (isinstance(text, str) and text):
-        raise ValueError("names are words with spaces between them")
+        raise ValueError("write names separated by spaces")
     return tuple(text.split())
 
 
@@ -44,41 +44,41 @@ class Nvme(NamedTuple):
 
     disks: int
     gb: int
-    """Of each."""
+    """Size of each."""
 
 
 def _nvme(text: Any) -> Any:
-    """``"2x1900"``: two disks of 1900 GB."""
-    found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text) if isinstance(text, str) else None
-    if not found:
-        raise ValueError("local disks are written as 2x1900: two of 1900 GB each")
-    return Nvme(int(found[1]), int(found[2]))
+    """Parse ``"2x1900"``: two disks of 1900 GB."""
+    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text) if isinstance(text, str) else None
+    if not match:
+        raise ValueError("write local disks as 2x1900, for two of 1900 GB each")
+    return Nvme(int(match[1]), int(match[2]))
 
 
 Places = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_places)]
-"""Region -> zones. Without zones: the region has none, or which of them isn't known."""
+"""Region -> zones. Empty if the region has no zones, or if it isn't known which of them."""
 Names = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Keys = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 Arch = Literal["amd64", "arm64"]
 
 
 class Source(Model):
-    """Where figures come from."""
+    """A source of figures."""
 
     title: str
     date: Annotated[date, Field(strict=False)]
-    """Of the document; of reading it (2026-11-21) where it has none."""
+    """Date of the document, or the day it was read (2026-11-21) if it has none."""
 
 
 class Regions(Model):
-    """Regions and their zones, in the words that a spec uses."""
+    """Regions and their zones, named as in a spec."""
 
     sources: Keys
     zones: Places
     zone_ids: Places = Field(default_factory=dict)
-    """AWS: names of the zones that are the same in every account."""
+    """AWS only: zone IDs, which are the same in every account."""
     zones_unknown: Names = ()
-    """Regions of which only the name is known."""
+    """Regions whose zones aren't known."""
 
 
 class Gpu(Model):
@@ -95,18 +95,18 @@ class MachineType(Model):
     memory_gb: float = Field(gt=0)
     gpus: int = 0
     nics: int | None = None
-    """Network interfaces at most."""
+    """Maximum number of network interfaces."""
     data_disks: int | None = None
-    """Network disks at most."""
+    """Maximum number of network disks."""
     gbps: float | None = None
-    """Network bandwidth at most; with bursts where the cloud has them."""
+    """Maximum network bandwidth, with bursts if the cloud has them."""
     nvme: Annotated[Nvme | None, BeforeValidator(_nvme)] = None
     temp_gb: int | None = None
-    """Local disk that is no NVMe device of its own, or isn't said to be one."""
+    """Local disk that isn't a separate NVMe device, or isn't documented as one."""
     efa: int = 0
-    """Elastic Fabric Adapters at most."""
+    """Maximum number of Elastic Fabric Adapters."""
     offered: Places | None = None
-    """Where it differs from its series."""
+    """Where it is offered, if that differs from its series."""
 
 
 class Series(Model):
@@ -117,11 +117,11 @@ class Series(Model):
     arch: Arch = "amd64"
     gpu: Gpu | None = None
     local_nvme: Literal["listed", "on-request", "unstated"] = "listed"
-    """listed: a type has what its `nvme` says, and none without. on-request: disks are added when it is made."""
+    """listed: a type has the disks in its `nvme`, or none. on-request: disks are added when the machine is created."""
     accelerated_networking: bool | None = None
-    """Azure's."""
+    """Only on Azure."""
     infiniband_gbps: int | None = None
-    """Of all links of a machine together."""
+    """Sum over all links of a machine."""
     rdma: Literal["roce"] | None = None
     placement: Keys | None = None
     """Strategies of placement groups."""
@@ -130,7 +130,7 @@ class Series(Model):
 
 
 class Others(Model):
-    """Machine types of which only the name is known, by processor architecture."""
+    """Machine types of which only the name is known, by CPU architecture."""
 
     sources: Keys
     amd64: Names
@@ -143,24 +143,24 @@ class DiskKind(Model):
 
     sources: Keys
     fast: bool
-    """Whether a write takes less than a millisecond, as etcd's log wants."""
+    """Whether a write takes less than a millisecond, as etcd's log needs."""
     latency: str
-    """In words that follow `has`."""
+    """Latency, in words that follow "has"."""
     max_gib: int | None = None
     max_iops: int | None = None
     max_mb_per_s: int | None = None
 
 
 class UserData(Model):
-    """The text that a host is given at boot."""
+    """Limit of the text that a host gets at boot."""
 
     sources: Keys
     max_bytes: int
-    """Before base64."""
+    """Size before base64 encoding."""
 
 
 class NameLength(Model):
-    """Characters in a name."""
+    """Length of a name in characters."""
 
     sources: Keys
     min: int
@@ -168,7 +168,7 @@ class NameLength(Model):
 
 
 class Machine(NamedTuple):
-    """What is known of a machine type. `series` and `type` are None where it is the name alone."""
+    """What is known about a machine type. `series` and `type` are None if only the name is known."""
 
     name: str
     arch: Arch | None
@@ -177,21 +177,21 @@ class Machine(NamedTuple):
 
     @property
     def offered(self) -> Mapping[str, tuple[str, ...]] | None:
-        """Region -> zones; None where it isn't known."""
+        """Region -> zones; None if it isn't known."""
         if self.series is None or self.type is None:
             return None
         return self.series.offered if self.type.offered is None else self.type.offered
 
 
 class Catalogue(Model):
-    """Everything known of one cloud."""
+    """Everything known about one cloud."""
 
     sources: dict[str, Source]
     regions: Regions
     disks: dict[str, DiskKind]
     user_data: UserData
     names: dict[str, NameLength]
-    """Kind of resource -> how long its name may be."""
+    """Kind of resource -> length of its name."""
     machines: Annotated[tuple[Series, ...], Field(strict=False)]
     others: Others
 
@@ -201,23 +201,23 @@ class Catalogue(Model):
 
     @cached_property
     def regions_with_offers(self) -> frozenset[str]:
-        """Regions of which it is known what they offer."""
+        """Regions whose offers are known."""
         return frozenset(region for series in self.machines for region in series.offered)
 
     @cached_property
     def machine_types(self) -> dict[str, Machine]:
-        """Every machine type by its name."""
+        """All machine types by name."""
         lists: tuple[tuple[Arch | None, tuple[str, ...]], ...] = (
             ("amd64", self.others.amd64),
             ("arm64", self.others.arm64),
             (None, self.others.unstated),
         )
-        known = {name: Machine(name, arch) for arch, names in lists for name in names}
+        machines = {name: Machine(name, arch) for arch, names in lists for name in names}
         for series in self.machines:
-            known |= {name: Machine(name, series.arch, series, each) for name, each in series.types.items()}
-        return known
+            machines |= {name: Machine(name, series.arch, series, each) for name, each in series.types.items()}
+        return machines
 
     @cached_property
     def as_of(self) -> date:
-        """The date of the list of machine types: what is newer can't be known."""
+        """Date of the list of machine types. Newer ones aren't known."""
         return self.sources[self.others.sources[0]].date

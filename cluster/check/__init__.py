@@ -1,7 +1,7 @@
-"""The rules of `check`: every rule that looks at more than one field, by its code.
+"""The rules of `check` that look at more than one field, with their codes.
 
-A rule sees the whole cluster, the clusters loaded with it and the catalogue of its cloud; it does no other
-I/O. To add one, write a function that yields findings and put it into its file's table.
+A rule gets the whole cluster, the clusters loaded with it and the catalogue of its cloud, and does no other I/O.
+To add a rule, write a function that yields findings and add it to the table of its file.
 """
 
 from __future__ import annotations
@@ -94,22 +94,24 @@ RULES: tuple[tuple[str, Rule], ...] = (
 
 
 def check(cluster: Cluster, others: Iterable[Cluster] = (), positions: Positions | None = None) -> list[Problem]:
-    """Everything wrong with a cluster, alone and beside `others`. Without positions, problems carry
-    the cluster's name and no line."""
-    beside = tuple(Checked(other, nowhere(other.name)) for other in others)
-    subject = Subject(cluster, positions or nowhere(cluster.name), beside)
+    """Return all problems of a cluster, on its own and together with `others`.
+
+    Without positions, problems have the cluster's name in place of a file, and no line.
+    """
+    checked_others = tuple(Checked(other, nowhere(other.name)) for other in others)
+    subject = Subject(cluster, positions or nowhere(cluster.name), checked_others)
     return in_order(list(_problems(subject)))
 
 
 def check_all(together: Sequence[Checked], *, allow_unknown: bool = False) -> list[Problem]:
-    """Everything wrong with clusters loaded together. What two share is said once, at the later one.
+    """Return all problems of clusters loaded together. A conflict of two clusters is reported once, at the later one.
 
-    allow_unknown: what the catalogue of a cloud lacks only warns.
+    allow_unknown: only warn of entries that the catalogue of a cloud lacks.
     """
-    found: list[Problem] = []
-    for index, one in enumerate(together):
-        found += _problems(Subject(one.cluster, one.positions, tuple(together[:index])), allow_unknown)
-    return in_order(found)
+    problems: list[Problem] = []
+    for index, checked in enumerate(together):
+        problems += _problems(Subject(checked.cluster, checked.positions, tuple(together[:index])), allow_unknown)
+    return in_order(problems)
 
 
 def _problems(subject: Subject, allow_unknown: bool = False) -> Iterable[Problem]:

@@ -1,4 +1,4 @@
-"""NET-010: addresses in network.nodes for the hosts of the cloud side."""
+"""NET-010: addresses in network.nodes for the hosts in the region."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from cluster.spec import Cloud
 from cluster.subnets import MOST_ZONES, NARROWEST, WIDEST, most_api_servers, most_members
 
 _LAB_HOSTS = 253
-"""The lab's secret store knows a host by its number in network.nodes, on a /24 of its own."""
+"""The lab's secret store identifies a host by its number in network.nodes, in a separate /24."""
 _KEPT_FOR_ROUTER = 2
-"""Of the workers' half: its own address, and the router's."""
+"""Addresses of the workers' half that are taken: the network's own and the router's."""
 _MOST_IN_LAB = _LAB_HOSTS + 1 - 128 - _KEPT_FOR_ROUTER
 _NODES: Where = ("network", "nodes")
 _ZONES: Where = ("control_plane", "zones")
 
 
 def sections_fit(subject: Subject) -> Iterator[Finding]:
-    """In a lab API servers, etcd main and etcd events each have a section of network.nodes."""
+    """In a lab, API servers, etcd main and etcd events each have a section of network.nodes."""
     if subject.spec.control_plane.cloud is not Cloud.LAB:
         return
     nodes = subject.spec.network.nodes
@@ -28,8 +28,8 @@ def sections_fit(subject: Subject) -> Iterator[Finding]:
     for section in sections(subject.spec).values():
         path = show(section.where)
         if section.count > size:
-            message = f"{path} is {section.count}, but network.nodes {nodes} keeps {size} addresses for them"
-            hint = f"use {size} or fewer, or a larger network.nodes (a /16 keeps {LARGEST_SECTION})"
+            message = f"{path} is {section.count}, but network.nodes {nodes} has {size} addresses for them"
+            hint = f"use {size} or fewer, or a larger network.nodes (a /16 has {LARGEST_SECTION})"
             yield Finding(section.where, message, hint, also=(_NODES,))
         elif section.first + section.count > nodes.num_addresses - 1:
             message = (
@@ -38,12 +38,12 @@ def sections_fit(subject: Subject) -> Iterator[Finding]:
             )
             yield Finding(_NODES, message, "use a /24 or larger", also=(section.where,))
         elif section.first + section.count > _LAB_HOSTS:
-            message = f"in network.nodes {nodes}, {path} begin at address {section.first}; a lab reaches {_LAB_HOSTS}"
+            message = f"in network.nodes {nodes}, {path} start at address {section.first}; a lab can use addresses up to {_LAB_HOSTS}"
             yield Finding(_NODES, message, "use a /24", also=(section.where,))
 
 
 def subnets_fit(subject: Subject) -> Iterator[Finding]:
-    """In a cloud network.nodes is cut into subnets by role, on AWS also by zone."""
+    """In a cloud, network.nodes is cut into subnets by role, and on AWS also by zone."""
     spec = subject.spec
     nodes, zones, cloud = spec.network.nodes, spec.control_plane.zones, spec.control_plane.cloud
     if cloud is Cloud.LAB:
@@ -57,13 +57,13 @@ def subnets_fit(subject: Subject) -> Iterator[Finding]:
     for kind, (where, count) in counts(spec).items():
         room = most_api_servers(spec) if kind == "api" else most_members(spec, kind)
         if count > room:
-            message = f"{show(where)} is {count}, but there are addresses for {room} in the subnets of network.nodes"
-            more = ", or name more of control_plane.zones" if cloud is Cloud.AWS else ""
+            message = f"{show(where)} is {count}, but the subnets of network.nodes have addresses for {room}"
+            more = ", or more control_plane.zones" if cloud is Cloud.AWS else ""
             yield Finding(where, message, f"use {room} or fewer{more}", also=(_ZONES,) if more else ())
 
 
 def workers_fit(subject: Subject) -> Iterator[Finding]:
-    """In a lab workers in the region have the upper half of network.nodes, and sections must end before it."""
+    """In a lab, workers in the region have the upper half of network.nodes; sections must end before it."""
     spec = subject.spec
     least = sum(pool.min for pool in spec.pools.values() if pool.site is None)
     if spec.control_plane.cloud is not Cloud.LAB or not spec.cloud_workers:
@@ -74,8 +74,8 @@ def workers_fit(subject: Subject) -> Iterator[Finding]:
     room = min(nodes.num_addresses - 1, _LAB_HOSTS + 1) - first - _KEPT_FOR_ROUTER
     if ends > first or least > room:
         message = (
-            f"network.nodes {nodes} has no room for workers in the region, {least} at least: "
-            "a lab keeps its upper half for them"
+            f"network.nodes {nodes} has no room for the workers in the region (at least {least}): "
+            "a lab reserves its upper half for them"
         )
         also: tuple[Where, ...] = tuple(("pools", name) for name, pool in spec.pools.items() if pool.site is None)
         yield Finding(_NODES, message, f"use a /24, and {_MOST_IN_LAB} workers or fewer", also=also)

@@ -1,4 +1,4 @@
-"""CLD-001 to CLD-003, CLD-006: what a spec names, beside what its cloud has."""
+"""CLD-001 to CLD-003, CLD-006: regions, zones and machine types that the spec names and its cloud has."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ _CLOUD: Where = ("control_plane", "cloud")
 _REGION: Where = ("control_plane", "region")
 _ZONES: Where = ("control_plane", "zones")
 
-_ALIKE = 0.75  # useast is as like eastus as can be, and westus not quite
+_ALIKE = 0.75  # useast matches eastus in full, and westus not quite
 _REGIONS_NAMED = 6
 
 
 @dataclass(frozen=True)
 class _Use:
-    """A machine type that the spec names. `zones`: where its hosts stand; for a pool that names none, any of them will do."""
+    """A machine type that the spec names.
+
+    zones: where its hosts run.
+    everywhere: all these zones must offer it; for a pool that names no zones, one is enough.
+    """
 
     where: Where
     what: str
@@ -36,7 +40,7 @@ class _Use:
 
 
 def of_cloud(subject: Subject) -> Catalogue | None:
-    """The catalogue of the spec's cloud; None for a lab."""
+    """Return the catalogue of the spec's cloud; None for a lab."""
     cloud = subject.spec.control_plane.cloud
     return catalogue.of(cloud) if cloud in catalogue.CLOUDS else None
 
@@ -53,15 +57,15 @@ def known_region(subject: Subject) -> Iterator[Finding]:
 
 
 def known_zones(subject: Subject) -> Iterator[Finding]:
-    """The zones are the region's; CFG-006 speaks of names that aren't a zone's of this region at all."""
+    """The zones are in the region. CFG-006 reports names that no zone of this region could have."""
     plane, facts = subject.spec.control_plane, of_cloud(subject)
     if facts is None or plane.region not in facts.regions.zones:
         return
     place, zones = f"{plane.cloud}/{plane.region}", facts.regions.zones[plane.region]
     if not zones:
         zoned = _alike(plane.region, [region for region, inside in facts.regions.zones.items() if inside], 1)
-        message = f"{place} has no availability zones, and a control plane is spread over zones"
-        hint = unless_newer(f"write a region that has them, for example {zoned[0]}", facts)
+        message = f"{place} has no availability zones, which a control plane needs"
+        hint = unless_newer(f"write a region that has zones, for example {zoned[0]}", facts)
         yield Finding(_REGION, message, hint, also=(_CLOUD, _ZONES), unknown=True)
         return
     ids = facts.regions.zone_ids.get(plane.region, ())
@@ -72,14 +76,14 @@ def known_zones(subject: Subject) -> Iterator[Finding]:
         message = f"{place} has no zone {zone}; its zones are {', '.join(names)}"
         free = [name for name in names if name not in map(str, plane.zones)] or list(names)
         hint = unless_newer(f"write {(near(str(zone), free) or free)[0]}", facts)
-        # AWS shows each account a choice of its own of a region's letters.
+        # AWS shows each account its own selection of a region's letters.
         severity: Severity = "warning" if _is_letter(plane.cloud, str(zone)) else "error"
         where: Where = (*_ZONES, index)
         yield Finding(where, message, hint, also=(_CLOUD, _REGION), severity=severity, unknown=True)
 
 
 def known_machine(subject: Subject) -> Iterator[Finding]:
-    """Machine types are the cloud's own, and not another's."""
+    """Machine types are of this cloud, not of another one."""
     plane, facts = subject.spec.control_plane, of_cloud(subject)
     if facts is None:
         return
@@ -87,9 +91,9 @@ def known_machine(subject: Subject) -> Iterator[Finding]:
         if use.machine in facts.machine_types:
             continue
         also = (_CLOUD, _REGION)
-        owner = next((each for each in catalogue.CLOUDS if use.machine in catalogue.of(each).machine_types), None)
+        owner = next((cloud for cloud in catalogue.CLOUDS if use.machine in catalogue.of(cloud).machine_types), None)
         if owner:
-            message = f"{use.machine} is {_an(owner)} size, this {use.what} is in {plane.cloud}"
+            message = f"{use.machine} is {_an(owner)} size, but this {use.what} is in {plane.cloud}"
             best = _counterpart(catalogue.of(owner).machine_types[use.machine], facts, plane.region)
             yield Finding(use.where, message, f"write {best or f'{_an(plane.cloud)} size'}", also=also)
             continue
@@ -100,7 +104,7 @@ def known_machine(subject: Subject) -> Iterator[Finding]:
 
 
 def offered(subject: Subject) -> Iterator[Finding]:
-    """A cloud doesn't have every machine type in every region, nor in every zone of one."""
+    """Not every region has every machine type, nor does every zone of a region."""
     plane, facts = subject.spec.control_plane, of_cloud(subject)
     if facts is None or plane.region not in facts.regions_with_offers:
         return
@@ -119,23 +123,23 @@ def offered(subject: Subject) -> Iterator[Finding]:
         yield Finding(use.where, message, hint, also=(_CLOUD, _REGION), unknown=True)
 
 
-def _in_zones(use: _Use, has: tuple[str, ...], spec: ClusterSpec, facts: Catalogue) -> Iterator[Finding]:
-    """The region offers the machine type: do the zones? Nothing where that isn't known."""
+def _in_zones(use: _Use, offered: tuple[str, ...], spec: ClusterSpec, facts: Catalogue) -> Iterator[Finding]:
+    """Check that the zones of a region that offers the machine type do as well. Yields nothing if that isn't known."""
     plane = spec.control_plane
-    known = (*facts.regions.zones.get(plane.region, ()), *facts.regions.zone_ids.get(plane.region, ()))
-    asked = [zone for zone in use.zones if zone in known and not _is_letter(plane.cloud, zone)]
-    lacking = [zone for zone in asked if zone not in has]
-    if not has or not lacking or not (use.everywhere or len(lacking) == len(use.zones)):
+    region_zones = (*facts.regions.zones.get(plane.region, ()), *facts.regions.zone_ids.get(plane.region, ()))
+    checked = [zone for zone in use.zones if zone in region_zones and not _is_letter(plane.cloud, zone)]
+    lacking = [zone for zone in checked if zone not in offered]
+    if not offered or not lacking or not (use.everywhere or len(lacking) == len(use.zones)):
         return
-    # Azure numbers zones anew for each subscription; only how many have the machine type is the same for all.
-    certain = plane.cloud is not Cloud.AZURE or (use.everywhere and len(asked) > len(has))
+    # Azure numbers zones differently for each subscription; only the count of zones with the machine type is common.
+    certain = plane.cloud is not Cloud.AZURE or (use.everywhere and len(checked) > len(offered))
     place = f"{plane.cloud}/{plane.region} {_zones(lacking)}"
     hint = "write another size, or other control_plane.zones"
     yield Finding(
         use.where,
-        f"{use.machine} isn't offered in {place}; offered there in {_zones(has)}",
+        f"{use.machine} isn't offered in {place}; offered there in {_zones(offered)}",
         unless_newer(hint, facts) if certain else hint,
-        () if certain else ("azure numbers zones anew for each subscription: yours may have it there",),
+        () if certain else ("azure numbers zones differently for each subscription: yours may have it there",),
         (_CLOUD, _REGION, _ZONES),
         "error" if certain else "warning",
         unknown=certain,
@@ -143,19 +147,19 @@ def _in_zones(use: _Use, has: tuple[str, ...], spec: ClusterSpec, facts: Catalog
 
 
 def architecture(subject: Subject) -> Iterator[Finding]:
-    """Programs are downloaded for one processor architecture."""
+    """All programs are downloaded for one processor architecture."""
     facts = of_cloud(subject)
     if facts is None:
         return
     for use in _uses(subject.spec):
         machine = facts.machine_types.get(use.machine)
         if machine and machine.arch not in (None, artefacts.ARCH):
-            message = f"{use.machine} has {machine.arch} processors; every program here is built for {artefacts.ARCH}"
+            message = f"{use.machine} has {machine.arch} processors, but all programs of a cluster are built for {artefacts.ARCH}"
             yield Finding(use.where, message, f"write {_an(artefacts.ARCH)} size", also=(_CLOUD,))
 
 
 def _uses(spec: ClusterSpec) -> Iterator[_Use]:
-    """Zones as hosts fill them: in turn."""
+    """Yield every machine type that the spec names. Hosts fill zones in turn."""
     plane, etcd = spec.control_plane, spec.etcd
     zones = tuple(dict.fromkeys(map(str, plane.zones)))
     yield _Use(("control_plane", "machine"), "control plane", plane.machine, zones[: plane.api_servers])
@@ -170,38 +174,38 @@ def _uses(spec: ClusterSpec) -> Iterator[_Use]:
 
 
 def _counterpart(machine: Machine, facts: Catalogue, region: str) -> str:
-    """The machine type of this region that is most like one of another cloud; "" where that isn't known."""
+    """Return the machine type of this region most similar to one of another cloud; "" if that isn't known."""
     if machine.series is None or machine.type is None:
         return ""
-    wanted, kind = machine.type, machine.series.gpu and machine.series.gpu.kind
+    original, kind = machine.type, machine.series.gpu and machine.series.gpu.kind
     best: tuple[tuple[object, ...], str] | None = None
-    for each in facts.machine_types.values():
+    for candidate in facts.machine_types.values():
         if (
-            each.series is None
-            or each.type is None
-            or each.arch != artefacts.ARCH
-            or region not in (each.offered or ())
+            candidate.series is None
+            or candidate.type is None
+            or candidate.arch != artefacts.ARCH
+            or region not in (candidate.offered or ())
         ):
             continue
-        has = each.type
+        size = candidate.type
         distance = (
-            abs(has.gpus - wanted.gpus),
-            (each.series.gpu and each.series.gpu.kind) != kind,
-            bool(wanted.nvme) and not has.nvme,
-            abs(has.vcpus - wanted.vcpus),
-            abs(has.memory_gb - wanted.memory_gb),
+            abs(size.gpus - original.gpus),
+            (candidate.series.gpu and candidate.series.gpu.kind) != kind,
+            bool(original.nvme) and not size.nvme,
+            abs(size.vcpus - original.vcpus),
+            abs(size.memory_gb - original.memory_gb),
         )
-        best = min(best, (distance, each.name)) if best else (distance, each.name)
+        best = min(best, (distance, candidate.name)) if best else (distance, candidate.name)
     return best[1] if best else ""
 
 
 def _is_letter(cloud: Cloud, zone: str) -> bool:
-    """Whether a zone is named by a letter, which is another zone in each account of AWS: us-east-1a."""
+    """Return whether a zone is named by a letter (us-east-1a), which means a different zone in each AWS account."""
     return cloud is Cloud.AWS and "-az" not in zone
 
 
 def _alike(word: str, names: Iterable[str], most: int, least: float = 0) -> list[str]:
-    """The names that share most letters with a word, in whatever order: useast finds eastus."""
+    """Return up to `most` names that share the most letters with a word, in any order: useast finds eastus."""
     letters = Counter(word.lower())
     shared = {name: 2 * (letters & Counter(name)).total() / (len(word) + len(name)) for name in names}
     return sorted((name for name in shared if shared[name] >= least), key=lambda name: (-shared[name], name))[:most]
@@ -216,8 +220,8 @@ def _did_you_mean(best: list[str]) -> str:
 
 
 def unless_newer(hint: str, facts: Catalogue) -> str:
-    """A way out of an error about an entry that the catalogue lacks."""
-    return f"{hint}; --allow-unknown, if it is newer than the catalogue ({facts.as_of})"
+    """Add to a hint how to accept an entry that the catalogue lacks."""
+    return f"{hint}; or pass --allow-unknown if it is newer than the catalogue ({facts.as_of})"
 
 
 def _an(word: str) -> str:

@@ -1,4 +1,4 @@
-"""ETC-008: the kind of disk under an etcd: whether there is one, and how long a write takes on it."""
+"""ETC-008: the kind of disk of an etcd: whether it exists, and how long a write takes on it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ADVICE = {
     Cloud.AWS: ("i4i.xlarge", "io2"),
     Cloud.GCP: ("c3-standard-8-lssd", "hyperdisk-balanced"),
 }
-"""Cloud -> (a machine type with a local disk, the network disk to take without one)."""
+"""Cloud -> (a machine type with a local disk, the network disk to use without one)."""
 
 
 def disk(subject: Subject) -> Iterator[Finding]:
-    """A commit waits for the disk of most members; 10 ms at the 99th percentile is etcd's limit."""
+    """A commit waits for the disks of a majority of members; etcd's limit is 10 ms at the 99th percentile."""
     cloud, facts = subject.spec.control_plane.cloud, of_cloud(subject)
     main, events = subject.spec.etcd.main, subject.spec.etcd.events
     for role, etcd in (("main", main), ("events", events)):
@@ -44,26 +44,26 @@ def disk(subject: Subject) -> Iterator[Finding]:
 
 
 def local_disks(subject: Subject) -> Iterator[Finding]:
-    """Two etcds on one host each need a disk of their own, or one would wait for the other's writes."""
+    """Two etcds on one host need separate disks, or one would wait for the other's writes."""
     main, events, facts = subject.spec.etcd.main, subject.spec.etcd.events, of_cloud(subject)
     if facts is None or events.hosts is not EtcdHosts.MAIN or not main.disk == events.disk == LOCAL:
         return
-    found = facts.machine_types.get(main.machine)
-    if found and found.type and found.type.nvme and found.type.nvme.disks < 2:
-        message = f"etcd.main and etcd.events want a local NVMe disk each, and {main.machine} has one"
-        hint = "write a machine with two, another disk for events, or leave hosts out"
+    machine = facts.machine_types.get(main.machine)
+    if machine and machine.type and machine.type.nvme and machine.type.nvme.disks < 2:
+        message = f"etcd.main and etcd.events each need a local NVMe disk, but {main.machine} has only one"
+        hint = "write a machine type with two, another disk for events, or leave etcd.events.hosts out"
         yield Finding(("etcd", "events", "disk"), message, hint, also=(("etcd", "main", "machine"),))
 
 
 def _slow(role: str, etcd: EtcdCluster, facts: Catalogue, subject: Subject) -> Finding:
     cloud = subject.spec.control_plane.cloud
     machine, network = ADVICE[cloud]
-    # Events may be lost without harm, so a slow disk there is only a pity.
+    # Losing events does no harm, so a slow disk for them is only a warning.
     strict = role == "main" and subject.spec.profile is Profile.PRODUCTION
     return Finding(
         ("etcd", role, "disk"),
         f"etcd.{role} disk {etcd.disk} has {facts.disks[etcd.disk].latency}; every write would wait for it",
-        f"use {LOCAL} (a machine such as {machine}) or {network}",
+        f"use {LOCAL} (with a machine type such as {machine}) or {network}",
         also=(("control_plane", "cloud"),),
         severity="error" if strict else "warning",
     )
@@ -72,11 +72,13 @@ def _slow(role: str, etcd: EtcdCluster, facts: Catalogue, subject: Subject) -> F
 def _without_local_disk(
     role: str, etcd: EtcdCluster, where: Where, facts: Catalogue, cloud: Cloud
 ) -> Iterator[Finding]:
-    found = facts.machine_types.get(etcd.machine)
-    if found is None or found.series is None or found.type is None:
+    machine = facts.machine_types.get(etcd.machine)
+    if machine is None or machine.series is None or machine.type is None:
         return
-    if found.type.nvme is None and found.series.local_nvme == "listed":
-        machine, network = ADVICE[cloud]
-        message = f"etcd.{where[1]} disk is {LOCAL}, and {etcd.machine} has no local NVMe disk"
+    if machine.type.nvme is None and machine.series.local_nvme == "listed":
+        advised, network = ADVICE[cloud]
+        message = f"etcd.{where[1]} disk is {LOCAL}, but {etcd.machine} has no local NVMe disk"
         also: tuple[Where, ...] = (("control_plane", "cloud"), ("etcd", role, "machine"))
-        yield Finding(where, message, f"write a machine that has one, such as {machine}, or disk: {network}", also=also)
+        yield Finding(
+            where, message, f"write a machine type that has one, such as {advised}, or disk: {network}", also=also
+        )

@@ -1,4 +1,4 @@
-"""ETC-001 to ETC-010: each etcd by itself, and the two beside each other."""
+"""ETC-001 to ETC-010: each etcd on its own, and the two together."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _each(subject: Subject) -> tuple[tuple[RoleName, EtcdCluster], ...]:
 
 
 def quorum(members: int) -> int:
-    """Votes that a write needs."""
+    """Return the number of votes that a write needs."""
     return members // 2 + 1
 
 
 def odd_members(subject: Subject) -> Iterator[Finding]:
-    """An even member adds a vote to wait for and no loss that can be borne."""
+    """An even number of members needs one more vote and survives no additional loss."""
     for role, etcd in _each(subject):
         count = etcd.members
         if count % 2:
@@ -46,22 +46,22 @@ def odd_members(subject: Subject) -> Iterator[Finding]:
 
 
 def member_count(subject: Subject) -> Iterator[Finding]:
-    """Every write waits for most members; one member bears no loss."""
+    """Every write waits for a majority of members; a single member survives no loss."""
     for role, etcd in _each(subject):
         where: Where = ("etcd", role, "members")
         if etcd.members > _MOST_MEMBERS:
             message = f"etcd.{role} has {etcd.members} members; every write waits for {quorum(etcd.members)}"
             yield Finding(where, message, "use 5, which survive 2 lost")
         if etcd.members == 1 and subject.spec.profile is Profile.PRODUCTION:
-            message = f"etcd.{role} has 1 member and profile is production; its loss would stop the cluster"
+            message = f"etcd.{role} has 1 member and profile is production; losing it would stop the cluster"
             yield Finding(where, message, "use 3, or profile: development", also=(("profile",),))
 
 
 def nothing_shared(subject: Subject) -> Iterator[Finding]:
-    """Ports and data folders of members that run on one host."""
+    """Members that run on one host have different ports and data folders."""
     main, events = subject.spec.etcd.main, subject.spec.etcd.events
     if main.hosts is EtcdHosts.MAIN:
-        message = "etcd.main.hosts is main: main can't run on the hosts of itself; only events can share them"
+        message = "etcd.main.hosts is main; only etcd.events can share the hosts of etcd.main"
         yield Finding(("etcd", "main", "hosts"), message, "write dedicated")
     together = events.hosts is EtcdHosts.MAIN
     if together and events.members > main.members:
@@ -95,17 +95,17 @@ def _ports(subject: Subject, together: bool) -> Iterator[Finding]:
 def _folders(subject: Subject, together: bool) -> Iterator[Finding]:
     main, events = (f"{etcd.data_dir}/" for _, etcd in _each(subject))
     if together and (main.startswith(events) or events.startswith(main)):
-        given = subject.spec.etcd.events.model_fields_set
-        where: Where = ("etcd", "events" if "data_dir" in given else "main", "data_dir")
+        written = subject.spec.etcd.events.model_fields_set
+        where: Where = ("etcd", "events" if "data_dir" in written else "main", "data_dir")
         message = (
-            f"etcd.main and etcd.events both keep data in {min(main, events, key=len)[:-1]} of the same hosts; "
-            "each would break the other's"
+            f"etcd.main and etcd.events both keep data in {min(main, events, key=len)[:-1]} on the same hosts; "
+            "each would corrupt the other's"
         )
         yield Finding(where, message, f"write /var/lib/etcd/{where[1]}, or leave it out")
 
 
 def quota_size(subject: Subject) -> Iterator[Finding]:
-    """At its quota an etcd refuses every write until someone compacts it by hand."""
+    """An etcd at its quota refuses every write until an operator compacts it."""
     for role, etcd in _each(subject):
         name, quota, disk = f"etcd.{role}.quota", format_bytes(etcd.quota), format_bytes(etcd.disk_size)
         where: Where = ("etcd", role, "quota")
@@ -117,14 +117,14 @@ def quota_size(subject: Subject) -> Iterator[Finding]:
         elif etcd.quota > _LARGEST_QUOTA:
             yield Finding(
                 where,
-                f"{name} {quota} is above the 8GiB that etcd supports well; a restart would take minutes",
+                f"{name} {quota} is above 8GiB, the most that etcd supports well; a restart would take minutes",
                 "write 8GiB",
             )
         if etcd.disk_size < etcd.quota:
             message = (
-                f"{name} {quota} is larger than its disk_size {disk}; the disk would be full before etcd refuses writes"
+                f"{name} {quota} is larger than disk_size {disk}; the disk would fill up before etcd refuses writes"
             )
-            yield Finding(where, message, f"make disk_size {format_bytes(2 * etcd.quota)} or more", also=size)
+            yield Finding(where, message, f"write disk_size: {format_bytes(2 * etcd.quota)} or more", also=size)
         elif etcd.disk_size < 2 * etcd.quota:
             message = (
                 f"etcd.{role}.disk_size {disk} is under twice the quota {quota}; a defragmentation writes a second copy"
@@ -135,11 +135,11 @@ def quota_size(subject: Subject) -> Iterator[Finding]:
 
 
 def zones_survive(subject: Subject) -> Iterator[Finding]:
-    """Members fill the first three zones in turn; no zone may hold so many that the rest has no quorum."""
+    """Members fill the first three zones in turn; without any one zone, the rest must still have a quorum."""
     zones = member_zones(subject.spec)
     where: Where = ("control_plane", "zones")
     for role, etcd in _each(subject):
-        # For any other number of members, ETC-001 or ETC-002 asks for another first.
+        # ETC-001 or ETC-002 reports any other number of members first.
         usual = 1 < etcd.members <= _MOST_MEMBERS and etcd.members % 2
         if not usual or etcd.allow_single_zone:
             continue
@@ -151,13 +151,13 @@ def zones_survive(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             where,
             f"etcd.{role}: {held} in zone {zone}; losing it stops the cluster",
-            f"spread over 3 zones, or set etcd.{role}.allow_single_zone: true",
+            f"name 3 zones, or set etcd.{role}.allow_single_zone: true",
             also=(("etcd", role, "members"), ("etcd", role, "allow_single_zone")),
         )
 
 
 def election_timeout(subject: Subject) -> Iterator[Finding]:
-    """etcd itself refuses to start with less, or with more than 50 s."""
+    """etcd refuses to start with less than five heartbeats, or with more than 50 s."""
     for role, etcd in _each(subject):
         election, beat = etcd.election_timeout, etcd.heartbeat_interval
         also: tuple[Where, ...] = (("etcd", role, "heartbeat_interval"),)
@@ -173,17 +173,17 @@ def election_timeout(subject: Subject) -> Iterator[Finding]:
             yield Finding(where, message, f"write {format_duration_ms(10 * beat)}", also=also)
         if election > _LONGEST_ELECTION_MS:
             message = f"etcd.{role}: election_timeout {shown} is above 50s; etcd refuses to start"
-            yield Finding(where, message, "write 1s; 50s is the most, for members on different continents")
+            yield Finding(where, message, "write 1s; the maximum, 50s, is for members on different continents")
 
 
 def backed_up(subject: Subject) -> Iterator[Finding]:
-    """Local disks end with their machines. So says a policy too (`stacks.policies.etcd`), of what is about to be built."""
+    """Local disks are lost with their machines. A policy (`stacks.policies.etcd`) checks the same at deployment."""
     main = subject.spec.etcd.main
     if main.disk == LOCAL and main.backup is None and not subject.cluster.is_lab:
         yield Finding(
             ("etcd", "main"),
-            "etcd.main is on local disks, which end with their machines, and has no backup",
-            "add etcd.main.backup: {every: 15m, keep: 30d}, or take a network disk",
+            "etcd.main is on local disks, which are lost with their machines, and has no backup",
+            "add etcd.main.backup: {every: 15m, keep: 30d}, or use a network disk",
             also=(("etcd", "main", "disk"), ("etcd", "main", "backup")),
             severity="error" if subject.spec.profile is Profile.PRODUCTION else "warning",
         )

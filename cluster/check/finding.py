@@ -1,4 +1,4 @@
-"""What a rule sees and what it says."""
+"""What a rule gets and what it reports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from cluster.spec import Cluster, ClusterSpec
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing wrong. `where` is the value to look at; `also` the others that the rule compared it with.
+    """One problem that a rule reports.
 
-    unknown: it is only that the catalogue lacks an entry, which may be newer than the catalogue.
+    where: the value to look at.
+    also: other values that the rule compared it with.
+    unknown: the catalogue lacks the entry, which may be newer than the catalogue.
     """
 
     where: Where
@@ -30,7 +32,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Checked:
-    """A cluster that is checked, with the places of its values."""
+    """A cluster under check, with the positions of its values."""
 
     cluster: Cluster
     positions: Positions
@@ -40,24 +42,24 @@ class Checked:
         return self.cluster.spec
 
     def hosts(self) -> Iterator[tuple[Where, str, Host]]:
-        """(place, pool, host) of every machine."""
+        """Yield (place, pool, host) of every machine."""
         for pool, hosts in self.cluster.hosts.items():
             for index, host in enumerate(hosts):
                 yield ("pools", pool, "hosts", index), pool, host
 
     def line(self, where: Where) -> str:
-        """``line 40``; nothing useful where the cluster was not read from a file."""
+        """Return ``line 40``; not useful if the cluster wasn't read from a file."""
         return self.positions.mark(where).spot
 
     def named(self, where: Where) -> str:
-        """``jaguar (inventories/jaguar/cluster.yaml line 24)``, to be told beside another cluster's value."""
+        """Return ``jaguar (inventories/jaguar/cluster.yaml line 24)``, to name this cluster in a message about another."""
         mark = self.positions.mark(where)
         return f"{self.spec.name} ({mark.file} line {mark.line})" if mark.line else self.spec.name
 
 
 @dataclass(frozen=True)
 class Subject(Checked):
-    """One cluster under a rule. `others` are those loaded with it."""
+    """The cluster that a rule checks, and the others loaded with it."""
 
     others: tuple[Checked, ...] = ()
 

@@ -1,4 +1,4 @@
-"""NET-009 and FLN-001 to FLN-005: what the overlay can do on these networks."""
+"""NET-009 and FLN-001 to FLN-005: whether flannel's overlay works on these networks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _DIRECT: Where = ("network", "flannel", "direct_routing")
 
 _LINKS = {Cloud.AWS: range(1280, 9002), Cloud.AZURE: range(1280, 1501), Cloud.GCP: range(1300, 8897)}
 """Cloud -> MTUs of a network's links. EC2: up to 9001 ("Network maximum transmission unit (MTU) for your EC2 instance").
-Azure: 1500, and more only where a machine's own system is told so, which nothing here does ("Configure Maximum
+Azure: 1500, and more only if set in a machine's operating system, which Menagerie doesn't do ("Configure Maximum
 Transmission Unit (MTU) for virtual machines in Azure"). Google Cloud: "Maximum transmission unit" of a VPC network."""
 
-# UDP ports that listen on ordinary hosts (IANA); 4791 is RoCE v2, which takes its packets in hardware.
+# UDP ports in use on ordinary hosts (IANA); 4791 is RoCE v2, whose packets the card takes in hardware.
 _UDP_PORTS = {
     53: "DNS",
     67: "DHCP",
@@ -35,33 +35,33 @@ _UDP_PORTS = {
 
 
 def mtu_fits(subject: Subject) -> Iterator[Finding]:
-    """The narrowest link decides: a node's flannel has one MTU for all its pods."""
+    """The link with the smallest MTU limits all: flannel has one MTU for all pods of a node."""
     chain, path = paths(subject.spec), tightest(subject.spec)
     link = path.narrowest
     less = f" - {path.overhead} for VXLAN = {path.room}" if path.overhead else ""
-    also = (*(each.where for one in chain for each in one.links), _BACKEND)
-    asked = subject.spec.network.flannel.mtu
+    also = (*(network_link.where for other in chain for network_link in other.links), _BACKEND)
+    mtu = subject.spec.network.flannel.mtu
     if path.room < SMALLEST_MTU:
-        message = f"{link}{less}: less than the {SMALLEST_MTU} bytes that IPv4 needs is left for pods"
-        yield Finding(link.where, message, f"widen the link to {SMALLEST_MTU + path.overhead} or more", also=also)
-    elif asked is not None and asked > path.room:
-        message = f"flannel mtu {asked} is too large: {link}{less}; larger packets would be lost without a word"
+        message = f"{link}{less} leaves pods less than the {SMALLEST_MTU} bytes that IPv4 needs"
+        yield Finding(link.where, message, f"raise the link's MTU to {SMALLEST_MTU + path.overhead} or more", also=also)
+    elif mtu is not None and mtu > path.room:
+        message = f"flannel mtu {mtu} is too large: {link}{less}; larger packets would be lost silently"
         hint = f"write {path.room} or less, or leave it out"
-        yield Finding(_MTU, message, hint, tuple(str(one) for one in chain), also)
+        yield Finding(_MTU, message, hint, tuple(str(other) for other in chain), also)
 
 
 def mtu_of_the_cloud(subject: Subject) -> Iterator[Finding]:
-    """A cloud's network has limits of its own, and drops what is longer."""
+    """A cloud's network drops packets above its own limit."""
     cloud, link = subject.spec.control_plane.cloud, subject.spec.network.link_mtu
     if cloud in _LINKS and link not in _LINKS[cloud]:
         least, most = _LINKS[cloud][0], _LINKS[cloud][-1]
-        message = f"network.link_mtu {link} isn't what machines in {cloud} have, {least} to {most} bytes"
+        message = f"network.link_mtu {link} is outside what machines in {cloud} can have, {least} to {most} bytes"
         where: Where = ("network", "link_mtu")
         yield Finding(where, message, f"write {min(max(link, least), most)}", also=(("control_plane", "cloud"),))
 
 
 def mtu_is_heeded(subject: Subject) -> Iterator[Finding]:
-    """Flannel's host-gw has no MTU setting: it writes the MTU of the node's interface into pods' configuration."""
+    """flannel's host-gw has no MTU setting: it gives pods the MTU of their node's interface."""
     flannel = subject.spec.network.flannel
     if flannel.backend is FlannelBackend.HOST_GW and flannel.mtu is not None:
         message = f"flannel mtu {flannel.mtu} has no effect with host-gw: pods get the MTU of their node's interface"
@@ -69,7 +69,7 @@ def mtu_is_heeded(subject: Subject) -> Iterator[Finding]:
 
 
 def _networks(subject: Subject) -> Counter[tuple[str, str]]:
-    """(name, range) of each layer-2 network -> workers on it; the region's subnets count as one, at their most."""
+    """Map (name, range) of each layer-2 network to its workers. The region's subnets count as one, at maximum size."""
     count: Counter[tuple[str, str]] = Counter()
     spec = subject.spec
     for _, pool, host in subject.hosts():
@@ -86,31 +86,31 @@ def _all_hosts(subject: Subject) -> tuple[Where, ...]:
 
 
 def one_layer_2(subject: Subject) -> Iterator[Finding]:
-    """host-gw routes to a node by its link address; a router between them knows no pods."""
+    """host-gw routes to a node by its link address; routers between nodes don't know pod addresses."""
     networks = _networks(subject)
     if subject.spec.network.flannel.backend is FlannelBackend.HOST_GW and len(networks) > 1:
-        (one, first), (other, second), *rest = networks
+        (name, first), (other_name, second), *rest = networks
         more = f" and {len(rest)} more" if rest else ""
         yield Finding(
             _BACKEND,
-            f"flannel backend host-gw needs all nodes on one layer-2 network, but {one} ({first}) "
-            f"and {other} ({second}){more} are routed; pods on different ones could not reach each other",
+            f"flannel backend host-gw needs all nodes on one layer-2 network, but {name} ({first}) "
+            f"and {other_name} ({second}){more} are routed; pods on different ones could not reach each other",
             "write backend: vxlan with direct_routing: true, which routes natively inside a rack",
             also=_all_hosts(subject),
         )
 
 
 def direct_routing_applies(subject: Subject) -> Iterator[Finding]:
-    """flannel falls back to VXLAN without a word where it finds no neighbour."""
+    """flannel silently falls back to VXLAN for nodes that aren't neighbours."""
     flannel = subject.spec.network.flannel
     networks = _networks(subject)
-    # Workers in the region never have neighbours: their packets between each other are always VXLAN.
+    # Workers in the region never count as neighbours: packets between them are always VXLAN.
     networks.pop(("network.nodes", str(subject.spec.network.nodes)), None)
     hosts = networks.total()
-    wanted = flannel.backend is FlannelBackend.VXLAN and flannel.direct_routing and not flannel.allow_encapsulation
+    direct = flannel.backend is FlannelBackend.VXLAN and flannel.direct_routing and not flannel.allow_encapsulation
     if hosts != len(subject.cluster.host_list()):
-        return  # hosts in racks that aren't declared, INV-007
-    if wanted and hosts > 1 and max(networks.values()) == 1:
+        return  # some hosts are in undeclared racks, which INV-007 reports
+    if direct and hosts > 1 and max(networks.values()) == 1:
         yield Finding(
             _DIRECT,
             f"direct_routing: true would never apply: no two of the {hosts} hosts share a rack, "
@@ -121,7 +121,7 @@ def direct_routing_applies(subject: Subject) -> Iterator[Finding]:
 
 
 def cloud_fabric(subject: Subject) -> Iterator[Finding]:
-    """Cloud fabrics deliver by address, and know none of the pods'."""
+    """Cloud fabrics deliver by address and don't know pod addresses."""
     plane, flannel = subject.spec.control_plane, subject.spec.network.flannel
     pools = [name for name, pool in subject.spec.pools.items() if pool.site is None]
     if not pools or subject.cluster.is_lab:
@@ -136,7 +136,7 @@ def cloud_fabric(subject: Subject) -> Iterator[Finding]:
 
 
 def port_free(subject: Subject) -> Iterator[Finding]:
-    """flannel's VXLAN takes a UDP port on every node."""
+    """flannel's VXLAN uses a UDP port on every node."""
     flannel = subject.spec.network.flannel
     owner = "ports of Services" if flannel.port in NODE_PORTS else _UDP_PORTS.get(flannel.port)
     if flannel.backend is FlannelBackend.VXLAN and owner:

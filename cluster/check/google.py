@@ -1,4 +1,4 @@
-"""CLD-009: what Google Cloud does not have together, and would say only half-way through an `up`.
+"""CLD-009: what Google Cloud doesn't offer in combination, and would refuse only half-way through an `up`.
 
 Sources, by page title: "Choose a disk type" (disks by series of machines); "Configure per VM Tier_1 networking
 performance"; "Consume zonal reservations".
@@ -21,7 +21,7 @@ _SHARED = "projects/"
 
 
 def disks_of_members(subject: Subject) -> Iterator[Finding]:
-    """A machine's series decides which kinds of disks can be attached to it."""
+    """The series of a machine type decides which kinds of disks can be attached."""
     spec, facts = subject.spec, of_cloud(subject)
     if spec.control_plane.cloud is not Cloud.GCP or facts is None:
         return
@@ -41,13 +41,13 @@ def disks_of_members(subject: Subject) -> Iterator[Finding]:
             f"etcd.{role} disk {etcd.disk} can't be attached to {machine}",
             f"write disk: {disk_to_take}"
             if takes(Cloud.GCP, machine, disk_to_take)
-            else f"write a machine of another series, such as {machine_to_take}",
+            else f"write a machine type of another series, such as {machine_to_take}",
             also=(("etcd", host, "machine"),),
         )
 
 
 def pools_of_google(subject: Subject) -> Iterator[Finding]:
-    """Bandwidth that is sold for the machine, and reservations by a name that the API takes."""
+    """rdma needs a machine type with Tier_1 networking; reservations need a name that the API accepts."""
     facts = of_cloud(subject)
     if subject.spec.control_plane.cloud is not Cloud.GCP or facts is None:
         return
@@ -55,16 +55,16 @@ def pools_of_google(subject: Subject) -> Iterator[Finding]:
         if pool.site is not None:
             continue
         where: Where = ("pools", name)
-        found = facts.machine_types.get(str(pool.machine))
-        if pool.rdma and found and found.type and not found.type.gpus and not can_have_tier_1(str(pool.machine)):
+        machine = facts.machine_types.get(str(pool.machine))
+        if pool.rdma and machine and machine.type and not machine.type.gpus and not can_have_tier_1(str(pool.machine)):
             yield Finding(
                 (*where, "rdma"),
-                f"pools.{name} asks for rdma, and {pool.machine} has no Tier_1 networking",
+                f"pools.{name} has rdma, but {pool.machine} has no Tier_1 networking",
                 "write a larger machine type, or remove rdma",
                 also=((*where, "machine"),),
             )
         if pool.reservation and "/" in pool.reservation and not pool.reservation.startswith(_SHARED):
-            message = f"pools.{name}.reservation {pool.reservation} is neither a name nor a project's reservation"
+            message = f"pools.{name}.reservation {pool.reservation} is neither a name nor a path of a reservation in a project"
             hint = "write its name, or projects/<project>/reservations/<name>"
             yield Finding((*where, "reservation"), message, hint)
 

@@ -16,7 +16,7 @@ _CLOUD_SIDE = re.compile(rf"({'|'.join(KINDS)})-\d+")
 
 
 def _identities(checked: Checked, *, names: bool) -> Iterator[tuple[str, Where, str]]:
-    """(what must be unique, its place, its host). Names are unique in a cluster, the rest everywhere."""
+    """Yield (what must be unique, its place, its host). Names are unique in a cluster, the rest everywhere."""
     for where, _, host in checked.hosts():
         if names:
             yield f"name {host.name}", (*where, "name"), host.name
@@ -31,18 +31,18 @@ def _identities(checked: Checked, *, names: bool) -> Iterator[tuple[str, Where, 
 
 
 def _macs(where: Where, host: Host) -> list[tuple[Where, str]]:
-    """(place, MAC) of the card that has the host's address, and of its links. One card may stand as both."""
-    found: list[tuple[Where, str]] = [((*where, "mac"), host.mac)] if host.mac is not None else []
-    return found + [((*where, "links", name, "mac"), cable.mac) for name, cable in host.links.items() if cable.mac]
+    """Return (place, MAC) of the card with the host's address and of its links. One card can be listed as both."""
+    macs: list[tuple[Where, str]] = [((*where, "mac"), host.mac)] if host.mac is not None else []
+    return macs + [((*where, "links", name, "mac"), cable.mac) for name, cable in host.links.items() if cable.mac]
 
 
 def plain_mac(mac: str) -> str:
-    """In small letters, with colons."""
+    """Return a MAC in lower case with colons."""
     return ":".join(re.findall("..?", re.sub(r"[:.-]", "", mac).lower()))
 
 
 def no_duplicates(subject: Subject) -> Iterator[Finding]:
-    """Names, addresses, MACs and BMC addresses: in the cluster, and in the clusters loaded with it."""
+    """Names, addresses, MACs and BMC addresses are unique, also among the clusters loaded together."""
     foreign = {
         what: (host, f"{other.positions.mark(where).file} {other.line(where)}")
         for other in subject.others
@@ -66,24 +66,22 @@ def no_duplicates(subject: Subject) -> Iterator[Finding]:
         seen.setdefault(what, (host, where))
     for where, _, machine in subject.hosts():
         if _CLOUD_SIDE.fullmatch(machine.name):
-            message = f"{machine.name} is the name of a host that the control plane has or may come to have"
+            message = f"{machine.name} is a name reserved for hosts of the control plane"
             yield Finding((*where, "name"), message, f"write another, for example worker-{machine.name}")
         if machine.name in OF_THE_API:
-            message = (
-                f"{machine.name} is a name by which the API is known; its kubelet would get no serving certificate"
-            )
+            message = f"{machine.name} is a name of the API; its kubelet would get no serving certificate"
             yield Finding((*where, "name"), message, f"write another, for example worker-{machine.name}")
 
 
 _ANSIBLES = {
     "all": "the group of all machines",
-    "ungrouped": "Ansible's group of machines without one",
+    "ungrouped": "Ansible's group of machines without a group",
     "localhost": "the machine that Ansible runs on",
 }
 
 
 def not_a_group(subject: Subject) -> Iterator[Finding]:
-    """A name that means many: --limit gpu-a would touch the pool, a person would expect the host."""
+    """No host has the name of a group: --limit gpu-a would run on the whole pool, where a person expects one host."""
     taken = dict(_ANSIBLES)
     taken |= {name: "a site" for name in subject.spec.sites} | {name: "a pool" for name in subject.spec.pools}
     for where, _, host in subject.hosts():
@@ -93,7 +91,7 @@ def not_a_group(subject: Subject) -> Iterator[Finding]:
 
 
 def mac_address(subject: Subject) -> Iterator[Finding]:
-    """Six bytes of one network card."""
+    """A MAC is six bytes and belongs to one network card."""
     for where, _, host in subject.hosts():
         for place, mac in _macs(where, host):
             if problem := _mac_problem(mac):
@@ -110,15 +108,15 @@ def _mac_problem(mac: str) -> str:
         return f"MAC {mac} has {len(parts)} bytes, expected 6"
     values = [int(part, 16) for part in parts]
     if not any(values):
-        return f"MAC {mac} is all zeros; no card has it"
+        return f"MAC {mac} is all zeros, which no card has"
     if values[0] & 1:
         kind = "the broadcast address" if set(values) == {255} else "a multicast address"
-        return f"MAC {mac} is {kind}; no card has it"
+        return f"MAC {mac} is {kind}, which no card has"
     return ""
 
 
 def inside_rack(subject: Subject) -> Iterator[Finding]:
-    """A host's address is one that its rack's router delivers to it."""
+    """A host's address is in its rack's subnet, where the rack's router delivers packets."""
     rack_of = {name: holder(site.racks) for name, site in subject.spec.sites.items()}
     for where, pool, host in subject.hosts():
         site_name = subject.spec.pools[pool].site or ""
@@ -138,7 +136,7 @@ def inside_rack(subject: Subject) -> Iterator[Finding]:
             message = f"{host.name} {host.address} is the {which} address of rack {host.rack} ({network})"
             yield Finding(place, message, f"write another address in {network}", also=also)
         elif subject.cluster.is_lab and host.address == network[1]:
-            message = f"{host.name} {host.address} is the first address of rack {host.rack}, which the lab's router has"
+            message = f"{host.name} {host.address} is the first address of rack {host.rack}, which belongs to the lab's router"
             yield Finding(place, message, f"write another address in {network}", also=also)
 
 

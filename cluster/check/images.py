@@ -1,4 +1,4 @@
-"""CLD-010: machine images, in the words of their cloud.
+"""CLD-010: machine images have names that their cloud accepts.
 
 Sources, by page title: "Amazon EC2 instance types", resource ids (ami- and 8 or 17 hexadecimal digits); "Use AMI ids by Systems
 Manager parameters"; Compute Engine's `images` and `machineImages` (projects/…/global/images/[family/]…). Azure: CLD-008.
@@ -26,17 +26,19 @@ _WORDS = {
 }
 
 
-def named(subject: Subject) -> Iterator[Finding]:
-    """An image by another name is found out when the first machine is made."""
+def image_names(subject: Subject) -> Iterator[Finding]:
+    """Report image names that the cloud would refuse only when it makes the first machine."""
     spec = subject.spec
     if spec.control_plane.cloud not in _WORDS:
         return
     pattern, hint = _WORDS[spec.control_plane.cloud]
-    asked: list[tuple[Where, str | None]] = [(("control_plane", "image"), spec.control_plane.image)]
-    asked += [(("pools", name, "image"), pool.image) for name, pool in spec.pools.items()]
-    for where, image in asked:
+    images: list[tuple[Where, str | None]] = [(("control_plane", "image"), spec.control_plane.image)]
+    images += [(("pools", name, "image"), pool.image) for name, pool in spec.pools.items()]
+    for where, image in images:
         if image is not None and not re.fullmatch(pattern, image):
-            yield Finding(where, f"{show(where)} {image!r} isn't an image of {spec.control_plane.cloud}", hint)
+            yield Finding(
+                where, f"{show(where)} {image!r} isn't the name of an image of {spec.control_plane.cloud}", hint
+            )
 
 
-RULES: tuple[tuple[str, Rule], ...] = (("CLD-010", named),)
+RULES: tuple[tuple[str, Rule], ...] = (("CLD-010", image_names),)

@@ -1,4 +1,4 @@
-"""CFG-017, INV-010: names that two clusters, or two racks of a lab, can't share."""
+"""CFG-017, INV-010: names that must differ between clusters, or between racks of a lab."""
 
 from __future__ import annotations
 
@@ -10,50 +10,53 @@ from cluster.spec import Cloud
 
 
 def own_name(subject: Subject) -> Iterator[Finding]:
-    """Clusters have stacks, state and host names by their own name."""
+    """A cluster's name is part of its stack, state and host names."""
     for other in subject.others:
         if other.spec.name == subject.spec.name:
             file = other.positions.document.file
-            message = f"{file} names its cluster {subject.spec.name} too; both would own one Pulumi stack"
-            yield Finding(("name",), message, "give each cluster a name of its own")
+            message = f"{file} also names its cluster {subject.spec.name}; both would own one Pulumi stack"
+            yield Finding(("name",), message, "give each cluster a different name")
 
 
 def in_one_project(subject: Subject) -> Iterator[Finding]:
-    """Names in a project of Google Cloud are a letter first (RFC 1035), then joined by hyphens, as names themselves
-    may have them: stacks/gcp/tags.py. A spec doesn't say its project, so clusters are taken to share one."""
+    """No two clusters would give resources of one Google Cloud project the same name.
+
+    Resource names start with a letter (RFC 1035) and join parts with hyphens, which the parts may contain themselves
+    (stacks/gcp/tags.py). A spec doesn't name its project, so clusters are assumed to share one.
+    """
     spec = subject.spec
     for other in subject.others:
         if not spec.control_plane.cloud == other.spec.control_plane.cloud == Cloud.GCP or other.spec.name == spec.name:
             continue
-        own, theirs = begins_with(spec.name), begins_with(other.spec.name)
+        own, theirs = resource_prefix(spec.name), resource_prefix(other.spec.name)
         if own == theirs:
-            message = f"in a project of Google Cloud all that {spec.name} has would be named {own}-…"
-            message += f", as all that {other.named(('name',))} has"
-            yield Finding(("name",), message, "give one of the two another name")
+            message = f"in a project of Google Cloud, all resources of {spec.name} would be named {own}-…"
+            message += f", like those of {other.named(('name',))}"
+            yield Finding(("name",), message, "rename one of the two")
             continue
         taken = {f"{theirs}-{name}-{zone}": name for name, zone in _groups(other)}
-        # One zone of a pool is enough to tell.
+        # Reporting one zone of a pool is enough.
         clashes = {name: group for name, zone in _groups(subject) if (group := f"{own}-{name}-{zone}") in taken}
         for pool, group in clashes.items():
             place = other.named(("pools", taken[group]))
-            message = f"a group of pools.{pool} would be named {group}, as one of pools.{taken[group]} of {place}"
-            yield Finding(("pools", pool), message, "give the pool another name")
+            message = f"a group of pools.{pool} would be named {group}, like one of pools.{taken[group]} of {place}"
+            yield Finding(("pools", pool), message, "rename the pool")
 
 
-def begins_with(name: str) -> str:
-    """What the names of all that a cluster has in Google Cloud begin with."""
+def resource_prefix(name: str) -> str:
+    """Return the prefix of the names of all resources of a cluster in Google Cloud."""
     return name if name[0].isalpha() else f"m{name}"
 
 
 def _groups(checked: Checked) -> Iterator[tuple[str, str]]:
-    """(pool, zone) of each group of machines in a region."""
+    """Yield (pool, zone) of each group of machines in a region."""
     for name, pool in checked.spec.pools.items():
         if pool.site is None:
             yield from ((name, str(zone)) for zone in pool.zones or checked.spec.control_plane.zones)
 
 
 def racks_of_a_lab(subject: Subject) -> Iterator[Finding]:
-    """Racks belong to their site and two sites may both have an r1, but a lab makes one network for each name."""
+    """Two sites may both have a rack r1, except in a lab, which makes one network per rack name."""
     if not subject.cluster.is_lab:
         return
     seen: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""NET-001 to NET-012: ranges, and addresses within them."""
+"""NET-001 to NET-012: address ranges, and addresses within them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from cluster.spec import Cloud
 
 _LOST = {
     "network.pods": "packets to the addresses they share would go to pods",
-    "network.services": "packets to the addresses they share would be taken for services, which exist on no wire",
+    "network.services": "packets to the addresses they share would be taken for Services, whose addresses exist on no wire",
 }
 _RESERVED = (
-    (IPv4Network("0.0.0.0/8"), '"this network" (RFC 1122); no host takes an address in it'),
+    (IPv4Network("0.0.0.0/8"), '"this network" (RFC 1122); no host can have an address in it'),
     (IPv4Network("127.0.0.0/8"), "loopback; its packets never leave a host"),
     (IPv4Network("169.254.0.0/16"), "link-local; routers don't forward it, and clouds keep their metadata there"),
     (IPv4Network("224.0.0.0/4"), "multicast; no host has such an address"),
     (IPv4Network("240.0.0.0/4"), "reserved (RFC 1112); most systems refuse it"),
 )
 _RESERVED_BY = {Cloud.AZURE: (IPv4Network("168.63.129.16/32"), "Azure's own DNS, DHCP and health probes")}
-"""Cloud -> a public range that no network in it may have ("Azure Virtual Network FAQ")."""
+"""Cloud -> a public range that no network in that cloud may use ("Azure Virtual Network FAQ")."""
 # kube-apiserver refuses a service range of more than 20 bits.
 _WIDEST_SERVICES = 12
 
 
 def no_overlap(subject: Subject) -> Iterator[Finding]:
-    """Of all ranges of the cluster and of the clusters loaded with it."""
+    """No two ranges overlap, in the cluster or among the clusters loaded with it."""
     own = ranges(subject)
     foreign = [other for checked in subject.others for other in ranges(checked)]
     everything = [*own, *foreign]
@@ -43,7 +43,7 @@ def no_overlap(subject: Subject) -> Iterator[Finding]:
         one, other = everything[low], everything[high]
         shared = max(one.network, other.network, key=lambda network: network.prefixlen)
         whose = f" of cluster {other.cluster}" if high >= len(own) else ""
-        lost = _LOST.get(one.name, "hosts in both could not tell which network a packet is for")
+        lost = _LOST.get(one.name, "hosts couldn't tell which of the two networks a packet is for")
         yield Finding(
             one.where,
             f"{one} overlaps {other}{whose}",
@@ -54,7 +54,10 @@ def no_overlap(subject: Subject) -> Iterator[Finding]:
 
 
 def _may_be_shared(one: Range, other: Range) -> bool:
-    """Between clusters: services are on no wire, a rack may hold hosts of both, and people may reach both."""
+    """Return whether two clusters may share a range.
+
+    Service ranges are on no wire, a rack may have hosts of both, and people behind a VPN may reach both.
+    """
     both_services = one.name == other.name == "network.services"
     same_rack = one.where[0] == "sites" and (one.where, one.network) == (other.where, other.network)
     people = one.name == other.name and one.name.endswith(".vpn.networks") and one.network == other.network
@@ -62,14 +65,12 @@ def _may_be_shared(one: Range, other: Range) -> bool:
 
 
 def enough_pod_ranges(subject: Subject) -> Iterator[Finding]:
-    """network.pods is cut into one range of node_prefix for each node."""
+    """network.pods has a range of size node_prefix for each node."""
     network = subject.spec.network
     pods, prefix = network.pods, network.node_prefix
     also = (("network", "node_prefix"), *(("pools", pool, "hosts") for pool in subject.cluster.hosts))
     if prefix < pods.prefixlen:
-        message = (
-            f"network.pods {pods} is smaller than the /{prefix} that node_prefix gives one node; no node would get pods"
-        )
+        message = f"network.pods {pods} is smaller than the /{prefix} that node_prefix gives each node; no node would get pods"
         yield Finding(
             ("network", "pods"), message, f"use a /{max(1, prefix - 8)} for network.pods (256 nodes)", also=also
         )
@@ -83,7 +84,7 @@ def enough_pod_ranges(subject: Subject) -> Iterator[Finding]:
     yield Finding(
         ("network", "pods"),
         f"network.pods {pods} with node_prefix {prefix} has room for {room} nodes, but pools can grow to {nodes}; "
-        "the nodes after that would stay without pods",
+        "further nodes would get no pods",
         f"use a /{fitting} for network.pods ({2 ** (prefix - fitting)} nodes)" if fitting >= 8 else "use smaller pools",
         (f"{hosts} hosts at sites, and up to {cloud} in the cloud",),
         also,
@@ -91,22 +92,22 @@ def enough_pod_ranges(subject: Subject) -> Iterator[Finding]:
 
 
 def enough_pod_addresses(subject: Subject) -> Iterator[Finding]:
-    """A node's range loses three addresses: its first, its last, and the bridge's."""
-    prefix, wanted = subject.spec.network.node_prefix, subject.spec.network.max_pods
+    """Three addresses of a node's range aren't for pods: the first, the last, and the bridge's."""
+    prefix, max_pods = subject.spec.network.node_prefix, subject.spec.network.max_pods
     room = 2 ** (32 - prefix) - 3
-    if wanted > room:
-        fitting = 32 - (wanted + 2).bit_length()
+    if max_pods > room:
+        fitting = 32 - (max_pods + 2).bit_length()
         yield Finding(
             ("network", "node_prefix"),
-            f"node_prefix {prefix} leaves {room} pod addresses on a node, but max_pods is {wanted}; "
-            "the pods after that would wait for an address",
+            f"node_prefix {prefix} leaves {room} pod addresses on a node, but max_pods is {max_pods}; "
+            "further pods would wait for an address",
             f"use node_prefix {fitting}, or max_pods {room}",
             also=(("network", "max_pods"),),
         )
 
 
 def dns_address(subject: Subject) -> Iterator[Finding]:
-    """The DNS service is a service: its address is one of theirs, and the first is the API's."""
+    """The address of the DNS Service is in network.services, and isn't the first, which the API has."""
     network = subject.spec.network
     address, services = network.dns_ip, network.services
     where, also = ("network", "dns_ip"), (("network", "services"),)
@@ -119,50 +120,46 @@ def dns_address(subject: Subject) -> Iterator[Finding]:
             where, f"dns_ip {address} isn't in network.services {services}; no pod could reach DNS", hint, also=also
         )
     elif services.num_addresses > API_SERVICE and address == services[API_SERVICE]:
-        yield Finding(
-            where, f"dns_ip {address} is the first address of {services}, which the API itself takes", hint, also=also
-        )
+        yield Finding(where, f"dns_ip {address} is the first address of {services}, which the API has", hint, also=also)
     elif address in (services.network_address, services.broadcast_address):
         yield Finding(
-            where, f"dns_ip {address} is the first or last of {services}; no service can have it", hint, also=also
+            where, f"dns_ip {address} is the first or last of {services}; no Service can have it", hint, also=also
         )
 
 
 def flannel_range(subject: Subject) -> Iterator[Finding]:
-    """flannel routes what Kubernetes hands out, or nothing."""
+    """flannel's network must be the one that Kubernetes assigns pods from."""
     flannel, pods = subject.spec.network.flannel.network, subject.spec.network.pods
     if flannel is not None and flannel != pods:
         yield Finding(
             ("network", "flannel", "network"),
             f"flannel network {flannel} differs from network.pods {pods}; "
-            "pods would get addresses that flannel doesn't route",
+            "flannel wouldn't route the addresses that pods get",
             f"write {pods}, or leave it out",
             also=(("network", "pods"),),
         )
 
 
 def reserved(subject: Subject) -> Iterator[Finding]:
-    """Ranges with a meaning of their own."""
+    """No range overlaps a reserved one."""
     listed = ranges(subject)
-    taken = [one.network for one in listed]
+    taken = [declared.network for declared in listed]
     cloud = subject.spec.control_plane.cloud
     specials = (*_RESERVED, *((_RESERVED_BY[cloud],) if cloud in _RESERVED_BY else ()))
     room = cache(lambda prefix: suggestion(prefix, taken))
-    for one in listed:
-        hint = f"choose another range{room(one.network.prefixlen)}"
+    for declared in listed:
+        hint = f"choose another range{room(declared.network.prefixlen)}"
         for special, why in specials:
-            if one.network.overlaps(special):
-                relation = "is in" if one.network.subnet_of(special) else "takes in"
-                yield Finding(one.where, f"{one} {relation} {special}, {why}", hint)
-        if one.network.overlaps(DOCKER):
-            message = (
-                f"{one} overlaps {DOCKER}, Docker's default bridge; a host that runs Docker would keep those packets"
-            )
-            yield Finding(one.where, message, hint, severity="warning")
+            if declared.network.overlaps(special):
+                relation = "is in" if declared.network.subnet_of(special) else "includes"
+                yield Finding(declared.where, f"{declared} {relation} {special}, {why}", hint)
+        if declared.network.overlaps(DOCKER):
+            message = f"{declared} overlaps {DOCKER}, Docker's default bridge; a host that runs Docker would keep those packets"
+            yield Finding(declared.where, message, hint, severity="warning")
 
 
 def services_size(subject: Subject) -> Iterator[Finding]:
-    """Wide enough for the API's and DNS's addresses, narrow enough for kube-apiserver."""
+    """network.services has addresses for the API and DNS, and isn't wider than kube-apiserver allows."""
     network = subject.spec.network
     services = network.services
     if services.prefixlen < _WIDEST_SERVICES:
@@ -178,20 +175,20 @@ def services_size(subject: Subject) -> Iterator[Finding]:
 
 
 def private(subject: Subject) -> Iterator[Finding]:
-    """Whoever has such an address on the internet can't be reached from the cluster any more."""
+    """Ranges are private: the cluster can't reach owners of the same addresses on the internet."""
     if subject.spec.network.allow_public_ranges:
         return
     listed = ranges(subject)
-    taken = [one.network for one in listed]
-    for one in listed:
-        special = any(one.network.overlaps(block) for block, _ in _RESERVED)
-        if one.where[0] == "network" and one.network.is_global and not special:
-            room = free(one.network.prefixlen, taken)
+    taken = [declared.network for declared in listed]
+    for declared in listed:
+        special = any(declared.network.overlaps(block) for block, _ in _RESERVED)
+        if declared.where[0] == "network" and declared.network.is_global and not special:
+            room = free(declared.network.prefixlen, taken)
             taken += [room] if room else []
             hint = f"choose a private range{f', for example {room}' if room else ''}"
             yield Finding(
-                one.where,
-                f"{one} is public: what others have there on the internet could not be reached from the cluster",
+                declared.where,
+                f"{declared} is public: the cluster couldn't reach hosts on the internet that have these addresses",
                 f"{hint}; if it is yours, add network.allow_public_ranges: true",
             )
 

@@ -15,7 +15,7 @@ _OF_REGION = (
     *("spot", "reservation", "placement", "rdma", "disk_size"),
 )
 
-# What a kubelet may say about its own node (k8s.io/kubelet/pkg/apis, well_known_labels.go).
+# Labels that a kubelet may set on its own node (k8s.io/kubelet/pkg/apis, well_known_labels.go).
 _OWN_PREFIXES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _OWN_LABELS = {
     "kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch",
@@ -25,16 +25,16 @@ _OWN_LABELS = {
 
 
 def least_and_most(subject: Subject) -> Iterator[Finding]:
-    """A pool in the cloud grows from min to max."""
+    """A pool's min isn't above its max."""
     for name, pool in subject.spec.pools.items():
         if pool.min > pool.max:
-            message = f"pools.{name}: min {pool.min} is above max {pool.max}; the pool could have no size"
+            message = f"pools.{name}: min {pool.min} is above max {pool.max}; no size would fit"
             hint = f"write max: {pool.min}, or min: {pool.max}"
             yield Finding(("pools", name, "min"), message, hint, also=(("pools", name, "max"),))
 
 
 def known_site(subject: Subject) -> Iterator[Finding]:
-    """Sites and racks that pools and hosts name are declared."""
+    """Sites named by pools and racks named by hosts are declared."""
     sites = subject.spec.sites
     for name, pool in subject.spec.pools.items():
         if pool.site is not None and pool.site not in sites:
@@ -54,7 +54,7 @@ def known_site(subject: Subject) -> Iterator[Finding]:
 
 
 def one_kind(subject: Subject) -> Iterator[Finding]:
-    """Machines of your own at a site, or machines of a cloud: a pool is one of the two."""
+    """A pool has either on-prem machines at a site, or machines of a cloud."""
     for name, pool in subject.spec.pools.items():
         where: Where = ("pools", name)
         everything: tuple[Where, ...] = tuple(
@@ -62,22 +62,24 @@ def one_kind(subject: Subject) -> Iterator[Finding]:
         )
         if (pool.site is None) != (pool.hosts is None):
             has, lacks = ("site", "hosts") if pool.site else ("hosts", "site")
-            message = f"pools.{name} has {has} and no {lacks}; nobody could tell which machines it has"
-            hint = "add hosts: hosts.yaml, a file that lists them" if pool.site else "add site, one of sites"
+            message = f"pools.{name} has {has} but no {lacks}, so its machines aren't known"
+            hint = (
+                "add hosts: hosts.yaml, a file that lists them" if pool.site else "add site: the name of one of sites"
+            )
             yield Finding((*where, has), message, hint, also=everything)
         elif pool.site and (given := [key for key in _OF_REGION if key in pool.model_fields_set]):
             key = given[0]
-            message = f"pools.{name} is at site {pool.site} and has {key}, which only machines of a cloud have"
+            message = f"pools.{name} is at site {pool.site} and has {key}, which is only for machines of a cloud"
             yield Finding(
-                (*where, key), message, f"remove {key}, or make a pool of its own for the cloud", also=everything
+                (*where, key), message, f"remove {key}, or make a separate pool for the cloud", also=everything
             )
         elif pool.site is None and pool.machine is None:
-            message = f"pools.{name} has neither a site with hosts nor a machine type; it would have no workers"
+            message = f"pools.{name} has neither a site with hosts nor a machine type, so it would have no workers"
             yield Finding(where, message, "add site and hosts, or machine, min and max", also=everything)
 
 
 def labels(subject: Subject) -> Iterator[Finding]:
-    """Labels and taints as Kubernetes takes them; a kubelet with a bad one doesn't start."""
+    """Labels and taints are valid: a kubelet with an invalid one doesn't start."""
     for name, pool in subject.spec.pools.items():
         for key, value in pool.labels.items():
             yield from _label(("pools", name, "labels", key), f"pools.{name}: label", key, value)
@@ -92,17 +94,17 @@ def _label(where: Where, what: str, key: str, value: str) -> Iterator[Finding]:
     domains = tuple(f".{domain}" for domain in ("kubernetes.io", "k8s.io"))
     own = key in _OWN_LABELS or any(f".{prefix}".endswith(f".{allowed}") for allowed in _OWN_PREFIXES)
     if f".{prefix}".endswith(domains) and not own:
-        message = f"{what} {key} is Kubernetes' own; a kubelet that asks for it for itself doesn't start"
-        yield Finding(where, message, f"use a name under a domain of yours, for example example.org/{part}")
+        message = f"{what} {key} is reserved by Kubernetes; a kubelet that sets it on its own node doesn't start"
+        yield Finding(where, message, f"use a name under your own domain, for example example.org/{part}")
 
 
 def _syntax(where: Where, what: str, key: str, value: str) -> Iterator[Finding]:
-    found = LABEL_KEY.fullmatch(key)
-    if not found or len(found[1] or "") > 253:
-        message = f"{what} {key} isn't a valid key; kubelets would not start"
+    match = LABEL_KEY.fullmatch(key)
+    if not match or len(match[1] or "") > 253:
+        message = f"{what} {key} isn't a valid key; kubelets wouldn't start"
         yield Finding(where, message, f"write prefix/name or name; a name is {LABEL_RULE}")
     if not LABEL_VALUE.fullmatch(value):
-        message = f'{what} {key} has the value "{value}", which isn\'t valid; kubelets would not start'
+        message = f"{what} {key} has the value \"{value}\", which isn't valid; kubelets wouldn't start"
         yield Finding(where, message, f"a value is {LABEL_RULE}, or empty")
 
 

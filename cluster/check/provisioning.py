@@ -1,4 +1,7 @@
-"""PRV-002, PRV-003, PRV-005 to PRV-008: what machines need before they are installed. PRV-001 and PRV-004 are of values."""
+"""PRV-002, PRV-003, PRV-005 to PRV-009: what machines need before they are installed.
+
+The model itself reports PRV-001 and PRV-004.
+"""
 
 from __future__ import annotations
 
@@ -26,42 +29,44 @@ def _machines(subject: Subject, site: str) -> Iterator[tuple[Where, str, Host]]:
 
 
 def known_machines(subject: Subject) -> Iterator[Finding]:
-    """A machine is known by its MAC when it boots, and reached by its BMC."""
+    """Each machine has a MAC, which identifies it when it boots, and a BMC, which controls its power."""
     for name, _, _, provisioning in _provisioned(subject):
         for where, pool, host in _machines(subject, name):
             also: tuple[Where, ...] = (("pools", pool, "site"), ("sites", name, "provisioning"))
             if host.mac is None:
-                message = f"{host.name} has no mac, and {name} has provisioning: nothing tells its installer who it is"
+                message = f"{host.name} has no mac, but {name} has provisioning: its installer couldn't identify it"
                 yield Finding(
-                    where, message, "add the mac of the card that boots, from its label or its BMC", also=also
+                    where, message, "add mac: that of the card it boots from, as on its label or in its BMC", also=also
                 )
             if host.bmc is None and provisioning.bmc:
-                message = f"{host.name} has no bmc, and {name} has provisioning.bmc: nothing could power it"
-                yield Finding(where, message, "add the address of its BMC, or remove provisioning.bmc", also=also)
+                message = f"{host.name} has no bmc, but {name} has provisioning.bmc: nothing could power it on"
+                yield Finding(where, message, "add bmc: the address of its BMC, or remove provisioning.bmc", also=also)
 
 
 def first_stage(subject: Subject) -> Iterator[Finding]:
-    """A program that nobody else can put there, and that knows whom it fetches from."""
+    """The first program that a machine boots can't be replaced on the way, and verifies the server it fetches from."""
     for _, where, _, provisioning in _provisioned(subject):
         first, place = provisioning.first_stage, (*where, "first_stage")
         if first and not provisioning.server.startswith("https://"):
-            message = f"first_stage {first.value} and server {provisioning.server}: whoever is on that network can answer as it"
-            hint = "write https://, and build iPXE with the authority of the server's certificate (TRUST=)"
+            message = f"first_stage is {first.value}, but server is {provisioning.server}: anybody on that network can impersonate it"
+            hint = "write https://, and build iPXE with the CA of the server's certificate (TRUST=)"
             yield Finding(place, message, hint, also=((*where, "server"),))
         if first is FirstStage.MEDIA and not (provisioning.media or "").startswith("https://"):
-            message = "first_stage media, and media is no https address, so the image on the way could be anybody's"
+            message = (
+                "first_stage is media, but media isn't an https address, so anybody on the way could replace the image"
+            )
             yield Finding(place, message, "write media: https://..., or first_stage: secure-boot", also=(where,))
 
 
 def system_disk(subject: Subject) -> Iterator[Finding]:
-    """A rule that means one disk, and none of Ceph's."""
+    """The rule for the system disk matches one disk, and none of Ceph's."""
     for name, where, site, provisioning in _provisioned(subject):
         disk, place = provisioning.disk, (*where, "disk")
         if disk.by_id is None and disk.min_size is None and disk.max_size is None:
             hint = "write by_id, or min_size and max_size: {by_id: nvme-Micron_7450*, max_size: 1TiB}"
-            yield Finding(place, "disk says nothing, so every disk would be meant", hint)
+            yield Finding(place, "disk is empty, so every disk would match", hint)
         elif disk.by_id and disk.min_size is None and disk.max_size is None and names_no_model(disk.by_id):
-            message = f"disk.by_id {disk.by_id} means every disk of a bus"
+            message = f"disk.by_id {disk.by_id} matches every disk of a bus"
             yield Finding(
                 (*place, "by_id"), message, "write the model: nvme-Micron_7450*, or add min_size and max_size"
             )
@@ -72,44 +77,51 @@ def system_disk(subject: Subject) -> Iterator[Finding]:
             )
         for kind, theirs in site.ceph.disks.items() if site.ceph else ():
             if _may_be_one(disk, theirs.by_id, theirs.min_size, theirs.max_size):
-                message = f"disk may be one that Ceph is given at {name} (ceph.disks.{kind}); it would be installed on"
+                message = (
+                    f"disk can match a disk of Ceph at {name} (ceph.disks.{kind}); the installer would overwrite it"
+                )
                 other = ("sites", name, "ceph", "disks", kind)
-                hint = "tell them apart by by_id or by size: min_size here above max_size there, say"
+                hint = "tell them apart by by_id or by size, for example with a min_size above Ceph's max_size"
                 yield Finding(place, message, hint, also=(other,))
 
 
 def _may_be_one(disk: SystemDisk, by_id: str, least: int, most: int | None) -> bool:
-    """Whether one disk could fit both rules: by size, and by names of which one fits the other as it stands."""
+    """Return whether one disk could match both rules.
+
+    Names overlap if one of the two patterns matches the other as plain text.
+    """
     if (disk.max_size is not None and disk.max_size < least) or (most is not None and (disk.min_size or 0) > most):
         return False
     return disk.by_id is None or fnmatchcase(by_id, disk.by_id) or fnmatchcase(disk.by_id, by_id)
 
 
 def logins(subject: Subject) -> Iterator[Finding]:
-    """There is no password, so a machine without a key would let nobody in."""
+    """There is an SSH key: without one nobody could log in, as there are no passwords."""
     for name, where, _, provisioning in _provisioned(subject):
         if not provisioning.authorized_keys:
-            message = f"authorized_keys of {name} is empty; nobody could log in"
+            message = f"authorized_keys of {name} is empty, so nobody could log in"
             yield Finding((*where, "authorized_keys"), message, "add the line of a .pub file")
 
 
 def trusted_bmcs(subject: Subject) -> Iterator[Finding]:
-    """A password goes to no BMC whose certificate nobody vouches for; and media are attached by BMCs."""
+    """BMC certificates are verified before a password is sent, and virtual media have a BMC to attach them."""
     for name, where, _, provisioning in _provisioned(subject):
         bmc = provisioning.bmc
         if bmc and (bmc.ca is None) == (bmc.pins is None):
             both = "both ca and pins" if bmc.ca else "neither ca nor pins"
-            hint = "write ca: bmc-ca.pem where an authority signed the certificates, else pins: bmc-pins.txt"
+            hint = "write ca: bmc-ca.pem if a CA signed the certificates, otherwise pins: bmc-pins.txt"
             yield Finding(
-                (*where, "bmc"), f"bmc of {name} has {both}; its certificates are verified by one of them", hint
+                (*where, "bmc"),
+                f"bmc of {name} has {both}; certificates of BMCs are verified by exactly one of them",
+                hint,
             )
         if provisioning.media and bmc is None:
-            message = f"media of {name} are attached by BMCs, and there is no bmc"
+            message = f"media of {name} needs BMCs to attach it, but there is no bmc"
             yield Finding((*where, "media"), message, "add bmc, or remove media to boot by PXE")
 
 
 def routers(subject: Subject) -> Iterator[Finding]:
-    """The way out of a rack is an address in it that no machine has."""
+    """Each rack has an address for its router that no machine has."""
     for name, where, site, provisioning in _provisioned(subject):
         place = (*where, "router")
         for rack, network in site.racks.items():
@@ -120,19 +132,17 @@ def routers(subject: Subject) -> Iterator[Finding]:
         for host_where, _, host in _machines(subject, name):
             rack_network = site.racks.get(host.rack)
             if rack_network and int(host.address) == int(rack_network.network_address) + provisioning.router:
-                message = (
-                    f"{host.name} has {host.address}, which is the router's of rack {host.rack} (provisioning.router)"
-                )
+                message = f"{host.name} has {host.address}, the address of the router of rack {host.rack} (provisioning.router)"
                 yield Finding(
                     (*host_where, "address"), message, "write another address, or another router", also=(place,)
                 )
 
 
-def own_iron(subject: Subject) -> Iterator[Finding]:
-    """A lab's machines are made by the lab, with nothing to boot."""
+def not_in_a_lab(subject: Subject) -> Iterator[Finding]:
+    """A lab makes its own machines, which have nothing to boot."""
     for name, where, _, _ in _provisioned(subject):
         if subject.cluster.is_lab:
-            message = f"provisioning is on for site {name} of a lab, whose machines have no BMC and boot nothing"
+            message = f"site {name} of a lab has provisioning, but machines of a lab have no BMC and don't boot"
             yield Finding(where, message, "remove provisioning")
 
 
@@ -142,6 +152,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("PRV-005", logins),
     ("PRV-006", trusted_bmcs),
     ("PRV-007", routers),
-    ("PRV-008", own_iron),
+    ("PRV-008", not_in_a_lab),
     ("PRV-009", first_stage),
 )

@@ -1,4 +1,4 @@
-"""Ranges of addresses: which overlap, and where there is room."""
+"""Address ranges: which overlap, and which are free."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from itertools import islice
 from cluster.check.finding import Checked
 from cluster.document import Where
 
-# RFC 1918, and what Docker's default bridge takes from it.
+# RFC 1918, and the part of it that Docker's default bridge uses.
 _PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 DOCKER = IPv4Network("172.17.0.0/16")
 DOCUMENTATION = tuple(IPv4Network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"))
-"""RFC 5737: what examples take for public ranges."""
+"""RFC 5737: used as public ranges in examples."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """A range that a cluster declares. `name` is how problems call it: network.pods. `cluster`: whose, and where."""
+    """A range that a cluster declares.
+
+    name: its name in messages, such as network.pods.
+    cluster: the cluster it belongs to, and where that declares it.
+    """
 
     where: Where
     name: str
@@ -31,7 +35,7 @@ class Range:
 
 
 def ranges(checked: Checked) -> tuple[Range, ...]:
-    """Every range of a cluster: pods, services, nodes, then each site's racks and networks in the order of the file."""
+    """Return every range of a cluster: pods, services, nodes, then each site's racks and networks in file order."""
     spec = checked.spec
     own = {"pods": spec.network.pods, "services": spec.network.services, "nodes": spec.network.nodes}
     listed = []
@@ -54,11 +58,11 @@ _MOST_AROUND = 5
 def overlapping(
     listed: Sequence[IPv4Network], may: Callable[[int, int], bool] = lambda low, high: False
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of indices (low, high) whose ranges share an address and, by `may`, must not.
+    """Yield pairs of indices (low, high) of ranges that overlap although `may` doesn't allow it.
 
-    Two CIDR ranges are apart or one holds the other, so one pass in the order of their first
-    addresses, with the ranges still open on a stack, finds all pairs. Of the ranges around one, the nearest five
-    that it must not share with are told: a thousand equal ones would be half a million pairs.
+    Two CIDR ranges are disjoint or one contains the other, so one pass in the order of their first
+    addresses, with the ranges still open on a stack, finds all pairs. For each range only the five innermost
+    forbidden ones around it are reported: a thousand equal ranges would give half a million pairs.
     """
     order = sorted(range(len(listed)), key=lambda i: (int(listed[i].network_address), listed[i].prefixlen, i))
     around: list[int] = []
@@ -71,7 +75,7 @@ def overlapping(
 
 
 def holder(named: Mapping[str, IPv4Network]) -> Callable[[IPv4Address], str | None]:
-    """Who tells which of the ranges an address is in; the widest, where several are around it."""
+    """Return a function that gives the name of the range that holds an address; the widest if there are several."""
     names: dict[IPv4Network, str] = {}
     for name, network in named.items():
         names.setdefault(network, name)
@@ -85,7 +89,7 @@ def holder(named: Mapping[str, IPv4Network]) -> Callable[[IPv4Address], str | No
 
 
 def free(prefix: int, taken: Iterable[IPv4Network]) -> IPv4Network | None:
-    """The first private range of a prefix length that shares no address with `taken` or Docker's."""
+    """Return the first private range of a prefix length that overlaps neither `taken` nor Docker's range."""
     used = sorted((int(network.network_address), int(network.broadcast_address)) for network in (*taken, DOCKER))
     size = 2 ** (32 - prefix)
     for block in _PRIVATE:
@@ -101,6 +105,6 @@ def free(prefix: int, taken: Iterable[IPv4Network]) -> IPv4Network | None:
 
 
 def suggestion(prefix: int, taken: Iterable[IPv4Network]) -> str:
-    """``, for example 10.64.0.0/14``, or nothing where no private range is left."""
+    """Return ``, for example 10.64.0.0/14``, or an empty string if no private range is left."""
     room = free(prefix, taken)
     return f", for example {room}" if room else ""

@@ -9,12 +9,12 @@ from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.spec import Cloud
 
-# AWS also names zones by an id that is the same in every account: use1-az1.
+# AWS zones also have an id that is the same in every account: use1-az1.
 _AWS_ZONE_ID = r"[a-z]+\d-az\d+"
 
 
 def named_as_in(cloud: Cloud, region: str, zone: int | str) -> bool:
-    """Whether a zone's name could be one of a region's, whether or not there is such a zone."""
+    """Return whether a zone's name fits its region. The zone need not exist."""
     if cloud in (Cloud.AWS, Cloud.GCP):
         return not isinstance(zone, int) and bool(zone.startswith(region) or re.fullmatch(_AWS_ZONE_ID, zone))
     return True
@@ -31,7 +31,7 @@ def one_region(subject: Subject) -> Iterator[Finding]:
         dash = "" if plane.cloud is Cloud.AWS else "-"
         meant = ", ".join(f"{plane.region}{dash}{'abcdef'[number % 6 - 1]}" for number in numbers)
         listed = ", ".join(str(number) for number in numbers)
-        message = f"control_plane.zones {listed} can't be found: {plane.cloud} names its zones by region and letter"
+        message = f"control_plane.zones {listed} isn't valid: {plane.cloud} names its zones by region and letter"
         yield Finding(where, message, f"write {meant}", also=also)
     for index, zone in enumerate(plane.zones):
         if isinstance(zone, int) or named_as_in(plane.cloud, plane.region, zone):
@@ -39,18 +39,18 @@ def one_region(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             (*where, index),
             f"control_plane.zones {zone} isn't in control_plane.region {plane.region}; "
-            "one cluster must stay in one region, or it fails as a whole with the link between two",
-            f"write a zone of {plane.region}, or make a cluster of its own in the other region",
+            "a cluster must stay in one region, or it fails as a whole when the link between regions does",
+            f"write a zone of {plane.region}, or make a separate cluster in the other region",
             also=also,
         )
 
 
 def zones_differ(subject: Subject) -> Iterator[Finding]:
-    """A zone named twice holds twice as many hosts as it seems."""
+    """No zone is listed twice: it would get twice the hosts."""
     zones = [str(zone) for zone in subject.spec.control_plane.zones]
     for index, zone in enumerate(zones):
         if zone in zones[:index]:
-            message = f"control_plane.zones names {zone} twice; it would hold twice the hosts of the others"
+            message = f"control_plane.zones names {zone} twice; it would get twice as many hosts as the others"
             yield Finding(("control_plane", "zones", index), message, f"remove one {zone}")
 
 

@@ -1,4 +1,4 @@
-"""REG-002: mirrors of registries that go together. REG-001 is the model's own, REG-003 the loader's."""
+"""REG-002: mirrors of registries that fit together. The model reports REG-001, the loader REG-003."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ def _registries(subject: Subject) -> Iterator[tuple[str, Where, Registries]]:
 
 
 def mirrors(subject: Subject) -> Iterator[Finding]:
-    """A mirror asked once for a registry, and none for itself."""
+    """Each mirror is listed once for a registry, and never for itself."""
     for name, where, registries in _registries(subject):
         if not registries.mirrors:
-            hint = "name one, or remove registries"
-            yield Finding((*where, "mirrors"), f"{name} has no mirror; no registry would be asked for an image", hint)
+            hint = "add a mirror, or remove registries"
+            yield Finding(
+                (*where, "mirrors"),
+                f"registries of {name} has no mirror, so hosts would have no registry to pull from",
+                hint,
+            )
         seen: dict[tuple[str, str], Where] = {}
         for index, mirror in enumerate(registries.mirrors):
             place = (*where, "mirrors", index)
@@ -29,25 +33,28 @@ def mirrors(subject: Subject) -> Iterator[Finding]:
                 before = seen.setdefault((mirror.address, registry), place)
                 if before != place:
                     what = "every registry" if registry == EVERY else registry
-                    message = f"{mirror.address} is twice among the mirrors of {what}; the second is never asked"
+                    message = f"{mirror.address} is listed twice as a mirror of {what}; the second entry is never used"
                     yield Finding(place, message, "remove one of the two", also=(before,))
                 if registry == mirror.address:
-                    message = f"{registry} can't stand in for itself"
-                    yield Finding((*place, "of"), message, f"leave {registry} out of it")
+                    message = f"{registry} can't be a mirror of itself"
+                    yield Finding((*place, "of"), message, f"remove {registry} from of")
 
 
-def plain(subject: Subject) -> Iterator[Finding]:
-    """Without TLS nothing is signed, and whoever is on the way may change an image that is named by a tag. Menagerie's own are
-    pulled by digest, whose bytes containerd checks; what teams name is theirs to say, and no setting of containerd's asks for it."""
+def mirrors_without_tls(subject: Subject) -> Iterator[Finding]:
+    """Warn of mirrors without TLS: anybody on the way can change an image that is pulled by tag.
+
+    Menagerie's own images are pulled by digest, which containerd verifies. Teams choose how they name theirs, and
+    containerd has no setting that requires a digest.
+    """
     for name, where, registries in _registries(subject):
         if registries.plain_http and registries.ca:
-            message = f"the mirrors of {name} have an authority, and are spoken to without TLS"
+            message = f"the mirrors of {name} have a ca, but plain_http turns TLS off"
             yield Finding((*where, "ca"), message, "remove plain_http or ca", also=((*where, "plain_http"),))
         elif registries.plain_http and subject.spec.profile is Profile.PRODUCTION:
-            message = f"the mirrors of {name} are spoken to without TLS: whoever is on the way chooses what teams' images hold "
-            message += "that are named by a tag"
-            hint = "give the mirrors a certificate, and write its authority as ca"
+            message = f"the mirrors of {name} are used without TLS: anybody on the way can change the content of "
+            message += "teams' images that are pulled by tag"
+            hint = "give the mirrors a certificate, and write its CA as ca"
             yield Finding((*where, "plain_http"), message, hint, severity="warning")
 
 
-RULES: tuple[tuple[str, Rule], ...] = (("REG-002", mirrors), ("REG-002", plain))
+RULES: tuple[tuple[str, Rule], ...] = (("REG-002", mirrors), ("REG-002", mirrors_without_tls))

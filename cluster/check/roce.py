@@ -1,4 +1,4 @@
-"""ROC-002 to ROC-005: the RDMA fabrics of sites. ROC-001 is found on hosts, ROC-002 and ROC-003 at switches too."""
+"""ROC-002 to ROC-005: the RDMA fabrics of sites. ROC-001 is checked on hosts; ROC-002 and ROC-003 at switches too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cluster.document import Where
 from cluster.fields import did_you_mean, near
 from cluster.roce import Roce, mtu_over
 
-# systemd.net-naming-scheme(7) gives ports none of these names; they are what people call interfaces over ports.
+# Usual names of interfaces on top of ports; systemd.net-naming-scheme(7) never gives them to a port.
 _NO_PORT = re.compile(r"(bond|team|br|vlan|vxlan|docker|cni|flannel|veth|lo)[\d.-]*$|.*\.\d+$")
 
 
@@ -21,7 +21,7 @@ def _fabrics(subject: Subject) -> Iterator[tuple[str, Where, Roce]]:
 
 
 def link_mtu(subject: Subject) -> Iterator[Finding]:
-    """Linux takes the largest RoCE MTU that fits, and says nothing."""
+    """The link MTU has room for the RoCE MTU: if it hasn't, Linux silently uses the largest one that fits."""
     for _, where, roce in _fabrics(subject):
         if roce.link_mtu < roce.least_link_mtu:
             message = (
@@ -31,8 +31,8 @@ def link_mtu(subject: Subject) -> Iterator[Finding]:
             yield Finding((*where, "link_mtu"), message, "write link_mtu: 9000", also=((*where, "mtu"),))
 
 
-def marks(subject: Subject) -> Iterator[Finding]:
-    """Three kinds of packets, three marks: RDMA, its congestion notifications, everything else."""
+def distinct_marks(subject: Subject) -> Iterator[Finding]:
+    """RDMA, its congestion notifications and all other traffic each have a different mark."""
     for _, where, roce in _fabrics(subject):
         for own, other, what, usual in (
             ("cnp_dscp", "dscp", "mark", "dscp: 26 and cnp_dscp: 48"),
@@ -40,23 +40,23 @@ def marks(subject: Subject) -> Iterator[Finding]:
         ):
             if getattr(roce, own) == getattr(roce, other):
                 message = (
-                    f"RDMA and its congestion notifications have one {what}, {getattr(roce, own)}; "
-                    "notifications would wait in the queue that they are to empty"
+                    f"RDMA and its congestion notifications have the same {what}, {getattr(roce, own)}; "
+                    "notifications would wait in the queue that they are meant to drain"
                 )
                 also = ((*where, other),)
-                yield Finding((*where, own), message, f"give them two: {usual}", also=also)
+                yield Finding((*where, own), message, f"give them different ones: {usual}", also=also)
         for key in ("dscp", "priority"):
             if getattr(roce, key) == 0:
-                message = f"{key} 0 is that of all other traffic; RDMA would share its queue"
+                message = f"{key} 0 is the one of all other traffic; RDMA would share its queue"
                 yield Finding((*where, key), message, f"write {key}: {26 if key == 'dscp' else 3}")
 
 
 def own_ports(subject: Subject) -> Iterator[Finding]:
-    """RoCE is for cards that we set ourselves: those of machines of the site."""
+    """RoCE is only for the site's own machines, whose cards Menagerie configures."""
     spec = subject.spec
     for site, where, roce in _fabrics(subject):
         if subject.cluster.is_lab:
-            message = f"roce is on for site {site} of a lab; it is only for cards of your own"
+            message = f"site {site} of a lab has roce, which is only for physical cards"
             yield Finding(where, message, "remove roce")
             continue
         here = [name for name, pool in spec.pools.items() if pool.site == site]
@@ -69,15 +69,20 @@ def own_ports(subject: Subject) -> Iterator[Finding]:
                 best = near(name, here)
                 yield Finding(place, message, f"write {best[0]}" if best else f"remove {name}", also=(("pools", name),))
             elif pool.site is None:
-                message = f"roce is on for pool {name} in {spec.control_plane.cloud}; it is only for on-prem NICs"
-                yield Finding(place, message, f"remove {name}; rdma: true asks a cloud for its own kind", also=also)
+                message = f"roce is on for pool {name} in {spec.control_plane.cloud}; it is only for on-prem cards"
+                yield Finding(
+                    place,
+                    message,
+                    f"remove {name}; with rdma: true the pool gets the cloud's own kind of RDMA",
+                    also=also,
+                )
             elif pool.site != site:
                 message = f"roce of {site} is on for pool {name}, which is at {pool.site}; a fabric joins one site"
                 yield Finding(place, message, f"move it to sites.{pool.site}.roce.rails", also=also)
 
 
 def devices(subject: Subject) -> Iterator[Finding]:
-    """Each rail of a pool is one port, and another one than every other rail."""
+    """Each rail of a pool is one port, different from those of the other rails."""
     for _, where, roce in _fabrics(subject):
         for pool, rails in roce.rails.items():
             seen: dict[str, str] = {}
@@ -90,11 +95,11 @@ def devices(subject: Subject) -> Iterator[Finding]:
                 elif device.interface and _NO_PORT.match(device.interface):
                     message = (
                         f"{name} is {device.interface}, which isn't a port; "
-                        "RDMA is bound to a port and its card, and bonds hide both"
+                        "RDMA is bound to a port and its card, which bonds and bridges hide"
                     )
-                    yield Finding(place, message, "name the port itself; give each port of a bond a rail of its own")
+                    yield Finding(place, message, "name the port itself; give each port of a bond its own rail")
                 elif str(device) in seen:
-                    message = f"{name} is {device}, which {seen[str(device)]} is already"
+                    message = f"{name} is {device}, which is already {seen[str(device)]}"
                     before = (*where, "rails", pool, seen[str(device)])
                     yield Finding(place, message, "correct one of the two, or remove it", also=(before,))
                 seen.setdefault(str(device), rail)
@@ -104,7 +109,7 @@ def devices(subject: Subject) -> Iterator[Finding]:
 
 RULES: tuple[tuple[str, Rule], ...] = (
     ("ROC-002", link_mtu),
-    ("ROC-003", marks),
+    ("ROC-003", distinct_marks),
     ("ROC-004", own_ports),
     ("ROC-005", devices),
 )

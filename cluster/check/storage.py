@@ -1,4 +1,4 @@
-"""STO-001 to STO-003: volumes of pods in the region."""
+"""STO-001 to STO-003: volumes for pods in the region."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _CONTROLLERS: Where = (*_STORAGE, "controllers")
 _DISK: Where = (*_STORAGE, "block_disk")
 _LOCAL = "local-nvme"
 _ASKED = ("file", "block_disk", "controllers", "retain", "block")
-"""What somebody writes who wants volumes, in the order in which it is told."""
+"""Settings that ask for volumes. The first one set is reported."""
 
 
 def pool_of_controllers(subject: Subject) -> Iterator[Finding]:
-    """Controllers run on workers in the region, whose identity alone may make volumes."""
+    """Storage controllers run on workers in the region: only their cloud identity may create volumes."""
     spec, name = subject.spec, subject.spec.storage.controllers
-    there = region_pools(spec)
-    if name is None or not there:
+    candidates = region_pools(spec)
+    if name is None or not candidates:
         return
     also: tuple[Where, ...] = (("pools", name),)
-    pool, hint = spec.pools.get(name), f"write {' or '.join(there)}, or leave it out"
+    pool, hint = spec.pools.get(name), f"write {' or '.join(candidates)}, or leave it out"
     if pool is None:
-        message = f"storage.controllers names {name}, which is no pool{did_you_mean(name, there)}"
+        message = f"storage.controllers names {name}, which isn't a pool{did_you_mean(name, candidates)}"
     elif pool.site is not None:
-        message = f"storage.controllers names {name}, whose machines are at site {pool.site}: no identity of the cloud reaches them"
+        message = f"storage.controllers names {name}, whose machines are at site {pool.site} and have no identity in the cloud"
     elif not pool.max:
-        message = f"storage.controllers names {name}, which never has a machine; no volume would be made"
+        message = f"storage.controllers names {name}, which never has a machine, so no volume would be created"
         hint = f"give pools.{name} a max, or {hint}"
     elif of_cloud(subject) and has_gpus(spec, pool):
-        message = f"storage.controllers names {name}, whose machines have GPUs; a few small processes need none"
-        others = [each for each in there if not has_gpus(spec, there[each])]
+        message = f"storage.controllers names {name}, whose machines have GPUs; the controllers are a few small processes that need none"
+        others = [candidate for candidate in candidates if not has_gpus(spec, candidates[candidate])]
         hint = f"write {others[0]}" if others else "add a pool of small machines without GPUs"
         yield Finding(_CONTROLLERS, message, hint, also=also, severity="warning")
         return
@@ -46,14 +46,14 @@ def pool_of_controllers(subject: Subject) -> Iterator[Finding]:
 
 
 def known_disk(subject: Subject) -> Iterator[Finding]:
-    """A kind of disk that the cloud makes, and that it can attach to the machines in the region."""
+    """The cloud has this kind of disk, and can attach it to the machines in the region."""
     kind, facts, cloud = subject.spec.storage.block_disk, of_cloud(subject), subject.spec.control_plane.cloud
     if facts is None:
         return
     also: tuple[Where, ...] = (("control_plane", "cloud"),)
-    network = [each for each in facts.disks if each != _LOCAL]
+    network = [disk for disk in facts.disks if disk != _LOCAL]
     if kind == _LOCAL:
-        message = "storage.block_disk local-nvme stays with its machine; a volume goes where its pod goes"
+        message = "storage.block_disk local-nvme can't leave its machine, but a volume must follow its pod"
         yield Finding(_DISK, message, f"write one of {', '.join(network)}", also=also)
     elif kind is not None and kind not in network:
         message = f"storage.block_disk {kind} isn't a kind of disk that {cloud} has{did_you_mean(kind, network)}"
@@ -66,28 +66,26 @@ def known_disk(subject: Subject) -> Iterator[Finding]:
 def _attached(subject: Subject, kind: str) -> Iterator[Finding]:
     for name, pool in region_pools(subject.spec).items():
         if pool.machine and not takes(subject.spec.control_plane.cloud, pool.machine, kind):
-            message = (
-                f"pools.{name}: {pool.machine} takes no {kind}; no volume of the class block can be attached there"
-            )
-            hint = "write a storage.block_disk that all machines in the region take, or storage.block: false"
+            message = f"pools.{name}: {kind} can't be attached to {pool.machine}, so its pods can't use volumes of class block"
+            hint = "write a storage.block_disk that works with all machine types in the region, or storage.block: false"
             where: Where = ("pools", name, "machine")
             yield Finding(where, message, hint, also=(_DISK, (*_STORAGE, "block")), severity="warning")
 
 
-def somebody_to_mount(subject: Subject) -> Iterator[Finding]:
-    """Drivers are the cloud's, and run on its machines."""
+def workers_in_the_region(subject: Subject) -> Iterator[Finding]:
+    """Storage is only for clusters with workers in the region: its drivers are the cloud's and run there."""
     spec, lab = subject.spec, subject.cluster.is_lab
-    asked = [key for key in _ASKED if key in spec.storage.model_fields_set and getattr(spec.storage, key)]
-    if not asked or (region_pools(spec) and not lab):
+    settings = [key for key in _ASKED if key in spec.storage.model_fields_set and getattr(spec.storage, key)]
+    if not settings or (region_pools(spec) and not lab):
         return
-    why = "a lab has no cloud to make volumes" if lab else "there is no worker in the region to mount volumes"
-    message = f"storage.{asked[0]} is asked for, and {why}"
+    why = "a lab has no cloud that creates volumes" if lab else "there is no worker in the region to mount volumes"
+    message = f"storage.{settings[0]} is set, but {why}"
     hint = "leave storage out" if lab else "add a pool in the region, or leave storage out"
-    yield Finding((*_STORAGE, asked[0]), message, hint, also=(("control_plane", "cloud"),))
+    yield Finding((*_STORAGE, settings[0]), message, hint, also=(("control_plane", "cloud"),))
 
 
 RULES: tuple[tuple[str, Rule], ...] = (
     ("STO-001", pool_of_controllers),
     ("STO-002", known_disk),
-    ("STO-003", somebody_to_mount),
+    ("STO-003", workers_in_the_region),
 )

@@ -1,4 +1,4 @@
-"""TEN-001 to TEN-008, TEN-016: directories that can't be read safely, and allowances that contradict themselves."""
+"""TEN-001 to TEN-008, TEN-016: directories that can't be read safely, and contradictory allowances."""
 
 from __future__ import annotations
 
@@ -14,84 +14,93 @@ _LDAP: Where = (*_PLACE, "directory", "ldap")
 
 
 def source(subject: Subject) -> Iterator[Finding]:
-    """One directory: of two, which is right?"""
+    """There is exactly one directory: two could disagree."""
     if tenancy := subject.spec.tenancy:
         where = (*_PLACE, "directory")
         if tenancy.directory.file is None and tenancy.directory.ldap is None:
-            yield Finding(where, f"{show(where)} names neither a file nor ldap", "write file: people.yaml, or ldap")
+            yield Finding(where, f"{show(where)} has neither file nor ldap", "write file: people.yaml, or ldap")
         if tenancy.directory.file is not None and tenancy.directory.ldap is not None:
-            yield Finding(where, f"{show(where)} names a file and ldap; people would come and go", "remove one of them")
+            yield Finding(
+                where, f"{show(where)} has both file and ldap, which could disagree about people", "remove one of them"
+            )
 
 
 def encryption(subject: Subject) -> Iterator[Finding]:
-    """Who can change an answer on its way can make himself a member of any team."""
+    """Connections to LDAP are encrypted: by changing an answer on the way, anybody could join any team."""
     ldap = _ldap(subject)
     if ldap is None:
         return
     for index, url in enumerate(ldap.urls):
         where = (*_LDAP, "urls", index)
         if url.startswith("ldaps:") and ldap.start_tls:
-            yield Finding(where, f"{url} begins with TLS, and start_tls would begin it again", "remove start_tls")
+            yield Finding(where, f"{url} already uses TLS, and start_tls would start it again", "remove start_tls")
         if url.startswith("ldap:") and not ldap.start_tls and not ldap.allow_plaintext:
-            message = f"{url} isn't encrypted: the password could be read and memberships be changed on the way"
-            hint = f"write {url.replace('ldap:', 'ldaps:')}, or add start_tls: true; allow_plaintext: true accepts it"
+            message = f"{url} isn't encrypted: the password could be read, and memberships changed, on the way"
+            hint = f"write {url.replace('ldap:', 'ldaps:')}, or add start_tls: true; to accept the risk, add allow_plaintext: true"
             yield Finding(where, message, hint)
     if ldap.allow_plaintext and (ldap.start_tls or all(url.startswith("ldaps:") for url in ldap.urls)):
         where = (*_LDAP, "allow_plaintext")
-        yield Finding(where, f"{show(where)} is true, and all is encrypted", "remove it")
+        yield Finding(where, f"{show(where)} is true, but all connections are encrypted", "remove it")
 
 
 def login(subject: Subject) -> Iterator[Finding]:
-    """A name without a password is let in as nobody (RFC 4513, 5.1.2), and sees what nobody may see."""
+    """bind_dn and password come together: a name without a password is an anonymous login (RFC 4513, 5.1.2)."""
     ldap = _ldap(subject)
     if ldap and ldap.bind_dn and not ldap.password:
-        message = "bind_dn has no password; servers let it in as nobody, and show it less"
+        message = "bind_dn has no password; servers treat that as an anonymous login, and show less"
         yield Finding((*_LDAP, "bind_dn"), message, "add password: {secret: ldap}", also=((*_LDAP, "password"),))
     if ldap and ldap.password and not ldap.bind_dn:
         where = (*_LDAP, "password")
-        yield Finding(where, "the password is nobody's", "add bind_dn, or remove it", also=((*_LDAP, "bind_dn"),))
+        yield Finding(where, "password has no bind_dn", "add bind_dn, or remove it", also=((*_LDAP, "bind_dn"),))
 
 
 def prefixes(subject: Subject) -> Iterator[Finding]:
-    """With one beginning for both, a person and a team of one name clash."""
+    """Prefixes differ: otherwise a person and a team with the same name get the same namespace."""
     tenancy = subject.spec.tenancy
     if tenancy and tenancy.people.prefix == tenancy.teams.prefix:
         where = (*_PLACE, "people", "prefix")
-        message = f'namespaces of people and of teams both begin with "{tenancy.people.prefix}", and may have one name'
-        yield Finding(where, message, "write another", severity="warning", also=((*_PLACE, "teams", "prefix"),))
+        message = (
+            f'namespaces of people and teams both have the prefix "{tenancy.people.prefix}", so their names can clash'
+        )
+        yield Finding(where, message, "write another prefix", severity="warning", also=((*_PLACE, "teams", "prefix"),))
 
 
 def limits(subject: Subject) -> Iterator[Finding]:
-    """The API server refuses a LimitRange whose request is above its limit, or that above the most."""
+    """Default requests, default limits and maxima rise in that order; the API server refuses a LimitRange otherwise."""
     for where, allowance in _allowances(subject.spec.tenancy):
         for lower, upper in (("default", "max"), ("default_request", "default"), ("default_request", "max")):
             yield from _above((*where, "limits"), allowance.limits, lower, upper)
 
 
-def believed(subject: Subject) -> Iterator[Finding]:
-    """A directory that lost all is not believed anyway."""
+def refusal_possible(subject: Subject) -> Iterator[Finding]:
+    """refuse_loss is below 100%: an empty directory is refused anyway."""
     tenancy = subject.spec.tenancy
     if tenancy and tenancy.refuse_loss == "100%":
         where = (*_PLACE, "refuse_loss")
-        yield Finding(where, f"{show(where)} 100% believes any loss but that of all", "write less: 50%")
+        yield Finding(
+            where, f"{show(where)} 100% accepts any loss except that of everybody", "write less, for example 50%"
+        )
 
 
 def privileged(subject: Subject) -> Iterator[Finding]:
-    """Whose pods are privileged has the host, and with it every other pod there."""
+    """Warn of privileged pods: they control their host, and with it every other pod there."""
     tenancy = subject.spec.tenancy
-    places = [(where, each.pod_security) for where, each in _allowances(tenancy)]
+    places = [(where, allowance.pod_security) for where, allowance in _allowances(tenancy)]
     places += [(_PLACE, tenancy.pod_security)] if tenancy else []
     for place, level in places:
         if level is PodSecurity.PRIVILEGED:
             where = (*place, "pod_security")
-            message = f"{show(where)} privileged gives whoever may make a pod there its host and all that runs on it"
+            message = f"{show(where)} privileged gives everybody who can create a pod there control of its host and all pods on it"
             yield Finding(
-                where, message, "write baseline, and give the one team that needs it more", severity="warning"
+                where, message, "write baseline, and allow more only for the team that needs it", severity="warning"
             )
 
 
 def fits(subject: Subject) -> Iterator[Finding]:
-    """Nobody fills etcd main alone. Whether all do together is told where people are known (`controllers.tenancy.directory.check`)."""
+    """No single tenant can fill etcd main.
+
+    `controllers.tenancy.directory.check` checks all tenants together, as it knows the people.
+    """
     tenancy, room = subject.spec.tenancy, subject.spec.etcd.main.quota
     if tenancy is None:
         return
@@ -108,7 +117,7 @@ def fits(subject: Subject) -> Iterator[Finding]:
         if number * counts.LARGEST > room * tenancy.overcommit:
             where = (*_PLACE, *place)
             message = f"{who} may have {counts.reckoned(number)}; etcd.main.quota is {counts.gibibytes(room)}"
-            hint = f"lower count/… in {show((*where, 'quota'))}, or accept it: tenancy.overcommit: {counts.times(number, room)}"
+            hint = f"lower count/… in {show((*where, 'quota'))}, or accept it with tenancy.overcommit: {counts.times(number, room)}"
             yield Finding(where, message, hint, severity="warning")
 
 
@@ -142,7 +151,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("TEN-003", login),
     ("TEN-004", prefixes),
     ("TEN-006", limits),
-    ("TEN-007", believed),
+    ("TEN-007", refusal_possible),
     ("TEN-008", privileged),
     ("TEN-016", fits),
 )

@@ -1,4 +1,4 @@
-"""CFG-004, VER-002: kubernetes.version beside the releases that this one of Menagerie knows."""
+"""CFG-004, VER-002: kubernetes.version is a release that this version of Menagerie supports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WHERE: Where = ("kubernetes", "version")
 
 
 def is_a_version(subject: Subject) -> Iterator[Finding]:
-    """Downloads are named by all three numbers."""
+    """The version has three numbers, as names of downloads do."""
     version = subject.spec.kubernetes.version
     if is_version(version):
         return
@@ -24,13 +24,13 @@ def is_a_version(subject: Subject) -> Iterator[Finding]:
 
 
 def supported(subject: Subject) -> Iterator[Finding]:
-    """Flags, etcd and add-ons are written for some minor versions, and tried with each."""
+    """The minor version is one that flags, etcd and add-ons are written for and tested with."""
     version = subject.spec.kubernetes.version
     if not is_version(version) or minor(version) in SUPPORTED:
         return
     message = (
-        f"kubernetes {version} isn't supported: flags, etcd {versions.ETCD} and CoreDNS {versions.COREDNS} here are tried "
-        f"with {' and '.join(SUPPORTED)}, and components of {minor(version)} may refuse them"
+        f"kubernetes {version} isn't supported: flags, etcd {versions.ETCD} and CoreDNS {versions.COREDNS} are tested with "
+        f"{' and '.join(SUPPORTED)}, and components of {minor(version)} may refuse them"
     )
     yield Finding(
         _WHERE, message, f'write "{versions.KUBERNETES}", or use the release of Menagerie for {minor(version)}'
@@ -38,13 +38,13 @@ def supported(subject: Subject) -> Iterator[Finding]:
 
 
 def served_by_the_lab(subject: Subject) -> Iterator[Finding]:
-    """The lab's mirror holds what `tools/` builds: one patch of each minor."""
+    """In a lab, the patch version is the one that `tools/` builds for the lab's mirror."""
     version = subject.spec.kubernetes.version
     if not subject.cluster.is_lab or not is_version(version) or minor(version) not in SUPPORTED:
         return
     built = SUPPORTED[minor(version)].tested
     if version != built:
-        message = f"kubernetes {version} isn't in the lab's mirror, which holds what is built here: {built}"
+        message = f"kubernetes {version} isn't in the lab's mirror, which has {built}"
         yield Finding(_WHERE, message, f'write "{built}"', also=(("control_plane", "cloud"),))
 
 

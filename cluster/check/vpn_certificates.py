@@ -1,4 +1,4 @@
-"""VPN-009 and VPN-010: how edge routers and gateways know each other. VPN-010 is in part the model's own."""
+"""VPN-009 and VPN-010: how edge routers and gateways authenticate. The model itself reports parts of VPN-010."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster.vpn import ENDS, gateway
 
 
 def _routers(subject: Subject) -> Iterator[tuple[Where, str, EdgeRouter]]:
-    """(its place, its name, router) of every edge router."""
+    """Yield (place, name, router) of every edge router."""
     for site, settings in subject.spec.sites.items():
         for name, router in settings.vpn.routers.items() if settings.vpn else ():
             yield ("sites", site, "vpn", "routers", name), name, router
@@ -23,67 +23,72 @@ def _certificates(subject: Subject) -> Iterator[tuple[Where, str, RouterCertific
             yield (*where, "certificate"), name, router.certificate
 
 
-def one_way(subject: Subject) -> Iterator[Finding]:
-    """A key or a certificate, and such as the cloud's gateway takes."""
+def one_authentication(subject: Subject) -> Iterator[Finding]:
+    """A router has either a pre-shared key or a certificate, whichever the cloud's gateway accepts."""
     ours, cloud = gateway(subject.spec), subject.spec.control_plane.cloud
     for where, name, router in _routers(subject):
         if router.psk is None and router.certificate is None:
             hint = f"add psk: {{secret: vpn-{where[1]}-{name}}}"
-            yield Finding(where, f"edge router {name} has neither psk nor certificate; no gateway would know it", hint)
+            yield Finding(
+                where, f"edge router {name} has neither psk nor certificate, so no gateway would accept it", hint
+            )
         elif router.psk and router.certificate:
-            message = f"edge router {name} has a psk and a certificate; a gateway knows a router by one of them"
+            message = f"edge router {name} has a psk and a certificate; a gateway uses only one of them"
             yield Finding(where, message, "remove one of the two", also=((*where, "psk"), (*where, "certificate")))
         if router.certificate and ours.no_certificates:
-            message = f"edge router {name} has a certificate, and no tunnel on {cloud} can have one"
+            message = f"edge router {name} has a certificate, but tunnels of {cloud} can't use one"
             yield Finding(
-                (*where, "certificate"), message, "give it a psk: {secret: name}", notes=(ours.no_certificates,)
+                (*where, "certificate"),
+                message,
+                f"replace it: psk: {{secret: vpn-{where[1]}-{name}}}",
+                notes=(ours.no_certificates,),
             )
 
 
 def region_of_the_arn(subject: Subject) -> Iterator[Finding]:
-    """AWS Certificate Manager keeps the certificates of each region apart."""
+    """A certificate is in the gateway's region: AWS Certificate Manager is regional."""
     region = subject.spec.control_plane.region
     for where, name, certificate in _certificates(subject):
         there = certificate.arn.split(":")[3]
         if region and there != region and not gateway(subject.spec).no_certificates:
-            message = f"the certificate of edge router {name} is in {there}, and the gateway in {region}"
+            message = f"the certificate of edge router {name} is in {there}, but the gateway is in {region}"
             yield Finding(
                 (*where, "arn"),
                 message,
-                f"write the ARN of one in {region}",
+                f"write the ARN of a certificate in {region}",
                 also=(("control_plane", "region"),),
             )
 
 
 def names_of_both_ends(subject: Subject) -> Iterator[Finding]:
-    """A name each, for each end of the gateway has a certificate of its own."""
+    """There is one name for each end of the gateway, as each has its own certificate."""
     for where, name, certificate in _certificates(subject):
         names = certificate.names
         if names and len(set(names)) != ENDS:
             message = (
-                f"certificate.names of edge router {name} has {len(set(names))} subject, and a gateway {ENDS} ends"
+                f"certificate.names of edge router {name} has {len(set(names))} subject, but a gateway has {ENDS} ends"
             )
-            yield Finding((*where, "names"), message, "write the subjects of both, or leave names out")
+            yield Finding((*where, "names"), message, "write the subjects of both ends, or leave names out")
 
 
 def own_files(subject: Subject) -> Iterator[Finding]:
-    """A key is made on its router, so no certificate fits two."""
+    """Each router has its own certificate: its key is created on the router and never leaves it."""
     seen: dict[str, Where] = {}
     for where, _, certificate in _certificates(subject):
         place = (*where, "file")
         before = seen.setdefault(certificate.file, place)
         if before != place:
             message = (
-                f"{certificate.file} is given to {show(before[:-2])} and {show(where[:-1])}; each has a key of its own"
+                f"{certificate.file} is given to {show(before[:-2])} and {show(where[:-1])}, but each has its own key"
             )
-            yield Finding(place, message, "write the file of its own certificate", also=(before,))
+            yield Finding(place, message, "write the file of this router's certificate", also=(before,))
         if certificate.file == certificate.ca:
-            message = f"{certificate.file} is both the router's certificate and its authority"
-            yield Finding(place, message, "write the file of its own certificate", also=((*where, "ca"),))
+            message = f"{certificate.file} is both the router's certificate and its CA"
+            yield Finding(place, message, "write the file of the router's certificate", also=((*where, "ca"),))
 
 
 RULES: tuple[tuple[str, Rule], ...] = (
-    ("VPN-009", one_way),
+    ("VPN-009", one_authentication),
     ("VPN-010", region_of_the_arn),
     ("VPN-010", names_of_both_ends),
     ("VPN-010", own_files),

@@ -1,7 +1,7 @@
-"""What each kind of machine must have, as data with sources. Role preflight compares hosts with it.
+"""Expected hardware of each kind of machine, as data with sources. Role preflight compares hosts with it.
 
-Machines of your own are kinds of machines.yaml; machines of clouds are those of the catalogues, with the GPUs of
-clouds.yaml. What has no source is left out, and then not compared.
+On-prem machines are kinds in machines.yaml; machines of clouds are those of the catalogues, with GPUs from
+clouds.yaml. Figures without a source are left out and aren't compared.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["Expected", "kinds", "of_cloud", "of_kind", "of_pool", "runs_gpus"]
 
 _HERE = Path(__file__).parent
 _NVLINK_FROM = 8
-"""GPUs of a machine of a cloud from which all of them are joined by NVLink; smaller ones are cut out of such machines."""
+"""Number of GPUs from which NVLink joins all GPUs of a cloud's machine. Smaller machines are parts of such machines."""
 _IB_LINKS = 8
-"""Azure's machines with InfiniBand have a link a GPU."""
+"""Azure's machines with InfiniBand have one link per GPU."""
 
 
 @cache
@@ -40,12 +40,12 @@ def clouds() -> CloudFile:
 
 
 def kinds() -> tuple[str, ...]:
-    """The kinds of machines of your own."""
+    """Return the kinds of on-prem machines."""
     return tuple(machines().kinds)
 
 
 def of_kind(kind: str, driver_branch: str = "") -> Expected:
-    """What a machine of your own must have. KeyError for an unknown kind."""
+    """Return the expected hardware of an on-prem machine. Raises KeyError for an unknown kind."""
     machine = machines().kinds[kind]
     gpu = gpus().gpus[machine.gpu].gpu
     return Expected(
@@ -60,27 +60,27 @@ def of_kind(kind: str, driver_branch: str = "") -> Expected:
 
 
 def of_pool(cloud: Cloud, pool: Pool) -> Expected | None:
-    """What the machines of a pool must have; None where the spec doesn't say what they are."""
+    """Return the expected hardware of a pool's machines; None if the spec doesn't say what they are."""
     if pool.site is None:
         return of_cloud(cloud, pool.machine, rdma=pool.rdma) if pool.machine else None
     return of_kind(pool.hardware, str(pool.driver_branch or "")) if pool.hardware else None
 
 
 def runs_gpus(cloud: Cloud, pool: Pool) -> bool:
-    """Whether the cluster's own device plugin gives a pool's GPUs to pods.
+    """Return whether the cluster's own device plugin assigns a pool's GPUs to pods.
 
-    Not where the operator brings a driver with something like NVIDIA's GPU Operator, which brings a plugin of its own.
+    False if the driver comes from something like NVIDIA's GPU Operator, which has its own plugin.
     """
     if pool.site is None and (pool.allow_no_driver or not pool.image):
         return False
-    found = of_pool(cloud, pool)
-    return bool(found and found.gpus)
+    machine = of_pool(cloud, pool)
+    return bool(machine and machine.gpus)
 
 
 def of_cloud(cloud: Cloud, name: str, *, rdma: bool = False, driver_branch: str = "") -> Expected | None:
-    """What a machine of a cloud must have; None where the catalogue knows no more than its name.
+    """Return the expected hardware of a cloud's machine; None if the catalogue has only its name.
 
-    A hypervisor shows whatever PCIe link it likes, so none is compared. rdma: whether the machine was asked for with it.
+    PCIe links aren't compared: a hypervisor can show any. rdma: whether the machine was ordered with RDMA.
     """
     machine = catalogue.of(cloud).machine_types.get(name) if cloud in catalogue.CLOUDS else None
     if machine is None or machine.type is None or machine.series is None:
@@ -100,14 +100,14 @@ def of_cloud(cloud: Cloud, name: str, *, rdma: bool = False, driver_branch: str 
 
 
 def _gpus(cloud: Cloud, series: str, count: int, driver_branch: str) -> Gpus | None:
-    known: dict[str, str] = getattr(clouds(), cloud)
-    if not count or series not in known:
+    by_series: dict[str, str] = getattr(clouds(), cloud)
+    if not count or series not in by_series:
         return None
-    gpu = gpus().gpus[known[series]].gpu
-    unsaid = {"pcie_gen": None, "pcie_width": None}
+    gpu = gpus().gpus[by_series[series]].gpu
+    unspecified = {"pcie_gen": None, "pcie_width": None}
     if count < _NVLINK_FROM:
-        unsaid |= {"nvlinks": None, "nvlink_gb_s": None}
-    return Gpus(**(gpu.model_dump() | unsaid), count=count, driver_branch=driver_branch)
+        unspecified |= {"nvlinks": None, "nvlink_gb_s": None}
+    return Gpus(**(gpu.model_dump() | unspecified), count=count, driver_branch=driver_branch)
 
 
 def _read(name: str) -> object:

@@ -1,4 +1,4 @@
-"""What a kind of machine has: the types of cluster/hardware/*.yaml, and of what hosts are told to compare with."""
+"""Types of cluster/hardware/*.yaml, and of the expectations that hosts get to compare themselves with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = Field(default=(), strict=False)
 
 
 class Gpu(Model):
-    """A GPU, as nvidia-smi names and measures it. None: no source says it, so it is not compared."""
+    """A GPU, as nvidia-smi names and measures it. None: there is no source, so the value isn't compared."""
 
     product: str
     memory_mib: int
@@ -22,9 +22,9 @@ class Gpu(Model):
     pcie_width: int | None = None
     nvlinks: int | None = None
     nvlink_gb_s: float | None = None
-    """Of a link, one way."""
+    """Bandwidth of one link in one direction."""
     sm_mhz: int | None = None
-    """The highest clock."""
+    """Maximum clock."""
     memory_mhz: int | None = None
     ecc: bool | None = None
 
@@ -40,15 +40,15 @@ class Product(Gpu):
 
 
 class Gpus(Gpu):
-    """The GPUs of a machine: all alike."""
+    """The GPUs of a machine, which are all of one kind."""
 
     count: int = Field(ge=1)
     driver_branch: str = ""
-    """First number of the driver's version; "" compares none."""
+    """First number of the driver's version; "" if it isn't compared."""
 
 
 class Disks(Model):
-    """Disks of one size, at least this many of at least this size."""
+    """At least this many disks of at least this size."""
 
     count: int = Field(ge=1)
     gb: int = Field(ge=1)
@@ -57,21 +57,21 @@ class Disks(Model):
 
 
 class Ports(Model):
-    """Ports of one speed, at least this many that are up with at least this speed."""
+    """At least this many ports that are up with at least this speed."""
 
     ports: int = Field(ge=1)
     gbit_s: int | None = None
 
 
 class Expected(Model):
-    """What a host must have. What is None or empty is not compared."""
+    """Expected hardware of a host. None or empty values aren't compared."""
 
     kind: str
     sockets: int | None = None
     cpus: int | None = None
-    """Logical processors."""
+    """Logical CPUs."""
     memory_gib: float | None = None
-    """The firmware and the kernel keep some: up to 5 % less is no fault."""
+    """Up to 5 % less is accepted, as firmware and kernel reserve some."""
     disks: tuple[Disks, ...] = Rows
     links: Ports | None = None
     """Ethernet ports."""

@@ -1,4 +1,4 @@
-"""A first spec for a cluster: small, commented, valid, with ranges that nothing else in the fleet has. Pure."""
+"""Create a first spec for a cluster: small, commented, valid, with ranges unused in the fleet. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _ASNS, _LAST_ASN = range(65010, 65535), 4_200_000_000
 
 @dataclass(frozen=True)
 class Asked:
-    """cloud: of the control plane. site: whether workers are at a site, as they are in a lab. region, gpu: "" where nobody chose."""
+    """What the operator asked for.
+
+    cloud: of the control plane. site: whether workers are at a site, as always in a lab. region, gpu: "" if not chosen.
+    """
 
     name: str
     cloud: Cloud
@@ -36,7 +39,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A value that passes `check` and is nobody's: the owner writes another."""
+    """A dummy value that passes `check`, which the owner must replace."""
 
     path: str
     why: str
@@ -44,7 +47,7 @@ class Placeholder:
 
 @dataclass(frozen=True)
 class Starter:
-    """What becomes the folder of a cluster. files: name -> text. secrets: names of the keys that its stack must be given."""
+    """The content of a new cluster's folder. files: name -> text. secrets: names of the keys that its stack needs."""
 
     asked: Asked
     region: str
@@ -55,7 +58,7 @@ class Starter:
 
 
 def make(asked: Asked, fleet: Sequence[Cluster]) -> Starter:
-    """The folder for a fleet: equal ones give equal texts. RefusedError says what there is instead."""
+    """Create a folder for a new cluster in a fleet. Equal fleets give equal texts. Raises RefusedError with alternatives."""
     lab, at_site = asked.cloud is Cloud.LAB, asked.site or asked.cloud is Cloud.LAB
     if lab and asked.gpu:
         raise RefusedError("a lab has no GPUs; leave --gpu out", code="init-refused")
@@ -76,9 +79,9 @@ def make(asked: Asked, fleet: Sequence[Cluster]) -> Starter:
 def _placeholders(asked: Asked, place: Place | None, site: texts.Site | None) -> Iterator[Placeholder]:
     if place is None:
         return
-    yield Placeholder("control_plane.operators", "the ranges of your VPN or peering; nobody else reaches the API")
+    yield Placeholder("control_plane.operators", "the ranges of your VPN or peering; nobody else can reach the API")
     if place.gpu:
-        yield Placeholder("pools.gpu.allow_no_driver", "or pools.gpu.image: an image with the driver of the GPUs")
+        yield Placeholder("pools.gpu.allow_no_driver", "or pools.gpu.image: an image with a driver for the GPUs")
     if site:
         yield Placeholder(f"sites.{texts.SITE}.racks", "the ranges of your racks")
         yield Placeholder(f"sites.{texts.SITE}.vpn.routers", "the public addresses of your edge routers")
@@ -86,7 +89,7 @@ def _placeholders(asked: Asked, place: Place | None, site: texts.Site | None) ->
 
 
 def _tunnels(cloud: Cloud, fleet: Iterable[Cluster]) -> texts.Tunnels:
-    """Addresses and an ASN that no site of the fleet has; an address inside that one has only where none is left."""
+    """Return addresses and an ASN unused in the fleet. Ranges inside tunnels are reused if none is left."""
     vpns = [site.vpn for cluster in fleet for site in cluster.spec.sites.values() if site.vpn]
     gateway = GATEWAYS[cloud]
     asns = {vpn.asn for vpn in vpns} | gateway.asns | {gateway.asn}
@@ -97,11 +100,11 @@ def _tunnels(cloud: Cloud, fleet: Iterable[Cluster]) -> texts.Tunnels:
 
 
 def _routers(taken: set[IPv4Address]) -> tuple[IPv4Address, ...]:
-    """Addresses of documentation (RFC 5737): of nobody, and of no other cluster's routers."""
+    """Return addresses for documentation (RFC 5737) that no other cluster's routers have."""
     free = [address for network in DOCUMENTATION[1:] for address in network.hosts() if address not in taken]
     if len(free) < _ROUTERS:
         raise RefusedError(
-            "no address of RFC 5737 is left for edge routers; write those of the fleet's placeholders first",
+            "no address of RFC 5737 is left for edge routers; replace placeholders in the fleet's specs first",
             code="init-refused",
         )
     return tuple(free[:_ROUTERS])

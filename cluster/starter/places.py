@@ -1,4 +1,4 @@
-"""Where a new cluster is and on which machines: a region, its zones and machine types, as the catalogue of the cloud has them."""
+"""Choose a region, zones and machine types for a new cluster from the catalogue of its cloud."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cluster.fields import did_you_mean
 from cluster.spec import Cloud
 
 _ZONES = 3
-"""Etcd's members survive the loss of one of three."""
+"""Members of etcds in three zones survive the loss of one."""
 _MOST_GPUS = 8
-# Control plane and workers: the first pair that a region offers in three zones.
+# Candidates for (control plane, workers). The first pair that a region offers in three zones is used.
 _MACHINES = {
     Cloud.AWS: (("m7i.large", "m7i.2xlarge"), ("m6i.large", "m6i.2xlarge")),
     Cloud.AZURE: (("Standard_D4s_v5", "Standard_D8s_v5"), ("Standard_D4s_v6", "Standard_D8s_v6")),
@@ -26,7 +26,7 @@ _MACHINES = {
 
 @dataclass(frozen=True)
 class Gpu:
-    """A machine type with GPUs. zones: those of the cluster that have it. others: more types with the same kind."""
+    """A machine type with GPUs. zones: the cluster's zones that offer it. others: more types with the same kind of GPU."""
 
     kind: str
     machine: Machine
@@ -36,7 +36,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Place:
-    """plane, worker: machine types of the control plane and of workers without GPUs."""
+    """A place for a cluster. plane, worker: machine types of the control plane and of workers without GPUs."""
 
     region: str
     zones: tuple[str, ...]
@@ -46,9 +46,10 @@ class Place:
 
 
 def choose(cloud: Cloud, region: str, gpu: str) -> Place:
-    """The place in a region, or in the one of the cloud's that offers most machine types. RefusedError says what there is.
+    """Return the place in a region; without a region, in the one that offers the most machine types.
 
-    gpu: a kind, as cluster/hardware/gpus.yaml names it, or a machine type; "" for none.
+    gpu: a kind from cluster/hardware/gpus.yaml, or a machine type; "" for none.
+    Errors: raises RefusedError with the alternatives.
     """
     facts = catalogue.of(cloud)
     places = {name: place for name in _by_offers(facts) if (place := _place(cloud, facts, name, ""))}
@@ -63,30 +64,30 @@ def choose(cloud: Cloud, region: str, gpu: str) -> Place:
 
 
 def kinds_at_sites(gpu: str) -> str:
-    """The kind of a site's machines with a GPU: one of cluster/hardware/machines.yaml, of which baseboards of any maker come first."""
-    known = hardware.machines().kinds
-    if gpu in known:
+    """Return the kind of on-prem machines with a GPU, from cluster/hardware/machines.yaml. Generic baseboards come first."""
+    machine_kinds = hardware.machines().kinds
+    if gpu in machine_kinds:
         return gpu
-    found = sorted(
-        (kind for kind, machine in known.items() if machine.gpu == gpu), key=lambda kind: kind.startswith("dgx")
+    matches = sorted(
+        (kind for kind, machine in machine_kinds.items() if machine.gpu == gpu), key=lambda kind: kind.startswith("dgx")
     )
-    if not found:
-        kinds = sorted({machine.gpu for machine in known.values()})
+    if not matches:
+        kinds = sorted({machine.gpu for machine in machine_kinds.values()})
         raise RefusedError(
-            f"no kind of machines of your own has GPU {gpu}; write one of {', '.join((*kinds, *known))}",
+            f"no kind of on-prem machines has GPU {gpu}; write one of {', '.join((*kinds, *machine_kinds))}",
             code="init-refused",
         )
-    return found[0]
+    return matches[0]
 
 
 def _by_offers(facts: Catalogue) -> list[str]:
-    """Regions that have zones, that which offers most machine types first."""
+    """Return the regions that have zones, those that offer the most machine types first."""
     offers = Counter(region for machine in facts.machine_types.values() for region in machine.offered or ())
     return sorted((name for name, zones in facts.regions.zones.items() if zones), key=lambda name: -offers[name])
 
 
 def _place(cloud: Cloud, facts: Catalogue, region: str, gpu: str) -> Place | None:
-    """None where the region lacks a machine type, or has it in fewer zones than a control plane needs."""
+    """Return a place in a region; None if a machine type isn't offered in enough zones for a control plane."""
     for plane, worker in (map(facts.machine_types.__getitem__, pair) for pair in _MACHINES[cloud]):
         zones = [zone for zone in _zones(facts, region, plane) if zone in _zones(facts, region, worker)]
         if len(zones) < _ZONES:
@@ -105,20 +106,23 @@ def _place(cloud: Cloud, facts: Catalogue, region: str, gpu: str) -> Place | Non
 
 
 def _zones(facts: Catalogue, region: str, machine: Machine) -> tuple[str, ...]:
-    """Zones of a region that offer a machine type: all where nothing is known of zones, none where the region lacks it.
+    """Return the zones of a region that offer a machine type: all if zones aren't known, none if the region lacks it.
 
-    AWS's by ID: letters are other zones in each account."""
+    Zones of AWS by ID: letters mean different zones in each account.
+    """
     offered = (machine.offered or {}).get(region)
     names = facts.regions.zone_ids.get(region) or facts.regions.zones[region]
     return () if offered is None else tuple(name for name in names if name in offered) if offered else names
 
 
 def _with_gpu(cloud: Cloud, facts: Catalogue, region: str, gpu: str = "") -> Iterator[tuple[str, Machine]]:
-    """(kind of GPU, machine type) that a region offers: of one kind or type, or all. In the order of the catalogue's series;
-    of a series, whole machines before parts of them."""
-    known: dict[str, str] = getattr(hardware.clouds(), cloud)
+    """Yield (kind of GPU, machine type) of a region's offers for one kind or type, or for all.
+
+    In the order of the catalogue's series, and in each series whole machines before parts of them.
+    """
+    by_series: dict[str, str] = getattr(hardware.clouds(), cloud)
     for series in facts.machines:
-        kind = known.get(series.series)
+        kind = by_series.get(series.series)
         if kind is None or series.arch != ARCH:
             continue
         types = [facts.machine_types[name] for name in series.types]
@@ -131,7 +135,7 @@ def _with_gpu(cloud: Cloud, facts: Catalogue, region: str, gpu: str = "") -> Ite
 
 
 def _size(machine: Machine) -> tuple[int, int]:
-    """Most GPUs first, but no more than eight; then the fewest CPUs."""
+    """Return a sort key: most GPUs first, up to eight; then fewest CPUs."""
     assert machine.type
     return (-machine.type.gpus if machine.type.gpus <= _MOST_GPUS else 0, machine.type.vcpus)
 
@@ -139,7 +143,7 @@ def _size(machine: Machine) -> tuple[int, int]:
 def _no_region(cloud: Cloud, facts: Catalogue, region: str, usable: list[str]) -> str:
     if region in facts.region_names:
         machines = " or ".join(plane for plane, _ in _MACHINES[cloud])
-        why = f"region {region} of {cloud} has no {_ZONES} zones that are known to offer {machines}"
+        why = f"region {region} of {cloud} doesn't have {_ZONES} zones known to offer {machines}"
     else:
         why = f"{cloud} has no region {region}{did_you_mean(region, usable)}"
     return f"{why}\n  write one of {', '.join(usable)}"
@@ -148,10 +152,10 @@ def _no_region(cloud: Cloud, facts: Catalogue, region: str, usable: list[str]) -
 def _no_gpu(cloud: Cloud, facts: Catalogue, region: str, gpu: str, elsewhere: list[str]) -> str:
     if region:
         kinds = dict.fromkeys(kind for kind, _ in _with_gpu(cloud, facts, region))
-        where = f"; it is in {', '.join(elsewhere)}" if elsewhere else ""
+        where = f"; {', '.join(elsewhere)} offer it" if elsewhere else ""
         return f"{cloud}/{region} offers no GPU {gpu}{where}\n  {region} has {', '.join(kinds) or 'none'}"
-    known: dict[str, str] = getattr(hardware.clouds(), cloud)
-    kinds = dict.fromkeys(known.values())
+    by_series: dict[str, str] = getattr(hardware.clouds(), cloud)
+    kinds = dict.fromkeys(by_series.values())
     return (
         f"{cloud} offers no GPU {gpu}{did_you_mean(gpu, kinds)}\n  write one of {', '.join(kinds)}, or a machine type"
     )

@@ -1,4 +1,4 @@
-"""The texts of a new cluster's folder: small, and each key with a reason or what else could stand there."""
+"""Texts of a new cluster's folder: small, with a reason or alternatives for each key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster.starter.places import Place
 from cluster.starter.ranges import OPERATORS, Ranges
 
 MARK = "PLACEHOLDER:"
-"""Begins the comment of each value that the owner must replace."""
+"""Start of the comment on each value that the owner must replace."""
 SITE, RACK = "onprem", "r1"
 _WIDTH = 120
 _SCHEMAS = "../../cluster/schemas"
@@ -26,7 +26,7 @@ _BOOLEANS = frozenset({"y", "n", "yes", "no", "on", "off"})
 
 @dataclass(frozen=True)
 class Tunnels:
-    """How a site is joined. routers: public addresses of its edge routers."""
+    """How a site is joined to the region. routers: public addresses of its edge routers."""
 
     asn: int
     inside: IPv4Network
@@ -35,7 +35,7 @@ class Tunnels:
 
 @dataclass(frozen=True)
 class Site:
-    """hardware: kind of its machines, "" where they have no GPU. tunnels: None in a lab, whose router joins sites."""
+    """A site. hardware: kind of its machines, "" without GPUs. tunnels: None in a lab, whose router joins sites."""
 
     hardware: str
     tunnels: Tunnels | None
@@ -47,7 +47,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that the texts say. place: None in a lab. site: None where workers are in the region."""
+    """Content of the texts. place: None in a lab. site: None if workers are in the region."""
 
     name: str
     cloud: Cloud
@@ -57,26 +57,26 @@ class Plan:
 
 
 def cluster_yaml(plan: Plan) -> str:
-    """The spec."""
+    """Return the text of the spec."""
     where = f"{_NAMES[plan.cloud]}{f', region {plan.place.region}' if plan.place else ''}"
     workers = f"workers at site {SITE}" if plan.site else "workers in the region"
-    head = f"{plan.name}: control plane on {where}; {workers}. Written once by `menagerie init`, yours to change. "
-    head += f"`./menagerie check {plan.name}` names every mistake; `menagerie schema` explains every key."
+    head = f"{plan.name}: control plane on {where}; {workers}. Created by `menagerie init`; change it as you like. "
+    head += f"`./menagerie check {plan.name}` reports all mistakes; `menagerie schema` explains every key."
     parts = (_plane(plan), _etcd(plan), _network(plan), _sites(plan), _pools(plan))
     rows = [
-        _row(f"name: {_quoted(plan.name)}", "the folder's name, and the Pulumi stack's"),
+        _row(f"name: {_quoted(plan.name)}", "name of the folder and of the Pulumi stack"),
         *(row for part in parts for row in part),
     ]
     return _text("cluster", head, rows)
 
 
 def hosts_yaml(plan: Plan) -> str:
-    """The machines of the site's pool."""
+    """Return the text of the hosts file for the site's pool."""
     assert plan.site and plan.ranges.rack
     if plan.cloud is Cloud.LAB:
-        head = f"Machines of pool {plan.site.pool}. A lab makes them."
+        head = f"Machines of pool {plan.site.pool}. The lab creates them."
     else:
-        head = f"Machines of pool {plan.site.pool}. {MARK} write your own, with addresses in their rack's range. "
+        head = f"Machines of pool {plan.site.pool}. {MARK} list your own, with addresses in their rack's range. "
         head += "Machines that Menagerie installs also need mac and bmc: docs/how-to/provisioning.md."
     end = "gpu" if plan.site.hardware else "worker"
     stem = plan.name[: _LONGEST_NAME - len(f"-{end}-1")].rstrip("-")
@@ -88,7 +88,7 @@ def hosts_yaml(plan: Plan) -> str:
 
 
 def secret(router: int) -> str:
-    """Name of the pre-shared key of an edge router; they count from 1."""
+    """Return the name of the pre-shared key of an edge router, counted from 1."""
     return f"vpn-{SITE}-edge-{router}"
 
 
@@ -96,10 +96,10 @@ def _plane(plan: Plan) -> list[str]:
     if plan.place is None:
         return [
             "control_plane:",
-            _row("  cloud: lab", "a data centre on this machine; or aws, azure, gcp"),
+            _row("  cloud: lab", "everything runs on this machine; or aws, azure, gcp"),
             "  region: local",
             "  machine: lab-small",
-            _row("  api_servers: 2", "they keep no state: two survive the loss of one"),
+            _row("  api_servers: 2", "stateless: two survive the loss of one"),
         ]
     others = ", ".join(cloud for cloud in _NAMES if cloud is not plan.cloud)
     zones = "three, so that etcd survives the loss of one"
@@ -110,10 +110,10 @@ def _plane(plan: Plan) -> list[str]:
         _row(f"  region: {plan.place.region}", "a cluster never leaves its region"),
         _row(f"  zones: [{', '.join(plan.place.zones)}]", zones),
         _row(f"  machine: {plan.place.plane.name}", f"of API servers: {_size(plan.place.plane)}"),
-        _row("  api_servers: 2", "they keep no state: two survive the loss of one"),
+        _row("  api_servers: 2", "stateless: two survive the loss of one"),
         _row(
             f"  operators: [{OPERATORS}]",
-            f"{MARK} your VPN or peering. Only these ranges reach the API; or `public`, a second endpoint for the internet",
+            f"{MARK} your VPN or peering. Only these ranges can reach the API. Or add `public`, an endpoint on the internet",
         ),
     ]
 
@@ -124,7 +124,7 @@ _DISKS = {
     Cloud.GCP: ("hyperdisk-balanced", "32GiB", "16GiB"),
     Cloud.LAB: ("lab-folder", "", ""),
 }
-"""Cloud -> kind of etcd's disks, size of main's and of events'; a lab's have none."""
+"""Cloud -> kind of etcd's disks, size for main, size for events. Disks of a lab have no size."""
 _LOCAL = {Cloud.AWS: "i4i.xlarge", Cloud.AZURE: "Standard_L8s_v3", Cloud.GCP: "c3-standard-8-lssd"}
 
 
@@ -132,21 +132,25 @@ def _etcd(plan: Plan) -> list[str]:
     machine = plan.place.plane.name if plan.place else "lab-small"
     disk, main, events = _DISKS[plan.cloud]
     lab = plan.place is None
-    local = "" if lab else f"fast: each write waits for it. Or local-nvme, on a machine such as {_LOCAL[plan.cloud]}"
+    local = (
+        ""
+        if lab
+        else f"must be fast, as each write waits for it. Or local-nvme, with a machine type such as {_LOCAL[plan.cloud]}"
+    )
     if lab:
-        size = _row("    quota: 4GiB", "etcd refuses writes above it; 8GiB is the default, and the most")
+        size = _row("    quota: 4GiB", "etcd refuses writes above it; 8GiB is the default and the maximum")
     else:
-        why = "at least twice the quota, 8GiB by default: a defragmentation writes a second copy"
+        why = "at least twice the quota (8GiB by default): defragmentation writes a second copy"
         size = _row(f"    disk_size: {main}", why)
     return [
         "etcd:",
-        _row("  main:", "everything but Events"),
+        _row("  main:", "everything except Events"),
         f"    machine: {machine}",
         _row("    members: 3", "an odd number: 3 survive one loss, 5 survive two"),
         _row(f"    disk: {disk}", local),
         size,
         _row("    backup: {every: 1h, keep: 14d}", "encrypted snapshots; a drill restores one every day"),
-        _row("  events:", "Events have their own etcd: they churn, and their loss harms nothing"),
+        _row("  events:", "Events have a separate etcd: they change a lot, and losing them does no harm"),
         f"    machine: {machine}",
         *([] if lab else [_row("    hosts: main", "on the hosts of main; `dedicated` isolates disk and CPU")]),
         f"    disk: {disk}",
@@ -156,22 +160,20 @@ def _etcd(plan: Plan) -> list[str]:
 
 
 _LINKS = {Cloud.AWS: 9001, Cloud.GCP: 8896}
-"""Cloud -> the most bytes of its links, where that is more than the default."""
+"""Cloud -> largest MTU of its links, if above the default."""
 
 
 def _network(plan: Plan) -> list[str]:
     ranges, link = plan.ranges, _LINKS.get(plan.cloud)
     rows = [
-        _row("network:", "ranges that nothing in inventories/ had when this was written"),
+        _row("network:", "ranges that were unused in inventories/ when this was created"),
         _row(f"  pods: {ranges.pods}", f"a /24 for each of {2 ** (24 - ranges.pods.prefixlen)} nodes"),
         _row(f"  services: {ranges.services}", "virtual addresses of Services, on no wire"),
         _row(f"  nodes: {ranges.nodes}", "hosts in the region"),
     ]
-    rows += [_row(f"  link_mtu: {link}", f"bytes: the most that {_NAMES[plan.cloud]} carries")] if link else []
+    rows += [_row(f"  link_mtu: {link}", f"bytes, the maximum on {_NAMES[plan.cloud]}")] if link else []
     if plan.cloud is Cloud.AWS:
-        rows.append(
-            _row("neighbours: {gc_thresh1: 0}", "AWS soon gives an address to another machine: keep no stale ARP entry")
-        )
+        rows.append(_row("neighbours: {gc_thresh1: 0}", "AWS reuses addresses quickly, so keep no stale ARP entries"))
     return rows
 
 
@@ -180,11 +182,13 @@ def _sites(plan: Plan) -> list[str]:
         return []
     tunnels = plan.site.tunnels
     rack = (
-        f"{MARK} the range of each of your racks, one layer-2 network each" if tunnels else "one layer-2 network each"
+        f"{MARK} the range of each of your racks; each is one layer-2 network"
+        if tunnels
+        else "each is one layer-2 network"
     )
     rows = [
         "sites:",
-        _row(f"  {SITE}:", "a place with machines of your own"),
+        _row(f"  {SITE}:", "a place with your own machines"),
         _row(f"    racks: {{{RACK}: {plan.ranges.rack}}}", rack),
     ]
     if tunnels is None:
@@ -193,11 +197,11 @@ def _sites(plan: Plan) -> list[str]:
         *rows,
         _row(
             "    vpn:",
-            "IPsec tunnels with BGP to the cloud's gateway; leave it out if your own line leads there",
+            "IPsec tunnels with BGP to the cloud's gateway; leave it out if you have your own line",
         ),
-        _row(f"      asn: {tunnels.asn}", "of the site's routers: a private ASN, or your own"),
-        _row(f"      inside: {tunnels.inside}", "addresses inside the tunnels: a /30 each"),
-        _row("      routers:", f"{MARK} public addresses of your edge routers. `menagerie secret` keeps the keys"),
+        _row(f"      asn: {tunnels.asn}", "ASN of the site's routers, either private or your own"),
+        _row(f"      inside: {tunnels.inside}", "addresses inside the tunnels, a /30 each"),
+        _row("      routers:", f"{MARK} public addresses of your edge routers. `menagerie secret` stores the keys"),
         *(
             f"        edge-{number}: {{address: {address}, psk: {{secret: {secret(number)}}}}}"
             for number, address in enumerate(tunnels.routers, start=1)
@@ -213,15 +217,15 @@ def _pools(plan: Plan) -> list[str]:
             f"    site: {SITE}",
             _row("    hosts: hosts.yaml", "the machines of the pool"),
         ]
-        kind = "what each machine must have, or it takes no work; a kind of cluster/hardware/machines.yaml"
+        kind = "kind in cluster/hardware/machines.yaml; a machine without this hardware gets no work"
         return [*rows, _row(f"    hardware: {plan.site.hardware}", kind)] if plan.site.hardware else rows
     assert plan.place
     rows = [
         "pools:",
         "  cpu:",
         _row(f"    machine: {plan.place.worker.name}", _size(plan.place.worker)),
-        _row("    min: 2", "workers that the region always has"),
-        _row("    max: 10", "the most that the pool can grow to: by hand, or with `autoscaler: {}`"),
+        _row("    min: 2", "least number of workers"),
+        _row("    max: 10", "most that the pool can grow to, by hand or with `autoscaler: {}`"),
     ]
     gpu = plan.place.gpu
     if gpu is None:
@@ -231,14 +235,16 @@ def _pools(plan: Plan) -> list[str]:
     what = f"{gpu.machine.type.gpus} GPUs of kind {gpu.kind}{f'; or {others}' if others else ''}"
     rows += ["  gpu:", _row(f"    machine: {gpu.machine.name}", what)]
     if gpu.zones != plan.place.zones:
-        rows.append(_row(f"    zones: [{', '.join(gpu.zones)}]", "those of control_plane.zones that offer the machine"))
+        rows.append(
+            _row(f"    zones: [{', '.join(gpu.zones)}]", "those of control_plane.zones that offer this machine type")
+        )
     return [
         *rows,
-        _row("    min: 0", "no GPU is paid for until somebody asks for one"),
+        _row("    min: 0", "no costs for GPUs until somebody needs one"),
         "    max: 2",
         _row(
             "    allow_no_driver: true",
-            f"{MARK} Debian 12 has no driver. Write image: one that has it; or install it from inside the cluster",
+            f"{MARK} Debian 12 has no driver. Write image: an image with one, or install it from inside the cluster",
         ),
     ]
 
@@ -248,13 +254,13 @@ def _size(machine: Machine) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as YAML reads it back: null, 1e3 and 2026-11-25 are no text without quotes, nor is `on` for older readers."""
+    """Quote a name if YAML needs it: null, 1e3 and 2026-11-25 aren't text without quotes, nor is `on` for older parsers."""
     is_text = parse(f"name: {name}", "").data == {"name": name}
     return name if is_text and name not in _BOOLEANS and not name[0].isdigit() else f'"{name}"'
 
 
 def _row(text: str, why: str = "") -> str:
-    """A line with its reason behind it, or above it where it is long."""
+    """Return a line with its reason behind it, or above it if it is too long."""
     if not why or len(text) + len(why) + 3 <= _WIDTH:
         return f"{text} # {why}" if why else text
     indent = " " * (len(text) - len(text.lstrip()))

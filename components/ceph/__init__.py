@@ -1,1 +1,1 @@
-"""Ceph storage of a site: Rook's resources, storage classes, alerts, and what storage hosts are told."""
+"""Ceph storage of a site: Rook's resources, storage classes, alerts, and the configuration of storage hosts."""

@@ -1,6 +1,7 @@
-"""Rules for Prometheus about Ceph and the quotas of teams. Metrics are those of Ceph's manager ("Prometheus Module").
+"""Prometheus rules for Ceph and for the quotas of teams. The metrics come from Ceph's manager ("Prometheus Module").
 
-A ConfigMap, for nothing here installs the Prometheus operator, whose resource a PrometheusRule is; the text fits in either.
+The rules are in a ConfigMap because Menagerie does not install the Prometheus operator, which owns PrometheusRule. The same
+text fits in a PrometheusRule.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FILE = "ceph.rules.json"
 
 
 class Alert(NamedTuple):
-    """An expression that holds for a time is told of. way_out: what to do, in a sentence."""
+    """An alert that fires after `expression` has been true for `holds`. way_out: what to do, in one sentence."""
 
     name: str
     expression: str
@@ -28,7 +29,7 @@ class Alert(NamedTuple):
 
 
 def _health(check: str) -> str:
-    """A check of Ceph's own ("Health checks") that has found something."""
+    """Return the expression for a failing health check of Ceph ("Health checks")."""
     return f'ceph_health_detail{{name="{check}"}} > 0'
 
 
@@ -71,7 +72,7 @@ _NAMED = " * on (pool_id) group_left (name) ceph_pool_metadata"
 
 
 def of_teams(ceph: Ceph) -> tuple[Alert, ...]:
-    """A team's pool fills up, or is full, long before the disks are."""
+    """Return the alerts on team quotas: a team's pool fills up long before the disks do."""
     if not any(team.block is not None or team.file is not None for team in ceph.teams.values()):
         return ()
     share = "(ceph_pool_stored / (ceph_pool_quota_bytes > 0))"
@@ -85,7 +86,7 @@ def of_teams(ceph: Ceph) -> tuple[Alert, ...]:
 
 
 def groups(ceph: Ceph) -> Object:
-    """The content of a file of rules; JSON is YAML too."""
+    """Return the content of a Prometheus rule file. It is written as JSON, which is also valid YAML."""
     rules = [
         {
             "alert": alert.name,
@@ -100,7 +101,7 @@ def groups(ceph: Ceph) -> Object:
 
 
 def config_map(ceph: Ceph) -> Object:
-    """The rules where a Prometheus of yours can mount them."""
+    """Return the ConfigMap with the rules, for your own Prometheus to mount."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -1,4 +1,4 @@
-"""StorageClasses of teams, and who may name them."""
+"""StorageClasses of teams, and the policy that says which namespaces may use them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from components.control_plane.objects import Object
 
 POLICY, VOLUMES = "menagerie-classes-of-teams", "menagerie-volumes-of-ceph"
 _ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-"""How claims named their class before Kubernetes 1.6, and may still."""
+"""The annotation that named a claim's class before Kubernetes 1.6. It still works."""
 _SECRETS = {
     "provisioner": "provisioner",
     "controller-expand": "provisioner",
     "controller-publish": "provisioner",
     "node-stage": "node",
 }
-"""Step of a volume's life -> which of Rook's two Secrets of a driver it is done with."""
+"""Step in a volume's life -> which of a driver's two Rook Secrets it uses."""
 
 
 def storage_classes(ceph: Ceph) -> Iterator[Object]:
-    """block-<team> and file-<team>. None is the default one: a claim that names no class is not for Ceph."""
+    """Yield block-<team> and file-<team>. None is the default class: a claim that names no class is not for Ceph."""
     for name, team in ceph.teams.items():
         if team.block is not None:
-            # What Linux 5.4 and newer can do with a block device ("Prerequisites" of Rook).
+            # The RBD features that Linux 5.4 and newer support (Rook, "Prerequisites").
             features = "layering,fast-diff,object-map,deep-flatten,exclusive-lock"
             own = {"pool": team_pool(name), "imageFormat": "2", "imageFeatures": features}
             yield _class(name, "block", "rbd", {"clusterID": NAMESPACE, **own, "csi.storage.k8s.io/fstype": "ext4"})
@@ -55,21 +55,22 @@ def _class(team: str, kind: str, driver: str, own: dict[str, str]) -> Object:
 
 
 def volume_policy() -> tuple[Object, ...]:
-    """What Rook's controllers make is a volume of Ceph. The drivers' names are those that Rook gives them in its namespace."""
+    """Return the policy that lets Rook's controllers make only volumes of Ceph. Rook derives driver names from its namespace."""
     return volumes(VOLUMES, NAMESPACE, tuple(f"{NAMESPACE}.{kind}.csi.ceph.com" for kind in ("rbd", "cephfs", "nfs")))
 
 
 def class_policy(ceph: Ceph) -> tuple[Object, ...]:
-    """A claim may name a team's class only in that team's namespaces: else a quota would be anybody's to use up.
+    """Return the policy that allows a claim to name a team's class only in that team's namespaces.
 
-    The annotation wins over the field (k8s.io/component-helpers, GetPersistentVolumeClaimClass). A claim without a class may be
-    given one later. What a claim named before stays its own: it can be resized, and ends.
+    Otherwise anybody could use up a team's quota. The annotation overrides the field (k8s.io/component-helpers,
+    GetPersistentVolumeClaimClass), and a claim without a class may get one later, so both are checked on CREATE and UPDATE.
+    A claim keeps the class that it already has: it can still be resized and deleted.
     """
-    owners = {thing["metadata"]["name"]: thing["metadata"]["labels"][TEAM_LABEL] for thing in storage_classes(ceph)}
+    owners = {each["metadata"]["name"]: each["metadata"]["labels"][TEAM_LABEL] for each in storage_classes(ceph)}
     if not owners:
         return ()
-    noted = f"{{0}}.metadata.?annotations[?'{_ANNOTATION}'].orValue('')"
-    named = f"[dyn({{0}}.spec.?storageClassName.orValue('')), dyn({noted})]"
+    annotation = f"{{0}}.metadata.?annotations[?'{_ANNOTATION}'].orValue('')"
+    classes = f"[dyn({{0}}.spec.?storageClassName.orValue('')), dyn({annotation})]"
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -85,10 +86,10 @@ def class_policy(ceph: Ceph) -> tuple[Object, ...]:
         "variables": [
             {"name": "owners", "expression": json.dumps(owners, sort_keys=True)},
             {"name": "team", "expression": f"namespaceObject.metadata.?labels[?'{TEAM_LABEL}'].orValue('')"},
-            {"name": "before", "expression": f"oldObject == null ? [] : {named.format('oldObject')}"},
+            {"name": "before", "expression": f"oldObject == null ? [] : {classes.format('oldObject')}"},
             {
                 "name": "foreign",
-                "expression": f"{named.format('object')}.filter(name, !(name in variables.before) && name in variables.owners && "
+                "expression": f"{classes.format('object')}.filter(name, !(name in variables.before) && name in variables.owners && "
                 "variables.owners[name] != variables.team)",
             },
         ],
@@ -102,8 +103,8 @@ def class_policy(ceph: Ceph) -> tuple[Object, ...]:
         ],
     }
     kind = "admissionregistration.k8s.io/v1"
-    bound = {"policyName": POLICY, "validationActions": ["Deny"]}
+    binding = {"policyName": POLICY, "validationActions": ["Deny"]}
     return (
         {"apiVersion": kind, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": POLICY}, "spec": spec},
-        {"apiVersion": kind, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": POLICY}, "spec": bound},
+        {"apiVersion": kind, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": POLICY}, "spec": binding},
     )

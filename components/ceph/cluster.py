@@ -1,6 +1,6 @@
-"""Rook's CephCluster: monitors, networks, and each disk by its own name.
+"""Rook's CephCluster: monitors, networks, and each disk by name.
 
-Requests and limits are those of Rook's chart ("rook-ceph-cluster" values), but for an OSD's memory, which the spec has.
+Requests and limits are those of Rook's chart ("rook-ceph-cluster" values), except for an OSD's memory, which the spec sets.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ _POD_SECURITY = "pod-security.kubernetes.io"
 
 
 def namespace() -> Object:
-    """OSDs open the host's disks, monitors its network; the API servers' default would refuse their pods."""
+    """Return Rook's namespace, labelled privileged.
+
+    OSDs open the host's disks and monitors use the host's network. The API servers' default would reject such pods.
+    """
     labels = {f"{_POD_SECURITY}/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
 def ceph_cluster(cluster: Cluster, devices: Mapping[str, tuple[Device, ...]]) -> Object:
-    """devices: host -> what it has found and the spec means. Whatever isn't named there is not touched."""
+    """Return the CephCluster. devices: host -> its disks that match the spec. Rook leaves all other disks alone."""
     ceph = of(cluster)
     spec = {
         "cephVersion": {"image": by_digest(cluster.spec, CEPH), "allowUnsupported": False},
@@ -39,10 +42,10 @@ def ceph_cluster(cluster: Cluster, devices: Mapping[str, tuple[Device, ...]]) ->
         "mgr": {"count": min(2, len(devices)), "allowMultiplePerNode": False},
         # On the host's network the dashboard would listen on every address of a storage host.
         "dashboard": {"enabled": False},
-        # Resources of the Prometheus operator, which nothing here installs; Rook marks pods for scraping all the same.
+        # Resources of the Prometheus operator, which Menagerie does not install. Rook annotates pods for scraping anyway.
         "monitoring": {"enabled": False, "metricsDisabled": False},
         "network": _network(cluster, ceph),
-        # Kernels before 7.0 know no other key of a client (Rook, "cluster.yaml").
+        # Kernels before 7.0 support no other type of client key (Rook, "cluster.yaml").
         "security": {"cephx": {"csi": {"keyType": "aes"}}},
         "cephConfig": {"global": {"osd_pool_default_size": str(ceph.replicas)}},
         "crashCollector": {"disable": False, "daysToRetain": 30},
@@ -72,17 +75,17 @@ def ceph_cluster(cluster: Cluster, devices: Mapping[str, tuple[Device, ...]]) ->
 
 
 def manager_pool(ceph: Ceph) -> Object:
-    """The pool that Ceph makes for itself, on a device class like every other pool."""
+    """Return Ceph's internal pool, `.mgr`, on a device class like every other pool."""
     disks = ceph.first_disks
     return resource("CephBlockPool", "builtin-mgr", {"name": ".mgr", **replicated(ceph, disks)})
 
 
 def _network(cluster: Cluster, ceph: Ceph) -> Object:
-    ranges = {name: found for name, found in networks(cluster).items() if found}
+    address_ranges = {name: ranges for name, ranges in networks(cluster).items() if ranges}
     return {
         "provider": "host",
         "ipFamily": "IPv4",
-        "addressRanges": ranges,
+        "addressRanges": address_ranges,
         "connections": {
             "encryption": {"enabled": ceph.encrypt},
             "compression": {"enabled": False},
@@ -101,13 +104,13 @@ def _placement(cluster: Cluster, ceph: Ceph) -> Object:
 
 
 def _resources(ceph: Ceph) -> Object:
-    # Rook makes osd_memory_target of what is declared here ("Ceph Cluster CRD").
+    # Rook derives osd_memory_target from the values here ("Ceph Cluster CRD").
     memory = format_bytes(ceph.osd_memory).removesuffix("B")
     return {
         "mon": needs("1", "1Gi", "2Gi"),
         "mgr": needs("500m", "512Mi", "1Gi"),
         "osd": needs("1", memory, memory),
-        # Without a limit: preparing a disk takes more memory the larger it is, once.
+        # No limit: preparing a disk is done once and takes more memory the larger the disk is.
         "prepareosd": needs("500m", "50Mi"),
         "crashcollector": needs("100m", "60Mi", "60Mi"),
         "logcollector": needs("100m", "100Mi", "1Gi"),
@@ -120,9 +123,9 @@ def _storage(devices: Mapping[str, tuple[Device, ...]]) -> Object:
     nodes = [
         {
             "name": host,
-            "devices": [{"name": device.path, "config": {"deviceClass": device.disks}} for device in found],
+            "devices": [{"name": device.path, "config": {"deviceClass": device.disks}} for device in disks],
         }
-        for host, found in devices.items()
+        for host, disks in devices.items()
     ]
     return {
         "useAllNodes": False,

@@ -1,4 +1,4 @@
-"""What storage hosts have found (`menagerie-disks --json`), compared with the spec and with each other. No I/O."""
+"""Disks that storage hosts report (`menagerie-disks --json`), compared with the spec and with each other. No I/O."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from components.ceph.names import of
 
 
 class Device(NamedTuple):
-    """A disk that Ceph is given: its full name in by-id, and the kind of disks that it is."""
+    """A disk for Ceph. path: its full name in by-id. disks: its kind in the spec."""
 
     path: str
     disks: str
 
 
 class Found(NamedTuple):
-    """devices: host -> its disks. problems: sentences, each with the way out; with any, nothing may be rendered."""
+    """The checked reports. devices: host -> its disks. problems: sentences that each say what to do.
+
+    Do not render anything while there are problems.
+    """
 
     devices: dict[str, tuple[Device, ...]]
     problems: tuple[str, ...]
 
 
 class _Disk(BaseModel):
-    """What is asked of a disk. More is told of it."""
+    """The fields that every disk must have. Reports hold more."""
 
     name: str
     device: str | None
@@ -43,38 +46,41 @@ class _Facts(BaseModel):
 
 
 def parse(text: str, file: str) -> dict[str, Any]:
-    """One host's facts. ValueError, with the file, where they are none."""
+    """Return one host's facts. Raises ValueError that names the file if the text is not such a report."""
     try:
-        told = json.loads(text)
-        _Facts.model_validate(told)
-        return {"host": told["host"], "disks": told["disks"], "wrong": told["wrong"]}
+        facts = json.loads(text)
+        _Facts.model_validate(facts)
+        return {"host": facts["host"], "disks": facts["disks"], "wrong": facts["wrong"]}
     except (ValueError, RecursionError):  # also pydantic's, which repeat what they refuse
         way_out = "write it on the host with: menagerie-disks --json > FILE"
         raise ValueError(f"{file} isn't what menagerie-disks --json prints; {way_out}") from None
 
 
-def judge(cluster: Cluster, told: Iterable[Mapping[str, Any]], fsid: str | None = None) -> Found:
-    """fsid: of the Ceph that runs already, whose OSDs keep their disks; None where none was made yet."""
+def judge(cluster: Cluster, reports: Iterable[Mapping[str, Any]], fsid: str | None = None) -> Found:
+    """Compare the reports of hosts with the spec.
+
+    fsid: of the Ceph that already runs, whose OSDs keep their disks; None before there is one.
+    """
     ceph = of(cluster)
-    wanted = [host.name for pool in ceph.hosts for host in cluster.hosts.get(pool, ())]
+    expected = [host.name for pool in ceph.hosts for host in cluster.hosts.get(pool, ())]
     devices: dict[str, tuple[Device, ...]] = {}
     problems: list[str] = []
-    for facts in told:
+    for facts in reports:
         host = facts["host"]
-        if host not in wanted:
-            problems.append(f"{host} is no storage host of {cluster.name}; leave its facts out")
+        if host not in expected:
+            problems.append(f"{host} is not a storage host of {cluster.name}; remove its facts")
         elif host in devices:
-            problems.append(f"{host} has told its facts twice; leave one out")
+            problems.append(f"{host} has two files of facts; remove one")
         else:
             devices[host] = _devices(facts["disks"])
             problems += [f"CPH-007: {line}" for line in facts["wrong"]]
             problems += _strangers(host, facts["disks"], fsid)
             problems += _outdated(host, devices[host], cluster)
-    missing = [host for host in wanted if host not in devices]
+    missing = [host for host in expected if host not in devices]
     if missing:
         names = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        problems.append(f"no facts of {names}; run the role storage_host there and fetch menagerie-disks --json")
-    return Found({host: devices[host] for host in wanted if host in devices}, tuple(problems))
+        problems.append(f"no facts from {names}; run role storage_host there and fetch menagerie-disks --json")
+    return Found({host: devices[host] for host in expected if host in devices}, tuple(problems))
 
 
 def _devices(disks: Iterable[Mapping[str, Any]]) -> tuple[Device, ...]:
@@ -82,18 +88,23 @@ def _devices(disks: Iterable[Mapping[str, Any]]) -> tuple[Device, ...]:
 
 
 def _strangers(host: str, disks: Iterable[Mapping[str, Any]], fsid: str | None) -> Iterable[str]:
-    """OSDs of another Ceph: an earlier one's data, or a disk from elsewhere."""
+    """Yield a problem for each OSD of another Ceph: data of an earlier one, or a disk from elsewhere."""
     for disk in disks:
         if disk["device"] and disk["state"] == "osd" and disk["fsid"] != fsid:
-            whose = f"Ceph {disk['fsid']}" if disk["fsid"] else "a Ceph that its label doesn't name"
+            whose = f"Ceph {disk['fsid']}" if disk["fsid"] else "an unknown Ceph (its label has no fsid)"
             ours = f"not of {fsid}" if fsid else "and no Ceph is known to run here (--fsid)"
-            yield f"CPH-007: {host}:/dev/{disk['name']} holds an OSD of {whose}, {ours}. Wipe it, or remove it"
+            yield f"CPH-007: {host}:/dev/{disk['name']} holds an OSD of {whose}, {ours}. Wipe the disk or remove it"
 
 
 def _outdated(host: str, devices: Iterable[Device], cluster: Cluster) -> Iterable[str]:
-    """Facts that were told under an older spec."""
-    wanted = {name: kind.count for name, kind in of(cluster).disks.items()}
-    counted = {name: sum(device.disks == name for device in devices) for name in {*wanted, *(d.disks for d in devices)}}
+    """Yield a problem for each kind of disk whose count differs from the spec: the facts may be older than the spec."""
+    expected = {name: kind.count for name, kind in of(cluster).disks.items()}
+    counted = {
+        name: sum(device.disks == name for device in devices) for name in {*expected, *(d.disks for d in devices)}
+    }
     for name, count in sorted(counted.items()):
-        if count != wanted.get(name, 0):
-            yield f"{host} told of {count} disks {name}, the spec says {wanted.get(name, 0)}; run the role there again"
+        if count != expected.get(name, 0):
+            yield (
+                f"{host} reports {count} disks of kind {name}, the spec has {expected.get(name, 0)}; "
+                "run role storage_host there again"
+            )

@@ -1,4 +1,4 @@
-"""Names that Rook, nodes and teams know things by, and shapes that several resources share. No I/O."""
+"""Names that Rook, nodes and teams use, and fragments that several resources share. No I/O."""
 
 from __future__ import annotations
 
@@ -9,43 +9,45 @@ from cluster.spec import Cluster, ClusterSpec
 from components.control_plane.objects import Object
 
 NAMESPACE = CLUSTER = "rook-ceph"
-"""Rook's release has its rights in this namespace; with the operator in it, provisioners of volumes begin with its name."""
+"""Rook's release has its rights in this namespace. Names of its volume provisioners start with the operator's namespace."""
 FILESYSTEM = "shared"
 STORE = "objects"
 API = "ceph.rook.io/v1"
 
 
 def storage(spec: ClusterSpec) -> tuple[str, Ceph] | None:
-    """(site, its Ceph) of a checked spec, which has at most one."""
+    """Return (site, its Ceph) of a checked spec, which has at most one; None without Ceph."""
     return next(((name, site.ceph) for name, site in spec.sites.items() if site.ceph), None)
 
 
 def of(cluster: Cluster) -> Ceph:
-    """The Ceph of a cluster that has one; ValueError for any other."""
-    found = storage(cluster.spec)
-    if found is None:
+    """Return the cluster's Ceph. Raises ValueError if it has none."""
+    configured = storage(cluster.spec)
+    if configured is None:
         raise ValueError(f"{cluster.name} has no ceph at any site")
-    return found[1]
+    return configured[1]
 
 
 def resource(kind: str, name: str, spec: Object) -> Object:
-    """A resource of Rook's."""
+    """Return a Rook resource."""
     return {"apiVersion": API, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
 
 
 def team_pool(team: str) -> str:
-    """A team's pool of block devices, and its data pool and group of the file system."""
+    """Return the name of a team's block pool, which is also that of its data pool and subvolume group in the file system."""
     return f"team-{team}"
 
 
 def team_class(kind: str, team: str) -> str:
-    """A team's StorageClass. kind: block or file."""
+    """Return the name of a team's StorageClass. kind: block or file."""
     return f"{kind}-{team}"
 
 
 def placement(cluster: Cluster) -> Object:
-    """On storage hosts only, whatever taints their pools have. A host that its preflight closes keeps its daemons: the data
-    is there and nowhere else."""
+    """Return a placement on storage hosts only, which tolerates every taint of their pools.
+
+    That includes the taint of a failed preflight: the host keeps its daemons because only it holds their data.
+    """
     term = {"matchExpressions": [{"key": STORAGE_HOST, "operator": "In", "values": ["true"]}]}
     taints = {
         (taint.key, taint.value, str(taint.effect))
@@ -60,7 +62,7 @@ def placement(cluster: Cluster) -> Object:
 
 
 def spread(app: str, key: str, *, required: bool) -> Object:
-    """At most one pod of an app more in one domain than in another."""
+    """Return a topology spread constraint: domains differ by at most one pod of the app."""
     return {
         "maxSkew": 1,
         "topologyKey": key,
@@ -70,15 +72,16 @@ def spread(app: str, key: str, *, required: bool) -> Object:
 
 
 def needs(cpu: str, memory: str, limit: str = "") -> Object:
-    """What a pod asks for, and the memory at which it is ended."""
+    """Return resource requests, and the limit of memory above which the container is killed."""
     requests = {"requests": {"cpu": cpu, "memory": memory}}
     return requests | ({"limits": {"memory": limit}} if limit else {})
 
 
 def replicated(ceph: Ceph, disks: str, **more: object) -> Object:
-    """A pool: each replica in another failure domain, on one kind of disks.
+    """Return a pool spec with each replica in another failure domain, on one kind of disk.
 
-    A device class on some pools only makes Ceph give up on sizing any ("Placement Groups", overlapping roots).
+    Every pool needs a device class: if only some have one, Ceph stops autoscaling all of them ("Placement Groups",
+    overlapping roots).
     """
     return {
         "failureDomain": str(ceph.failure_domain),

@@ -1,6 +1,6 @@
-"""What teams store in: block pools, a file system with a data pool a team, an object store with a user a team.
+"""Storage of teams: block pools, a file system with a data pool per team, an object store with a user per team.
 
-A full pool refuses writes of its own team and of nobody else.
+A full pool rejects only the writes of its own team.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from components.ceph.names import (
 from components.control_plane.objects import Object
 
 _MOST_BUCKETS = 1000
-"""What radosgw gives a user who says nothing ("Quota Management")."""
+"""radosgw's default for a user ("Quota Management")."""
 
 
 def block_pools(ceph: Ceph) -> Iterator[Object]:
-    """A CephBlockPool for each team with block devices."""
+    """Yield a CephBlockPool for each team with block devices."""
     for name, team in ceph.teams.items():
         if team.block is not None:
             disks = ceph.disks_of("block", team)
@@ -38,12 +38,12 @@ def block_pools(ceph: Ceph) -> Iterator[Object]:
 
 
 def filesystem(cluster: Cluster) -> Iterator[Object]:
-    """One CephFS; each team has a data pool and a group of subvolumes in it, both with its quota."""
+    """Yield one CephFS with a data pool and a subvolume group for each team, both with the team's quota."""
     ceph = of(cluster)
     teams = {name: team for name, team in ceph.teams.items() if team.file is not None}
     if not teams:
         return
-    # The first pool keeps a mark of every file of all the others, so it has no quota ("Create a Ceph file system").
+    # The first data pool stores a backtrace for every file of all pools, so it has no quota ("Create a Ceph file system").
     pools = [{"name": "default", **replicated(ceph, ceph.first_disks)}]
     for name, team in teams.items():
         pools.append(
@@ -67,7 +67,7 @@ def filesystem(cluster: Cluster) -> Iterator[Object]:
 
 
 def object_store(cluster: Cluster) -> Iterator[Object]:
-    """One store; each team has a user in it, whose quota counts all its buckets."""
+    """Yield one object store with a user for each team. A user's quota covers all its buckets."""
     ceph = of(cluster)
     teams = {name: team.object for name, team in ceph.teams.items() if team.object is not None}
     if not teams:
@@ -79,7 +79,7 @@ def object_store(cluster: Cluster) -> Iterator[Object]:
         "gateway": {
             "instances": 2,
             "port": 80,
-            # In a pod's network: on the host's it would take port 80 of every address of a storage host.
+            # On the pod network: on the host's network it would take port 80 on every address of a storage host.
             "hostNetwork": False,
             "priorityClassName": "system-cluster-critical",
             "resources": needs("1", "1Gi", "2Gi"),
@@ -103,7 +103,7 @@ def _group(name: str, size: int) -> Object:
         "filesystemName": FILESYSTEM,
         "dataPoolName": f"{FILESYSTEM}-{team_pool(name)}",
         "quota": str(size),
-        # Said here, so that the StorageClass can name it before Rook has made the group.
+        # Set here so that the StorageClass can name it before Rook creates the group.
         "clusterID": team_class("file", name),
         "pinning": {"distributed": 1},
     }

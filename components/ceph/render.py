@@ -1,4 +1,4 @@
-"""Everything of a cluster's Ceph that is Rook's to bring about, in the order in which it is applied. No I/O."""
+"""All objects of a cluster's Ceph that Rook reconciles, in the order in which they are applied. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from components.control_plane.objects import Object
 
 
 def objects(cluster: Cluster, devices: Mapping[str, tuple[Device, ...]]) -> tuple[Object, ...]:
-    """devices: what `facts.judge` found to be without a problem. ValueError for a cluster without Ceph."""
+    """Return the objects. devices: as `facts.judge` returns them without problems. Raises ValueError without Ceph."""
     ceph = of(cluster)
     return (
         ceph_cluster.namespace(),
@@ -34,5 +34,5 @@ def objects(cluster: Cluster, devices: Mapping[str, tuple[Device, ...]]) -> tupl
 
 
 def text(things: tuple[Object, ...]) -> str:
-    """What `kubectl apply --server-side -f -` takes."""
+    """Return YAML for `kubectl apply --server-side -f -`."""
     return yaml.safe_dump_all(things, sort_keys=False, explicit_start=True, width=120)

@@ -1,4 +1,4 @@
-"""A pod to ask Ceph from. It holds the key of Ceph's administrator, so it does not run until somebody scales it up."""
+"""A pod for Ceph commands. It holds the key of Ceph's administrator, so it does not run until somebody scales it up."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from components.control_plane.objects import Object
 
 TOOLBOX = "ceph-toolbox"
 _CEPH_USER = 2016
-"""Whom Rook's own toolbox runs as ("toolbox.yaml")."""
-# Rook keeps monitors as a=10.10.0.11:3300,b=...; they move, and a client that has met one learns of the others.
+"""The user that Rook's own toolbox runs as ("toolbox.yaml")."""
+# Rook stores monitors as a=10.10.0.11:3300,b=... Monitors can move; a client that reaches one learns of the others.
 _START = """\
 set -eu
 umask 077
@@ -22,7 +22,7 @@ sleep infinity & wait
 
 
 def toolbox(cluster: Cluster) -> Object:
-    """A Deployment without pods."""
+    """Return a Deployment with 0 replicas."""
     labels = {"app": TOOLBOX}
     return {
         "apiVersion": "apps/v1",

@@ -1,8 +1,8 @@
-"""Admission policies of every cluster, whatever its tenancy: whose pods go before all others, and what makes volumes. Pure.
+"""Admission policies of every cluster, whatever its tenancy: who may use the highest priorities, and who may make volumes. Pure.
 
-ValidatingAdmissionPolicies rather than settings of the API server: they see namespaces' labels, hold at once on all API servers,
-and `kubectl get` shows them. A quota on system-* classes (ResourceQuota's limitedResources) would do for pods as well, but each
-namespace of the system would need a quota before its first pod, and gangs and templates would not be looked at.
+They are ValidatingAdmissionPolicies and not settings of the API server: they see namespace labels, take effect on all API
+servers at once, and `kubectl get` shows them. A quota on system-* classes (ResourceQuota's limitedResources) would work for
+pods too, but each system namespace would need a quota before its first pod, and it would not check gangs and templates.
 
 Sources: kubernetes.io, "Validating Admission Policy", "Common Expression Language in Kubernetes", "Pod Priority and Preemption".
 """
@@ -25,28 +25,28 @@ _INNER = (
     "(has({0}.spec.jobTemplate) ? {0}.spec.jobTemplate.spec.template.spec : "
     "has({0}.spec.template) ? {0}.spec.template.spec : {0}.spec)"
 )
-_TOLD = (
+_PRIORITY_MESSAGE = (
     "'system-* priority classes are for namespaces of the system, and put everybody else out; leave priorityClassName out, or "
     "write services. An administrator makes a namespace one of the system by the label " + SYSTEM_LABEL + "=true'"
 )
 
 
 def objects(cluster: Cluster) -> tuple[Object, ...]:
-    """All of them."""
+    """Return all policies and their bindings."""
     drivers = tuple(driver.name for driver in csi.drivers(cluster))
     return (*priorities(), *(volumes(VOLUMES, csi.NAMESPACE, drivers) if drivers else ()))
 
 
 def priorities() -> tuple[Object, ...]:
-    """Classes above all others are for the system's namespaces.
+    """Return the policies that reserve the highest priority classes for system namespaces.
 
-    Pods are what counts, whoever makes them. Templates are refused as well: early, and because a gang's PodGroup puts others
-    out by the class in its Job before there is any pod.
+    The rule on pods is the decisive one, whatever creates them. Templates are checked too: the error appears earlier, and a
+    gang's PodGroup preempts others by the class in its Job before any pod exists.
     """
     new, old = _SYSTEM.format(_INNER.format("object")), _SYSTEM.format(_INNER.format("oldObject"))
     pods = f"!{_SYSTEM.format('object.spec')} && object.spec.?priority.orValue(0) <= {_MOST}"
     return (
-        *policy(PRIORITIES, [rule("", "pods", "CREATE")], [said(pods, _TOLD)], namespaces=_others()),
+        *policy(PRIORITIES, [rule("", "pods", "CREATE")], [validation(pods, _PRIORITY_MESSAGE)], namespaces=_others()),
         *policy(
             TEMPLATES,
             [
@@ -59,21 +59,23 @@ def priorities() -> tuple[Object, ...]:
                 rule("", "replicationcontrollers", "CREATE", "UPDATE"),
                 rule("scheduling.k8s.io", "podgroups", "CREATE", "UPDATE"),
             ],
-            # What was there before can still be scaled, and ends.
-            [said(f"!{new} || (oldObject != null && {old})", _TOLD)],
+            # Objects that already had the class can still be scaled and deleted.
+            [validation(f"!{new} || (oldObject != null && {old})", _PRIORITY_MESSAGE)],
             namespaces=_others(),
         ),
     )
 
 
 def volumes(name: str, namespace: str, drivers: tuple[str, ...]) -> tuple[Object, ...]:
-    """What the controllers of a namespace make is a volume of their drivers, and can become nothing else: a volume that is a folder
-    of the host would make whoever mounts it root there."""
+    """Return a policy: controllers in a namespace may make and change only volumes of their own drivers.
+
+    A volume that is a folder of the host would give root on that host to anybody who mounts it.
+    """
     return policy(
         name,
         [rule("", "persistentvolumes", "CREATE", "UPDATE")],
         [
-            said(
+            validation(
                 f"object.spec.?csi.?driver.orValue('') in {list(drivers)!r}",
                 f"'accounts of namespace {namespace} make and change volumes of {', '.join(drivers)} alone'",
             )
@@ -92,41 +94,44 @@ def policy(
     variables: dict[str, str] | None = None,
     parameters: str = "",
 ) -> tuple[Object, Object]:
-    """A policy that refuses, and fails closed, with its binding.
+    """Return a policy that denies and fails closed, and its binding.
 
-    condition: which requests it is about. namespaces: a selector of labels. parameters: a ConfigMap of kube-system, known as
-    `params`; without it the policy is not in force.
+    condition: CEL that selects requests. namespaces: a label selector. parameters: a ConfigMap in kube-system, available as
+    `params`; while it is missing, the policy does not apply.
     """
-    matched: Object = {"resourceRules": rules, **({"namespaceSelector": namespaces} if namespaces else {})}
+    constraints: Object = {"resourceRules": rules, **({"namespaceSelector": namespaces} if namespaces else {})}
     spec: dict[str, Any] = {
         "failurePolicy": "Fail",
         **({"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}} if parameters else {}),
-        "matchConstraints": matched,
+        "matchConstraints": constraints,
         **({"matchConditions": [{"name": "about", "expression": condition}]} if condition else {}),
         **(
             {"variables": [{"name": key, "expression": value} for key, value in variables.items()]} if variables else {}
         ),
         "validations": validations,
     }
-    asked = {"name": parameters, "namespace": "kube-system", "parameterNotFoundAction": "Allow"}
-    bound = {"policyName": name, "validationActions": ["Deny"], **({"paramRef": asked} if parameters else {})}
+    reference = {"name": parameters, "namespace": "kube-system", "parameterNotFoundAction": "Allow"}
+    binding = {"policyName": name, "validationActions": ["Deny"], **({"paramRef": reference} if parameters else {})}
     head = {"apiVersion": f"{ADMISSION}/v1", "metadata": {"name": name}}
     kind = "ValidatingAdmissionPolicy"
-    return {**head, "kind": kind, "spec": spec}, {**head, "kind": f"{kind}Binding", "spec": bound}
+    return {**head, "kind": kind, "spec": spec}, {**head, "kind": f"{kind}Binding", "spec": binding}
 
 
 def rule(group: str, resource: str, *operations: str) -> Object:
-    """Which requests a policy sees."""
+    """Return a resource rule, which selects the requests that a policy checks."""
     return {"apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": list(operations)}
 
 
-def said(expression: str, told: str) -> Object:
-    """What must be true, and an expression of what is said where it is not. 403: a kubelet takes no other answer for a refusal."""
-    return {"expression": expression, "messageExpression": told, "reason": "Forbidden"}
+def validation(expression: str, message: str) -> Object:
+    """Return a validation. expression: what must be true. message: a CEL expression for the error if it is not.
+
+    The reason is Forbidden (403): a kubelet takes no other status as a refusal.
+    """
+    return {"expression": expression, "messageExpression": message, "reason": "Forbidden"}
 
 
 def _others() -> Object:
-    """Every namespace but the system's: one that nobody thought of is restricted, not free."""
+    """Return a selector for all namespaces except the system's: a namespace is restricted unless it is listed."""
     return {
         "matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(SYSTEM_NAMESPACES)},

@@ -1,9 +1,9 @@
-"""CoreDNS, as kubeadm would install it, but for four things that kubeadm can't do.
+"""CoreDNS, as kubeadm would install it, except for four things that kubeadm can't do.
 
-Its phase refuses a newer CoreDNS than its own the second time it runs ("start version not
-supported"), always takes the tenth address of services, and leaves CoreDNS on a dead node for as
-long as the jobs there. It also only prefers that replicas are apart: the first node to join a new
-cluster then has all of them for ever, and the cluster no names while that node is away.
+kubeadm's phase rejects a CoreDNS newer than its own when it runs a second time ("start version not supported"). It always
+takes the tenth address of the service range. It leaves CoreDNS on a dead node for as long as the jobs there. And it only
+prefers to spread the replicas: the first node to join a new cluster keeps all of them, so the cluster has no DNS while that
+node is down.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _COREFILE = """\
 
 
 def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
-    """CoreDNS: its rights, its configuration, its pods and the Service at the cluster's DNS address."""
+    """Return CoreDNS: its rights, its configuration, its pods and the Service at the cluster's DNS address."""
     rules: list[Object] = [
         {"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": ["list", "watch"]},
         {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
@@ -108,7 +108,7 @@ def _deployment(cluster: Cluster) -> Object:
 
 
 def _apart(cluster: Cluster) -> Object:
-    """Never two on a host, where there is one for each."""
+    """Return the anti-affinity of replicas: never two on a host if there are enough hosts, otherwise a preference."""
     term = {"labelSelector": {"matchLabels": _LABELS}, "topologyKey": "kubernetes.io/hostname"}
     if _hosts(cluster) < _REPLICAS:
         return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
@@ -116,27 +116,27 @@ def _apart(cluster: Cluster) -> Object:
 
 
 def _hosts(cluster: Cluster) -> int:
-    """Hosts that the cluster has at least, and whose taints let CoreDNS in."""
+    """Return the minimum number of hosts whose taints admit CoreDNS."""
     soft = TaintEffect.PREFER_NO_SCHEDULE
     pools = {name: p for name, p in cluster.spec.pools.items() if all(taint.effect is soft for taint in p.taints)}
     return sum(len(cluster.hosts.get(name, ())) if pool.site else pool.min for name, pool in pools.items())
 
 
 def _pod(cluster: Cluster) -> Object:
-    gone: list[dict[str, Any]] = [
+    tolerations: list[dict[str, Any]] = [
         {
-            "key": f"node.kubernetes.io/{what}",
+            "key": f"node.kubernetes.io/{condition}",
             "operator": "Exists",
             "effect": "NoExecute",
             "tolerationSeconds": _GIVE_UP_S,
         }
-        for what in ("not-ready", "unreachable")
+        for condition in ("not-ready", "unreachable")
     ]
     return {
         "serviceAccountName": NAME,
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": {"kubernetes.io/os": "linux"},
-        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *gone],
+        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *tolerations],
         "affinity": {"podAntiAffinity": _apart(cluster)},
         "dnsPolicy": "Default",
         "containers": [_container(cluster)],

@@ -1,7 +1,7 @@
 """Flags of the programs on an API-server host, as tables: flag name without dashes -> value.
 
-CIS numbers are those of the Kubernetes benchmark 1.12; tests/control_plane/test_cis.py has one test each.
-They stand on the command line, where kube-bench looks for them. ``${...}`` is expanded by systemd.
+CIS numbers are those of the Kubernetes benchmark 1.12; tests/control_plane/test_cis.py has one test for each.
+Flags are on the command line because kube-bench looks there. systemd expands ``${...}``.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ KONNECTIVITY_AUDIENCE = "system:konnectivity-server"
 KONNECTIVITY_USER = "system:konnectivity-server"
 
 ADVERTISED = "ADVERTISED_ADDRESS"
-"""Variable of the unit, which kubeadm-phases sets: the load balancer has an address in each zone on AWS."""
+"""Variable of the unit, set by kubeadm-phases: on AWS the load balancer has a different address in each zone."""
 
 UNREACHABLE_S = 300
-"""Kubernetes' own default: pods of an unreachable node are given up after five minutes."""
+"""Kubernetes' default: pods of an unreachable node are evicted after five minutes."""
 UNREACHABLE_BEHIND_TUNNEL_S = 24 * 3600
-"""Where workers stand at a site, "unreachable" mostly means that the tunnel is cut and their jobs
-run on. Evicted pods would be killed when the tunnel comes back, so they get a day. A machine that
-really died is told by deleting its Node; a pod that wants less says so in its own tolerations."""
+"""For workers at a site, "unreachable" mostly means that the tunnel is cut while their jobs still run. Evicted pods would be
+killed when the tunnel is back, so they get a day. If a machine is really dead, delete its Node. A pod that needs a shorter
+time sets its own tolerations."""
 
 _TLS = {"tls-cipher-suites": ",".join(CIPHER_SUITES), "tls-min-version": "VersionTLS12"}
 
 
 def service_account_issuer(cluster: Cluster) -> str:
-    """Issuer of service-account tokens; never change it on a running cluster."""
+    """Return the issuer of service-account tokens. Never change it on a running cluster."""
     return f"https://kubernetes.default.svc.{cluster.spec.network.domain}"
 
 
 def api_server(cluster: Cluster, plan: AddressPlan) -> Flags:
-    """Flags of kube-apiserver: CIS 1.2, 3.2.1, and the etcds of the cluster."""
+    """Return the flags of kube-apiserver: CIS 1.2, 3.2.1, and the etcds of the cluster."""
     return _joined(
         _serving(cluster, plan),
         _identity(cluster),
@@ -55,20 +55,20 @@ _LISTS = ("feature-gates", "runtime-config")
 
 
 def _joined(*tables: Flags) -> Flags:
-    """One table: what two say of a list comes together. ValueError for any other flag that two say something of."""
-    made: Flags = {}
+    """Merge tables of flags. Lists that occur in several are concatenated. Raises ValueError if another flag occurs twice."""
+    merged: Flags = {}
     for flag, value in ((flag, value) for table in tables for flag, value in table.items()):
-        if flag in made and flag not in _LISTS:
-            raise ValueError(f"{flag} is {made[flag]} and {value}")
-        made[flag] = f"{made[flag]},{value}" if flag in made else value
-    return made
+        if flag in merged and flag not in _LISTS:
+            raise ValueError(f"{flag} is {merged[flag]} and {value}")
+        merged[flag] = f"{merged[flag]},{value}" if flag in merged else value
+    return merged
 
 
 def _serving(cluster: Cluster, plan: AddressPlan) -> Flags:
     several = cluster.spec.control_plane.api_servers > 1
     return {
-        # Workers reach the load balancer and nothing behind it, so that is what the `kubernetes`
-        # Service must lead to. All hosts of one of its addresses share a lease and an endpoint.
+        # Workers reach the load balancer and nothing behind it, so the `kubernetes` Service must point to it.
+        # All hosts behind one of its addresses share a lease and an endpoint.
         "advertise-address": f"${{{ADVERTISED}}}",
         "secure-port": str(API_PORT),
         "tls-cert-file": f"{paths.PKI}/apiserver.crt",
@@ -76,12 +76,12 @@ def _serving(cluster: Cluster, plan: AddressPlan) -> Flags:
         **_TLS,
         "service-cluster-ip-range": str(cluster.spec.network.services),
         "profiling": "false",
-        # CIS 1.2.20: Kubernetes' default, written down; a longer one holds the flow-control seats of slow clients.
+        # CIS 1.2.20: Kubernetes' default, made explicit. With a longer one, slow clients hold flow-control seats.
         "request-timeout": "60s",
-        # Longer than any load balancer takes to notice: AWS probes every 10 s and wants two failures.
+        # Longer than any load balancer takes to notice: AWS probes every 10 s and needs two failures.
         "shutdown-delay-duration": "25s",
         "shutdown-send-retry-after": "true",
-        # Spreads long-lived HTTP/2 connections over the hosts again after one was replaced.
+        # Rebalances long-lived HTTP/2 connections across the hosts after one was replaced.
         **({"goaway-chance": "0.001"} if several else {}),
     }
 
@@ -113,7 +113,7 @@ def _admission(cluster: Cluster) -> Flags:
     early = releases.EARLY.get(releases.minor(cluster.spec.kubernetes.version), {})
     at_a_site = any(pool.site for pool in cluster.spec.pools.values())
     return {
-        # AlwaysPullImages (CIS 1.2.11) is left out: research images are 17 GB, and every start would ask the registry.
+        # AlwaysPullImages (CIS 1.2.11) is left out: research images are 17 GB, and every start would contact the registry.
         "enable-admission-plugins": "NodeRestriction,EventRateLimit,DenyServiceExternalIPs",
         "admission-control-config-file": f"{paths.CONFIG}/admission.yaml",
         "default-unreachable-toleration-seconds": str(UNREACHABLE_BEHIND_TUNNEL_S if at_a_site else UNREACHABLE_S),
@@ -123,7 +123,8 @@ def _admission(cluster: Cluster) -> Flags:
 
 
 def _audit() -> Flags:
-    # All limits are written out: 1.36 changed their defaults. They bound what waits on the host; the bucket keeps it (audit_log.py).
+    # All limits are explicit because 1.36 changed the defaults. They bound what waits on the host; the bucket stores the logs
+    # (audit_log.py).
     return {
         "audit-policy-file": f"{paths.CONFIG}/audit-policy.yaml",
         "audit-log-path": paths.AUDIT_LOG,
@@ -151,15 +152,15 @@ def _towards_nodes() -> Flags:
         "kubelet-certificate-authority": paths.SERVING_CA,
         "kubelet-client-certificate": f"{paths.PKI}/apiserver-kubelet-client.crt",
         "kubelet-client-key": f"{paths.PKI}/apiserver-kubelet-client.key",
-        # Names of nodes need not resolve anywhere.
+        # Node names need not resolve anywhere.
         "kubelet-preferred-address-types": "InternalIP,Hostname",
-        # No kube-proxy runs on this host: webhooks and aggregated APIs are dialled at their pods.
+        # No kube-proxy runs on this host, so connect to webhooks and aggregated APIs at their pods' addresses.
         "enable-aggregator-routing": "true",
     }
 
 
 def controller_manager(cluster: Cluster) -> Flags:
-    """Flags of kube-controller-manager: CIS 1.3."""
+    """Return the flags of kube-controller-manager: CIS 1.3."""
     network = cluster.spec.network
     kubeconfig = f"{paths.KUBERNETES}/controller-manager.conf"
     return {
@@ -179,16 +180,17 @@ def controller_manager(cluster: Cluster) -> Flags:
         "feature-gates": ",".join(
             ["RotateKubeletServerCertificate=true", *gangs.flags(cluster, "kube-controller-manager").values()]
         ),
-        # Finished pods of batch jobs stay readable, and no longer crowd main's database than this.
+        # Finished pods of batch jobs stay readable, but only so many: they take up room in etcd main.
         "terminated-pod-gc-threshold": "5000",
         **sizing.flags("kube-controller-manager", sizing.most_nodes(cluster)),
     }
 
 
 def _signers() -> Flags:
-    """Who signs what. No authority signs for `kubernetes.io/legacy-unknown`, which the API gives to no request any more.
+    """Return the flags that assign an authority to each signer.
 
-    The flag for all of them together excludes those of each (cmd/kube-controller-manager, csrsigningcontroller options).
+    None is for `kubernetes.io/legacy-unknown`, which the API no longer assigns to requests. The flag for all signers excludes
+    the flags for single ones (cmd/kube-controller-manager, csrsigningcontroller options).
     """
     of_clients = (paths.SIGNING_CA, f"{paths.PKI}/ca.key")
     signers = {
@@ -205,15 +207,15 @@ def _signers() -> Flags:
 
 
 def scheduler(cluster: Cluster, config: str, kubeconfig: str) -> Flags:
-    """Flags of kube-scheduler: CIS 1.4. config: its configuration, which says the rest.
+    """Return the flags of kube-scheduler: CIS 1.4. config: path of its configuration file, which has all other settings.
 
-    That file decides about profiling too; kube-bench looks for the flag.
+    The file also turns profiling off; the flag is there because kube-bench looks for it.
     """
     return {"config": config, **_elected(kubeconfig), **gangs.flags(cluster, "kube-scheduler")}
 
 
 def _elected(kubeconfig: str) -> Flags:
-    """What the controller manager and the scheduler share: one of each is at work, and serves its own host only."""
+    """Return the flags that the controller manager and the scheduler share: leader election, and serving on loopback only."""
     return {
         "kubeconfig": kubeconfig,
         "authentication-kubeconfig": kubeconfig,
@@ -226,7 +228,7 @@ def _elected(kubeconfig: str) -> Flags:
 
 
 def konnectivity_server(cluster: Cluster, credentials: str) -> Flags:
-    """Flags of konnectivity's server. `credentials` is the folder of its certificate, key and kubeconfig."""
+    """Return the flags of konnectivity's server. credentials: the folder of its certificate, key and kubeconfig."""
     return {
         "mode": "grpc",
         "uds-name": paths.KONNECTIVITY_SOCKET,
@@ -238,13 +240,13 @@ def konnectivity_server(cluster: Cluster, credentials: str) -> Flags:
         "cluster-key": f"{credentials}/apiserver.key",
         "cipher-suites": ",".join(CIPHER_SUITES),
         "server-count": str(cluster.spec.control_plane.api_servers),
-        # The agent on the wanted node, then any: a node without one is still reached.
+        # First the agent on the target node, then any agent, so that a node without one stays reachable.
         "proxy-strategies": "destHost,default",
         "kubeconfig": f"{credentials}/kubeconfig",
         "authentication-audience": KONNECTIVITY_AUDIENCE,
         "agent-namespace": "kube-system",
         "agent-service-account": "konnectivity-agent",
-        # A tunnel through NAT must not look idle: Azure forgets a flow after 4 minutes.
+        # A tunnel through NAT must not look idle: Azure drops a flow after 4 minutes.
         "keepalive-time": "1m",
         "v": "1",
     }

@@ -1,4 +1,4 @@
-"""What the program `gangs` may do in the API, and what a Job must be like to be a gang. Pure."""
+"""What the program `gangs` may do in the API, and the policies on Jobs that are gangs. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from components.scheduling.gangs import LABEL, api, gates
 
 USER = "menagerie:gangs"
 NAME = "gangs"
-"""Of the unit, its account and its kubeconfig."""
+"""Name of the unit, its account and its kubeconfig."""
 _JOB_CONTROLLER = "system:serviceaccount:kube-system:job-controller"
 _ADMISSION = "admissionregistration.k8s.io"
 _JOBS = {"apiGroups": ["batch"], "apiVersions": ["v1"], "resources": ["jobs"]}
@@ -25,17 +25,17 @@ _UNTOUCHED = (
 
 
 def flags(cluster: Cluster, program: str) -> dict[str, str]:
-    """Flags by which a program knows gangs; none where the spec wants none."""
+    """Return the flags that enable gangs in a program; none if the spec has gangs off."""
     if not cluster.spec.scheduling.gangs:
         return {}
     version = cluster.spec.kubernetes.version
-    words = ",".join(f"{gate}={on}" for gate, on in gates(version, program).items())
+    gates_on = ",".join(f"{gate}={on}" for gate, on in gates(version, program).items())
     served = {"runtime-config": f"{api(version)}=true"} if program == "kube-apiserver" else {}
-    return {"feature-gates": words, **served}
+    return {"feature-gates": gates_on, **served}
 
 
 def objects(cluster: Cluster) -> tuple[Object, ...]:
-    """Rights of the program, and the policies."""
+    """Return the program's rights, and the policies."""
     if not cluster.spec.scheduling.gangs:
         return ()
     group, _, version = api(cluster.spec.kubernetes.version).partition("/")
@@ -56,8 +56,11 @@ def objects(cluster: Cluster) -> tuple[Object, ...]:
 
 
 def _made_by_us() -> Object:
-    """A group puts pods out by the class that it names itself, whatever the class of its pods: one of a high class, with pods that
-    borrow, would put the owners of hosts out."""
+    """Return the validation that only the program `gangs` passes.
+
+    A PodGroup preempts by its own priority class, whatever the class of its pods. With a high class, and pods that borrow, it
+    could preempt the owners of hosts.
+    """
     return {
         "expression": "false",
         "message": f"PodGroups are made for Jobs that are gangs: give a Job the label {LABEL}, and its PodGroup comes",
@@ -100,7 +103,7 @@ def _narrow() -> Object:
 def _policy(
     name: str, operation: str, what: Object, condition: str, validations: list[Object]
 ) -> tuple[Object, Object]:
-    """A policy about an operation on some resource where the condition holds, and its binding."""
+    """Return a policy on one operation of a resource, for requests that meet the condition, and its binding."""
     policy = {
         "apiVersion": f"{_ADMISSION}/v1",
         "kind": "ValidatingAdmissionPolicy",

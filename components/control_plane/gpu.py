@@ -1,7 +1,7 @@
-"""What the cluster runs on nodes with GPUs: NVIDIA's device plugin, and the exporter of DCGM's metrics. Pure.
+"""DaemonSets for nodes with GPUs: NVIDIA's device plugin, and the exporter of DCGM's metrics. Pure.
 
-Both run only where a kubelet has labelled its node `GPU_LABEL`. Role gpu has made the GPUs ready there: without its CDI
-and its driver the plugin ends at once ("CDI options are only supported on NVML-based systems").
+Both run only on nodes that their kubelet labelled with `GPU_LABEL`. Role gpu prepares the GPUs there: without its CDI
+specification and driver, the plugin exits at once ("CDI options are only supported on NVML-based systems").
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ PLUGIN, DCGM = "nvidia-device-plugin", "dcgm-exporter"
 
 
 def workloads(cluster: Cluster) -> tuple[str, ...]:
-    """Names of the DaemonSets, where the spec has machines with GPUs. They need no digest, as pods do."""
+    """Return the names of the DaemonSets if the spec has machines with GPUs. Unlike `objects`, this needs no image digests."""
     cloud = cluster.spec.control_plane.cloud
     return (PLUGIN, DCGM) if any(hardware.runs_gpus(cloud, pool) for pool in cluster.spec.pools.values()) else ()
 
 
 def objects(cluster: Cluster) -> tuple[Object, ...]:
-    """The DaemonSets, where the spec has machines with GPUs."""
+    """Return the DaemonSets if the spec has machines with GPUs."""
     if not workloads(cluster):
         return ()
     plugin, exporter = image(cluster, DEVICE_PLUGIN), image(cluster, EXPORTER)
@@ -60,14 +60,17 @@ def _env(values: dict[str, str]) -> list[Object]:
 
 
 def _mounts(places: dict[str, tuple[str, str, bool]]) -> tuple[list[Object], list[Object]]:
-    """Volumes and their mounts, of name -> (path on the host, path in the container, read-only)."""
+    """Return volumes and their mounts. places: name -> (path on the host, path in the container, read-only)."""
     volumes = [{"name": name, "hostPath": {"path": host}} for name, (host, _, _) in places.items()]
     mounts = [{"name": name, "mountPath": path, "readOnly": read_only} for name, (_, path, read_only) in places.items()]
     return volumes, mounts
 
 
 def _plugin(image: str) -> Object:
-    """It opens GPUs' device files, which only a privileged container may unless a device plugin has given them."""
+    """Return the plugin's pod.
+
+    It opens device files of GPUs. Only a privileged container may do that, unless a device plugin assigned them to it.
+    """
     volumes, mounts = _mounts(
         {
             "device-plugins": (f"{_KUBELET}/device-plugins", f"{_KUBELET}/device-plugins", False),
@@ -95,7 +98,10 @@ def _plugin(image: str) -> Object:
 
 
 def _exporter(image: str) -> Object:
-    """It asks the host's DCGM, so it needs no device and no right; and the kubelet, whose pods have which GPU."""
+    """Return the exporter's pod.
+
+    It queries the host's DCGM, so it needs neither devices nor privileges, and the kubelet for which pod has which GPU.
+    """
     pod_resources = f"{_KUBELET}/pod-resources"
     volumes, mounts = _mounts({"pod-resources": (pod_resources, pod_resources, True)})
     probe = {"httpGet": {"path": "/health", "port": EXPORTER_PORT}, "periodSeconds": 30, "timeoutSeconds": 5}
@@ -113,7 +119,7 @@ def _exporter(image: str) -> Object:
         "livenessProbe": {**probe, "initialDelaySeconds": 60, "failureThreshold": 4},
         "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": {
-            # The kubelet's socket is root's.
+            # The kubelet's socket belongs to root.
             "runAsUser": 0,
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -122,5 +128,5 @@ def _exporter(image: str) -> Object:
         },
         "volumeMounts": mounts,
     }
-    # On the host's network: its DCGM listens on loopback alone.
+    # On the host's network, because its DCGM listens only on loopback.
     return {"hostNetwork": True, "dnsPolicy": "Default", "containers": [container], "volumes": volumes}

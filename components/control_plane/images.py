@@ -1,4 +1,4 @@
-"""Where hosts get images. Pure."""
+"""Image references, through the cluster's registry if it has one. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ _MIRRORED = ("registry.k8s.io/", "docker.io/")
 
 
 def image(cluster: Cluster, name: str) -> str:
-    """By its digest. containerd sends what `artefacts.registry` mirrors there; the rest is asked of it by name, so that pods of users
-    still reach those registries themselves."""
+    """Return the reference of an image, by digest.
+
+    For the registries that `artefacts.registry` mirrors, containerd redirects pulls there. Images of other registries name
+    `artefacts.registry` itself, so that containerd need not redirect those registries for users' pods.
+    """
     registry = cluster.spec.artefacts.registry
-    whole = by_digest(cluster.spec, name)
-    return f"{registry}/{whole.partition('/')[2]}" if registry and not name.startswith(_MIRRORED) else whole
+    reference = by_digest(cluster.spec, name)
+    return f"{registry}/{reference.partition('/')[2]}" if registry and not name.startswith(_MIRRORED) else reference

@@ -1,7 +1,8 @@
-"""How hosts join: what bearers of bootstrap tokens may do in the API, and who approves their certificates. Pure.
+"""How hosts join: what the bearer of a bootstrap token may do in the API, and who approves certificates. Pure.
 
-kubeadm's phase bootstrap-token would also have the controller manager approve a certificate of any node for any bearer, so its
-objects are made here, without that binding (`components.control_plane.host.joining` approves instead). A host needs its token for minutes.
+kubeadm's phase bootstrap-token would also make the controller manager approve a certificate of any node for any bearer. So its
+objects are created here without that binding, and `components.control_plane.host.joining` approves instead. A host needs its
+token only for minutes.
 """
 
 from __future__ import annotations
@@ -15,43 +16,47 @@ from components.control_plane.objects import Object, cluster_role, cluster_role_
 USER = "menagerie:node-join-approver"
 NAME = "node-join-approver"
 TOKENS = "system:bootstrappers:kubeadm:default-node-token"
-"""The group that kubeadm's own roles are given to: a joining host reads kubeadm's configuration by it."""
+"""The group that kubeadm binds its roles to. It lets a joining host read kubeadm's configuration."""
 REGION = "system:bootstrappers:menagerie:region"
-"""The group of the region's token, which all workers there can read: it proves no name."""
+"""The group of the region's token. All workers there can read that token, so it proves no name."""
 _SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 _CERTIFICATES = "certificates.k8s.io"
 _OF_KUBERNETES = "system:certificates.k8s.io:certificatesigningrequests"
 
 
 def credentials(cluster: Cluster) -> dict[str, str]:
-    """Credential of the approver -> its file. On Azure it asks as the identity of API servers, which the settings of audit
-    logs name."""
-    asking = cluster.spec.cloud_workers and cluster.spec.control_plane.cloud is Cloud.AZURE
+    """Return the approver's credentials: name -> file.
+
+    On Azure it queries the cloud with the identity of API servers, which the settings of audit logs name.
+    """
+    queries_azure = cluster.spec.cloud_workers and cluster.spec.control_plane.cloud is Cloud.AZURE
     return {
         "kubeconfig": f"{paths.KUBERNETES}/{NAME}.conf",
-        **({audit_log.SECRET: audit_log.PATH} if asking else {}),
+        **({audit_log.SECRET: audit_log.PATH} if queries_azure else {}),
     }
 
 
 def group_of(host: str) -> str:
-    """The group of a token that lets in one host. Kubernetes takes ``system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]``, and
-    names of hosts are labels of DNS."""
+    """Return the group of a token for one host.
+
+    Kubernetes accepts ``system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]``, and host names are DNS labels.
+    """
     return f"system:bootstrappers:menagerie:node:{host}"
 
 
 def groups(own: str) -> str:
-    """`auth-extra-groups` of a token."""
+    """Return `auth-extra-groups` of a token."""
     return f"{TOKENS},{own}"
 
 
 def objects() -> Sequence[Object]:
-    """Under kubeadm's names, so that they take the place of what earlier releases had from kubeadm."""
+    """Return the objects. They have kubeadm's names, so they replace the ones that kubeadm made in earlier releases."""
     reads = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]
     return (
         cluster_role_binding("kubeadm:kubelet-bootstrap", "system:node-bootstrapper", group(TOKENS)),
         cluster_role("kubeadm:get-nodes", reads),
         cluster_role_binding("kubeadm:get-nodes", "kubeadm:get-nodes", group(TOKENS)),
-        # A kubelet renews its own certificate, and no other.
+        # A kubelet may renew its own certificate and no other.
         cluster_role_binding(
             "kubeadm:node-autoapprove-certificate-rotation", f"{_OF_KUBERNETES}:selfnodeclient", group("system:nodes")
         ),

@@ -1,7 +1,7 @@
-"""kubeadm's configuration: what its phases on the API-server hosts and `kubeadm join` read.
+"""kubeadm's configuration, for its phases on the API-server hosts and for `kubeadm join`.
 
-`OWN_ADDRESS` stands where each host puts its own address at boot. The KubeletConfiguration is the
-base of all nodes; a role may patch it for one host.
+`OWN_ADDRESS` is a placeholder that each host replaces with its own address at boot. The KubeletConfiguration applies to all
+nodes; a role may patch it for one host.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ API_VERSION = "kubeadm.k8s.io/v1beta4"
 
 
 def render(cluster: Cluster, plan: AddressPlan) -> str:
-    """kubeadm's configuration file, one YAML document for each kind."""
+    """Return kubeadm's configuration file, with one YAML document for each kind."""
     documents = (
         init_configuration(),
         cluster_configuration(cluster, plan),
@@ -34,22 +34,22 @@ def render(cluster: Cluster, plan: AddressPlan) -> str:
 
 
 def init_configuration() -> dict[str, Any]:
-    """InitConfiguration: the host's own part."""
+    """Return the InitConfiguration: the part for one host."""
     return {
         "apiVersion": API_VERSION,
         "kind": "InitConfiguration",
         "localAPIEndpoint": {"advertiseAddress": OWN_ADDRESS, "bindPort": API_PORT},
-        # Without an entry kubeadm makes a token that is good for a day. Workers get theirs from the operator.
+        # Without an entry kubeadm creates a token that is valid for a day. Workers get theirs from the operator.
         "bootstrapTokens": [
             {"ttl": "1m0s", "description": "of no use: made by kubeadm at a control-plane host's boot"}
         ],
-        # No container runtime runs here; without a socket kubeadm looks for one and fails.
+        # No container runtime runs here. Without this, kubeadm looks for a socket and fails.
         "nodeRegistration": {"criSocket": "unix:///run/containerd/containerd.sock"},
     }
 
 
 def cluster_configuration(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]:
-    """ClusterConfiguration: kept in kube-system/kubeadm-config."""
+    """Return the ClusterConfiguration, stored in kube-system/kubeadm-config."""
     network = cluster.spec.network
     return {
         "apiVersion": API_VERSION,
@@ -80,7 +80,7 @@ def cluster_configuration(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]
 
 
 def names(cluster: Cluster, plan: AddressPlan) -> list[str]:
-    """Names and addresses that the API servers' certificates are for."""
+    """Return the names and addresses in the API servers' certificates."""
     issuer_host = service_account_issuer(cluster).removeprefix("https://")
     public = cluster.spec.control_plane.public
     return [
@@ -98,7 +98,7 @@ def names(cluster: Cluster, plan: AddressPlan) -> list[str]:
 
 
 def kubelet_configuration(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]:
-    """KubeletConfiguration of every node, kept in kube-system/kubelet-config: CIS 4.2."""
+    """Return the KubeletConfiguration of every node, stored in kube-system/kubelet-config: CIS 4.2."""
     network = cluster.spec.network
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -121,29 +121,29 @@ def kubelet_configuration(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]
         # Threads count too: a training process with its data loaders has thousands.
         "podPidsLimit": 32768,
         "seccompDefault": True,
-        # The kubelet refuses to start where vm.overcommit_memory and kernel.panic* are not what it needs.
+        # The kubelet refuses to start if vm.overcommit_memory and kernel.panic* do not have the values that it needs.
         "protectKernelDefaults": True,
-        # A pull of 17 GB must not hold up every other; the disk unpacks a few at a time.
+        # A pull of 17 GB must not block all others; the disk can unpack a few at a time.
         "serializeImagePulls": False,
         "maxParallelImagePulls": 4,
         "maxPods": network.max_pods,
         "clusterDNS": [str(plan.dns_ip)],
         "clusterDomain": network.domain,
         "cgroupDriver": "systemd",
-        # kubeadm would copy what it finds on the API-server host, which says nothing about nodes.
+        # kubeadm would copy the setting of the API-server host, which does not apply to nodes.
         "resolvConf": "/etc/resolv.conf",
     }
 
 
 def kube_proxy_configuration(cluster: Cluster) -> dict[str, Any]:
-    """KubeProxyConfiguration, kept in kube-system/kube-proxy: nftables mode, CIS 4.3.1."""
+    """Return the KubeProxyConfiguration, stored in kube-system/kube-proxy: nftables mode, CIS 4.3.1."""
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "mode": "nftables",
         "clusterCIDR": str(cluster.spec.network.pods),
         "metricsBindAddress": "127.0.0.1:10249",
-        # Zeros leave the connection table as the host's own sysctl set it: one number for all nodes
-        # fits none, and since 1.36 kube-proxy's own is capped at 1,048,576.
+        # Zeros keep the size of the connection table that the host's sysctl set: no single number fits all nodes,
+        # and since 1.36 kube-proxy caps its own at 1,048,576.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     }

@@ -1,6 +1,6 @@
-"""Objects that the cluster holds from its first minute, beside those of kubeadm's phases.
+"""Objects that the cluster has from its first minute, in addition to those of kubeadm's phases.
 
-Applied server-side at every boot of an API-server host, so they return when somebody removes them.
+Every boot of an API-server host applies them server-side, so removed ones come back.
 """
 
 from __future__ import annotations
@@ -41,25 +41,26 @@ from network.addresses import AddressPlan
 
 TOKENS_USER = "menagerie:join-tokens"
 AGENT = "konnectivity-agent"
-# Any unprivileged number does; this is "nonroot" of the distroless images.
+# Any unprivileged UID works; this is "nonroot" of the distroless images.
 _NONROOT = 65532
 _TOKEN_FOLDER = "/var/run/secrets/konnectivity"
 
 
 def render(cluster: Cluster, plan: AddressPlan) -> str:
-    """JSON list of {path, force, object}: where in the API each object lives, whether our fields win, and the object.
+    """Return a JSON list of {path, force, object}: the object's path in the API, whether our fields win, and the object.
 
-    What people put into a ConfigMap (a Corefile with their own zones) is theirs and stays.
+    For ConfigMaps they don't: what people put there (a Corefile with their own zones) stays.
     """
-    listed = [applied(thing, yields=thing["kind"] == "ConfigMap") for thing in objects(cluster, plan)]
-    return json.dumps(listed, separators=(",", ":"), sort_keys=True) + "\n"
+    entries = [applied(thing, yields=thing["kind"] == "ConfigMap") for thing in objects(cluster, plan)]
+    return json.dumps(entries, separators=(",", ":"), sort_keys=True) + "\n"
 
 
 def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
-    """All objects, in the order in which they are applied."""
+    """Return all objects, in the order in which they are applied."""
     return (
         cluster_role_binding("kubeadm:cluster-admins", "cluster-admin", group("kubeadm:cluster-admins")),
-        # Of kubeadm's phase bootstrap-token since 1.36, which is not run (`components.control_plane.joining`): API servers at kubelets.
+        # Lets API servers call kubelets. Since 1.36 this is part of kubeadm's phase bootstrap-token, which does not run here
+        # (`components.control_plane.joining`).
         cluster_role_binding(
             "kubeadm:apiserver-kubelet-client", "system:kubelet-api-admin", user("kube-apiserver-kubelet-client")
         ),
@@ -90,8 +91,8 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
 
 
 def _flannel() -> tuple[Object, ...]:
-    # flanneld runs as the node itself, whose authorizer shows it no Node but its own; it needs the
-    # subnets and MACs that the others wrote into their annotations.
+    # flanneld has the identity of its node, and the node authorizer shows it only its own Node. It needs the subnets and
+    # MACs that other nodes wrote into their annotations.
     rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]
     return (
         cluster_role("menagerie:flannel", rules),
@@ -100,15 +101,15 @@ def _flannel() -> tuple[Object, ...]:
 
 
 def _join_tokens() -> tuple[Object, ...]:
-    # RBAC can't tell names that don't exist yet, nor types of Secrets.
+    # RBAC can't restrict names that don't exist yet, or types of Secrets.
     rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get", "patch"]}]
     return role(TOKENS_USER, rules), role_binding(TOKENS_USER, TOKENS_USER, user(TOKENS_USER))
 
 
 def konnectivity_agent(cluster: Cluster, plan: AddressPlan) -> Object:
-    """DaemonSet: on every node an agent that opens tunnels to every API-server host.
+    """Return the DaemonSet that runs an agent on every node. The agent opens tunnels to every API-server host.
 
-    On the host's network: it must work before any pod network does, and reaches pods all the same.
+    It is on the host's network: it must work before the pod network does, and it can still reach pods.
     """
     labels = {"k8s-app": AGENT}
     return {
@@ -167,7 +168,7 @@ def _agent_container(cluster: Cluster, plan: AddressPlan) -> Object:
             "--agent-identifiers=ipv4=$(NODE_ADDRESS)",
             "--health-server-host=127.0.0.1",
             f"--health-server-port={KONNECTIVITY_HEALTH_PORT}",
-            # How often an agent that lacks a server dials again; the load balancer picks which it gets.
+            # How often an agent without a connection to each server dials again; the load balancer picks the server.
             "--sync-interval=3s",
             "--sync-interval-cap=30s",
             "--keepalive-time=1m",

@@ -1,11 +1,12 @@
-"""What a kubelet may say of its own Node, and what node-labels may do in the API. Pure.
+"""What a kubelet may change in its own Node, and what node-labels may do in the API. Pure.
 
-NodeRestriction keeps a kubelet to its own Node, and from taints, `node-restriction.kubernetes.io/` and most of Kubernetes' own
-labels. All other labels it lets a kubelet write, though pods go by them; and when a Node is deleted, its kubelet may make it
-anew with any labels and taints. These policies close that: a kubelet changes no label but those that Kubernetes' kubelets keep
-themselves (pkg/kubelet/kubelet_node_status.go, updateDefaultLabels), and registers as the spec has its name.
+NodeRestriction limits a kubelet to its own Node and protects taints, `node-restriction.kubernetes.io/` and most of Kubernetes'
+own labels. It lets a kubelet write all other labels, although pods are placed by them. When a Node is deleted, its kubelet may
+create it again with any labels and taints. These policies close both gaps: a kubelet may change only the labels that
+Kubernetes' kubelets maintain themselves (pkg/kubelet/kubelet_node_status.go, updateDefaultLabels), and must register with what
+the spec says for its name.
 
-A refusal is 403: a kubelet that starts always tries to make its Node, and only after 403 or 409 looks for the one that is there.
+A refusal is 403: a starting kubelet always tries to create its Node, and looks for an existing one only after 403 or 409.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from __future__ import annotations
 from cluster import places
 from cluster.allocations import TEAM_KEY
 from cluster.node_labels import NAMESPACE, POOLS, TABLE, USER
-from components.control_plane.admission import policy, rule, said
+from components.control_plane.admission import policy, rule, validation
 from components.control_plane.objects import Object, cluster_role, cluster_role_binding, role, role_binding, user
 
 OWN, REGISTRATION, COMPANION = "menagerie-nodes", "menagerie-nodes-registration", "menagerie-node-labels"
 ANNOUNCED = "menagerie.dev/authorities"
-"""The only annotation of ours that a kubelet's identity writes."""
+"""The only annotation of Menagerie that is written with a kubelet's identity."""
 _OURS = ("menagerie.dev/", "menagerie/")
 _KEPT = (
     *("topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type"),
@@ -26,7 +27,7 @@ _KEPT = (
     *("beta.kubernetes.io/instance-type", "node.kubernetes.io/windows-build", "kubernetes.io/os", "kubernetes.io/arch"),
     *("beta.kubernetes.io/os", "beta.kubernetes.io/arch"),
 )
-"""Labels that kubelets write anew when they start; that of the host's name has a rule of its own."""
+"""Labels that kubelets write at every start; the host name's label has its own rule."""
 _HOSTNAME = "kubernetes.io/hostname"
 _OF_SITES = (places.SITE, places.RACK, places.RAILS, places.STORAGE_HOST, places.STORAGE_RACK)
 _KUBELET = "'system:nodes' in request.userInfo.?groups.orValue([])"
@@ -35,16 +36,16 @@ _TAINT = "(t.key + '=' + t.?value.orValue('') + ':' + t.effect)"
 
 
 def objects() -> tuple[Object, ...]:
-    """The ConfigMaps first, without data: what is in them is others' to write."""
-    made = (
+    """Return the objects, first the ConfigMaps. Those have no data here: others write it."""
+    config_maps = (
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}}
         for name in (TABLE, POOLS)
     )
-    return (*made, *_own(), *_registration(), *_rights(), *_companion())
+    return (*config_maps, *_own(), *_registration(), *_rights(), *_companion())
 
 
 def _own() -> tuple[Object, ...]:
-    """What a kubelet changes of its Node, by its status too: labels travel there as well."""
+    """Return the policy on a kubelet's updates of its Node, including the status, which can carry labels too."""
     hostname = (
         f"variables.new[?'{_HOSTNAME}'].orValue(object.metadata.name) == object.metadata.name || "
         f"variables.new[?'{_HOSTNAME}'] == variables.old[?'{_HOSTNAME}']"
@@ -59,10 +60,12 @@ def _own() -> tuple[Object, ...]:
         OWN,
         [rule("", "nodes", "UPDATE"), rule("", "nodes/status", "UPDATE")],
         [
-            said(changed, "'a kubelet may not change labels of its Node: they are the spec\\'s, or an operator\\'s'"),
-            said(hostname, f"'{_HOSTNAME} is the name of the Node'"),
-            said(notes, f"'of Menagerie\\'s annotations a kubelet may change {ANNOUNCED} alone'"),
-            said(
+            validation(
+                changed, "'a kubelet may not change labels of its Node: they are the spec\\'s, or an operator\\'s'"
+            ),
+            validation(hostname, f"'{_HOSTNAME} is the name of the Node'"),
+            validation(notes, f"'of Menagerie\\'s annotations a kubelet may change {ANNOUNCED} alone'"),
+            validation(
                 f"{same} && {kept}", "'a kubelet may neither cordon nor uncordon its Node, nor keep it from deletion'"
             ),
         ],
@@ -77,7 +80,7 @@ def _own() -> tuple[Object, ...]:
 
 
 def _changed(new: str, old: str, free: str) -> str:
-    """Whether two maps are the same but for keys that are free."""
+    """Return CEL for whether two maps are equal, except for free keys."""
     return (
         f"{new}.all(key, {free} || (key in {old} && {old}[key] == {new}[key])) && "
         f"{old}.all(key, {free} || key in {new})"
@@ -85,8 +88,11 @@ def _changed(new: str, old: str, free: str) -> str:
 
 
 def _registration() -> tuple[Object, ...]:
-    """A machine at a site registers as the spec has its name; of a worker in the region, whose name no spec has, this says what it
-    is not."""
+    """Return the policy on a kubelet that creates its Node.
+
+    A machine at a site must register with what the spec says for its name. The name of a worker in the region is in no spec,
+    so the policy only says what it may not claim.
+    """
     free = [*_KEPT, _HOSTNAME]
     claimed = f"variables.labels.filter(key, !(key in {free!r}))"
     foreign = f"{claimed}.filter(key, !((key + '=' + variables.labels[key]) in variables.said))"
@@ -100,22 +106,22 @@ def _registration() -> tuple[Object, ...]:
         REGISTRATION,
         [rule("", "nodes", "CREATE")],
         [
-            said(
+            validation(
                 "!variables.known || size(variables.foreign) == 0",
                 "'the spec does not give ' + object.metadata.name + ' the label ' + variables.foreign[0] + '=' + "
                 f"variables.labels[variables.foreign[0]] + '; {way_out}'",
             ),
-            said(
+            validation(
                 "size(variables.missing) == 0",
                 f"object.metadata.name + ' registers without the taint ' + variables.missing[0] + '; {way_out}'",
             ),
-            said(team, "'whose host a Node is, a kubelet does not say'"),
-            said(
+            validation(team, "'whose host a Node is, a kubelet does not say'"),
+            validation(
                 f"variables.known || ({at_sites})",
                 "object.metadata.name + ' is no machine of a site by the spec, and has a label of one, or a team\\'s; if it is "
                 "new there, run menagerie configure'",
             ),
-            said(
+            validation(
                 f"variables.labels[?'{_HOSTNAME}'].orValue(object.metadata.name) == object.metadata.name",
                 f"'{_HOSTNAME} is the name of the Node'",
             ),
@@ -147,11 +153,14 @@ def _rights() -> tuple[Object, ...]:
 
 
 def _companion() -> tuple[Object, ...]:
-    same = [f"object.metadata.?{each} == oldObject.metadata.?{each}" for each in ("annotations", "finalizers")]
-    same += ["object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences", "object.spec == oldObject.spec"]
+    unchanged = [f"object.metadata.?{field} == oldObject.metadata.?{field}" for field in ("annotations", "finalizers")]
+    unchanged += [
+        "object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences",
+        "object.spec == oldObject.spec",
+    ]
     return policy(
         COMPANION,
         [rule("", "nodes", "UPDATE")],
-        [said(" && ".join(same), f"'{USER} may change nothing of a Node but its labels'")],
+        [validation(" && ".join(unchanged), f"'{USER} may change nothing of a Node but its labels'")],
         condition=f"request.userInfo.username == '{USER}'",
     )

@@ -1,4 +1,4 @@
-"""Shapes of Kubernetes objects that several manifests share."""
+"""Builders of Kubernetes objects for several manifests."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def applied(thing: Object, *, yields: bool = False) -> Object:
-    """How `menagerie_host.bootstrap` is told of an object. yields: fields that somebody else changed stay so."""
+    """Return an object as `menagerie_host.bootstrap` expects it. yields: keep fields that somebody else changed."""
     return {"path": path(thing), "force": not yields, "object": thing}
 
 
 def path(thing: Object) -> str:
-    """The object's path in the API."""
+    """Return the object's path in the API."""
     version, kind = thing["apiVersion"], thing["kind"].lower()
     root = f"/api/{version}" if version == "v1" else f"/apis/{version}"
     namespace = thing["metadata"].get("namespace")
@@ -24,22 +24,22 @@ def path(thing: Object) -> str:
 
 
 def group(name: str) -> Object:
-    """The subject of a binding: a group."""
+    """Return a group as the subject of a binding."""
     return {"kind": "Group", "name": name, "apiGroup": _RBAC}
 
 
 def user(name: str) -> Object:
-    """The subject of a binding: a user."""
+    """Return a user as the subject of a binding."""
     return {"kind": "User", "name": name, "apiGroup": _RBAC}
 
 
 def cluster_role(name: str, rules: list[Object]) -> Object:
-    """A ClusterRole."""
+    """Return a ClusterRole."""
     return {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
 
 
 def cluster_role_binding(name: str, role: str, subject: Object) -> Object:
-    """A ClusterRole given to one subject in all namespaces."""
+    """Return a binding of a ClusterRole to one subject, in all namespaces."""
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRoleBinding",
@@ -50,13 +50,13 @@ def cluster_role_binding(name: str, role: str, subject: Object) -> Object:
 
 
 def role(name: str, rules: list[Object], namespace: str = "kube-system") -> Object:
-    """A Role of one namespace."""
+    """Return a Role in one namespace."""
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
 
 
 def role_binding(name: str, role: str, subject: Object, namespace: str = "kube-system") -> Object:
-    """A Role given to one subject in its namespace."""
+    """Return a binding of a Role to one subject, in the Role's namespace."""
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "RoleBinding",

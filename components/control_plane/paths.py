@@ -3,10 +3,11 @@
 KUBERNETES = "/etc/kubernetes"
 PKI = f"{KUBERNETES}/pki"
 SIGNING_CA = f"{PKI}/ca-signing.crt"
-"""The one authority that signs for kubelets as clients: the controller manager refuses a file of several (pkg/controller/
-certificates/signer/ca_provider.go), as ``ca.crt`` is while another is introduced."""
+"""The one authority that signs kubelets' client certificates. The controller manager rejects a file with several (pkg/controller/
+certificates/signer/ca_provider.go), and ``ca.crt`` has several while a new authority is introduced."""
 SERVING_CA = f"{PKI}/kubelet-serving-ca.crt"
-"""Whose serving certificates of kubelets the API server trusts. Nothing else trusts them, and they sign nothing else."""
+"""The authorities that the API server trusts for kubelets' serving certificates. Only the API server trusts them, and they sign
+nothing else."""
 SERVING_SIGNING_CA = f"{PKI}/kubelet-serving-ca-signing.crt"
 SERVING_KEY = f"{PKI}/kubelet-serving-ca.key"
 ETCD_CA = f"{PKI}/etcd/ca.crt"
@@ -18,4 +19,4 @@ LIBRARY = "/usr/local/lib/menagerie"
 AUDIT_LOG = "/var/log/kubernetes/audit/audit.log"
 KONNECTIVITY_SOCKET = "/run/konnectivity-server/konnectivity-server.socket"
 ADVERTISED = "/run/menagerie/advertised.env"
-"""The address by which this host's API server is known, for its unit."""
+"""Environment file with the advertised address of this host's API server, for its unit."""

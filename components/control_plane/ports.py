@@ -1,7 +1,7 @@
 """TCP ports of the control plane."""
 
 API_PORT = 6443
-"""kube-apiserver, on its hosts and at the load balancer; also what the `kubernetes` Service leads to."""
+"""kube-apiserver, on its hosts and at the load balancer, and the target port of the `kubernetes` Service."""
 KONNECTIVITY_PORT = 8132
 """Where konnectivity agents connect, on the API-server hosts and at the load balancer."""
 KONNECTIVITY_HEALTH_PORT = 8134

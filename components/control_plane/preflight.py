@@ -1,4 +1,4 @@
-"""What node-preflight may do in the API: see Nodes, and change one taint of theirs. Pure."""
+"""What node-preflight may do in the API: read Nodes and change one of their taints. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from components.control_plane.objects import Object, cluster_role, cluster_role_
 
 POLICY = "menagerie-preflight"
 _ADMISSION = "admissionregistration.k8s.io"
-# RBAC lets whoever may patch a Node change all of it. CEL's "?" gives what may be missing (CEL in Kubernetes, "Optional
-# types"); the rest of metadata is the API server's own.
+# With RBAC, the right to patch a Node covers all of it. CEL's "?" reads fields that may be missing (CEL in Kubernetes,
+# "Optional types"); the API server controls the rest of metadata.
 _SAME = "object.{0} == oldObject.{0}"
 _UNTOUCHED = (
     *("metadata.?labels", "metadata.?annotations", "metadata.?finalizers", "metadata.?ownerReferences"),
@@ -18,7 +18,7 @@ _OTHERS = "{0}.spec.?taints.orValue([]).filter(taint, taint.key != '" + KEY + "'
 
 
 def objects() -> tuple[Object, ...]:
-    """A role, and the policy that makes it as narrow as RBAC can't."""
+    """Return a role, and the policy that restricts it further than RBAC can."""
     rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch", "watch"]}]
     return (
         cluster_role(USER, rules),

@@ -1,11 +1,11 @@
-"""How an API-server host takes up newer keys while it runs.
+"""How an API-server host switches to newer keys while it runs.
 
-kube-apiserver reads again by itself: its serving certificate, the authorities of clients and of the front proxy, its client
+kube-apiserver reloads automatically: its serving certificate, the authorities of clients and of the front proxy, its client
 certificates for etcd, kubelets and aggregated APIs, and the encryption keys (k8s.io/apiserver, dynamiccertificates and
-encryptionconfig). At its start only: etcd's authorities, the keys of service accounts, and in Kubernetes 1.35 those of
-kubelets (client-go reloads them from 1.36 on, ClientsAllowCARotation). The controller manager reads at its start what it
-publishes in every namespace as kube-root-ca.crt. The other programs read their kubeconfigs then, and what systemd gives as
-credentials is a copy from then.
+encryptionconfig). It reads only at its start: etcd's authorities, the keys of service accounts, and in Kubernetes 1.35 the
+authorities of kubelets (client-go reloads them from 1.36 on, ClientsAllowCARotation). The controller manager reads at its start
+what it publishes in every namespace as kube-root-ca.crt. The other programs read their kubeconfigs at their start, and systemd
+copies credentials then.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ USER = "menagerie:refresh"
 KUBECONFIG = "menagerie-refresh"
 _API_SERVER = "kube-apiserver.service"
 _SETTLE_S = 30
-"""Load balancers take a host back after some probes: AWS after two, 10 s apart."""
+"""Load balancers re-admit a host after a few probes: AWS after two, 10 s apart."""
 
 
 def refresh(cluster: Cluster, plan: AddressPlan) -> Refresh:
-    """One text for all of them; they take turns by a lock in etcd main, which they need anyway."""
+    """Return the refresh of API-server hosts, the same for all. They take turns with a lock in etcd main, which they need anyway."""
     program = etcdctl(members(cluster, "main", plan), paths.ETCD_CA, paths.ETCD_CERTIFICATE, paths.ETCD_KEY)
     several = cluster.spec.control_plane.api_servers > 1
     keys, authority = f"{paths.PKI}/sa.key", f"{paths.PKI}/ca.crt"
@@ -66,7 +66,7 @@ def refresh(cluster: Cluster, plan: AddressPlan) -> Refresh:
 
 
 def objects() -> tuple[Object, ...]:
-    """It may ask an API server with which encryption keys it works, which is among its metrics, and nothing else."""
+    """Return its rights: reading an API server's metrics, which tell the encryption keys in use, and nothing else."""
     rules = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
     return cluster_role(USER, rules), cluster_role_binding(USER, USER, user(USER))
 

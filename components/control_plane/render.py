@@ -1,4 +1,4 @@
-"""All that an API-server host is given at boot. One text for all of them: they keep no state."""
+"""The full configuration of an API-server host at boot. It is the same for all of them: they keep no state."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ _HERE = Path(__file__).resolve().parent
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "konnectivity-server")
 PACKAGES = ("iproute2", "python3")
 BUCKETS = {Cloud.AWS: "s3", Cloud.LAB: "s3", Cloud.AZURE: "azure", Cloud.GCP: "gcs"}
-"""Kinds of `BucketOutput`: each has a module of its own on hosts."""
+"""Cloud -> kind of `BucketOutput`. Each kind has its own module on hosts."""
 
 
 def host_config(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> HostConfig:
-    """What every API-server host of `cluster` is given; nothing in it names one of them.
+    """Return the configuration of every API-server host of `cluster`; nothing in it names a particular host.
 
-    Raises KeyError where `source` has no checksum for a program.
+    Raises KeyError if `source` has no checksum for a program.
     """
-    known = catalogue(cluster.spec.kubernetes.version)
+    artefacts = catalogue(cluster.spec.kubernetes.version)
     for program in (*PROGRAMS, "etcd"):
-        source.checksum(known[program])
+        source.checksum(artefacts[program])
     return HostConfig(
         files=(*units.files(cluster, plan), *_configuration(cluster, plan), *_programs(cluster)),
         secrets=secrets(cluster),
         downloads=(
-            *(Download(known[program], path=f"{paths.BIN}/{program}") for program in PROGRAMS),
-            program_download(known["etcd"], "etcdctl"),
+            *(Download(artefacts[program], path=f"{paths.BIN}/{program}") for program in PROGRAMS),
+            program_download(artefacts["etcd"], "etcdctl"),
         ),
         users=units.accounts(cluster, plan),
         start=tuple(unit.name for unit in units.units(cluster, plan)),
@@ -63,7 +63,7 @@ def host_config(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> 
 
 
 def secrets(cluster: Cluster) -> tuple[SecretRef, ...]:
-    """Secrets of an API-server host. Certificates are 0644 and keys 0600 (CIS 1.1.20, 1.1.21)."""
+    """Return the secrets of an API-server host. Certificates are 0644 and keys 0600 (CIS 1.1.20, 1.1.21)."""
     pki = paths.PKI
     certificates = {
         "kubernetes-ca.crt": f"{pki}/ca.crt",
@@ -84,7 +84,7 @@ def secrets(cluster: Cluster) -> tuple[SecretRef, ...]:
     return (
         *(SecretRef(name, path, 0o644) for name, path in certificates.items()),
         *(SecretRef(name, path, 0o600) for name, path in keys.items()),
-        # kube-apiserver takes one file of authorities for all of its etcds.
+        # kube-apiserver takes one file of authorities for all its etcds.
         *(SecretRef(f"etcd-{role}-ca.crt", paths.ETCD_CA, 0o644) for role in ROLES),
         SecretRef(audit_log.SECRET, audit_log.PATH, 0o600),
         SecretRef("encryption-config.yaml", f"{paths.KUBERNETES}/encryption-config.yaml", 0o600),
@@ -125,7 +125,7 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
         scheduler.FILE: scheduler.render(cluster),
         "host.json": json.dumps(settings, indent=1, sort_keys=True) + "\n",
     } | {path.name: path.read_text() for path in sorted((_HERE / "files").glob("*.yaml"))}
-    # The approver and the scheduler have no other right here than to read their settings.
+    # host.json and the scheduler's file are readable for all: the approver and the scheduler have no other rights here.
     return tuple(
         HostFile(f"{paths.CONFIG}/{name}", text, 0o644 if name in ("host.json", scheduler.FILE) else 0o600)
         for name, text in texts.items()

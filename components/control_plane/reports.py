@@ -1,4 +1,4 @@
-"""What host-report may do in the API: its reports, in a namespace that holds nothing else. Pure."""
+"""What host-report may do in the API: write its reports, in a namespace that holds nothing else. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ NAMESPACE = "menagerie-reports"
 
 
 def objects() -> tuple[Object, ...]:
-    """The namespace, where no pod runs, and the right to its ConfigMaps."""
-    # Server-side apply of a new object wants both create and patch.
+    """Return the namespace, where no pods run, and the rights to its ConfigMaps."""
+    # Server-side apply of a new object needs both create and patch.
     rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "delete", "list", "patch"]}]
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     return (

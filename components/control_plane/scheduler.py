@@ -1,4 +1,4 @@
-"""kube-scheduler's configuration, where its unit finds it. Pure."""
+"""kube-scheduler's configuration file. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from components.scheduling.profiles import configuration
 FILE = "scheduler.yaml"
 CONFIG = f"{paths.CONFIG}/{FILE}"
 KUBECONFIG = "/run/credentials/kube-scheduler.service/kubeconfig"
-"""Where systemd puts the unit's credential (systemd.exec(5), LoadCredential=): a file can't name a variable."""
+"""Where systemd puts the unit's credential (systemd.exec(5), LoadCredential=). The full path, because the configuration file
+can't use a variable."""
 
 
 def render(cluster: Cluster) -> str:
-    """Text of the file."""
+    """Return the text of the file."""
     nodes = sizing.most_nodes(cluster)
-    made = configuration(
+    document = configuration(
         cluster.spec.scheduling,
         KUBECONFIG,
         sizing.value("kube-scheduler", "kube-api-qps", nodes),
         sizing.value("kube-scheduler", "kube-api-burst", nodes),
     )
-    return yaml.safe_dump(made, sort_keys=False)
+    return yaml.safe_dump(document, sort_keys=False)

@@ -1,7 +1,7 @@
 """Which names and addresses kubelets' serving certificates may hold, and what the approver of their requests may do. Pure.
 
-`components.control_plane.host.claims` says how addresses are bound to nodes. Operators write `HOSTS` (`operations/serving.py`), the approver
-writes `WORKERS`; nobody else may.
+`components.control_plane.host.claims` says how addresses are bound to nodes. Only operators may write `HOSTS`
+(`operations/serving.py`), and only the approver may write `WORKERS`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ NAMESPACE = "menagerie-serving"
 
 
 def settings(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]:
-    """names, kinds, zones: of the control plane, which no node may have: whole ones, those with a number behind, and what they end
-    in. workers: where workers in the region have
-    their addresses."""
+    """Return the approver's settings.
+
+    names, kinds, zones: names of the control plane that no node may have: full names, names followed by a number, and
+    suffixes. workers: the ranges of workers in the region.
+    """
     spec = cluster.spec
     return {
         "names": kubeadm.names(cluster, plan),
@@ -34,7 +36,7 @@ def settings(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]:
 
 
 def objects() -> tuple[Object, ...]:
-    """A namespace of its own, because rights to ConfigMaps of another would reach further; and the approver's rights."""
+    """Return a separate namespace, and the approver's rights. In a shared namespace, rights to ConfigMaps would reach further."""
     group = "certificates.k8s.io"
     rules = [
         {"apiGroups": [group], "resources": ["certificatesigningrequests"], "verbs": ["get", "list", "watch"]},

@@ -1,9 +1,9 @@
-"""Settings of the control plane that follow from the cluster's size: the most nodes that its pools can grow to.
+"""Settings of the control plane that depend on the cluster's size: the most nodes that its pools can grow to.
 
-Not the nodes that are there: a setting that followed those would replace API-server hosts in the middle of growing.
+They do not follow the current number of nodes: that would replace API-server hosts in the middle of growing.
 
-In-flight limits are from after API Priority and Fairness, which queues what is above their sum. kube-up's own numbers
-(1500 and 500 above 500 nodes, 3000 and 1000 above 3,000) are older; its test of 5,000 nodes ran with 640 in all (kops #18070).
+The in-flight limits assume API Priority and Fairness, which queues requests above their sum. kube-up's own numbers (1500 and
+500 above 500 nodes, 3000 and 1000 above 3,000) are older; its test of 5,000 nodes ran with 640 in total (kops #18070).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _KOPS = "kops' test of 5,000 nodes (tests/e2e/scenarios/scalability/run-test.sh)
 
 @dataclass(frozen=True)
 class Setting:
-    """A flag that has a number.
+    """A flag with a number.
 
-    default: Kubernetes' own in 1.36. steps: (from so many nodes on, value), both ascending. source: of the steps.
+    default: Kubernetes' own in 1.36. steps: (smallest number of nodes, value), both ascending. source: of the steps.
     """
 
     program: Program
@@ -33,7 +33,7 @@ class Setting:
     source: str
 
     def at(self, nodes: int) -> int:
-        """The value for a cluster that can grow to so many nodes."""
+        """Return the value for a cluster that can grow to `nodes` nodes."""
         return next((value for first, value in reversed(self.steps) if nodes >= first), self.default)
 
 
@@ -49,20 +49,20 @@ SETTINGS = (
     Setting("kube-scheduler", "kube-api-qps", 50, ((1001, 200), (3001, 500)), f"{_CCE}; {_KOPS}"),
     Setting("kube-scheduler", "kube-api-burst", 100, ((1001, 200), (3001, 500)), f"{_CCE}; {_KOPS}"),
 )
-"""docs/explanation/scale.md shows them as a table, and what is left alone; a test holds the two together."""
+"""docs/explanation/scale.md shows them as a table, with the settings that are left alone; a test compares the two."""
 
 
 def most_nodes(cluster: Cluster) -> int:
-    """The most nodes that the cluster's pools can grow to."""
+    """Return the most nodes that the cluster's pools can grow to."""
     return cluster.spec.cloud_workers + len(cluster.host_list())
 
 
 def value(program: Program, flag: str, nodes: int) -> int:
-    """One setting at that size. StopIteration where there is no such one."""
-    return next(each for each in SETTINGS if (each.program, each.flag) == (program, flag)).at(nodes)
+    """Return one setting at that size. Raises StopIteration if there is no such setting."""
+    return next(setting for setting in SETTINGS if (setting.program, setting.flag) == (program, flag)).at(nodes)
 
 
 def flags(program: Program, nodes: int) -> dict[str, str]:
-    """The program's flags that differ from Kubernetes' defaults at that size: name without dashes -> value."""
+    """Return the program's flags that differ from Kubernetes' defaults at that size: name without dashes -> value."""
     chosen = {setting: setting.at(nodes) for setting in SETTINGS if setting.program == program}
     return {setting.flag: str(value) for setting, value in chosen.items() if value != setting.default}

@@ -1,10 +1,9 @@
 """systemd units of an API-server host.
 
-Who runs as whom: CIS wants keys and kubeconfigs to be 0600 and root's. kube-apiserver and
-kube-controller-manager need nearly all of them, so they run as root with an empty capability set:
-they may read root's files and write two folders, and the kernel grants nothing else. (systemd's
-LoadCredential= would copy the keys once, and the encryption keys are re-read while running.) The
-others need one or two files each: they run as users of their own and get those as credentials.
+Users: CIS requires keys and kubeconfigs to be 0600 and owned by root. kube-apiserver and kube-controller-manager need nearly
+all of them, so they run as root with an empty capability set: they can read root's files and write to two folders, and the
+kernel grants nothing else. (systemd's LoadCredential= would copy the keys once, but the encryption keys are reloaded at
+runtime.) The other programs need one or two files each: each runs as its own user and gets its files as credentials.
 
 No unit has an [Install] section: menagerie-boot starts them, in order, at every boot.
 """
@@ -46,13 +45,13 @@ ORDER = (
     "host-report.service",
     "join-tokens.service",
 )
-"""The order in which menagerie-boot starts them; the last only where workers are in the region, node-preflight only where
-some join tainted, gangs only where the spec wants them."""
+"""The order in which menagerie-boot starts them. join-tokens only runs with workers in the region, node-preflight only if some
+workers join tainted, and gangs only if the spec has gangs on."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A service. `words` is the command line before escaping; ``${...}`` in it is left to systemd."""
+    """A service. words: the command line before escaping; systemd expands ``${...}`` in it."""
 
     name: str
     description: str
@@ -67,16 +66,16 @@ class Unit:
     writable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     processes: str = "invisible"
-    """ProtectProc=: which processes of other users it sees."""
+    """ProtectProc=: which processes of other users the service sees."""
 
 
 def files(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
-    """Every unit as a file with 0600 (CIS 1.1.1, 1.1.3, 1.1.5)."""
+    """Return every unit as a file with mode 0600 (CIS 1.1.1, 1.1.3, 1.1.5)."""
     return tuple(HostFile(f"/etc/systemd/system/{unit.name}", render(unit), 0o600) for unit in units(cluster, plan))
 
 
 def units(cluster: Cluster, plan: AddressPlan) -> tuple[Unit, ...]:
-    """The units, in the order of `ORDER`."""
+    """Return the units, in the order of `ORDER`."""
     return (
         _kubeadm_phases(),
         _konnectivity_server(cluster),
@@ -96,12 +95,12 @@ def units(cluster: Cluster, plan: AddressPlan) -> tuple[Unit, ...]:
 
 
 def accounts(cluster: Cluster, plan: AddressPlan) -> tuple[str, ...]:
-    """The users that units run as."""
+    """Return the users that units run as."""
     return tuple(dict.fromkeys(unit.user for unit in units(cluster, plan) if unit.user))
 
 
 def render(unit: Unit) -> str:
-    """Text of the unit's file."""
+    """Return the text of the unit's file."""
     template = _environment().get_template("service.j2")
     values = {name: getattr(unit, name) for name in unit.__dataclass_fields__}
     return template.render(values | {"words": [_word(word) for word in unit.words]})
@@ -127,14 +126,14 @@ def _api_server(cluster: Cluster, plan: AddressPlan) -> Unit:
         words=_command("kube-apiserver", flags.api_server(cluster, plan)),
         type="notify",
         groups=(KONNECTIVITY_ACCOUNT,),
-        # What is started before it is stopped after it: what it logs last is shipped, too.
+        # systemd stops units in reverse order: audit-log stops later, so it also ships the last entries.
         after=("kubeadm-phases.service", "konnectivity-server.service", "audit-log.service"),
         settings=(
             f"EnvironmentFile={paths.ADVERTISED}",
             "LogsDirectory=kubernetes/audit",
             "LogsDirectoryMode=0700",
             "TimeoutStartSec=2min",
-            # The delay before shutting down, then the longest request.
+            # The shutdown delay plus the longest request.
             "TimeoutStopSec=90s",
         ),
         hidden=(f"{paths.PKI}/ca.key", f"{paths.PKI}/front-proxy-ca.key", paths.SERVING_KEY),
@@ -150,7 +149,7 @@ def _audit_log() -> Unit:
         after=("network-online.target",),
         credentials=((audit_log.SECRET, audit_log.PATH),),
         settings=(_PYTHON_PATH, "StateDirectory=audit-log", "StateDirectoryMode=0700", "TimeoutStopSec=60s"),
-        # As root, whose the log is; it needs no key of the cluster's.
+        # Runs as root, which owns the log. It needs none of the cluster's keys.
         hidden=(paths.PKI,),
     )
 
@@ -190,7 +189,7 @@ def _konnectivity_server(cluster: Cluster) -> Unit:
             ("apiserver.crt", f"{paths.PKI}/apiserver.crt"),
             ("apiserver.key", f"{paths.PKI}/apiserver.key"),
         ),
-        # The API server is in this group and may use the socket.
+        # The API server is in this group, so it may use the socket.
         settings=("RuntimeDirectory=konnectivity-server", "RuntimeDirectoryMode=0750"),
     )
 
@@ -247,9 +246,9 @@ def _gangs() -> Unit:
 
 
 def _follower(name: str, module: str, account: str, description: str, page: str) -> Unit:
-    """A program of ours that follows objects of the API, with a kubeconfig of its name. page: of kubernetes.io/docs.
+    """Return the unit of a Menagerie program that watches objects in the API. page: of kubernetes.io/docs.
 
-    It reads what cluster-bootstrap makes; until then it tries again.
+    Its kubeconfig has its name. It reads objects that cluster-bootstrap creates, and retries until they exist.
     """
     return Unit(
         name=f"{name}.service",
@@ -284,7 +283,7 @@ def _host_report() -> Unit:
         after=("cluster-bootstrap.service",),
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/host-report.conf"),),
         settings=(_PYTHON_PATH,),
-        # As root, and nothing hidden: modes of what is hidden, or of others' processes, would not be true.
+        # Runs as root with nothing hidden: it could not report true modes of hidden files, or see others' processes.
         processes="default",
     )
 
@@ -298,7 +297,7 @@ def _join_tokens() -> Unit:
         after=("cluster-bootstrap.service",),
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/join-tokens.conf"),),
         settings=(_PYTHON_PATH,),
-        # As root, for nobody else may ask the store.
+        # Runs as root, because only root may query the store.
         hidden=(
             f"{paths.PKI}/ca.key",
             f"{paths.PKI}/front-proxy-ca.key",
@@ -321,7 +320,7 @@ def _command(program: str, values: flags.Flags) -> tuple[str, ...]:
 
 
 def _word(text: str) -> str:
-    # systemd.service(5), "Command lines": % and \ are special, ; is where it could end a command.
+    # systemd.service(5), "Command lines": % and \ are special, and a separate ; ends a command.
     escaped = text.replace("\\", "\\\\").replace("%", "%%").replace('"', '\\"')
     return f'"{escaped}"' if any(character in text for character in " \t';*") else escaped
 

@@ -1,1 +1,1 @@
-"""Who talks to whom on which port: the one table behind every firewall."""
+"""Who connects to whom on which port: the one table behind every firewall."""

@@ -1,4 +1,4 @@
-"""docs/reference/flows.md."""
+"""Writes docs/reference/flows.md."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from components.flows.flow import Protocol, Role, Table, into, roles, spans
 _HEAD = """\
 # Flows
 
-Who opens connections to whom, on which port, and why. Security groups, firewalls and nftables are to come from this
-one table, `components/flows/table.py`, and from nothing beside it; `flows(cluster)` is what one cluster needs of it. Written here
-by `make golden`: a cluster with both etcds on hosts of their own, workers in the region and at a site that a VPN joins,
-and VXLAN with direct routing, with the default ports.
+Who opens connections to whom, on which port, and why. Security groups, firewalls and nftables come only from this table,
+`components/flows/table.py`; `flows(cluster)` returns the rows that one cluster needs. `make golden` writes this page for a
+cluster with separate hosts for each etcd, workers in the region and at a site with a VPN, VXLAN with direct routing, and the
+default ports.
 
-- A connection's answers belong to it. What has no row is closed.
-- A role stands for the addresses on the wire. What pods send beyond their own range carries the address of their
-  worker, so their way to the API is a row of the worker.
-- With `etcd.events.hosts: main`, the rows of etcd events are rows of the hosts of main.
-- Without `direct_routing`, nothing reaches a pod but inside VXLAN. With `host-gw` there is no VXLAN.
-- With `control_plane.public`, the operators that it names reach the API by a load balancer of its own, on the API's
-  port alone, which passes on to API servers as the first one does.
-- Without `vpn` at a site, there is neither an edge router nor a gateway. With it, all that the site and the region send
-  each other goes through its tunnels; the rows of who sends what stay the same.
-- Where a load balancer keeps its clients' addresses, a rule for API servers names who may reach the load balancer,
-  beside the load balancer and its probes.
-- Ports of Services (type NodePort and LoadBalancer, 30000 to 32767) answer the cluster itself, as long as
-  `network.node_ports.cluster` does not say otherwise, and whom `network.node_ports.outside` names: nobody, by default.
-- Without `roce` at a site, its workers open nothing for RDMA to each other; without `ceph`, nothing for storage.
-- Workers at sites have these rows as rules of nftables of their own (role firewall), unless `firewall_enabled` says
-  otherwise; pods on a host may ask of it what workers may.
-- What workloads ask of the world (data sets, package sites) is the operator's choice, and none of these rows.
+- Replies belong to their connection. A connection without a row is closed.
+- A role stands for the addresses on the wire. Packets from pods to addresses outside the pod range carry the address of
+  their worker, so pods' access to the API is a row of the worker.
+- With `etcd.events.hosts: main`, the rows of etcd events apply to the hosts of main.
+- Without `direct_routing`, pods are reached only through VXLAN. With `host-gw` there is no VXLAN.
+- With `control_plane.public`, the operators that it names reach the API through a second, public load balancer. It serves
+  only the API's port, and forwards to the API servers like the first one.
+- Without `vpn` at a site, there is neither an edge router nor a gateway. With it, all traffic between the site and the
+  region goes through its tunnels, and the other rows stay the same.
+- If a load balancer preserves client addresses, the rule for API servers names the clients of the load balancer, in
+  addition to the load balancer and its probes.
+- Ports of Services (type NodePort and LoadBalancer, 30000 to 32767) are open to the cluster itself, unless
+  `network.node_ports.cluster` closes them, and to the ranges in `network.node_ports.outside` (none by default).
+- Without `roce` at a site, its workers open no ports for RDMA to each other; without `ceph`, none for storage.
+- Workers at sites enforce these rows with nftables (role firewall), unless `firewall_enabled` turns that off. Pods may
+  reach the same ports of their own host as workers.
+- Traffic of workloads to the outside (data sets, package sites) is up to the operator and has no rows.
 """
 
 _CLOSED = """\
 
 ## Closed on purpose
 
-- **API servers open nothing towards workers and pods.** Logs, exec and webhooks travel in the tunnels that konnectivity
-  agents opened, so workers may stand behind NAT. Ports of Services are closed to them too.
-- **Workers and pods reach the load balancer, and neither the API servers behind it nor an etcd.** The etcds do not
-  reach each other.
-- **API servers reach neither each other nor their load balancer**: each uses its own host, so no cloud has to bring a
-  packet back to its sender.
-- **Nobody logs in on the cloud side.** SSH is for workers at a site, from the operator alone.
+- **API servers open no connections to workers and pods.** Logs, exec and webhooks use the tunnels that konnectivity
+  agents opened, so workers may be behind NAT. Ports of Services are closed to API servers too.
+- **Workers and pods reach the load balancer, but neither the API servers behind it nor an etcd.** The etcds do not reach
+  each other.
+- **API servers reach neither each other nor their load balancer.** Each uses the API server on its own host, so no cloud
+  has to return a packet to its sender.
+- **There is no login on the cloud side.** SSH is only for workers at a site, and only from the operator.
 - **Metrics and health** of etcd, the controller manager, the scheduler and konnectivity, and kube-proxy's metrics,
-  listen on 127.0.0.1. kube-proxy's health (10256) is on workers' own addresses, and has no row.
-- **Nothing outside opens a connection inwards** but the operator, and whom the spec lets in at ports of Services. Control-plane hosts pull no images; workers at a site
-  have no access to the secret store.
+  listen on 127.0.0.1. kube-proxy's health port (10256) listens on the worker's own addresses and has no row.
+- **Nothing outside opens a connection inwards**, except for the operator and the clients that the spec allows at ports of
+  Services. Control-plane hosts pull no images. Workers at a site have no access to the secret store.
 """
 
 
 def reference(table: Table) -> str:
-    """The table for people, by destination."""
+    """Return the page: the table by destination."""
     sections = "".join(_section(table, role) for role in roles(table) if into(table, role))
     return f"{_HEAD}{sections}{_CLOSED}"
 

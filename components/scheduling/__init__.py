@@ -1,1 +1,1 @@
-"""What the scheduler is told: profiles, priority classes, gangs, balloons."""
+"""Configuration for scheduling: profiles, priority classes, gangs, balloons."""

@@ -1,7 +1,7 @@
-"""Pods that hold idle hosts warm in a pool: they do nothing, ask for most of a host, and give way to anybody. Pure.
+"""Pods that keep idle hosts of a pool warm: they do nothing, request most of a host, and give way to any other pod. Pure.
 
-An autoscaler keeps the hosts that they run on, and boots others for those that were put out. So the next job starts at once, and
-the host that follows boots while it runs.
+An autoscaler keeps the hosts that they run on, and boots new hosts for balloons that were preempted. So the next job starts at
+once, and the replacement host boots while the job runs.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from components.scheduling.profiles import GPU
 
 NAMESPACE = "kube-system"
 _SHARE = 3 / 4
-"""Of a machine's processors: with less than the rest of them in use, by DaemonSets above all, a host counts as idle."""
+"""Share of a machine's processors that a balloon requests. The rest is left for other pods, mostly of DaemonSets; while they
+fit into it, the host counts as idle."""
 
 
 def objects(cluster: Cluster, image: str) -> tuple[dict[str, Any], ...]:
-    """A Deployment for each pool whose spec names balloons; 0 takes them away. image: of a pod that sleeps."""
+    """Return a Deployment for each pool whose spec sets `balloons`; 0 removes the pods. image: of a container that sleeps."""
     return tuple(
         _deployment(cluster, name, pool, image)
         for name, pool in cluster.spec.pools.items()
@@ -61,7 +62,7 @@ def _pod(cluster: Cluster, pool: Pool, labels: dict[str, str], image: str) -> di
     return {
         "automountServiceAccountToken": False,
         "priorityClassName": BALLOONS,
-        # Whoever puts it out waits for it to be gone.
+        # The pod that preempts a balloon waits until it is gone.
         "terminationGracePeriodSeconds": 0,
         "nodeSelector": {POOL_LABEL: labels[POOL_LABEL]},
         "tolerations": [
@@ -74,8 +75,8 @@ def _pod(cluster: Cluster, pool: Pool, labels: dict[str, str], image: str) -> di
 
 
 def _resources(cluster: Cluster, pool: Pool) -> dict[str, Any]:
-    """All GPUs of a machine and most of its processors, where the catalogue knows them."""
-    known = hardware.of_pool(cluster.spec.control_plane.cloud, pool)
-    cpus = {"cpu": f"{int(known.cpus * _SHARE * 1000)}m"} if known and known.cpus else {}
-    gpus = {GPU: str(known.gpus.count)} if known and known.gpus else {}
+    """Return requests for all GPUs of a machine and most of its processors, if the catalogue has the machine."""
+    machine = hardware.of_pool(cluster.spec.control_plane.cloud, pool)
+    cpus = {"cpu": f"{int(machine.cpus * _SHARE * 1000)}m"} if machine and machine.cpus else {}
+    gpus = {GPU: str(machine.gpus.count)} if machine and machine.gpus else {}
     return {"requests": {**cpus, **gpus}, "limits": gpus} if cpus or gpus else {}

@@ -1,10 +1,10 @@
-"""Gangs: pods that start all together or not at all. The one place that knows by what, and in which release how. Pure.
+"""Gangs: pods that start all together or not at all. The only place that knows how each Kubernetes release does it. Pure.
 
-It is Kubernetes' own PodGroup (docs/explanation/gangs.md has the measurements that chose it). A Job that is labelled `LABEL` and whose pods name a
-PodGroup is a gang; `menagerie_host.gangs`, beside the API servers, makes the PodGroup in the words of the release that runs, and starts
-the whole gang anew when a member dies. So what people write is the same in each release.
+Gangs use Kubernetes' own PodGroup (docs/explanation/gangs.md has the measurements behind that choice). A Job with the label
+`LABEL` whose pods name a PodGroup is a gang. `menagerie_host.gangs`, next to the API servers, creates the PodGroup in the
+running release's API and restarts the whole gang when a member dies. So people write the same Job for every release.
 
-Facts of releases: pkg/features/kube_features.go of 1.36.4 and 1.37.1, and k8s.io/api/scheduling of both.
+Sources for the releases: pkg/features/kube_features.go of 1.36.4 and 1.37.1, and k8s.io/api/scheduling of both.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from cluster.releases import POD_GROUPS, minor
 
 LABEL = "menagerie.dev/gang"
-"""On a Job, with any value: its pods are a gang."""
+"""Label of a Job, with any value: its pods are a gang."""
 WITHIN = "menagerie.dev/gang-within"
-"""Annotation of the Job: a label of nodes, of whose values all members stand on one."""
+"""Annotation of the Job: a node label. All members run on nodes with the same value of it."""
 
 _ALPHA = ("GenericWorkload", "GangScheduling", "WorkloadAwarePreemption")
 _GATES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    # 1.37 took GangScheduling and WorkloadAwarePreemption into GenericWorkload, and a program refuses a gate that it does not know.
-    # Without WorkloadAwarePreemption each member puts pods out for itself: also where the rest finds no room, and twice when a pass fails.
+    # 1.37 merged GangScheduling and WorkloadAwarePreemption into GenericWorkload, and programs reject unknown gates.
+    # Without WorkloadAwarePreemption each member preempts pods alone: even if the rest does not fit, and twice if a pass fails.
     "1.36": {
         "kube-apiserver": (*_ALPHA, "TopologyAwareWorkloadScheduling"),
         "kube-controller-manager": ("GenericWorkload",),
@@ -37,19 +37,20 @@ _GATES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 def gates(version: str, program: str) -> dict[str, str]:
-    """Feature gates that a program of the release needs, gate -> true. KeyError for a release without gangs."""
+    """Return the feature gates that a program of the release needs, gate -> true. KeyError for a release without gangs."""
     return dict.fromkeys(_GATES[minor(version)][program], "true")
 
 
 def api(version: str) -> str:
-    """Group and version of the release's PodGroups. KeyError for a release without gangs."""
+    """Return the API group and version of the release's PodGroups. Raises KeyError for a release without gangs."""
     return POD_GROUPS[minor(version)]
 
 
 def pod_group(version: str, name: str, members: int, within: str = "", priority: str = "") -> dict[str, Any]:
-    """A PodGroup of so many pods. within: a label of nodes, of whose values all pods stand on one.
+    """Return a PodGroup of `members` pods.
 
-    priority: the class of its pods; none is the cluster's default.
+    within: a node label; all pods run on nodes with the same value of it. priority: the class of the pods; empty for the
+    cluster's default.
     """
     more: dict[str, Any] = {"schedulingConstraints": {"topology": [{"key": within}]}} if within else {}
     more |= {"priorityClassName": priority} if priority else {}
@@ -62,9 +63,9 @@ def pod_group(version: str, name: str, members: int, within: str = "", priority:
 
 
 def job(name: str, members: int, pod: Mapping[str, Any], within: str = "", failures: int = 100) -> dict[str, Any]:
-    """A gang as people write it: a Job of so many pods, each with a number of its own.
+    """Return a gang as people write it: an indexed Job of `members` pods.
 
-    pod: what each runs, a PodSpec. failures: of members, after which the gang is given up.
+    pod: the PodSpec of each member. failures: failed members after which the Job fails.
     """
     annotations = {"annotations": {WITHIN: within}} if within else {}
     return {

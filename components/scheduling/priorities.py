@@ -1,11 +1,12 @@
-"""Who goes first: the cluster's priority classes, and the order in which pods give way. Pure.
+"""The cluster's priority classes: which pods go first, and in which order they give way. Pure.
 
-A fixed set: a class that each team made for itself would soon be above all others'. Values can't be changed once a class is there
-(the API refuses it), so they stand far apart. Kubernetes' own `system-node-critical` and `system-cluster-critical` are above all.
+The set is fixed: if teams created classes themselves, each would soon outrank all the others. The API does not allow the value
+of a class to change, so the values are far apart. Kubernetes' own `system-node-critical` and `system-cluster-critical` rank
+above all of them.
 
-cluster-autoscaler adds no host for pods below -10, and lets hosts go that have no others (its FAQ, "expendable pods"): so balloons
-are worth a host. Below all stands the class of work on other teams' hosts, which comes with the policies that watch over it
-(`controllers.tenancy.capacity`).
+cluster-autoscaler adds no hosts for pods below -10, and removes hosts that run nothing else (its FAQ, "expendable pods"). At
+-10, balloons still count. The lowest class is for work on other teams' hosts; it is created together with the policies that
+guard it (`controllers.tenancy.capacity`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SERVICES, NORMAL, LOW, BALLOONS = "services", "normal", "low", "balloons"
 
 @dataclass(frozen=True)
 class Priority:
-    """A class. preempts: whether its pods may put others out to get their place. default: of pods that name none."""
+    """A class. preempts: whether its pods may preempt others. default: whether pods that name no class get it."""
 
     name: str
     value: int
@@ -33,20 +34,20 @@ PRIORITIES = (
     Priority(LOW, 100, "Experiments that can wait: they give way to normal ones, and put nobody out.", preempts=False),
     Priority(BALLOONS, -10, "Hold hosts warm that nobody uses yet; whoever wants the host gets it.", preempts=False),
 )
-"""Highest first. docs/explanation/scheduling.md has them as a table; a test holds the two together."""
+"""Highest first. docs/explanation/scheduling.md has the same table; a test compares the two."""
 
 
 def objects() -> tuple[dict[str, Any], ...]:
-    """The PriorityClasses."""
+    """Return the PriorityClasses."""
     return tuple(
         {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
-            "metadata": {"name": each.name},
-            "value": each.value,
-            "globalDefault": each.default,
-            "preemptionPolicy": "PreemptLowerPriority" if each.preempts else "Never",
-            "description": each.about,
+            "metadata": {"name": priority.name},
+            "value": priority.value,
+            "globalDefault": priority.default,
+            "preemptionPolicy": "PreemptLowerPriority" if priority.preempts else "Never",
+            "description": priority.about,
         }
-        for each in PRIORITIES
+        for priority in PRIORITIES
     )

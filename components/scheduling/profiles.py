@@ -1,7 +1,7 @@
-"""The profiles of the cluster's one scheduler, as kube-scheduler reads them. Pure.
+"""The profiles of the cluster's only scheduler, as kube-scheduler reads them. Pure.
 
-One scheduler, because two of them give the same room away twice: each counts what it has bound itself, and learns of the other's
-pods by the API only later.
+There is one scheduler because two would give away the same capacity twice: each counts the pods that it bound itself, and
+learns of the other's pods from the API only later.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ DEFAULT = "default-scheduler"
 
 
 def configuration(scheduling: Scheduling, kubeconfig: str, calls: int, burst: int) -> dict[str, Any]:
-    """A KubeSchedulerConfiguration.
+    """Return a KubeSchedulerConfiguration.
 
-    calls: a second, of the API, as the scheduler's client may make them; burst: at once. Where a configuration is given,
-    kube-scheduler ignores the flags that say the same (cmd/kube-scheduler/app/options).
+    calls: API requests per second that the scheduler's client may make. burst: how many at once. With a configuration file,
+    kube-scheduler ignores the flags for the same settings (cmd/kube-scheduler/app/options).
     """
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -32,10 +32,10 @@ def configuration(scheduling: Scheduling, kubeconfig: str, calls: int, burst: in
 
 
 def _pack(pack: Pack) -> dict[str, Any]:
-    """The fullest host that has room.
+    """Return the profile that prefers the fullest host with room.
 
-    What pulls the other way is off: spreading of Services' pods that nobody asked for, and the score for an even use of
-    processors and memory. Constraints that a pod itself has still count.
+    Scores that pull the other way are off: the default spreading of a Service's pods, and the score for balanced use of
+    processors and memory. Constraints in the pod itself still apply.
     """
     weights = ((GPU, pack.gpu), ("cpu", pack.cpu), ("memory", pack.memory))
     strategy = {

@@ -1,4 +1,4 @@
-"""Payload -> user data, for cloud-init or as a script. Equal input gives equal bytes."""
+"""Turns a payload into user data, for cloud-init or as a script. Equal input gives equal bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.userdata.stores import SecretStoreAdapter
 
 _HERE = Path(__file__).resolve().parent
 LIMIT_BYTES = 16384
-"""AWS's limit before base64, the smallest. Azure takes 64 KiB, Google Cloud 256 KiB."""
+"""AWS's limit before base64, the smallest of all clouds. Azure takes 64 KiB, Google Cloud 256 KiB."""
 
 _environment = Environment(
     loader=FileSystemLoader(_HERE),
@@ -26,15 +26,14 @@ _environment.filters["pack"] = pack
 
 
 class UserDataTooLarge(ValueError):
-    """The text would not fit into the user data of every cloud."""
+    """The text does not fit into user data."""
 
 
 def render(payload: Payload, store: SecretStoreAdapter, hostname: str | None = None, limit: int = LIMIT_BYTES) -> str:
-    """The user data of one host: cloud-init places two programs and the payload's name and hash, and starts the first.
+    """Return the user data of one host: cloud-init writes two programs and the payload's name and hash, and starts the first.
 
     The host then fetches the payload from its store, where it must be before the host boots.
-    `hostname` None leaves the name that the cloud gave (instance groups).
-    Raises UserDataTooLarge above `limit`.
+    hostname: None keeps the name that the cloud assigned (instance groups). Raises UserDataTooLarge above `limit` bytes.
     """
     text = _cloud_config(payload, store, hostname)
     _refuse_above(limit, len(text.encode()))
@@ -42,7 +41,7 @@ def render(payload: Payload, store: SecretStoreAdapter, hostname: str | None = N
 
 
 def render_packed(payload: Payload, store: SecretStoreAdapter, hostname: str | None, limit: int) -> str:
-    """The same in gzip and base64. `limit` counts bytes before base64."""
+    """Return the user data of `render` in gzip and base64. limit: in bytes before base64."""
     packed = pack(_cloud_config(payload, store, hostname))
     _refuse_above(limit, len(base64.b64decode(packed)))
     return packed
@@ -56,24 +55,24 @@ def _cloud_config(payload: Payload, store: SecretStoreAdapter, hostname: str | N
 def _refuse_above(limit: int, size: int) -> None:
     if size > limit:
         raise UserDataTooLarge(
-            f"user data is {size} bytes and {limit} are taken; it holds the boot program and the store's, "
-            "whatever the cluster: make these shorter"
+            f"user data is {size} bytes, more than the limit of {limit}; it holds the boot program and the store's program, "
+            "which are the same for every cluster: make these shorter"
         )
 
 
 def startup_script(payload: Payload, store: SecretStoreAdapter, hostname: str | None = None) -> str:
-    """The same for images without cloud-init, as a script that an agent runs at every boot; and it has the payload.
+    """Return the user data for images without cloud-init: a script, with the payload inside, that an agent runs at every boot.
 
-    Debian's image for Google Cloud is one (debian-cloud-images, class GCE): its guest agent runs `startup-script`, and
-    nobody reads `user-data`. 256 KiB hold a payload too ("Metadata", Compute Engine API). So it goes with the template
-    that names it, and hosts of a former template find theirs whenever they boot.
+    Debian's image for Google Cloud is such an image (debian-cloud-images, class GCE): its guest agent runs `startup-script`, and
+    nothing reads `user-data`. The limit of 256 KiB leaves room for a payload ("Metadata", Compute Engine API). So the payload
+    is part of the instance template, and hosts of an older template still have theirs at every boot.
     """
     template = _environment.get_template("startup.sh.j2")
     return template.render(hostname=hostname, payload=payload, programs=_programs(store))
 
 
 def _programs(store: SecretStoreAdapter) -> list[tuple[str, str, str]]:
-    """(path, mode, text)."""
+    """Return (path, mode, text) of each file."""
     return [
         ("/usr/local/sbin/menagerie-boot", "0755", boot_program()),
         ("/usr/local/sbin/menagerie-secret", "0700", store.script()),
@@ -82,6 +81,6 @@ def _programs(store: SecretStoreAdapter) -> list[tuple[str, str, str]]:
 
 
 def boot_program() -> str:
-    """The program that runs at boot, of short modules."""
+    """Return the program that runs at boot, joined from its modules."""
     names = ("host", "system", "disks", "downloads", "store", "units", "main")
     return joined(_HERE / "boot", tuple(_HERE / "boot" / f"{name}.py" for name in names))

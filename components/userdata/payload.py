@@ -1,4 +1,4 @@
-"""HostConfig -> the payload that a host fetches from its store. Equal input gives equal bytes."""
+"""Turns a HostConfig into the payload that a host fetches from its store. Equal input gives equal bytes."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from cluster.files import Download, HostConfig
 from components.userdata import applying, refreshing
 
 LABEL_BYTES = 16
-# For text: no bits for positions, and a window that no host needs to keep much memory for.
+# Tuned for text: no position bits, and a small window so that hosts need little memory.
 _XZ = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 20, "pb": 0}
 
 
 @dataclass(frozen=True)
 class Payload:
-    """All that a host is to be, as JSON: file texts, URLs and checksums of downloads, names of secrets, units.
+    """The full configuration of a host, as JSON: file texts, URLs and checksums of downloads, names of secrets, units.
 
-    Nothing in it is secret. It is too long for some clouds' user data, which holds its name and hash instead.
+    It contains no secrets. It is too long for the user data of some clouds, which has its name and hash instead.
     """
 
     text: str
 
     @classmethod
     def of(cls, config: HostConfig, source: ArtefactSource) -> Payload:
-        """`config` with its downloads resolved by `source`.
+        """Return the payload of `config`, with its downloads resolved by `source`.
 
-        Raises KeyError where a download has no checksum and ValueError where `config` contradicts itself.
+        Raises KeyError if a download has no checksum, and ValueError if `config` contradicts itself.
         """
         if config.refresh:
             start = (*config.start, refreshing.TIMER)
@@ -55,37 +55,37 @@ class Payload:
 
     @property
     def sha256(self) -> str:
-        """Of the text, in hex. How the store's value is packed does not count."""
+        """Return the SHA-256 of the text, in hex. It does not depend on how the store's value is packed."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
     def name(self) -> str:
-        """Under which the store holds it. Another text has another name, so no host finds what it is not to be."""
+        """Return the payload's name in the store. Another text has another name, so no host fetches the wrong payload."""
         return f"payload-{self.sha256[:16]}"
 
     def packed(self) -> str:
-        """The store's value. Azure's Key Vault takes 25 kB, the others 64 KiB."""
+        """Return the store's value. Azure's Key Vault takes 25 kB, the others 64 KiB."""
         return packed(self.text)
 
 
 @functools.lru_cache(maxsize=64)
 def packed(text: str) -> str:
-    """xz in base85, whose alphabet (RFC 1924) has nothing that JSON would escape.
+    """Return the text in xz and base85, whose alphabet (RFC 1924) has no characters that JSON escapes.
 
-    A stack asks for the same value in several places, and each takes 70 ms of processor.
+    The cache is here because a stack needs the same value in several places, and each call takes 70 ms of processor time.
     """
     return base64.b85encode(lzma.compress(text.encode(), check=lzma.CHECK_CRC32, filters=[_XZ])).decode()
 
 
 def unpacked(text: str) -> str:
-    """What `packed` has packed."""
+    """Undo `packed`."""
     return lzma.decompress(base64.b85decode(text)).decode()
 
 
 def pack(text: str) -> str:
-    """gzip in base64, as cloud-init unpacks it."""
+    """Return the text in gzip and base64, for cloud-init."""
     data = text.encode()
-    # gzip.compress writes another header from Python 3.13 on; user data must not change with it.
+    # gzip.compress writes a different header from Python 3.13 on; user data must not depend on the Python version.
     deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     body = deflate.compress(data) + deflate.flush()
     header = b"\x1f\x8b\x08\x00" + struct.pack("<I", 0) + b"\x02\xff"
@@ -97,23 +97,25 @@ def _refuse_contradictions(config: HostConfig) -> None:
     first = {secret.path: secret for secret in reversed(config.secrets)}
     for secret in config.secrets:
         if (secret.mode, secret.owner) != (first[secret.path].mode, first[secret.path].owner):
-            raise ValueError(f"{secret.path} is joined from secrets with different modes or owners")
+            raise ValueError(f"{secret.path} is joined from secrets with different modes or owners; give them the same")
     for disk in config.disks:
         if not 0 < len(disk.label.encode()) <= LABEL_BYTES:
-            raise ValueError(f"{disk.label!r} can't be the label of a file system: ext4 takes {LABEL_BYTES} bytes")
+            raise ValueError(f"{disk.label!r} can't be the label of a file system: ext4 takes 1 to {LABEL_BYTES} bytes")
     for what in ("mount", "label"):
         values = [str(getattr(disk, what)) for disk in config.disks]
-        if again := sorted({value for value in values if values.count(value) > 1}):
-            raise ValueError(f"two disks have the same {what}: {', '.join(again)}")
+        if repeated := sorted({value for value in values if values.count(value) > 1}):
+            raise ValueError(f"two disks have the same {what}: {', '.join(repeated)}")
     files = [file.path for file in config.files]
-    twice = {path for path in files if files.count(path) > 1} | (set(files) & set(first))
-    if twice:
-        raise ValueError(f"written twice: {', '.join(sorted(twice))}")
+    repeated_paths = {path for path in files if files.count(path) > 1} | (set(files) & set(first))
+    if repeated_paths:
+        raise ValueError(f"written twice: {', '.join(sorted(repeated_paths))}")
 
 
 def _download(item: Download, source: ArtefactSource) -> dict[str, Any]:
     if bool(item.path) == bool(item.members):
-        raise ValueError(f"download {item.artefact.name} needs either a path or members of the archive")
+        raise ValueError(
+            f"download {item.artefact.name} needs either a path or members of the archive, not both or none"
+        )
     return {
         "url": source.url(item.artefact),
         "sha256": source.checksum(item.artefact),

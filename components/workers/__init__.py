@@ -1,3 +1,3 @@
-"""What a worker is told, at a site and in the region."""
+"""Configuration of workers, at a site and in the region."""
 
 from components.workers.render import host_config as host_config

@@ -1,7 +1,6 @@
-"""The further variables of a cluster, ``inventories/<cluster>/group_vars/<group>.yml``, and what roles declare.
+"""Extra variables of a cluster, ``inventories/<cluster>/group_vars/<group>.yml``, and the variables that roles declare.
 
-They are for workers at sites, whom Ansible tells, for those of pools in the region, who are told by user data, and for
-edge routers.
+They apply to workers at sites (through Ansible), to workers of pools in the region (through their payload), and to edge routers.
 """
 
 from __future__ import annotations
@@ -18,30 +17,30 @@ from cluster.project import ROOT
 from cluster.spec import Cluster
 
 Groups = Mapping[str, Mapping[str, Any]]
-"""Group -> its further variables, as in ``group_vars/<group>.yml``."""
+"""Group -> its extra variables, as in ``group_vars/<group>.yml``."""
 FOLDER = "group_vars"
-# Ansible's own connection variables, and those of site.yml.
+# Ansible's connection variables, and those of site.yml.
 _FREE = re.compile(r"(ansible|menagerie)_[a-z0-9_]{1,80}")
 _OF_ROUTERS = frozenset({"vpn_gateway"})
-"""Roles of gateways.yml, which workers are not given."""
+"""Roles of gateways.yml, which workers don't get."""
 ROUTERS = "gateways"
-"""The group of edge routers; they have no other but all."""
+"""The group of edge routers. Besides `all`, they are in no other group."""
 
 
 def group_name(kind: str, *names: str) -> str:
-    """pool, gpu-a -> pool_gpu_a: Ansible wants group names to be Python identifiers."""
+    """Return the name of a group: pool, gpu-a -> pool_gpu_a. Ansible requires group names to be Python identifiers."""
     return "_".join((kind, *names)).replace("-", "_")
 
 
 def pools_in_region(cluster: Cluster) -> tuple[str, ...]:
-    """The groups of pools in the region."""
+    """Return the groups of pools in the region."""
     return tuple(group_name("pool", name) for name, pool in cluster.spec.pools.items() if pool.site is None)
 
 
 def given(cluster: Cluster, at_sites: Collection[str] | None = None, root: Path = ROOT) -> dict[str, dict[str, Any]]:
-    """What the operator gives the cluster's workers: group -> variables. Raises SpecError as `read_variables` does.
+    """Return the operator's variables for the cluster's workers: group -> variables. Raises SpecError as `read_variables` does.
 
-    at_sites: groups of workers at sites, which Ansible's inventory knows: a file for no group is then refused.
+    at_sites: groups of workers at sites, from Ansible's inventory. If given, a file for an unknown group is an error.
     """
     known = frozenset[str]().union(*declared(root).values())
     groups = None if at_sites is None else {*at_sites, *pools_in_region(cluster)}
@@ -49,15 +48,15 @@ def given(cluster: Cluster, at_sites: Collection[str] | None = None, root: Path 
 
 
 def given_to_routers(cluster: Cluster, computed: Collection[str], root: Path = ROOT) -> dict[str, Any]:
-    """What the operator gives the cluster's edge routers: of ``all.yml`` what is meant for them, and ``gateways.yml``, which
-    wins.
+    """Return the operator's variables for the cluster's edge routers: from ``all.yml`` those of their role, and ``gateways.yml``,
+    which wins.
 
-    computed: variables of their role that come from specs, and that nobody may give. Raises SpecError as `read_variables`
+    computed: variables of their role that come from specs, which the files must not set. Raises SpecError as `read_variables`
     does, and for those.
     """
     folder, own = root / "inventories" / cluster.name, _of_routers(root)
     problems: list[Problem] = []
-    found: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     for group in ("all", ROUTERS):
         for path in _files(folder, group):
             document = read(path, str(path))
@@ -66,14 +65,14 @@ def given_to_routers(cluster: Cluster, computed: Collection[str], root: Path = R
             problems += _unknown(document, own) if group == ROUTERS else []
             for name in computed:
                 if name in data:
-                    message = f"{name} follows from the specs of the clusters that a router joins"
+                    message = f"{name} is computed from the specs of the clusters that a router joins"
                     problems.append(
                         document.problem("CFG-001", (name,), message, "remove it; change the spec", key=True)
                     )
-            found |= {name: value for name, value in data.items() if name in own or _FREE.fullmatch(str(name))}
+            variables |= {name: value for name, value in data.items() if name in own or _FREE.fullmatch(str(name))}
     if problems:
         raise SpecError(problems)
-    return found
+    return variables
 
 
 def _of_routers(root: Path) -> frozenset[str]:
@@ -81,13 +80,13 @@ def _of_routers(root: Path) -> frozenset[str]:
 
 
 def roles(root: Path) -> tuple[str, ...]:
-    """The roles of workers under ``<root>/roles``, by name."""
-    found = {path.parent.parent.name for path in root.glob("roles/*/tasks/main.yml")}
-    return tuple(sorted(found - _OF_ROUTERS))
+    """Return the names of the roles of workers under ``<root>/roles``, sorted."""
+    names = {path.parent.parent.name for path in root.glob("roles/*/tasks/main.yml")}
+    return tuple(sorted(names - _OF_ROUTERS))
 
 
 def declared(root: Path) -> dict[str, frozenset[str]]:
-    """Role -> the variables of its ``meta/argument_specs.yml``."""
+    """Return role -> the variables of its ``meta/argument_specs.yml``."""
     return {role: _options(root, role) for role in roles(root)}
 
 
@@ -101,17 +100,16 @@ def _files(folder: Path, group: str = "*") -> list[Path]:
 
 
 def read_variables(folder: Path, groups: Collection[str] | None, known: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Group -> variables, of every file in ``<folder>/group_vars`` but the routers'; empty without that folder.
+    """Return group -> variables, from every file in ``<folder>/group_vars`` except the routers'; empty without that folder.
 
-    groups: names a file may have, besides all; None for any. known: variables that the roles declare. Those of routers may
-    stand in ``all.yml`` too.
+    groups: names that files may have besides all; None for any. known: variables that the roles declare. ``all.yml`` may also
+    have those of routers.
 
-    Raises SpecError with everything wrong in all files: a variable that no role reads would change
-    nothing, silently.
+    Raises SpecError with all problems in all files. A variable that no role reads is one: it would silently change nothing.
     """
     allowed = sorted({"all", ROUTERS, *(groups or ())})
     problems: list[Problem] = []
-    found: dict[str, dict[str, Any]] = {}
+    variables: dict[str, dict[str, Any]] = {}
     of_routers = _of_routers(ROOT)
     for path in _files(folder):
         if path.stem == ROUTERS:
@@ -125,14 +123,14 @@ def read_variables(folder: Path, groups: Collection[str] | None, known: Collecti
         problems += _unknown(
             document, frozenset(known) | (of_routers if path.stem == "all" else frozenset()), of_routers
         )
-        found[path.stem] = document.data or {}
+        variables[path.stem] = document.data or {}
     if problems:
         raise SpecError(problems)
-    return found
+    return variables
 
 
 def _unknown(document: Document, known: Collection[str], of_routers: Collection[str] = ()) -> Iterator[Problem]:
-    """A problem for each variable that nobody reads where it stands."""
+    """Yield a problem for each variable that no role reads in this file."""
     for name in document.data or {}:
         if name in known or _FREE.fullmatch(str(name)):
             continue
@@ -140,5 +138,5 @@ def _unknown(document: Document, known: Collection[str], of_routers: Collection[
         message = f"no role has a variable {name}{did_you_mean(name, known)}"
         hint = f"write {close[0]}" if close else "remove it; the roles' README files list their variables"
         if name in of_routers:
-            message, hint = f"{name} is of edge routers, and this group has none", f"write it in {ROUTERS}.yml"
+            message, hint = f"{name} is for edge routers, and this group has none", f"write it in {ROUTERS}.yml"
         yield document.problem("CFG-001", (name,), message, hint, key=True)

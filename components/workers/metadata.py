@@ -1,9 +1,9 @@
-"""What keeps pods in the region from their machine's identity: rules of nftables, and the unit that loads them. Pure.
+"""Keeps pods in the region away from their machine's identity: nftables rules, and the unit that loads them. Pure.
 
-A metadata service gives its machine's identity to whoever asks from the machine, and with that the store is read. A
-host, and a pod in its network, ask by themselves; what the host forwards is a pod's. So the rules are where packets are
-forwarded: after any rewriting of addresses, by kube-proxy in whichever mode, and a packet that one table drops no other
-brings back (nft(8), "Verdict statements").
+A metadata service gives the machine's identity to any process on the machine, and that identity can read the store. The host,
+and pods on its network, send packets directly; packets that the host forwards come from other pods. So the rules are in the
+forward hook. It comes after any address rewriting, whatever mode kube-proxy is in, and no table can bring back a packet that
+another table dropped (nft(8), "Verdict statements").
 """
 
 from __future__ import annotations
@@ -17,28 +17,29 @@ from cluster.spec import Cloud, Cluster
 UNIT = "metadata-guard.service"
 RULES = "/etc/menagerie/metadata.nft"
 METADATA = IPv4Address("169.254.169.254")
-"""Of every cloud, and of the lab's store, which knows hosts by where they ask from."""
+"""The metadata service of every cloud, and of the lab's store, which identifies hosts by their source address."""
 WIRE_SERVER = IPv4Address("168.63.129.16")
-"""Of Azure: hands a machine's settings to its agent, and resolves names ("What is IP address 168.63.129.16?")."""
+"""Azure's wire server: gives a machine's settings to its agent, and resolves names ("What is IP address 168.63.129.16?")."""
 _RESOLVERS = {Cloud.GCP: METADATA, Cloud.AZURE: WIRE_SERVER}
-"""Where a cloud's resolver has such an address; Google Cloud's is the metadata server's ("Internal DNS")."""
+"""Clouds whose DNS resolver has one of these addresses; Google Cloud's is the metadata server ("Internal DNS")."""
 _FILES = Path(__file__).resolve().parent / "files"
 
 
 def addresses(cluster: Cluster) -> tuple[IPv4Address, ...]:
-    """What pods in the region must not reach."""
+    """Return the addresses that pods in the region must not reach."""
     return (METADATA, WIRE_SERVER) if cluster.spec.control_plane.cloud is Cloud.AZURE else (METADATA,)
 
 
 def files(cluster: Cluster) -> tuple[HostFile, ...]:
-    """The rules, and the unit that loads them before any pod runs."""
+    """Return the rules, and the unit that loads them before any pod runs."""
     return HostFile(RULES, rules(cluster)), HostFile(f"/etc/systemd/system/{UNIT}", (_FILES / UNIT).read_text())
 
 
 def rules(cluster: Cluster) -> str:
-    """A table of its own, which is replaced whole. Pods ask CoreDNS, and CoreDNS, a pod, the cloud's resolver.
+    """Return a separate nftables table, which is replaced as a whole.
 
-    Azure's load balancers probe nodes from the wire server, and where a pod takes the probe, it answers there.
+    DNS stays open: pods query CoreDNS, and CoreDNS, also a pod, queries the cloud's resolver. Azure's load balancers probe nodes
+    from the wire server, so a pod that serves a probe may reply to it.
     """
     cloud = cluster.spec.control_plane.cloud
     resolver = _RESOLVERS.get(cloud)
@@ -53,7 +54,7 @@ def rules(cluster: Cluster) -> str:
         "    chain pods {\n"
         "        type filter hook forward priority filter; policy accept;\n"
         f"{opened}"
-        # Refused, not dropped: programs that look for a cloud's identity go on at once without.
+        # Rejected, not dropped, so that programs that look for a cloud identity continue without one at once.
         f"        ip daddr {{ {closed} }} counter reject with icmpx admin-prohibited\n"
         "    }\n"
         "}\n"

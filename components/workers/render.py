@@ -1,15 +1,15 @@
-"""All that a worker in the region is given at boot. One text for all workers of a pool.
+"""The full configuration of a worker in the region at boot. It is the same for all workers of a pool.
 
-It is what the roles declare, in which a worker at a site differs so:
+It comes from the roles, like that of a worker at a site, with these differences:
 
-- What is the host's own stands as a placeholder: its name, its address. `menagerie_host.in_region` fills them in on the
-  host, and adds to the kubelet's labels and flags where the cloud put the host (zone, region, machine type, provider id).
-- Tables of neighbours and flannel's backend are those of the region (`in_cloud`): always VXLAN.
-- The token comes from the store, not from the operator, and is fetched anew for each attempt to join.
-- `/etc/hosts` has the host's own name from menagerie-boot. What must be absent is, on a host that is new.
-- Pods are kept from the metadata service (`components.workers.metadata`); a site has none.
-- menagerie-boot starts the units, in order and at every boot, so none is enabled; nothing changes while a host lives but the
-  cluster's authorities, which menagerie-refresh takes up as role kubelet does at sites.
+- The host's name and address are placeholders. `menagerie_host.in_region` fills them in on the host, and adds the host's
+  place in the cloud to the kubelet's labels and flags (zone, region, machine type, provider id).
+- Neighbour tables and flannel's backend are those of the region (`in_cloud`): always VXLAN.
+- The token comes from the store, not from the operator, and is fetched again for each attempt to join.
+- menagerie-boot writes the host's name to `/etc/hosts`. Files that must be absent already are on a new host.
+- Pods can't reach the metadata service (`components.workers.metadata`); a site has none.
+- menagerie-boot starts the units, in order and at every boot, so none is enabled. During a host's life only the cluster's
+  authorities change; menagerie-refresh applies them, as role kubelet does at sites.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ ENVIRONMENT = "/run/menagerie/worker.env"
 SETTINGS = "/etc/menagerie/worker.json"
 CA = "/etc/menagerie/kubernetes-ca.crt"
 SERVING_CA = "/etc/menagerie/kubelet-serving-ca.crt"
-"""Who signs the kubelet's serving certificate. Nothing on a worker trusts it."""
+"""The authority that signs the kubelet's serving certificate. Nothing on a worker trusts it."""
 NODE_CA = f"{paths.PKI}/ca.crt"
-"""Which kubeadm writes at the join, and `menagerie_host.authorities` after everything else that it changes."""
+"""kubeadm writes it during the join, and `menagerie_host.authorities` as the last of its changes."""
 LIBRARY = "/usr/local/lib/menagerie/menagerie_host"
 PREPARE, JOIN = "worker@prepare.service", "worker@join.service"
 _UNITS = "/etc/systemd/system"
@@ -54,12 +54,12 @@ _KERNEL = ("/etc/sysctl.d/", "/etc/modules-load.d/")
 def host_config(
     cluster: Cluster, pool: str, plan: AddressPlan, source: ArtefactSource, given: Groups | None = None
 ) -> HostConfig:
-    """What every worker of a pool in the region is given; nothing in it names one of them.
+    """Return the configuration of every worker of a pool in the region; nothing in it names a particular host.
 
-    given: from `components.workers.group_vars.given`. Raises KeyError where `source` has no checksum for a program.
+    given: from `components.workers.group_vars.given`. Raises KeyError if `source` has no checksum for a program.
     """
     declared = declarations(in_region(cluster, pool, plan, source, given))
-    artefacts = {source.url(each): each for each in catalogue(cluster.spec.kubernetes.version).values()}
+    artefacts = {source.url(artefact): artefact for artefact in catalogue(cluster.spec.kubernetes.version).values()}
     return HostConfig(
         files=(*_files(declared), *metadata.files(cluster), *_own_files(cluster, plan, declared)),
         secrets=(SecretRef("kubernetes-ca.crt", CA, 0o644), SecretRef("kubelet-serving-ca.crt", SERVING_CA, 0o644)),
@@ -70,8 +70,8 @@ def host_config(
                 tuple(program.get("members", {}).items()),
                 int(program.get("mode", "0755"), 8),
             )
-            for each in declared
-            for program in each.arguments.get("programs", ())
+            for declaration in declared
+            for program in declaration.arguments.get("programs", ())
         ),
         start=(PREPARE, metadata.UNIT, *_units(declared, "host_state"), JOIN, *_units(declared, "kubelet_join")),
         packages=tuple(sorted({"python3", *_commands(declared).values()})),
@@ -80,9 +80,9 @@ def host_config(
 
 
 def _refresh(declared: Iterable[Declaration]) -> Refresh:
-    """What trusts the cluster's authorities is restarted for others; what is told there is Ansible's to do at sites."""
-    (join,) = (each.arguments for each in declared if each.module == "kubelet_join")
-    units = tuple(Consumer(each["unit"], (NODE_CA,)) for each in join["units"])
+    """Return the refresh: units that trust the cluster's authorities restart when those change. At sites, Ansible does that."""
+    (join,) = (declaration.arguments for declaration in declared if declaration.module == "kubelet_join")
+    units = tuple(Consumer(unit["unit"], (NODE_CA,)) for unit in join["units"])
     folder = str(Path(LIBRARY).parent)
     program = ("/usr/bin/env", f"PYTHONPATH={folder}", "/usr/bin/python3", "-sB", "-m", "menagerie_host.in_region")
     return Refresh(units, report=(), renew=(*program, "refresh"))
@@ -91,9 +91,9 @@ def _refresh(declared: Iterable[Declaration]) -> Refresh:
 def in_region(
     cluster: Cluster, pool: str, plan: AddressPlan, source: ArtefactSource, given: Groups | None = None
 ) -> Variables:
-    """The roles' variables for workers of a pool in the region; what is `given` wins where it does in Ansible."""
+    """Return the roles' variables for workers of a pool in the region. `given` has the same precedence as in Ansible."""
     operators = given or {}
-    found = {
+    variables = {
         "inventory_hostname": OWN_NAME,
         **of_all(cluster, source, f"{plan.endpoint}:{API_PORT}", "", "", in_cloud=True),
         **operators.get("all", {}),
@@ -102,35 +102,35 @@ def in_region(
         **operators.get(group_name("pool", pool), {}),
         **of_host(OWN_ADDRESS),
     }
-    return {**found, "kubelet_labels": {**found["kubelet_labels"], POOL_LABEL: pool}}
+    return {**variables, "kubelet_labels": {**variables["kubelet_labels"], POOL_LABEL: pool}}
 
 
 def _files(declared: Iterable[Declaration]) -> Iterable[HostFile]:
-    for each in declared:
-        for file in each.arguments.get("files", ()):
+    for declaration in declared:
+        for file in declaration.arguments.get("files", ()):
             if not file.get("block"):
                 mode = int(file.get("mode", "0644"), 8)
                 yield HostFile(file["path"], file["text"], mode, file.get("owner", "root:root"))
 
 
 def _commands(declared: Iterable[Declaration]) -> dict[str, str]:
-    """Command -> Debian package."""
-    found: dict[str, str] = {}
-    for each in declared:
-        found |= each.arguments.get("commands", {})
-    return found
+    """Return command -> Debian package."""
+    packages: dict[str, str] = {}
+    for declaration in declared:
+        packages |= declaration.arguments.get("commands", {})
+    return packages
 
 
 def _units(declared: Iterable[Declaration], module: str) -> Iterable[str]:
-    """The units that a module starts; what it only restarts, another unit starts."""
-    for each in declared:
-        for unit in each.arguments.get("units", ()) if each.module == module else ():
+    """Yield the units that a module starts. Units that it only restarts are started by another unit."""
+    for declaration in declared:
+        for unit in declaration.arguments.get("units", ()) if declaration.module == module else ():
             if unit.get("restarted", "always") == "always":
                 yield unit["unit"]
 
 
 def _own_files(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration, ...]) -> Iterable[HostFile]:
-    """What stands in for Ansible: its modules' programs, what they are told, and the unit that runs them."""
+    """Yield the files that replace Ansible: its modules' programs, their settings, and the unit that runs them."""
     settings = json.dumps(_settings(cluster, plan, declared), indent=1, sort_keys=True) + "\n"
     yield HostFile(SETTINGS, settings)
     yield HostFile(f"{_UNITS}/flanneld.service.d/region.conf", f"[Service]\nEnvironmentFile={ENVIRONMENT}\n")
@@ -142,11 +142,11 @@ def _own_files(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration,
 
 
 def _settings(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration, ...]) -> dict[str, Any]:
-    (join,) = (each.arguments for each in declared if each.module == "kubelet_join")
+    (join,) = (declaration.arguments for declaration in declared if declaration.module == "kubelet_join")
     followers = [unit["unit"] for unit in join["units"] if unit.get("restarted") == "if_running"]
     return {
         "cloud": str(cluster.spec.control_plane.cloud),
-        # Fixed, so that a host finds its own address on the way there without a resolver.
+        # An address, not a name: a host finds its own address on the route there without DNS.
         "towards": str(plan.balancers[0]),
         "environment": ENVIRONMENT,
         "placeholders": {"name": OWN_NAME, "address": OWN_ADDRESS},
@@ -158,8 +158,9 @@ def _settings(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration, 
 
 
 def _kernel(declared: Iterable[Declaration]) -> Iterable[dict[str, Any]]:
-    for each in declared:
-        paths = [file["path"] for file in each.arguments.get("files", ()) if file["path"].startswith(_KERNEL)]
-        swap_off = each.arguments.get("swap_off", False)
+    for declaration in declared:
+        files = declaration.arguments.get("files", ())
+        paths = [file["path"] for file in files if file["path"].startswith(_KERNEL)]
+        swap_off = declaration.arguments.get("swap_off", False)
         if paths or swap_off:
-            yield {"paths": paths, "swap_off": swap_off, "unsettable": each.arguments.get("unsettable", "fail")}
+            yield {"paths": paths, "swap_off": swap_off, "unsettable": declaration.arguments.get("unsettable", "fail")}

@@ -1,7 +1,7 @@
 """The roles' declarations, evaluated as Ansible evaluates them, for hosts that Ansible does not configure.
 
-Files under ``roles/`` are the one place that says what a worker is. Their templates use a dozen words of Ansible's
-own beside Jinja's; a test compares every result with that of the real ``ansible-playbook``.
+The files under ``roles/`` are the only definition of a worker. Their templates use a dozen names of Ansible in addition to
+Jinja's; a test compares every result with that of the real ``ansible-playbook``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from jinja2.utils import missing
 from cluster.project import ROOT
 
 ORDER = ("base", "neighbours", "containerd", "flannel", "kubelet")
-"""That of site.yml."""
+"""The order of site.yml."""
 FOLDER = ROOT / "roles"
 _MODULES = ("host_state", "kubelet_join")
 
 
 class Declaration(NamedTuple):
-    """One task of a role: the state that a module of ours brings about."""
+    """One task of a role: the state that one of Menagerie's modules establishes."""
 
     role: str
     module: str
@@ -35,31 +35,31 @@ class Declaration(NamedTuple):
 
 
 def declarations(variables: Mapping[str, Any]) -> tuple[Declaration, ...]:
-    """What the roles declare with these variables, in order. `inventory_hostname` must be among them.
+    """Return what the roles declare with these variables, in order. `inventory_hostname` must be one of them.
 
-    As in Ansible, a role's defaults give way to `variables`, and these to the role's own ``vars``.
+    As in Ansible, `variables` override a role's defaults, and the role's own ``vars`` override `variables`.
     """
-    return tuple(found for role in ORDER for found in _Role(role, variables).declarations())
+    return tuple(declaration for role in ORDER for declaration in _Role(role, variables).declarations())
 
 
 def _joined(parts: Iterator[Any]) -> Any:
-    """Ansible gives the value of an expression that stands alone as it is, and text of anything else."""
+    """Join the parts of a template like Ansible: the value of a single expression stays as it is, all else becomes text."""
     values = list(parts)
     return values[0] if len(values) == 1 else "".join(str(value) for value in values)
 
 
 class _Context(Context):
-    """A role's own variables may be templates, which are evaluated when they are asked for. What it is given never is one."""
+    """Evaluates a role's own variables, which may be templates, on access. Variables from outside are never templates."""
 
     def resolve_or_missing(self, key: str) -> Any:
-        found = super().resolve_or_missing(key)
+        value = super().resolve_or_missing(key)
         environment = self.environment
         assert isinstance(environment, _Environment)
-        return environment.role.value(found) if environment.role.is_own(key) and found is not missing else found
+        return environment.role.value(value) if environment.role.is_own(key) and value is not missing else value
 
 
 class _Environment(ImmutableSandboxedEnvironment, NativeEnvironment):
-    """Even a role's text reaches no attribute of Python's."""
+    """A sandbox: even a role's own text can't reach Python's attributes."""
 
     context_class = _Context
 
@@ -97,24 +97,25 @@ class _Role:
             (module,) = set(task) - {"name"}
             if module not in _MODULES:
                 raise ValueError(
-                    f"roles/{self._name}: {module} is no declaration that a host can be given without Ansible"
+                    f"roles/{self._name}: module {module} works only with Ansible; hosts in the region need one of: "
+                    f"{', '.join(_MODULES)}"
                 )
             yield Declaration(self._name, module, self.value(task[module]))
 
     def is_own(self, variable: str) -> bool:
-        """Whether the value of a variable is the role's text, in its defaults or vars."""
+        """Return whether the value of a variable comes from the role's defaults or vars."""
         return variable in self._own
 
     def value(self, raw: Any) -> Any:
-        """A text of the role's own, with every template in it evaluated."""
+        """Return a value of the role with every template in it evaluated."""
         if isinstance(raw, str):
             return self._rendered(raw) if "{{" in raw or "{%" in raw else raw
         if isinstance(raw, Mapping):
-            return {key: self.value(each) for key, each in raw.items()}
-        return [self.value(each) for each in raw] if isinstance(raw, list | tuple) else raw
+            return {key: self.value(item) for key, item in raw.items()}
+        return [self.value(item) for item in raw] if isinstance(raw, list | tuple) else raw
 
     def lookup(self, plugin: str, name: str, rstrip: bool = True) -> str:
-        """Ansible's lookups of the role's own templates and files."""
+        """Return a template or file of the role, like Ansible's lookup plugins."""
         folder = {"ansible.builtin.template": "templates", "ansible.builtin.file": "files"}[plugin]
         text = (FOLDER / self._name / folder / name).read_text()
         if folder == "templates":
@@ -123,5 +124,5 @@ class _Role:
 
     def _rendered(self, text: str) -> Any:
         template = self._environment.from_string(text)
-        # Not render(): Jinja's own would read numbers out of what was joined.
+        # Not render(): Jinja's native version would parse joined text as Python literals.
         return _joined(template.root_render_func(template.new_context(self._variables)))

@@ -1,6 +1,6 @@
-"""The roles' variables that follow from the model: what a worker is told, computed once. No I/O.
+"""The roles' variables that are computed from the model. No I/O.
 
-Every one of them is declared in its role's ``meta/argument_specs.yml``.
+Each of them is declared in its role's ``meta/argument_specs.yml``.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from network.render import FORWARDING, MODULES, NEIGHBOURS, NET_CONF, worker_fil
 
 Variables = dict[str, Any]
 
-# Which role places which of the network's files.
+# Path of a network file -> the role that places it.
 _FILE_ROLES = {MODULES: "base", FORWARDING: "base", NEIGHBOURS: "neighbours", NET_CONF: "flannel"}
-# `Artefacts.registry` mirrors these two.
+# The registries that `Artefacts.registry` mirrors.
 _MIRRORED = ("registry.k8s.io", "docker.io")
 
 
 def of_all(
     cluster: Cluster, source: ArtefactSource, endpoint: str, ca_pem: str, serving_ca_pem: str, *, in_cloud: bool = False
 ) -> Variables:
-    """What all workers at sites share, or all in the region with `in_cloud`.
+    """Return the variables of all workers at sites, or of all workers in the region with `in_cloud`.
 
     endpoint: host:port of the API servers. ca_pem, serving_ca_pem: as in `ClusterOutputs`.
 
-    Raises KeyError where `source` has no checksum for a program.
+    Raises KeyError if `source` has no checksum for a program.
     """
     files = _files(worker_files(cluster, in_cloud=in_cloud))
     programs = catalogue(cluster.spec.kubernetes.version)
@@ -56,12 +56,14 @@ def of_all(
 
 
 def of_site(cluster: Cluster, name: str) -> Variables:
-    """Where the machines of a site get images, if the site has mirrors of its own."""
+    """Return where the machines of a site get images; nothing if the site has no mirrors."""
     registries = cluster.spec.sites[name].registries
     if registries is None:
         return {}
     return {
-        "containerd_registry_mirrors": {registry: list(each) for registry, each in registries.by_registry().items()},
+        "containerd_registry_mirrors": {
+            registry: list(mirrors) for registry, mirrors in registries.by_registry().items()
+        },
         "containerd_registry_scheme": "http" if registries.plain_http else "https",
         "containerd_registry_upstream": registries.upstream,
         "containerd_registry_ca": cluster.authorities.get(name, ""),
@@ -69,7 +71,7 @@ def of_site(cluster: Cluster, name: str) -> Variables:
 
 
 def of_pool(cloud: Cloud, name: str, pool: Pool) -> Variables:
-    """What the workers of a pool share."""
+    """Return the variables of a pool's workers."""
     return {
         "kubelet_labels": dict(sorted(places.of_pool(cloud, name, pool).items())),
         "kubelet_taints": [taint.model_dump(mode="json") for taint in preflight.taints(pool)],
@@ -78,21 +80,21 @@ def of_pool(cloud: Cloud, name: str, pool: Pool) -> Variables:
 
 
 def _of_hardware(cloud: Cloud, pool: Pool) -> Variables:
-    """Roles gpu and preflight, which run where their first variable is there."""
-    found = hardware.of_pool(cloud, pool)
+    """Return variables of roles gpu and preflight. Each role runs only if its first variable is set."""
+    machine = hardware.of_pool(cloud, pool)
     branch = {"gpu_driver_branch": str(pool.driver_branch)} if pool.driver_branch else {}
-    gpu = {"gpu_driver_source": "image", **branch} if found and found.gpus else {}
-    expected = found.model_dump(mode="json", exclude_none=True) if found else {}
+    gpu = {"gpu_driver_source": "image", **branch} if machine and machine.gpus else {}
+    expected = machine.model_dump(mode="json", exclude_none=True) if machine else {}
     return gpu | ({"preflight_expected": expected} if preflight.checked(pool) else {})
 
 
 def of_host(address: str) -> Variables:
-    """What is a worker's own."""
+    """Return the variables of a single worker."""
     return {"base_address": address, "flannel_address": address, "kubelet_node_ip": address}
 
 
 def _files(texts: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:
-    """Role -> the network's files that it places."""
+    """Return role -> the network files that it places. Raises ValueError if no role places one of them."""
     unplaced = sorted(set(texts) - set(_FILE_ROLES))
     if unplaced:
         raise ValueError(f"no role places {', '.join(unplaced)}")

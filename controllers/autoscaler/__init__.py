@@ -1,4 +1,4 @@
-"""The autoscaler: reads the cluster, decides which hosts come and go, and carries it out.
+"""The autoscaler: reads the cluster, decides which hosts to add and remove, and does it.
 
-`decide.decide` is one pass, a function of what was seen, what is remembered and the time. `run` puts passes into practice.
+`decide.decide` is one pass: a function of the observed world, the memory and the time. `run` carries passes out.
 """

@@ -1,4 +1,4 @@
-"""Kubernetes' quantities as the planner's whole numbers. What is asked for is rounded up, what there is rounded down."""
+"""Converts Kubernetes' quantities to the planner's whole numbers. Requests are rounded up, capacities down."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ def _number(name: str, quantity: str, rounding: str) -> int:
 
 
 def there(allocatable: Mapping[str, str]) -> dict[str, int]:
-    """A node's allocatable: ``{"cpu": "3920m", "memory": "15Gi"}`` -> ``{"cpu": 3920, "memory": 15360}``."""
+    """Convert a node's allocatable: ``{"cpu": "3920m", "memory": "15Gi"}`` -> ``{"cpu": 3920, "memory": 15360}``."""
     return {name: _number(name, str(amount), ROUND_FLOOR) for name, amount in allocatable.items()}
 
 
 def requests_of(spec: Mapping[str, Any]) -> dict[str, int]:
-    """What a pod takes of its host, as the scheduler counts it.
+    """Return what a pod takes of its host, as the scheduler counts it.
 
-    kubernetes.io, "Init Containers", "Sidecar Containers", "Pod Overhead": the larger of all containers with the sidecars, and
-    of each init container with the sidecars before it; the overhead comes on top. What the pod asks for as a whole goes first.
+    It is the larger of all containers with the sidecars, and of each init container with the sidecars before it, plus the overhead.
+    Requests of the pod as a whole take precedence. See kubernetes.io, "Init Containers", "Sidecar Containers", "Pod Overhead".
     """
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for each in spec.get("initContainers") or ():
-        own = _asked(each)
+        own = _requests(each)
         if each.get("restartPolicy") == "Always":
             sidecars = _sum((sidecars, own))
             peak = _most(peak, sidecars)
         else:
             peak = _most(peak, _sum((sidecars, own)))
-    steady = _sum([sidecars, *(_asked(each) for each in spec.get("containers") or ())])
-    total = _most(steady, peak) | _asked(spec)
+    steady = _sum([sidecars, *(_requests(each) for each in spec.get("containers") or ())])
+    total = _most(steady, peak) | _requests(spec)
     overhead = {
         name: _number(name, str(amount), ROUND_CEILING) for name, amount in (spec.get("overhead") or {}).items()
     }
     return _sum((total, overhead))
 
 
-def _asked(one: Mapping[str, Any]) -> dict[str, int]:
-    given = (one.get("resources") or {}).get("requests") or {}
-    return {name: _number(name, str(amount), ROUND_CEILING) for name, amount in given.items()}
+def _requests(document: Mapping[str, Any]) -> dict[str, int]:
+    requests = (document.get("resources") or {}).get("requests") or {}
+    return {name: _number(name, str(amount), ROUND_CEILING) for name, amount in requests.items()}
 
 
 def _sum(many: Iterable[Mapping[str, int]]) -> dict[str, int]:

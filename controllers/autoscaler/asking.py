@@ -1,8 +1,7 @@
-"""What people ask for by annotations of pods, read: what it means for the planner, and what is told of a value that is none.
+"""Reads what people request by annotations on pods: its meaning for the planner, and complaints about invalid values.
 
-A value that can't be read never makes a pod dearer or less safe than it might have meant: an unreadable preference is no
-preference, an unreadable word on spot machines keeps the pod off them, and for a pod with an unreadable ceiling or gang
-nothing is bought.
+An invalid value never makes a pod more expensive or less safe than its author may have intended: an invalid preference is ignored,
+an invalid spot setting keeps the pod off spot machines, and no machine is ordered for a pod with an invalid ceiling or gang.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from controllers.planner import Preference, Spot
 
 MILLION = 1_000_000
 _LONGEST, _MOST = 500, 5
-"""Of an annotation's value, and of complaints of one kind: a pod may have 256 KiB of them, and is looked at in every pass."""
+"""Length of an annotation's value, and number of complaints of one kind. A pod may have 256 KiB of annotations, read in every pass."""
 _MOST_DOLLARS = Decimal(100_000)
 PLACE_OF = {CLOUD: CLOUD, REGION: REGION_LABEL, GPU_KIND: GPU_KIND}
-"""Annotation -> the label of pools that it is compared with; those of ours are known to the planner alone."""
+"""Annotation -> the label of pools that it is compared with. Labels with our prefix exist only in the planner."""
 
 
 @dataclass
 class Asked:
-    """complaints: what is wrong, each a sentence. refused: why nothing is bought for the pod, "" where it may be."""
+    """What a pod requests. complaints: problems, one sentence each. refused: why no machine is ordered for it, "" if one may be."""
 
     preferences: tuple[Preference, ...] = ()
     spot: Spot = Spot.ANY
@@ -36,7 +35,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Choices:
-    """What there is to ask for. labels: of pools, key -> values. data: see `cluster.autoscaler`. worth: dollars an hour."""
+    """What pods can request. labels: of pools, key -> values. data: see `cluster.autoscaler`. worth: dollars an hour."""
 
     labels: Mapping[str, frozenset[str]]
     data: Mapping[str, Mapping[str, str]]
@@ -44,36 +43,36 @@ class Choices:
 
 
 def asked(notes: Mapping[str, str], choices: Choices) -> Asked:
-    """What the annotations of a pod ask for. Never raises."""
-    found = Asked()
+    """Read what the annotations of a pod request. Never raises."""
+    request = Asked()
     ours = {key: value if len(value) <= _LONGEST else "" for key, value in notes.items() if key.startswith(PREFIX)}
     if not ours:
-        return found
-    strange = sorted(ours.keys() - set(ALL))
-    for key in strange[:_MOST]:
-        found.complaints.append(f"{key} is no annotation of the autoscaler{did_you_mean(key, ALL)}")
-    if len(strange) > _MOST:
-        found.complaints.append(f"and {len(strange) - _MOST} more that are no annotations of the autoscaler")
+        return request
+    unknown = sorted(ours.keys() - set(ALL))
+    for key in unknown[:_MOST]:
+        request.complaints.append(f"{key} is not an annotation of the autoscaler{did_you_mean(key, ALL)}")
+    if len(unknown) > _MOST:
+        request.complaints.append(f"and {len(unknown) - _MOST} more that are not annotations of the autoscaler")
     for key in sorted(each for each in ALL if len(notes.get(each, "")) > _LONGEST):
-        found.complaints.append(f"{key} is longer than {_LONGEST} characters, and is taken as empty")
-    worth = _dollars(ours, WORTH, found)
+        request.complaints.append(f"{key} is longer than {_LONGEST} characters, and is treated as empty")
+    worth = _dollars(ours, WORTH, request)
     worth = round(choices.worth * MILLION) if worth is None else worth
-    found.preferences = (*_places(ours, choices, worth, found), *_near(ours, choices, worth, found))
+    request.preferences = (*_places(ours, choices, worth, request), *_near(ours, choices, worth, request))
     if SPOT in ours:
         try:
-            found.spot = Spot(ours[SPOT])
+            request.spot = Spot(ours[SPOT])
         except ValueError:
-            found.spot = Spot.NEVER
-            found.complaints.append(f"{SPOT} is {ours[SPOT]!r}; write any, never or only. Until then: never")
+            request.spot = Spot.NEVER
+            request.complaints.append(f"{SPOT} is {ours[SPOT]!r}; write any, never or only. Until then, never applies")
     if CEILING in ours:
-        found.ceiling = _dollars(ours, CEILING, found)
-        if found.ceiling is None:
-            found.refused = f"its {CEILING} is {ours[CEILING]!r}, which is no price"
-    return found
+        request.ceiling = _dollars(ours, CEILING, request)
+        if request.ceiling is None:
+            request.refused = f"its {CEILING} is {ours[CEILING]!r}, which is not a price"
+    return request
 
 
-def _dollars(notes: Mapping[str, str], key: str, found: Asked) -> int | None:
-    """Millionths of a dollar."""
+def _dollars(notes: Mapping[str, str], key: str, request: Asked) -> int | None:
+    """Read an amount in millionths of a dollar, None if missing or invalid."""
     if key not in notes:
         return None
     try:
@@ -81,31 +80,33 @@ def _dollars(notes: Mapping[str, str], key: str, found: Asked) -> int | None:
     except InvalidOperation:
         amount = Decimal("NaN")
     if not amount.is_finite() or not 0 <= amount <= _MOST_DOLLARS:
-        found.complaints.append(f'{key} is {notes[key]!r}; write dollars an hour: "12.50"')
+        request.complaints.append(f'{key} is {notes[key]!r}; write dollars an hour: "12.50"')
         return None
     return int(amount * MILLION)
 
 
-def _places(notes: Mapping[str, str], choices: Choices, worth: int, found: Asked) -> Iterator[Preference]:
+def _places(notes: Mapping[str, str], choices: Choices, worth: int, request: Asked) -> Iterator[Preference]:
     for key, label in PLACE_OF.items():
         if key not in notes:
             continue
-        known = choices.labels.get(label, frozenset())
+        offered = choices.labels.get(label, frozenset())
         values = [value.strip().lower() for value in notes[key].split(",") if value.strip()]
         for value in values:
-            if value not in known:
-                there = ", ".join(sorted(known)) or "none"
-                found.complaints.append(f"{key}: no pool has {value!r}{did_you_mean(value, known)}; there is {there}")
-        if good := tuple(sorted(known.intersection(values))):
+            if value not in offered:
+                available = ", ".join(sorted(offered)) or "none"
+                request.complaints.append(
+                    f"{key}: no pool has {value!r}{did_you_mean(value, offered)}; available: {available}"
+                )
+        if good := tuple(sorted(offered.intersection(values))):
             yield Preference(label, good, worth)
         elif not values:
-            found.complaints.append(f"{key} is empty")
+            request.complaints.append(f"{key} is empty")
 
 
-def _near(notes: Mapping[str, str], choices: Choices, worth: int, found: Asked) -> Iterator[Preference]:
+def _near(notes: Mapping[str, str], choices: Choices, worth: int, request: Asked) -> Iterator[Preference]:
     for name in (each.strip() for each in notes.get(NEAR, "").split(",")):
         if name in choices.data:
             yield from (Preference(label, (value,), worth) for label, value in sorted(choices.data[name].items()))
         elif NEAR in notes:
             near = did_you_mean(name, choices.data)
-            found.complaints.append(f"{NEAR}: autoscaler.data of the spec has no {name!r}{near}")
+            request.complaints.append(f"{NEAR}: autoscaler.data of the spec has no {name!r}{near}")

@@ -1,4 +1,4 @@
-"""What a fleet has free, what is on its way, what it could still have, and where a job would start soonest and cheapest. Pure."""
+"""Capacity of a fleet: what is free, what is on its way, what could be added, and where a job would start soonest or cheapest. Pure."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _NAMESPACE = "capacity"
 
 @dataclass(frozen=True)
 class Row:
-    """A pool. GPUs of hosts; of a pool without them gpus are 0 and hosts say it all.
+    """The capacity of a pool. gpus: 0 for a pool without GPUs; then only hosts matter.
 
-    free_gpus: on hosts that take work. free_hosts: wholly free ones. coming: machines that boot or were ordered. more: that could
-    still be added. price: dollars an hour of a machine.
+    free_gpus: on hosts that take work. free_hosts: completely free hosts. coming: machines that boot or were ordered.
+    more: machines that could still be added. price: dollars an hour of one machine.
     """
 
     cluster: str
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Job:
-    """Pods that start together. gpus, cpus, memory_gib: of each. gpu_kind: "" for any. team: "" for nobody's hosts alone."""
+    """Pods that start together. gpus, cpus, memory_gib: per pod. gpu_kind: "" for any. team: "" for only hosts of no team."""
 
     pods: int
     gpus: int = 0
@@ -65,12 +65,12 @@ class Job:
     within: str | None = None
 
     def shape(self, pool: str = "") -> Shape:
-        """pool: the only one that it may go to."""
+        """Return the shape of the job's pods. pool: the only one that they may use, "" for any."""
         needs = [Requirement(POOL_LABEL, Operator.IN, (pool,))] if pool else []
         needs += [Requirement(GPU_KIND, Operator.IN, (self.gpu_kind,))] if self.gpu_kind else []
         amounts = {GPU: self.gpus, CPU: round(self.cpus * 1000), MEMORY: round(self.memory_gib * 1024)}
         tolerations = [Toleration(TEAM_KEY, self.team)] if self.team else []
-        # Device plugins' usual taint; kubernetes.io, "Taints and Tolerations", dedicated and special hardware.
+        # The usual taint of device plugins; kubernetes.io, "Taints and Tolerations", dedicated nodes and special hardware.
         tolerations += [Toleration(GPU)] if self.gpus else []
         return Shape(
             Resources.of(amounts), (tuple(needs),) if needs else (), tuple(tolerations), team=self.team, spot=self.spot
@@ -79,8 +79,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Offer:
-    """Where the job could go. starts_s: until its hosts are there, None where it waits or never starts. dollars: an hour, of hosts
-    that would be added for it."""
+    """What one pool offers the job.
+
+    starts_s: seconds until its hosts are ready, None if it waits or never starts. dollars: hourly cost of the hosts added for it.
+    """
 
     cluster: str
     pool: str
@@ -96,7 +98,7 @@ class Offer:
 
 
 def rows(cluster: str, world: World, memory: Memory) -> list[Row]:
-    """Each pool of a cluster."""
+    """Return the capacity of each pool of a cluster."""
     return [_row(cluster, name, supply, world, memory) for name, supply in sorted(world.supplies.items())]
 
 
@@ -125,12 +127,12 @@ def _row(cluster: str, name: str, supply: Supply, world: World, memory: Memory) 
         supply.pool.price / 1e6,
         supply.pool.spot,
         supply.pool.boot_s,
-        f"is not grown now: {rest.why}" if rest else supply.note,
+        f"not grown now: {rest.why}" if rest else supply.note,
     )
 
 
 def offers(cluster: str, world: World, memory: Memory, settings: Autoscaler, job: Job) -> list[Offer]:
-    """What each pool of a cluster would do with the job, behind all that waits there already."""
+    """Return what each pool of a cluster would do with the job, behind everything that already waits there."""
     able = [name for name, each in sorted(world.supplies.items()) if how_many(job.shape(), each.pool)]
     return [_offer(cluster, name, world, memory, settings, job) for name in able]
 
@@ -139,44 +141,44 @@ def _offer(cluster: str, pool: str, world: World, memory: Memory, settings: Auto
     gang = Membership(f"{_NAMESPACE}/{JOB}", job.pods, job.within) if job.pods > 1 or job.within else None
     since_s = int(world.now_s)
     shape = job.shape(pool)
-    ours = tuple(
+    job_pods = tuple(
         Waiting(f"{_NAMESPACE}/{JOB}-{at}", f"{JOB}-{at}", shape, since_s, gang=gang) for at in range(job.pods)
     )
     at_once = settings.model_copy(update={"settle": 0})
-    asked = ask(replace(world, waiting=(*world.waiting, *ours)), memory, at_once)
-    made = plan(replace(asked.snapshot, missing=world.missing))
+    question = ask(replace(world, waiting=(*world.waiting, *job_pods)), memory, at_once)
+    planned = plan(replace(question.snapshot, missing=world.missing))
     labels = dict(world.supplies[pool].pool.labels)
-    starts_s, dollars, hosts = _cost(made, asked.coming, ours, world.supplies)
-    reason = made.verdicts[ours[0].name].reason
+    starts_s, dollars, hosts = _cost(planned, question.coming, job_pods, world.supplies)
+    reason = planned.verdicts[job_pods[0].name].reason
     return Offer(cluster, pool, labels.get(CLOUD, ""), labels.get(REGION_LABEL, ""), starts_s, dollars, hosts, reason)
 
 
 def _cost(
-    made: Plan, coming: Mapping[str, object], ours: Iterable[Waiting], supplies: Mapping[str, Supply]
+    planned: Plan, coming: Mapping[str, object], job_pods: Iterable[Waiting], supplies: Mapping[str, Supply]
 ) -> tuple[int | None, float, int]:
-    """(seconds until all of them have hosts, dollars an hour of the hosts added, how many)."""
-    names = {pod.name for pod in ours}
-    verdicts = [made.verdicts[name] for name in names]
+    """Return (seconds until all these pods have hosts, hourly dollars of the hosts added, number of hosts added)."""
+    names = {pod.name for pod in job_pods}
+    verdicts = [planned.verdicts[name] for name in names]
     if any(verdict.fate not in (Fate.ROOM, Fate.NEW) for verdict in verdicts):
         return None, 0.0, 0
-    added = [host for host in made.hosts if names.intersection(host.pods)]
+    added = [host for host in planned.hosts if names.intersection(host.pods)]
     waits_s = [supplies[host.pool].pool.boot_s for host in added]
     waits_s += [supplies[pool].pool.boot_s for verdict in verdicts for pool in _booting(verdict.host, coming)]
     return max(waits_s, default=0), sum(supplies[host.pool].pool.price for host in added) / 1e6, len(added)
 
 
 def _booting(host: str, coming: Mapping[str, object]) -> Iterator[str]:
-    """The pool of a host that is on its way, nothing for one that is there."""
-    found = coming.get(host)
-    if isinstance(found, tuple):
-        yield str(found[0])
+    """Yield the pool of a host that is on its way; nothing for an existing host."""
+    machine = coming.get(host)
+    if isinstance(machine, tuple):
+        yield str(machine[0])
 
 
-def soonest(found: Sequence[Offer]) -> Offer | None:
-    able = [each for each in found if each.starts_s is not None]
+def soonest(offers_found: Sequence[Offer]) -> Offer | None:
+    able = [each for each in offers_found if each.starts_s is not None]
     return min(able, key=lambda each: (each.starts_s or 0, each.dollars), default=None)
 
 
-def cheapest(found: Sequence[Offer]) -> Offer | None:
-    able = [each for each in found if each.starts_s is not None]
+def cheapest(offers_found: Sequence[Offer]) -> Offer | None:
+    able = [each for each in offers_found if each.starts_s is not None]
     return min(able, key=lambda each: (each.dollars, each.starts_s or 0), default=None)

@@ -1,4 +1,4 @@
-"""Which groups of machines a cluster has."""
+"""Chooses the implementation of a cluster's groups of machines."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from controllers.autoscaler.look import names
 
 
 def settings_of(cluster: Cluster) -> Autoscaler:
-    """RefusedError, with the way out."""
+    """Return the spec's autoscaler settings. Errors: raises RefusedError if it has none."""
     if cluster.spec.autoscaler is None:
         raise RefusedError(
-            f"the spec of {cluster.name} has no autoscaler; `autoscaler: {{}}` is all it needs: docs/how-to/autoscaler.md",
+            f"the spec of {cluster.name} has no autoscaler; add `autoscaler: {{}}` (docs/how-to/autoscaler.md)",
             code="no-autoscaler",
         )
     return cluster.spec.autoscaler
 
 
 def groups_of(cluster: Cluster, api: Callable[[], client.ApiClient]) -> Groups:
-    """api: makes a client; a cloud's machines are known to be nodes by their provider ids."""
+    """Return the groups of the cluster's lab or cloud. api: makes a client; it maps a cloud's machines to nodes by provider id."""
     if cluster.is_lab:
         from controllers.autoscaler.lab import LabGroups
         from operations.lab import RegionWorkers

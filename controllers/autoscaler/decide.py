@@ -1,6 +1,6 @@
-"""One pass: what was seen, what is remembered and the time in, decisions with their reasons out. Pure.
+"""One pass: takes the observed world, the memory and the time; returns decisions with their reasons. Pure.
 
-The simulation and the cluster's loop call the same function.
+The simulation and the loop in a cluster call the same function.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ def decide(
     policy: Policy | None = None,
     budget: Budget | None = None,
 ) -> Pass:
-    """The pass. limits: of the one brake. Of a world that is partial or contradicts itself, nothing is decided or forgotten."""
+    """Decide one pass. limits: of the shared brake. If the world is incomplete or contradicts itself, nothing is decided or forgotten."""
     if refused := "; ".join(_refusals(world)):
         waits = Verdict(Fate.WAITING, f"nothing is decided: {refused}")
         return Pass((), memory, {pod.name: waits for pod in world.waiting}, notices=world.notices, refused=refused)
     memory, late = reconcile(world, memory, settings)
     try:
-        asked = ask(world, memory, settings)
+        question = ask(world, memory, settings)
     except ValueError as error:
         refused = "; ".join(str(error).splitlines())
         waits = Verdict(Fate.WAITING, f"nothing is decided: {refused}")
         return Pass((), memory, {pod.name: waits for pod in world.waiting}, notices=world.notices, refused=refused)
-    made = plan(asked.snapshot, policy, budget)
-    grown = grow(world, memory, asked, made, settings)
-    shrunk = shrink(world, grown.memory, asked, made, settings, limits, late)
-    verdicts = {**_told(world, memory, made), **grown.verdicts, **asked.verdicts}
-    memory = replace(grown.memory, idle=shrunk.idle, stuck=_stuck(world, memory, asked, made))
+    planned = plan(question.snapshot, policy, budget)
+    grown = grow(world, memory, question, planned, settings)
+    shrunk = shrink(world, grown.memory, question, planned, settings, limits, late)
+    verdicts = {**_with_rests(world, memory, planned), **grown.verdicts, **question.verdicts}
+    memory = replace(grown.memory, idle=shrunk.idle, stuck=_stuck(world, memory, question, planned))
     notices = (
         *world.notices,
-        *asked.notices,
+        *question.notices,
         *(f"pool {pool} is not grown: {rest.why}" for pool, rest in memory.rests.items() if rest.until_s > world.now_s),
     )
     return Pass(
-        (*grown.decisions, *shrunk.decisions), memory, verdicts, shrunk.kept, made, shrunk.brakes, tuple(notices)
+        (*grown.decisions, *shrunk.decisions), memory, verdicts, shrunk.kept, planned, shrunk.brakes, tuple(notices)
     )
 
 
 def _refusals(world: World) -> Iterator[str]:
-    """Why what was seen is not believed."""
+    """Yield why the observed world can't be trusted."""
     if world.missing:
         yield f"{' and '.join(world.missing)} did not answer"
     owners: dict[str, str] = {}
@@ -64,44 +64,44 @@ def _refusals(world: World) -> Iterator[str]:
         for machine in group.machines:
             for what in filter(None, (f"machine {machine.id}", machine.node and f"node {machine.node}")):
                 if owners.setdefault(what, pool) != pool:
-                    yield f"{what} is said to be of pool {owners[what]} and of pool {pool}"
+                    yield f"{what} is listed in pool {owners[what]} and in pool {pool}"
             node = world.by_node.get(machine.node)
             if node is not None and node.pool != pool:
-                yield f"node {node.name} says that it is of pool {node.pool}, and its cloud that it is of {pool}"
+                yield f"node {node.name} belongs to pool {node.pool} by its label, but to {pool} according to its cloud"
         there = {machine.node for machine in group.machines}
-        # A node is Ready for a moment longer than its machine that was given back.
+        # A node stays Ready for a moment after its machine was given back.
         ready = [node for node in world.nodes if node.pool == pool and node.ready and node.mark != BY]
         strays = [node.name for node in ready if node.name not in there]
         if len(strays) * 2 > len(ready):
             yield (
-                f"pool {pool} has {len(ready)} Ready nodes, and its cloud knows no machine of {len(strays)} of them "
+                f"pool {pool} has {len(ready)} Ready nodes, but its cloud has no machine for {len(strays)} of them "
                 f"({', '.join(sorted(strays)[:3])})"
             )
 
 
-def _told(world: World, memory: Memory, made: Plan) -> dict[str, Verdict]:
-    """The plan's verdicts; who waits is also told which pools rest."""
+def _with_rests(world: World, memory: Memory, planned: Plan) -> dict[str, Verdict]:
+    """Return the plan's verdicts. Those of pods that wait also name the pools in backoff."""
     rests = [
         f"pool {pool} is not grown for {lasting(rest.until_s - world.now_s)}: {rest.why}"
         for pool, rest in sorted(memory.rests.items())
         if rest.until_s > world.now_s
     ]
     if not rests:
-        return dict(made.verdicts)
+        return dict(planned.verdicts)
     more = f" ({'; '.join(rests)})"
     return {
         pod: replace(verdict, reason=verdict.reason + more) if verdict.fate in (Fate.WAITING, Fate.NEVER) else verdict
-        for pod, verdict in made.verdicts.items()
+        for pod, verdict in planned.verdicts.items()
     }
 
 
-def _stuck(world: World, memory: Memory, asked: Asked, made: Plan) -> dict[str, float]:
-    """Pods for which there is room on hosts that take work, and since when that has been so."""
-    found = {}
+def _stuck(world: World, memory: Memory, question: Asked, planned: Plan) -> dict[str, float]:
+    """Return pods that have room on hosts in service but do not start -> since when."""
+    since = {}
     for pod in world.waiting:
-        verdict = made.verdicts.get(pod.name)
-        here = verdict is not None and verdict.fate is Fate.ROOM and verdict.host not in asked.coming
+        verdict = planned.verdicts.get(pod.name)
+        here = verdict is not None and verdict.fate is Fate.ROOM and verdict.host not in question.coming
         marked = here and verdict is not None and world.by_node[verdict.host].cordoned
         if (here and not marked) or pod.uid in memory.stuck and not marked:
-            found[pod.uid] = memory.stuck.get(pod.uid, world.now_s)
-    return found
+            since[pod.uid] = memory.stuck.get(pod.uid, world.now_s)
+    return since

@@ -1,4 +1,4 @@
-"""What a pass decides, in words that a simulation and a cluster's hands both carry out. Pure."""
+"""The decisions of a pass, which both the simulation and `hands` carry out. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from operations.breaker import Decision as Brakes
 
 
 class Act(StrEnum):
-    """In the order in which they are carried out."""
+    """What to do, in the order of execution."""
 
     GROW = "grow"
-    """Want `size` machines in the pool."""
+    """Raise the pool to `size` machines."""
     GIVE_BACK = "give back"
-    """Take the mark and the cordon off a node that is needed after all."""
+    """Remove the mark and the cordon from a node that is needed after all."""
     CORDON = "cordon"
-    """The first step of a removal: nothing more is placed there."""
+    """The first step of a removal: no more pods are placed on the node."""
     DRAIN = "drain"
-    """Ask its pods to go; asked again in each pass until none is left."""
+    """Evict its pods; repeated in each pass until none is left."""
     REMOVE = "remove"
     """Give the machine back to its cloud."""
     FORGET = "forget"
@@ -31,7 +31,7 @@ class Act(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """why: one sentence. size: of the pool, for GROW. node: "" where there is none. machine: the cloud's id."""
+    """One decision. why: one sentence. size: of the pool, for GROW. node: "" if there is none. machine: the cloud's id."""
 
     act: Act
     pool: str
@@ -53,10 +53,10 @@ class Decision:
 
 @dataclass(frozen=True)
 class Pass:
-    """One look, decided. memory: to be written down before anything is done.
+    """The decisions after one look. memory: must be stored before anything is done.
 
-    verdicts: of every pod that waits. kept: node -> why it stays. notices: what somebody should know. refused: why nothing at all
-    was decided, "" where something could be.
+    verdicts: of every pod that waits. kept: node -> why it stays. notices: for operators. refused: why nothing at all was decided,
+    "" otherwise.
     """
 
     decisions: tuple[Decision, ...]

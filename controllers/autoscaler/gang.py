@@ -1,4 +1,4 @@
-"""Which pods start together or not at all: those that name one PodGroup (`components.scheduling.gangs`). The one place that knows how."""
+"""Gangs: pods that start together or not at all, because they name one PodGroup (`components.scheduling.gangs`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Membership:
-    """name: the gang's, with its namespace. size: of the whole gang, with members that run. within: see `planner.Gang`."""
+    """A pod's gang. name: with its namespace. size: of the whole gang, running members included. within: see `planner.Gang`."""
 
     name: str
     size: int
@@ -17,39 +17,39 @@ class Membership:
 
 
 Gangs = Mapping[str, Membership | None]
-"""By the names of all PodGroups; None for one that asks for nothing together."""
+"""PodGroup's name -> its gang, None if its pods need not start together."""
 NO_GANGS: Gangs = {}
 
 
 class NoGroupError(ValueError):
-    """A pod names a PodGroup that is not there: nobody knows how many its gang is."""
+    """A pod names a PodGroup that does not exist, so the size of its gang is unknown."""
 
 
 def gangs_of(groups: Iterable[Mapping[str, Any]]) -> Gangs:
-    """Of the cluster's PodGroups, as the API has them."""
-    found: dict[str, Membership | None] = {}
-    for each in groups:
-        name, spec = f"{each['metadata']['namespace']}/{each['metadata']['name']}", each["spec"]
+    """Return the gangs of the cluster's PodGroups. groups: as the API returns them."""
+    gangs: dict[str, Membership | None] = {}
+    for group in groups:
+        name, spec = f"{group['metadata']['namespace']}/{group['metadata']['name']}", group["spec"]
         policy = (spec.get("schedulingPolicy") or {}).get("gang")
         topology = (spec.get("schedulingConstraints") or {}).get("topology") or ()
         within = next((part["key"] for part in topology), None)
-        found[name] = Membership(name, policy["minCount"], within) if policy else None
-    return found
+        gangs[name] = Membership(name, policy["minCount"], within) if policy else None
+    return gangs
 
 
 def group_of(pod: Mapping[str, Any]) -> str | None:
-    """The PodGroup that a pod names, with its namespace; None for a pod of its own."""
+    """Return the PodGroup that a pod names, with its namespace; None for a single pod."""
     name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
     return f"{pod['metadata']['namespace']}/{name}" if name else None
 
 
 def gang_of(pod: Mapping[str, Any], groups: Gangs) -> Membership | None:
-    """The gang of a pod, None for a pod of its own. NoGroupError."""
+    """Return the gang of a pod, None for a single pod. Errors: raises NoGroupError if its PodGroup does not exist."""
     name = group_of(pod)
     if name is None:
         return None
     if name not in groups:
         raise NoGroupError(
-            f"its PodGroup {name.partition('/')[2]} is not there, so nobody knows how many start together"
+            f"its PodGroup {name.partition('/')[2]} does not exist, so the number of pods that start together is unknown"
         )
     return groups[name]

@@ -1,4 +1,4 @@
-"""What the autoscaler asks of a cloud, or of the lab: groups of machines that grow, and shrink by named machines."""
+"""The interface to a cloud or the lab: groups of machines that grow, and that shrink by named machines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cluster.errors import FailedError
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine of a group. id: the cloud's own. node: the name of its Node, "" until it is known. state: of the cloud's view.
+    """One machine of a group. id: the cloud's. node: name of its Node, "" until known. state: according to the cloud.
 
-    zone: as the cloud names it. since: when it was ordered, None where the cloud doesn't say.
+    zone: the cloud's name for it. since: when it was ordered, None if the cloud doesn't say.
     """
 
     id: str
@@ -26,7 +26,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Group:
-    """The machines of a pool (in one cloud). size: what is wanted now, with those that boot. least, most: the spec's limits."""
+    """The machines of a pool (in one cloud). size: desired now, booting ones included. least, most: the spec's limits."""
 
     pool: str
     size: int
@@ -34,26 +34,29 @@ class Group:
     most: int
     machines: tuple[Machine, ...]
     trouble: str = ""
-    """Why it does not grow now (no capacity, quota), in the cloud's words; "" for none."""
+    """Why the group does not grow now (no capacity, quota), in the cloud's words; "" if it does."""
 
 
 class GroupError(FailedError):
-    """The cloud refused or gave no answer; the text says what and what to do."""
+    """The cloud refused or did not answer. The text says what happened and what to do."""
 
     code = "groups"
 
 
 class Groups(Protocol):
-    """The groups of one cluster. Whatever is asked twice is done once, so a run that was killed asks again."""
+    """The groups of one cluster. Every request is idempotent, so a run that was killed repeats it."""
 
     def read(self) -> Mapping[str, Group]:
-        """By pool. GroupError where the whole is not known."""
+        """Return the groups by pool. Errors: raises GroupError if the answer is incomplete."""
         ...
 
     def grow(self, pool: str, size: int) -> None:
-        """Want so many machines; idempotent; never lowers. GroupError."""
+        """Raise the desired number of machines to `size`; never lowers it. Errors: raises GroupError."""
         ...
 
     def remove(self, pool: str, ids: Sequence[str]) -> None:
-        """These machines and no others, and want as many fewer; a repeat with an id that is gone changes nothing. GroupError."""
+        """Remove exactly these machines, and lower the desired number by as many. An id that is gone changes nothing.
+
+        Errors: raises GroupError.
+        """
         ...

@@ -1,4 +1,4 @@
-"""From a plan to orders: how many machines each pool shall have, smoothed, and never a part of a gang's. Pure."""
+"""Turns a plan into orders: how many machines each pool should have, smoothed over passes, and never only part of a gang's. Pure."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from controllers.planner import Fate, NewHost, Plan, Verdict
 
 @dataclass(frozen=True)
 class Grown:
-    """memory: with the new orders. verdicts: of pods whose hosts are ordered in a later pass."""
+    """The result of `grow`. memory: with the new orders. verdicts: of pods whose hosts are ordered in a later pass."""
 
     memory: Memory
     decisions: tuple[Decision, ...]
     verdicts: Mapping[str, Verdict]
 
 
-def grow(world: World, memory: Memory, asked: Asked, plan: Plan, settings: Autoscaler) -> Grown:
-    """Order what the plan adds, write down who is expected on what comes, and say how large each pool is to be."""
-    memory = _expecting(memory, asked, plan, world.now_s)
-    chosen, later = _smoothed(plan, asked, world, settings)
+def grow(world: World, memory: Memory, question: Asked, plan: Plan, settings: Autoscaler) -> Grown:
+    """Order what the plan adds, record which pods are expected on coming machines, and decide the size of each pool."""
+    memory = _expecting(memory, question, plan, world.now_s)
+    chosen, later = _smoothed(plan, question, world, settings)
     orders = [Order(host.pool, world.now_s, host.pods) for host in chosen]
     memory = replace(memory, orders=(*memory.orders, *orders))
     waits = {
-        pod: Verdict(Fate.WAITING, f"waits: pool {host.pool} grows by {_step(world, host.pool, settings)} hosts in a look, and "
-                     "its turn comes in a later one")
+        pod: Verdict(Fate.WAITING, f"waits: pool {host.pool} grows by at most {_step(world, host.pool, settings)} hosts in a "
+                     "pass; its host is ordered in a later pass")
         for host in later for pod in host.pods
     }  # fmt: skip
     return Grown(memory, tuple(_sizes(world, memory, chosen)), waits)
 
 
-def _expecting(memory: Memory, asked: Asked, plan: Plan, now_s: float) -> Memory:
-    """Pods that the plan puts on machines which are on their way stay expected there."""
-    wanted: dict[str, list[str]] = {}
+def _expecting(memory: Memory, question: Asked, plan: Plan, now_s: float) -> Memory:
+    """Record that pods which the plan puts on coming machines are expected there."""
+    expected: dict[str, list[str]] = {}
     for pod, verdict in plan.verdicts.items():
-        if verdict.fate is Fate.ROOM and verdict.host in asked.coming:
-            wanted.setdefault(verdict.host, []).append(pod)
+        if verdict.fate is Fate.ROOM and verdict.host in question.coming:
+            expected.setdefault(verdict.host, []).append(pod)
     orders = list(memory.orders)
     unseen: dict[str, int] = {}
-    for name, (pool, machine) in asked.coming.items():
+    for name, (pool, machine) in question.coming.items():
         if machine:
             at = next((at for at, order in enumerate(orders) if order.machine == machine), None)
         else:
             number = unseen[pool] = unseen.get(pool, -1) + 1
             of_pool = [at for at, order in enumerate(orders) if order.pool == pool and not order.machine]
             at = of_pool[number] if number < len(of_pool) else None
-        pods = tuple(sorted(wanted.get(name, ())))
+        pods = tuple(sorted(expected.get(name, ())))
         if at is not None:
             orders[at] = replace(orders[at], pods=pods)
         elif pods:
@@ -61,9 +61,9 @@ def _expecting(memory: Memory, asked: Asked, plan: Plan, now_s: float) -> Memory
     return replace(memory, orders=tuple(orders))
 
 
-def _smoothed(plan: Plan, asked: Asked, world: World, settings: Autoscaler) -> tuple[list[NewHost], list[NewHost]]:
-    """(hosts to order now, hosts that wait), those first whose pods have waited longest."""
-    pods = {pod.name: pod for pod in asked.snapshot.pods}
+def _smoothed(plan: Plan, question: Asked, world: World, settings: Autoscaler) -> tuple[list[NewHost], list[NewHost]]:
+    """Return (hosts to order now, hosts to order later). Hosts whose pods have waited longest come first."""
+    pods = {pod.name: pod for pod in question.snapshot.pods}
     chosen: list[NewHost] = []
     later: list[NewHost] = []
     added: dict[str, int] = {}
@@ -85,7 +85,7 @@ def _smoothed(plan: Plan, asked: Asked, world: World, settings: Autoscaler) -> t
 
 
 def _together(hosts: Iterable[NewHost], gang_of: Mapping[str, str | None]) -> list[list[NewHost]]:
-    """Hosts that carry pods of one gang belong together, through all gangs that they share."""
+    """Group hosts that carry pods of the same gang, transitively."""
     bundles: list[tuple[set[str], list[NewHost]]] = []
     for host in hosts:
         gangs = {gang for pod in host.pods if (gang := gang_of[pod])}
@@ -101,7 +101,7 @@ def _step(world: World, pool: str, settings: Autoscaler) -> int:
 
 
 def _sizes(world: World, memory: Memory, chosen: Iterable[NewHost]) -> Iterator[Decision]:
-    """What each pool is to have: all that it has, and all that was ordered, whether its cloud heard of it or not."""
+    """Yield the new size of each pool that grows: its machines plus all orders, whether they have reached the cloud or not."""
     new: dict[str, list[NewHost]] = {}
     for host in chosen:
         new.setdefault(host.pool, []).append(host)
@@ -112,7 +112,7 @@ def _sizes(world: World, memory: Memory, chosen: Iterable[NewHost]) -> Iterator[
         size = min(len(alive(group)) + ordered, group.most)
         if size > group.size:
             pods = [pod for host in new.get(pool, ()) for pod in host.pods]
-            why = f"for {len(pods)} pods: {_some(pods)}" if pods else "it was ordered before, and is asked for again"
+            why = f"for {len(pods)} pods: {_some(pods)}" if pods else "an earlier order is repeated"
             price = world.supplies[pool].pool.price * (size - group.size) / 1e6
             yield Decision(Act.GROW, pool, f"{size - group.size} more, {price:.2f} $/h, {why}", size)
 

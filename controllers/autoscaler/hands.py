@@ -1,4 +1,4 @@
-"""What carries decisions out: a cluster's API and its groups of machines. Every act may be done again."""
+"""Carries decisions out through a cluster's API and its groups of machines. Every act may be repeated."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules,
 from operations.removals import NoRoomError
 
 NOTEBOOK = "menagerie-autoscaler"
-"""The ConfigMap with what is remembered."""
+"""The ConfigMap with the memory."""
 _RULES = Rules(timeout_s=0, unmanaged=False, empty_dir=False)
-"""One round of evictions; the next pass asks again. What would be lost isn't evicted at all."""
+"""One round of evictions; the next pass repeats it. Pods whose work or files would be lost are not evicted."""
 
 FORESEEN = (GroupError, NoRoomError, OutOfServiceError, ApiException, urllib3.exceptions.HTTPError)
 
 
 @dataclass(frozen=True)
 class Hands:
-    """api: makes a client. limits: of the one brake on removals."""
+    """Carries decisions out. api: makes a client. limits: of the shared brake on removals."""
 
     api: Callable[[], client.ApiClient]
     groups: Groups
     limits: Limits
 
     def carry_out(self, decision: Decision, world: World) -> str:
-        """What is to be said of it, "" for nothing. Raises one of `FORESEEN` where it could not be done."""
+        """Carry out a decision. Return a message for people, "" for none. Errors: raises one of `FORESEEN` if it fails."""
         api = self.api()
         match decision.act:
             case Act.GROW:
@@ -61,9 +61,9 @@ class Hands:
         return ""
 
     def recall(self) -> Memory:
-        """What was written down. One that can't be read is begun anew: machines that boot count as room without it, too.
+        """Return the stored memory. An unreadable one is replaced by an empty one: booting machines count as room even without it.
 
-        NewerDataError for what a newer autoscaler wrote, which knows of orders that must not be forgotten.
+        Errors: raises NewerDataError if a newer autoscaler wrote it, because its orders must not be forgotten.
         """
         page = notebook.read(self.api(), NOTEBOOK).get(PAGE)
         try:
@@ -80,7 +80,7 @@ class Hands:
         notebook.change(self.api(), NOTEBOOK, edit)
 
     def pause(self, paused: bool) -> None:
-        """Remember for the brake that all nodes had gone, or are back."""
+        """Record for the brake whether all nodes were lost at once (True) or are back (False)."""
         removals.pause(self.api(), paused)
 
 

@@ -1,6 +1,6 @@
-"""The lab as groups of machines: real hosts of this machine that boot, join, and are gone.
+"""The lab as groups of machines: real hosts on this machine that boot, join, and disappear.
 
-As many as a pool's min are the stack's, which makes those anew that are gone; the others are made here, as the stack makes its own.
+The stack owns as many as a pool's min and re-creates them; further hosts are made here in the same way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from operations.lab import RegionWorker, RegionWorkersError
 
 
 class Workers(Protocol):
-    """As `operations.lab.RegionWorkers`."""
+    """See `operations.lab.RegionWorkers`."""
 
     def there(self) -> list[RegionWorker]: ...
     def grow(self, pool: str, size: int) -> None: ...
@@ -23,28 +23,32 @@ class Workers(Protocol):
 
 
 class LabGroups:
-    """See `groups.Groups`. A machine's id is its name, which is its node's too. What is wanted is what is there: a lab makes hosts
-    at once, or says why not."""
+    """See `groups.Groups`. A machine's id is its name, which is also its node's.
+
+    The desired size equals the existing one: the lab makes hosts at once, or says why not.
+    """
 
     def __init__(self, cluster: Cluster, workers: Workers) -> None:
         self._pools = {name: pool for name, pool in cluster.spec.pools.items() if pool.site is None}
         self._workers = workers
 
     def read(self) -> Mapping[str, Group]:
-        there = self._workers.there()
-        found = {}
+        workers = self._workers.there()
+        groups = {}
         for name, pool in self._pools.items():
             machines = tuple(
                 Machine(each.name, each.name, "running", since=datetime.fromtimestamp(each.made_s, UTC))
-                for each in there
+                for each in workers
                 if each.pool == name
             )
-            found[name] = Group(name, len(machines), pool.min, pool.max, machines)
-        return found
+            groups[name] = Group(name, len(machines), pool.min, pool.max, machines)
+        return groups
 
     def grow(self, pool: str, size: int) -> None:
         if size > self._pools[pool].max:
-            raise GroupError(f"pool {pool} has {self._pools[pool].max} machines at most, and {size} were asked for")
+            raise GroupError(
+                f"pool {pool} may have at most {self._pools[pool].max} machines, but {size} were requested"
+            )
         try:
             self._workers.grow(pool, size)
         except RegionWorkersError as error:

@@ -1,4 +1,4 @@
-"""A look at a cluster: its API and its groups, as a `World`. Changes nothing."""
+"""Reads a cluster's API and its groups into a `World`. Changes nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STARTING = (
     "node.cloudprovider.kubernetes.io/uninitialized",
     preflight.KEY,
 )
-"""Taints of a node that starts: they go by themselves ("Taints and Tolerations"; docs/how-to/preflight.md)."""
+"""Taints of a starting node, which are removed automatically ("Taints and Tolerations"; docs/how-to/preflight.md)."""
 CORDON = "node.kubernetes.io/unschedulable"
 T = TypeVar("T")
 _LONGEST = 200
@@ -39,59 +39,61 @@ _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 
 class Fixed:
-    """Groups of a cluster in which nothing grows by itself."""
+    """Groups of a cluster in which no pool is grown automatically."""
 
     def read(self) -> Mapping[str, Group]:
         return {}
 
     def grow(self, pool: str, size: int) -> None:
-        raise GroupError(f"pool {pool} does not grow by itself")
+        raise GroupError(f"pool {pool} is not grown automatically")
 
     def remove(self, pool: str, ids: Sequence[str]) -> None:
-        raise GroupError(f"pool {pool} does not shrink by itself")
+        raise GroupError(f"pool {pool} is not shrunk automatically")
 
 
 def look(around: Around, groups: Groups, settings: Autoscaler, memory: Memory) -> World:
-    """The cluster now. What the groups' cloud doesn't tell is `missing`; what the API doesn't tell is raised: ApiException of
-    kubernetes, HTTPError of urllib3."""
-    seen = see(around)
+    """Read the cluster now. If the groups' cloud doesn't answer, this is noted in `missing`.
+
+    Errors: raises kubernetes' ApiException and urllib3's HTTPError if the API doesn't answer.
+    """
+    observed = see(around)
     api = around.api()
-    missing, found = _groups(groups)
+    missing, by_pool = _groups(groups)
     no_disruption = _no_disruption(reading.budgets(api))
-    odd: list[str] = []
-    daemons = _readable(reading.daemon_sets(api), lambda each: shape_of(_template(each), Asked()), odd)
+    unreadable: list[str] = []
+    daemons = _readable(reading.daemon_sets(api), lambda each: shape_of(_template(each), Asked()), unreadable)
     pods = list(reading.pods(api))
-    pools = {member.name: member.pool for member in seen.fleet.members}
+    pools = {member.name: member.pool for member in observed.fleet.members}
     on: dict[str, list[Resident]] = {}
     for pod in pods:
         if is_on_a_host(pod):
             on.setdefault(node_of(pod), []).append(_resident(pod, no_disruption))
-    now_s = seen.fleet.now
+    now_s = observed.fleet.now
     nodes = tuple(
         _node(node, pools[name], tuple(on.get(name, ())), around, settings, now_s)
-        for name, node in seen.nodes.items()
+        for name, node in observed.nodes.items()
         if name in pools
     )
-    known, notices = supplies(around.cluster, settings, nodes, found, daemons, memory.rooms)
-    choices = choices_of(known, settings)
+    supplies_, notices = supplies(around.cluster, settings, nodes, by_pool, daemons, memory.rooms)
+    choices = choices_of(supplies_, settings)
     gangs = _gangs(around)
-    waits = _readable((pod for pod in pods if is_waiting(pod)), lambda pod: waiting(pod, choices, gangs), odd)
-    return World(now_s, known, found, nodes, tuple(waits), seen.fleet, missing, (*notices, *odd))
+    waits = _readable((pod for pod in pods if is_waiting(pod)), lambda pod: waiting(pod, choices, gangs), unreadable)
+    return World(now_s, supplies_, by_pool, nodes, tuple(waits), observed.fleet, missing, (*notices, *unreadable))
 
 
-def _readable(things: Iterable[Doc], read: Callable[[Doc], T], odd: list[str]) -> list[T]:
-    """What can be read. Whoever may make an object has words in it: of one that can't be read, the others take no harm."""
-    found = []
+def _readable(things: Iterable[Doc], read: Callable[[Doc], T], notices: list[str]) -> list[T]:
+    """Return the objects that can be read; add a notice for each other one. Anybody may create unreadable objects; they must not block the rest."""
+    results = []
     for each in things:
         try:
-            found.append(read(each))
+            results.append(read(each))
         except Exception as error:  # noqa: BLE001
-            odd.append(f"{name_of(each)} is left out, for it can't be read: {str(error)[:_LONGEST]!r}")
-    return found
+            notices.append(f"{name_of(each)} is ignored, because it can't be read: {str(error)[:_LONGEST]!r}")
+    return results
 
 
 def _resident(pod: Doc, no_disruption: Callable[[Doc], bool]) -> Resident:
-    """One that can't be read keeps its host: nobody knows what would be lost."""
+    """Read a pod on a host. An unreadable one keeps its host, because what would be lost is unknown."""
     try:
         return resident(pod, no_disruption(pod))
     except Exception as error:  # noqa: BLE001
@@ -111,7 +113,7 @@ def _gangs(around: Around) -> Gangs:
 
 
 def _template(daemon_set: Mapping[str, Any]) -> dict[str, Any]:
-    """A pod as the DaemonSet makes them. Its controller adds tolerations for nodes in trouble, which new hosts aren't."""
+    """Return a pod as the DaemonSet creates it, without the tolerations for unhealthy nodes that its controller adds."""
     template = daemon_set["spec"]["template"]
     metadata = {**template.get("metadata", {}), "namespace": daemon_set["metadata"]["namespace"]}
     return {"metadata": metadata, "spec": template["spec"]}
@@ -153,7 +155,7 @@ def _node(
 
 
 def _no_disruption(budgets: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a budget lets no pod like one go now."""
+    """Return a function that says whether a disruption budget currently forbids evicting a pod."""
     tight: dict[str, list[Mapping[str, Any]]] = {}
     for each in budgets:
         if not (each.get("status") or {}).get("disruptionsAllowed"):
@@ -167,7 +169,7 @@ def _no_disruption(budgets: Iterable[Mapping[str, Any]]) -> Callable[[Mapping[st
 
 
 def _fits(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """kubernetes.io, "Labels and Selectors"; an empty selector of a policy/v1 budget fits every pod."""
+    """Whether a selector matches (kubernetes.io, "Labels and Selectors"). An empty selector of a policy/v1 budget matches every pod."""
     if not (selector.get("matchLabels") or {}).items() <= labels.items():
         return False
     return all(_holds(each, labels) for each in selector.get("matchExpressions") or ())
@@ -186,7 +188,7 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def names(api: client.ApiClient) -> Iterator[tuple[str, str]]:
-    """(provider id, name) of every Node that has one: how a cloud's machines are known to be nodes."""
+    """Yield (provider id, name) of every Node that has a provider id, to map a cloud's machines to nodes."""
     for node in reading.listed(api, "/api/v1/nodes"):
         if id := node["spec"].get("providerID"):
             yield id, node["metadata"]["name"]

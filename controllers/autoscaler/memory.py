@@ -1,7 +1,7 @@
-"""What the autoscaler remembers from one pass to the next; enough of it that whoever is killed anywhere goes on from here.
+"""What the autoscaler remembers between passes: enough that a process killed at any point can continue from it.
 
-Written before anything is ordered: an order in the memory that its cloud never heard of is given again, since `Groups.grow` says
-how many machines are wanted and not how many more.
+It is written before anything is ordered. An order in the memory that never reached the cloud is repeated; this is safe because
+`Groups.grow` sets the total number of machines, not an increment.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from cluster import shared
 from controllers.planner.resources import Resources
 
 PAGE = "memory"
-"""Of the ConfigMap, packed: names of ten thousand pods would not fit into one as they are."""
+"""Page of the ConfigMap. It is compressed, because the names of ten thousand pods would not fit otherwise."""
 _VERSION = 1
-"""Of what is packed; autoscalers from before ConfigMaps had versions go by it."""
+"""Version of the packed format. Autoscalers from before ConfigMaps had versions check it."""
 
 
 @dataclass(frozen=True)
 class Order:
     """A machine that was ordered for pods.
 
-    at_s: Unix time. pods: names, those that still wait. machine: the cloud's id, "" until it is known. ready_s: when its node took
-    work, 0 before.
+    at_s: Unix time. pods: names of those that still wait. machine: the cloud's id, "" until known. ready_s: when its node first
+    took work, 0 before.
     """
 
     pool: str
@@ -39,7 +39,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Rest:
-    """Why a pool is not grown, and until when (Unix time). strikes: how often in a row."""
+    """A pool's backoff: why it is not grown, and until when (Unix time). strikes: failures in a row."""
 
     until_s: float
     why: str
@@ -48,11 +48,10 @@ class Rest:
 
 @dataclass(frozen=True)
 class Memory:
-    """orders: oldest first. rests: by pool. idle: node -> since when. rooms: pool -> room of an empty host, as learnt.
+    """The memory. orders: oldest first. rests: by pool. idle: node -> since when. rooms: pool -> room of an empty host, as observed.
 
-    machines: pool -> id -> its node, of those that were seen. stuck: uid of a pod -> since when the planner sees room for it that the
-    scheduler doesn't. tries: uid -> hosts that were ordered for it without its starting.
-    gone: nodes whose machine was known, and is no more.
+    machines: pool -> id -> node, for machines seen so far. stuck: uid of a pod -> since when the planner sees room for it and the
+    scheduler doesn't. tries: uid -> hosts ordered for the pod without it starting. gone: nodes whose known machine no longer exists.
     """
 
     orders: tuple[Order, ...] = ()
@@ -69,7 +68,7 @@ class Memory:
         return rest if rest and rest.until_s > now_s else None
 
     def with_strike(self, pool: str, now_s: float, why: str, first_s: float, most_s: float) -> Memory:
-        """The pool rests, longer each time; one that rests already rests on."""
+        """Return the memory with the pool in backoff, longer each time. A backoff in progress is unchanged."""
         if self.resting(pool, now_s):
             return self
         strikes = self.rests[pool].strikes + 1 if pool in self.rests else 1
@@ -78,7 +77,7 @@ class Memory:
 
 
 def packed(memory: Memory) -> str:
-    """As text, the same for the same memory."""
+    """Pack as text; equal memories give equal texts."""
     document = asdict(memory)
     document["rooms"] = {pool: dict(room.amounts) for pool, room in memory.rooms.items()}
     text = json.dumps({shared.KEY: _VERSION, **document}, sort_keys=True)
@@ -86,8 +85,10 @@ def packed(memory: Memory) -> str:
 
 
 def unpacked(text: str) -> Memory:
-    """ValueError for what no version of this wrote, NewerDataError for what a newer one did. Fields that only a newer one knows go
-    with the next `packed`: what is forgotten here is learnt again."""
+    """Unpack a memory. Fields that only a newer version knows are lost at the next `packed`; what is lost is learnt again.
+
+    Errors: raises NewerDataError for a newer version of the format, and ValueError for anything else that can't be read.
+    """
     try:
         document: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(text)))
         shared.check("the autoscaler's memory", document.get(shared.KEY), _VERSION)

@@ -1,4 +1,4 @@
-"""What the loop says of itself to Prometheus, and whether it is alive."""
+"""The loop's Prometheus metrics and health check."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from controllers.planner import Fate
 PREFIX = "menagerie_autoscaler_"
 
 HELP: Meanings = {
-    "passes_total": ("counter", "Passes, by how they ended."),
-    "acts_total": ("counter", "Decisions that were carried out, by act, pool and whether it could be done."),
-    "pods": ("gauge", "Pods that wait, by what becomes of them."),
-    "machines": ("gauge", "Machines of a pool, by state; wanted is the group's size."),
+    "passes_total": ("counter", "Passes, by outcome."),
+    "acts_total": ("counter", "Decisions that were carried out, by act, pool and whether they failed."),
+    "pods": ("gauge", "Pods that wait, by their fate in the plan."),
+    "machines": ("gauge", "Machines of a pool, by state; state wanted is the group's size."),
     "idle_hosts": ("gauge", "Hosts of a pool that nothing needs."),
-    "orders": ("gauge", "Machines of a pool that were ordered for pods and take no work yet."),
-    "resting": ("gauge", "1 while a pool is not grown since its cloud did not give."),
-    "braked_hosts": ("gauge", "Hosts that may not go now because of the one brake."),
-    "planned_dollars_per_hour": ("gauge", "What the hosts that the last plan adds cost an hour."),
-    "pool_dollars_per_hour": ("gauge", "What the machines of a pool cost an hour."),
-    "last_pass_timestamp_seconds": ("gauge", "When the last pass ended well, Unix time."),
-    "pass_seconds": ("gauge", "Seconds that the last pass took, by part."),
+    "orders": ("gauge", "Machines of a pool that were ordered for pods and do not take work yet."),
+    "resting": ("gauge", "1 while a pool is in backoff because its cloud gave no machine."),
+    "braked_hosts": ("gauge", "Hosts that the brake keeps from being removed now."),
+    "planned_dollars_per_hour": ("gauge", "Hourly cost of the hosts that the last plan adds."),
+    "pool_dollars_per_hour": ("gauge", "Hourly cost of a pool's machines."),
+    "last_pass_timestamp_seconds": ("gauge", "Unix time of the last successful pass."),
+    "pass_seconds": ("gauge", "Duration of the last pass, by part."),
 }
-"""Name -> type and meaning. docs/how-to/autoscaler.md has them too; a test compares."""
+"""Name -> type and meaning. Also listed in docs/how-to/autoscaler.md; a test compares them."""
 
 
 class Metrics:
-    """clock: Unix time."""
+    """The loop's metrics. clock: Unix time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -43,12 +43,12 @@ class Metrics:
         with self._lock:
             self._counts["passes_total", (("end", "failed"),)] += 1
 
-    def count(self, one: Round) -> None:
-        gauges = dict(_gauges(one))
+    def count(self, round_: Round) -> None:
+        gauges = dict(_gauges(round_))
         with self._lock:
-            end = "refused" if one.made.refused else "done"
+            end = "refused" if round_.made.refused else "done"
             self._counts["passes_total", (("end", end),)] += 1
-            for each in one.done:
+            for each in round_.done:
                 labels = (("act", str(each.decision.act)), ("pool", each.decision.pool), ("failed", _yes(each.failed)))
                 more = 1
                 self._counts["acts_total", labels] += more
@@ -60,15 +60,15 @@ class Metrics:
             return exposition(PREFIX, HELP, {**self._counts, **self._gauges})
 
     def age_s(self) -> float | None:
-        """Since the last pass that ended well; None before the first."""
+        """Return the seconds since the last successful pass, None before the first."""
         with self._lock:
             last = self._gauges.get(("last_pass_timestamp_seconds", ()))
         return None if last is None else self._clock() - last
 
 
-def _gauges(one: Round) -> Iterator[tuple[tuple[str, Labels], float]]:
-    world, made = one.world, one.made
-    fates = Counter(str(verdict.fate) for verdict in made.verdicts.values())
+def _gauges(round_: Round) -> Iterator[tuple[tuple[str, Labels], float]]:
+    world, decided = round_.world, round_.made
+    fates = Counter(str(verdict.fate) for verdict in decided.verdicts.values())
     for fate in Fate:
         yield ("pods", (("fate", str(fate)),)), fates[str(fate)]
     for pool, group in world.groups.items():
@@ -77,16 +77,16 @@ def _gauges(one: Round) -> Iterator[tuple[tuple[str, Labels], float]]:
         for state in ("booting", "running", "leaving"):
             yield ("machines", (*of_pool, ("state", state))), states[state]
         yield ("machines", (*of_pool, ("state", "wanted"))), group.size
-        idle = sum(world.by_node[name].pool == pool for name in made.memory.idle if name in world.by_node)
+        idle = sum(world.by_node[name].pool == pool for name in decided.memory.idle if name in world.by_node)
         yield ("idle_hosts", of_pool), idle
-        yield ("orders", of_pool), sum(order.pool == pool for order in made.memory.orders if not order.ready_s)
-        yield ("resting", of_pool), float(made.memory.resting(pool, world.now_s) is not None)
+        yield ("orders", of_pool), sum(order.pool == pool for order in decided.memory.orders if not order.ready_s)
+        yield ("resting", of_pool), float(decided.memory.resting(pool, world.now_s) is not None)
         if pool in world.supplies:
             yield ("pool_dollars_per_hour", of_pool), world.supplies[pool].pool.price * len(alive(group)) / 1e6
-    braked = frozenset[str]().union(*(brake.hosts for brake in made.brakes.brakes)) if made.brakes else ()
+    braked = frozenset[str]().union(*(brake.hosts for brake in decided.brakes.brakes)) if decided.brakes else ()
     yield ("braked_hosts", ()), len(braked)
-    yield ("planned_dollars_per_hour", ()), made.plan.bill / 1e6 if made.plan else 0.0
-    for part, seconds in zip(("look", "decide", "act"), one.took_s, strict=True):
+    yield ("planned_dollars_per_hour", ()), decided.plan.bill / 1e6 if decided.plan else 0.0
+    for part, seconds in zip(("look", "decide", "act"), round_.took_s, strict=True):
         yield ("pass_seconds", (("part", part),)), seconds
 
 
@@ -95,12 +95,12 @@ def _yes(value: bool) -> str:
 
 
 def pages(metrics: Metrics, stale_s: float) -> Pages:
-    """/metrics and /healthz, which is 503 when no pass ended well for stale_s."""
+    """Return /metrics and /healthz; the latter is 503 if no pass succeeded for stale_s."""
 
-    def well() -> Answer:
+    def health() -> Answer:
         age_s = metrics.age_s()
         if age_s is None:
-            return wellness(True, "no pass has ended yet")
-        return wellness(age_s <= stale_s, f"the last pass ended {age_s:.0f} s ago")
+            return wellness(True, "no pass has finished yet")
+        return wellness(age_s <= stale_s, f"the last pass finished {age_s:.0f} s ago")
 
-    return {"/metrics": metrics.page, "/healthz": well}
+    return {"/metrics": metrics.page, "/healthz": health}

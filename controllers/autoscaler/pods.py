@@ -1,4 +1,4 @@
-"""Pods as the API has them, in the autoscaler's words. Pure: documents in, `Waiting` and `Resident` out."""
+"""Converts pods of the API to `Waiting` and `Resident`. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDED = ("Succeeded", "Failed")
 
 
 def is_waiting(pod: Doc) -> bool:
-    """Whether the scheduler looked for a host and found none. One that preempts others has one in sight."""
+    """Whether the scheduler found no host for the pod. A pod that preempts others has a host in prospect, and doesn't count."""
     status = pod.get("status") or {}
     if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp") or status.get("nominatedNodeName"):
         return False
@@ -32,7 +32,7 @@ def is_waiting(pod: Doc) -> bool:
 
 
 def is_on_a_host(pod: Doc) -> bool:
-    """Whether it takes room of a node, or is about to."""
+    """Whether the pod takes room on a node, or is about to."""
     return bool(node_of(pod)) and (pod.get("status") or {}).get("phase") not in _ENDED
 
 
@@ -51,12 +51,12 @@ def name_of(pod: Doc) -> str:
 
 
 def seconds(stamp: str) -> int:
-    """RFC 3339 -> Unix time."""
+    """Convert RFC 3339 to Unix time."""
     return int(datetime.fromisoformat(stamp).timestamp())
 
 
 def waiting(pod: Doc, choices: Choices, gangs: Gangs = NO_GANGS) -> Waiting:
-    """A pod of `is_waiting`. What it says and can't be read is among its complaints."""
+    """Convert a pod for which `is_waiting` holds. Invalid annotations are among its complaints."""
     wants = asked(pod["metadata"].get("annotations") or {}, choices)
     gang = None
     try:
@@ -78,7 +78,7 @@ def waiting(pod: Doc, choices: Choices, gangs: Gangs = NO_GANGS) -> Waiting:
 
 
 def resident(pod: Doc, no_disruption: bool = False) -> Resident:
-    """A pod of `is_on_a_host`. no_disruption: whether a budget lets no pod like it go."""
+    """Convert a pod for which `is_on_a_host` holds. no_disruption: whether a budget forbids its eviction."""
     gang = group_of(pod)
     owner = _owner(pod)
     daemon = owner == "DaemonSet" or _MIRROR in (pod["metadata"].get("annotations") or {})
@@ -88,21 +88,21 @@ def resident(pod: Doc, no_disruption: bool = False) -> Resident:
 
 
 def _keeps(pod: Doc, owner: str, in_gang: bool, no_disruption: bool) -> str:
-    """Why a pod keeps its host; the first reason, the strongest."""
+    """Return why a pod keeps its host: the strongest reason, "" for none."""
     notes = pod["metadata"].get("annotations") or {}
     for key, value in ((KEEP, "true"), (SAFE_TO_EVICT, "false")):
         if notes.get(key) == value:
             return f"has the annotation {key}={value}"
     if in_gang:
-        return "is of a gang, all of which would start anew"
+        return "belongs to a gang, which would restart as a whole"
     if not owner:
-        return "is nobody's: nothing would make it anew"
+        return "has no controller: nothing would create it again"
     if owner == "Job":
-        return "is of a Job, whose work would be lost"
+        return "belongs to a Job, whose work would be lost"
     volumes = [each["name"] for each in pod["spec"].get("volumes") or () if "emptyDir" in each or "hostPath" in each]
     if volumes:
         return f"keeps files on the host ({volumes[0]})"
-    return "has a disruption budget that lets none go" if no_disruption else ""
+    return "has a disruption budget that allows no eviction now" if no_disruption else ""
 
 
 def _owner(pod: Doc) -> str:
@@ -111,18 +111,18 @@ def _owner(pod: Doc) -> str:
 
 
 def shape_of(pod: Doc, wants: Asked) -> Shape:
-    """Pods whose specs say the same have one shape, the same object: the planner compares those fastest."""
+    """Return the pod's shape. Pods with equal specs get the same object, because the planner compares identical objects fastest."""
     spec = pod["spec"]
-    said = {key: spec.get(key) for key in ("nodeSelector", "tolerations", "affinity", "overhead", "resources")}
-    said["containers"] = [each.get("resources") for each in spec.get("containers") or ()]
-    said["init"] = [[each.get("resources"), each.get("restartPolicy")] for each in spec.get("initContainers") or ()]
-    said["own"] = _apart(pod)
-    return _shape(json.dumps(said, sort_keys=True), wants.preferences, wants.spot, wants.ceiling)
+    fields = {key: spec.get(key) for key in ("nodeSelector", "tolerations", "affinity", "overhead", "resources")}
+    fields["containers"] = [each.get("resources") for each in spec.get("containers") or ()]
+    fields["init"] = [[each.get("resources"), each.get("restartPolicy")] for each in spec.get("initContainers") or ()]
+    fields["own"] = _apart(pod)
+    return _shape(json.dumps(fields, sort_keys=True), wants.preferences, wants.spot, wants.ceiling)
 
 
 @lru_cache(maxsize=20_000)
-def _shape(said: str, preferences: Any, spot: Any, ceiling: int | None) -> Shape:
-    spec = json.loads(said)
+def _shape(fields: str, preferences: Any, spot: Any, ceiling: int | None) -> Shape:
+    spec = json.loads(fields)
     amounts = requests_of({
         **spec,
         "containers": [{"resources": each} for each in spec["containers"]],
@@ -140,7 +140,7 @@ def _shape(said: str, preferences: Any, spot: Any, ceiling: int | None) -> Shape
 
 
 def _needs(spec: Doc) -> tuple[tuple[Requirement, ...], ...]:
-    """kubernetes.io, "Assigning Pods to Nodes": one term must hold, and the nodeSelector beside it."""
+    """Return the alternatives for the host's labels: one term and the nodeSelector must hold ("Assigning Pods to Nodes")."""
     selector = tuple(
         Requirement(key, Operator.IN, (value,)) for key, value in sorted((spec["nodeSelector"] or {}).items())
     )
@@ -158,20 +158,20 @@ def _term(term: Doc) -> Iterator[Requirement]:
         yield Requirement(each["key"], Operator(each["operator"]), tuple(each.get("values") or ()))
 
 
-def _toleration(one: Doc) -> Toleration:
-    value = None if one.get("operator") == "Exists" else one.get("value", "")
-    return Toleration(one.get("key") or None, value, one.get("effect") or None)
+def _toleration(document: Doc) -> Toleration:
+    value = None if document.get("operator") == "Exists" else document.get("value", "")
+    return Toleration(document.get("key") or None, value, document.get("effect") or None)
 
 
 def _apart(pod: Doc) -> str | None:
-    """The group whose pods never share a host: of a required anti-affinity by host that fits the pod's own labels."""
+    """Return the group whose pods never share a host: a required anti-affinity by host that matches the pod's own labels."""
     rules = ((pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
     ) or ()
     own = pod["metadata"].get("labels") or {}
     for rule in rules:
-        wanted = (rule.get("labelSelector") or {}).get("matchLabels") or {}
-        if rule.get("topologyKey") == HOSTNAME_LABEL and wanted and wanted.items() <= own.items():
-            said = ",".join(f"{key}={value}" for key, value in sorted(wanted.items()))
-            return f"{pod['metadata']['namespace']}/{said}"
+        labels = (rule.get("labelSelector") or {}).get("matchLabels") or {}
+        if rule.get("topologyKey") == HOSTNAME_LABEL and labels and labels.items() <= own.items():
+            selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+            return f"{pod['metadata']['namespace']}/{selector}"
     return None

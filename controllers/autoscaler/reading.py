@@ -1,4 +1,4 @@
-"""Lists of a cluster's API as plain JSON, by pages: the client library's models take a millisecond a pod."""
+"""Lists objects of a cluster's API as plain JSON, page by page: the client library's models cost a millisecond per pod."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 def pods(api: ApiClient) -> Iterator[dict[str, Any]]:
-    """All that have not ended."""
+    """Yield all pods that have not ended."""
     return listed(api, "/api/v1/pods", fieldSelector=_RUNNING)
 
 
@@ -30,19 +30,22 @@ def budgets(api: ApiClient) -> Iterator[dict[str, Any]]:
 
 
 def pod_groups(api: ApiClient, version: str) -> Iterator[dict[str, Any]]:
-    """version: of Kubernetes, one that has gangs."""
+    """Yield all PodGroups. version: of Kubernetes; it must have gangs."""
     return listed(api, f"/apis/{gangs.api(version)}/podgroups")
 
 
 def listed(api: ApiClient, path: str, **query: str) -> Iterator[dict[str, Any]]:
-    """Raises kubernetes' ApiException where the API refuses, and urllib3's HTTPError where it doesn't answer."""
+    """Yield all objects of a list.
+
+    Errors: raises kubernetes' ApiException if the API refuses, and urllib3's HTTPError if it doesn't answer.
+    """
     following = ""
     while True:
-        asked = [("limit", _PAGE), *query.items()] + ([("continue", following)] if following else [])
+        parameters = [("limit", _PAGE), *query.items()] + ([("continue", following)] if following else [])
         answer = api.call_api(
             path,
             "GET",
-            query_params=asked,
+            query_params=parameters,
             header_params={"Accept": "application/json"},
             auth_settings=["BearerToken"],
             _preload_content=False,

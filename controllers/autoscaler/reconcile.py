@@ -1,4 +1,4 @@
-"""What became of earlier orders: which machine is whose, which host takes work, what did not come. Pure."""
+"""Reconciles earlier orders with what exists: which machine is for whom, which host takes work, which did not arrive. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from controllers.autoscaler.words import lasting
 from controllers.planner.resources import Resources
 
 GRACE_S = 180.0
-"""From a Ready node to pods that run there: the scheduler looks again at what it refused within seconds, and images are pulled
-after it has decided. What waits then waits for another reason."""
+"""From a Ready node until its pods have been placed there: the scheduler retries refused pods within seconds, and images are pulled
+only after it has decided. A pod that still waits then waits for another reason."""
 
 
 _FORGIVEN_S = 6 * 3600.0
-"""From the end of a pool's rest until its earlier strikes are forgotten."""
+"""From the end of a pool's backoff until its earlier failures are forgotten."""
 
 
 @dataclass(frozen=True)
 class Late:
-    """A machine that was ordered and never took work. ids: to be given back."""
+    """A machine that was ordered, never took work, and is to be given back."""
 
     pool: str
     machine: str
@@ -48,7 +48,7 @@ def timeout_s(supply: Supply, settings: Autoscaler) -> float:
 
 
 def reconcile(world: World, memory: Memory, settings: Autoscaler) -> tuple[Memory, tuple[Late, ...]]:
-    """The memory with orders as they are now, and machines to be given back."""
+    """Return the memory with the current state of orders, and the machines to give back."""
     work = _Reconciling(world, memory, settings)
     for pool, group in world.groups.items():
         if pool in world.supplies:
@@ -56,7 +56,7 @@ def reconcile(world: World, memory: Memory, settings: Autoscaler) -> tuple[Memor
     foreign = [order for order in memory.orders if order.pool not in world.groups or order.pool not in world.supplies]
     orders = sorted((*work.kept, *foreign), key=lambda order: (order.at_s, order.pool, order.machine, order.pods))
     rests = {pool: rest for pool, rest in work.memory.rests.items() if world.now_s - rest.until_s < _FORGIVEN_S}
-    found = replace(
+    updated = replace(
         memory,
         orders=tuple(orders),
         tries={uid: count for uid, count in work.tries.items() if uid in work.waiting.values()},
@@ -65,11 +65,11 @@ def reconcile(world: World, memory: Memory, settings: Autoscaler) -> tuple[Memor
         rooms=_rooms(world, memory),
         gone=tuple(sorted(_gone(world, memory))),
     )
-    return found, tuple(work.late)
+    return updated, tuple(work.late)
 
 
 class _Reconciling:
-    """kept: orders that are still open. memory: with what was learnt of pools that do not grow."""
+    """State while reconciling. kept: orders that are still open. memory: with backoffs of pools that did not grow."""
 
     def __init__(self, world: World, memory: Memory, settings: Autoscaler) -> None:
         self._world, self._settings, self.memory = world, settings, memory
@@ -83,16 +83,16 @@ class _Reconciling:
         orders = [each for order in _bound(self.memory, pool, machines) if (each := self._open(order, machines))]
         if group.trouble and group.size > len(machines):
             self._strike(pool, group.trouble)
-            # What the cloud says it can't give is planned elsewhere at once.
+            # Pods for machines that the cloud says it can't provide are planned elsewhere at once.
             orders = [order for order in orders if order.machine]
         self.kept += orders
 
     def _open(self, order: Order, machines: Mapping[str, Machine]) -> Order | None:
-        """The order as it is now, None when it is over."""
+        """Return the current state of the order, None if it is over."""
         now_s, pool = self._world.now_s, order.pool
         order = replace(order, pods=tuple(pod for pod in order.pods if pod in self.waiting))
         if order.machine and order.machine not in machines:
-            self._strike(pool, "a machine was taken away before it took work", order)
+            self._strike(pool, "a machine disappeared before it took work", order)
             return None
         node = node_of(self._world, machines[order.machine]) if order.machine else None
         if takes_work(node):
@@ -101,14 +101,14 @@ class _Reconciling:
         limit_s = timeout_s(self._world.supplies[pool], self._settings)
         if order.ready_s or now_s - order.at_s <= limit_s:
             return order
-        why = f"a machine that was ordered took no work within {lasting(limit_s)}"
+        why = f"an ordered machine took no work within {lasting(limit_s)}"
         if order.machine and (node is None or not node.pods):
             self.late.append(Late(pool, order.machine, why))
         self._strike(pool, why, order)
         return None
 
     def _is_over(self, order: Order) -> bool:
-        """Whether its pods run, or have had their time; then its pool has given what it was asked for."""
+        """Whether its pods run, or have had time to. If so, its pool has delivered, and its backoff ends."""
         if order.pods and self._world.now_s - order.ready_s <= GRACE_S:
             return False
         for pod in order.pods:
@@ -118,7 +118,7 @@ class _Reconciling:
         return True
 
     def _strike(self, pool: str, why: str, order: Order | None = None) -> None:
-        """The pool rests. An order from before its last rest says nothing new."""
+        """Put the pool into backoff. An order from before its last backoff says nothing new."""
         rest, first_s = self.memory.rests.get(pool), self._settings.backoff / 1000
         if not (rest and order and order.at_s < rest.until_s - first_s):
             most_s = self._settings.backoff_most / 1000
@@ -126,34 +126,34 @@ class _Reconciling:
 
 
 def _gone(world: World, memory: Memory) -> Iterator[str]:
-    """Nodes whose machine was known and is no more: taken away by its cloud, or given back by us."""
+    """Yield nodes whose known machine no longer exists: its cloud took it, or we gave it back."""
     there = {machine.node for group in world.groups.values() for machine in group.machines}
-    known = {node for pool in world.groups for node in memory.machines.get(pool, {}).values()}
+    known_nodes = {node for pool in world.groups for node in memory.machines.get(pool, {}).values()}
     for node in world.nodes:
-        ours = node.name in known or node.name in memory.gone or node.mark == BY
+        ours = node.name in known_nodes or node.name in memory.gone or node.mark == BY
         if ours and node.pool in world.groups and node.name not in there:
             yield node.name
 
 
 def _bound(memory: Memory, pool: str, machines: Mapping[str, Machine]) -> Iterator[Order]:
-    """The pool's orders; machines that were not there before are those of the oldest orders without one."""
-    known = memory.machines.get(pool, {})
+    """Yield the pool's orders. New machines are assigned to the oldest orders without one."""
+    known_machines = memory.machines.get(pool, {})
     taken = {order.machine for order in memory.orders if order.pool == pool}
-    new = iter(sorted(id for id in machines if id not in known and id not in taken))
+    new = iter(sorted(id for id in machines if id not in known_machines and id not in taken))
     for order in memory.orders:
         if order.pool == pool:
             yield order if order.machine else replace(order, machine=next(new, ""))
 
 
 def _known(world: World) -> dict[str, dict[str, str]]:
-    """Machines with their nodes. One that is leaving stays known, so that it's nobody's new one."""
+    """Return pool -> machine -> node. A machine that is leaving stays known, so that it is not taken for a new one."""
     return {pool: {each.id: each.node for each in group.machines} for pool, group in world.groups.items()}
 
 
 def _rooms(world: World, memory: Memory) -> dict[str, Resources]:
-    found = dict(memory.rooms)
+    rooms = dict(memory.rooms)
     for pool in world.supplies:
         room = learnt(node for node in world.nodes if node.pool == pool)
         if room is not None:
-            found[pool] = room
-    return found
+            rooms[pool] = room
+    return rooms

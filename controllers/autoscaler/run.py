@@ -1,4 +1,4 @@
-"""The loop: look, decide, write down, act. Thin: what is decided is `decide`'s, how it is done is `hands`'."""
+"""The loop: look, decide, store the memory, act. `decide` makes the decisions, `hands` carries them out."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from controllers.planner import Budget, Policy
 from operations.breaker import Limits
 
 FRESH_S = 60.0
-"""How old a look may be for a removal. What is left is decided anew by the next."""
+"""How old a look may be for a removal. The next pass decides the remaining ones again."""
 _REMOVALS = (Act.CORDON, Act.DRAIN, Act.REMOVE, Act.FORGET)
 
 
 class Acting(Protocol):
-    """As `hands.Hands`."""
+    """See `hands.Hands`."""
 
     def carry_out(self, decision: Decision, world: World) -> str: ...
     def recall(self) -> Memory: ...
@@ -33,7 +33,7 @@ class Acting(Protocol):
 
 @dataclass(frozen=True)
 class Done:
-    """A decision and what came of it. said: what is to be known. failed: whether it could not be done."""
+    """A decision and its result. said: a message for people. failed: whether it could not be carried out."""
 
     decision: Decision
     said: str = ""
@@ -52,8 +52,8 @@ class Round:
 
 @dataclass
 class Loop:
-    """look: reads the cluster. clock: seconds that only grow. check: called before every act; `clients.lease.LostTheLockError`
-    where the lock is no longer ours."""
+    """The loop. look: reads the cluster. clock: monotonic seconds. check: called before every act; raises
+    `clients.lease.LostTheLockError` if the lock is no longer ours."""
 
     look: Callable[[Memory], World]
     hands: Acting
@@ -64,37 +64,37 @@ class Loop:
     policy: Policy | None = None
 
     def once(self, *, dry_run: bool = False) -> Round:
-        """One pass. Raises what the API or the lock raises; what a decision's own act raises is part of the round."""
-        began = self.clock()
+        """Run one pass. Errors: raises those of the API and the lock. Errors of a decision's act are part of the round."""
+        start_s = self.clock()
         memory = self.hands.recall()
         world = self.look(memory)
-        seen = self.clock()
+        seen_s = self.clock()
         seconds = self.settings.solver / 1000
         budget = Budget(seconds, time.process_time) if seconds else None
-        made = decide(world, memory, self.settings, self.limits, self.policy, budget)
-        decided = self.clock()
+        decisions = decide(world, memory, self.settings, self.limits, self.policy, budget)
+        decided_s = self.clock()
         if dry_run:
-            return Round(world, made, (), (seen - began, decided - seen, 0.0))
+            return Round(world, decisions, (), (seen_s - start_s, decided_s - seen_s, 0.0))
         self.check()
-        if made.memory != memory:
-            self.hands.remember(made.memory)
-        if made.brakes and made.brakes.paused != world.fleet.paused:
-            self.hands.pause(made.brakes.paused)
-        done = tuple(self._act(decision, world, began) for decision in made.decisions)
-        self._learn(made.memory, world, done)
-        return Round(world, made, done, (seen - began, decided - seen, self.clock() - decided))
+        if decisions.memory != memory:
+            self.hands.remember(decisions.memory)
+        if decisions.brakes and decisions.brakes.paused != world.fleet.paused:
+            self.hands.pause(decisions.brakes.paused)
+        done = tuple(self._act(decision, world, start_s) for decision in decisions.decisions)
+        self._learn(decisions.memory, world, done)
+        return Round(world, decisions, done, (seen_s - start_s, decided_s - seen_s, self.clock() - decided_s))
 
     def _act(self, decision: Decision, world: World, began: float) -> Done:
         self.check()
         if decision.act in _REMOVALS and self.clock() - began > FRESH_S:
-            return Done(decision, f"the look is older than {FRESH_S:.0f} s: decided anew by the next", failed=True)
+            return Done(decision, f"the look is older than {FRESH_S:.0f} s; the next pass decides again", failed=True)
         try:
             return Done(decision, self.hands.carry_out(decision, world))
         except FORESEEN as error:
             return Done(decision, _words(error), failed=True)
 
     def _learn(self, memory: Memory, world: World, done: tuple[Done, ...]) -> None:
-        """A pool that its cloud refuses to grow rests, and its pods are planned elsewhere."""
+        """Put pools that their cloud refused to grow into backoff, so that their pods are planned elsewhere."""
         after = memory
         for each in done:
             if each.failed and each.decision.act is Act.GROW:
@@ -110,4 +110,4 @@ def _words(error: Exception) -> str:
     if isinstance(error, GroupError):
         return str(error)
     status = getattr(error, "status", None)
-    return f"the API server answers {status} {getattr(error, 'reason', '')}" if status else str(error)
+    return f"the API server returned {status} {getattr(error, 'reason', '')}" if status else str(error)

@@ -1,4 +1,4 @@
-"""A cluster at one moment, in the autoscaler's words. Pure: what reads it is in `look`, and the simulation makes its own."""
+"""A cluster at one moment, as the autoscaler sees it. Pure: `look` reads it from a cluster, and the simulation generates it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from controllers.planner.resources import Resources
 from operations.breaker import Fleet
 
 BY = "autoscaler"
-"""Who marks nodes."""
+"""The name in marks that the autoscaler puts on nodes."""
 
 
 @dataclass(frozen=True)
 class Resident:
     """A pod on a host.
 
-    keeps: why its host may not be taken away while it is there, "" where it may move. daemon: comes with each host and counts for
-    nothing. ending: it was deleted, and is still there.
+    keeps: why its host may not be removed while it runs there, "" if the pod may move. daemon: it runs on every host and is not
+    counted as use. ending: it was deleted, but still exists.
     """
 
     name: str
@@ -36,9 +36,8 @@ class Resident:
 class Node:
     """A Node of a pool.
 
-    allocatable: what all of its pods may take together. taints: without those of a node that starts. lacks: devices that its
-    pool's machines have and that it does not offer yet. mark: the verb that took it out of service, "" where none did.
-    keep: whether its annotation keeps it. since_s: Unix time at which it became Ready, or was made.
+    allocatable: what all its pods together may use. taints: without those of a starting node. mark: the verb that took it out of
+    service, "" if none did. keep: whether an annotation keeps it. since_s: Unix time when it became Ready, or was created.
     """
 
     name: str
@@ -56,16 +55,16 @@ class Node:
 
     @property
     def keep_away(self) -> bool:
-        """Whether it is cordoned, and not by the autoscaler, which may still give it back."""
+        """Whether somebody other than the autoscaler cordoned it. The autoscaler may undo its own cordon."""
         return self.cordoned and self.mark != BY
 
     @cached_property
     def pods(self) -> tuple[Resident, ...]:
-        """Without daemons."""
+        """Return its pods, without daemons."""
         return tuple(each for each in self.residents if not each.daemon)
 
     def free(self) -> Resources:
-        """What its pods leave of it."""
+        """Return what its pods leave free."""
         left = dict(self.allocatable.amounts)
         for each in self.residents:
             for name, amount in each.shape.size.amounts:
@@ -78,8 +77,8 @@ class Node:
 class Waiting:
     """A pod that the scheduler found no room for.
 
-    uid: the API's own. gang: None for a pod of its own. refused: why nothing is bought for it, "" where it may be.
-    complaints: what is wrong with what it says. said: the scheduler's words.
+    gang: None for a single pod. refused: why no machine is ordered for it, "" if one may be. complaints: problems with its
+    annotations and PodGroup. said: the scheduler's message.
     """
 
     name: str
@@ -95,10 +94,10 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Supply:
-    """A pool as the planner knows it, and what else is known of it.
+    """A pool as the planner knows it, with further facts.
 
-    pool.most: the spec's max; of a site, its machines. grows: whether the autoscaler may add and remove hosts. note: what is guessed
-    or not known of it, for people.
+    pool.most: the spec's max; for a site, its number of machines. grows: whether the autoscaler may add and remove hosts.
+    note: what is estimated or unknown, for people.
     """
 
     pool: Pool
@@ -109,7 +108,7 @@ class Supply:
 
 @dataclass(frozen=True)
 class World:
-    """now_s: Unix time, by the API server's clock. missing: what did not answer; then nothing is decided."""
+    """A cluster at one moment. now_s: Unix time by the API server's clock. missing: sources that did not answer; if any, nothing is decided."""
 
     now_s: float
     supplies: Mapping[str, Supply]

@@ -1,4 +1,4 @@
-"""What the planner is told: the world at this moment, with what was ordered and is not there yet. Pure."""
+"""Builds the planner's snapshot: the world at this moment, plus machines that were ordered and do not exist yet. Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from controllers.planner.supply import labels as sorted_labels
 
 _NEW_LABEL, _NEW, _THERE = f"{PREFIX}host", "new", "there"
 STUCK_S = 120.0
-"""From then on a pod for which the planner sees room and the scheduler doesn't is planned onto new hosts alone: something keeps it
-away that the planner has no word for."""
+"""After this time, a pod for which the planner sees room and the scheduler doesn't is planned only onto new hosts: something that
+the planner does not model keeps it away."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The planner's snapshot, and what it isn't told.
+    """The planner's snapshot, and what it does not contain.
 
-    verdicts: of pods that are left out. coming: name of a host that isn't there -> (pool, id of its machine or "").
-    notices: contradictions that stop nothing.
+    verdicts: of pods that are left out. coming: name of a host that does not exist yet -> (pool, id of its machine or "").
+    notices: contradictions that don't prevent planning.
     """
 
     snapshot: Snapshot
@@ -38,14 +38,14 @@ class Asked:
 
 @dataclass
 class _Left:
-    """Sorts pods into those that are planned and those that aren't."""
+    """Collects verdicts of pods that are left out, and notices."""
 
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
 
 
 def ask(world: World, memory: Memory, settings: Autoscaler) -> Asked:
-    """ValueError when the world contradicts itself, with every contradiction."""
+    """Build the snapshot. Errors: raises ValueError with every contradiction if the world contradicts itself."""
     left = _Left()
     stuck = {pod.name for pod in world.waiting if world.now_s - memory.stuck.get(pod.uid, world.now_s) >= STUCK_S}
     planned = [pod for pod in world.waiting if not _left_out(pod, world, memory, settings, left)]
@@ -68,31 +68,33 @@ def _left_out(pod: Waiting, world: World, memory: Memory, settings: Autoscaler, 
     tries = memory.tries.get(pod.uid, 0)
     age_s = world.now_s - pod.since_s
     if pod.refused:
-        left.verdicts[pod.name] = Verdict(Fate.NEVER, f"nothing is bought for it: {pod.refused}")
+        left.verdicts[pod.name] = Verdict(Fate.NEVER, f"no machine is ordered for it: {pod.refused}")
     elif tries >= settings.tries:
-        said = f"; the scheduler says: {pod.said}" if pod.said else ""
-        text = f"nothing more is bought for it: {tries} hosts came for it, and it started on none{said}"
+        said = f"; the scheduler reports: {pod.said}" if pod.said else ""
+        text = f"no more machines are ordered for it: it did not start on any of the {tries} hosts that were added for it{said}"
         left.verdicts[pod.name] = Verdict(Fate.NEVER, text)
     elif age_s < settings.settle / 1000:
-        left.verdicts[pod.name] = Verdict(Fate.WAITING, "has just come, and is planned in a moment")
+        left.verdicts[pod.name] = Verdict(Fate.WAITING, "is new, and is planned in a moment")
     return pod.name in left.verdicts
 
 
 def _gangs(planned: Iterable[Waiting], world: World, left: _Left) -> tuple[Gang, ...]:
-    """Gangs with those that still have to be placed. Pods that disagree on their gang's size are told; the largest counts."""
+    """Return the gangs, with the number of pods still to place. If pods disagree on their gang, the largest counts, with a notice."""
     running = Counter(each.gang for node in world.nodes for each in node.residents if each.gang and not each.ending)
-    said: dict[str, list[Membership]] = {}
+    by_name: dict[str, list[Membership]] = {}
     for pod in planned:
         if pod.gang:
-            said.setdefault(pod.gang.name, []).append(pod.gang)
+            by_name.setdefault(pod.gang.name, []).append(pod.gang)
     gangs = {}
-    for name, own in said.items():
+    for name, own in by_name.items():
         largest = max(own, key=lambda each: each.size)
         if len(set(own)) > 1:
-            left.notices.append(f"pods of gang {name} disagree on its size or on what it lies within; {largest} counts")
+            left.notices.append(f"pods of gang {name} disagree on its size or its topology; {largest} is used")
         need = largest.size - running[name]
         if len(own) > need:
-            left.notices.append(f"gang {name} has {running[name] + len(own)} pods, and is said to have {largest.size}")
+            left.notices.append(
+                f"gang {name} has {running[name] + len(own)} pods, but its PodGroup's minCount is {largest.size}"
+            )
         gangs[name] = Gang(name, max(need, len(own)), largest.within)
     return tuple(gangs[name] for name in sorted(gangs))
 
@@ -108,7 +110,7 @@ def _onto_new(shape: Shape) -> Shape:
 
 
 def _keys_used(pods: Iterable[Pod], gangs: Iterable[Gang]) -> frozenset[str]:
-    """Labels that somebody asks for. Hosts that differ in others are alike, which is what makes planning fast."""
+    """Return the labels that pods ask for. Hosts that differ only in other labels are alike, which keeps planning fast."""
     shapes = {id(pod.shape): pod.shape for pod in pods}.values()
     keys = {need.key for shape in shapes for term in shape.needs for need in term}
     keys |= {wish.key for shape in shapes for wish in shape.preferences}
@@ -154,7 +156,7 @@ def _there(node: Node, keys: frozenset[str], marked: bool, order: Order | None) 
 def _to_come(
     machine: Machine, node: Node | None, supply: Supply, order: Order | None, world: World, settings: Autoscaler
 ) -> Host:
-    """A machine that boots, or whose node isn't well. It counts as room while it may still come in time."""
+    """Return the host of a machine that boots, or whose node is unhealthy. It counts as room while it may still arrive in time."""
     since = machine.since.timestamp() if machine.since else (node.since_s if node else world.now_s)
     young = world.now_s - since <= settings.boot_timeout / 1000
     is_open = order is not None or (young and (node is None or node.starting) and not (node and node.keep_away))
@@ -165,7 +167,7 @@ def _to_come(
 def _unseen(
     pool: str, group: Group, memory: Memory, supply: Supply, closed: bool, coming: dict[str, tuple[str, str]]
 ) -> Iterator[Host]:
-    """Machines that are wanted, and of which the cloud says nothing yet: first those that were ordered for somebody."""
+    """Yield desired machines that the cloud does not list yet, first those that were ordered for pods."""
     orders = [order for order in memory.orders if order.pool == pool and not order.machine]
     for at in range(max(len(orders), group.size - len(alive(group)))):
         name = f"{pool} to come {at + 1}"

@@ -1,7 +1,7 @@
-"""The spec's pools as the planner knows them: what pods may take of a host, what it costs, which labels it will have.
+"""The spec's pools as the planner knows them: room of a host for pods, cost, and labels. Pure.
 
-How large a host is, the nodes that are there say; of a pool without any, what was remembered of them, else the catalogue less
-a share that is stated here. Pure.
+The size of a host is read from existing nodes. For a pool without nodes it is the remembered size, else that of the catalogue
+minus the shares below.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from controllers.planner.supply import labels as sorted_labels
 
 _MIB_A_GIB = 1024
 FIRMWARE_PERCENT = 3
-"""Of a machine's memory that never reaches Linux' MemTotal, or that its kernel keeps: a guess on the large side."""
+"""Share of a machine's memory that is missing from Linux' MemTotal or that the kernel keeps: a high estimate."""
 EVICTION_MIB = 100
-"""The kubelet's memory.available<100Mi ("Node-pressure Eviction")."""
+"""The kubelet evicts at memory.available<100Mi ("Node-pressure Eviction")."""
 SYSTEM_CPU, SYSTEM_MIB = 200, 1024
 """Defaults of role kubelet (kubelet_system_cpu, kubelet_system_memory_mib); a test compares them."""
 SYSTEM_DISK_PERCENT = 15
-"""Of the system disk, for the system and its logs; and below 10 % free the kubelet evicts."""
+"""Share of the system disk for the system and its logs, and for the 10 % below which the kubelet evicts."""
 _LEARNT_LABELS_NOT = (HOSTNAME_LABEL, ZONE_LABEL)
 
 
@@ -45,60 +45,60 @@ def supplies(
     daemons: Sequence[Shape] = (),
     remembered: Mapping[str, Resources] | None = None,
 ) -> tuple[dict[str, Supply], list[str]]:
-    """Pool -> supply, and what is to be told of pools of which nothing says how large their hosts are: those are left out.
+    """Return (pool -> supply, notices). A pool whose size of host is unknown is left out, with a notice.
 
-    daemons: of DaemonSets. remembered: pool -> the room of its empty hosts, as an earlier look learnt it.
+    daemons: shapes of DaemonSets' pods. remembered: pool -> room of an empty host, as observed earlier.
     """
-    there: dict[str, list[Node]] = {name: [] for name in cluster.spec.pools}
+    by_pool: dict[str, list[Node]] = {name: [] for name in cluster.spec.pools}
     for node in nodes:
-        if node.pool in there:
-            there[node.pool].append(node)
-    wanted = set(settings.grown(cluster.spec.pools))
+        if node.pool in by_pool:
+            by_pool[node.pool].append(node)
+    growing = set(settings.grown(cluster.spec.pools))
     dearest = max([MILLION, *_known_prices(cluster, settings).values()])
-    found, notices = {}, []
+    pool_supplies, notices = {}, []
     for name, pool in cluster.spec.pools.items():
-        own = there[name]
+        own = by_pool[name]
         most = groups[name].most if name in groups else pool.max or len(cluster.hosts.get(name, ()))
-        made = _pool(cluster, settings, name, pool, own, max(most, len(own)), dearest)
-        room = learnt(own) or (remembered or {}).get(name) or _catalogued(cluster, pool, made, daemons)
+        described = _pool(cluster, settings, name, pool, own, max(most, len(own)), dearest)
+        room = learnt(own) or (remembered or {}).get(name) or _catalogued(cluster, pool, described, daemons)
         if room is None:
-            if own or name in wanted:
+            if own or name in growing:
                 notices.append(
-                    f"nothing says how large a host of pool {name} is: it has no Ready node, and {pool.machine} isn't in the "
-                    "catalogue; the pool is left out until it has one (min: 1)"
+                    f"the size of a host of pool {name} is unknown: it has no Ready node, and {pool.machine} isn't in the "
+                    "catalogue; the pool is left out until it has a Ready node (set min: 1)"
                 )
             continue
         room = _with_gpus(cluster, pool, room)
-        found[name] = Supply(
-            replace(made, room=room),
+        pool_supplies[name] = Supply(
+            replace(described, room=room),
             room[GPU] > 0,
-            name in wanted and name in groups,
-            _note(made, name, cluster, settings),
+            name in growing and name in groups,
+            _note(described, name, cluster, settings),
         )
-    return found, notices
+    return pool_supplies, notices
 
 
 def _pool(
     cluster: Cluster, settings: Autoscaler, name: str, pool: SpecPool, nodes: Sequence[Node], most: int, dearest: int
 ) -> Pool:
     spec = cluster.spec
-    known = _common(nodes) | places.of_pool(spec.control_plane.cloud, name, pool) | {POOL_LABEL: name}
+    labels = _common(nodes) | places.of_pool(spec.control_plane.cloud, name, pool) | {POOL_LABEL: name}
     if pool.site is None:
-        known |= {REGION_LABEL: spec.control_plane.region, CLOUD: str(spec.control_plane.cloud)}
-        known |= {MACHINE_LABEL: pool.machine} if pool.machine else {}
+        labels |= {REGION_LABEL: spec.control_plane.region, CLOUD: str(spec.control_plane.cloud)}
+        labels |= {MACHINE_LABEL: pool.machine} if pool.machine else {}
         zones = pool.zones or spec.control_plane.zones
-        known |= {ZONE_LABEL: _zone(cluster, zones[0])} if len(zones) == 1 else {}
+        labels |= {ZONE_LABEL: _zone(cluster, zones[0])} if len(zones) == 1 else {}
     else:
-        known |= {CLOUD: "site"}
+        labels |= {CLOUD: "site"}
     if kind := gpu_kind(cluster, pool):
-        known[GPU_KIND] = kind
+        labels[GPU_KIND] = kind
     price = 0 if pool.site else _known_prices(cluster, settings).get(name, dearest)
     return Pool(
         name,
         Resources(),
         price,
         most,
-        sorted_labels(known),
+        sorted_labels(labels),
         tuple(
             Taint(each.key, each.value, str(each.effect))
             for each in pool.taints
@@ -111,19 +111,19 @@ def _pool(
 
 
 def _zone(cluster: Cluster, zone: int | str) -> str:
-    """As hosts of the cloud label their nodes: Azure's are <region>-<number>."""
+    """Return a zone as the cloud's hosts label their nodes; Azure's are <region>-<number>."""
     return f"{cluster.spec.control_plane.region}-{zone}" if isinstance(zone, int) else zone
 
 
 def _common(nodes: Sequence[Node]) -> dict[str, str]:
-    """Labels that all Ready nodes of a pool have, so that the next one will."""
+    """Return the labels that all Ready nodes of a pool have, and that the next one is therefore expected to have."""
     ready = [node.labels.items() for node in nodes if node.ready and not node.starting]
     common = set(ready[0]).intersection(*ready[1:]) if ready else set()
     return {key: value for key, value in common if key not in _LEARNT_LABELS_NOT}
 
 
 def learnt(nodes: Iterable[Node]) -> Resources | None:
-    """What pods may take of an empty host by those that are there: the least that any of them leaves beside its daemons."""
+    """Return the room of an empty host, from existing nodes: the least that any of them leaves besides its daemons."""
     least: dict[str, int] = {}
     for at, node in enumerate(node for node in nodes if node.ready and not node.starting):
         own = dict(node.allocatable.amounts)
@@ -135,12 +135,12 @@ def learnt(nodes: Iterable[Node]) -> Resources | None:
     return Resources.of(least) if least else None
 
 
-def _catalogued(cluster: Cluster, pool: SpecPool, made: Pool, daemons: Sequence[Shape]) -> Resources | None:
+def _catalogued(cluster: Cluster, pool: SpecPool, planned: Pool, daemons: Sequence[Shape]) -> Resources | None:
     cloud = cluster.spec.control_plane.cloud
-    known = catalogue.of(cloud).machine_types.get(pool.machine or "") if cloud in CLOUDS and not pool.site else None
-    if known is None or known.type is None:
+    machine = catalogue.of(cloud).machine_types.get(pool.machine or "") if cloud in CLOUDS and not pool.site else None
+    if machine is None or machine.type is None:
         return None
-    cpus, memory = known.type.vcpus, round(known.type.memory_gb * _MIB_A_GIB)
+    cpus, memory = machine.type.vcpus, round(machine.type.memory_gb * _MIB_A_GIB)
     pods = cluster.spec.network.max_pods
     kubelet = 255 + 11 * pods
     kept = min(memory // 4, kubelet + max(SYSTEM_MIB, memory // 100)) + EVICTION_MIB + memory * FIRMWARE_PERCENT // 100
@@ -149,9 +149,9 @@ def _catalogued(cluster: Cluster, pool: SpecPool, made: Pool, daemons: Sequence[
         MEMORY: memory - kept,
         PODS: pods,
         STORAGE: pool.disk_size * (100 - SYSTEM_DISK_PERCENT) // 100 // 2**20,
-        GPU: known.type.gpus,
+        GPU: machine.type.gpus,
     }
-    ground = Ground(replace(made, room=Resources.of(room)), made.labels, made.taints)
+    ground = Ground(replace(planned, room=Resources.of(room)), planned.labels, planned.taints)
     for daemon in daemons:
         if not obstacles(daemon, ground):
             for name, amount in daemon.size.amounts:
@@ -160,40 +160,40 @@ def _catalogued(cluster: Cluster, pool: SpecPool, made: Pool, daemons: Sequence[
 
 
 def _kubelets_cpu(cpus: int) -> int:
-    """Thousandths of a CPU, as `menagerie_host.machine.kubelets_cpu` on the hosts; a test compares them."""
+    """Return thousandths of a CPU, like `menagerie_host.machine.kubelets_cpu` on the hosts; a test compares them."""
     shares = [60, 10, 5, 5]
     return -(-(sum(shares[:cpus]) * 2 + 5 * max(0, cpus - len(shares))) // 2)
 
 
 def _with_gpus(cluster: Cluster, pool: SpecPool, room: Resources) -> Resources:
-    """A node whose device plugin has not spoken yet shows no GPUs; its machine has them."""
+    """Return the room with the machine's GPUs, which a node lacks until its device plugin has registered them."""
     return Resources.of(dict(room.amounts) | {GPU: max(room[GPU], gpus_of(cluster, pool))})
 
 
 def gpus_of(cluster: Cluster, pool: SpecPool) -> int:
-    """How many GPUs a machine of a pool in the region has; 0 where nothing says."""
+    """Return the number of GPUs of a machine of a pool in the region, 0 if unknown."""
     cloud = cluster.spec.control_plane.cloud
-    known = catalogue.of(cloud).machine_types.get(pool.machine or "") if cloud in CLOUDS and not pool.site else None
-    return known.type.gpus if known and known.type else 0
+    machine = catalogue.of(cloud).machine_types.get(pool.machine or "") if cloud in CLOUDS and not pool.site else None
+    return machine.type.gpus if machine and machine.type else 0
 
 
 def gpu_kind(cluster: Cluster, pool: SpecPool) -> str:
-    """The kind of the pool's GPUs in small letters, "" where it has none or nothing says."""
+    """Return the kind of the pool's GPUs in lower case, "" if it has none or the kind is unknown."""
     cloud = cluster.spec.control_plane.cloud
     if pool.site is None and cloud in CLOUDS:
-        known = catalogue.of(cloud).machine_types.get(pool.machine or "")
-        if known and known.series and known.series.gpu and known.type and known.type.gpus:
-            return known.series.gpu.kind.lower()
+        machine = catalogue.of(cloud).machine_types.get(pool.machine or "")
+        if machine and machine.series and machine.series.gpu and machine.type and machine.type.gpus:
+            return machine.series.gpu.kind.lower()
     return next((value.lower() for key, value in sorted(pool.labels.items()) if key.rpartition("/")[2] == "gpu"), "")
 
 
 def _known_prices(cluster: Cluster, settings: Autoscaler) -> dict[str, int]:
-    """Pool in the region -> millionths of a dollar an hour, of those that have a price."""
-    found = {}
+    """Return pool in the region -> millionths of a dollar an hour, for pools with a known price."""
+    by_pool = {}
     for name, pool in cluster.spec.pools.items():
         if pool.site is None and (price := prices.of_pool(cluster, name, settings.prices)) is not None:
-            found[name] = round(price * MILLION)
-    return found
+            by_pool[name] = round(price * MILLION)
+    return by_pool
 
 
 def _boot_s(cluster: Cluster, pool: SpecPool) -> int:
@@ -203,17 +203,19 @@ def _boot_s(cluster: Cluster, pool: SpecPool) -> int:
     return prices.boot_s(cloud, pool.machine or "") or 0
 
 
-def _note(made: Pool, name: str, cluster: Cluster, settings: Autoscaler) -> str:
+def _note(planned: Pool, name: str, cluster: Cluster, settings: Autoscaler) -> str:
     if cluster.spec.pools[name].site is None and name not in _known_prices(cluster, settings):
-        return f"no price is known of pool {name}: it counts as dear as the dearest, {made.price / MILLION:.2f} $/h"
+        return f"the price of pool {name} is unknown; it is assumed to be that of the dearest pool, {planned.price / MILLION:.2f} $/h"
     return ""
 
 
-def choices_of(found: Mapping[str, Supply], settings: Autoscaler) -> Choices:
-    """What pods may ask for by preference."""
+def choices_of(supplies_by_pool: Mapping[str, Supply], settings: Autoscaler) -> Choices:
+    """Return what pods may request by preference."""
     values: dict[str, set[str]] = {label: set() for label in PLACE_OF.values()}
-    for each in found.values():
+    for each in supplies_by_pool.values():
         for key, value in each.pool.labels:
             if key in values:
                 values[key].add(value)
-    return Choices({key: frozenset(known) for key, known in values.items()}, settings.data, settings.preference_worth)
+    return Choices(
+        {key: frozenset(values_) for key, values_ in values.items()}, settings.data, settings.preference_worth
+    )

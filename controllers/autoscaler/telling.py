@@ -1,4 +1,4 @@
-"""Events on pods that say what was decided for them, not too many of them."""
+"""Writes Events on pods that report what was decided for them, limited in number."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from controllers.autoscaler.seen import Waiting
 from controllers.planner import Fate
 
 AGAIN_S = 3600.0
-"""Until the same is said of a pod once more, if it still is so. API servers keep Events for an hour (--event-ttl)."""
+"""Until the same Event is repeated for a pod, if it still applies. API servers keep Events for an hour (--event-ttl)."""
 MOST = 200
-"""Events of one pass: ten thousand pods of one job would say the same ten thousand times."""
+"""Events per pass: ten thousand pods of one job would otherwise produce ten thousand equal Events."""
 COMPONENT = "menagerie-autoscaler"
 
 
@@ -33,60 +33,60 @@ class Said(NamedTuple):
     kind: str = "Normal"
 
 
-def said(one: Round) -> Iterator[Said]:
-    """What a round has to say of pods, what is wrong first."""
-    pods = {pod.name: pod for pod in one.world.waiting}
+def said(round_: Round) -> Iterator[Said]:
+    """Yield the Events of a round, problems first."""
+    pods = {pod.name: pod for pod in round_.world.waiting}
     for pod in pods.values():
         if pod.complaints:
             yield Said(pod, "BadRequestOfMachines", "; ".join(pod.complaints), "Warning")
-    for name, verdict in one.made.verdicts.items():
+    for name, verdict in round_.made.verdicts.items():
         if name in pods and verdict.fate is Fate.NEVER:
             yield Said(pods[name], "NoMachineEver", verdict.reason, "Warning")
-    for name, verdict in one.made.verdicts.items():
+    for name, verdict in round_.made.verdicts.items():
         if name in pods and verdict.fate is Fate.NEW:
             yield Said(pods[name], "MachineOrdered", verdict.reason)
 
 
 class Teller:
-    """Remembers what it said in this process. clock: seconds that only grow."""
+    """Writes Events, and remembers those that this process has written. clock: monotonic seconds."""
 
     def __init__(self, api: Callable[[], client.ApiClient], clock: Callable[[], float] = time.monotonic) -> None:
         self._api, self._clock = api, clock
-        self._told: dict[tuple[str, str], float] = {}
+        self._written: dict[tuple[str, str], float] = {}
 
-    def tell(self, one: Round) -> tuple[int, int]:
-        """(Events that were written, those that were left for later). What the API refuses is left out."""
+    def tell(self, round_: Round) -> tuple[int, int]:
+        """Write the Events of a round. Return (number written, number postponed). Events that the API refuses are skipped."""
         now = self._clock()
-        self._told = {key: at for key, at in self._told.items() if now - at < AGAIN_S}
-        core, written, left = client.CoreV1Api(self._api()), 0, 0
-        for each in said(one):
+        self._written = {key: at for key, at in self._written.items() if now - at < AGAIN_S}
+        core, written, postponed = client.CoreV1Api(self._api()), 0, 0
+        for each in said(round_):
             key = (each.pod.uid, each.reason)
-            if key in self._told:
+            if key in self._written:
                 continue
             if written >= MOST:
-                left += 1
+                postponed += 1
                 continue
             namespace = each.pod.name.partition("/")[0]
             try:
                 core.create_namespaced_event(namespace, event(each), _request_timeout=API_TIMEOUT_S)
             except (ApiException, urllib3.exceptions.HTTPError):
-                continue  # its namespace ends, or the API does not answer: an Event is no reason to stop
-            self._told[key] = now
+                continue  # the namespace is being deleted, or the API does not answer: an Event is not worth a failure
+            self._written[key] = now
             written += 1
-        return written, left
+        return written, postponed
 
 
-def event(one: Said) -> client.CoreV1Event:
-    namespace, _, name = one.pod.name.partition("/")
+def event(said_event: Said) -> client.CoreV1Event:
+    namespace, _, name = said_event.pod.name.partition("/")
     now = datetime.now(UTC)
     return client.CoreV1Event(
         metadata=client.V1ObjectMeta(name=f"{name[:200]}.{uuid.uuid4().hex[:16]}", namespace=namespace),
         involved_object=client.V1ObjectReference(
-            api_version="v1", kind="Pod", name=name, namespace=namespace, uid=one.pod.uid
+            api_version="v1", kind="Pod", name=name, namespace=namespace, uid=said_event.pod.uid
         ),
-        reason=one.reason,
-        message=one.text[:1000],
-        type=one.kind,
+        reason=said_event.reason,
+        message=said_event.text[:1000],
+        type=said_event.kind,
         first_timestamp=now,
         last_timestamp=now,
         count=1,

@@ -1,4 +1,4 @@
-"""Answers cluster-autoscaler's question which node group to grow, by our planner and prices.
+"""Tells cluster-autoscaler which node group to grow, using our planner and prices.
 
-docs/how-to/expander.md says how, with the flags of cluster-autoscaler.
+docs/how-to/expander.md describes the setup, with cluster-autoscaler's flags.
 """

@@ -1,8 +1,9 @@
-"""Which of the offered node groups to grow. Pure.
+"""Chooses which of the offered node groups to grow. Pure.
 
-cluster-autoscaler takes an offer as it is: all pods that it says fit there, on as many nodes as it counted. An offer costs what
-its nodes cost; the same pods, on whatever is offered, would cost what the planner finds. The offer that is least above that
-is taken: so GPU hosts are not filled with pods that fit elsewhere, for these are in the offer too and make it dear.
+cluster-autoscaler takes an offer as a whole: all pods that fit there, on the number of nodes that it computed. An offer costs what its
+nodes cost. For comparison, the planner finds the cheapest way to place the same pods on any of the offered groups. The offer that
+exceeds this least is chosen. So GPU hosts are not filled with pods that fit elsewhere: these pods are part of the offer and make it
+expensive.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from controllers.planner.resources import Resources
 
 _OFFER = "menagerie/offer"
 _ALIKE = Fraction(1001, 1000)
-"""Offers so near to the best are as good."""
+"""Offers within this factor of the best count as equal."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """id: of the node group. count: nodes. price: millionths of a dollar an hour for a node, None where nobody knows it.
+    """An offered node group. id: of the group. count: nodes. price: millionths of a dollar an hour per node, None if unknown.
 
     room: allocatable of an empty node. pods: keys. interruptions: see `controllers.planner.Pool`.
     """
@@ -37,7 +38,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A pod. since_s: when it was made, seconds since 1970."""
+    """A pod. since_s: Unix time of its creation."""
 
     requests: Resources
     since_s: int = 0
@@ -45,7 +46,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Choice:
-    """ids: of the best offers, all of them where nothing is known. reasons: id -> why, for a log."""
+    """A choice. ids: of the best offers, or of all offers if undecided. reasons: id -> why, for the log."""
 
     ids: tuple[str, ...]
     reasons: Mapping[str, str]
@@ -53,19 +54,19 @@ class Choice:
 
 
 def undecided(offers: Sequence[Offer], why: str) -> Choice:
-    """All of them, for the next expander to decide: cluster-autoscaler takes an empty answer for "grow nothing"."""
+    """Return all offers, so that the next expander decides: an empty answer would tell cluster-autoscaler to grow nothing."""
     ids = tuple(offer.id for offer in offers)
     return Choice(ids, dict.fromkeys(ids, why), decided=False)
 
 
 def choose(offers: Sequence[Offer], pods: Mapping[str, Waiting], policy: Policy | None = None) -> Choice:
-    """The offers that are least above what the planner finds for the same pods."""
+    """Return the offers that exceed the planner's cost for the same pods least."""
     unknown = sorted(offer.id for offer in offers if offer.price is None)
     if unknown:
-        return undecided(offers, f"no price is known of {', '.join(unknown)}")
+        return undecided(offers, f"the price of {', '.join(unknown)} is unknown")
     empty = sorted(offer.id for offer in offers if not offer.pods or offer.count < 1)
     if empty:
-        return undecided(offers, f"no pods, or no nodes, are in the offer of {', '.join(empty)}")
+        return undecided(offers, f"the offer of {', '.join(empty)} has no pods or no nodes")
     policy = policy or Policy()
     may = {key: tuple(offer.id for offer in offers if key in offer.pods) for key in pods}
     plans: dict[frozenset[str], Plan | None] = {}
@@ -73,13 +74,13 @@ def choose(offers: Sequence[Offer], pods: Mapping[str, Waiting], policy: Policy 
         plans[needed] = _cheapest(offers, {key: pods[key] for key in needed}, may, policy)
     over, reasons = {}, {}
     for offer in offers:
-        own, made = _weighed(offer, policy), plans[offer.pods]
-        # A packing that is no better than cluster-autoscaler's says nothing.
-        known = own if made is None else min(own, made.weighed)
-        over[offer.id] = Fraction(own, known) if known else Fraction(0 if own == 0 else 10**9)
+        own, cheapest = _weighed(offer, policy), plans[offer.pods]
+        # A plan that is not cheaper than cluster-autoscaler's offer is no use as a reference.
+        reference = own if cheapest is None else min(own, cheapest.weighed)
+        over[offer.id] = Fraction(own, reference) if reference else Fraction(0 if own == 0 else 10**9)
         reasons[offer.id] = (
             f"{offer.count} nodes for {len(offer.pods)} pods: {own / 1e6:.2f} $/h, "
-            f"{float(over[offer.id]):.3f} times what the cheapest plan for them costs"
+            f"{float(over[offer.id]):.3f} times the cost of the cheapest plan for them"
         )
     least = min(over.values())
     best = [offer for offer in offers if over[offer.id] <= least * _ALIKE]
@@ -87,9 +88,9 @@ def choose(offers: Sequence[Offer], pods: Mapping[str, Waiting], policy: Policy 
 
 
 def _in_plan(best: Sequence[Offer], whole: Plan | None) -> Sequence[Offer]:
-    """Those that the plan for all pods has a use for, and those just like them; all where there is no such plan.
+    """Return the offers that the plan for all pods uses, and those equal to them; all offers if there is no such plan.
 
-    A host for one pod that a host for all of them takes along is cheap for what it is, and too much all the same.
+    This avoids, for example, a host for one pod that is cheap in itself but unnecessary, because a host for all pods holds that pod too.
     """
     used = {host.pool for host in whole.hosts} if whole else set()
     kinds = {(each.count, each.price, each.room, each.pods) for each in best if each.id in used}
@@ -101,7 +102,7 @@ def _pool(offer: Offer) -> Pool:
         offer.id,
         offer.room,
         offer.price or 0,
-        # That it can grow so far, cluster-autoscaler says; of more nobody knows.
+        # cluster-autoscaler says that the group can grow by this many; whether by more is unknown.
         offer.count,
         labels=((_OFFER, offer.id),),
         spot=offer.spot,
@@ -116,14 +117,14 @@ def _weighed(offer: Offer, policy: Policy) -> int:
 def _cheapest(
     offers: Sequence[Offer], pods: Mapping[str, Waiting], may: Mapping[str, tuple[str, ...]], policy: Policy
 ) -> Plan | None:
-    """A plan for all of the pods; None where the planner does not place all of them."""
+    """Return a plan for all pods, None if the planner can't place all of them."""
     shapes: dict[tuple[Resources, tuple[str, ...]], Shape] = {}
     waiting = []
     for key, pod in pods.items():
-        # Where a pod may go cluster-autoscaler has found out with the scheduler's own code.
+        # cluster-autoscaler has determined where a pod may go, with the scheduler's code.
         kind = (pod.requests, may[key])
         shape = shapes.setdefault(kind, Shape(pod.requests, ((Requirement(_OFFER, Operator.IN, may[key]),),)))
         waiting.append(Pod(key, shape, pod.since_s))
     pools = tuple(_pool(offer) for offer in offers)
-    made = plan(Snapshot(max(pod.since_s for pod in waiting), pools, pods=tuple(waiting)), policy)
-    return made if all(each.fate is Fate.NEW for each in made.verdicts.values()) else None
+    cheapest = plan(Snapshot(max(pod.since_s for pod in waiting), pools, pods=tuple(waiting)), policy)
+    return cheapest if all(verdict.fate is Fate.NEW for verdict in cheapest.verdicts.values()) else None

@@ -1,4 +1,4 @@
-"""What cluster-autoscaler sends, as offers: bytes in, `Offer` and `Waiting` out, with what the spec knows of the pools."""
+"""Converts cluster-autoscaler's request to `Offer` and `Waiting`, with the spec's data about pools."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from controllers.planner.resources import Resources
 
 @dataclass(frozen=True)
 class Priced:
-    """price: millionths of a dollar an hour, None where nobody knows it."""
+    """A node's price. price: millionths of a dollar an hour, None if unknown."""
 
     price: int | None
     spot: bool = False
 
 
 PriceOf = Callable[[str, str], Priced]
-"""(pool, machine type) of a node -> its price; "" for a label that the node does not have."""
+"""(pool, machine type) of a node -> its price; "" for a label that the node lacks."""
 
 
 def prices_of(cluster: Cluster) -> PriceOf:
-    """By the pool of the spec: the operator's own prices, else the list's. Of other nodes by their machine type in the cluster's region."""
+    """Return prices of nodes. Pools of the spec: the operator's price, else the list price. Others: the list price of their machine type."""
     plane = cluster.spec.control_plane
     own = cluster.spec.autoscaler.prices if cluster.spec.autoscaler else {}
 
     def of(pool: str, machine: str) -> Priced:
-        known = cluster.spec.pools.get(pool)
-        if known is not None and known.site is None:
+        spec_pool = cluster.spec.pools.get(pool)
+        if spec_pool is not None and spec_pool.site is None:
             dollars = prices.of_pool(cluster, pool, own)
         else:
             listed = prices.of(plane.cloud, plane.region, machine) if plane.cloud in CLOUDS else None
             dollars = listed.hour if listed else None
-        return Priced(None if dollars is None else round(dollars * MILLION), bool(known and known.spot))
+        return Priced(None if dollars is None else round(dollars * MILLION), bool(spec_pool and spec_pool.spot))
 
     return of
 
 
 def read(request: Any, price_of: PriceOf) -> tuple[list[Offer], dict[str, Waiting]]:
-    """The offers of a `wire.Request`, and the pods that are in them. DecodeError, ValueError for what can't be read."""
+    """Return the offers of a `wire.Request`, and the pods in them. Errors: raises DecodeError or ValueError for invalid data."""
     pods: dict[str, Waiting] = {}
     offers = []
-    seen: dict[bytes, str] = {}
+    key_of: dict[bytes, str] = {}
     for option in request.options:
         keys = []
         for data in option.podBytes:
-            if data not in seen:
-                seen[data] = _add(data, pods)
-            keys.append(seen[data])
+            if data not in key_of:
+                key_of[data] = _add(data, pods)
+            keys.append(key_of[data])
         offers.append(_offer(option, request.nodeBytesMap.get(option.nodeGroupId, b""), frozenset(keys), price_of))
     return offers, pods
 

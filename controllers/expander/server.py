@@ -1,4 +1,4 @@
-"""The gRPC server: TLS, a deadline, and an answer in any case."""
+"""The gRPC server: TLS, a deadline, and always an answer."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from controllers.expander.choose import Choice, choose
 from controllers.expander.offers import PriceOf, read
 
 _LONGEST = 128 << 20
-"""Bytes of a request; cluster-autoscaler takes answers of that size."""
+"""Bytes of a request; cluster-autoscaler accepts answers of this size."""
 _AT_ONCE = 4
 DEADLINE_S = 3.0
-"""cluster-autoscaler waits for five seconds (`gRPCTimeout` of its client), and then decides without an answer."""
+"""cluster-autoscaler waits five seconds (`gRPCTimeout` of its client), then decides without an answer."""
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Tls:
-    """Files of PEM. clients: of the CA whose certificates clients must have, None for any client."""
+    """PEM files. clients: of the CA that must have signed clients' certificates, None for any client."""
 
     certificate: Path
     key: Path
     clients: Path | None = None
 
     def read(self) -> tuple[tuple[bytes, bytes], bytes | None]:
-        """RefusedError for a file that can't be read."""
+        """Return ((key, certificate), CA of clients). Errors: raises RefusedError if a file can't be read."""
         try:
             pair = (read_bytes(self.key), read_bytes(self.certificate))
             return pair, read_bytes(self.clients) if self.clients else None
@@ -45,7 +45,7 @@ class Tls:
 
 
 class Expander:
-    """Answers requests. One is thought about at a time: where another comes meanwhile, or time is up, all offers are as good."""
+    """Answers requests, one at a time. If one is in progress or time is up, the answer has all offers, so the next expander decides."""
 
     def __init__(self, price_of: PriceOf, deadline_s: float = DEADLINE_S) -> None:
         self._price_of = price_of
@@ -54,8 +54,8 @@ class Expander:
         self._busy = threading.Lock()
 
     def answer(self, request: Any, context: Any = None) -> Any:
-        """The best options of a `wire.Request`; all of them where nothing is known, so the next expander decides."""
-        begun = time.monotonic()
+        """Return the best options of a `wire.Request`, or all of them if undecided, so that the next expander decides."""
+        start_s = time.monotonic()
         choice = self._choice(request)
         response = wire.Response()
         for option in request.options:
@@ -63,23 +63,23 @@ class Expander:
                 reason = choice.reasons.get(option.nodeGroupId, "") if choice else ""
                 response.options.add(nodeGroupId=option.nodeGroupId, nodeCount=option.nodeCount, debug=reason)
         if choice is not None:
-            taken = "; ".join(f"{id_}: {choice.reasons[id_]}" for id_ in choice.ids)
-            what = "takes" if choice.decided else "leaves it to the next expander"
-            spent = time.monotonic() - begun
-            log.info("%s of %d offers, in %.2f s: %s", what, len(request.options), spent, taken)
+            chosen = "; ".join(f"{id_}: {choice.reasons[id_]}" for id_ in choice.ids)
+            action = "chose" if choice.decided else "leaves to the next expander"
+            took_s = time.monotonic() - start_s
+            log.info("%s of %d offers, in %.2f s: %s", action, len(request.options), took_s, chosen)
         return response
 
     def _choice(self, request: Any) -> Choice | None:
         if not self._busy.acquire(blocking=False):
-            log.warning("leaves it to the next expander: an earlier question is not answered yet")
+            log.warning("leaves the choice to the next expander: an earlier request is still in progress")
             return None
         thought: Future[Choice] = self._thinker.submit(self._think, request)
         try:
             return thought.result(self._deadline_s)
         except TimeoutError:
-            log.warning("leaves it to the next expander: no answer within %.1f s", self._deadline_s)
+            log.warning("leaves the choice to the next expander: no result within %.1f s", self._deadline_s)
         except (DecodeError, ValueError, ArithmeticError, LookupError) as error:
-            log.error("leaves it to the next expander: the question can't be read: %r", error)
+            log.error("leaves the choice to the next expander: the request can't be read: %r", error)
         return None
 
     def _think(self, request: Any) -> Choice:
@@ -89,12 +89,15 @@ class Expander:
             self._busy.release()
 
     def close(self) -> None:
-        """What is thought about ends by itself."""
+        """Accept no more requests. One in progress finishes on its own."""
         self._thinker.shutdown(wait=False, cancel_futures=True)
 
 
 def serve(expander: Expander, address: str, tls: Tls) -> tuple[grpc.Server, int]:
-    """The server, started, and its port. address: host:port, with port 0 for any that is free. RefusedError."""
+    """Start the server; return it and its port. address: host:port; port 0 takes any free one.
+
+    Errors: raises RefusedError if the files can't be read or the address is in use.
+    """
     handlers = {
         wire.METHOD: grpc.unary_unary_rpc_method_handler(
             expander.answer,
@@ -110,22 +113,22 @@ def serve(expander: Expander, address: str, tls: Tls) -> tuple[grpc.Server, int]
     try:
         port = server.add_secure_port(address, _credentials(tls))
     except RuntimeError as error:
-        raise RefusedError(f"nothing can listen on {address}: {error}", code="expander") from None
+        raise RefusedError(f"can't listen on {address}: {error}", code="expander") from None
     server.start()
     return server, port
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:
-    """Files are read again with each connection: certificates are renewed while it runs. A half-written pair is not taken."""
+    """Return credentials that are read again for each connection, so renewed certificates take effect. A half-written pair is ignored."""
     last = tls.read()
 
     def again() -> Any:
         nonlocal last
         try:
             now = tls.read()
-            _matching(now[0])
+            _check_pair(now[0])
         except (RefusedError, ValueError) as error:
-            log.error("goes on with the former certificate: %s", error)
+            log.error("keeps the previous certificate: %s", error)
             return None
         if now == last:
             return None
@@ -133,25 +136,25 @@ def _credentials(tls: Tls) -> grpc.ServerCredentials:
         return _configuration(now)
 
     try:
-        _matching(last[0])
+        _check_pair(last[0])
     except ValueError as error:
         raise RefusedError(
-            f"{tls.certificate} and {tls.key} are no certificate and its key: {error}", code="expander"
+            f"{tls.certificate} and {tls.key} are not a certificate and its key: {error}", code="expander"
         ) from None
     return grpc.dynamic_ssl_server_credentials(_configuration(last), again, tls.clients is not None)
 
 
-def _configuration(told: tuple[tuple[bytes, bytes], bytes | None]) -> Any:
-    pair, clients = told
+def _configuration(files: tuple[tuple[bytes, bytes], bytes | None]) -> Any:
+    pair, clients = files
     return grpc.ssl_server_certificate_configuration([pair], root_certificates=clients)
 
 
-def _matching(pair: tuple[bytes, bytes]) -> None:
-    """ValueError unless the key is the certificate's."""
+def _check_pair(pair: tuple[bytes, bytes]) -> None:
+    """Check a (key, certificate) pair. Errors: raises ValueError unless the key belongs to the certificate."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
     form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     certified = x509.load_pem_x509_certificate(pair[1]).public_key().public_bytes(*form)
     if load_pem_private_key(pair[0], None).public_key().public_bytes(*form) != certified:
-        raise ValueError("the key is another certificate's")
+        raise ValueError("the key belongs to another certificate")

@@ -1,8 +1,8 @@
-"""What cluster-autoscaler and an expander say to each other: messages and the one method, made while the program starts.
+"""The protocol between cluster-autoscaler and an expander: messages and the one method, built when the program starts.
 
-Numbers and types of fields from `expander.proto` of cluster-autoscaler 1.36 and `generated.proto` of Kubernetes 1.36 (core/v1,
-meta/v1, resource): those that an expander needs, and all others are skipped over. Generated code would hold all of
-k8s.io/api for these few, and grpcio-tools has no release for the protobuf that Pulumi wants.
+Numbers and types of fields are from `expander.proto` of cluster-autoscaler 1.36 and `generated.proto` of Kubernetes 1.36 (core/v1,
+meta/v1, resource). Only fields that an expander needs are listed; others are skipped when read. Generated code would include all of
+k8s.io/api, and grpcio-tools has no release for the protobuf version that Pulumi requires.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _Table = Mapping[str, Mapping[str, tuple[int, str]]]
 
 
 def _classes(package: str, syntax: str, table: _Table) -> dict[str, Any]:
-    """Message -> class."""
+    """Return message -> class."""
     file = descriptor_pb2.FileDescriptorProto(name=f"menagerie/{package}.proto", package=package, syntax=syntax)
     for message, fields in table.items():
-        made = file.message_type.add(name=message)
+        descriptor = file.message_type.add(name=message)
         for name, (number, kind) in fields.items():
-            _add(made, f".{package}", name, number, kind)
+            _add(descriptor, f".{package}", name, number, kind)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {
@@ -68,17 +68,17 @@ def _classes(package: str, syntax: str, table: _Table) -> dict[str, Any]:
     }
 
 
-def _add(made: Any, package: str, name: str, number: int, kind: str) -> None:
-    field = made.field.add(name=name, number=number, label=3 if kind[0] in "[{" else 1)
+def _add(descriptor: Any, package: str, name: str, number: int, kind: str) -> None:
+    field = descriptor.field.add(name=name, number=number, label=3 if kind[0] in "[{" else 1)
     inner = kind.strip("[]{}")
     if kind[0] == "{":
-        # A map is a repeated message with a key and a value ("Language Guide (proto 3)", maps).
+        # A map is a repeated message with key and value ("Language Guide (proto 3)", maps).
         entry = name[0].upper() + name[1:] + "Entry"
-        pair = made.nested_type.add(name=entry)
+        pair = descriptor.nested_type.add(name=entry)
         pair.options.map_entry = True
         _add(pair, package, "key", 1, "string")
         _add(pair, package, "value", 2, inner)
-        field.type, field.type_name = _MESSAGE, f"{package}.{made.name}.{entry}"
+        field.type, field.type_name = _MESSAGE, f"{package}.{descriptor.name}.{entry}"
     elif inner in _SCALARS:
         field.type = _SCALARS[inner]
     else:
@@ -90,13 +90,13 @@ Request, Response, Option = _ours["BestOptionsRequest"], _ours["BestOptionsRespo
 Pod, Node = _theirs["Pod"], _theirs["Node"]
 
 
-def quantities(told: Mapping[str, Any]) -> dict[str, str]:
-    """A map of quantities as in JSON: ``{"cpu": "500m"}``."""
-    return {name: quantity.string for name, quantity in told.items()}
+def quantities(amounts: Mapping[str, Any]) -> dict[str, str]:
+    """Return a map of quantities as in JSON: ``{"cpu": "500m"}``."""
+    return {name: quantity.string for name, quantity in amounts.items()}
 
 
 def spec_of(pod: Any) -> dict[str, Any]:
-    """What of a pod's spec says what it takes, in the form of JSON."""
+    """Return the parts of a pod's spec that determine its requests, as in JSON."""
     return {
         "containers": [_container(each) for each in pod.spec.containers],
         "initContainers": [_container(each) for each in pod.spec.initContainers],
@@ -105,5 +105,8 @@ def spec_of(pod: Any) -> dict[str, Any]:
     }
 
 
-def _container(told: Any) -> dict[str, Any]:
-    return {"restartPolicy": told.restartPolicy, "resources": {"requests": quantities(told.resources.requests)}}
+def _container(container: Any) -> dict[str, Any]:
+    return {
+        "restartPolicy": container.restartPolicy,
+        "resources": {"requests": quantities(container.resources.requests)},
+    }

@@ -1,6 +1,6 @@
 """Decides which hosts to add for pending pods, where each pod goes, and why. Pure.
 
-Pure: `plan` makes a `Plan` of a `Snapshot`. docs/explanation/planner.md says how.
+`plan` turns a `Snapshot` into a `Plan`. docs/explanation/planner.md explains how.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who of those that wait is placed: all of them when there is room, else in the queue's order, and who is held room."""
+"""Decides which waiting pods are placed, and for whom room is held: all if there is room, else in the queue's order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from controllers.planner.wishes import Pod
 class Left:
     """Pods of a unit that find no room now.
 
-    ever: whether they would with all pools empty. behind: for whom room is held that they could have had.
+    ever: whether they would find room if all pools were empty. behind: the unit for which room is held that they could have used.
     """
 
     unit: Unit
@@ -26,9 +26,9 @@ class Left:
 
 @dataclass
 class Admission:
-    """The packing of all that are placed, and who isn't. demand[kind]: how many are placed, without those `fixed`.
+    """The packing of the placed pods, and the pods that are left. demand[kind]: number placed, without those in `fixed`.
 
-    fixed: the same of pods whose hosts must lie together; where they stand isn't to be changed.
+    fixed: the same for pods whose hosts must be together; their placement must not change.
     """
 
     state: State
@@ -38,7 +38,7 @@ class Admission:
 
 
 def admit(tables: Tables, state: State, waiting: list[list[Pod]]) -> Admission:
-    """Place the pods that wait, each kind's, into a copy of the state."""
+    """Place the waiting pods in a copy of the state. waiting: by kind."""
     packer, queue = Packer(tables), units(tables, waiting)
     all_of_them = _together(packer, state.copy(), queue)
     if all_of_them:
@@ -54,12 +54,12 @@ def admit(tables: Tables, state: State, waiting: list[list[Pod]]) -> Admission:
 
 
 def _without(unit: Unit, left: dict[int, int]) -> Unit:
-    """The part of a unit that isn't left."""
+    """Return the part of a unit that was placed."""
     return replace(unit, counts={kind: count - left.get(kind, 0) for kind, count in unit.counts.items()})
 
 
 def _together(packer: Packer, state: State, queue: list[Unit]) -> Admission | None:
-    """All of the queue, the ones that must lie together first, the largest before others; None when not all fit."""
+    """Place the whole queue, units that must be together first and the largest of them first; None if not everything fits."""
     tables = packer.tables
     demand, fixed = [0] * len(tables.kinds), [0] * len(tables.kinds)
     close = [unit for unit in queue if unit.gang and tables.gangs[unit.gang].within]
@@ -101,13 +101,13 @@ def _one_by_one(packer: Packer, state: State, queue: list[Unit]) -> Admission:
 
 
 def _held_for(tables: Tables, unit: Unit, taken: dict[int, str]) -> str:
-    """For whom room is held in a pool that the unit could have used."""
+    """Return for whom room is held in a pool that the unit could have used, "" for nobody."""
     able = [tables.pool_of[ground] for kind in unit.counts for ground, may in enumerate(tables.may[kind]) if may]
     return next((taken[pool] for pool in able if pool in taken), "")
 
 
 def _place(packer: Packer, state: State, unit: Unit) -> dict[int, int]:
-    """Place a gang as a whole, or of other pods as many as fit; the counts that didn't."""
+    """Place a gang as a whole, or as many other pods as fit. Return the counts that are left."""
     if unit.gang:
         return {} if place_whole(packer, state, unit) else dict(unit.counts)
     left = demand_of(packer.tables, unit)
@@ -116,7 +116,7 @@ def _place(packer: Packer, state: State, unit: Unit) -> dict[int, int]:
 
 
 def _ever(packer: Packer, unit: Unit) -> bool:
-    """Whether it finds room when nothing else runs."""
+    """Whether the unit would find room if nothing else ran."""
     if unit.gang:
         return place_whole(packer, empty_world(packer.tables), unit)
     tables = packer.tables

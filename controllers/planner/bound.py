@@ -1,8 +1,8 @@
-"""A lower bound on the cost of placing pods, by column generation: what a pod of each kind must cost at least.
+"""A lower bound on the cost of placing pods, by column generation: the least that a pod of each kind must cost.
 
-The linear program has a column for each load of a host that was thought of. Its dual prices ask for better loads;
-when no load is worth more than its host, they are the certificate. Before that, any prices make a bound: Lagrange's by
-the excess of each bin, Farley's by scaling all prices down until none is above its host.
+The linear program has a column for each load of a host considered so far. Its dual prices are used to search for better loads. When
+no load is worth more than its host, the prices are the certificate. Before that, any prices give a bound: Lagrange's by the excess
+of each bin, Farley's by scaling all prices down until no load is worth more than its host.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from controllers.planner.pricing import NEAR, Pricing
 from controllers.planner.tables import Load
 
 CLOSE = 1e-4
-"""Of the linear program's value: as near to it as the bound need come."""
+"""A bound within this share of itself of the linear program's value is near enough."""
 
 
 class Columns:
-    """The linear program and the loads of bins that are its columns.
+    """The linear program, with the loads of bins as columns.
 
-    Rows: pods of each kind at least, hosts of each bin at most, hosts of each pool at most.
+    Rows: at least the pods of each kind, at most the hosts of each bin, at most the hosts of each pool.
     """
 
     def __init__(self, problem: Relaxed) -> None:
@@ -35,7 +35,7 @@ class Columns:
         self.program = Program([*rows, *((-INFINITY, float(count)) for count in most)])
 
     def grow(self, loads: Iterable[tuple[int, Load]]) -> int:
-        """Add those that aren't there; how many."""
+        """Add the loads that are new. Return how many were."""
         before = len(self.loads)
         for number, load in loads:
             if load and (number, load) not in self._known:
@@ -55,7 +55,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Bounded:
-    """The proof, and the program that it came from."""
+    """The proof, and the program that it comes from."""
 
     certificate: Certificate
     columns: Columns
@@ -64,7 +64,7 @@ class Bounded:
 
 @dataclass(frozen=True)
 class _Duals:
-    """prices: of kinds. quotas: of pools. paid: what a load of a bin must be worth to be of use."""
+    """Dual prices. prices: of kinds. quotas: of pools. paid: the worth that a load of a bin must exceed to be useful."""
 
     prices: list[int]
     quotas: list[int]
@@ -83,7 +83,7 @@ class _Duals:
 
 
 def bounded(problem: Relaxed, first: Iterable[tuple[int, Load]], stop: Callable[[], bool]) -> Bounded:
-    """The bound, from loads that can place everything between them. stop: ends early; the bound is one all the same."""
+    """Return the bound. first: loads that together can place everything. stop: ends early; the bound is still valid."""
     columns = Columns(problem)
     columns.grow(first)
     pricing = [Pricing(problem, number) for number in range(len(problem.bins))]
@@ -92,38 +92,38 @@ def bounded(problem: Relaxed, first: Iterable[tuple[int, Load]], stop: Callable[
     while True:
         solved = columns.program.solve()
         duals = _Duals.of(problem, solved)
-        found = _found(pricing, duals, proving=proving)
-        best = max((best, *_certificates(problem, duals, found)), key=lambda each: each.bound)
+        loads = _best_loads(pricing, duals, proving=proving)
+        best = max((best, *_certificates(problem, duals, loads)), key=lambda each: each.bound)
         close = solved.objective * 1e6 - best.bound <= CLOSE * best.bound
-        better = 0 if close else columns.grow(_better(duals, found))
+        better = 0 if close else columns.grow(_better(duals, loads))
         if close or stop() or (proving and not better):
             return Bounded(best, columns, solved)
         proving = not better
 
 
-def _found(pricing: list[Pricing], duals: _Duals, *, proving: bool) -> list[Best]:
-    found = [each.best(duals.prices) for each in pricing]
+def _best_loads(pricing: list[Pricing], duals: _Duals, *, proving: bool) -> list[Best]:
+    loads = [each.best(duals.prices) for each in pricing]
     if not proving:
-        return found
+        return loads
     return [
         each.proved(duals.prices) if quick.upper > paid * (1 + NEAR) + 1 else quick
-        for each, quick, paid in zip(pricing, found, duals.paid, strict=True)
+        for each, quick, paid in zip(pricing, loads, duals.paid, strict=True)
     ]
 
 
-def _better(duals: _Duals, found: list[Best]) -> Iterable[tuple[int, Load]]:
-    return ((number, each.load) for number, each in enumerate(found) if each.worth > duals.paid[number] + 1)
+def _better(duals: _Duals, loads: list[Best]) -> Iterable[tuple[int, Load]]:
+    return ((number, each.load) for number, each in enumerate(loads) if each.worth > duals.paid[number] + 1)
 
 
-def _certificates(problem: Relaxed, duals: _Duals, found: list[Best]) -> Iterable[Certificate]:
-    prices, quotas, most = duals.prices, duals.quotas, [each.upper for each in found]
+def _certificates(problem: Relaxed, duals: _Duals, loads: list[Best]) -> Iterable[Certificate]:
+    prices, quotas, most = duals.prices, duals.quotas, [each.upper for each in loads]
     yield Certificate(problem, tuple(prices), tuple(quotas), tuple(most))
     scale = 1.0
     for each, worth in zip(problem.bins, most, strict=True):
         if each.pool >= 0 and worth > each.price + quotas[each.pool]:
             scale = min(scale, (each.price + quotas[each.pool]) / worth)
     if 0 < scale < 1:
-        # With lower prices every load is worth less in proportion, or lesser still where soft costs are taken off.
+        # With lower prices every load is worth proportionally less, or even less because soft costs are subtracted.
         yield Certificate(
             problem,
             tuple(int(price * scale) for price in prices),

@@ -1,13 +1,13 @@
-"""A proof that no plan costs less, which needs no trust in whoever found it: prices for pods, and one sum.
+"""A proof that no plan costs less. It can be checked without trusting the solver: prices for pods, and one sum.
 
-Every kind of pod has a price, in millionths of a dollar an hour. A host of a pool may hold many loads; none of them is
-worth more than `most`, the pool's, by these prices (soft costs taken off). Let a pool's excess be what `most` lies
-above the price of its host. Then whoever places all pods pays at least
+Every kind of pod has a price, in millionths of a dollar an hour. A host of a pool may hold many loads. By these prices, minus soft
+costs, none of them is worth more than the pool's `most`. A pool's excess is the amount by which `most` exceeds the price of its host.
+Then placing all pods costs at least
 
     sum of pods * price - sum of quotas * (price of quota) - sum of hosts * excess
 
-since each of the hosts that he uses (of those that are there, and at most the quota of those that can be added)
-carries no more than its own price and its excess. Whole numbers only, so that the sum is what it says.
+because each host used (an existing one, or one of those that can be added within the quota) carries no more than its own price plus
+its excess. All numbers are integers, so the sum is exact.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from controllers.planner.tables import Vector
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Hosts that are alike to the relaxed problem, in which gangs may lie anywhere.
+    """Hosts that are alike in the relaxed problem, in which gangs may be placed anywhere.
 
-    count: how many there are or can be added. price: of adding one, 0 where they are there. pool: the number of the
-    quota that they count against, -1 where they are there.
+    count: how many exist or can be added. price: of adding one, 0 for existing hosts. pool: number of the quota that they count
+    against, -1 for existing hosts.
     """
 
     ground: int
@@ -35,9 +35,9 @@ class Bin:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """The problem that the bound is of: `counts` pods of each kind onto bins, and no more of a pool than its quota.
+    """The problem that is bounded: place `counts` pods of each kind on bins, with at most its quota of hosts of each pool.
 
-    may, soft: of a kind on a bin.
+    may, soft: [kind][bin].
     """
 
     sizes: list[Vector]
@@ -50,7 +50,7 @@ class Relaxed:
 
 @dataclass(frozen=True)
 class Certificate:
-    """prices: of each kind. quota_prices: of each pool's quota. most: of each bin, the most that a load is worth."""
+    """The proof. prices: of each kind. quota_prices: of each pool's quota. most: the highest worth of a load, per bin."""
 
     problem: Relaxed
     prices: tuple[int, ...]
@@ -59,7 +59,7 @@ class Certificate:
 
     @property
     def bound(self) -> int:
-        """The sum above, in millionths of a dollar an hour: a bound if `most` is true."""
+        """Return the sum above, in millionths of a dollar an hour. It is a bound if `most` is correct."""
         worth = sum(count * price for count, price in zip(self.problem.counts, self.prices, strict=True))
         quotas = sum(count * price for count, price in zip(self.problem.quotas, self.quota_prices, strict=True))
         excess = sum(each.count * self._excess(number) for number, each in enumerate(self.problem.bins))
@@ -70,19 +70,19 @@ class Certificate:
         return max(0, self.most[number] - each.price - (self.quota_prices[each.pool] if each.pool >= 0 else 0))
 
     def holds(self, most_of: Callable[[int], int]) -> bool:
-        """Whether every `most` is one: most_of(bin) is the checker's own most, in whichever way he finds it."""
+        """Whether every `most` is correct. most_of(bin): the maximum as the checker determines it."""
         honest = min(self.prices, default=0) >= 0 and min(self.quota_prices, default=0) >= 0
         return honest and all(most_of(number) <= most for number, most in enumerate(self.most))
 
     def gains(self, number: int) -> list[int]:
-        """What a pod of each kind is worth on a bin; 0 where it may not go or is worth nothing."""
+        """Return what a pod of each kind is worth on a bin; 0 if it may not go there or is worth nothing."""
         may, soft = self.problem.may, self.problem.soft
         return [
             max(0, price - soft[kind][number]) if may[kind][number] else 0 for kind, price in enumerate(self.prices)
         ]
 
     def __str__(self) -> str:
-        """Everything that the sum is made of, in dollars an hour."""
+        """Show all terms of the sum, in dollars an hour."""
         problem = self.problem
         lines = [f"no plan for these {sum(problem.counts)} pods costs less than {self.bound / 1e6:.6f} $/h:"]
         lines += [

@@ -1,7 +1,7 @@
-"""As near to the cheapest plan as the time allows: the loads that the bound thought of, in whole numbers of hosts.
+"""Comes as near to the cheapest plan as the time allows, using the bound's loads on whole numbers of hosts.
 
-Of the heuristic's plan, the linear program's rounded down and filled up, and the whole-number program's, the cheapest
-is taken; so it is never worse than the heuristic's.
+It takes the cheapest of three plans: the heuristic's, the linear program's rounded down and filled up, and the integer program's. So
+the result is never worse than the heuristic's.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from controllers.planner.rounding import Rounding, loads_of
 from controllers.planner.tables import Room, Tables
 
 GAP = 2e-4
-"""Of the cost: as near to the bound as a plan need come."""
+"""A plan within this share of its cost of the bound is near enough."""
 BOUND_PART = 0.6
-"""Of the time: at most so much of it goes into the bound."""
+"""The bound gets at most this share of the time."""
 
 
 @dataclass(frozen=True)
 class Improved:
-    """exact: within `GAP` of the bound. cut_short: the time was over before that."""
+    """An improved plan. exact: within `GAP` of the bound. cut_short: the time ran out before that."""
 
     admission: Admission
     bound: int
@@ -36,7 +36,7 @@ class Improved:
 
 
 def improve(tables: Tables, state: State, admission: Admission, budget: Budget) -> Improved:
-    """A plan for the same pods. state: what is there, without the room of those that are settled already."""
+    """Improve a plan for the same pods. state: existing hosts, without the room of pods that are already settled."""
     start = budget.clock()
 
     def over(part: float = 1.0) -> bool:
@@ -60,20 +60,20 @@ def improve(tables: Tables, state: State, admission: Admission, budget: Budget) 
     return Improved(replace(admission, state=best), bound, proof.certificate, exact, over() and not exact)
 
 
-def _trials(rounding: Rounding, known: State, left_s: Callable[[], float]) -> Iterator[State]:
-    """Plans for the same pods, each from more work than the one before."""
-    for made in (rounding.guided(), rounding.rounded()):
-        if made:
-            known = made if cost(rounding.tables, made) < cost(rounding.tables, known) else known
-            yield made
-    if made := rounding.whole(known, left_s):
-        yield made
+def _trials(rounding: Rounding, best: State, left_s: Callable[[], float]) -> Iterator[State]:
+    """Yield plans for the same pods, each from more work than the one before."""
+    for trial in (rounding.guided(), rounding.rounded()):
+        if trial:
+            best = trial if cost(rounding.tables, trial) < cost(rounding.tables, best) else best
+            yield trial
+    if trial := rounding.whole(best, left_s):
+        yield trial
 
 
 def _base(tables: Tables, admission: Admission) -> tuple[State, list[int]]:
-    """What is left to decide once those have their hosts that must lie together, and how many pods of each kind.
+    """Return (state, number of pods of each kind) that are left to decide once pods that must be together have their hosts.
 
-    Where too many of these hosts and of those that are there differ, what the heuristic put on them stays, too.
+    If too many of these hosts and of the existing ones differ, what the heuristic put on them also stays.
     """
     state, demand = admission.state.copy(), list(admission.demand)
     kept = [room for room in state.rooms if room.offer < 0 or room.hosts]
@@ -94,7 +94,7 @@ def _base(tables: Tables, admission: Admission) -> tuple[State, list[int]]:
 
 
 def _named(tables: Tables, state: State) -> State:
-    """The state with names for the hosts to be added whose pods must lie together, for they are there from now on."""
+    """Return the state with names for new hosts whose pods must be together: from now on they count as existing."""
     rooms = [
         replace(room, hosts=tuple(f"{number}/{at}" for at in range(room.count)))
         if room.offer >= 0 and any(tables.kinds[kind].within for kind, _ in room.load)
@@ -105,7 +105,7 @@ def _named(tables: Tables, state: State) -> State:
 
 
 def _freed(tables: Tables, room: Room) -> tuple[int, ...]:
-    """What is free of a room when only those stay on it that must."""
+    """Return what is free in a room if only the pods that must stay do."""
     free = list(room.free)
     for kind, count in room.load:
         if not tables.kinds[kind].within:

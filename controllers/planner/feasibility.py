@@ -1,4 +1,4 @@
-"""Whether a pod may go to a host of a kind, and all that speaks against it."""
+"""Whether a pod may run on a kind of host, and all obstacles if not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controllers.planner.wishes import Shape, Spot, Toleration
 
 
 class Kind(IntEnum):
-    """What stands in a pod's way, in the order in which it is looked for and told."""
+    """Kinds of obstacles, in the order in which they are checked and reported."""
 
     LABELS = 1
     TAINT = 2
@@ -24,7 +24,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """text follows the name of a pool: ``h100 has no label openai.org/gpu=a100``."""
+    """An obstacle. text: follows the name of a pool, as in ``h100 isn't openai.org/gpu=a100``."""
 
     kind: Kind
     text: str
@@ -35,7 +35,7 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class Ground:
-    """Hosts that all pods see alike: of one pool, with the same labels and taints."""
+    """Hosts that are equal to every pod: of one pool, with the same labels and taints."""
 
     pool: Pool
     labels: Labels
@@ -43,7 +43,7 @@ class Ground:
 
 
 def obstacles(shape: Shape, ground: Ground) -> tuple[Obstacle, ...]:
-    """All that keeps such a pod from an empty host there, the first to be told first."""
+    """Return everything that keeps such a pod from an empty host there, in the order of reporting."""
     return tuple(_obstacles(shape, ground))
 
 
@@ -53,30 +53,30 @@ def _obstacles(shape: Shape, ground: Ground) -> Iterator[Obstacle]:
         yield Obstacle(Kind.LABELS, f"isn't {lacking}")
     for taint in ground.taints:
         if not any(_tolerates(toleration, taint) for toleration in shape.tolerations):
-            whose = f"is team {taint.value}'s" if taint.key == TEAM_KEY else "keeps others away"
+            whose = f"belongs to team {taint.value}" if taint.key == TEAM_KEY else "keeps other pods away"
             yield Obstacle(Kind.TAINT, f"{whose} by its taint {taint}")
     if ground.pool.spot and shape.spot is Spot.NEVER:
-        yield Obstacle(Kind.SPOT, "is spot, and it must not be interrupted")
+        yield Obstacle(Kind.SPOT, "is spot, and the pod must not run on spot machines")
     if not ground.pool.spot and shape.spot is Spot.ONLY:
-        yield Obstacle(Kind.SPOT, "isn't spot, and it wants nothing else")
+        yield Obstacle(Kind.SPOT, "isn't spot, and the pod must run only on spot machines")
     yield from _size(shape, ground.pool)
     alike = how_many(shape, ground.pool)
     if shape.ceiling is not None and alike and ground.pool.price > shape.ceiling * alike:
         price, most = ground.pool.price / alike / 1e6, shape.ceiling / 1e6
-        yield Obstacle(Kind.CEILING, f"costs {price:.2f} $/h for each such pod, above its ceiling of {most:.2f}")
+        yield Obstacle(Kind.CEILING, f"costs {price:.2f} $/h per pod, above the pod's ceiling of {most:.2f} $/h")
 
 
 def _size(shape: Shape, pool: Pool) -> Iterator[Obstacle]:
-    for name, wanted in shape.size.amounts:
+    for name, needed in shape.size.amounts:
         there = 1 if name.startswith(APART) else pool.room[name]
-        if wanted > there:
-            text = f"has room for {describe(name, there)} a host"
-            yield Obstacle(Kind.SIZE, text, name, wanted, there)
+        if needed > there:
+            text = f"has room for {describe(name, there)} per host"
+            yield Obstacle(Kind.SIZE, text, name, needed, there)
 
 
 def how_many(shape: Shape, pool: Pool) -> int:
-    """Pods of the shape that an empty host of the pool takes."""
-    return min((_room(pool, name) // wanted for name, wanted in shape.size.amounts), default=0)
+    """Return how many pods of the shape fit on an empty host of the pool."""
+    return min((_room(pool, name) // needed for name, needed in shape.size.amounts), default=0)
 
 
 def _room(pool: Pool, name: str) -> int:
@@ -84,7 +84,7 @@ def _room(pool: Pool, name: str) -> int:
 
 
 def _unmet(shape: Shape, labels: Mapping[str, str]) -> str:
-    """What of the alternative that comes nearest isn't met; empty when one is met as a whole."""
+    """Return the unmet requirements of the nearest alternative; "" if an alternative is met."""
     if not shape.needs:
         return ""
     lacking = [[need for need in term if not need.met(labels)] for term in shape.needs]

@@ -1,4 +1,4 @@
-"""Placing a unit as a whole: a gang all at once, and within one topology domain when it asks for that."""
+"""Places a unit as a whole: a gang all at once, and within one topology domain if it requests that."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Grounds = frozenset[int]
 
 
 def place_whole(packer: Packer, state: State, unit: Unit) -> bool:
-    """Place all of the unit's pods where they cost least, or none."""
+    """Place all pods of the unit where they cost least, or none."""
     best: tuple[int, State] | None = None
     for _, grounds in domains(packer.tables, unit):
         trial, left = state.copy(), demand_of(packer.tables, unit)
@@ -29,17 +29,17 @@ def place_whole(packer: Packer, state: State, unit: Unit) -> bool:
 
 
 def most_of(packer: Packer, state: State, unit: Unit) -> tuple[int, str, Grounds | None, State]:
-    """The most of its pods that fit now, in which domain, and the state with them in it."""
-    found = []
+    """Return (largest number of its pods that fit now, domain, its grounds, the state with them placed)."""
+    trials = []
     for name, grounds in domains(packer.tables, unit):
         trial, left = state.copy(), demand_of(packer.tables, unit)
         packer.pack(trial, left, grounds)
-        found.append((unit.size - sum(left), name, grounds, trial))
-    return max(found, key=lambda each: each[0])
+        trials.append((unit.size - sum(left), name, grounds, trial))
+    return max(trials, key=lambda each: each[0])
 
 
 def domains(tables: Tables, unit: Unit) -> Iterator[tuple[str, Grounds | None]]:
-    """Domains that the unit may lie in, each with its grounds; one without a name and a limit when it doesn't ask."""
+    """Yield (name, grounds) of domains that the unit may use; ("", None) if it does not ask for a domain."""
     within = tables.gangs[unit.gang].within if unit.gang else None
     if within is None:
         yield "", None
@@ -59,15 +59,15 @@ def demand_of(tables: Tables, unit: Unit) -> list[int]:
 
 
 def empty_world(tables: Tables) -> State:
-    """As if nothing ran anywhere and every pool could have all its hosts anew."""
+    """Return a state in which nothing runs and every pool can still add all its hosts."""
     return State([], [offer.place.most for offer in tables.offers], [pool.most for pool in tables.snapshot.pools])
 
 
 def hold(packer: Packer, state: State, unit: Unit, taken: frozenset[int]) -> frozenset[int]:
-    """Take what the unit waits for out of the state, so that nobody after it gets it; the pools that this was in.
+    """Reserve room for the unit in the state, so that later units don't get it. Return the pools concerned.
 
-    What fits of it now is held where it fits; for the rest whole hosts, those with the most room first, since they
-    will be the first to be empty. taken: pools where room is held already, for one that has waited longer.
+    What fits now is held where it fits. For the rest, whole hosts are held, those with the most free room first, because they will be
+    empty first. taken: pools in which room is already held for a unit that has waited longer.
     """
     packer.recording = False
     fits, _, grounds, trial = most_of(packer, state, unit)
@@ -82,7 +82,7 @@ def hold(packer: Packer, state: State, unit: Unit, taken: frozenset[int]) -> fro
 
 
 def _usable(tables: Tables, unit: Unit, grounds: Grounds | None) -> dict[int, int]:
-    """Grounds that any of its pods may stand on, each with how many of the largest an empty host takes."""
+    """Return ground -> how many of its largest pods an empty host takes, for grounds that any of its pods may use."""
     return {
         ground: min(how_many(tables.kinds[kind].shape, tables.grounds[ground].pool) for kind in able)
         for ground in range(len(tables.grounds))

@@ -1,8 +1,8 @@
-"""The load of one host that is worth most, exactly and in whole numbers, with an upper bound when it is cut short.
+"""Finds the most valuable load of one host, exactly and in integers, with an upper bound if the search is cut short.
 
-A depth-first search that knows beforehand what each deviation costs: with prices for the dimensions, taken from the
-linear relaxation, a load is worth the price of the whole room less the price of what it leaves free, less what each pod
-gains or lacks by its own reduced price. Any prices make a true bound; good ones make it a sharp one.
+It is a depth-first search that knows the cost of each deviation in advance. With prices for the dimensions, taken from the linear
+relaxation, a load is worth the price of the whole room, less the price of what it leaves free, less what each pod gains or lacks by
+its own reduced price. Any prices give a valid bound; good prices give a tight one.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from controllers.planner.tables import Load, Vector
 
 UNIT = 1 << 20
-"""Prices of dimensions are in parts of a millionth of a dollar, so many to one."""
+"""Units per millionth of a dollar, for prices of dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """upper: no load is worth more."""
+    """The best load found, and its worth. upper: no load is worth more."""
 
     load: Load
     worth: int
@@ -26,7 +26,7 @@ class Best:
 
 
 class Search:
-    """kinds: those that may be in the load, each with what one gains, its size, and how many there are at most."""
+    """One search. items: (kind, gain of one pod, its size, largest number of pods) of each kind that may be in the load."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Search:
             fits = min((free // amount for free, amount in zip(room, size, strict=True) if amount), default=0)
             if gain > 0 and min(most, fits) > 0:
                 reduced.append((gain * UNIT - price, kind, gain, size, min(most, fits)))
-        # What costs most to decide otherwise is decided first; what costs nothing fills up what is left.
+        # Kinds whose deviations cost most are decided first; kinds whose deviations are free fill the remaining room.
         self.items = sorted(reduced, key=lambda item: (-abs(item[0]), item[1]))
         whole = sum(p * free for p, free in zip(prices, room, strict=True))
         self.bound = whole + sum(item[0] * item[4] for item in self.items if item[0] > 0)
@@ -73,7 +73,7 @@ class Search:
             if amount and left // amount < fits:
                 fits = left // amount
         for count in range(fits, -1, -1) if reduced >= 0 else range(fits + 1):
-            # A pod that pays its way lacks where it isn't; one that doesn't costs where it is.
+            # Leaving out a pod with a positive reduced price costs; so does adding one with a negative price.
             loss = reduced * (most - count) if reduced >= 0 else -reduced * count
             if bound - loss <= self.best + self.slack:
                 return

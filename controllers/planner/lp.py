@@ -1,4 +1,4 @@
-"""HiGHS, as the planner uses it: linear programs that grow by columns, and the whole-number ones made of them."""
+"""The planner's interface to HiGHS: linear programs that grow by columns, and their integer versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INFINITY = float("inf")
 
 @dataclass(frozen=True)
 class Solved:
-    """duals: of rows. values: of columns. reach: no whole-number answer is better than that."""
+    """A solution. duals: of rows. values: of columns. reach: bound on the objective of any integer solution."""
 
     objective: float
     values: list[float]
@@ -22,9 +22,9 @@ class Solved:
 
 
 class Program:
-    """Minimise cost * x where x >= 0 and every row's sum lies between its bounds.
+    """Minimise cost * x subject to x >= 0 and bounds on every row's sum.
 
-    One thread, so that the answer is always the same.
+    Uses one thread, so that solutions are reproducible.
     """
 
     def __init__(self, rows: Sequence[tuple[float, float]], *, maximise: bool = False) -> None:
@@ -38,7 +38,7 @@ class Program:
         self.columns = 0
 
     def add(self, cost: float, entries: Sequence[tuple[int, float]], upper: float = INFINITY) -> int:
-        """A column with its entries (row, coefficient); its number."""
+        """Add a column with entries (row, coefficient). Return its number."""
         rows = np.array([row for row, _ in entries], dtype=np.int32)
         values = np.array([value for _, value in entries], dtype=np.float64)
         self.highs.addCol(cost, 0.0, upper, len(entries), rows, values)
@@ -60,7 +60,7 @@ class Program:
         return Solved(info.objective_function_value, values, duals, info.mip_dual_bound)
 
     def integral(self, gap: float) -> None:
-        """From now on in whole numbers only, and ended when within the gap, a share of the answer."""
+        """Require integers from now on. gap: stop within this share of the optimum."""
         every = np.arange(self.columns, dtype=np.int32)
         kinds = np.full(self.columns, highspy.HighsVarType.kInteger.value, dtype=np.uint8)
         self.highs.changeColsIntegrality(self.columns, every, kinds)
@@ -68,21 +68,21 @@ class Program:
         self.highs.setOptionValue("mip_abs_gap", 0.0)
 
     def whole(self, start: Sequence[float], gap: float, stop: Callable[[], bool], seconds: float) -> Solved:
-        """The same with whole numbers only, from a known answer; ends by itself within the gap, or when `stop` says so.
+        """Solve in integers, starting from a known solution. Stops within the gap, or when `stop` returns True.
 
-        seconds: a limit on the wall's clock, for the phases in which `stop` isn't asked.
+        seconds: wall-clock limit, for phases in which `stop` isn't called.
         """
         self.integral(gap)
         self.highs.setOptionValue("time_limit", seconds)
-        known = highspy.HighsSolution()
-        known.col_value = list(start)
-        self.highs.setSolution(known)
+        first = highspy.HighsSolution()
+        first.col_value = list(start)
+        self.highs.setSolution(first)
 
-        def asked(event: highspy.HighsCallbackEvent) -> None:
+        def on_interrupt(event: highspy.HighsCallbackEvent) -> None:
             if event.data_in is not None and stop():
                 event.data_in.user_interrupt = True
 
-        self.highs.cbMipInterrupt += asked
+        self.highs.cbMipInterrupt += on_interrupt
         solved = self.solve()
-        self.highs.cbMipInterrupt -= asked
+        self.highs.cbMipInterrupt -= on_interrupt
         return solved

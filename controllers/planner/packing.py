@@ -1,7 +1,7 @@
-"""The fast packing: kinds of pods into rooms that are there, then into hosts to be added, a whole pattern at a time.
+"""The fast packing: puts kinds of pods into existing rooms, then onto new hosts, a whole pattern at a time.
 
-A host is filled once and the filling repeated for as long as there are pods for it, so the work grows with kinds and
-pools, and hardly with pods. What a pod is worth, to choose by, is its part of the cheapest host that takes it.
+A host is filled once, and the filling is repeated while there are pods for it. So the work grows with kinds and pools, and hardly
+with pods. The worth of a pod, used for choosing, is its share of the cheapest host that takes it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from controllers.planner.tables import Load, Room, Tables, Vector
 
 CHUNKS = 4
-"""A balanced filling takes at most this part of what still fits before it looks again what is scarce."""
+"""A balanced filling takes at most one part in so many of what still fits before it checks again what is scarce."""
 
 
 @dataclass
 class State:
-    """What a packing has used so far. Rooms are never changed, so a copy of the lists is a copy of it all."""
+    """What a packing has used so far. Rooms are immutable, so copying the lists copies everything."""
 
     rooms: list[Room]
     offers_left: list[int]
@@ -42,21 +42,21 @@ def joined(first: Load, second: Load) -> Load:
 
 
 class Packer:
-    """Packs by worths of kinds, in millionths of a dollar an hour; its own, or those of a linear program."""
+    """Packs by the worth of kinds, in millionths of a dollar an hour: its own estimate, or that of a linear program."""
 
     def __init__(self, tables: Tables, worth: list[int] | None = None) -> None:
         self.tables = tables
         self.worth = worth or own_worth(tables)
-        # Where nothing else is left, a pod goes against all of its preferences rather than nowhere.
+        # If nothing else is left, a pod is placed against all its preferences rather than nowhere.
         self._dear = [own + max(soft, default=0) + 1 for own, soft in zip(self.worth, tables.soft, strict=True)]
         self._orders: dict[int, list[int]] = {}
         self._dear_orders: dict[int, list[int]] = {}
         self._now, self._now_orders = self.worth, self._orders
         self.recording = True
-        """Off: what is packed takes room and is written on no host."""
+        """If False, packed pods take room but are not recorded on a host."""
 
     def pack(self, state: State, demand: list[int], grounds: Collection[int] | None = None) -> None:
-        """Place what fits, existing room first; `demand` is left with what doesn't. grounds: the only ones to use."""
+        """Place what fits, in existing rooms first. `demand` keeps what doesn't fit. grounds: use only these."""
         for worth, orders in ((self.worth, self._orders), (self._dear, self._dear_orders)):
             self._now, self._now_orders = worth, orders
             if any(demand):
@@ -65,11 +65,11 @@ class Packer:
                 self._onto_new(state, demand, grounds)
 
     def _into_rooms(self, state: State, demand: list[int], grounds: Collection[int] | None) -> None:
-        wanted = [kind for kind, count in enumerate(demand) if count]
+        kinds = [kind for kind, count in enumerate(demand) if count]
         others: list[Room] = []
         rooms: list[Room] = []
         for room in state.rooms:
-            usable = (grounds is None or room.ground in grounds) and self._takes_any(room, wanted)
+            usable = (grounds is None or room.ground in grounds) and self._takes_any(room, kinds)
             (rooms if usable else others).append(room)
         for room in sorted(rooms, key=self._rank):
             others += self._fill_all(room, demand)
@@ -80,11 +80,11 @@ class Packer:
         return any(may[kind][room.ground] and all(free[at] >= n for at, n in steps[kind]) for kind in kinds)
 
     def _rank(self, room: Room) -> tuple[bool, int, Vector, tuple[str, ...]]:
-        """Hosts of cheap pools first, for what needs no dear one; the fullest first, so that others stay empty."""
+        """Sort key: cheap pools first, to keep dear ones for pods that need them; then fullest first, so that others stay empty."""
         return (room.offer >= 0, self.tables.grounds[room.ground].pool.price, room.free, room.hosts[:1])
 
     def _fill_all(self, room: Room, demand: list[int]) -> list[Room]:
-        """Fill hosts of the room, as many at once as take the same."""
+        """Fill hosts of the room, at once as many as get the same load."""
         done: list[Room] = []
         while room.count:
             load, free = self.fill(room.ground, room.free, demand)
@@ -99,14 +99,14 @@ class Packer:
         return done
 
     def fill(self, ground: int, free: Vector, demand: list[int]) -> tuple[Load, Vector]:
-        """The load of the greatest worth that was found for one host, and what it leaves of it."""
+        """Return (best load found for one host, what it leaves free)."""
         order = [kind for kind in self._order(ground) if demand[kind]]
         if not order:
             return (), free
         if len(order) == 1:
             return self._in_order(order, free, demand)
-        found = (self._in_order(order, free, demand), self._balanced(order, ground, free, demand))
-        return max(found, key=lambda each: self.value(ground, each[0]))
+        loads = (self._in_order(order, free, demand), self._balanced(order, ground, free, demand))
+        return max(loads, key=lambda each: self.value(ground, each[0]))
 
     def value(self, ground: int, load: Load) -> int:
         soft = self.tables.soft
@@ -139,7 +139,7 @@ class Packer:
         return tuple(sorted(load)), tuple(left)
 
     def _balanced(self, order: list[int], ground: int, free: Vector, demand: list[int]) -> tuple[Load, Vector]:
-        """Each time the kind of the most worth for the share that it takes of what is left."""
+        """Fill a host greedily by the kind with the most worth for its share of what is left."""
         left, amounts = list(free), dict.fromkeys(order, 0)
         steps, worth, soft = self.tables.steps, self._now, self.tables.soft
         gain = {kind: worth[kind] - soft[kind][ground] for kind in order}
@@ -176,12 +176,12 @@ class Packer:
                     continue
                 if grounds is not None and offer.ground not in grounds:
                     continue
-                known = fillings.get(number)
-                if known is None or any(demand[kind] < count for kind, count in known[0]):
+                filling = fillings.get(number)
+                if filling is None or any(demand[kind] < count for kind, count in filling[0]):
                     load, free = self.fill(offer.ground, offer.room, demand)
-                    known = fillings[number] = (load, free, self.value(offer.ground, load) / max(offer.price, 1))
-                if known[0] and known[2] > best:
-                    best, chosen = known[2], number
+                    filling = fillings[number] = (load, free, self.value(offer.ground, load) / max(offer.price, 1))
+                if filling[0] and filling[2] > best:
+                    best, chosen = filling[2], number
             if chosen < 0:
                 return
             load, free, _ = fillings[chosen]
@@ -199,7 +199,7 @@ class Packer:
 
 
 def own_worth(tables: Tables) -> list[int]:
-    """Of each kind: its part of the host that takes it for the least, soft costs included; 0 where none ever does."""
+    """Return the worth of each kind: its share of the cheapest host that takes it, soft costs included; at least 1."""
     worth = []
     for kind, steps in enumerate(tables.steps):
         costs = [
@@ -213,9 +213,9 @@ def own_worth(tables: Tables) -> list[int]:
 
 
 def downsized(tables: Tables, state: State) -> None:
-    """Give the load of each new host to the cheapest new host that takes it: the last ones are seldom full.
+    """Move the load of each new host to the cheapest new host that takes it, because the last ones are seldom full.
 
-    Hosts of pods that must lie together stay where they are.
+    Hosts of pods that must be together are not changed.
     """
     rooms, state.rooms = state.rooms, []
     for room in rooms:
@@ -234,7 +234,7 @@ def downsized(tables: Tables, state: State) -> None:
 
 
 def _cheaper(tables: Tables, state: State, room: Room) -> int:
-    """The number of the offer that takes the room's load for the least, -1 when none is cheaper."""
+    """Return the number of the cheapest offer that takes the room's load, -1 if none is cheaper."""
     best, chosen = _cost(tables, room.offer, room.load), -1
     for number, offer in enumerate(tables.offers):
         if min(state.offers_left[number], state.pool_left[offer.pool]) < 1:
@@ -260,7 +260,7 @@ def left_of(tables: Tables, room: Vector, load: Load) -> Vector:
 
 
 def cost(tables: Tables, state: State) -> int:
-    """What a packing costs, in millionths of a dollar an hour: hosts to be added, and what pods' wishes are worth."""
+    """Return the cost of a packing, in millionths of a dollar an hour: new hosts plus the worth of unmet preferences."""
     hosts = sum(tables.offers[room.offer].price * room.count for room in state.rooms if room.offer >= 0)
     wishes = sum(
         count * tables.soft[kind][room.ground] * room.count for room in state.rooms for kind, count in room.load

@@ -1,4 +1,4 @@
-"""What a planner answers: hosts to add, where every pod goes or why it waits, what it costs, and how good that is."""
+"""The planner's result: hosts to add, where every pod goes or why it waits, the cost, and its distance from the bound."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from controllers.planner.certificate import Certificate
 
 @dataclass(frozen=True)
 class Budget:
-    """Processor seconds for an exact plan, and the clock that they are read from (time.process_time)."""
+    """Processor seconds for an exact plan, and the clock that measures them (time.process_time)."""
 
     seconds: float
     clock: Callable[[], float]
 
 
 class Fate(StrEnum):
-    """What becomes of a pod."""
+    """The fate of a pod."""
 
     ROOM = "room"
-    """It fits on a host that is there."""
+    """It fits on an existing host."""
     NEW = "new"
     """It fits on a host that the plan adds."""
     WAITING = "waiting"
     NEVER = "never"
-    """Nothing that may happen by itself lets it start."""
+    """It can't start unless somebody changes something."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """A pod's fate and the reason, one sentence that follows its name: ``web-1: on host-3 of pool cpu``.
 
-    host: where it goes; hosts to be added have the names of the plan's.
+    host: where it goes; the name of a `NewHost` for a host to be added.
     """
 
     fate: Fate
@@ -43,7 +43,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class NewHost:
-    """A host to be added. name: unique in the plan; whoever adds it gives it its own. pods: who it is for."""
+    """A host to be added. name: unique in the plan; the real host gets another name. pods: those that it is for."""
 
     name: str
     pool: str
@@ -55,9 +55,8 @@ class NewHost:
 class Plan:
     """Money is in millionths of a dollar an hour.
 
-    bill: what the hosts to add cost. weighed: the same with spot risk and unmet preferences, which is what is made
-    small. bound: no plan that places the same pods weighs less; None when nobody asked. cut_short: the time for an
-    exact plan was over before it was exact.
+    bill: cost of the hosts to add. weighed: the same plus spot risk and unmet preferences, which the planner minimises. bound: no plan
+    for the same pods weighs less; None if no exact plan was requested. cut_short: the time for an exact plan ran out.
     """
 
     hosts: tuple[NewHost, ...]
@@ -71,13 +70,13 @@ class Plan:
 
     @property
     def gap(self) -> float | None:
-        """How much of the weighed cost the bound leaves open, as a share of the bound."""
+        """Return the distance between weighed cost and bound, as a share of the bound."""
         if self.bound is None or not self.weighed:
             return None if self.bound is None else 0.0
         return (self.weighed - self.bound) / self.bound if self.bound else float("inf")
 
     def added(self) -> dict[tuple[str, str], int]:
-        """(pool, place) -> hosts to add."""
+        """Return (pool, place) -> number of hosts to add."""
         counts: dict[tuple[str, str], int] = {}
         for host in self.hosts:
             counts[host.pool, host.place] = counts.get((host.pool, host.place), 0) + 1

@@ -1,4 +1,4 @@
-"""A snapshot in, a plan out. Nothing here asks a clock or the world; the caller brings both."""
+"""Turns a snapshot into a plan. Nothing here reads a clock or the cluster; the caller provides both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from controllers.planner.wishes import Pod
 
 
 def plan(snapshot: Snapshot, policy: Policy | None = None, budget: Budget | None = None) -> Plan:
-    """The plan for a snapshot. Without a budget it is the heuristic's alone, and the same for the same snapshot."""
+    """Plan for a snapshot. Without a budget only the heuristic is used, and equal snapshots give equal plans."""
     if snapshot.missing:
         verdict = reasons.undecided(snapshot.missing)
         return Plan((), {pod.name: verdict for pod in snapshot.pods})
@@ -49,12 +49,12 @@ def _new(admission: Admission) -> Iterator[Room]:
 
 
 def _as_before(snapshot: Snapshot, settled: dict[str, str]) -> dict[str, Verdict]:
-    texts = {host.name: f"on {host.name} of pool {host.pool}, as planned before" for host in snapshot.hosts}
+    texts = {host.name: f"on {host.name} of pool {host.pool}, as planned earlier" for host in snapshot.hosts}
     return {pod: Verdict(Fate.ROOM, texts[host], host) for pod, host in settled.items()}
 
 
 def _sorted_out(tables: Tables, settled: dict[str, str], verdicts: dict[str, Verdict]) -> list[list[Pod]]:
-    """The pods of each kind that room is to be looked for; who can't start wherever there is room has a verdict."""
+    """Return the pods to place, by kind. Pods that can't start however much room there is get a verdict."""
     for kind, pods in enumerate(tables.pods):
         if not any(tables.may[kind]):
             verdicts |= dict.fromkeys((pod.name for pod in pods), reasons.unfit(tables, kind))
@@ -71,7 +71,7 @@ def _sorted_out(tables: Tables, settled: dict[str, str], verdicts: dict[str, Ver
 
 
 def _lacking(tables: Tables, verdicts: dict[str, Verdict]) -> dict[str, Verdict]:
-    """Gangs that don't start whatever room there is: some of their pods aren't there, or can never start."""
+    """Return gangs that can't start however much room there is: some of their pods don't exist yet, or can never start."""
     members: dict[str, list[Pod]] = {}
     for pods in tables.pods:
         for pod in pods:
@@ -92,7 +92,7 @@ def _never(verdicts: dict[str, Verdict], pod: Pod) -> bool:
 
 
 def _hand_out(tables: Tables, state: State, waiting: list[list[Pod]], verdicts: dict[str, Verdict]) -> list[NewHost]:
-    """Give every placed pod its host: who came first, one that is there. Returns the hosts to be added."""
+    """Give every placed pod its host; the oldest pods get existing hosts. Return the hosts to add."""
     queues = [
         iter(sorted((pod for pod in pods if pod.name not in verdicts), key=lambda pod: (pod.since_s, pod.name)))
         for pods in waiting

@@ -1,4 +1,4 @@
-"""What an operator may set about plans; none of it changes where a pod may go."""
+"""What an operator may set for plans. None of it changes where a pod may run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """redo_h: hours of work that an interruption of a spot host costs, boot and lost steps together.
+    """Settings of the planner.
 
-    head_start_s: by how much a level of priority goes before the next lower one in the queue; so what waited longer
-    than that goes before newer work of the next higher level, and nothing waits for ever.
-    grain_s: pods that came within it count as having come together.
-    patience_s: for so long others may take the room that something large waits for. From then on room is held for
-    it: hold_s long, then for rest_s not, in turns, because what runs there may have no end.
+    redo_h: hours of work that an interruption of a spot host costs, including boot and lost steps.
+    head_start_s: the lead of a level of priority over the next lower one in the queue. Work that has waited longer than this precedes
+    newer work of the next higher level, so nothing waits forever.
+    grain_s: pods that arrive within this time count as arriving together.
+    patience_s: for this long, others may take the room that a large unit waits for. After that, room is held for it in turns: for
+    hold_s, then not for rest_s, because what runs there may never end.
     """
 
     redo_h: float = 1.0

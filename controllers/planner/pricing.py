@@ -1,4 +1,4 @@
-"""Loads of a bin that are worth most by given prices: first quickly, then with proof."""
+"""Finds the most valuable load of a bin at given prices: first quickly, then with proof."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from controllers.planner.knapsack import UNIT, Best, Search
 from controllers.planner.lp import INFINITY, Program
 
 NODES = 300
-"""Of a search for a better load, before a whole-number program is asked whether there is any."""
+"""Nodes of a quick search for a better load, before an integer program looks for one."""
 NEAR = 3e-5
-"""Of a load's worth: how near to the best the whole-number program comes."""
+"""How near to the optimum the integer program comes, as a share of a load's worth."""
 
 
 class Pricing:
-    """The load of a bin that is worth most by given prices: again and again, so with one small program kept warm."""
+    """Finds the most valuable load of a bin at given prices. It is called repeatedly, so it keeps one small program warm."""
 
     def __init__(self, problem: Relaxed, number: int) -> None:
         self.problem, self.number = problem, number
@@ -30,7 +30,7 @@ class Pricing:
         return program
 
     def best(self, prices: list[int]) -> Best:
-        """A good load, soon; and a bound that may be far from it."""
+        """Return a good load quickly, with a bound that may be far from it."""
         gains = self._gains(prices)
         if not any(gains):
             return Best((), 0, 0)
@@ -43,7 +43,7 @@ class Pricing:
         return Search(self.bin.room, items, weights, nodes=NODES).run()
 
     def proved(self, prices: list[int]) -> Best:
-        """The best load, and the same as a bound but for the solver's last digits."""
+        """Return the best load, with a bound that is equal except for the solver's last digits."""
         gains = self._gains(prices)
         if not any(gains):
             return Best((), 0, 0)

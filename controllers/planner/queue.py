@@ -1,7 +1,7 @@
-"""Who comes first when there isn't room for all: units of the queue, in order, by how long they have waited.
+"""The order in which units get room if there isn't enough for all: by how long they have waited.
 
-A level of priority is a head start of some hours, so the order is that of virtual arrivals: everything that waits
-comes before all that arrives later than its head start, whatever arrives.
+Each level of priority is a head start of some hours, so the order is that of virtual arrivals: a waiting unit precedes everything
+that arrives later than its head start, no matter how much arrives.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from controllers.planner.wishes import Pod
 
 @dataclass(frozen=True)
 class Unit:
-    """Pods that are looked at together: all of a gang, or those of a kind that came within a grain of time.
+    """Pods that are considered together: all pods of a gang, or pods of a kind that arrived within one grain of time.
 
-    counts: pods of each kind. arrival_s: virtual, with its head start. since_s: when its first pod was made.
+    counts: pods of each kind. arrival_s: virtual, including the head start. since_s: when its first pod was created.
     """
 
     counts: dict[int, int]
@@ -32,7 +32,7 @@ class Unit:
 
 
 def units(tables: Tables, waiting: list[list[Pod]]) -> list[Unit]:
-    """The queue: of each kind's pods that wait, first those that came first."""
+    """Return the queue, first arrivals first. waiting: pods by kind."""
     levels = {priority: at for at, priority in enumerate(sorted({pod.priority for pod in tables.snapshot.pods}))}
     apart: dict[tuple[int, int], list[Pod]] = {}
     gangs: dict[str, dict[int, list[Pod]]] = {}
@@ -62,6 +62,6 @@ def _unit(by_kind: dict[int, list[Pod]], at: int, gang: str = "") -> Unit:
 
 
 def holds(unit: Unit, tables: Tables) -> bool:
-    """Whether room is held for it now: it has waited for long, and this isn't the rest between two holds."""
+    """Whether room is held for the unit now: it has waited long enough, and this isn't a pause between two holds."""
     policy, waited = tables.policy, tables.snapshot.taken_s - unit.since_s - tables.policy.patience_s
     return waited >= 0 and waited % (policy.hold_s + policy.rest_s) < policy.hold_s

@@ -1,4 +1,4 @@
-"""Why a pod waits or never starts: the nearest pool, and the first thing there that stands in the way."""
+"""Why a pod waits or can never start: the nearest pool, and its first obstacle."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def undecided(missing: tuple[str, ...]) -> Verdict:
 
 
 def incomplete(gang: Gang, there: int) -> Verdict:
-    return Verdict(Fate.WAITING, f"waits for the rest of {gang.name}: {there} of its {gang.members} pods are there")
+    return Verdict(Fate.WAITING, f"waits for the rest of {gang.name}: {there} of its {gang.members} pods exist")
 
 
 def unfit(tables: Tables, kind: int) -> Verdict:
-    """Of pods that no host may take, however empty."""
+    """Return the verdict for pods that fit on no host, not even on an empty one."""
     row = tables.against[kind]
     if not row:
-        return Verdict(Fate.NEVER, "no pool can ever fit this: there is none")
+        return Verdict(Fate.NEVER, "no pool can ever fit this: there are no pools")
     pools = [ground.pool for ground in tables.grounds]
     nearest = min(range(len(row)), key=lambda at: (len(row[at]), row[at][-1].kind, _lack(row[at]), pools[at].name))
     first = row[nearest][0]
@@ -33,40 +33,43 @@ def unfit(tables: Tables, kind: int) -> Verdict:
         asks, has = describe(first.resource, first.wanted), describe(first.resource, first.there)
         who = "the largest host" if len(row) > 1 else "a host"
         return Verdict(
-            Fate.NEVER, f"no pool can ever fit this: it asks for {asks}, {who} has {has} (pool {pools[nearest].name})"
+            Fate.NEVER,
+            f"no pool can ever fit this: it requests {asks}, but {who} has {has} (pool {pools[nearest].name})",
         )
     return Verdict(Fate.NEVER, f"no pool can ever fit this: the nearest, {pools[nearest].name}, {first.text}")
 
 
-def _lack(found: tuple[Obstacle, ...]) -> int:
-    return min((each.wanted - each.there for each in found if each.kind is Kind.SIZE), default=0)
+def _lack(obstacles: tuple[Obstacle, ...]) -> int:
+    return min((each.wanted - each.there for each in obstacles if each.kind is Kind.SIZE), default=0)
 
 
 def with_gang(gang: str, because: Verdict) -> Verdict:
-    """Of the pods of a gang one of which can never start."""
-    return Verdict(because.fate, f"starts only with all of {gang}, and of one of its pods: {because.reason}")
+    """Return the verdict for the pods of a gang that has a pod which can never start."""
+    return Verdict(
+        because.fate, f"starts only together with all of {gang}, one of whose pods can't start: {because.reason}"
+    )
 
 
 def of_left(tables: Tables, packer: Packer, state: State, left: Left) -> Verdict:
-    """Of pods that might go somewhere and found no room. state: with all that is placed, or held, in it."""
+    """Return the verdict for pods that could fit but found no room. state: with everything that is placed or held."""
     if left.unit.gang:
         return _of_gang(tables, packer, state, left)
     pool = _nearest(tables, next(iter(left.counts)))
     if not left.ever:
-        return Verdict(Fate.NEVER, f"no pool can ever fit this: the nearest, {pool.name}, may have no hosts")
+        return Verdict(Fate.NEVER, f"no pool can ever fit this: the nearest, {pool.name}, may not have any hosts")
     if left.behind:
         return Verdict(Fate.WAITING, f"waits: room in pool {pool.name} is held for {left.behind}, which came earlier")
     if not pool.most:
-        return Verdict(Fate.WAITING, f"waits: pool {pool.name} may have no hosts")
-    return Verdict(Fate.WAITING, f"waits: pool {pool.name} has {_hosts(pool)}, and none with room")
+        return Verdict(Fate.WAITING, f"waits: pool {pool.name} may not have any hosts now")
+    return Verdict(Fate.WAITING, f"waits: pool {pool.name} is at its maximum of {_hosts(pool)} and has no room")
 
 
 def _hosts(pool: Pool) -> str:
-    return "its only host" if pool.most == 1 else f"all of its {pool.most} hosts"
+    return "1 host" if pool.most == 1 else f"{pool.most} hosts"
 
 
 def _nearest(tables: Tables, kind: int) -> Pool:
-    """The pool that takes such a pod for the least."""
+    """Return the cheapest pool for such a pod."""
     able = [
         (tables.soft[kind][at] + ground.pool.price, ground.pool.name, ground.pool)
         for at, ground in enumerate(tables.grounds)
@@ -81,15 +84,15 @@ def _of_gang(tables: Tables, packer: Packer, state: State, left: Left) -> Verdic
     if not left.ever:
         fits, where, *_ = most_of(packer, empty_world(tables), left.unit)
         if not gang.within:
-            quotas = f"the pools' quotas have room for {fits} of its {size} pods"
+            quotas = f"the pools' maximum sizes have room for only {fits} of its {size} pods"
             return Verdict(Fate.NEVER, f"{gang.name} can never start: {quotas}")
         at = f", {where}," if where else ""
         largest = f"the largest{at} has room for {fits}"
-        return Verdict(Fate.NEVER, f"{gang.name} would be split: it wants {one} for its {size} pods, and {largest}")
+        return Verdict(Fate.NEVER, f"{gang.name} would be split: it needs {one} for its {size} pods, but {largest}")
     if left.behind:
         return Verdict(Fate.WAITING, f"{gang.name} waits: room is held for {left.behind}, which came earlier")
     fits, where, *_ = most_of(packer, state, left.unit)
     at = f" in {one} ({where})" if gang.within and where else ""
     return Verdict(
-        Fate.WAITING, f"{gang.name} waits: {fits} of its {size} pods fit now{at}, and none starts before all can"
+        Fate.WAITING, f"{gang.name} waits: {fits} of its {size} pods fit now{at}, and none starts until all can"
     )

@@ -1,6 +1,6 @@
-"""The problem without what can't be summed up: gangs may lie anywhere, and hosts of a pool are all the same.
+"""A relaxed problem, without what can't be expressed as sums: gangs may be placed anywhere, and all hosts of a pool are equal.
 
-Everything that a plan may do, it may do here too, so what is proved to be the least here is a bound for plans.
+Every plan is also possible here, so the proved minimum is a bound for plans.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from controllers.planner.packing import State
 from controllers.planner.tables import Room, Tables
 
 MOST_ROOMS = 64
-"""Of more different hosts that are there, those that are most alike count as one, as the roomiest of them."""
+"""If there are more different existing hosts than this, similar ones are merged and count as the roomiest of them."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """The first bins are `rooms`. kind_of[kind]: the row that its pods are counted in.
+    """A relaxed problem, and how it maps to the tables. The first bins are `rooms`.
 
-    offers[bin]: those that it stands for.
+    kind_of[kind]: the row that counts its pods. offers[bin]: the offers that it represents.
     """
 
     problem: Relaxed
@@ -30,13 +30,13 @@ class Merged:
 
 
 def merged_kinds(tables: Tables) -> list[int]:
-    """Kinds differ by their gang alone when its hosts must lie together; here they needn't."""
+    """Return the row of each kind. Kinds that differ only by a gang whose hosts must be together share a row: here they needn't be."""
     rows: dict[object, int] = {}
     return [rows.setdefault((kind.shape, kind.gang_size), len(rows)) for kind in tables.kinds]
 
 
 def relaxed(tables: Tables, state: State, placed: list[int]) -> Merged:
-    """The problem of placing so many pods of each kind, from the state's rooms and offers."""
+    """Return the problem of placing so many pods of each kind in the state's rooms and offers."""
     kind_of = merged_kinds(tables)
     first = {row: kind for kind, row in reversed(list(enumerate(kind_of)))}
     rows = [first[row] for row in range(len(first))]
@@ -49,8 +49,8 @@ def relaxed(tables: Tables, state: State, placed: list[int]) -> Merged:
     alike: dict[tuple[object, ...], list[int]] = {}
     for number, offer in enumerate(tables.offers):
         if min(state.offers_left[number], state.pool_left[offer.pool]) > 0:
-            seen = tuple((tables.may[kind][offer.ground], tables.soft[kind][offer.ground]) for kind in rows)
-            alike.setdefault((offer.pool, seen), []).append(number)
+            properties = tuple((tables.may[kind][offer.ground], tables.soft[kind][offer.ground]) for kind in rows)
+            alike.setdefault((offer.pool, properties), []).append(number)
     for numbers in alike.values():
         offer = tables.offers[numbers[0]]
         count = min(sum(state.offers_left[number] for number in numbers), state.pool_left[offer.pool])
@@ -68,19 +68,19 @@ def relaxed(tables: Tables, state: State, placed: list[int]) -> Merged:
 
 
 def _rooms(tables: Tables, state: State, counts: list[int]) -> list[Room]:
-    """The rooms that a pod fits into; of many, those that are most alike as one, with the most that any of them has."""
-    wanted = [kind for kind, count in enumerate(counts) if count]
+    """Return the rooms that a pod fits into. If there are many, merge similar ones, each with the most that any of them has."""
+    kinds = [kind for kind, count in enumerate(counts) if count]
     rooms = [
         room
         for room in state.rooms
         if any(
             tables.may[kind][room.ground] and all(room.free[at] >= amount for at, amount in tables.steps[kind])
-            for kind in wanted
+            for kind in kinds
         )
     ]
     if len(rooms) <= MOST_ROOMS:
         return rooms
-    rooms.sort(key=lambda room: (room.ground, room.free[::-1], room.hosts))  # GPUs stand near the end, and decide most
+    rooms.sort(key=lambda room: (room.ground, room.free[::-1], room.hosts))  # GPUs are near the end, and matter most
     size = -(-len(rooms) // MOST_ROOMS)
     grouped = []
     for _, alike in groupby(rooms, key=lambda room: room.ground):

@@ -1,7 +1,7 @@
-"""Amounts of resources, under Kubernetes' names and in whole units that fit no fraction of a host by rounding.
+"""Amounts of resources, under Kubernetes' names and in whole units, so that rounding can't make a pod fit.
 
-cpu in thousandths, memory and ephemeral-storage in MiB, everything else by the piece. GPUs of every kind have the
-one name that their device plugin gives them; which kind it is, a label of the pool says.
+cpu is in thousandths, memory and ephemeral-storage in MiB, everything else in pieces. All kinds of GPUs have the one name that
+their device plugin uses; a label of the pool tells the kind.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 CPU, MEMORY, STORAGE, PODS, GPU = "cpu", "memory", "ephemeral-storage", "pods", "nvidia.com/gpu"
 APART = "apart:"
-"""Before the name of a group whose pods never share a host: one piece of it a host."""
+"""Prefix of the resource for a group whose pods never share a host: each host has one piece."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Amounts by name, sorted, without zeros. ValueError for less than nothing."""
+    """Amounts by name, sorted, without zeros. Errors: raises ValueError for negative amounts."""
 
     amounts: tuple[tuple[str, int], ...] = ()
 
@@ -27,17 +27,17 @@ class Resources:
 
     def __post_init__(self) -> None:
         if any(amount < 0 for _, amount in self.amounts):
-            raise ValueError(f"less than nothing of a resource: {dict(self.amounts)}")
+            raise ValueError(f"negative amount of a resource: {dict(self.amounts)}")
 
     def __getitem__(self, name: str) -> int:
-        return next((amount for known, amount in self.amounts if known == name), 0)
+        return next((amount for key, amount in self.amounts if key == name), 0)
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, _ in self.amounts)
 
 
 def describe(name: str, amount: int) -> str:
-    """``1 GPU``, ``2.5 CPUs``, ``256 GiB of memory``: as it stands in a reason."""
+    """Return an amount as reasons show it: ``1 GPU``, ``2.5 CPUs``, ``256 GiB of memory``."""
     if name in (MEMORY, STORAGE):
         size = f"{amount / 1024:g} GiB" if amount >= 1024 else f"{amount} MiB"
         return f"{size} of {'memory' if name == MEMORY else 'local storage'}"

@@ -1,4 +1,4 @@
-"""From the linear program's fractions of hosts to whole ones."""
+"""Turns the linear program's fractions of hosts into whole hosts."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from controllers.planner.relaxed import Merged, relaxed
 from controllers.planner.tables import Load, Room, Tables
 
 WALL = 5
-"""Seconds by the wall's clock that a second of processor may take on a busy machine."""
+"""Wall-clock seconds that a processor second may take on a busy machine."""
 
 Counted = tuple[int, Load, int]
-"""A bin, a load of it in rows, and on how many of its hosts."""
+"""(bin, load in rows, number of its hosts with this load)."""
 
 
 def loads_of(tables: Tables, merged: Merged, state: State) -> Iterator[tuple[int, Load]]:
-    """The loads that a state's hosts carry, each with its bin."""
+    """Return (bin, load) of the hosts in a state."""
     return ((number, load) for number, load, _ in counted(tables, merged, state))
 
 
 def counted(tables: Tables, merged: Merged, state: State, *, fixed: bool = True) -> Iterator[Counted]:
-    """fixed: with the pods whose hosts must lie together; without them, nothing is said of hosts that no bin is for."""
+    """Yield the loads of a state's hosts, counted by bin.
+
+    fixed: include pods whose hosts must be together; without them, hosts that have no bin are left out.
+    """
     by_host = {host: number for number, room in enumerate(merged.rooms) for host in room.hosts}
     by_offer = {offer: number for number, offers in enumerate(merged.offers) for offer in offers}
     for room in state.rooms:
@@ -39,7 +42,7 @@ def counted(tables: Tables, merged: Merged, state: State, *, fixed: bool = True)
 
 
 class Rounding:
-    """Ways to a plan from the bound's proof. base: what is decided already; demand: pods still to place, by kind."""
+    """Derives plans from the bound's proof. base: what is already decided. demand: pods still to place, by kind."""
 
     def __init__(self, tables: Tables, base: State, demand: list[int], whole: Merged, proof: Bounded) -> None:
         self.tables, self.base, self.demand = tables, base, demand
@@ -50,7 +53,7 @@ class Rounding:
         self.columns.grow(self._known_loads(whole, proof))
 
     def _known_loads(self, whole: Merged, proof: Bounded) -> Iterator[tuple[int, Load]]:
-        """The proof's loads, on the bins that are the same here."""
+        """Yield the proof's loads on the bins that also exist here."""
         by_offer = {offer: number for number, offers in enumerate(self.rest.offers) for offer in offers}
         by_room = {(room.ground, room.free): number for number, room in enumerate(self.rest.rooms)}
         for number, load in proof.columns.loads:
@@ -64,11 +67,11 @@ class Rounding:
                 yield same, tuple((row, count) for row, count in load if row in self.kinds)
 
     def guided(self) -> State | None:
-        """The heuristic's packing by the proof's prices."""
+        """Return the heuristic's packing by the proof's prices."""
         return self._filled_up(self.base.copy(), list(self.demand))
 
     def rounded(self) -> State | None:
-        """The linear program's hosts rounded down, and what is left packed by the heuristic."""
+        """Return the linear program's hosts rounded down, with the rest packed by the heuristic."""
         guided = self.guided()
         if guided is None:
             return None
@@ -80,9 +83,9 @@ class Rounding:
         ]
         return self._built(chosen)
 
-    def whole(self, known: State, left_s: Callable[[], float]) -> State | None:
-        """The whole-number program's answer from the known one on."""
-        hosts = list(counted(self.tables, self.rest, known, fixed=False))
+    def whole(self, start_state: State, left_s: Callable[[], float]) -> State | None:
+        """Return the integer program's solution, starting from a known one."""
+        hosts = list(counted(self.tables, self.rest, start_state, fixed=False))
         self.columns.grow((number, load) for number, load, _ in hosts)
         numbers = {each: number for number, each in enumerate(self.columns.loads)}
         start = [0.0] * len(numbers)
@@ -97,7 +100,7 @@ class Rounding:
         return self._built(chosen)
 
     def _built(self, chosen: list[Counted]) -> State | None:
-        """The state with so many hosts loaded so; pods that are there twice are left away, those left over packed."""
+        """Return the state with the chosen loads on so many hosts. Surplus pods are dropped, and missing ones packed."""
         state, demand = self.base.copy(), list(self.demand)
         rooms = {room.hosts: room for room in self.rest.rooms}
         state.rooms = [room for room in state.rooms if room.hosts not in rooms]
@@ -130,7 +133,7 @@ class Rounding:
 
 
 def _trimmed(load: Load, times: int, demand: list[int]) -> Iterator[tuple[Load, int]]:
-    """The load so many times, less where that is more than the demand, which goes down by it."""
+    """Yield the load so many times, trimmed to the demand, which is reduced accordingly."""
     whole = min([times, *(demand[kind] // count for kind, count in load)])
     if whole:
         for kind, count in load:
@@ -146,7 +149,7 @@ def _trimmed(load: Load, times: int, demand: list[int]) -> Iterator[tuple[Load, 
 
 
 def _loaded(tables: Tables, room: Room, load: Load, times: int) -> tuple[Room, Room]:
-    """So many of the room's hosts with the load, and the others."""
+    """Return (so many of the room's hosts with the load, the other hosts)."""
     free = left_of(tables, room.free, load)
     taken = replace(room, free=free, hosts=room.hosts[:times], count=times, load=joined(room.load, load))
     return taken, replace(room, hosts=room.hosts[times:], count=room.count - times)

@@ -1,4 +1,4 @@
-"""Where pods can go: pools that hosts can be added to, the hosts that are there, and all of it at one time."""
+"""Where pods can go: pools that can grow, existing hosts, and a snapshot of both with the pods."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Labels = tuple[tuple[str, str], ...]
 """Sorted, so that equal labels are equal."""
 
 
-def labels(known: Mapping[str, str]) -> Labels:
-    return tuple(sorted(known.items()))
+def labels(values: Mapping[str, str]) -> Labels:
+    return tuple(sorted(values.items()))
 
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """effect: NoSchedule or NoExecute. PreferNoSchedule keeps nobody away, and is left out."""
+    """A taint. effect: NoSchedule or NoExecute. PreferNoSchedule keeps no pod away and is left out."""
 
     key: str
     value: str = ""
@@ -31,7 +31,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A topology domain that a pool's hosts stand in: the labels that they have there, and the most of them."""
+    """A topology domain of a pool's hosts: the labels that hosts have there, and their largest number."""
 
     name: str
     labels: Labels
@@ -42,10 +42,10 @@ class Place:
 class Pool:
     """Hosts of one kind.
 
-    room: what pods may take of an empty host, without what its daemons take.
-    price: millionths of a dollar an hour. most: hosts of it at most, those there included.
-    interruptions: how often an hour a spot host is taken away, on average. boot_s: from ordered to Ready.
-    places: where its hosts can stand; none: anywhere, and nobody asks.
+    room: what pods may take of an empty host, after its daemons.
+    price: millionths of a dollar an hour. most: largest number of hosts, existing ones included.
+    interruptions: average interruptions of a spot host an hour. boot_s: from ordered to Ready.
+    places: domains that its hosts can be in; empty: the pool has no domains.
     """
 
     name: str
@@ -61,23 +61,23 @@ class Pool:
 
     def __post_init__(self) -> None:
         if self.price < 0 or self.most < 0 or self.interruptions < 0:
-            raise ValueError(f"pool {self.name}: price, most and interruptions aren't below nothing")
+            raise ValueError(f"pool {self.name}: price, most and interruptions must not be negative")
         names = [place.name for place in self.places]
         if len(set(names)) != len(names):
-            raise ValueError(f"pool {self.name}: two places of one name")
+            raise ValueError(f"pool {self.name}: two places have the same name")
 
     @cached_property
     def grounds(self) -> tuple[Place, ...]:
-        """Its places, or the one that it is itself."""
+        """Return its places; for a pool without places, one for the whole pool."""
         return self.places or (Place("", (), self.most),)
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host that is there, or ordered and not there yet.
+    """An existing host, or one that was ordered.
 
-    free: what pods may still take of it. apart: groups that have a pod on it already.
-    expects: names of pods that an earlier plan wants on it. open: whether pods may be put on it.
+    free: what pods may still take of it. apart: groups that already have a pod on it.
+    expects: names of pods that an earlier plan put on it. open: whether pods may be placed on it.
     """
 
     name: str
@@ -93,9 +93,9 @@ class Host:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that a plan follows from. taken_s: seconds since 1970. missing: what didn't answer when it was taken.
+    """The complete input of a plan. taken_s: Unix time. missing: sources that didn't answer when it was taken.
 
-    ValueError when it contradicts itself.
+    Errors: raises ValueError if it contradicts itself.
     """
 
     taken_s: int
@@ -115,12 +115,12 @@ class Snapshot:
         pools = {pool.name: pool for pool in self.pools}
         for host in self.hosts:
             if host.pool not in pools:
-                problems.append(f"host {host.name} is of pool {host.pool}, which isn't there")
+                problems.append(f"host {host.name} belongs to pool {host.pool}, which does not exist")
             elif host.place not in {place.name for place in pools[host.pool].grounds}:
-                problems.append(f"host {host.name} stands at {host.place!r}, which pool {host.pool} doesn't have")
+                problems.append(f"host {host.name} is at place {host.place!r}, which pool {host.pool} doesn't have")
         gangs = {gang.name for gang in self.gangs}
         strays = sorted({pod.gang for pod in self.pods if pod.gang and pod.gang not in gangs})
-        problems += [f"pods are of gang {name}, which isn't there" for name in strays]
+        problems += [f"pods belong to gang {name}, which does not exist" for name in strays]
         if problems:
             raise ValueError("\n".join(problems))
 
@@ -128,4 +128,6 @@ class Snapshot:
 def _twice(what: str, names: list[str]) -> list[str]:
     if len(set(names)) == len(names):
         return []
-    return [f"{what} {name} is there {names.count(name)} times" for name in sorted(set(names)) if names.count(name) > 1]
+    return [
+        f"{what} {name} is listed {names.count(name)} times" for name in sorted(set(names)) if names.count(name) > 1
+    ]

@@ -1,7 +1,7 @@
-"""A snapshot as numbers: kinds of pods, grounds, and rooms, with what may go where and what it costs there.
+"""A snapshot as numbers: kinds of pods, grounds and rooms, with what may go where and what it costs there.
 
-Everything is whole: amounts in the units of `resources`, money in millionths of a dollar an hour. So sums are exact,
-and equal snapshots make equal plans.
+All numbers are integers: amounts in the units of `resources`, money in millionths of a dollar an hour. So sums are exact, and equal
+snapshots give equal plans.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from controllers.planner.wishes import Gang, Pod, Shape
 
 Vector = tuple[int, ...]
 Load = tuple[tuple[int, int], ...]
-"""Kinds of pods on a host, each with how many of them."""
+"""((kind, number of pods on the host), ...)."""
 
 
 @dataclass(frozen=True)
 class PodKind:
-    """Pods that are alike: of one shape, and alone or in gangs of one size, who share the risk of spot hosts.
+    """Pods that are alike: of one shape, and single or in gangs of one size, which share the risk of spot hosts.
 
-    within: the gang that they are of, when its hosts must lie together; no other's pods are like them then.
+    within: their gang, if its hosts must be in one domain; then no other pods are like them.
     """
 
     shape: Shape
@@ -36,7 +36,7 @@ class PodKind:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Hosts alike to the last megabyte. offer: the one by which they are to be added, -1 when they are there."""
+    """Hosts with exactly the same free room. offer: the one by which they are to be added, -1 for existing hosts."""
 
     ground: int
     free: Vector
@@ -48,7 +48,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Hosts that could be added: so many of a pool at one of its places."""
+    """Hosts of a pool that could be added at one of its places. left: how many."""
 
     pool: int
     place: Place
@@ -60,7 +60,7 @@ class Offer:
 
 @dataclass
 class Tables:
-    """See the module. `pods[k]`: the pods of kind k, as they stand in the snapshot."""
+    """See the module. `pods[k]`: the pods of kind k, in the snapshot's order."""
 
     snapshot: Snapshot
     policy: Policy
@@ -78,14 +78,16 @@ class Tables:
 
     def _group_pods(self) -> None:
         gangs = {gang.name: gang for gang in self.snapshot.gangs}
-        known: dict[PodKind, int] = {}
-        seen: dict[tuple[int, str | None], int] = {}  # shapes are mostly the same object; to compare them costs more
+        by_kind: dict[PodKind, int] = {}
+        numbers: dict[
+            tuple[int, str | None], int
+        ] = {}  # most shapes are the same object; comparing them would cost more
         for pod in self.snapshot.pods:
-            number = seen.get((id(pod.shape), pod.gang))
+            number = numbers.get((id(pod.shape), pod.gang))
             if number is None:
                 gang = gangs[pod.gang] if pod.gang else None
                 kind = PodKind(pod.shape, gang.members if gang else 1, gang.name if gang and gang.within else "")
-                number = seen[id(pod.shape), pod.gang] = known.setdefault(kind, len(self.kinds))
+                number = numbers[id(pod.shape), pod.gang] = by_kind.setdefault(kind, len(self.kinds))
                 if number == len(self.kinds):
                     self.kinds.append(kind)
                     self.pods.append([])
@@ -101,7 +103,7 @@ class Tables:
 
     @cached_property
     def steps(self) -> list[tuple[tuple[int, int], ...]]:
-        """Of each kind, the dimensions that it takes something of, with how much."""
+        """Return, for each kind, (dimension, amount) of what it takes."""
         return [tuple((at, amount) for at, amount in enumerate(size) if amount) for size in self.sizes]
 
     def _vector(self, room: Resources, taken: Iterable[str] = ()) -> Vector:
@@ -116,7 +118,7 @@ class Tables:
         return max(0, pool.most - sum(self._there[pool.name, place.name] for place in pool.grounds))
 
     def ground(self, pool: Pool, place: Place, host: Host | None = None) -> int:
-        """The number of the ground that hosts of the pool at the place stand on."""
+        """Return the number of the ground of the pool's hosts at this place."""
         own = dict(pool.labels) | dict(place.labels) | (dict(host.labels) if host else {})
         taints = (*pool.taints, *(host.taints if host else ()))
         ground = Ground(pool, tuple(sorted(own.items())), tuple(dict.fromkeys(taints)))
@@ -133,7 +135,7 @@ class Tables:
                 yield Offer(number, place, self.ground(pool, place), self._vector(pool.room), price, left)
 
     def _risk(self, pool: Pool) -> float:
-        """What interruptions add to an hour's price, as a share of it."""
+        """Return what interruptions add to an hour's price, as a share of it."""
         return pool.interruptions * self.policy.redo_h if pool.spot else 0.0
 
     def _rooms(self) -> Iterable[Room]:
@@ -148,29 +150,29 @@ class Tables:
 
     @cached_property
     def pool_of(self) -> list[int]:
-        """pool_of[ground]: the number of its pool."""
+        """Return the number of the pool, by ground."""
         numbers = {pool.name: number for number, pool in enumerate(self.snapshot.pools)}
         return [numbers[ground.pool.name] for ground in self.grounds]
 
     @cached_property
     def against(self) -> list[list[tuple[Obstacle, ...]]]:
-        """against[kind][ground]: all obstacles."""
+        """Return all obstacles, by [kind][ground]."""
         return [[obstacles(kind.shape, ground) for ground in self.grounds] for kind in self.kinds]
 
     @cached_property
     def may(self) -> list[list[bool]]:
-        """may[kind][ground]: whether an empty host there takes such a pod."""
-        return [[not found for found in row] for row in self.against]
+        """Return whether an empty host takes such a pod, by [kind][ground]."""
+        return [[not blocked for blocked in row] for row in self.against]
 
     @cached_property
     def soft(self) -> list[list[int]]:
-        """soft[kind][ground]: what a pod there costs beside its host: preferences, and a gang's risk on spot hosts."""
+        """Return what a pod costs besides its host (preferences, and a gang's risk on spot hosts), by [kind][ground]."""
         return [[self._soft(kind, ground) for ground in self.grounds] for kind in self.kinds]
 
     def _soft(self, kind: PodKind, ground: Ground) -> int:
         has = dict(ground.labels)
         worth = sum(wish.worth for wish in kind.shape.preferences if has.get(wish.key) not in wish.values)
-        # A member that is taken away stops all others: each member's part of the risk is the whole gang's.
+        # Losing one member stops all others, so each member bears its part of the whole gang's risk.
         alike = how_many(kind.shape, ground.pool)
         others = -(-kind.gang_size // alike) - 1 if alike else 0
         return worth + (round(self._risk(ground.pool) * ground.pool.price * others / alike) if others else 0)

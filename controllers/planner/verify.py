@@ -1,4 +1,4 @@
-"""A certificate checked in whole numbers, without trust in the solver that found it."""
+"""Checks a certificate in integers, without trusting the solver that found it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ NODES = 4_000_000
 
 
 def unproved(certificate: Certificate, nodes: int = NODES) -> list[int]:
-    """The bins of which it isn't shown that no load is worth more than the certificate says, most often none.
+    """Return the bins for which it isn't proved that no load is worth more than the certificate says; usually none.
 
-    The solver gives hints where to look first; a wrong one costs time, and never makes a wrong answer.
+    The solver only provides hints for the search. A wrong hint costs time, but never makes the result wrong.
     """
     return [number for number in range(len(certificate.most)) if not _is_most(certificate, number, nodes)]
 

@@ -1,4 +1,4 @@
-"""What waits for room: pods, the shape that alike pods share, and gangs that start together or not at all."""
+"""What waits for room: pods, the shape that equal pods share, and gangs that start together or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controllers.planner.resources import APART, PODS, Resources
 
 
 class Operator(StrEnum):
-    """Of a node selector's requirement, as Kubernetes names them."""
+    """Operators of a node selector's requirement, as Kubernetes names them."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -41,7 +41,7 @@ class Requirement:
                 return value is not None
             case Operator.DOES_NOT_EXIST:
                 return value is None
-        # The API takes any text here; what is no number is met by no host, as the scheduler has it.
+        # The API accepts any text here. Like in the scheduler, no host meets a value that is not a number.
         if value is None or not all(re.fullmatch("-?[0-9]{1,18}", each) for each in (value, *self.values[:1])):
             return False
         ours, theirs = int(value), int(self.values[0])
@@ -60,7 +60,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """As of a pod. What it doesn't say it tolerates all of: keys, values of the key, effects."""
+    """A pod's toleration. A missing key, value or effect matches all keys, values or effects."""
 
     key: str | None = None
     value: str | None = None
@@ -69,7 +69,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A wish that may be bought off: a host whose label `key` has none of `values` costs `worth` more for each pod.
+    """A preference with a price: a host whose label `key` has none of `values` costs `worth` more per pod.
 
     worth: millionths of a dollar an hour. Cloud, region, GPU kind and nearness to data are labels of pools.
     """
@@ -80,7 +80,7 @@ class Preference:
 
 
 class Spot(StrEnum):
-    """Whether a pod goes to machines that may be taken away."""
+    """Whether a pod may run on spot machines."""
 
     ANY = "any"
     NEVER = "never"
@@ -89,11 +89,11 @@ class Spot(StrEnum):
 
 @dataclass(frozen=True)
 class Shape:
-    """All that decides where a pod may go and what it costs there. Pods of one shape are alike.
+    """Everything that decides where a pod may go and what it costs there. The planner treats pods of one shape alike.
 
-    needs: one of these alternatives must hold, each with all of its requirements; none: any host does.
-    ceiling: the most that an hour of its part of a host may cost, in millionths of a dollar; its part is the price
-    of an empty host over how many such pods it takes.
+    needs: alternatives, one of which must hold with all its requirements; empty: any host will do.
+    ceiling: the most that the pod's share of a host may cost an hour, in millionths of a dollar; the share is the price of an empty
+    host divided by the number of such pods that it holds.
     apart: the group whose pods never share a host.
     """
 
@@ -108,14 +108,14 @@ class Shape:
 
     @cached_property
     def size(self) -> Resources:
-        """What one pod takes of a host, its place among the pods included."""
+        """Return what one pod takes of a host, including its place in the host's limit of pods."""
         more = {PODS: 1} | ({APART + self.apart: 1} if self.apart else {})
         return Resources.of(dict(self.requests.amounts) | more)
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod without a host. since_s: when it was made, seconds since 1970."""
+    """A pod without a host. since_s: Unix time of its creation."""
 
     name: str
     shape: Shape
@@ -128,8 +128,8 @@ class Pod:
 class Gang:
     """Pods that start together or not at all.
 
-    members: how many still have to be placed; with fewer there, it waits for them.
-    within: the label whose value all of their hosts must share (a rack, a rail, an NVLink domain).
+    members: how many pods must still be placed; while fewer exist, the gang waits for them.
+    within: the label whose value all their hosts must share (a rack, a rail, an NVLink domain).
     """
 
     name: str

@@ -1,7 +1,7 @@
 """What machines cost and how long they take to boot, as data with sources and dates.
 
-One YAML file a cloud beside this one, for a handful of its machine types in one region. List prices, to start from: an
-operator's own are other ones. A price whose source can't be named isn't here, and then `of` knows none.
+There is one YAML file per cloud next to this module, for a few machine types in one region. They have list prices as a starting
+point; an operator's own prices differ. A price without a source is left out, and `of` returns None for it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Keys = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
 class Source(Model):
-    """Where figures come from."""
+    """A source of figures."""
 
     title: str
     date: Annotated[date, Field(strict=False)]
-    """Of the document; of reading it where it has none."""
+    """Of the document; if it has none, the day it was read."""
 
 
 class Price(Model):
-    """US dollars an hour. spot: of the same machine when it may be taken away, None where no source has it."""
+    """US dollars an hour. spot: of the same machine as a spot machine, None if no source has it."""
 
     sources: Keys
     hour: float = Field(gt=0)
@@ -40,14 +40,14 @@ class Price(Model):
 
 
 class Boot(Model):
-    """Seconds from ordering a machine to a node that is Ready, drivers included."""
+    """Seconds from ordering a machine until its node is Ready, drivers included."""
 
     sources: Keys
     seconds: int = Field(gt=0)
 
 
 class Prices(Model):
-    """One cloud's file. boot: by cpu and gpu, of machines without GPUs and with them."""
+    """One cloud's file. boot: keys cpu (machines without GPUs) and gpu."""
 
     sources: dict[str, Source]
     regions: dict[str, dict[str, Price]]
@@ -60,7 +60,7 @@ def file_of(cloud: Cloud) -> Path:
 
 @cache
 def of_cloud(cloud: Cloud) -> Prices:
-    """All that is known of a cloud. ValueError when its file isn't exactly as above."""
+    """Return all data about a cloud. Errors: raises ValueError if its file doesn't match the models above."""
     document = parse(file_of(cloud).read_text(encoding="utf-8"), file_of(cloud).name)
     if document.problems:
         raise ValueError("\n".join(map(str, document.problems)))
@@ -68,13 +68,15 @@ def of_cloud(cloud: Cloud) -> Prices:
 
 
 def of(cloud: Cloud, region: str, machine: str) -> Price | None:
-    """The price of a machine type in a region, None where it isn't known."""
+    """Return the price of a machine type in a region, None if unknown."""
     return of_cloud(cloud).regions.get(region, {}).get(machine)
 
 
 def of_pool(cluster: Cluster, name: str, own: Mapping[str, float]) -> float | None:
-    """Dollars an hour of a machine of a pool in the region: the operator's own (pool -> dollars), else the list's; None where
-    neither is known. KeyError for a pool that the spec does not have."""
+    """Return the dollars an hour of one machine of a pool in the region, None if unknown.
+
+    own: the operator's prices, pool -> dollars; they precede list prices. Errors: raises KeyError if the spec has no such pool.
+    """
     if name in own:
         return own[name]
     pool, plane = cluster.spec.pools[name], cluster.spec.control_plane
@@ -83,8 +85,8 @@ def of_pool(cluster: Cluster, name: str, own: Mapping[str, float]) -> float | No
 
 
 def boot_s(cloud: Cloud, machine: str) -> int | None:
-    """Seconds until such a machine is a Ready node, None where it isn't known."""
-    known = catalogue.of(cloud).machine_types[machine].type
-    kind = "gpu" if known is not None and known.gpus else "cpu"
+    """Return the seconds until such a machine is a Ready node, None if unknown."""
+    machine_type = catalogue.of(cloud).machine_types[machine].type
+    kind = "gpu" if machine_type is not None and machine_type.gpus else "cpu"
     boot = of_cloud(cloud).boot.get(kind)
     return boot.seconds if boot else None

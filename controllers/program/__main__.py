@@ -1,4 +1,4 @@
-"""`python -m controllers.program CONTROLLER`: one controller, as the pod's ServiceAccount. Ends with SIGTERM, and gives its Lease up."""
+"""`python -m controllers.program CONTROLLER`: run one controller as the pod's ServiceAccount. SIGTERM ends it and releases its Lease."""
 
 from __future__ import annotations
 
@@ -20,37 +20,39 @@ from controllers.program.work import WORK
 
 
 class Ended(BaseException):
-    """SIGTERM or SIGINT."""
+    """The process received SIGTERM or SIGINT."""
 
 
 def main(words: Sequence[str]) -> int:
-    """An exit code: 0 when it was told to end, 2 of a spec with errors."""
-    given = _parser().parse_args(words)
-    kind = KINDS[given.controller]
+    """Return the exit code: 0 after SIGTERM or SIGINT, 2 for a spec with errors."""
+    options = _parser().parse_args(words)
+    kind = KINDS[options.controller]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     try:
-        load_cluster(given.spec)
+        load_cluster(options.spec)
         lease = Lease(PodAccess().api(), kind.lease, this_process())
-        work = WORK[kind.name](given.spec, given.secrets, PodAccess(lease.check))
-        loop = Loop(work, lease, given.every, _say)
-        with serving(loop.pages(), given.listen, given.port):
+        work = WORK[kind.name](options.spec, options.secrets, PodAccess(lease.check))
+        loop = Loop(work, lease, options.every, _say)
+        with serving(loop.pages(), options.listen, options.port):
             loop.run()
     except SpecError as error:
         _say(str(error))
         return 2
     except Ended:
-        _say("was told to end")
+        _say("exiting after a signal")
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="controllers.program", description=__doc__)
     parser.add_argument("controller", choices=sorted(KINDS))
-    parser.add_argument("--spec", type=Path, required=True, help="the cluster.yaml")
-    parser.add_argument("--secrets", type=Path, default=Path("/nowhere"), help="a folder with a file for each secret")
-    parser.add_argument("--every", type=float, default=30.0, metavar="SECONDS", help="between two rounds")
-    parser.add_argument("--listen", default="0.0.0.0", metavar="ADDRESS", help="of /metrics, /healthz, /readyz")
+    parser.add_argument("--spec", type=Path, required=True, help="path of cluster.yaml")
+    parser.add_argument("--secrets", type=Path, default=Path("/nowhere"), help="folder with one file per secret")
+    parser.add_argument("--every", type=float, default=30.0, metavar="SECONDS", help="pause between two rounds")
+    parser.add_argument(
+        "--listen", default="0.0.0.0", metavar="ADDRESS", help="address that serves /metrics, /healthz and /readyz"
+    )
     parser.add_argument("--port", type=int, default=9810)
     return parser
 
@@ -62,7 +64,7 @@ def _end(number: int, _: object) -> None:
 
 
 def _say(text: str) -> None:
-    # One write a line: several threads speak, and kubectl logs knows lines.
+    # One write per line: several threads log, and kubectl logs works by line.
     sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""The API as the pod's ServiceAccount, for as long as the Lease is held."""
+"""Access to the API as the pod's ServiceAccount, while the Lease is held."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from clients.api_client import ApiClient
 
 
 class PodAccess:
-    """check: called before whatever changes something; it raises where this process may not act (any more).
+    """Access with the pod's ServiceAccount.
 
-    The library reads the token again each minute: kubelets renew it (kubernetes.io, "Managing Service Accounts").
-    Raises kubernetes' ConfigException outside a pod.
+    check: called before every request that changes something; it raises if this process may not act (any more).
+
+    The library reads the token again every minute, because kubelets renew it (kubernetes.io, "Managing Service Accounts").
+    Errors: raises kubernetes' ConfigException outside a pod.
     """
 
     def __init__(self, check: Callable[[], None] = lambda: None) -> None:
         self._check = check
 
     def api(self, *, once: bool = False, connections: int | None = None) -> ApiClient:
-        """As `clients.access.Access.api`."""
+        """See `clients.access.Access.api`."""
         configuration = client.Configuration()
         config.load_incluster_config(configuration)
         configuration.retries = False if once else None

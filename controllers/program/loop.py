@@ -1,4 +1,4 @@
-"""Rounds for as long as the Lease is held; before that, and after it is lost, waiting for it."""
+"""Run rounds while the Lease is held; wait for it before that, and after losing it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from controllers.program.work import Outcome, Say, Work
 PREFIX = "menagerie_controller_"
 MEANINGS: Meanings = {
     "leader": ("gauge", "1 while this process holds the Lease."),
-    "rounds_total": ("counter", "Rounds, by how they ended."),
-    "changes_total": ("counter", "Changes that the API took."),
+    "rounds_total": ("counter", "Rounds, by outcome."),
+    "changes_total": ("counter", "Changes that the API accepted."),
     "failures_total": ("counter", "Changes that the API refused."),
-    "undecided": ("gauge", "What waits for somebody's decision; the log says what."),
-    "size": ("gauge", "What the last round saw, by what it is."),
-    "last_success_timestamp_seconds": ("gauge", "When the last round ended well, Unix time."),
-    "round_seconds": ("gauge", "How long the last round took."),
+    "undecided": ("gauge", "Conflicts that wait for a decision; the log names them."),
+    "size": ("gauge", "Number of things that the last round saw, by kind."),
+    "last_success_timestamp_seconds": ("gauge", "Unix time of the last successful round."),
+    "round_seconds": ("gauge", "Duration of the last round."),
 }
-"""docs/how-to/controllers.md has them too; a test compares."""
+"""Also listed in docs/how-to/controllers.md; a test compares them."""
 
 PASSES = (ApiException, urllib3.exceptions.HTTPError, MenagerieError)
-"""What a later round may not meet any more. Anything else ends the process, and another takes over."""
+"""Errors that may be gone in a later round. Any other error ends the process, and another process takes over."""
 STUCK_S = 600.0
-"""Without a change, the end of a round or of a wait, after which a kubelet should start it anew."""
+"""After this long without a change, a finished round or a finished wait, a kubelet should restart the process."""
 FRESH_S = 60.0
-"""How long ago the API has to have answered, to be ready."""
+"""A pod on standby is ready if the API answered at most this long ago."""
 
 
 class Loop:
-    """clock: Unix time; pause: sleeps for seconds, or raises to end all."""
+    """The loop of a controller. clock: Unix time. pause: sleeps for so many seconds, or raises to end the loop."""
 
     def __init__(
         self,
@@ -53,63 +53,63 @@ class Loop:
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, Labels]] = Counter()
         self._gauges: dict[tuple[str, Labels], float] = {}
-        self._moved_s = time.monotonic()
+        self._active_s = time.monotonic()
         self._answered_s: float | None = None
         self._troubles: tuple[str, ...] = ()
 
     def run(self) -> None:
-        """Without end."""
+        """Run until `pause` or an unexpected error raises."""
         while True:
             try:
                 with self._lease.holding(self._stand_by):
-                    self._say(f"holds {self._lease.name}: acts from now on")
+                    self._say(f"acquired Lease {self._lease.name}: this pod acts now")
                     while self._lease.held():
                         self.round()
                         self._pause(self._every_s)
-                self._say(f"lost {self._lease.name}: acts no more")
+                self._say(f"lost Lease {self._lease.name}: this pod no longer acts")
             except (ApiException, urllib3.exceptions.HTTPError) as error:
-                self._say(f"the Lease can't be asked for: {words(error)}")
-                self._moved()
+                self._say(f"can't read or update the Lease: {words(error)}")
+                self._touch()
                 self._pause(self._lease.again_s)
 
     def round(self) -> None:
-        """Once; what will pass is told."""
-        began = time.monotonic()
+        """Run one round. Errors that may pass are logged."""
+        start_s = time.monotonic()
         try:
-            outcome = self._work.once(self._told)
-            self._count(outcome, time.monotonic() - began)
+            outcome = self._work.once(self._report)
+            self._count(outcome, time.monotonic() - start_s)
             troubles = outcome.troubles()
         except PASSES as error:
             with self._lock:
                 self._counts["rounds_total", (("end", "failed"),)] += 1
             troubles = (words(error),)
         for trouble in troubles:
-            if trouble not in self._troubles:  # once, and not with each round
+            if trouble not in self._troubles:  # log each problem when it appears, not in every round
                 self._say(trouble)
         if self._troubles and not troubles:
-            self._say("in step again")
+            self._say("recovered: no problems in the last round")
         self._troubles = troubles
-        self._moved(answered=self._lease.held())
+        self._touch(answered=self._lease.held())
 
     def pages(self) -> Pages:
-        """/metrics, /healthz, /readyz."""
+        """Return the pages /metrics, /healthz and /readyz."""
         return {"/metrics": self._metrics, "/healthz": self._alive, "/readyz": self._ready}
 
     def _stand_by(self, held: HeldError) -> None:
-        reason = f"stands by: {str(held).partition(' on this cluster')[0]}"
+        reason = f"on standby: {str(held).partition(' on this cluster')[0]}"
         if self._answered_s is None:
             self._say(reason)
-        self._moved(answered=True)
+        self._touch(answered=True)
         self._pause(self._lease.again_s)
 
-    def _told(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         self._say(text)
-        self._moved()
+        self._touch()
 
-    def _moved(self, *, answered: bool = False) -> None:
+    def _touch(self, *, answered: bool = False) -> None:
         now = time.monotonic()
         with self._lock:
-            self._moved_s = now
+            self._active_s = now
             if answered:
                 self._answered_s = now
 
@@ -136,8 +136,8 @@ class Loop:
 
     def _alive(self) -> Answer:
         with self._lock:
-            silent_s = time.monotonic() - self._moved_s
-        return wellness(silent_s <= STUCK_S, f"it moved {silent_s:.0f} s ago")
+            silent_s = time.monotonic() - self._active_s
+        return wellness(silent_s <= STUCK_S, f"last activity {silent_s:.0f} s ago")
 
     def _ready(self) -> Answer:
         if self._lease.held():
@@ -147,14 +147,14 @@ class Loop:
         if answered is None:
             return wellness(False, "the API has not answered yet")
         ago_s = time.monotonic() - answered
-        return wellness(ago_s <= FRESH_S, f"stands by; the API answered {ago_s:.0f} s ago")
+        return wellness(ago_s <= FRESH_S, f"on standby; the API answered {ago_s:.0f} s ago")
 
 
 def words(error: BaseException) -> str:
-    """An error that was foreseen, on one line."""
+    """Return an expected error as one line."""
     if isinstance(error, ApiException):
         body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
-        return f"the API server answers {error.status} {error.reason}: {' '.join(body.split())[:500]}"
+        return f"the API server returned {error.status} {error.reason}: {' '.join(body.split())[:500]}"
     if isinstance(error, urllib3.exceptions.HTTPError):
         return f"the API server does not answer: {error}"
     return str(error)

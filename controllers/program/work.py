@@ -1,4 +1,4 @@
-"""A round of each controller: as the command's, without anybody to ask. What it does is said line by line."""
+"""One round of each controller: what the command does, without prompts. Each change is logged as a line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """made: changes. failed: those that the API refused. refused: why nothing may be changed. undecided: what needs somebody.
+    """The result of a round.
 
-    sizes: what there is, by what it is.
+    made: number of changes. failed: changes that the API refused. refused: why nothing may be changed. undecided: conflicts that
+    need a decision. sizes: kind of thing -> how many there are.
     """
 
     made: int = 0
@@ -34,26 +35,26 @@ class Outcome:
 
     @property
     def end(self) -> str:
-        """done, refused or failed."""
+        """Return done, refused or failed."""
         return "failed" if self.failed else "refused" if self.refused else "done"
 
     def troubles(self) -> tuple[str, ...]:
-        """What somebody should see to, in words."""
+        """Return the problems to log."""
         return (
             *(f"failed: {each}" for each in self.failed),
             *(f"refused: {each}" for each in self.refused),
-            *(f"to be decided: {each}" for each in self.undecided),
+            *(f"needs a decision: {each}" for each in self.undecided),
         )
 
 
 class Work(Protocol):
-    """What a controller does. The spec is read anew for each round."""
+    """What a controller does in a round. The spec is read again for each round."""
 
     def once(self, say: Say) -> Outcome: ...
 
 
 class TenancySync:
-    """`menagerie tenancy sync`. secrets: a folder with a file for each secret that the spec names."""
+    """`menagerie tenancy sync`. secrets: folder with one file for each secret that the spec names."""
 
     def __init__(self, spec: Path, secrets: Path, access: Access) -> None:
         self._spec, self._secrets, self._access = spec, secrets, access
@@ -61,17 +62,17 @@ class TenancySync:
 
     def once(self, say: Say) -> Outcome:
         sync = self._sync(settings_of(load_cluster(self._spec)))
-        found = sync.look()
-        sizes = {"people": len(found.roster.people), "teams": len(found.roster.teams)}
-        sizes["frozen namespaces"] = sum(bool(each.frozen) for each in found.seen.spaces.values())
-        if found.refused:
-            return Outcome(refused=found.refused, sizes=sizes)
-        applied = sync.apply(found, lambda change: say(f"{change.verb} {change.what}: {change.reason}"))
+        look = sync.look()
+        sizes = {"people": len(look.roster.people), "teams": len(look.roster.teams)}
+        sizes["frozen namespaces"] = sum(bool(space.frozen) for space in look.seen.spaces.values())
+        if look.refused:
+            return Outcome(refused=look.refused, sizes=sizes)
+        applied = sync.apply(look, lambda change: say(f"{change.verb} {change.what}: {change.reason}"))
         failed = tuple(f"{change.verb} {change.what}: {why}" for change, why in applied.failed)
-        return Outcome(len(applied.made), failed, (), found.plan.conflicts, sizes)
+        return Outcome(len(applied.made), failed, (), look.plan.conflicts, sizes)
 
     def _sync(self, settings: Tenancy) -> Sync:
-        """One for as long as the settings are the same: it keeps its connections."""
+        """Return the Sync of the last round, with its connections, unless the settings have changed."""
         if self._accessible is None or self._accessible[0] != settings:
             directory: Directory = directory_of(settings, self._spec.parent, self._secret)
             self._accessible = settings, Sync(self._access, directory, settings)
@@ -81,12 +82,12 @@ class TenancySync:
         try:
             return (self._secrets / name).read_text(encoding="utf-8").rstrip("\n")
         except OSError as error:
-            reason = f"secret {name} is not here ({error}); menagerie controllers apply brings it"
+            reason = f"secret {name} can't be read ({error}); `menagerie controllers apply` delivers it"
             raise unbelieved("its password", [reason]) from None
 
 
 class TenancyCapacity:
-    """`menagerie tenancy sync --hosts`, without its rules and without evictions."""
+    """`menagerie tenancy sync --hosts`, but without writing policies and without evictions."""
 
     def __init__(self, spec: Path, secrets: Path, access: Access) -> None:
         self._spec, self._access = spec, access
@@ -94,17 +95,17 @@ class TenancyCapacity:
     def once(self, say: Say) -> Outcome:
         cluster = load_cluster(self._spec)
         own = Capacity(self._access, cluster, settings_of(cluster))
-        found = own.look()
-        waiting = sum(bool(move.waits) for move in found.plan.moves)
-        sizes = {"hosts": len(found.hosts), "hosts of teams": sum(bool(host.holder) for host in found.hosts)}
+        look = own.look()
+        waiting = sum(bool(move.waits) for move in look.plan.moves)
+        sizes = {"hosts": len(look.hosts), "hosts of teams": sum(bool(host.holder) for host in look.hosts)}
         sizes["moves that wait"] = waiting
-        rules = tuple(f"{rule.what}: {rule.reason}; menagerie controllers apply writes it" for rule in found.rules)
-        if found.refused or rules:
-            # Without its policies no host may be a team's.
-            return Outcome(failed=rules, refused=found.refused, undecided=found.plan.conflicts, sizes=sizes)
-        applied = own.apply(found, lambda host: say(f"moved {host}"))
+        rules = tuple(f"{rule.what}: {rule.reason}; `menagerie controllers apply` restores it" for rule in look.rules)
+        if look.refused or rules:
+            # Without these policies no host may belong to a team.
+            return Outcome(failed=rules, refused=look.refused, undecided=look.plan.conflicts, sizes=sizes)
+        applied = own.apply(look, lambda host: say(f"moved {host}"))
         failed = tuple(f"{what}: {why}" for what, why in applied.failed)
-        return Outcome(len(applied.made), failed, (), found.plan.conflicts, sizes)
+        return Outcome(len(applied.made), failed, (), look.plan.conflicts, sizes)
 
 
 WORK: Mapping[str, Callable[[Path, Path, Access], Work]] = {

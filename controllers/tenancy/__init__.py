@@ -1,1 +1,1 @@
-"""People and teams from a directory: their namespaces, rights, quotas and hosts, kept in step."""
+"""Reconciles namespaces, rights, quotas and hosts with a directory of people and teams."""

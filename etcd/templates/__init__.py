@@ -1,4 +1,4 @@
-"""Templates of files on hosts of etcd members."""
+"""Templates of files for hosts of etcd members."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ USER = "etcd"
 
 
 def unit_name(role: RoleName) -> str:
-    """The systemd unit of a member of this etcd."""
+    """Return the name of the systemd unit of this etcd's member."""
     return f"etcd-{role}.service"
 
 
 def render(template: str, **values: object) -> str:
-    """The text of a template of this folder."""
+    """Return the text of a template in this folder."""
     return _environment().get_template(template).render(**values)
 
 

@@ -1,1 +1,1 @@
-"""RDMA over Ethernet: settings of hosts and switches, and the evaluation of fabric tests."""
+"""RDMA over Ethernet: settings for hosts and switches, and the evaluation of fabric tests."""

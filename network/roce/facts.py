@@ -1,4 +1,6 @@
-"""What switches really have, as an operator writes it down or exports it, beside what the hosts have: ROC-002, ROC-003.
+"""The actual settings of switches, written down or exported by an operator, compared with those of the hosts: ROC-002, ROC-003.
+
+Example:
 
 switches:
   leaf-1:
@@ -31,7 +33,7 @@ _OPTIONAL = Field(default=None, strict=False)
 
 
 class Trust(StrEnum):
-    """What a packet's priority is taken from."""
+    """The source of a packet's priority."""
 
     DSCP = "dscp"
     PCP = "pcp"
@@ -40,33 +42,33 @@ class Trust(StrEnum):
 
 
 class Port(Model):
-    """A port that differs from the rest of its switch. What is left out is as there."""
+    """A port that differs from the rest of its switch. Omitted settings are those of the switch."""
 
     mtu: int | None = None
     """Bytes."""
     trust: Trust | None = _OPTIONAL
-    """What an arriving packet's priority is taken from."""
+    """The source of an arriving packet's priority."""
     pfc: tuple[Priority, ...] | None = _OPTIONAL
-    """Priorities that are lossless."""
+    """Lossless priorities."""
     global_pause: bool | None = None
-    """Whether the port sends or heeds pause frames for all priorities."""
+    """Whether the port sends or honours pause frames for all priorities."""
 
 
 class Switch(Port):
-    """A switch of the fabric. What is left out isn't compared."""
+    """A switch of the fabric. Omitted settings aren't compared."""
 
     site: str | None = None
-    """The site that it stands at, where several have a fabric."""
+    """The switch's site, if several sites have a fabric."""
     dscp_to_priority: dict[str, Priority] | None = None
     """Mark -> priority."""
     ecn: tuple[Priority, ...] | None = _OPTIONAL
-    """Priorities, or traffic classes, whose queues are marked before they are full."""
+    """Priorities, or traffic classes, whose packets are marked before the queue is full."""
     strict: tuple[Priority, ...] | None = _OPTIONAL
     """Priorities that are served before all others."""
     lossless_most: int | None = None
-    """How many lossless priorities its buffers are enough for."""
+    """The number of lossless priorities that its buffers can support."""
     ports: dict[str, Port] = Field(default={})
-    """Ports that differ: name -> port."""
+    """Name -> port, for ports that differ."""
 
 
 class Switches(Model):
@@ -76,19 +78,19 @@ class Switches(Model):
 
 
 def load(path: Path) -> tuple[Switches, Document]:
-    """The facts of a file. Raises SpecError with everything wrong with it."""
+    """Return the facts in a file. Raises SpecError with all problems in it."""
     document = read(path, str(path), Switches.model_fields)
     if document.data is None:
         raise SpecError(document.problems)
     _as_text(document.data)
-    found = validate(Switches, document)
-    if found.problems or document.problems or found.value is None:
-        raise SpecError([*document.problems, *found.problems])
-    return found.value, document
+    result = validate(Switches, document)
+    if result.problems or document.problems or result.value is None:
+        raise SpecError([*document.problems, *result.problems])
+    return result.value, document
 
 
 def _as_text(data: Any) -> None:
-    """Marks and ports are numbers to who writes them, and keys to who reads them."""
+    """Turn marks and names of ports into text: people write numbers, and the model needs text as keys."""
     switches = data.get("switches") if isinstance(data, dict) else None
     for switch in switches.values() if isinstance(switches, dict) else ():
         for key in ("dscp_to_priority", "ports") if isinstance(switch, dict) else ():
@@ -97,12 +99,12 @@ def _as_text(data: Any) -> None:
 
 
 def compare(roce: Roce, facts: Switches, document: Document, site: str | None = None) -> list[Problem]:
-    """Every difference between the hosts' numbers and the switches of a site, or all switches with `site` None."""
-    found: list[Problem] = []
+    """Return every difference between the hosts' settings and the switches of a site, or all switches with `site` None."""
+    problems: list[Problem] = []
     for name, switch in facts.switches.items():
         if site is None or switch.site in (None, site):
-            found += _compare(roce, name, switch, document)
-    return in_order(found)
+            problems += _compare(roce, name, switch, document)
+    return in_order(problems)
 
 
 def _compare(roce: Roce, name: str, switch: Switch, document: Document) -> Iterator[Problem]:
@@ -118,18 +120,16 @@ def _compare(roce: Roce, name: str, switch: Switch, document: Document) -> Itera
     ):
         if switch.dscp_to_priority is None:
             break
-        got = switch.dscp_to_priority.get(str(mark))
-        if got != priority:
-            message = (
-                f"DSCP {mark} ({what}) is priority {priority} on hosts and {_shown(got)} on {name}; they must be equal"
-            )
+        actual = switch.dscp_to_priority.get(str(mark))
+        if actual != priority:
+            message = f"DSCP {mark} ({what}) is priority {priority} on hosts and {_shown(actual)} on {name}; they must be equal"
             hint = f"map DSCP {mark} to priority {priority} on {name}"
             yield document.problem("ROC-003", (*where, "dscp_to_priority"), message, hint)
     if switch.ecn is not None and roce.priority not in switch.ecn:
         message = f"ECN is on for priority {_shown(switch.ecn)} on {name}, not for RDMA's {roce.priority}; nothing slows senders"
         yield document.problem("ROC-003", (*where, "ecn"), message, f"mark packets in queue {roce.priority} of {name}")
     if switch.strict is not None and roce.cnp_priority not in switch.strict:
-        message = f"congestion notifications have priority {roce.cnp_priority}, which {name} doesn't serve first"
+        message = f"congestion notifications have priority {roce.cnp_priority}, which isn't strict on {name}"
         yield document.problem("ROC-003", (*where, "strict"), message, f"make queue {roce.cnp_priority} strict")
     if switch.lossless_most is not None and len(switch.pfc or ()) > switch.lossless_most:
         more = (
@@ -137,12 +137,12 @@ def _compare(roce: Roce, name: str, switch: Switch, document: Document) -> Itera
             if switch.lossless_most == 1
             else f"{len(switch.pfc or ())} lossless priorities"
         )
-        message = f"pfc on {more} isn't supported by {name} (buffer)"
+        message = f"{name} has no buffers for PFC on {more}"
         yield document.problem("ROC-003", (*where, "pfc"), message, f"leave PFC on for {_shown(roce.pfc)} alone")
 
 
 def _port(roce: Roce, long: str, short: str, port: Port, where: Where, document: Document) -> Iterator[Problem]:
-    """What a switch has as a whole, and a port that differs by itself."""
+    """Yield the problems of a switch's common settings, or of a port that differs."""
     if port.mtu is not None and port.mtu < roce.least_link_mtu:
         message = (
             f"roce.mtu {roce.mtu} needs link MTU {roce.least_link_mtu} or more on every hop; {long} has {port.mtu} "
@@ -150,20 +150,16 @@ def _port(roce: Roce, long: str, short: str, port: Port, where: Where, document:
         )
         yield document.problem("ROC-002", (*where, "mtu"), message, f"set MTU {roce.link_mtu} there")
     elif port.mtu is not None and port.mtu < roce.link_mtu:
-        message = (
-            f"hosts may send {roce.link_mtu} bytes (roce.link_mtu), and {long} takes {port.mtu}; it drops the rest"
-        )
+        message = f"hosts may send {roce.link_mtu} bytes (roce.link_mtu), but {long} takes {port.mtu} and drops larger packets"
         yield document.problem("ROC-002", (*where, "mtu"), message, f"set MTU {roce.link_mtu} there")
     if port.trust not in (None, Trust.DSCP, Trust.BOTH):
-        message = f"trust is dscp on hosts and {port.trust} on {short}; RDMA's mark would mean nothing there"
+        message = f"trust is dscp on hosts and {port.trust} on {short}; it would ignore RDMA's mark"
         yield document.problem("ROC-003", (*where, "trust"), message, "trust DSCP (L3) there")
     if port.pfc is not None and set(port.pfc) != set(roce.pfc):
         message = f"PFC priority is {_shown(roce.pfc)} on hosts and {_shown(port.pfc)} on {short}; they must be equal"
         yield document.problem("ROC-003", (*where, "pfc"), message, f"set PFC for priority {_shown(roce.pfc)} there")
     if port.global_pause:
-        message = (
-            f"global pause is off on hosts and on at {short}; it stops all priorities, and PFC doesn't work beside it"
-        )
+        message = f"global pause is off on hosts and on at {short}; it stops all priorities and rules out PFC"
         yield document.problem("ROC-003", (*where, "global_pause"), message, "turn flow control (802.3x) off there")
 
 

@@ -1,4 +1,4 @@
-"""What a host of a fabric is told: the variables of role roce, computed once. No I/O."""
+"""Configuration of hosts on a fabric: the variables of role roce. No I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cluster.spec import ClusterSpec
 
 
 def settings(roce: Roce, pool: str) -> dict[str, Any]:
-    """``/etc/menagerie/roce.json`` of the pool's hosts: what the program `menagerie-roce` reads."""
+    """Return ``/etc/menagerie/roce.json`` for the pool's hosts; the program `menagerie-roce` reads it."""
     return {
         "fabric": str(roce.fabric),
         "priority": roce.priority,
@@ -26,7 +26,7 @@ def settings(roce: Roce, pool: str) -> dict[str, Any]:
 
 
 def of_pool(spec: ClusterSpec, pool: str) -> dict[str, Any]:
-    """The role's variables for the pool's hosts; none where they are on no fabric, and the role is left out."""
+    """Return the role's variables for the pool's hosts; none if they are on no fabric, which skips the role."""
     site = spec.sites.get(spec.pools[pool].site or "")
     if site is None or site.roce is None or pool not in site.roce.rails:
         return {}

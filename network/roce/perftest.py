@@ -1,7 +1,7 @@
-"""ib_write_bw of perftest: its command line, and what it prints.
+"""ib_write_bw of perftest: its command line and its output.
 
-Formats are those of perftest_parameters.h and perftest_parameters.c (linux-rdma/perftest): a header with the unit, a
-row a size of message; with --out_json a document. BW peak is 0.00 where -D gives a time and not a number of messages.
+The formats are those of perftest_parameters.h and perftest_parameters.c (linux-rdma/perftest): a header with the unit and a row
+per message size, or a JSON document with --out_json. BW peak is 0.00 if -D sets a duration instead of a number of messages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 PROGRAM = "ib_write_bw"
 PORT = 18515
-"""perftest's default TCP port, on which two hosts agree before they begin."""
+"""perftest's default TCP port, over which two hosts agree on parameters before a measurement."""
 _MEBIBYTE = 8 * 2**20 / 1e9
 """perftest's MB and MiB are both 2**20 bytes."""
 
@@ -21,29 +21,29 @@ _HEADER = re.compile(r"#bytes.*BW average\[(Gb|MB|MiB)/sec\]")
 _ROW = re.compile(r"^\s*(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.]+)\s+[\d.]+", re.MULTILINE)
 _MTU = re.compile(r"^\s*Mtu\s*:\s*(\d+)\[B\]", re.MULTILINE)
 
-# What perftest and the shell say, and what it means. The first that fits counts.
+# Output of perftest or the shell -> its meaning. The first match counts.
 _MEANINGS: tuple[tuple[str, str], ...] = (
-    (r"Couldn't connect to \S+", "the two can't reach each other on TCP port {port}; is it closed by a firewall?"),
-    (r"command not found|No such file or directory", f"{PROGRAM} is not there: install perftest"),
-    (r"IB device \S+ not found|Unable to find the Infiniband", "the RDMA device is not there"),
-    (r"Port number \d+ state is \w+|Couldn't set the link layer", "the port is not active: cable or switch"),
-    (r"Failed to modify QP", "the two can't address each other: compare GID index, ranges and VLAN of their ports"),
+    (r"Couldn't connect to \S+", "the hosts can't reach each other on TCP port {port}; check firewalls"),
+    (r"command not found|No such file or directory", f"{PROGRAM} is not installed: install perftest"),
+    (r"IB device \S+ not found|Unable to find the Infiniband", "there is no such RDMA device"),
+    (r"Port number \d+ state is \w+|Couldn't set the link layer", "the port is not active: check cable and switch"),
+    (r"Failed to modify QP", "the hosts can't address each other: compare GID index, ranges and VLAN of their ports"),
     (r"Couldn't allocate MR|Couldn't register|Cannot allocate memory", "too little locked memory: run role roce"),
     (
         r"Failed status 12\b",
-        "packets don't arrive: cable, switch, VLAN, or link MTU on the way (transport retries ran out)",
+        "packets don't arrive: check cable, switch, VLAN, and link MTU on the path (transport retries ran out)",
     ),
     (r"Failed status 13\b", "the receiver was not ready in time"),
     (r"Completion with error|Failed status \d+", "RDMA failed"),
     (r"Failed to exchange dat[ae]|Couldn't read remote address", "the other end stopped"),
 )
 CONNECT = re.compile(r"Couldn't connect to ")
-"""The receiver does not listen yet: the one failure that is worth another attempt."""
+"""The receiver does not listen yet. Only this failure is worth a retry."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """gbit_s: average. peak_gbit_s: None where perftest measures none. mtu: RoCE MTU that the two agreed on."""
+    """A result. gbit_s: average. peak_gbit_s: None if perftest measured none. mtu: the RoCE MTU that both hosts agreed on."""
 
     gbit_s: float
     peak_gbit_s: float | None
@@ -51,13 +51,13 @@ class Measured:
 
 
 class PerftestError(Exception):
-    """No result, and why."""
+    """There is no result; the message says why."""
 
 
 def command(
     rdma: str, port: int, gid_index: int, tos: int, *, seconds: int, message: int, queues: int, at: int = PORT
 ) -> tuple[str, ...]:
-    """What the receiver runs. The sender adds the receiver's address."""
+    """Return the receiver's command. The sender appends the receiver's address."""
     return (
         *(PROGRAM, "-d", rdma, "-i", str(port), "-x", str(gid_index), "-p", str(at), "--tclass", str(tos)),
         *("-D", str(seconds), "-s", str(message), "-q", str(queues), "-F", "--report_gbits"),
@@ -65,9 +65,10 @@ def command(
 
 
 def parse(text: str, *, gigabits: bool = True) -> Measured:
-    """The result in what perftest printed, or in its JSON document, whose unit is not in it.
+    """Return the result in perftest's text output or JSON document.
 
-    Of several sizes of messages the last counts. Raises PerftestError where there is none.
+    gigabits: the unit of a JSON document, which does not name it. With several message sizes, the last one counts.
+    Raises PerftestError if there is no result.
     """
     start = text.find("{")
     if start >= 0 and '"results"' in text:
@@ -84,22 +85,22 @@ def parse(text: str, *, gigabits: bool = True) -> Measured:
 
 def _document(text: str, gigabits: bool) -> Measured:
     try:
-        # perftest of some releases ends the document with a comma too many, or writes it twice.
+        # Some releases of perftest write a trailing comma, or the document twice.
         document: dict[str, Any] = json.JSONDecoder().raw_decode(re.sub(r",(\s*[}\]])", r"\1", text))[0]
         results = document["results"]
-        found = results[-1] if isinstance(results, list) else results
+        result = results[-1] if isinstance(results, list) else results
         unit = 1.0 if gigabits else _MEBIBYTE
-        peak = float(found.get("BW_peak") or 0) * unit
+        peak = float(result.get("BW_peak") or 0) * unit
         mtu = document.get("test_info", {}).get("Mtu")
-        return Measured(float(found["BW_average"]) * unit, peak or None, int(mtu) if mtu else None)
+        return Measured(float(result["BW_average"]) * unit, peak or None, int(mtu) if mtu else None)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise PerftestError(f"the JSON document has no result ({type(error).__name__})") from None
 
 
 def reason(text: str, port: int = PORT) -> str:
-    """Why there is no result: what it means, and the line that says so."""
+    """Return why there is no result: the meaning of the error, and the line with it."""
     for pattern, meaning in _MEANINGS:
-        if found := re.search(rf"^.*(?:{pattern}).*$", text, re.MULTILINE):
-            return f"{meaning.format(port=port)} ({found[0].strip()})"
+        if match := re.search(rf"^.*(?:{pattern}).*$", text, re.MULTILINE):
+            return f"{meaning.format(port=port)} ({match[0].strip()})"
     lines = [line.strip() for line in text.splitlines() if line.strip() and not set(line.strip()) <= {"-", "*"}]
-    return f"no result ({lines[-1]})" if lines else "no result, and nothing was said"
+    return f"no result ({lines[-1]})" if lines else "no result and no output"

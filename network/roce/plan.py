@@ -1,4 +1,4 @@
-"""What a test of a fabric will measure: which hosts on which rails, in which rounds, for how long. Pure."""
+"""The plan of a fabric test: which hosts on which rails, in which rounds, for how long. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from network.roce import wire
 from network.roce.rounds import count, rounds, seconds
 
 OVERHEAD_S = 5
-"""Assumed, not measured: connecting, registering memory, and perftest's own wait of a second at both ends."""
+"""Assumed, not measured: connecting, registering memory, and perftest's wait of one second at both ends."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """seconds: of each pair. message: bytes. queues: queue pairs that perftest uses at once. parallel: pairs at a time.
-    most: rounds of each rail, None for all."""
+    """Options of a test.
+
+    seconds: per pair. message: bytes. queues: queue pairs that perftest uses at once. parallel: pairs measured at a time.
+    most: rounds per rail, None for all.
+    """
 
     seconds: int = 5
     message: int = wire.MESSAGE
@@ -48,10 +51,10 @@ class Rail:
         return len(self.hosts) * (len(self.hosts) - 1) // 2
 
     def rounds(self, most: int | None = None) -> Iterator[tuple[tuple[Host, Host], ...]]:
-        for number, each in enumerate(rounds(self.hosts)):
+        for number, pairs in enumerate(rounds(self.hosts)):
             if most is not None and number >= most:
                 return
-            yield each
+            yield pairs
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Plan:
     options: Options
 
     def seconds(self) -> float:
-        """How long it takes, by `OVERHEAD_S`."""
+        """Return the expected duration, which includes `OVERHEAD_S` for each pair."""
         return sum(self._seconds(rail) for rail in self.rails)
 
     def _seconds(self, rail: Rail) -> float:
@@ -70,39 +73,39 @@ class Plan:
         return whole * min(self.options.most or total, total) / total if total else 0.0
 
     def fingerprint(self) -> str:
-        """Equal for plans whose results may stand in one file: the same ports, measured in the same way."""
-        told = {
+        """Return a digest. Plans with equal digests may share a file of results: they measure the same ports in the same way."""
+        content = {
             "cluster": self.cluster,
             "seconds": self.options.seconds,
             "message": self.options.message,
             "queues": self.options.queues,
             "rails": {rail.key: [rail.roce.mtu, *(host.name for host in rail.hosts)] for rail in self.rails},
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def plan(cluster: Cluster, options: Options, *, only_rails: Sequence[str] = (), limit: Sequence[str] = ()) -> Plan:
-    """All rails of all sites, or those chosen. only_rails: rail or site/rail. limit: names of hosts, or patterns.
+    """Return the plan for all rails of all sites, or for a selection.
 
-    Raises RefusedError, with what there is.
+    only_rails: rail or site/rail. limit: host names or patterns. Raises RefusedError that lists the existing names.
     """
     if not any(site.roce for site in cluster.spec.sites.values()):
         raise RefusedError(f"{cluster.name} has no RDMA: no site in its spec has roce", code="no-rdma")
-    every = tuple(_rails(cluster))
-    known = [host.name for rail in every for host in rail.hosts]
+    all_rails = tuple(_rails(cluster))
+    names = [host.name for rail in all_rails for host in rail.hosts]
     for pattern in limit:
-        if not any(fnmatchcase(name, pattern) for name in known):
-            raise RefusedError(f"--limit {pattern} matches no host with RDMA; there are {_some(known)}", code="no-rdma")
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise RefusedError(f"--limit {pattern} matches no host with RDMA; there are {_some(names)}", code="no-rdma")
     for name in only_rails:
-        if name not in {each for rail in every for each in (rail.name, rail.key)}:
+        if name not in {label for rail in all_rails for label in (rail.name, rail.key)}:
             raise RefusedError(
-                f"there is no rail {name}; there are {_some([rail.key for rail in every])}", code="no-rdma"
+                f"there is no rail {name}; there are {_some([rail.key for rail in all_rails])}", code="no-rdma"
             )
-    chosen = [rail for rail in every if not only_rails or {rail.name, rail.key} & set(only_rails)]
-    cut = [Rail(rail.site, rail.name, rail.roce, _limited(rail.hosts, limit)) for rail in chosen]
-    usable = tuple(rail for rail in cut if len(rail.hosts) > 1)
+    chosen = [rail for rail in all_rails if not only_rails or {rail.name, rail.key} & set(only_rails)]
+    limited = [Rail(rail.site, rail.name, rail.roce, _limited(rail.hosts, limit)) for rail in chosen]
+    usable = tuple(rail for rail in limited if len(rail.hosts) > 1)
     if not usable:
-        raise RefusedError("no rail has two hosts of those chosen; a pair needs two", code="no-rdma")
+        raise RefusedError("no rail has two of the selected hosts; a pair needs two", code="no-rdma")
     return Plan(cluster.name, usable, options)
 
 

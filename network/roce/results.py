@@ -1,7 +1,7 @@
-"""The file of a test's results: a line a pair, so that a run that was cut short goes on where it was.
+"""The result file of a test: one line per pair, so that an interrupted run can resume.
 
-JSON lines. The first says what was planned; of two lines for one pair the later counts. A line that can't be read, as a
-kill leaves one, tells nothing and stays where it is: the file is only ever added to, or begun anew.
+The format is JSON lines. The first line has the plan. If a pair has two lines, the later one counts. Unreadable lines, which
+a killed run may leave, are ignored and stay in the file: it is append-only, unless a run starts over.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from cluster.reading import UnreadableError, read_bytes
 from cluster.writing import ForeignFileError, replace
 from network.roce.plan import Plan
 
-_KIND = "a file of results of roce test"
+_KIND = "a result file of roce test"
 _MOST_BYTES = 2**30
-"""Of a file: 2,000 hosts have 16 million pairs on 8 rails, of 130 bytes; nobody measures a tenth of them."""
+"""The largest file to read. 2,000 hosts have 16 million pairs on 8 rails, of 130 bytes each; nobody measures a tenth of them."""
 
 
 @dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False, strict=True))
 class Pair:
-    """What one pair gave. rail: site/rail. line_gbit_s: the speed of the slower of both ports. error: why there is none."""
+    """The result of a pair. rail: site/rail. line_gbit_s: the speed of the slower port. error: why there is no result."""
 
     rail: str
     sender: str
@@ -51,9 +51,10 @@ _PAIR = TypeAdapter(Pair)
 
 
 class Results:
-    """Results that stand in a file, and new ones that are added to it at once.
+    """The results in a file. New ones are appended at once.
 
-    unread: how many of its lines tell nothing. Raises RefusedError, and ForeignFileError for a file of another kind.
+    unread: the number of unreadable lines. Raises RefusedError if the file is of another plan, and ForeignFileError if it is
+    not a result file.
     """
 
     def __init__(self, path: Path, plan: Plan, *, fresh: bool = False) -> None:
@@ -64,32 +65,32 @@ class Results:
         head = {"cluster": plan.cluster, "plan": plan.fingerprint(), "options": asdict(plan.options)}
         data = _data(path)
         first, _, rest = data.partition(b"\n")
-        if data and not _is_head(found := _object(first)):
+        if data and not _is_head(existing := _object(first)):
             raise ForeignFileError(path, _KIND)
         if data and not fresh:
-            if found["plan"] != head["plan"]:
+            if existing["plan"] != head["plan"]:
                 raise RefusedError(
-                    f"{path} has results of other hosts, rails or options; begin anew with --fresh, or name another file",
+                    f"{path} has results of other hosts, rails or options; start over with --fresh, or name another file",
                     code="other-plan",
                 )
             for pair in self._read(rest):
                 self._keep(pair)
-            if not data.endswith(b"\n"):  # what a kill cut off must not run into the next line
+            if not data.endswith(b"\n"):  # end a line that a kill cut off
                 self._append("\n")
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         replace(path, f"{json.dumps(head)}\n".encode())
 
     def add(self, pair: Pair) -> None:
-        """Keep a result; any thread may."""
+        """Keep a result. Thread-safe."""
         with self._lock:
             self._keep(pair)
             self._append(json.dumps(asdict(pair)) + "\n")
 
     def has(self, rail: str, sender: str, receiver: str) -> bool:
-        """Whether the pair was measured. One that failed is tried again."""
-        known = self.pairs.get((rail, sender, receiver))
-        return known is not None and not known.error
+        """Return whether the pair was measured successfully. A failed one is measured again."""
+        pair = self.pairs.get((rail, sender, receiver))
+        return pair is not None and not pair.error
 
     def _read(self, lines: bytes) -> Iterator[Pair]:
         for line in filter(None, lines.splitlines()):
@@ -116,12 +117,12 @@ def _data(path: Path) -> bytes:
 
 
 def _object(line: bytes) -> Any:
-    """What a line says, None where it is no JSON."""
+    """Return the JSON value of a line; None if it is not JSON."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
 
 
-def _is_head(found: Any) -> bool:
-    return isinstance(found, dict) and set(found) == {"cluster", "plan", "options"} and isinstance(found["plan"], str)
+def _is_head(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"cluster", "plan", "options"} and isinstance(value["plan"], str)

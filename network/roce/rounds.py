@@ -1,7 +1,7 @@
-"""Who is measured with whom and when: every pair once, no host in two pairs at a time.
+"""The schedule of measurements: every pair once, no host in two pairs at a time.
 
-The circle method for round-robin tournaments (Kirkman, 1850): one host stays, the others move on by one place a round.
-N hosts take N - 1 rounds, which is the least there can be; an odd N has a place that nobody is at, and takes N.
+It uses the circle method for round-robin tournaments (Kirkman, 1850): one host stays, the others move by one place per round.
+N hosts take N - 1 rounds, the minimum. An odd N has an empty place and takes N rounds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Host = TypeVar("Host")
 
 
 def rounds(hosts: Sequence[Host]) -> Iterator[tuple[tuple[Host, Host], ...]]:
-    """The pairs of each round, (sender, receiver). Each host sends in as many rounds as it receives, but for one."""
+    """Yield the pairs (sender, receiver) of each round. For each host, rounds of sending and receiving differ by at most one."""
     places: list[int | None] = list(range(len(hosts)))
     if len(places) < 2:
         return
@@ -23,22 +23,22 @@ def rounds(hosts: Sequence[Host]) -> Iterator[tuple[tuple[Host, Host], ...]]:
     for number in range(len(places) - 1):
         pairs = []
         for index in range(half):
-            one, other = places[index], places[-1 - index]
-            if one is None or other is None:
+            first, second = places[index], places[-1 - index]
+            if first is None or second is None:
                 continue
-            # Those who move send while they are in the first half of the circle; who stays sends in every second round.
+            # Moving hosts send while they are in the first half of the circle. The fixed host sends in every other round.
             swapped = index == 0 and number % 2 == 1
-            pairs.append((hosts[other], hosts[one]) if swapped else (hosts[one], hosts[other]))
+            pairs.append((hosts[second], hosts[first]) if swapped else (hosts[first], hosts[second]))
         yield tuple(pairs)
         places.insert(1, places.pop())
 
 
 def count(hosts: int) -> int:
-    """How many rounds there are."""
+    """Return the number of rounds."""
     return 0 if hosts < 2 else hosts - 1 + hosts % 2
 
 
 def seconds(hosts: int, each: float, parallel: int) -> float:
-    """How long all rounds take, with `parallel` pairs at a time and `each` seconds a pair."""
+    """Return the duration of all rounds, with `parallel` pairs at a time and `each` seconds per pair."""
     waves = -(-(hosts // 2) // parallel)
     return count(hosts) * waves * each

@@ -1,9 +1,9 @@
-"""What switches of a fabric must be told so that they agree with the hosts, in the words of each network system. Pure.
+"""Configuration that makes the switches of a fabric match the hosts, in the syntax of each network operating system. Pure.
 
-Commands and tables are those of: "RDMA over Converged Ethernet - RoCE" (Cumulus Linux 5 user guide); "RoCE Commands" and
+Commands and tables come from: "RDMA over Converged Ethernet - RoCE" (Cumulus Linux 5 user guide); "RoCE Commands" and
 "Traffic Class" (NVIDIA Onyx user manual 3.10), "Lossless RoCE Configuration for MLNX-OS Switches in DSCP-Based QoS Mode"
 (Mellanox community); "SONiC Configuration Database Manual" (sonic-net/SONiC); "Quality of Service" and "Priority Flow
-Control" (Arista EOS user manual). None was tried on a switch.
+Control" (Arista EOS user manual). None was tested on a switch.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from cluster.roce import Fabric, Roce
 
 ECN_MIN_BYTES, ECN_MAX_BYTES = 150_000, 1_500_000
-"""Length of a queue from which some packets, and from which all, are marked: what Cumulus and Onyx start from ("RoCE",
-default configuration). A start, to be tuned by the switches' own counters."""
+"""Queue lengths above which some packets, and above which all packets, are marked: the defaults of Cumulus and Onyx ("RoCE",
+default configuration). A starting point, to be tuned by the switches' counters."""
 UDP_PORT = 4791
 """IANA: RoCE v2."""
 
 
 class System(StrEnum):
-    """Network systems of switches."""
+    """Network operating systems of switches."""
 
     CUMULUS = "cumulus"
     ONYX = "onyx"
@@ -38,7 +38,7 @@ TITLES = {
     System.EOS: "Arista EOS",
 }
 PORTS = {System.CUMULUS: "swp1-32", System.ONYX: "1/1-1/32", System.SONIC: "Ethernet0", System.EOS: "Ethernet1/1-32/1"}
-"""Stand-ins for the ports to hosts and to other switches of the fabric, which the spec does not know."""
+"""Placeholders for the ports to hosts and to other switches of the fabric, which the spec does not have."""
 
 _TEMPLATES = Environment(
     loader=PackageLoader("network.roce"),
@@ -51,7 +51,7 @@ _TEMPLATES = Environment(
 
 
 def numbers(roce: Roce) -> dict[str, Any]:
-    """What hosts do and switches must: the one table that every snippet is made from."""
+    """Return the settings that hosts use and switches must match. Every snippet is rendered from this table."""
     return {
         "fabric": str(roce.fabric),
         "trust": "dscp",
@@ -71,7 +71,7 @@ def numbers(roce: Roce) -> dict[str, Any]:
 
 
 def snippet(roce: Roce, system: System, ports: str = "") -> str:
-    """What to enter on a switch of one system. ports: in its words; a stand-in without."""
+    """Return the configuration to enter on a switch. ports: in the system's syntax; a placeholder if empty."""
     return _TEMPLATES.get_template(f"{system}.j2").render(
         **numbers(roce),
         lossless=roce.fabric is Fabric.LOSSLESS,

@@ -1,11 +1,12 @@
-"""Which host, port, rail or pair makes a fabric slow, from the results of its rounds. Pure.
+"""Finds the host, port, rail or pair that makes a fabric slow, from the results of its rounds. Pure.
 
-A slow pair alone accuses two hosts and all between them. Rounds acquit: a host that is fast with others is not the cause.
+A single slow pair implicates two hosts and everything between them. The other rounds exonerate: a host that is fast with others
+is not the cause.
 
-- nearly all pairs of a rail are slow: the rail (a switch, its settings, the MTU of all)
-- a host is slow with most others on it: its port there, in both directions or only when it sends or receives
-- a host is slow on all its rails, of several: the host itself (PCIe, BIOS, the memory that is read)
-- what is left: the pair (the way between their two switches)
+- Nearly all pairs of a rail are slow: the rail (a switch, its settings, everybody's MTU).
+- A host is slow with most others on a rail: its port there, in both directions or only when it sends or receives.
+- A host is slow on all of its several rails: the host itself (PCIe, BIOS, the memory that is read).
+- Anything else: the pair (the path between their two switches).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ RAIL_IS_SLOW = 0.9
 HOST_IS_SLOW = 0.5
 """Share of a host's pairs on a rail that must be slow, or have failed, for its port to be the cause."""
 FEWEST = 2
-"""Slow pairs without which a host is not accused: one could as well be the other host's fault."""
+"""The fewest slow pairs to blame a host for: a single one could just as well be the other host's fault."""
 
 
 class Cause(StrEnum):
@@ -39,9 +40,9 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """One pair on one rail. share: of the line's speed, None where the pair failed; `error` then says why.
+    """The result of a pair on a rail.
 
-    mtu: RoCE MTU that the two took, where it is known.
+    share: of the line's speed, None if the pair failed; `error` then says why. mtu: the RoCE MTU that both used, if known.
     """
 
     rail: str
@@ -57,9 +58,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Blame:
-    """What is slow. `who`: the hosts it is about; rail "" for all rails of a host.
+    """A cause of slowness.
 
-    share: the median of its pairs' shares, None where all failed. pairs, of: slow pairs that it explains, of those measured.
+    rail: "" for all rails of a host. who: the hosts concerned. share: the median of its pairs' shares, None if all failed.
+    pairs, of: the slow pairs that it explains, out of those measured.
     """
 
     cause: Cause
@@ -78,7 +80,7 @@ class Blame:
             Cause.RAIL: f"rail {self.rail}",
             Cause.HOST: f"host {self.who[0]}, on all its rails" if self.who else "",
             Cause.PORT: f"port or cable of {self.who[0]}{where}" if self.who else "",
-            Cause.PAIR: f"the way between {' and '.join(self.who)}{where}",
+            Cause.PAIR: f"path between {' and '.join(self.who)}{where}",
         }[self.cause]
         direction = "" if self.direction is Direction.BOTH else f", {self.direction}"
         detail = f"; {self.detail}" if self.detail else ""
@@ -86,12 +88,12 @@ class Blame:
 
 
 def judge(outcomes: Sequence[Outcome], mark: float, mtu: int) -> tuple[Blame, ...]:
-    """What makes pairs slower than `mark`, worst first on each rail. mtu: the fabric's RoCE MTU."""
+    """Return the causes of pairs slower than `mark`, worst first on each rail. mtu: the fabric's RoCE MTU."""
     rails = list(dict.fromkeys(outcome.rail for outcome in outcomes))
-    found: list[Blame] = []
+    blames: list[Blame] = []
     for rail in rails:
-        found += _on_rail(rail, [outcome for outcome in outcomes if outcome.rail == rail], mark, mtu)
-    return tuple(_hosts_on_all_rails(found, outcomes))
+        blames += _on_rail(rail, [outcome for outcome in outcomes if outcome.rail == rail], mark, mtu)
+    return tuple(_hosts_on_all_rails(blames, outcomes))
 
 
 def _on_rail(rail: str, measured: list[Outcome], mark: float, mtu: int) -> Iterable[Blame]:
@@ -104,7 +106,7 @@ def _on_rail(rail: str, measured: list[Outcome], mark: float, mtu: int) -> Itera
     while worst := _worst(slow, total):
         own = [outcome for outcome in slow if worst in _keys(outcome)]
         yield _blame(Cause.PORT, rail, worst[:1], worst[1], own, total[worst], mtu)
-        # What a host's port explains says nothing of the others.
+        # Pairs that a host's port explains do not count against other hosts.
         slow = [outcome for outcome in slow if worst not in _keys(outcome)]
         total -= _counted(own)
     for outcome in slow:
@@ -113,7 +115,7 @@ def _on_rail(rail: str, measured: list[Outcome], mark: float, mtu: int) -> Itera
 
 
 def _keys(outcome: Outcome) -> tuple[tuple[str, Direction], ...]:
-    """The hosts that a pair speaks of, each in the directions that it speaks of."""
+    """Return the hosts of a pair, each with the directions for which the pair is evidence."""
     return (
         (outcome.sender, Direction.BOTH),
         (outcome.receiver, Direction.BOTH),
@@ -127,14 +129,14 @@ def _counted(outcomes: Iterable[Outcome]) -> Counter[tuple[str, Direction]]:
 
 
 def _worst(slow: list[Outcome], total: Counter[tuple[str, Direction]]) -> tuple[str, Direction] | None:
-    """The host and direction that explain the most slow pairs, of those in which most of its pairs are slow."""
-    accused = [
+    """Return the host and direction that explain most slow pairs, among those for which most pairs are slow."""
+    suspects = [
         (count, count / total[key], key)
         for key, count in _counted(slow).items()
         if count >= FEWEST and count > HOST_IS_SLOW * total[key]
     ]
-    # Of equal counts the direction that was always slow; then by name, so that equal results give equal verdicts.
-    return min(accused, key=lambda each: (-each[0], -each[1], each[2]))[2] if accused else None
+    # With equal counts, prefer the direction that was always slow, then sort by name: equal results give equal verdicts.
+    return min(suspects, key=lambda suspect: (-suspect[0], -suspect[1], suspect[2]))[2] if suspects else None
 
 
 def _blame(
@@ -143,20 +145,20 @@ def _blame(
     shares = [outcome.share for outcome in slow if outcome.share is not None]
     smaller = sorted({outcome.mtu for outcome in slow if outcome.mtu and outcome.mtu < mtu})
     errors = sorted({outcome.error for outcome in slow if outcome.error})
-    details = [f"RoCE MTU {', '.join(map(str, smaller))} and not {mtu}"] if smaller else []
+    details = [f"RoCE MTU {', '.join(map(str, smaller))} instead of {mtu}"] if smaller else []
     details += errors[:2]
     share = median(shares) if shares else None
     return Blame(cause, rail, who, direction, share, len(slow), of, "; ".join(details))
 
 
-def _hosts_on_all_rails(found: list[Blame], outcomes: Sequence[Outcome]) -> Iterable[Blame]:
-    """Ports of one host that are slow on all of its rails become that host."""
+def _hosts_on_all_rails(blames: list[Blame], outcomes: Sequence[Outcome]) -> Iterable[Blame]:
+    """Merge the ports of a host into the host itself if they are slow on all of its rails."""
     rails: dict[str, set[str]] = {}
     for outcome in outcomes:
         for host in (outcome.sender, outcome.receiver):
             rails.setdefault(host, set()).add(outcome.rail)
     ports: dict[str, list[Blame]] = {}
-    for blame in found:
+    for blame in blames:
         if blame.cause is Cause.PORT:
             ports.setdefault(blame.who[0], []).append(blame)
     whole = {host: own for host, own in ports.items() if len(own) > 1 and {b.rail for b in own} == rails[host]}
@@ -168,4 +170,4 @@ def _hosts_on_all_rails(found: list[Blame], outcomes: Sequence[Outcome]) -> Iter
         share = median(shares) if shares else None
         pairs, of = sum(blame.pairs for blame in own), sum(blame.of for blame in own)
         yield Blame(Cause.HOST, "", (host,), direction, share, pairs, of, details)
-    yield from (blame for blame in found if not (blame.cause is Cause.PORT and blame.who[0] in whole))
+    yield from (blame for blame in blames if not (blame.cause is Cause.PORT and blame.who[0] in whole))

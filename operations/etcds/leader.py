@@ -1,4 +1,4 @@
-"""Have another member lead."""
+"""Moves leadership to another member."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from operations.etcds.snapshots import EtcdRefusedError
 
 
 def move(view: View, name: str, *, only_look: bool = False) -> str:
-    """Hand the lead to `name`; what happened, as a sentence. EtcdRefusedError where that member can't lead."""
+    """Move leadership to `name`. Return what happened, as a sentence. Raises EtcdRefusedError if that member can't lead."""
     etcd = view.etcd
-    chosen = next(each for each in view.seen if each.member == etcd.member(name))
+    chosen = next(seen for seen in view.seen if seen.member == etcd.member(name))
     leader = view.leader
     if leader is None:
         raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.command('state')}")
     if leader.name == name:
-        return f"etcd {etcd.role}: {name} leads already."
+        return f"etcd {etcd.role}: {name} is the leader already."
     if chosen.status is None or chosen.status.learner or not chosen.healthy:
-        why = "has no vote yet" if chosen.status and chosen.status.learner else chosen.ailment or "does not answer"
+        why = "has no vote yet" if chosen.status and chosen.status.learner else chosen.ailment or "does not respond"
         raise EtcdRefusedError(f"{name} can't lead: {why}. Nothing was changed.")
     if only_look:
-        return f"etcd {etcd.role}: the leader would move from {leader.name} to {name}."
+        return f"etcd {etcd.role}: leadership would move from {leader.name} to {name}."
     etcd.client.move_leader(leader.name, chosen.status.id)
     terms = {status.term for status in etcd.client.statuses().values()}
-    told = f" (term {max(terms)})" if terms else ""
-    return f"etcd {etcd.role}: leader moved from {leader.name} to {name}{told}."
+    term = f" (term {max(terms)})" if terms else ""
+    return f"etcd {etcd.role}: leadership moved from {leader.name} to {name}{term}."

@@ -1,4 +1,4 @@
-"""How the members of an etcd are: what each says, what its host's agent says, and what both come to."""
+"""State of an etcd's members: from the members, from the agents on their hosts, and the findings from both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from etcd.members import Member, agent_port, members, settings
 from network.addresses import plan
 
 SLOW_FSYNC_S = 0.010
-"""etcd.io, "Hardware recommendations": the 99th percentile of fsync of the log is to be below 10 ms."""
+"""etcd.io, "Hardware recommendations": the 99th percentile of WAL fsync should be below 10 ms."""
 SKEW_S = 2.0
 EXPIRES_SOON_S = 30 * 86400
 _T = TypeVar("_T")
@@ -24,9 +24,9 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Seen:
-    """A member of the spec. status: None where it doesn't answer. ailment: "" where it is healthy.
+    """State of a member in the spec. status: None if it doesn't respond. ailment: "" if it is healthy.
 
-    agent: what its host's agent tells, {} where that doesn't answer, and then `agent_error` says why.
+    agent: the report of its host's agent; {} if there is none, and `agent_error` says why.
     """
 
     member: Member
@@ -46,7 +46,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Etcd:
-    """One etcd of a cluster, and the ways to it."""
+    """One etcd of a cluster, with clients for its members and agents."""
 
     cluster: Cluster
     role: RoleName
@@ -55,95 +55,100 @@ class Etcd:
     members: tuple[Member, ...]
 
     def member(self, name: str) -> Member:
-        """ValueError that lists the members where there is none of that name."""
-        for each in self.members:
-            if each.name == name:
-                return each
-        known = ", ".join(each.name for each in self.members)
-        raise ValueError(f"etcd {self.role} has no member {name}; its members are {known}")
+        """Return the member of that name. Raises ValueError, with the members' names, if there is none."""
+        for candidate in self.members:
+            if candidate.name == name:
+                return candidate
+        names = ", ".join(candidate.name for candidate in self.members)
+        raise ValueError(f"etcd {self.role} has no member {name}; its members are {names}")
 
     @property
     def command(self) -> Callable[[str], str]:
-        """The command line of a verb for this etcd."""
+        """Function that returns the command line of a verb for this etcd."""
         return lambda verb: f"./menagerie etcd {verb} {self.cluster.name} {self.role}"
 
 
 @dataclass(frozen=True)
 class View:
-    """All members as they were at one moment."""
+    """State of all members at one moment."""
 
     etcd: Etcd
     seen: tuple[Seen, ...]
 
     @property
     def healthy(self) -> tuple[Seen, ...]:
-        return tuple(each for each in self.seen if each.healthy)
+        return tuple(seen for seen in self.seen if seen.healthy)
 
     @property
     def answering(self) -> tuple[tuple[Seen, MemberStatus], ...]:
-        return tuple((each, each.status) for each in self.seen if each.status)
+        return tuple((seen, seen.status) for seen in self.seen if seen.status)
 
     @property
     def has_quorum(self) -> bool:
-        """Members are healthy if they get an answer with a quorum."""
-        return bool(self.healthy) or any("alarm" in each.ailment.lower() for each in self.seen)
+        """Whether the etcd has a quorum: a member is healthy only if a request with a quorum succeeds."""
+        return bool(self.healthy) or any("alarm" in seen.ailment.lower() for seen in self.seen)
 
     @property
     def leader(self) -> Seen | None:
-        return next((each for each, status in self.answering if status.leads), None)
+        return next((seen for seen, status in self.answering if status.leads), None)
 
     @property
     def revision(self) -> int:
-        """The newest that a member tells; 0 where none does."""
+        """The highest revision of any member, 0 if none responds."""
         return max((status.revision for _, status in self.answering), default=0)
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Kinds: NOSPACE, CORRUPT."""
-        told = " ".join(error for _, status in self.answering for error in status.errors)
-        return tuple(kind for kind in ("CORRUPT", "NOSPACE") if kind in told)
+        """Kinds of active alarms: NOSPACE, CORRUPT."""
+        errors = " ".join(error for _, status in self.answering for error in status.errors)
+        return tuple(kind for kind in ("CORRUPT", "NOSPACE") if kind in errors)
 
 
 def reach(cluster: Cluster, access: Access, role: RoleName) -> Etcd:
-    """The ways to one etcd of a cluster; asks nobody yet."""
+    """Return the clients for one etcd of a cluster. Sends no request yet."""
     everyone = members(cluster, role, plan(cluster))
-    agents = {each.name: AgentClient(access, role, each.name, agent_port(cluster)) for each in everyone}
+    agents = {member.name: AgentClient(access, role, member.name, agent_port(cluster)) for member in everyone}
     return Etcd(cluster, role, EtcdClient(access, role), agents, everyone)
 
 
 def look(etcd: Etcd) -> View:
-    """Ask every member and every agent, side by side."""
+    """Ask every member and every agent in parallel."""
     with ThreadPoolExecutor(2) as pool:
-        asked = pool.submit(_answers, etcd.client.ailments), pool.submit(_answers, etcd.client.statuses)
-        told = of_all(etcd, _asked)
-    ailments, statuses = asked[0].result(), asked[1].result()
+        from_members = pool.submit(_or_nothing, etcd.client.ailments), pool.submit(_or_nothing, etcd.client.statuses)
+        from_agents = of_all(etcd, _agent_state)
+    ailments, statuses = from_members[0].result(), from_members[1].result()
     return View(
         etcd,
         tuple(
-            Seen(each, statuses.get(each.name), ailments.get(each.name, "etcdctl does not answer"), *told[each.name])
-            for each in etcd.members
+            Seen(
+                member,
+                statuses.get(member.name),
+                ailments.get(member.name, "etcdctl gave no result"),
+                *from_agents[member.name],
+            )
+            for member in etcd.members
         ),
     )
 
 
 def of_all(etcd: Etcd, do: Callable[[AgentClient], _T], only: Iterable[str] | None = None) -> dict[str, _T]:
-    """Member -> what came of it, at all agents or some, side by side. The first failure, once all are done."""
+    """Call `do` with all agents, or with `only`, in parallel. Return member -> result. Raise the first failure when all are done."""
     chosen = list(etcd.agents if only is None else only)
     with ThreadPoolExecutor(max(len(chosen), 1)) as pool:
         running = {name: pool.submit(do, etcd.agents[name]) for name in chosen}
-    return {name: each.result() for name, each in running.items()}
+    return {name: future.result() for name, future in running.items()}
 
 
-def _asked(agent: AgentClient) -> tuple[dict[str, Any], str]:
-    asked = time.time()
+def _agent_state(agent: AgentClient) -> tuple[dict[str, Any], str]:
+    sent_at = time.time()
     try:
-        told = agent.state()
+        state = agent.state()
     except AgentError as error:
         return {}, str(error)
-    return told | {"ahead_s": told["clock"] - (asked + time.time()) / 2}, ""
+    return state | {"ahead_s": state["clock"] - (sent_at + time.time()) / 2}, ""
 
 
-def _answers(ask: Callable[[], dict[str, _T]]) -> dict[str, _T]:
+def _or_nothing(ask: Callable[[], dict[str, _T]]) -> dict[str, _T]:
     try:
         return ask()
     except EtcdError:
@@ -151,17 +156,17 @@ def _answers(ask: Callable[[], dict[str, _T]]) -> dict[str, _T]:
 
 
 def findings(view: View) -> tuple[str, ...]:
-    """What is not as it should be, and the command that helps; the worst first."""
+    """Return what is wrong and the command that helps, worst first."""
     return (*_of_quorum(view), *_of_alarms(view), *_of_hosts(view))
 
 
 def lost_quorum(view: View) -> str:
-    """The sentence for an etcd without a quorum."""
+    """Return the message for an etcd without a quorum."""
     etcd = view.etcd
     return (
         f"etcd {etcd.role} has lost quorum ({len(view.answering)} of {len(view.seen)} members). "
-        "I won't change membership. Bring a member back, or restore: "
-        f"{etcd.command('restore')} (without --snapshot it takes the newest verified snapshot)"
+        "Membership can't be changed. Bring a member back, or restore: "
+        f"{etcd.command('restore')} (without --snapshot it uses the newest verified snapshot)"
     )
 
 
@@ -170,33 +175,33 @@ def _of_quorum(view: View) -> Iterable[str]:
     if not view.has_quorum:
         yield lost_quorum(view)
         return
-    down = [each for each in view.seen if each.status is None]
+    down = [seen for seen in view.seen if seen.status is None]
     spare = (count - 1) // 2 - len(down)
-    for each in down:
-        left = {0: "one more loss stops them", 1: "1 more member may be lost"}.get(spare, f"{spare} more may be lost")
-        words = f" ({said})" if (said := each.agent.get("last_words")) else ""
+    for seen in down:
+        left = {0: "losing one more stops them", 1: "1 more member can be lost"}.get(spare, f"{spare} more can be lost")
+        words = f" ({last_words})" if (last_words := seen.agent.get("last_words")) else ""
         yield (
-            f"etcd {etcd.role}: {count - len(down)} of {count} members healthy; {each.name} ({each.member.address}) is "
-            f"down{words}. Writes still work; {left}. Replace it: {etcd.command('replace')} {each.name}"
+            f"etcd {etcd.role}: {count - len(down)} of {count} members healthy; {seen.name} ({seen.member.address}) is "
+            f"down{words}. Writes still work; {left}. Replace it: {etcd.command('replace')} {seen.name}"
         )
-    cut_off = [each for each in view.seen if each.status and not each.healthy and not view.alarms]
-    for each in cut_off:
-        others = ", ".join(str(other.member.address) for other in view.seen if other is not each)
+    cut_off = [seen for seen in view.seen if seen.status and not seen.healthy and not view.alarms]
+    for seen in cut_off:
+        others = ", ".join(str(other.member.address) for other in view.seen if other is not seen)
         yield (
-            f"etcd {etcd.role}: {each.name} can't reach its peers; check TCP {each.member.peer_port} between "
-            f"{each.member.address} and {others}"
+            f"etcd {etcd.role}: {seen.name} can't reach its peers; check TCP {seen.member.peer_port} between "
+            f"{seen.member.address} and {others}"
         )
-    for each, status in view.answering:
+    for seen, status in view.answering:
         if status.learner:
-            yield f"etcd {etcd.role}: {each.name} has no vote yet; to go on: {etcd.command('replace')} {each.name}"
+            yield f"etcd {etcd.role}: {seen.name} has no vote yet; to continue, run: {etcd.command('replace')} {seen.name}"
 
 
 def _of_alarms(view: View) -> Iterable[str]:
     etcd = view.etcd
     if "CORRUPT" in view.alarms:
         yield (
-            f"etcd {etcd.role}: CORRUPT alarm, a member disagrees with its peers; journalctl of etcd-{etcd.role} on the "
-            f"hosts names it. Replace it: {etcd.command('replace')} MEMBER --although-healthy"
+            f"etcd {etcd.role}: CORRUPT alarm, a member disagrees with its peers. journalctl -u etcd-{etcd.role} on the "
+            f"hosts shows which one. Replace it: {etcd.command('replace')} MEMBER --although-healthy"
         )
     if "NOSPACE" in view.alarms:
         full = max((status for _, status in view.answering), key=lambda status: status.size)
@@ -208,28 +213,28 @@ def _of_alarms(view: View) -> Iterable[str]:
 
 
 def _of_hosts(view: View) -> Iterable[str]:
-    for each in view.seen:
-        if each.agent_error:
-            yield f"{each.agent_error}; docs/runbooks/etcd-agent-silent.md"
+    for seen in view.seen:
+        if seen.agent_error:
+            yield f"{seen.agent_error}; docs/runbooks/etcd-agent-silent.md"
             continue
-        fsync, ahead = each.agent.get("fsync_p99_s"), float(each.agent["ahead_s"])
+        fsync, ahead = seen.agent.get("fsync_p99_s"), float(seen.agent["ahead_s"])
         if fsync and fsync > SLOW_FSYNC_S:
             yield (
-                f"{each.name}: fsync p99 {fsync * 1000:.0f} ms of {each.agent['data_dir']} "
+                f"{seen.name}: fsync p99 {fsync * 1000:.0f} ms of {seen.agent['data_dir']} "
                 f"(limit {SLOW_FSYNC_S * 1000:.0f} ms). Network disks cause this; use a local SSD."
             )
         if abs(ahead) > SKEW_S:
             side = "ahead of" if ahead > 0 else "behind"
-            yield f"{each.name}: its clock is {abs(ahead):.0f} s {side} this machine's (limit {SKEW_S:.0f} s)"
-        if each.agent["held"]:
-            yield f"{each.name}: stopped by {each.agent['held']}, which was not finished: run that verb again"
+            yield f"{seen.name}: its clock is {abs(ahead):.0f} s {side} this machine's (limit {SKEW_S:.0f} s)"
+        if seen.agent["held"]:
+            yield f"{seen.name}: stopped by {seen.agent['held']}, which did not finish: run that verb again"
         soon = {
-            path: until for path, until in each.agent["certificates"].items() if until - time.time() < EXPIRES_SOON_S
+            path: until for path, until in seen.agent["certificates"].items() if until - time.time() < EXPIRES_SOON_S
         }
         for path, until in soon.items():
-            yield f"{each.name}: {path} expires {time.strftime('%Y-%m-%d', time.gmtime(until))}"
+            yield f"{seen.name}: {path} expires {time.strftime('%Y-%m-%d', time.gmtime(until))}"
 
 
 def mb(size: float) -> str:
-    """Bytes for people."""
+    """Format bytes for people."""
     return f"{size / 10**6:.1f} MB" if size < 10**9 else f"{size / 10**9:.1f} GB"

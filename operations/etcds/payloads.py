@@ -1,4 +1,4 @@
-"""What hosts of etcds are to be beside what they are: told by their agents, and by the stack."""
+"""Current payloads of etcd hosts, from their agents, compared with the desired ones from the stack."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _KNOWN_BY = (
     "--advertise-client-urls",
     "--initial-advertise-peer-urls",
 )
-"""Flags that others know a member by, or its data: one at a time they can't be changed."""
+"""Flags that identify a member or its data to others. They can't be changed one member at a time."""
 _TOOLS = ("etcdctl", "etcdutl")
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host, and its members of any etcd. text: of the payload that its store wants of it, "" where nobody says.
+    """A host with its members of any etcd. text: of its desired payload in the store, "" if unknown.
 
-    agents: of each member, of which any speaks for the host.
+    agents: of its members; any of them can act for the host.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Host:
 
     @property
     def wanted(self) -> str:
-        """SHA-256 of the payload, in hex."""
+        """SHA-256 of the desired payload, in hex."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
@@ -50,9 +50,9 @@ class Host:
 
     @property
     def running(self) -> Mapping[str, Any]:
-        """As `menagerie_etcd.payload.Payload.state` has it, {} where the agent doesn't say."""
-        found: Mapping[str, Any] = self.seen[0].agent.get("payload") or {}
-        return found
+        """The current payload: see `menagerie_etcd.payload.Payload.state`. {} if the agent doesn't report it."""
+        payload: Mapping[str, Any] = self.seen[0].agent.get("payload") or {}
+        return payload
 
     @property
     def is_done(self) -> bool:
@@ -64,64 +64,64 @@ class Host:
 
     @property
     def is_well(self) -> bool:
-        """Alarms count as well: a larger quota is what helps against one."""
-        return all(each.healthy or "alarm" in each.ailment.lower() for each in self.seen)
+        """Whether all its members are healthy. An alarm does not count: a larger quota in the payload can help against it."""
+        return all(seen.healthy or "alarm" in seen.ailment.lower() for seen in self.seen)
 
     @property
     def leads(self) -> tuple[str, ...]:
-        """Members on it that lead."""
-        return tuple(each.name for each in self.seen if each.status and each.status.leads)
+        """Names of its members that are leaders."""
+        return tuple(seen.name for seen in self.seen if seen.status and seen.status.leads)
 
 
 def hosts(views: Sequence[View], texts: Mapping[str, str]) -> tuple[Host, ...]:
-    """Every host with a member, those of events alone first. texts: of payloads, by host (`Access.etcd_payloads`)."""
-    found: dict[str, list[tuple[Seen, AgentClient]]] = {}
+    """Return every host with a member; hosts with only events come first. texts: payloads by host (`Access.etcd_payloads`)."""
+    by_host: dict[str, list[tuple[Seen, AgentClient]]] = {}
     for view in sorted(views, key=lambda view: view.etcd.role != "events"):
         for seen in view.seen:
-            found.setdefault(seen.member.host, []).append((seen, view.etcd.agents[seen.name]))
-    made = [
-        Host(name, tuple(seen for seen, _ in each), tuple(agent for _, agent in each), texts.get(name, ""))
-        for name, each in found.items()
+            by_host.setdefault(seen.member.host, []).append((seen, view.etcd.agents[seen.name]))
+    all_hosts = [
+        Host(name, tuple(seen for seen, _ in entries), tuple(agent for _, agent in entries), texts.get(name, ""))
+        for name, entries in by_host.items()
     ]
-    mains = {each.member.host for view in views if view.etcd.role == "main" for each in view.seen}
-    return tuple(sorted(made, key=lambda host: host.name in mains))
+    mains = {entries.member.host for view in views if view.etcd.role == "main" for entries in view.seen}
+    return tuple(sorted(all_hosts, key=lambda host: host.name in mains))
 
 
 def etcd_version(config: Mapping[str, Any]) -> str:
-    """Of the etcd that a payload brings, "" where none can be told."""
-    return next((match[1] for each in config["downloads"] if (match := _ETCD.search(each["url"]))), "")
+    """Return the version of etcd in a payload, "" if it has none."""
+    return next((match[1] for download in config["downloads"] if (match := _ETCD.search(download["url"]))), "")
 
 
 def differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
-    """What a payload changes at a host that is another one, as short phrases. Values of secrets are in neither."""
+    """Yield the differences between two payloads of a host, as short phrases. Payloads contain no values of secrets."""
     for path, (old, new) in _changed(_downloads(now), _downloads(then)):
         if path.rpartition("/")[2] not in _TOOLS:
             yield f"{path}: {_file(old)} -> {_file(new)}"
     for path, (old, new) in _changed(_texts(now), _texts(then)):
-        flags = [f"{name}={value} (was {was or 'not there'})" for name, (was, value) in _flags(old, new)]
-        how = "new" if not old else "goes" if not new else ", ".join(flags) or "another text"
-        yield f"{path}: {how}"
-    for what in ("packages", "users", "start"):
-        for name in sorted({*now[what]} ^ {*then[what]}):
-            yield f"{what}: {'+' if name in then[what] else '-'}{name}"
+        flags = [f"{name}={value} (was {was or 'not set'})" for name, (was, value) in _flags(old, new)]
+        change = "added" if not old else "removed" if not new else ", ".join(flags) or "changed"
+        yield f"{path}: {change}"
+    for section in ("packages", "users", "start"):
+        for name in sorted({*now[section]} ^ {*then[section]}):
+            yield f"{section}: {'+' if name in then[section] else '-'}{name}"
 
 
 def hindrances(now: Mapping[str, Any], then: Mapping[str, Any]) -> Iterator[str]:
-    """What of that a host can't take while it runs."""
+    """Yield the differences that a running host can't apply."""
     if now["disks"] != then["disks"]:
-        yield "its disks are others: they are mounted when a machine is made"
+        yield "its disks change, and disks are mounted only when a machine is created"
     for path, (old, new) in _changed(_texts(now), _texts(then)):
         changed = [name for name, (was, value) in _flags(old, new) if was and value and name in _KNOWN_BY]
         if changed:
-            yield f"{path} changes {', '.join(changed)}, by which its data or its peers know the member"
+            yield f"{path} changes {', '.join(changed)}, which identifies the member to its peers or its data"
 
 
 def _downloads(config: Mapping[str, Any]) -> dict[str, str]:
-    found = {}
-    for each in config["downloads"]:
-        for target in [target for _, target in each["members"]] or [each["path"]]:
-            found[target] = f"{each['url']} {each['sha256']}"
-    return found
+    by_target = {}
+    for download in config["downloads"]:
+        for target in [target for _, target in download["members"]] or [download["path"]]:
+            by_target[target] = f"{download['url']} {download['sha256']}"
+    return by_target
 
 
 def _file(download: str) -> str:
@@ -129,7 +129,7 @@ def _file(download: str) -> str:
 
 
 def _texts(config: Mapping[str, Any]) -> dict[str, str]:
-    return {each["path"]: each["text"] for each in config["files"]}
+    return {file["path"]: file["text"] for file in config["files"]}
 
 
 def _flags(old: str, new: str) -> list[tuple[str, tuple[str, str]]]:
@@ -137,12 +137,12 @@ def _flags(old: str, new: str) -> list[tuple[str, tuple[str, str]]]:
 
 
 def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> list[tuple[str, tuple[str, str]]]:
-    """Name -> (before, after), "" for what is not there."""
+    """Return name -> (before, after), "" for missing values."""
     both = {name: (old.get(name, ""), new.get(name, "")) for name in sorted({*old, *new})}
     return [(name, pair) for name, pair in both.items() if pair[0] != pair[1]]
 
 
 def as_config(text: str) -> dict[str, Any]:
-    """The payload of a text, as a host reads it."""
-    found: dict[str, Any] = json.loads(text)
-    return found
+    """Parse the text of a payload."""
+    config: dict[str, Any] = json.loads(text)
+    return config

@@ -1,4 +1,4 @@
-"""Replace a member that lost its disk or its sense: removed first, then a learner, then one with a vote."""
+"""Replaces a member that lost its disk or is corrupt: remove it, add a learner, promote it to a voting member."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ HEALTHY_S = 120
 
 
 def refuse(view: View, name: str, *, although_healthy: bool) -> None:
-    """EtcdRefusedError where replacing the member would make things worse, or needs nobody. Touches nothing."""
+    """Raise EtcdRefusedError if replacing the member would make things worse, or is not needed. Changes nothing."""
     etcd = view.etcd
     if not view.has_quorum:
         raise EtcdRefusedError(lost_quorum(view))
-    others = [each for each in view.seen if each.name != name and not each.healthy and not _only_alarms(each.ailment)]
+    others = [seen for seen in view.seen if seen.name != name and not seen.healthy and not _only_alarms(seen.ailment)]
     if others:
-        ailing = "; ".join(f"{each.name}: {each.ailment}" for each in others)
+        ailing = "; ".join(f"{seen.name}: {seen.ailment}" for seen in others)
         raise EtcdRefusedError(
-            f"etcd {etcd.role}: another member is not healthy ({ailing}). Nothing was changed. Mend that one first: "
+            f"etcd {etcd.role}: another member is unhealthy ({ailing}). Nothing was changed. Fix that one first: "
             f"{etcd.command('state')}"
         )
-    chosen = next(each for each in view.seen if each.name == name)
+    chosen = next(seen for seen in view.seen if seen.name == name)
     if chosen.agent_error:
         raise EtcdRefusedError(
-            f"{chosen.agent_error}. Nothing was changed. A new host for the member comes first: "
+            f"{chosen.agent_error}. Nothing was changed. The member needs a new host first: "
             f"./menagerie up {etcd.cluster.name}"
         )
     voting = bool(chosen.status and not chosen.status.learner)
     if chosen.healthy and voting and not although_healthy:
         raise EtcdRefusedError(
-            f"{name} is healthy; replacing it would throw its data away and take a vote away meanwhile. Nothing was "
-            f"changed. To do it all the same: {etcd.command('replace')} {name} --although-healthy"
+            f"{name} is healthy; replacing it would delete its data and remove a vote meanwhile. Nothing was "
+            f"changed. To replace it anyway: {etcd.command('replace')} {name} --although-healthy"
         )
 
 
 def replace(view: View, name: str, operation: Journal, step: Step, report: Report) -> View:
-    """Do it; the members as they are then. A run that was cut short goes on from what the etcd says of itself."""
+    """Replace the member and return the resulting view. An interrupted run resumes from the etcd's own state."""
     etcd = view.etcd
     if not operation.has("begun"):
         operation.done("begun", token=f"replace-{secrets.token_hex(4)}", member=name)
@@ -67,41 +67,41 @@ def replace(view: View, name: str, operation: Journal, step: Step, report: Repor
 
 
 def take_back_corrupt(etcd: Etcd) -> None:
-    """The alarm names a member that is no more; members that still differ raise it again after the next compaction."""
+    """Clear the CORRUPT alarm of a removed member. Members that still differ raise it again after the next compaction."""
     if "CORRUPT" in etcd.client.alarms():
         etcd.client.disarm()
 
 
 def _remove(etcd: Etcd, name: str) -> None:
-    """The member that this host had; not a learner that another run of this verb has added, and which has not started."""
-    old = _of(etcd, name)
+    """Remove the host's old member, but not a learner that an earlier run added and that has not started yet."""
+    old = _listed(etcd, name)
     if old and not (old.learner and not old.name):
         etcd.client.remove(old)
 
 
 def _add(etcd: Etcd, name: str) -> None:
-    if _of(etcd, name) is None:
+    if _listed(etcd, name) is None:
         etcd.client.add_learner(name, etcd.member(name).peer_url)
 
 
-def _of(etcd: Etcd, name: str) -> Listed | None:
-    """As the etcd lists it, by where its peers find it: one that has not started yet has no name."""
+def _listed(etcd: Etcd, name: str) -> Listed | None:
+    """Return the member from the etcd's list, also found by its peer URL: it has no name before its first start."""
     url = etcd.member(name).peer_url
-    return next((each for each in etcd.client.listed() if each.name == name or url in each.peer_urls), None)
+    return next((member for member in etcd.client.listed() if member.name == name or url in member.peer_urls), None)
 
 
 def _initial_cluster(etcd: Etcd) -> str:
-    """What a joining member must be told: exactly the members that the etcd has, or it refuses to start."""
-    names = {each.peer_url: each.name for each in etcd.members}
-    return ",".join(f"{each.name or names[url]}={url}" for each in etcd.client.listed() for url in each.peer_urls)
+    """Return --initial-cluster for a joining member: exactly the members in the etcd's list, else it refuses to start."""
+    names = {member.peer_url: member.name for member in etcd.members}
+    return ",".join(f"{member.name or names[url]}={url}" for member in etcd.client.listed() for url in member.peer_urls)
 
 
 def _promoted(etcd: Etcd, name: str) -> str:
     try:
-        found = _of(etcd, name)
-        if found is None:
+        member = _listed(etcd, name)
+        if member is None:
             return f"{name} is not listed yet"
-        return etcd.client.promote(found.id) if found.learner else ""
+        return etcd.client.promote(member.id) if member.learner else ""
     except EtcdError as error:
         return str(error)
 
@@ -111,13 +111,13 @@ def _wait_until_healthy(etcd: Etcd, report: Report) -> View:
 
     def missing() -> str:
         views.append(look(etcd))
-        ailing = [each for each in views[-1].seen if not each.healthy and not _only_alarms(each.ailment)]
-        return "; ".join(f"{each.name}: {each.ailment}" for each in ailing)
+        ailing = [seen for seen in views[-1].seen if not seen.healthy and not _only_alarms(seen.ailment)]
+        return "; ".join(f"{seen.name}: {seen.ailment}" for seen in ailing)
 
     wait_until(missing, HEALTHY_S, report)
     return views[-1]
 
 
 def _only_alarms(ailment: str) -> bool:
-    # Words of etcdctl endpoint health, which has others for a member that was too slow to say its alarms.
+    # Wording of etcdctl endpoint health. A member that was too slow to report its alarms has a different one.
     return ailment.startswith("Active Alarm(s): ")

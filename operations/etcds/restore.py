@@ -1,7 +1,7 @@
-"""Restore an etcd from a snapshot: all members from the same bytes, or none.
+"""Restores an etcd from a snapshot: all members from the same bytes, or none.
 
-Until members are stopped nothing that runs is touched. From then on what each had is kept aside on its disk, and a run
-that fails before the first member has its new data starts them all again as they were.
+Nothing running is changed until the members are stopped. Their old data stays on their disks. If the run fails before the
+first member has its new data, all members are started again with the old data.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from operations.etcds.snapshots import EtcdRefusedError, Snapshot, ago, better, 
 from operations.record.journal import Journal, Report, Step
 
 BUMP = 10**9
-"""Revisions that are skipped: etcd.io's own example, far above what any client may have seen after the snapshot."""
+"""Revisions to skip: etcd.io's own example, far more than any client can have seen after the snapshot."""
 STEPS = ("fetch", "prepare", "stop", "swap", "start", "healthy")
 HEALTHY_S = 300
 PIECE_BYTES = 2 * 2**20
-"""Of a snapshot that is handed to agents: with the base64 less than a body that these take."""
+"""Size of the pieces of a snapshot that is sent to agents. In base64, a piece fits the agents' maximum body size."""
 EMPTY = "empty"
-"""The id that stands for a snapshot of an etcd that holds nothing yet."""
+"""Stands for the ID of an empty snapshot."""
 _ROOM = 256 * 2**20
-"""Beside twice the snapshot, as in `menagerie_etcd.snapshots`."""
+"""Free space that is needed in addition to twice the snapshot, as in `menagerie_etcd.snapshots`."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a restore would do. snapshot: None for an empty etcd. warnings: sentences."""
+    """The plan of a restore. snapshot: None for an empty etcd. warnings: sentences."""
 
     etcd: Etcd
     snapshot: Snapshot | None
@@ -54,18 +54,18 @@ class Plan:
 
     @property
     def bump(self) -> int:
-        """Revisions to skip, so that all that clients have seen lies in the past."""
+        """Revisions to skip, so that every revision that clients have seen is in the past."""
         return max(self.revision_now - self.revision, 0) + BUMP
 
     def lost(self, now: datetime) -> str:
-        """What will be gone, as a sentence."""
+        """Return what will be lost, as a sentence."""
         etcd = self.etcd.role
         if self.snapshot is None:
             return f"every key of etcd {etcd} will be lost; it is at revision {self.revision_now or 'unknown'}"
-        since = f"all that was written to etcd {etcd} in the last {ago(now - self.snapshot.time)} will be lost"
+        since = f"everything written to etcd {etcd} in the last {ago(now - self.snapshot.time)} will be lost"
         if self.revision_now and self.snapshot.revision:
             return f"{since}: {max(self.revision_now - self.revision, 0)} revisions, from {self.revision}"
-        return f"{since}; no member says how many revisions that are"
+        return f"{since}; the number of revisions is unknown, because no member responds"
 
 
 def plan(
@@ -77,7 +77,10 @@ def plan(
     *,
     accept_stale: bool = False,
 ) -> Plan:
-    """The restore, or EtcdRefusedError: foreign or old snapshots, agents that don't answer, no room. Touches nothing."""
+    """Plan the restore. Changes nothing.
+
+    Raises EtcdRefusedError for a foreign or old snapshot, silent agents, or too little disk space.
+    """
     etcd = view.etcd
     ids = frozenset(status.cluster_id for _, status in view.answering)
     warnings: tuple[str, ...] = ()
@@ -85,83 +88,83 @@ def plan(
         _refuse_another(etcd, snapshot, operation)
         ids = frozenset(operation.facts["old_ids"].split())
     elif snapshot:
-        had = ids | {each.cluster_id for each in known if each.cluster_id}
-        warnings = refuse_wrong(snapshot, etcd.cluster.name, etcd.role, had, now, accept_stale=accept_stale)
-    silent = [each.agent_error for each in view.seen if each.agent_error]
+        known_ids = ids | {item.cluster_id for item in known if item.cluster_id}
+        warnings = refuse_wrong(snapshot, etcd.cluster.name, etcd.role, known_ids, now, accept_stale=accept_stale)
+    silent = [item.agent_error for item in view.seen if item.agent_error]
     if silent:
-        raise EtcdRefusedError("every member's agent is needed. Nothing was changed.\n  " + "\n  ".join(silent))
+        raise EtcdRefusedError("the agents of all members must respond. Nothing was changed.\n  " + "\n  ".join(silent))
     if not operation.has("swapping"):
         _refuse_without_room(view, snapshot.size if snapshot else 0)
-    seen = max([view.revision, *(each.revision or 0 for each in known)])
-    return Plan(etcd, snapshot, tuple(known), seen, ids, warnings)
+    newest_revision = max([view.revision, *(item.revision or 0 for item in known)])
+    return Plan(etcd, snapshot, tuple(known), newest_revision, ids, warnings)
 
 
 def _refuse_another(etcd: Etcd, snapshot: Snapshot | None, operation: Journal) -> None:
-    begun, chosen = operation.facts["snapshot"], snapshot.id if snapshot else EMPTY
-    if chosen != begun:
-        how = "--to-empty" if begun == EMPTY else f"--snapshot {begun} (or --file)"
+    started, chosen = operation.facts["snapshot"], snapshot.id if snapshot else EMPTY
+    if chosen != started:
+        option = "--to-empty" if started == EMPTY else f"--snapshot {started} (or --file)"
         raise EtcdRefusedError(
-            f"a restore of etcd {etcd.role} from {begun} was cut short while members were stopped. "
-            f"Finish that one first: {etcd.command('restore')} {how}"
+            f"a restore of etcd {etcd.role} from {started} was interrupted while members were stopped. "
+            f"Finish that one first: {etcd.command('restore')} {option}"
         )
 
 
 def _refuse_without_room(view: View, size: int) -> None:
-    need = 2 * size + _ROOM
+    needed = 2 * size + _ROOM
     full = [
-        f"{each.name}: {mb(each.agent['disk_free'])} free in {each.agent['data_dir']}, a restore needs about {mb(need)}"
-        for each in view.seen
-        if each.agent["disk_free"] < need
+        f"{seen.name}: {mb(seen.agent['disk_free'])} free in {seen.agent['data_dir']}, a restore needs about {mb(needed)}"
+        for seen in view.seen
+        if seen.agent["disk_free"] < needed
     ]
     if full:
-        way = (
-            f"Nothing was changed. What earlier restores kept goes with: {view.etcd.command('forget')} --older-than 0s"
+        way_out = (
+            f"Nothing was changed. To delete what earlier restores kept: {view.etcd.command('forget')} --older-than 0s"
         )
-        raise EtcdRefusedError("\n  ".join((*full, way)))
+        raise EtcdRefusedError("\n  ".join((*full, way_out)))
 
 
-def begin(made: Plan, operation: Journal, report: Report) -> None:
-    """The token and the bump, once for all runs of the operation.
+def begin(plan_: Plan, operation: Journal, report: Report) -> None:
+    """Record the token and the bump, for all runs of the operation.
 
-    Before any member is stopped, a run from another snapshot begins anew. So does one to an empty etcd that was cut short
-    before all had the same bytes: no two empty snapshots are the same.
+    A run from another snapshot starts from scratch; this is allowed only before members are stopped. A run to an empty
+    etcd also does, if it was interrupted before all members had the same bytes: no two empty snapshots are equal.
     """
     before = operation.facts.get("token", "")
-    whole = made.snapshot is not None or operation.facts.get("fetched") == before
-    if operation.has("begun") and operation.facts["snapshot"] == made.chosen and whole:
+    is_whole = plan_.snapshot is not None or operation.facts.get("fetched") == before
+    if operation.has("begun") and operation.facts["snapshot"] == plan_.chosen and is_whole:
         return
     if before:
-        of_all(made.etcd, lambda agent: agent.act("forget", report, token=before))
+        of_all(plan_.etcd, lambda agent: agent.act("forget", report, token=before))
     operation.done(
         "begun",
         token=f"restore-{secrets.token_hex(4)}",
-        bump=str(made.bump),
-        snapshot=made.chosen,
-        old_ids=" ".join(sorted(made.old_cluster_ids)),
+        bump=str(plan_.bump),
+        snapshot=plan_.chosen,
+        old_ids=" ".join(sorted(plan_.old_cluster_ids)),
     )
 
 
-def bring_beside(made: Plan, operation: Journal, step: Step, report: Report) -> None:
-    """Fetch and prepare on all members; they serve on. EtcdRefusedError where the snapshot is not whole."""
-    begin(made, operation, report)
+def bring_beside(plan_: Plan, operation: Journal, step: Step, report: Report) -> None:
+    """Fetch and prepare on all members, which keep serving. Raises EtcdRefusedError if the snapshot is damaged."""
+    begin(plan_, operation, report)
     token, bump = operation.facts["token"], int(operation.facts["bump"])
     with step("fetch"):
         fetched = operation.facts.get("fetched") == token
-        if not fetched or not (made.snapshot is None or operation.has("swapping")):
-            _fetch(made, token, report)
+        if not fetched or not (plan_.snapshot is None or operation.has("swapping")):
+            _fetch(plan_, token, report)
             operation.done("fetch", fetched=token)
     with step("prepare"):
-        told = {
-            "initial_cluster": ",".join(f"{each.name}={each.peer_url}" for each in made.etcd.members),
-            "initial_cluster_token": f"{made.etcd.cluster.name}-{made.etcd.role}-{token}",
+        arguments = {
+            "initial_cluster": ",".join(f"{member.name}={member.peer_url}" for member in plan_.etcd.members),
+            "initial_cluster_token": f"{plan_.etcd.cluster.name}-{plan_.etcd.role}-{token}",
             "bump_revision": bump,
         }
-        of_all(made.etcd, lambda agent: agent.act("prepare", report, token=token, **told))
+        of_all(plan_.etcd, lambda agent: agent.act("prepare", report, token=token, **arguments))
 
 
-def change_over(made: Plan, operation: Journal, step: Step, report: Report) -> View:
-    """Stop, swap, start; the members as they are then, with a new cluster id. They are down meanwhile."""
-    etcd, token = made.etcd, operation.facts["token"]
+def change_over(plan_: Plan, operation: Journal, step: Step, report: Report) -> View:
+    """Stop, swap and start all members; they are down meanwhile. Return the resulting view, with a new cluster ID."""
+    etcd, token = plan_.etcd, operation.facts["token"]
     with step("stop"):
         if not operation.has("start"):
             _stop(etcd, token, operation, report)
@@ -175,20 +178,20 @@ def change_over(made: Plan, operation: Journal, step: Step, report: Report) -> V
             of_all(etcd, lambda agent: agent.act("start", report))
             operation.done("start")
     with step("healthy"):
-        return _wait_until_healthy(made, int(operation.facts["bump"]), report)
+        return _wait_until_healthy(plan_, int(operation.facts["bump"]), report)
 
 
-def _fetch(made: Plan, token: str, report: Report) -> None:
+def _fetch(plan_: Plan, token: str, report: Report) -> None:
     try:
-        if made.snapshot is None:
-            _fetch_empty(made.etcd, token, report)
+        if plan_.snapshot is None:
+            _fetch_empty(plan_.etcd, token, report)
         else:
-            _fetch_one(made.etcd, made.snapshot, token, report)
+            _fetch_one(plan_.etcd, plan_.snapshot, token, report)
     except AgentError as error:
-        if made.snapshot is None or not any(word in str(error) for word in _BAD):
+        if plan_.snapshot is None or not any(word in str(error) for word in _BAD):
             raise
         raise EtcdRefusedError(
-            f"snapshot {made.snapshot.id}: {error}.{better(made.known, made.snapshot)}. Nothing was changed."
+            f"snapshot {plan_.snapshot.id}: {error}.{better(plan_.known, plan_.snapshot)}. Nothing was changed."
         ) from None
 
 
@@ -196,12 +199,12 @@ _BAD = ("hash mismatch", "another revision", "truncated", "damaged", "etcdutl")
 
 
 def _fetch_empty(etcd: Etcd, token: str, report: Report) -> None:
-    """All from the one that the first member made."""
-    made = base64.b64decode(next(iter(etcd.agents.values())).act("empty-snapshot")["inline"])
+    """Give all members the empty snapshot that the first member's host creates."""
+    snapshot = base64.b64decode(next(iter(etcd.agents.values())).act("empty-snapshot")["inline"])
 
     def bring(agent: AgentClient) -> None:
-        _hand_over(agent, io.BytesIO(made), len(made), token, report)
-        agent.act("fetch", report, token=token, size=len(made))
+        _hand_over(agent, io.BytesIO(snapshot), len(snapshot), token, report)
+        agent.act("fetch", report, token=token, size=len(snapshot))
 
     of_all(etcd, bring)
 
@@ -221,13 +224,13 @@ def _fetch_one(etcd: Etcd, snapshot: Snapshot, token: str, report: Report) -> No
 
 
 def _hand_over(agent: AgentClient, file: BinaryIO, size: int, token: str, report: Report) -> None:
-    """Piece by piece, from where an earlier run was cut off."""
+    """Send the snapshot in pieces; resume where an earlier run was interrupted."""
     taken = 0
     while taken < size:
         file.seek(taken)
         if not (piece := file.read(PIECE_BYTES)):
             raise EtcdRefusedError(
-                f"the snapshot became shorter while it was read: {taken} of {size} bytes. Nothing was changed."
+                f"the snapshot file was truncated while it was read: {taken} of {size} bytes. Nothing was changed."
             )
         body = {"size": size, "offset": taken, "piece": base64.b64encode(piece).decode()}
         taken = int(agent.act("take", report, token=token, **body)["taken"])
@@ -235,7 +238,7 @@ def _hand_over(agent: AgentClient, file: BinaryIO, size: int, token: str, report
 
 
 def _stop(etcd: Etcd, token: str, operation: Journal, report: Report) -> None:
-    """All of them. Where one can't be stopped and none has other data yet, they are started again as they were."""
+    """Stop all members. If one can't be stopped and none has new data yet, start them all again."""
     try:
         of_all(etcd, lambda agent: agent.act("stop", report, token=token))
     except AgentError as failed:
@@ -245,38 +248,38 @@ def _stop(etcd: Etcd, token: str, operation: Journal, report: Report) -> None:
             try:
                 agent.act("start", report)
             except AgentError as error:
-                failed.add_note(f"  and not started again: {error}")
+                failed.add_note(f"  and could not be started again: {error}")
         raise
 
 
-def _wait_until_healthy(made: Plan, bump: int, report: Report) -> View:
+def _wait_until_healthy(plan_: Plan, bump: int, report: Report) -> View:
     views: list[View] = []
 
     def missing() -> str:
-        view = look(made.etcd)
+        view = look(plan_.etcd)
         views.append(view)
-        ailing = [f"{each.name}: {each.ailment}" for each in view.seen if not each.healthy]
+        ailing = [f"{seen.name}: {seen.ailment}" for seen in view.seen if not seen.healthy]
         if ailing:
             return "; ".join(ailing)
         ids = {status.cluster_id for _, status in view.answering}
-        if len(ids) != 1 or ids & made.old_cluster_ids:
-            return f"members are of the etcds {', '.join(sorted(ids))}"
-        low = [each.name for each, status in view.answering if status.revision < made.revision + bump]
-        return f"{', '.join(low)} below revision {made.revision + bump}" if low else ""
+        if len(ids) != 1 or ids & plan_.old_cluster_ids:
+            return f"members have the cluster IDs {', '.join(sorted(ids))}"
+        low = [seen.name for seen, status in view.answering if status.revision < plan_.revision + bump]
+        return f"{', '.join(low)}: revision is below {plan_.revision + bump}" if low else ""
 
     wait_until(missing, HEALTHY_S, report)
     return views[-1]
 
 
-def told(made: Plan, operation: Journal, view: View) -> tuple[str, ...]:
-    """What an operator should know afterwards, as sentences."""
+def told(plan_: Plan, operation: Journal, view: View) -> tuple[str, ...]:
+    """Return what an operator should know after the restore, as sentences."""
     token, bump = operation.facts["token"], int(operation.facts["bump"])
     (cluster_id,) = {status.cluster_id for _, status in view.answering}
     return (
-        f"etcd {made.etcd.role} is healthy, with cluster id {cluster_id}",
-        f"revision raised from {made.revision} to {made.revision + bump} so that watchers can't read the past",
-        f"what the members had is kept in {data_dir(made.etcd.cluster, made.etcd.role)}/.menagerie/before-{token} on every host",
-        f"to remove it, once all is well: {made.etcd.command('forget')} --token {token}",
+        f"etcd {plan_.etcd.role} is healthy, with cluster ID {cluster_id}",
+        f"revision raised from {plan_.revision} to {plan_.revision + bump} so that watchers can't read the past",
+        f"the members' old data is kept in {data_dir(plan_.etcd.cluster, plan_.etcd.role)}/.menagerie/before-{token} on every host",
+        f"to delete it when everything works: {plan_.etcd.command('forget')} --token {token}",
     )
 
 

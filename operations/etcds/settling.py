@@ -1,4 +1,4 @@
-"""Patience with an etcd that elects a leader, stalls on its disk, or whose members have just found each other."""
+"""Retries while an etcd elects a leader, stalls on its disk, or its members have just connected."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _T = TypeVar("_T")
 
 
 def once_settled(ask: Callable[[], _T], report: Report) -> _T:
-    """What `ask` comes to, over errors that pass; TimedOutError where they last for longer than `SETTLED_S`.
+    """Call `ask` and return its result; retry on temporary errors. Raises TimedOutError if they last over `SETTLED_S`.
 
-    `ask` may be called again after a change whose answer was lost, so it looks first, or changes nothing the second time.
+    `ask` must be idempotent: it may be called again after a change whose response was lost.
     """
     answers: list[_T] = []
 

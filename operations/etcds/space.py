@@ -1,4 +1,4 @@
-"""Give an etcd its space back: compact, defragment one member after another, take the alarm back."""
+"""Recovers an etcd's space: compact, defragment one member after another, clear the alarm."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from operations.record.journal import Journal, Report, Step
 RECOVER_STEPS = ("compact", "defragment", "disarm")
 DEFRAGMENT_STEPS = ("defragment",)
 WORTH = 0.3
-"""Share of a database that must be free before a member is stopped for it: it serves nobody while it is written anew."""
+"""Share of a database that must be free to justify a defragmentation: the member serves nobody meanwhile."""
 _ROOM = 16 * 2**20
 AFTER_S = 60
 
 
 def need(status: MemberStatus) -> int:
-    """Bytes that a defragmentation takes: a second copy of what is in use, beside the first."""
+    """Return the bytes that a defragmentation needs: a second copy of the data in use."""
     return status.size_in_use + _ROOM
 
 
 def refuse(view: View, *, after_compaction: bool = False) -> None:
-    """EtcdRefusedError where a member can't be asked, or has no room for its second copy. Touches nothing."""
+    """Raise EtcdRefusedError if a member doesn't respond or has no room for the second copy. Changes nothing."""
     etcd = view.etcd
     if not view.has_quorum or view.leader is None:
         raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.command('state')}")
-    silent = [each for each in view.seen if each.status is None or each.agent_error]
+    silent = [seen for seen in view.seen if seen.status is None or seen.agent_error]
     if silent:
-        lines = (f"{each.name}: {each.agent_error or each.ailment}" for each in silent)
-        raise EtcdRefusedError("every member must answer. Nothing was changed.\n  " + "\n  ".join(lines))
-    full = [line for each, status in view.answering if (line := _no_room(each, status))]
+        lines = (f"{seen.name}: {seen.agent_error or seen.ailment}" for seen in silent)
+        raise EtcdRefusedError("every member must respond. Nothing was changed.\n  " + "\n  ".join(lines))
+    full = [line for seen, status in view.answering if (line := _no_room(seen, status))]
     if full and not after_compaction:
         raise EtcdRefusedError("\n  ".join(f"{line} Nothing was changed." for line in full))
 
@@ -46,21 +46,21 @@ def _no_room(seen: Seen, status: MemberStatus) -> str:
 
 
 def recover(view: View, operation: Journal, step: Step, report: Report) -> View:
-    """Compact to now, defragment all, take alarms back; the members as they are then."""
+    """Compact to the current revision, defragment all members and clear alarms. Return the resulting view."""
     etcd = view.etcd
     with step("compact"):
         if not operation.has("compact"):
             once_settled(lambda: etcd.client.compact(view.revision), report)
             operation.done("compact")
     with step("defragment"):
-        _one_by_one(view, [each.name for each in view.seen], operation, report)
+        _one_by_one(view, [seen.name for seen in view.seen], operation, report)
     with step("disarm"):
         after = look(etcd)
-        full = [(each, status) for each, status in after.answering if status.quota and status.size >= status.quota]
+        full = [(seen, status) for seen, status in after.answering if status.quota and status.size >= status.quota]
         if full:
-            lines = (f"{each.name}: {mb(status.size)} of {mb(status.quota)}" for each, status in full)
+            lines = (f"{seen.name}: {mb(status.size)} of {mb(status.quota)}" for seen, status in full)
             raise EtcdRefusedError(
-                f"etcd {etcd.role} is still full: {'; '.join(lines)}. Its keys take that much: delete some, or raise "
+                f"etcd {etcd.role} is still full: {'; '.join(lines)}. Its keys need this space: delete some, or raise "
                 f"etcd.{etcd.role}.quota in the spec. The alarm stays."
             )
         once_settled(etcd.client.disarm, report)
@@ -68,21 +68,21 @@ def recover(view: View, operation: Journal, step: Step, report: Report) -> View:
 
 
 def worth(view: View) -> tuple[str, ...]:
-    """Members of whose database so much is free that it pays to write it anew."""
+    """Return the members whose databases have enough free space to justify a defragmentation."""
     return tuple(
-        each.name for each, status in view.answering if status.size and 1 - status.size_in_use / status.size > WORTH
+        seen.name for seen, status in view.answering if status.size and 1 - status.size_in_use / status.size > WORTH
     )
 
 
 def defragment(view: View, names: Iterable[str], operation: Journal, step: Step, report: Report) -> View:
-    """Write the databases of these members anew, one after another; the members as they are then."""
+    """Defragment these members, one after another. Return the resulting view."""
     with step("defragment"):
         _one_by_one(view, list(names), operation, report)
     return look(view.etcd)
 
 
 def _one_by_one(view: View, names: list[str], operation: Journal, report: Report) -> None:
-    """Followers first, the leader last: while it is away others wait for it."""
+    """Defragment followers first, the leader last: the others wait while the leader is busy."""
     leader = view.leader.name if view.leader else ""
     for name in sorted(names, key=lambda name: name == leader):
         if operation.has(f"defragment {name}"):
@@ -95,11 +95,11 @@ def _one_by_one(view: View, names: list[str], operation: Journal, report: Report
 
 
 def _refuse_full(etcd: Etcd, name: str) -> None:
-    seen = next(each for each in look(etcd).seen if each.name == name)
+    seen = next(item for item in look(etcd).seen if item.name == name)
     line = _no_room(seen, seen.status) if seen.status and not seen.agent_error else ""
     if line:
-        raise EtcdRefusedError(f"{line} {name} was not touched.")
+        raise EtcdRefusedError(f"{line} {name} was not changed.")
 
 
 def _silent(etcd: Etcd, name: str) -> str:
-    return "" if name in etcd.client.statuses() else f"{name} does not answer yet"
+    return "" if name in etcd.client.statuses() else f"{name} does not respond yet"

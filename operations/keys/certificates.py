@@ -1,4 +1,4 @@
-"""How long certificates live: those that the stack makes, those that hosts make, and those that servers show."""
+"""Lifetimes of certificates: those in the stack, those created on hosts, and those that servers present."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Source = Literal["stack", "host", "handshake"]
 
 @dataclass(frozen=True)
 class Certificate:
-    """name: of the resource, ``<host>:<path>``, or ``<host>:<port>``. issuer: its common name, "" where unknown.
-    wrong: why there is none to see."""
+    """name: of the resource, ``<host>:<path>``, or ``<host>:<port>``. issuer: its common name, "" if unknown. wrong: why the
+    certificate could not be read."""
 
     source: Source
     name: str
@@ -34,14 +34,14 @@ class Certificate:
 
     @property
     def renewed_from(self) -> datetime | None:
-        """Two thirds of its life."""
+        """When it should be renewed: after two thirds of its lifetime."""
         return self.begins + (self.ends - self.begins) * RENEW_AFTER if self.begins and self.ends else None
 
     def days_left(self, now: datetime) -> int | None:
         return (self.ends - now) // timedelta(days=1) if self.ends else None
 
     def is_overdue(self, now: datetime) -> bool:
-        """Whether something that should have renewed it has not."""
+        """Return whether it should have been renewed by now, or could not be read."""
         return bool(self.wrong) or bool(self.renewed_from and now >= self.renewed_from)
 
     def to_json(self, now: datetime) -> dict[str, Any]:
@@ -50,23 +50,23 @@ class Certificate:
 
 
 def of_stack(deployment: Mapping[str, Any]) -> Iterator[Certificate]:
-    """Every certificate among a stack's resources; see `ClusterStack.deployment`."""
+    """Yield every certificate in a stack's resources; see `ClusterStack.deployment`."""
     for resource in deployment.get("resources", ()):
         pem = resource.get("outputs", {}).get("certificate")
         if isinstance(pem, str) and "BEGIN CERTIFICATE" in pem:
             yield _read("stack", resource["urn"].rpartition("::")[2], x509.load_pem_x509_certificate(pem.encode()))
 
 
-def of_hosts(found: Iterable[Report]) -> Iterator[Certificate]:
-    """Those that hosts make themselves, as they report."""
-    for report in found:
+def of_hosts(host_reports: Iterable[Report]) -> Iterator[Certificate]:
+    """Yield the certificates that hosts created themselves, from their reports."""
+    for report in host_reports:
         for path, (begins, ends) in report.certificates.items():
-            first, last = (datetime.fromtimestamp(each, UTC) for each in (begins, ends))
+            first, last = (datetime.fromtimestamp(timestamp, UTC) for timestamp in (begins, ends))
             yield Certificate("host", f"{report.host}:{path}", first, last)
 
 
 def shown(access: Access) -> tuple[Certificate, ...]:
-    """What the API and every member of an etcd show in a handshake."""
+    """Return the certificates that the API and every etcd member present in a handshake."""
     url = urlsplit(access.server)
     api = (url.hostname or "", url.port or 443, access.outputs.ca_pem, access.certificate, access.key)
     members = [
@@ -75,11 +75,11 @@ def shown(access: Access) -> tuple[Certificate, ...]:
         for member in etcd.members
     ]
     with ThreadPoolExecutor(len(members) + 1) as pool:
-        return tuple(pool.map(lambda each: handshake(*each), (api, *members)))
+        return tuple(pool.map(lambda target: handshake(*target), (api, *members)))
 
 
 def handshake(host: str, port: int, ca_pem: str, certificate: str, key: str) -> Certificate:
-    """What a server shows, verified by the authorities that it should be signed by."""
+    """Return the certificate that a server presents, verified with the authorities that must have signed it."""
     name = f"{host}:{port}"
     try:
         return _read("handshake", name, shown_by(host, port, certificate, key, ca_pem))
@@ -87,7 +87,7 @@ def handshake(host: str, port: int, ca_pem: str, certificate: str, key: str) -> 
         return Certificate("handshake", name, wrong=str(error))
 
 
-def _read(source: Source, name: str, found: x509.Certificate) -> Certificate:
-    names = found.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)
+def _read(source: Source, name: str, certificate: x509.Certificate) -> Certificate:
+    names = certificate.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)
     issuer = str(names[0].value) if names else ""
-    return Certificate(source, name, found.not_valid_before_utc, found.not_valid_after_utc, issuer)
+    return Certificate(source, name, certificate.not_valid_before_utc, certificate.not_valid_after_utc, issuer)

@@ -1,8 +1,8 @@
-"""Secrets as they lie in etcd, and their encryption under another key.
+"""Encrypted Secrets in etcd, and their re-encryption with another key.
 
-The API server writes ``k8s:enc:<provider>:v1:<key name>:`` before what it encrypts (k8s.io/apiserver, value/transformer), so
-etcd itself says which key a Secret needs. A patch that changes nothing is written all the same where the stored form is
-stale, and no Secret's content leaves the cluster for it.
+The API server prefixes encrypted values with ``k8s:enc:<provider>:v1:<key name>:`` (k8s.io/apiserver, value/transformer), so
+the stored value shows which key a Secret needs. If the stored form is stale, an empty patch rewrites it; no content of a
+Secret leaves the cluster for that.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ _HEAD = re.compile(rb"k8s:enc:[a-z]+:v[0-9]+:([^:]+):")
 _NEVER_IN_AGREEMENT = 10
 
 
-def _still_encrypts(cluster: str, found: Counter[str], why: str) -> FailedError:
-    which = "; ".join(f"key {name} still encrypts {count} secrets" for name, count in sorted(found.items()))
+def _still_encrypts(cluster: str, counts: Counter[str], why: str) -> FailedError:
+    which = "; ".join(f"key {name} still encrypts {count} secrets" for name, count in sorted(counts.items()))
     return FailedError(
-        f"{which}; it can't be removed{': ' + why if why else ''}. Run: ./menagerie keys rotate {cluster} encryption",
+        f"{which}, so it can't be removed{': ' + why if why else ''}. Run: ./menagerie keys rotate {cluster} encryption",
         code="still-encrypts",
     )
 
 
 def key_of(value: bytes) -> str:
-    """Name of the key that a stored value is encrypted with, `PLAIN` where it is not."""
-    found = _HEAD.match(value)
-    return found[1].decode() if found else PLAIN
+    """Return the name of the key that encrypts a stored value, `PLAIN` if it is not encrypted."""
+    match = _HEAD.match(value)
+    return match[1].decode() if match else PLAIN
 
 
 def stale(etcd: EtcdClient, key: str) -> Iterator[tuple[str, str, str]]:
-    """Secrets that are not encrypted with `key`: (namespace, name, what they are encrypted with). Read with a quorum."""
+    """Yield (namespace, name, key) of Secrets that are not encrypted with `key`. Reads with a quorum."""
     for stored in etcd.scan(PREFIX):
         used = key_of(stored.value)
         if used != key:
@@ -53,9 +53,9 @@ def stale(etcd: EtcdClient, key: str) -> Iterator[tuple[str, str, str]]:
 def rewrite(
     etcd: EtcdClient, api: Callable[[], client.ApiClient], key: str, cluster: str, tell: Callable[[str], None]
 ) -> int:
-    """Have every Secret encrypted with `key`, proven by etcd; how many were written for it.
+    """Encrypt every Secret with `key`, and verify it in etcd. Return how many were rewritten.
 
-    May be cut off anywhere: a later run begins with what is left. FailedError where some can't be written.
+    Can be interrupted at any point: a later run continues with the rest. Raises FailedError if some can't be rewritten.
     """
     written = 0
     core = client.CoreV1Api(api())
@@ -65,21 +65,21 @@ def rewrite(
             if not left:
                 return written
             refusals = []
-            for done, refusal in enumerate(pool.map(lambda each: _touch(core, *each[:2]), left), start=1):
+            for done, refusal in enumerate(pool.map(lambda secret: _touch(core, *secret[:2]), left), start=1):
                 refusals += [refusal] if refusal else []
-                tell(f"{done} of {len(left)} secrets written again")
+                tell(f"{done} of {len(left)} secrets re-encrypted")
             written += len(left) - len(refusals)
             if refusals:
                 raise _still_encrypts(cluster, Counter(used for _, _, used in stale(etcd, key)), refusals[0])
     raise _still_encrypts(
         cluster,
         Counter(used for _, _, used in stale(etcd, key)),
-        "others go on writing with it: is an API server behind?",
+        "it is still used for new writes; does an API server lag behind?",
     )
 
 
 def _touch(core: client.CoreV1Api, namespace: str, name: str) -> str:
-    """Why a Secret could not be written; nothing where it was, or is gone."""
+    """Rewrite a Secret. Return why that failed, "" if it did not or the Secret is gone."""
     try:
         core.patch_namespaced_secret(name, namespace, {}, _request_timeout=API_TIMEOUT_S, _preload_content=False)
     except ApiException as error:

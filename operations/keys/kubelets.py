@@ -1,7 +1,7 @@
-"""Whether every kubelet follows the authorities of Kubernetes and of serving certificates, by what its Node says
-(`menagerie_host.announcing`).
+"""Checks that every kubelet uses the current authorities of Kubernetes and of serving certificates, by an annotation on its
+Node (`menagerie_host.announcing`).
 
-Workers reach no etcd, so they report on their own Node, which they may change and no other worker may.
+Workers can't reach the etcds, so they report on their own Node, which no other worker may change.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from cluster.pools import POOL_LABEL
 
 ANNOTATION = "menagerie.dev/authorities"
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Of a whole Node the most is its images, and thousands are asked for every few seconds."""
+"""Only metadata: most of a Node object is its list of images, and thousands of Nodes are read every few seconds."""
 _LISTS: Mapping[RingName, tuple[str, ...]] = {"kubernetes-ca": ("api", "clients"), "kubelet-serving-ca": ("servers",)}
 RINGS = frozenset(_LISTS)
-"""Those that kubelets have a part in."""
+"""Key rings that involve kubelets."""
 _SHOWN = 10
 
 
 def behind(cluster: str, late: Iterable[Late], again: str) -> FailedError:
-    """Nodes that wait for an operator to take them along."""
+    """Return the error for nodes that need an operator to follow."""
     return FailedError(
-        f"{told(late)}. Everything works as it is. Workers at sites follow by ./menagerie configure {cluster}, those in "
-        "the region by themselves within ten minutes; a Node whose machine is gone: kubectl delete node NAME. "
-        f"Then: {again}",
+        f"{told(late)}. The cluster keeps working. Update workers at sites: ./menagerie configure {cluster}. Workers in "
+        "the region follow automatically within ten minutes. If a Node's machine is gone: kubectl delete node NAME. "
+        f"Then run: {again}",
         code="kubelets-behind",
     )
 
 
 @dataclass(frozen=True)
 class Said:
-    """text: what a Node says, "" for nothing."""
+    """A Node's report. text: the annotation, "" if there is none."""
 
     node: str
     in_region: bool
@@ -49,7 +49,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Late:
-    """A node that does not follow, and in what."""
+    """A node that does not follow, and why."""
 
     node: str
     in_region: bool
@@ -57,19 +57,19 @@ class Late:
 
 
 def said(access: Access) -> tuple[Said, ...]:
-    """Of every Node, whether its machine lives or not. Raises urllib3's HTTPError."""
+    """Return the report of every Node, whether its machine is alive or not. Raises urllib3's HTTPError."""
     (text,) = access.ask(["/api/v1/nodes"], accept=_METADATA)
-    found = (each["metadata"] for each in json.loads(text)["items"])
+    metadata = (item["metadata"] for item in json.loads(text)["items"])
     return tuple(
-        Said(each["name"], POOL_LABEL in each.get("labels", {}), each.get("annotations", {}).get(ANNOTATION, ""))
-        for each in found
+        Said(item["name"], POOL_LABEL in item.get("labels", {}), item.get("annotations", {}).get(ANNOTATION, ""))
+        for item in metadata
     )
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What must be so of a kubelet, by digests. lists: of what its Node says, the lists that must hold `known`. alone: and nothing
-    else. issuers: which of its certificates must be of which authority."""
+    """Requirements for a kubelet's report; authorities are digests. lists: the lists in the report that must contain `known`.
+    alone: and nothing else. issuers: certificate -> the authority that must have issued it."""
 
     lists: tuple[str, ...]
     known: frozenset[str]
@@ -78,80 +78,83 @@ class Needs:
 
     @property
     def trusts(self) -> bool:
-        """Whether it is about whom the kubelet trusts, not about who signs for it alone."""
+        """Whether this concerns the authorities that the kubelet trusts, not only those that sign for it."""
         return "api" in self.lists
 
     @classmethod
     def to_turn(cls, ring: RingName, authorities: Mapping[str, str]) -> Needs:
-        """Before another authority of a ring signs: it knows all. authorities: ring -> PEM, the one that signs first."""
+        """Return what must hold before another authority of a ring signs: all are known. authorities: ring -> PEM, signer first."""
         return cls(_LISTS[ring], frozenset(_digests(authorities[ring])))
 
     @classmethod
     def to_drop(cls, ring: RingName, authorities: Mapping[str, str]) -> Needs:
-        """Before only the one that signs is left: it knows that one, and has certificates of those that sign."""
+        """Return what must hold before only the signer is left: it is known, and the certificates are issued by current signers."""
         return cls(_LISTS[ring], frozenset(_digests(authorities[ring])[:1]), issuers=_issuers(ring, authorities))
 
     @classmethod
     def as_now(cls, ring: RingName, authorities: Mapping[str, str]) -> Needs:
-        """It has followed as far as the cluster is."""
+        """Return what holds when a kubelet has followed to the cluster's current state."""
         return cls(
             _LISTS[ring], frozenset(_digests(authorities[ring])), alone=True, issuers=_issuers(ring, authorities)
         )
 
 
 def _issuers(ring: RingName, authorities: Mapping[str, str]) -> dict[str, str]:
-    """Of a rotation of `kubernetes-ca` also the serving certificate, which may be of it while the other ring is carried over."""
+    """Return the issuers to check. For `kubernetes-ca` this includes the serving certificate: `kubernetes-ca` may have issued it
+    while the other ring is carried over."""
     serving = {"serving": _digests(authorities["kubelet-serving-ca"])[0]}
     return serving | ({"client": _digests(authorities[ring])[0]} if ring == "kubernetes-ca" else {})
 
 
 def late(nodes: Iterable[Said], needs: Needs) -> tuple[Late, ...]:
-    """Nodes of which it is not so, or not known."""
-    reasons = ((each, _why(each.text, needs)) for each in nodes)
-    return tuple(Late(each.node, each.in_region, why) for each, why in reasons if why)
+    """Return the nodes that do not meet the requirements, or whose state is unknown."""
+    reasons = ((node, _why(node.text, needs)) for node in nodes)
+    return tuple(Late(node.node, node.in_region, why) for node, why in reasons if why)
 
 
 def told(nodes: Iterable[Late]) -> str:
-    """Which nodes do not follow, by the reason; nothing where all do."""
+    """Return which nodes do not follow, grouped by reason; "" if all do."""
     by_reason: dict[str, list[str]] = {}
-    for each in nodes:
-        by_reason.setdefault(each.why, []).append(each.node)
+    for node in nodes:
+        by_reason.setdefault(node.why, []).append(node.node)
     return "; ".join(f"{why}: {_named(sorted(names))}" for why, names in sorted(by_reason.items()))
 
 
 def _digests(authorities: str) -> list[str]:
-    return [each.fingerprint(SHA256()).hex() for each in x509.load_pem_x509_certificates(authorities.encode())]
+    return [
+        certificate.fingerprint(SHA256()).hex() for certificate in x509.load_pem_x509_certificates(authorities.encode())
+    ]
 
 
 def _why(text: str, needs: Needs) -> str:
     if not text:
-        return "kubelets that say nothing of the authorities that they work with"
+        return "kubelets that do not report their authorities"
     try:
-        found = json.loads(text)
-        shared.check("what kubelets say of authorities", found.get(shared.KEY))
-        if "servers" in needs.lists and "servers" not in found and "serving" in found:
-            # An older release's worker would make a certificate of another authority than kubernetes-ca anew for ever.
-            return "kubelets of an older release, which say nothing of who may sign their serving certificates"
-        held = [frozenset(found[name]) for name in needs.lists]
-        issued = {name: str(found[name]) for name in needs.issuers}
+        report = json.loads(text)
+        shared.check("the kubelets' report on authorities", report.get(shared.KEY))
+        if "servers" in needs.lists and "servers" not in report and "serving" in report:
+            # A worker of an older release would renew a serving certificate from any authority but kubernetes-ca again and again.
+            return "kubelets of an older release, which do not report the signers of their serving certificates"
+        known_lists = [frozenset(report[name]) for name in needs.lists]
+        issued = {name: str(report[name]) for name in needs.issuers}
     except shared.NewerDataError:
-        return "kubelets of a newer Menagerie, of which this checkout knows too little: use a newer one"
+        return "kubelets of a newer Menagerie, which this checkout does not understand: use a newer checkout"
     except (ValueError, KeyError, TypeError, AttributeError):
         return f"kubelets whose annotation {ANNOTATION} can't be read"
-    if not all(needs.known <= each for each in held):
+    if not all(needs.known <= digests for digests in known_lists):
         return (
-            "kubelets that do not trust all that they must"
+            "kubelets that do not trust all required authorities"
             if needs.trusts
-            else "kubelets that do not know who is to sign"
+            else "kubelets that do not know the next signer"
         )
-    if needs.alone and any(each != needs.known for each in held):
+    if needs.alone and any(digests != needs.known for digests in known_lists):
         return (
             "kubelets that trust more than the cluster's authorities"
             if needs.trusts
             else "kubelets that know a former signer"
         )
     if issued != needs.issuers:
-        return "kubelets with certificates of another authority than the one that signs now, or without"
+        return "kubelets without certificates of the current signer"
     return ""
 
 

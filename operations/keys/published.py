@@ -1,9 +1,9 @@
-"""What API servers publish for servers of aggregated APIs: whose clients, and whose word on clients, these may trust.
+"""The authorities that API servers publish for servers of aggregated APIs: of clients, and of the front proxy.
 
-It is the ConfigMap kube-system/extension-apiserver-authentication. Each API server adds its own authorities, looks once a
-minute whether they are there, and takes away what has expired and nothing else (k8s.io/kubernetes,
-pkg/controlplane/controller/clusterauthenticationtrust, 1.35 and 1.36). So one that was rotated out is taken away here, and
-comes back where an API server still has it. Servers made with k8s.io/apiserver follow the ConfigMap while they run.
+They are in the ConfigMap kube-system/extension-apiserver-authentication. Every API server adds its own authorities, checks
+them once a minute, and removes only expired ones (k8s.io/kubernetes,
+pkg/controlplane/controller/clusterauthenticationtrust, 1.35 and 1.36). Rotated-out authorities are therefore removed here;
+they reappear if an API server still has them. Servers built with k8s.io/apiserver follow the ConfigMap while they run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FIELDS: dict[RingName, str] = {
 }
 NAME, NAMESPACE = "extension-apiserver-authentication", "kube-system"
 SETTLED_S = 90.0
-"""An API server that has another authority would have added it by then; it has also read its own files again."""
+"""Within this time, an API server reloads its files and adds any other authority that it has."""
 
 
 class Published:
-    """The authorities of a ring, to become those of a PEM text. settled_s: for how long they must have stayed so."""
+    """A ring's published authorities, which must become those in `wanted` (PEM). settled_s: how long they must stay so."""
 
     def __init__(
         self,
@@ -43,34 +43,36 @@ class Published:
     ) -> None:
         self._field, self._core, self._clock = FIELDS[name], client.CoreV1Api(api), clock
         self._ours = re.compile(rf"{COMMON_NAMES[name]}(-[0-9]+)?")
-        self._wanted = x509.load_pem_x509_certificates(wanted.encode())
+        self._expected = x509.load_pem_x509_certificates(wanted.encode())
         self._settled_s, self._since = settled_s, clock()
 
     def missing(self) -> str:
-        """Take away what the ring does not have any more. Why they are not these, or not for long yet; nothing once they are."""
-        found = self._core.read_namespaced_config_map(NAME, NAMESPACE, _request_timeout=API_TIMEOUT_S)
-        published = x509.load_pem_x509_certificates((found.data or {}).get(self._field, "").encode())
-        kept = [each for each in published if each in self._wanted or not self._is_ours(each)]
+        """Remove former authorities. Return why the published ones are not right, or not for long enough; "" if they are."""
+        config_map = self._core.read_namespaced_config_map(NAME, NAMESPACE, _request_timeout=API_TIMEOUT_S)
+        published = x509.load_pem_x509_certificates((config_map.data or {}).get(self._field, "").encode())
+        kept = [
+            certificate for certificate in published if certificate in self._expected or not self._is_ours(certificate)
+        ]
         if kept != published:
             self._since = self._clock()
-            self._write(found, kept)
-            return f"took {len(published) - len(kept)} former of {self._field} away from {NAMESPACE}/{NAME}"
-        if lacking := len([each for each in self._wanted if each not in published]):
+            self._write(config_map, kept)
+            return f"removed {len(published) - len(kept)} former authorities in {self._field} from {NAMESPACE}/{NAME}"
+        if lacking := len([certificate for certificate in self._expected if certificate not in published]):
             self._since = self._clock()
-            return f"{NAMESPACE}/{NAME} lacks {lacking} of {self._field}, which API servers add"
+            return f"{NAMESPACE}/{NAME} lacks {lacking} authorities in {self._field}; API servers add them"
         settled = self._clock() - self._since >= self._settled_s
         return (
             ""
             if settled
-            else f"{NAMESPACE}/{NAME} has the wanted {self._field}; {self._settled_s:.0f} s will tell if it stays"
+            else f"{NAMESPACE}/{NAME} has the right {self._field}; watching for {self._settled_s:.0f} s whether it stays"
         )
 
     def _is_ours(self, certificate: x509.Certificate) -> bool:
         names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         return bool(names and self._ours.fullmatch(str(names[0].value)))
 
-    def _write(self, found: client.V1ConfigMap, kept: list[x509.Certificate]) -> None:
-        """Refused with 409 where an API server has written since it was read."""
-        text = "".join(each.public_bytes(Encoding.PEM).decode() for each in kept)
-        body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "data": {self._field: text}}
+    def _write(self, config_map: client.V1ConfigMap, kept: list[x509.Certificate]) -> None:
+        """Write the authorities. Fails with 409 if an API server has written since `found` was read."""
+        text = "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in kept)
+        body = {"metadata": {"resourceVersion": config_map.metadata.resource_version}, "data": {self._field: text}}
         self._core.patch_namespaced_config_map(NAME, NAMESPACE, body, _request_timeout=API_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""What hosts say of their keys: `menagerie-refresh` writes it into the etcd that a host has a certificate for."""
+"""Hosts' reports on their keys: `menagerie-refresh` writes them into the etcd for which a host has a certificate."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _ALIVE = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class Report:
-    """digests: name of a value -> what tells it from others. lagging: unit -> why it does not work with the files yet.
-    certificates: path -> first and last second. revision: of the etcd that holds the report."""
+    """digests: name of a value -> its digest. lagging: unit -> why it does not use the files yet. certificates: path -> first
+    and last second. revision: of the report, in the etcd that has it."""
 
     host: str
     reader: str
@@ -36,38 +36,38 @@ class Report:
     etcd: str
     revision: int
 
-    def missing(self, wanted: Mapping[str, str]) -> str:
-        """Why it does not prove that its host works with the wanted values; nothing where it does."""
-        # A host asks for what it uses, which may be less than it may read.
-        other = sorted(name for name, digest in self.digests.items() if wanted.get(name, digest) != digest)
+    def missing(self, expected: Mapping[str, str]) -> str:
+        """Return why it does not prove that its host uses the wanted values; "" if it does."""
+        # A host reads only the values that it uses; it may be allowed to read more.
+        other = sorted(name for name, digest in self.digests.items() if expected.get(name, digest) != digest)
         if other:
-            return f"{self.host} has not taken up {', '.join(other)} yet"
+            return f"{self.host} does not use the new {', '.join(other)} yet"
         lagging = [f"{unit} {why}" for unit, why in self.lagging.items()]
-        told = "; ".join([*self.failures, *lagging])
-        return f"{self.host}: {told}" if told else ""
+        reasons = "; ".join([*self.failures, *lagging])
+        return f"{self.host}: {reasons}" if reasons else ""
 
 
 def read(access: Access) -> tuple[Report, ...]:
-    """Of every host that has reported in the last hour. Raises EtcdError, and NewerDataError."""
-    found = []
+    """Return the reports of all hosts from the last hour. Raises EtcdError and NewerDataError."""
+    all_reports = []
     for role in access.outputs.etcds:
         for stored in EtcdClient(access, role).scan(PREFIX):
-            told = json.loads(stored.value)
+            data = json.loads(stored.value)
             host = stored.key.removeprefix(PREFIX)
-            shared.check(f"what {host} says of its keys", told.get(shared.KEY))
-            certificates = {path: (life[0], life[1]) for path, life in told["certificates"].items()}
-            facts = (told["reader"], told["at"], told["digests"], told["lagging"], tuple(told["failures"]))
-            found.append(Report(host, *facts, certificates, role, stored.revision))
-    return tuple(found)
+            shared.check(f"the report of {host} on its keys", data.get(shared.KEY))
+            certificates = {path: (life[0], life[1]) for path, life in data["certificates"].items()}
+            facts = (data["reader"], data["at"], data["digests"], data["lagging"], tuple(data["failures"]))
+            all_reports.append(Report(host, *facts, certificates, role, stored.revision))
+    return tuple(all_reports)
 
 
 def revisions(access: Access) -> dict[str, int]:
-    """Etcd -> its revision now: reports of a greater one were made later. Raises EtcdError."""
+    """Return etcd -> its current revision; later reports have greater ones. Raises EtcdError."""
     return {role: EtcdClient(access, role).revision() for role in access.outputs.etcds}
 
 
 def live_api_servers(api: client.ApiClient) -> frozenset[str]:
-    """Names of the hosts whose API servers are alive, as these say themselves."""
+    """Return the names of hosts whose API servers are alive, by their own leases."""
     leases = client.CoordinationV1Api(api).list_namespaced_lease(
         "kube-system", label_selector=_LEASES, _request_timeout=API_TIMEOUT_S
     )
@@ -80,9 +80,9 @@ def live_api_servers(api: client.ApiClient) -> frozenset[str]:
 
 
 def wanted(outputs: Mapping[str, object]) -> dict[str, dict[str, str]]:
-    """Reader -> name -> digest of the value that its hosts are to have. Workers reach no etcd to report to."""
-    known: dict[str, dict[str, str]] = json.loads(str(outputs.get("key_digests", "{}")))
-    return {reader: values for reader, values in known.items() if reader != WORKERS}
+    """Return reader -> name -> digest of the value that its hosts must have. Without workers: they can't reach the etcds."""
+    digests: dict[str, dict[str, str]] = json.loads(str(outputs.get("key_digests", "{}")))
+    return {reader: values for reader, values in digests.items() if reader != WORKERS}
 
 
 def unproven(
@@ -91,26 +91,26 @@ def unproven(
     api_servers: frozenset[str],
     since: Mapping[str, int] | None = None,
 ) -> str:
-    """Why it is not proven yet that every host works with these values; nothing where it is.
+    """Return why it is not proven yet that every host uses these values; "" if it is.
 
-    An API server that is alive is asked for a report, and one that has reported within the hour: it may be about to start.
-    since: etcd -> revision after which a report must have been made.
+    Reports are required from all live API servers, and from those that reported within the hour: they may be about to start.
+    since: etcd -> revision after which a report must have been written.
     """
-    known = tuple(reports)
-    new = {each.host: each for each in known if each.revision > (since or {}).get(each.etcd, 0)}
+    all_reports = tuple(reports)
+    new = {report.host: report for report in all_reports if report.revision > (since or {}).get(report.etcd, 0)}
     if not api_servers:
-        return "no API server says that it is alive"
-    reported = {each.host for each in known if each.reader == API_SERVERS}
+        return "no API server has a current lease"
+    reported = {report.host for report in all_reports if report.reader == API_SERVERS}
     hosts = {reader: reader for reader in values if reader != API_SERVERS}
     hosts |= dict.fromkeys(api_servers | reported, API_SERVERS)
     silent = sorted(set(hosts) - set(new))
     reasons = [new[host].missing(values.get(reader, {})) for host, reader in hosts.items() if host in new]
     if silent:
         reasons.insert(
-            0, f"not heard of {', '.join(silent)}{' since' if since else ''}; hosts report every ten minutes"
+            0, f"no report from {', '.join(silent)}{' since then' if since else ''}; hosts report every ten minutes"
         )
     if gone := sorted(set(silent) & reported - api_servers):
         reasons.insert(
-            1, f"the API server of {', '.join(gone)} is not alive; a host that is gone is forgotten after an hour"
+            1, f"the API server on {', '.join(gone)} is not alive; a removed host is forgotten after an hour"
         )
     return "; ".join(filter(None, reasons))

@@ -1,4 +1,4 @@
-"""The state of a cluster's key rings: what the stack's configuration says, and what the stack was built with."""
+"""The state of a cluster's key rings: in the stack's configuration, and as the stack was built."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rings = Mapping[RingName, Ring]
 
 
 class Stack(Protocol):
-    """What is needed of `stacks.automation.ClusterStack`."""
+    """The part of `stacks.automation.ClusterStack` that is used here."""
 
     def values(self) -> dict[str, str]: ...
 
@@ -31,24 +31,24 @@ class Stack(Protocol):
 
 
 def configured(stack: Stack) -> dict[RingName, Ring]:
-    """What the next `up` makes. ValueError where the configuration says something else than a state."""
-    known = stack.values()
-    return {name: Ring.of(name, known.get(ring_key(name))) for name in RINGS}
+    """Return the states that the next `up` creates. Raises ValueError if the configuration has an invalid state."""
+    values = stack.values()
+    return {name: Ring.of(name, values.get(ring_key(name))) for name in RINGS}
 
 
 def built(outputs: Mapping[str, object]) -> dict[RingName, Ring]:
-    """What the last `up` made; a stack that was built before there were rings has the first of each, and one from before
-    kubelets' serving certificates had an authority of their own has `FORMER` of that."""
-    known: dict[str, str] = json.loads(str(outputs.get("key_rings", "{}")))
+    """Return the states that the last `up` created. Stacks that are older than key rings have the first generation of each.
+    Stacks that are older than the separate authority for kubelets' serving certificates have `FORMER` for that ring."""
+    states: dict[str, str] = json.loads(str(outputs.get("key_rings", "{}")))
     former = {name: str(FORMER) for name in WITH_FORMER} if outputs else {}
-    return {name: Ring.of(name, known.get(name, former.get(name))) for name in RINGS}
+    return {name: Ring.of(name, states.get(name, former.get(name))) for name in RINGS}
 
 
 def carry_over(stack: Stack, outputs: Mapping[str, object]) -> tuple[RingName, ...]:
-    """Have the next `up` of a stack from before introduce the authorities that it lacks, beside what it has, and say of which
-    rings. A rotation of each ends that. None for a stack that has them, or is new."""
-    known, before = stack.values(), built(outputs)
-    lacking = tuple(name for name in WITH_FORMER if before[name] == Ring((FORMER,)) and ring_key(name) not in known)
+    """Make the next `up` of an older stack introduce the authorities that it lacks, in addition to those it has. Return their
+    rings; () for a stack that has them, or is new. A rotation of each ring completes this."""
+    values, before = stack.values(), built(outputs)
+    lacking = tuple(name for name in WITH_FORMER if before[name] == Ring((FORMER,)) and ring_key(name) not in values)
     for name in lacking:
         configure(stack, name, Ring((FORMER,)).next)
     return lacking
@@ -56,7 +56,7 @@ def carry_over(stack: Stack, outputs: Mapping[str, object]) -> tuple[RingName, .
 
 @contextmanager
 def carried_over(stack: ClusterStack, outputs: Mapping[str, object]) -> Iterator[None]:
-    """`carry_over` for the length of a preview, which changes nothing."""
+    """Apply `carry_over` for the length of a preview, and undo it."""
     lacking = carry_over(stack, outputs)
     try:
         yield
@@ -66,18 +66,18 @@ def carried_over(stack: ClusterStack, outputs: Mapping[str, object]) -> Iterator
 
 
 def refuse_foreign(cluster: str, stack: Stack, outputs: Mapping[str, object]) -> None:
-    """RefusedError where an `up` would skip a state: it must be at most a step from what was built."""
-    wanted = configured(stack)
+    """Raise RefusedError if an `up` would skip a state: it may be at most one step from the built one."""
+    configured_rings = configured(stack)
     for name, ring in built(outputs).items():
-        if wanted[name] != ring and not wanted[name].is_neighbour(ring):
+        if configured_rings[name] != ring and not configured_rings[name].is_neighbour(ring):
             raise RefusedError(
-                f"{cluster}: key ring {name} was built with {ring}, and the configuration of this checkout says "
-                f"{wanted[name]}: keys in use would be deleted. Take over Pulumi.{cluster}.yaml from whoever rotated it; "
-                f"it holds the line menagerie:{ring_key(name)}: {ring}",
+                f"{cluster}: key ring {name} was built with {ring}, but this checkout's configuration has "
+                f"{configured_rings[name]}: keys in use would be deleted. Get Pulumi.{cluster}.yaml from the person who rotated the "
+                f"ring; it contains the line menagerie:{ring_key(name)}: {ring}",
                 code="foreign-rings",
             )
 
 
 def configure(stack: Stack, name: RingName, ring: Ring) -> None:
-    """Have the next `up` bring a ring to a state."""
+    """Set the state of a ring for the next `up`."""
     stack.configure(PROJECT, ring_key(name), str(ring))

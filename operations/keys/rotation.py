@@ -1,7 +1,7 @@
-"""A key ring taken from one generation to the next, state by state (docs/how-to/keys.md).
+"""Rotates a key ring from one generation to the next, state by state (docs/how-to/keys.md).
 
-Every state is an update of the stack, and then the proof that every host works with it; only then follows the next. What is
-in which state is in the stack's configuration, so a run that was cut off goes on where it was, from any machine that has it.
+For each state, the stack is updated, and then every host must prove that it uses the new state before the next one starts.
+The states are in the stack's configuration, so an interrupted run can be resumed from any machine that has it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from operations.keys.rings import Stack
 from stacks.backend import PROJECT
 
 PATIENCE_S = 3600.0
-"""For a state to be proven: hosts ask every ten minutes, and take turns at restarts."""
+"""Time-out for the proof of a state: hosts check every ten minutes, and restart one after another."""
 _TARGET, _NONE = "rotating-to", "none"
-"""Key of the generation that a run goes to, so that none begins another rotation for an end that was cut off."""
+"""Key of a run's target generation. With it, a run that was interrupted in its last step does not start another rotation."""
 _SINCE, _BEGUN = "at-work-since", "begun"
-"""Key of the state of a ring, and since when all have worked in it."""
+"""Key of a ring's state, and since when all hosts have used it."""
 
 
 @dataclass(frozen=True)
 class Rotated:
-    """began, ended: states of the ring. rewritten: how many Secrets were encrypted anew."""
+    """began, ended: states of the ring. rewritten: how many Secrets were re-encrypted."""
 
     name: RingName
     began: Ring
@@ -43,11 +43,11 @@ class Rotated:
 
 
 class Rotation:
-    """One ring of one cluster.
+    """The rotation of one ring of one cluster.
 
-    access: made of a stack's outputs, which change with the operator's certificates. tell: what is going on now.
-    done: hears of each state that is proven; it may raise to end the run there. pause: waits; it may raise too.
-    settled_s: for how long what API servers publish must have stayed as it is. spread_s: until pods have a changed ConfigMap.
+    access: builds the access from a stack's outputs, which change with the operator's certificates. tell: gets progress.
+    done: gets each proven state; may raise to end the run there. pause: waits; may raise too. settled_s: how long the
+    authorities published by API servers must stay unchanged. spread_s: until pods have a changed ConfigMap.
     """
 
     def __init__(
@@ -73,25 +73,25 @@ class Rotation:
         self._again = ""
 
     def plan(self, *, back: bool = False) -> tuple[Ring, ...]:
-        """The states from the present one on, itself first. Raises RefusedError."""
+        """Return the states to go through, the current one first. Raises RefusedError."""
         rings.refuse_foreign(self._cluster, self._stack, self._outputs)
         now = rings.configured(self._stack)[self._name]
         if now.is_stable and self._recall(_TARGET) == str(now.at_work):
-            # The last step of a run that was cut off in it.
+            # An earlier run was interrupted in its last step.
             return (now,)
         if back and now.is_stable:
             raise RefusedError(
-                f"{self._name} has one generation, and no other to go back to; "
-                f"for a new one: ./menagerie keys rotate {self._cluster} {self._name}",
+                f"{self._name} has only one generation and can't go back; "
+                f"for a new one, run: ./menagerie keys rotate {self._cluster} {self._name}",
                 code="no-way-back",
             )
         return (now, *now.steps(back=back))
 
     def run(self, *, back: bool = False, wait: bool = False, pods_follow: bool = False) -> Rotated:
-        """Go to the end. FailedError where workers wait for an operator.
+        """Run the rotation to its end. Raises FailedError if workers need an operator.
 
-        wait: also for tokens of a former key; FailedError without. pods_follow: an operator knows that pods that started
-        long ago read the authorities again; FailedError without.
+        wait: wait for tokens of a former key to expire, instead of raising FailedError. pods_follow: the operator confirms
+        that old pods reload the authorities; without it, raises FailedError if there are any.
         """
         self._wait_for_tokens_too, self._pods_follow = wait, pods_follow
         self._again = f"./menagerie keys rotate {self._cluster} {self._name}{' --back' if back else ''}"
@@ -107,25 +107,25 @@ class Rotation:
             self._go_to(step)
             now = step
         if self._name in kubelets.RINGS:
-            self._prove_kubelets(now, kubelets.Needs.as_now(self._name, self._told()))
+            self._prove_kubelets(now, kubelets.Needs.as_now(self._name, self._all_authorities()))
         self._remember(_TARGET, _NONE)
         return Rotated(self._name, began, now, self._rewritten)
 
     def _refuse_unfinished(self) -> None:
-        """RefusedError where the stack is not as its spec says, and the proof that hosts are as the stack."""
+        """Raise RefusedError if the stack differs from its spec; then wait for the proof that hosts match the stack."""
         if changes := self._stack.preview().changed:
             raise RefusedError(
-                f"an update of {self._cluster} would change {changes} resources before any key is: bring it to its spec first, "
-                f"./menagerie up {self._cluster} (./menagerie up {self._cluster} --dry-run shows what would change)",
+                f"the stack of {self._cluster} differs from its spec in {changes} resources; reconcile it first: "
+                f"./menagerie up {self._cluster} (./menagerie up {self._cluster} --dry-run shows the changes)",
                 code="not-as-its-spec",
             )
         self._prove(None)
 
     def _go_to(self, ring: Ring) -> None:
-        """Have a state proven, also one that a run was cut off in."""
+        """Apply a state and wait for its proof, also if an earlier run was interrupted in it."""
         self._before_since(ring)
         rings.configure(self._stack, self._name, ring)
-        self._tell(f"{self._name} {ring}: the stack is updated")
+        self._tell(f"{self._name} {ring}: updating the stack")
         _, self._outputs = self._stack.up()
         self._access = self._make_access(self._outputs)
         self._prove(reports.revisions(self._access))
@@ -135,38 +135,38 @@ class Rotation:
         self._done(f"{self._name} {ring}")
 
     def _before_since(self, ring: Ring) -> None:
-        """What must be known of a state although a run is cut off in it."""
+        """Record what must be known about a state even if the run is interrupted in it."""
         if self._name == "service-account" and ring.state == "promoted" and self._at_work_since(ring) is None:
             self._remember(_SINCE, f"{ring} {_BEGUN}")
         if self._name == "kubernetes-ca" and ring.is_stable:
-            # The next generation may have this one's number again, and pods do not know it yet.
+            # The next generation may reuse this one's number, and pods do not know it yet.
             self._remember(_SINCE, _NONE)
 
     def _remember_since(self, ring: Ring) -> None:
-        """That all work in this state: of tokens' keys while both count, of what pods trust since both are told of."""
-        tokens = self._name == "service-account" and self._both_have_worked(ring)
-        told = self._name == "kubernetes-ca" and ring.state == "introduced"
-        if (tokens or told) and self._at_work_since(ring) in (None, _BEGUN):
+        """Record since when all hosts use this state: for token keys, while both are valid; for the CA, since both are published."""
+        tokens_in_use = self._name == "service-account" and self._both_have_worked(ring)
+        is_published = self._name == "kubernetes-ca" and ring.state == "introduced"
+        if (tokens_in_use or is_published) and self._at_work_since(ring) in (None, _BEGUN):
             self._remember(_SINCE, f"{ring} {datetime.now(UTC).isoformat(timespec='seconds')}")
 
     def _prove(self, since: dict[str, int] | None) -> None:
-        """Wait until every host has said that it works with what the stack has for it."""
+        """Wait until every host has reported that it uses the stack's current values."""
         values, api = reports.wanted(self._outputs), self._access.api()
         self._wait(lambda: reports.unproven(values, reports.read(self._access), reports.live_api_servers(api), since))
 
     def _prove_published(self) -> None:
-        """Wait until whoever asks the cluster is told of this ring's authorities, and of no former one."""
-        wanted, api = self._authorities(), self._access.api()
-        self._wait(published.Published(self._name, wanted, api, self._settled_s).missing)
+        """Wait until the cluster publishes this ring's authorities and no former ones."""
+        authorities, api = self._authorities(), self._access.api()
+        self._wait(published.Published(self._name, authorities, api, self._settled_s).missing)
         if self._name == "kubernetes-ca":
-            self._wait(lambda: trusted.missing(api, wanted))
+            self._wait(lambda: trusted.missing(api, authorities))
 
     def _authorities(self) -> str:
-        """Of this ring, PEM, the one that signs first."""
-        return self._told()[self._name]
+        """Return this ring's authorities in PEM, signer first."""
+        return self._all_authorities()[self._name]
 
-    def _told(self) -> dict[str, str]:
-        """Ring -> the same, of all whose authorities the stack tells."""
+    def _all_authorities(self) -> dict[str, str]:
+        """Return ring -> authorities in PEM, signer first, for all rings in the stack's outputs."""
         return {name: str(pem) for name, pem in json.loads(str(self._outputs["authorities"])).items()}
 
     def _wait(self, reason: Callable[[], str]) -> None:
@@ -174,13 +174,13 @@ class Rotation:
             try:
                 return reason()
             except (EtcdError, ApiException, urllib3.exceptions.HTTPError) as error:
-                # The one that was asked may be restarting at this moment.
-                return f"no answer: {error}"
+                # The server may be restarting.
+                return f"no response: {error}"
 
         wait_until(missing, PATIENCE_S, self._tell, every_s=self._every_s, pause=self._pause)
 
     def _before(self, now: Ring, step: Ring) -> None:
-        """What must be so, besides hosts, before a state is left for another."""
+        """Check or do what is needed, apart from hosts, before the next state."""
         if self._name == "encryption" and step.is_stable:
             key = key_name(step.at_work)
             etcd = EtcdClient(self._access, "main")
@@ -190,17 +190,17 @@ class Rotation:
             self._wait_for_tokens(now)
         if self._name in kubelets.RINGS and not now.is_stable:
             needs = kubelets.Needs.to_drop if step.is_stable else kubelets.Needs.to_turn
-            self._prove_kubelets(now, needs(self._name, self._told()))
+            self._prove_kubelets(now, needs(self._name, self._all_authorities()))
             if step.state == "promoted" and self._name == "kubernetes-ca":
                 self._prove_pods(now)
 
     def _prove_kubelets(self, now: Ring, needs: kubelets.Needs) -> None:
-        """Wait for kubelets that follow by themselves. FailedError for others: a run that waited would hold the cluster,
-        and keep `configure` out."""
+        """Wait for kubelets that follow automatically. Raises FailedError for others: a run that waited for them would keep the
+        cluster locked, and `configure` could not run."""
 
         def missing() -> str:
             late = kubelets.late(kubelets.said(self._access), needs)
-            if not all(each.in_region for each in late):
+            if not all(node.in_region for node in late):
                 raise kubelets.behind(self._cluster, late, self._again)
             return kubelets.told(late)
 
@@ -208,7 +208,7 @@ class Rotation:
         self._done(f"every kubelet follows {self._name} {now}")
 
     def _prove_pods(self, now: Ring) -> None:
-        """Wait until pods that follow have followed. FailedError where some may not."""
+        """Wait until pods that reload the authorities have done so. Raises FailedError for pods that may not reload them."""
         spread = datetime.fromisoformat(self._at_work_since(now) or "") + timedelta(seconds=self._spread_s)
         self._wait_until(spread, "pods have the cluster's authorities")
         if self._pods_follow:
@@ -225,10 +225,10 @@ class Rotation:
         if datetime.now(UTC) < until and not self._wait_for_tokens_too:
             raise FailedError(
                 f"{self._name}: tokens of the former key may be in use until {until:%Y-%m-%d %H:%M} UTC; the new key signs "
-                f"already. After that: ./menagerie keys rotate {self._cluster} {self._name} (or let it wait: --wait-for-tokens)",
+                f"already. Run then: ./menagerie keys rotate {self._cluster} {self._name} (or wait now: --wait-for-tokens)",
                 code="not-yet",
             )
-        self._wait_until(until, "tokens have ended")
+        self._wait_until(until, "old tokens have expired")
 
     def _wait_until(self, moment: datetime, what: str) -> None:
         def missing() -> str:
@@ -239,17 +239,17 @@ class Rotation:
         wait_until(missing, patience_s, self._tell, every_s=self._every_s, pause=self._pause)
 
     def _both_have_worked(self, ring: Ring) -> bool:
-        """Whether the newer of two generations has been at work, so that what it made is in use."""
-        known = self._recall(_SINCE).partition(" ")[0]
-        return known in (str(ring), str(ring.turned)) and not ring.is_stable
+        """Return whether the newer of two generations has signed, so that its tokens are in use."""
+        state = self._recall(_SINCE).partition(" ")[0]
+        return state in (str(ring), str(ring.turned)) and not ring.is_stable
 
     def _at_work_since(self, ring: Ring) -> str | None:
-        """When it was proven that all work in this state; `_BEGUN` where that was begun, None where it was not."""
-        known, _, since = self._recall(_SINCE).partition(" ")
-        return since if known == str(ring) else None
+        """Return since when all hosts use this state; `_BEGUN` if the state was started but not proven, None if it was not started."""
+        state, _, since = self._recall(_SINCE).partition(" ")
+        return since if state == str(ring) else None
 
     def _recall(self, what: str) -> str:
-        """What an earlier run kept in the stack's configuration."""
+        """Return a value that an earlier run kept in the stack's configuration."""
         return self._stack.values().get(f"{what}-{self._name}", "")
 
     def _remember(self, what: str, value: str) -> None:

@@ -1,4 +1,4 @@
-"""Which keys a cluster has, how far their rotations are, and how long its certificates live. Reads only."""
+"""A cluster's keys, the state of their rotations, and the lifetimes of its certificates. Reads only."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from stacks.automation import ClusterStack
 
 @dataclass(frozen=True)
 class KeyStatus:
-    """unproven: what hosts and kubelets do not work with yet, "" where all work with what the stack has."""
+    """unproven: what hosts and kubelets do not use yet, "" if all use the stack's current values."""
 
     rings: Mapping[RingName, Ring]
     unproven: str
     certificates: tuple[Certificate, ...]
 
     def ok(self, now: datetime) -> bool:
-        """Whether no rotation is under way, every host is as the stack, and nothing is overdue."""
+        """Return whether no rotation is in progress, every host matches the stack, and nothing is overdue."""
         stable = all(ring.is_stable and ring.is_carried_over for ring in self.rings.values())
-        return stable and not self.unproven and not any(each.is_overdue(now) for each in self.certificates)
+        return (
+            stable and not self.unproven and not any(certificate.is_overdue(now) for certificate in self.certificates)
+        )
 
     def to_json(self, now: datetime) -> dict[str, Any]:
         return {
@@ -35,31 +37,39 @@ class KeyStatus:
                 name: {"generations": list(ring.generations), "state": ring.state} for name, ring in self.rings.items()
             },
             "unproven": self.unproven,
-            "certificates": [each.to_json(now) for each in self.certificates],
+            "certificates": [certificate.to_json(now) for certificate in self.certificates],
         }
 
 
 def look(stack: ClusterStack) -> KeyStatus:
-    """Of a cluster that runs. Raises NotBuiltError, and EtcdError or the API's errors where that is down."""
+    """Return the key status of a running cluster. Raises NotBuiltError, and EtcdError or the API's errors if these are down."""
     outputs = stack.outputs()
     access = Access.from_stack(stack.name, outputs)
-    told = reports.read(access)
+    host_reports = reports.read(access)
     live = reports.live_api_servers(access.api())
-    certificates = (*of_stack(stack.deployment()), *of_hosts(told), *shown(access))
+    certificates = (*of_stack(stack.deployment()), *of_hosts(host_reports), *shown(access))
     return KeyStatus(
         rings.built(outputs),
-        "; ".join(filter(None, (reports.unproven(reports.wanted(outputs), told, live), _kubelets(access, outputs)))),
-        tuple(sorted(certificates, key=lambda each: (each.ends is not None, each.ends, each.name))),
+        "; ".join(
+            filter(None, (reports.unproven(reports.wanted(outputs), host_reports, live), _kubelets(access, outputs)))
+        ),
+        tuple(
+            sorted(
+                certificates, key=lambda certificate: (certificate.ends is not None, certificate.ends, certificate.name)
+            )
+        ),
     )
 
 
 def _kubelets(access: Access, outputs: Mapping[str, object]) -> str:
-    """Which do not follow; nothing of a stack from before it told its authorities, and those of serving certificates."""
-    wanted: dict[str, str] = json.loads(str(outputs.get("authorities", "{}")))
-    if not set(wanted) >= kubelets.RINGS:
+    """Return which kubelets do not follow; "" for a stack that is older than the outputs with authorities."""
+    authorities: dict[str, str] = json.loads(str(outputs.get("authorities", "{}")))
+    if not set(authorities) >= kubelets.RINGS:
         return ""
-    said = kubelets.said(access)
+    nodes = kubelets.said(access)
     late = [
-        each for ring in sorted(kubelets.RINGS) for each in kubelets.late(said, kubelets.Needs.as_now(ring, wanted))
+        node
+        for ring in sorted(kubelets.RINGS)
+        for node in kubelets.late(nodes, kubelets.Needs.as_now(ring, authorities))
     ]
     return kubelets.told(dict.fromkeys(late))

@@ -1,1 +1,1 @@
-"""Machines from bare metal: installer files, BMCs by Redfish, identities of machines."""
+"""Installation of bare machines: installer files, BMCs over Redfish, machine identities."""

@@ -1,4 +1,4 @@
-"""What a machine's BMC is asked: who the machine is, its power, and what it boots from next."""
+"""A machine's BMC: the machine's identity, its power, and what it boots from next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAC_DIGITS = 12
 
 
 class Boot(StrEnum):
-    """What a machine may boot from once (ComputerSystem.Boot.BootSourceOverrideTarget)."""
+    """Targets for a one-time boot (ComputerSystem.Boot.BootSourceOverrideTarget)."""
 
     NETWORK = "Pxe"
     MEDIA = "Cd"
@@ -23,7 +23,7 @@ class Boot(StrEnum):
 
 @dataclass(frozen=True)
 class Told:
-    """What a BMC tells of its machine. macs: none where the machine's cards are unknown to it, as before a first start."""
+    """A BMC's report on its machine. macs: empty if the BMC does not know the machine's cards, as before its first start."""
 
     model: str
     serial: str
@@ -32,7 +32,7 @@ class Told:
 
 
 class Bmc:
-    """One machine, by a BMC that is logged in at. mac: which one, where a BMC serves several."""
+    """One machine, through a logged-in BMC. mac: identifies the machine if the BMC serves several."""
 
     def __init__(self, redfish: Redfish, mac: str) -> None:
         self._redfish = redfish
@@ -40,7 +40,7 @@ class Bmc:
         self._path = self._find()
 
     def told(self) -> Told:
-        """Who the machine is."""
+        """Return the machine's identity and power state."""
         system = self._system()
         model = " ".join(str(system[key]) for key in ("Manufacturer", "Model") if system.get(key))
         power = str(system.get("PowerState", "unknown"))
@@ -48,44 +48,44 @@ class Bmc:
 
     @property
     def is_on(self) -> bool | None:
-        """None while it changes: PoweringOn, PoweringOff."""
+        """Whether it is on; None while that changes: PoweringOn, PoweringOff."""
         return {"On": True, "Off": False}.get(str(self._system().get("PowerState")))
 
     def turn(self, *, on: bool) -> None:
-        """Turn it on or, without asking what runs there, off. It takes some seconds."""
+        """Turn it on, or off without a clean shutdown. Returns before it is done, which takes some seconds."""
         action = self._system().get("Actions", {}).get("#ComputerSystem.Reset", {})
-        wanted = ("On", "ForceOn") if on else ("ForceOff",)
-        allowed = action.get("ResetType@Redfish.AllowableValues", wanted)
-        chosen = next((kind for kind in wanted if kind in allowed), None)
+        kinds = ("On", "ForceOn") if on else ("ForceOff",)
+        allowed = action.get("ResetType@Redfish.AllowableValues", kinds)
+        chosen = next((kind for kind in kinds if kind in allowed), None)
         if chosen is None or "target" not in action:
-            raise self._lacks(f"the action Reset with {' or '.join(wanted)}")
+            raise self._lacks(f"the action Reset with {' or '.join(kinds)}")
         self._redfish.post(action["target"], {"ResetType": chosen})
 
     def boot_once(self, target: Boot) -> None:
-        """Boot from it the next time, in the mode (UEFI or Legacy) that the machine is in.
+        """Boot from `target` once, in the machine's current mode (UEFI or Legacy).
 
-        Some BMCs go to Legacy where the mode isn't said with the target, and some take what they don't do: so it is
-        read back.
+        The mode is sent as well, because some BMCs change to Legacy without it. The setting is read back, because some BMCs
+        accept settings that they don't keep.
         """
         boot = self._system().get("Boot", {})
         if target not in boot.get("BootSourceOverrideTarget@Redfish.AllowableValues", [target]):
             raise self._lacks(f"booting from {target}")
-        wanted = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": str(target)}
+        settings = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": str(target)}
         if mode := boot.get("BootSourceOverrideMode"):
-            wanted["BootSourceOverrideMode"] = mode
-        self._redfish.patch(self._path, {"Boot": wanted})
+            settings["BootSourceOverrideMode"] = mode
+        self._redfish.patch(self._path, {"Boot": settings})
         if self._system().get("Boot", {}).get("BootSourceOverrideTarget") != target:
-            raise BmcError(Kind.FAULT, f"{self._redfish} was told to boot from {target} and has not kept it")
+            raise BmcError(Kind.FAULT, f"{self._redfish} accepted booting from {target}, but did not keep the setting")
 
     def boot_from_disk(self) -> None:
-        """Take an override back that is still there: some BMCs keep what was said for once."""
+        """Reset a boot override that is still set: some BMCs keep one-time overrides."""
         boot = self._system().get("Boot", {})
         overridden = boot.get("BootSourceOverrideTarget") in (Boot.NETWORK, Boot.MEDIA)
         if overridden and boot.get("BootSourceOverrideEnabled") != "Disabled":
             self.boot_once(Boot.DISK)
 
     def insert(self, image: str) -> None:
-        """Attach an image as a CD. Another that is attached is taken out first."""
+        """Attach an image as a CD. Eject another attached image first."""
         drive = self._drive()
         if drive.get("Inserted"):
             if drive.get("Image") == image:
@@ -94,12 +94,10 @@ class Bmc:
         target = self._media_action(drive, "InsertMedia")
         self._redfish.post(target, {"Image": image, "Inserted": True, "WriteProtected": True})
         if not self._redfish.get(drive["@odata.id"]).get("Inserted"):
-            raise BmcError(
-                Kind.FAULT, f"{self._redfish} was told to attach {image} and has not; can it fetch that address?"
-            )
+            raise BmcError(Kind.FAULT, f"{self._redfish} did not attach {image}; check that it can reach that address")
 
     def eject(self) -> None:
-        """Take the image out, if there is one."""
+        """Eject the image, if there is one."""
         drive = self._drive()
         if drive.get("Inserted"):
             self._redfish.post(self._media_action(drive, "EjectMedia"), {})
@@ -109,21 +107,21 @@ class Bmc:
         for path in paths:
             if len(paths) == 1 or self._mac in self._macs(self._redfish.get(path)):
                 return path
-        raise BmcError(Kind.FAULT, f"{self._redfish} has {len(paths)} machines, and none with the MAC {self._mac}")
+        raise BmcError(Kind.FAULT, f"{self._redfish} has {len(paths)} machines, none with the MAC {self._mac}")
 
     def _system(self) -> Document:
         return self._redfish.get(self._path)
 
     def _macs(self, system: Document) -> tuple[str, ...]:
-        """As the machine's interfaces have them; where ours isn't there, also as its cards have them."""
-        found = [*self._macs_at(system.get("EthernetInterfaces"), ())]
-        if self._mac not in found:
+        """Return the MACs of the machine's interfaces; if ours is not among them, also those of its cards."""
+        macs = [*self._macs_at(system.get("EthernetInterfaces"), ())]
+        if self._mac not in macs:
             for chassis in system.get("Links", {}).get("Chassis", ()):
-                found += self._macs_of_cards(self._redfish.get(chassis["@odata.id"]))
-        return tuple(dict.fromkeys(found))
+                macs += self._macs_of_cards(self._redfish.get(chassis["@odata.id"]))
+        return tuple(dict.fromkeys(macs))
 
     def _macs_of_cards(self, chassis: Document) -> Iterator[str]:
-        """NetworkAdapter, NetworkDeviceFunction: the cards themselves, which some BMCs list nowhere else."""
+        """Yield the MACs of the cards (NetworkAdapter, NetworkDeviceFunction): some BMCs list MACs only there."""
         for adapter in self._members(chassis.get("NetworkAdapters")):
             yield from self._macs_at(self._redfish.get(adapter).get("NetworkDeviceFunctions"), ("Ethernet",))
 
@@ -138,7 +136,7 @@ class Bmc:
                     yield mac
 
     def _members(self, link: Any) -> Iterator[str]:
-        """Paths of a collection's members; none where it isn't there."""
+        """Yield the paths of a collection's members; nothing if the collection does not exist."""
         if isinstance(link, dict) and "@odata.id" in link:
             collection = self._redfish.get(link["@odata.id"])
             yield from (str(member["@odata.id"]) for member in collection.get("Members", ()))
@@ -146,7 +144,7 @@ class Bmc:
                 yield from self._members({"@odata.id": collection["Members@odata.nextLink"]})
 
     def _drive(self) -> Document:
-        """The virtual CD drive: of the machine since ComputerSystem 1.13, before that of its manager."""
+        """Return the virtual CD drive: the machine's since ComputerSystem 1.13, before that the manager's."""
         system = self._system()
         places = [system.get("VirtualMedia")]
         managers = system.get("Links", {}).get("ManagedBy", ())
@@ -165,4 +163,6 @@ class Bmc:
         return str(action["target"])
 
     def _lacks(self, what: str) -> BmcError:
-        return BmcError(Kind.MISSING, f"{self._redfish} lacks {what}; its firmware may be too old, or lack a licence")
+        return BmcError(
+            Kind.MISSING, f"{self._redfish} lacks {what}; its firmware may be too old, or a licence may be missing"
+        )

@@ -1,4 +1,4 @@
-"""INV-003: whether BMCs are those of the machines that the hosts file says. Pure; what BMCs told is given."""
+"""INV-003: checks that BMCs belong to the machines in the hosts file. Pure; takes the BMCs' reports."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ _SHOWN = 4
 
 
 def judge(machines: Sequence[Machine], told: Mapping[str, Told], all_: Sequence[Machine]) -> dict[str, Problem]:
-    """Machine -> what is wrong with who it is. Machines that told nothing are left out.
+    """Return machine -> problem with its identity. Machines without a report are left out.
 
-    all_: every machine of the cluster, whose MACs one of `machines` may turn out to have.
+    all_: every machine of the cluster, to find whose MAC a machine really has.
     """
     owners = {machine.mac: machine for machine in all_}
-    found = {}
+    problems = {}
     for machine in machines:
         if machine.name in told and machine.mac not in told[machine.name].macs:
-            found[machine.name] = _problem(machine, told, owners)
-    return found
+            problems[machine.name] = _problem(machine, told, owners)
+    return problems
 
 
 def _problem(machine: Machine, told: Mapping[str, Told], owners: Mapping[str, Machine]) -> Problem:
     macs = told[machine.name].macs
     if not macs:
-        message = f"{_bmc(machine)} knows no MAC at all, so nothing shows that it is {machine.name}"
-        hint = "turn the machine on once by hand: BMCs learn of its cards at its first start"
+        message = f"{_bmc(machine)} reports no MACs, so nothing proves that it is {machine.name}"
+        hint = "turn the machine on once by hand: BMCs detect the cards at the first start"
         return Problem(CODE, message, hint, path=machine.name)
     other = next((owners[mac] for mac in macs if mac in owners), None)
     if other is None:
-        message = f"{_bmc(machine)} knows {_listed(macs)} and not {machine.mac}, which the hosts file gives it"
-        hint = "where its card was changed, write the new mac; where the BMC is another machine's, its address"
+        message = f"{_bmc(machine)} reports {_listed(macs)}, but not {machine.mac}, which the hosts file has"
+        hint = "if its card was replaced, write the new mac into the hosts file; if the BMC belongs to another machine, the right bmc"
         return Problem(CODE, message, hint, path=machine.name)
-    message = f"{_bmc(machine)} is the one of {other.name}: it knows {other.mac}"
+    message = f"{_bmc(machine)} belongs to {other.name}: it reports {other.mac}"
     if other.name in told and machine.mac in told[other.name].macs:
-        message += f", and {_bmc(other)} is the one of {machine.name}"
-        hint = "the cables of the two BMCs are swapped, or their addresses: swap them back, or the two bmc in the hosts file"
+        message += f", and {_bmc(other)} belongs to {machine.name}"
+        hint = (
+            "the cables or addresses of the two BMCs are swapped: swap them back, or swap the two bmc in the hosts file"
+        )
     else:
-        hint = f"see where the cable from the BMC of {other.name} goes, and which address it has"
+        hint = f"check where the cable of the BMC of {other.name} goes, and which address the BMC has"
     return Problem(CODE, message, hint, path=machine.name)
 
 
@@ -55,5 +57,5 @@ def _listed(macs: Sequence[str]) -> str:
 
 
 def together(problems: Mapping[str, Problem]) -> Iterator[Problem]:
-    """Each once."""
+    """Yield each problem once."""
     yield from dict.fromkeys(problems.values())

@@ -1,7 +1,7 @@
-"""Machines installed side by side: each is told to boot its installer, heard, and started from its disk.
+"""Installs machines in parallel: boot the installer, wait for its report, start from disk.
 
-A machine is turned off first and on again, not reset: some BMCs heed what to boot from only when it is turned on. Its
-installer turns it off when it has ended, and that it is off again is how the end is known.
+A machine is turned off and on, not reset: some BMCs apply the boot target only at power-on. The installer turns the machine
+off when it has finished; that is how the end is detected.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from operations.provisioning.reports import Reports, said
 
 Connect = Callable[[Machine], AbstractContextManager[Bmc]]
 HostKey = Callable[[Machine], str]
-"""The host key that answers at a machine's address, "" where none does yet."""
+"""Returns the host key that responds at a machine's address, "" if none does yet."""
 Watch = Callable[[Machine, Stage, str], None]
 
 _LOG_OUT_S = 5
-"""For BMCs to be logged out at, after an interrupt; those that do not answer end the session themselves."""
+"""Time to log out of BMCs after an interrupt. BMCs that do not respond end the session themselves."""
 
 
 class StuckError(Exception):
-    """A machine has not come to where it should be by now, or refuses; the text says why and what to do."""
+    """A machine has not made progress in time, or refuses; the text says why and what to do."""
 
 
 class StoppedError(Exception):
-    """The run is being ended from outside; what is under way on machines goes on by itself."""
+    """The run is being interrupted; work in progress on machines continues."""
 
 
 @dataclass(frozen=True)
 class Waits:
-    """Longest waits, in seconds. install: servers take up to ten minutes until they boot, then packages are fetched."""
+    """Time-outs in seconds. install: servers take up to ten minutes to boot, then they download packages."""
 
     power: float = 180
     install: float = 3600
@@ -49,7 +49,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class Result:
-    """How one machine's installation ended."""
+    """The result of one machine's installation."""
 
     machine: Machine
     stage: Stage
@@ -59,9 +59,9 @@ class Result:
 
 
 class Installation:
-    """connect: logs in at a machine's BMC. Machines of sites without BMCs are turned on by hand.
+    """An installation run. connect: logs in to a machine's BMC. Machines at sites without BMCs are turned on by hand.
 
-    reports: site -> what hears its machines. Where nobody listens, only a BMC knows the end.
+    reports: site -> reports of its machines. Without reports, only a BMC can show the end.
     """
 
     def __init__(
@@ -77,22 +77,22 @@ class Installation:
         self._connect = connect
         self._reports = reports
         self._journal = journal
-        self._host_key = host_key or answered_key
+        self._host_key = host_key or scanned_key
         self._watch = watch
         self._waits = waits or Waits()
         self._stop = threading.Event()
 
     def run(self, machines: Sequence[Machine]) -> tuple[Result, ...]:
-        """Install them, each in a thread of its own: nearly all of the time is waiting.
+        """Install the machines, each in its own thread: nearly all of the time is waiting.
 
-        After an interrupt nobody waits any longer, and the installers go on; the next run finds them in the journal.
+        After an interrupt, threads stop waiting and the installers continue; the next run finds them in the journal.
         """
         results: dict[str, Result] = {}
 
-        def one(machine: Machine) -> None:
+        def install_one(machine: Machine) -> None:
             results[machine.name] = self._guarded(machine)
 
-        threads = [threading.Thread(target=one, args=(machine,), daemon=True) for machine in machines]
+        threads = [threading.Thread(target=install_one, args=(machine,), daemon=True) for machine in machines]
         try:
             for thread in threads:
                 thread.start()
@@ -108,42 +108,44 @@ class Installation:
         return tuple(results[machine.name] for machine in machines)
 
     def _guarded(self, machine: Machine) -> Result:
-        began = time.monotonic()
+        started = time.monotonic()
         unreachable = False
         try:
             self._install(machine)
-            return Result(machine, Stage.DONE, time.monotonic() - began)
+            return Result(machine, Stage.DONE, time.monotonic() - started)
         except StoppedError:
-            return Result(machine, self._journal.of(machine).stage, time.monotonic() - began, "the run was ended")
+            return Result(
+                machine, self._journal.of(machine).stage, time.monotonic() - started, "the run was interrupted"
+            )
         except (BmcError, StuckError) as error:
             why = str(error)
             unreachable = isinstance(error, BmcError) and error.kind is Kind.UNREACHABLE
-        except Exception as error:  # noqa: BLE001 - one machine's trouble ends no other's
+        except Exception as error:  # noqa: BLE001 - an error of one machine must not stop the others
             why = f"unexpected {type(error).__name__}: {error}"
         self._note(machine, Stage.FAILED, why)
-        return Result(machine, Stage.FAILED, time.monotonic() - began, why, unreachable)
+        return Result(machine, Stage.FAILED, time.monotonic() - started, why, unreachable)
 
     def _install(self, machine: Machine) -> None:
         record = self._journal.of(machine)
-        goes_on = record.stage is Stage.INSTALLED or (
+        resumes = record.stage is Stage.INSTALLED or (
             record.stage is Stage.INSTALLING and time.time() - record.at < self._waits.install
         )
         if reports := self._reports.get(machine.site):
-            reports.expect(machine, record.key if goes_on else "")
+            reports.expect(machine, record.key if resumes else "")
         if machine.settings.bmc is None:
-            if not goes_on:
+            if not resumes:
                 self._note(machine, Stage.INSTALLING)
             if record.stage is not Stage.INSTALLED:
-                self._wait("told its key", lambda: self._heard(machine), self._waits.install)
+                self._wait("reported its key", lambda: self._heard(machine), self._waits.install)
                 self._note(machine, Stage.INSTALLED)
         else:
             with self._connect(machine) as bmc:
-                if not goes_on:
+                if not resumes:
                     self._boot_installer(machine, bmc)
                 if record.stage is not Stage.INSTALLED:
                     self._wait_for_end(machine, bmc)
                 self._start(machine, bmc)
-        self._wait("answered by SSH", lambda: self._is_it(machine), self._waits.first_boot)
+        self._wait("responded to SSH", lambda: self._has_its_key(machine), self._waits.first_boot)
         self._note(machine, Stage.DONE)
 
     def _boot_installer(self, machine: Machine, bmc: Bmc) -> None:
@@ -159,22 +161,22 @@ class Installation:
 
     def _wait_for_end(self, machine: Machine, bmc: Bmc) -> None:
         def ended() -> bool:
-            heard = self._heard(machine)
+            key = self._heard(machine)
             if bmc.is_on is not False:
                 return False
-            # Again: it may have told its key between the two.
-            if machine.site in self._reports and not (heard or self._heard(machine)):
+            # Check again: it may have reported its key between the two calls.
+            if machine.site in self._reports and not (key or self._heard(machine)):
                 raise StuckError(
-                    "it is off, and has told no host key: somebody turned it off, or its way to provisioning.reports "
-                    "is closed"
+                    "it is off and has not reported a host key: someone turned it off, or it can't reach "
+                    "provisioning.reports"
                 )
             return True
 
-        self._wait("ended its installation", ended, self._waits.install)
+        self._wait("finished its installation", ended, self._waits.install)
         self._note(machine, Stage.INSTALLED)
 
     def _start(self, machine: Machine, bmc: Bmc) -> None:
-        """From its disk, and never again from the network by what was said before."""
+        """Start it from its disk, and clear an earlier boot override."""
         if machine.settings.media:
             bmc.eject()
         bmc.boot_from_disk()
@@ -183,24 +185,24 @@ class Installation:
             self._wait("turned on", lambda: bmc.is_on, self._waits.power)
 
     def _heard(self, machine: Machine) -> str:
-        """The key that it told. Raises StuckError for what it refuses."""
+        """Return the key that it reported, "" if none. Raises StuckError if it refuses to be installed."""
         reports = self._reports.get(machine.site)
-        told = said(reports, machine.name) if reports else {}
-        if "refusal" in told:
-            raise StuckError(told["refusal"])
-        return told.get("key", "")
+        report = said(reports, machine.name) if reports else {}
+        if "refusal" in report:
+            raise StuckError(report["refusal"])
+        return report.get("key", "")
 
-    def _is_it(self, machine: Machine) -> bool:
-        answered = self._host_key(machine)
-        known = self._journal.of(machine).key
-        if answered and known and answered != known:
+    def _has_its_key(self, machine: Machine) -> bool:
+        current = self._host_key(machine)
+        expected = self._journal.of(machine).key
+        if current and expected and current != expected:
             raise StuckError(
-                f"another machine answers at {machine.address}: its SSH host key isn't the one that was told in installing"
+                f"another machine responds at {machine.address}: its SSH host key is not the one reported during installation"
             )
-        return bool(answered)
+        return bool(current)
 
     def _wait(self, what: str, come: Callable[[], object], longest_s: float) -> None:
-        """Until `come`. A BMC that does not answer for a while is no reason to give its machine up."""
+        """Wait until `come`. If a BMC does not respond for a while, keep waiting."""
         deadline = time.monotonic() + longest_s
         trouble = ""
         while True:
@@ -215,7 +217,7 @@ class Installation:
                     raise
                 trouble = f" ({error})"
             if time.monotonic() >= deadline:
-                raise StuckError(f"has not {what} after {longest_s / 60:.0f} min{trouble}; its console shows why")
+                raise StuckError(f"has not {what} after {longest_s / 60:.0f} min{trouble}; look at its console")
             self._stop.wait(self._waits.poll)
 
     def _note(self, machine: Machine, stage: Stage, why: str = "") -> None:
@@ -223,14 +225,14 @@ class Installation:
         self._watch(machine, stage, why)
 
 
-def answered_key(machine: Machine) -> str:
-    """By ssh-keyscan(1), of the client's package, once the port is open."""
+def scanned_key(machine: Machine) -> str:
+    """Return the host key from ssh-keyscan(1), which is part of the ssh client's package; "" if the port is not open."""
     try:
         with socket.create_connection((str(machine.address), machine.ssh_port), timeout=5):
             pass
     except OSError:
         return ""
     command = ["ssh-keyscan", "-T", "5", "-t", "ed25519", "-p", str(machine.ssh_port), str(machine.address)]
-    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    lines = [line.split() for line in told.splitlines() if line and not line.startswith("#")]
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    lines = [line.split() for line in output.splitlines() if line and not line.startswith("#")]
     return " ".join(lines[0][1:3]) if lines and len(lines[0]) >= 3 else ""

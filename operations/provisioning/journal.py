@@ -1,7 +1,7 @@
-"""How far each machine's installation is, in a file that a run can lose no word of.
+"""The state of each machine's installation, in a crash-safe file.
 
-A line a step; the newest line of a machine counts. A machine with another MAC than its lines say is another machine, of
-which nothing is known.
+One line per step; a machine's newest line counts. If a machine's MAC differs from its lines, it is another machine, and the
+lines do not count.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from operations.provisioning.machines import Machine
 
 
 class Stage(StrEnum):
-    """How far one machine is."""
+    """The progress of one machine."""
 
     UNKNOWN = "unknown"
     INSTALLING = "installing"
-    """Told to boot its installer, at `Record.at`."""
+    """Its installer was started at `Record.at`."""
     INSTALLED = "installed"
-    """Its installer has ended well; it is still to start from its disk."""
+    """Its installer has succeeded; it has not started from its disk yet."""
     DONE = "done"
-    """Answers by SSH."""
+    """It responds to SSH."""
     FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one machine. at: seconds since 1970. key: its SSH host key. why: it failed."""
+    """The state of one machine. at: Unix time. key: its SSH host key. why: the reason if it failed."""
 
     name: str
     mac: str
@@ -44,37 +44,37 @@ class Record:
 
 
 class Journal:
-    """path: the file; it need not exist."""
+    """The journal in a file. path: may not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self._lines = Lines(path)
         self._lock = threading.Lock()
-        self._known = {record.name: record for record in self._lines.read(_parse)}
+        self._records = {record.name: record for record in self._lines.read(_parse)}
 
     def of(self, machine: Machine) -> Record:
-        """The newest record of a machine."""
+        """Return the newest record of a machine."""
         with self._lock:
             return self._of(machine)
 
     def note(self, machine: Machine, stage: Stage, why: str = "") -> Record:
-        """It has come to this stage now. A new installation forgets the key of the one before."""
+        """Record that it has reached a stage. A new installation clears the former key."""
         with self._lock:
             old = self._of(machine)
             key = "" if stage is Stage.INSTALLING else old.key
             return self._write(Record(machine.name, machine.mac, stage, time.time(), key, why))
 
     def keep_key(self, machine: Machine, key: str) -> None:
-        """It has told its key."""
+        """Record its host key."""
         with self._lock:
             self._write(replace(self._of(machine), key=key))
 
     def _of(self, machine: Machine) -> Record:
-        found = self._known.get(machine.name)
-        return found if found and found.mac == machine.mac else Record(machine.name, machine.mac)
+        record = self._records.get(machine.name)
+        return record if record and record.mac == machine.mac else Record(machine.name, machine.mac)
 
     def _write(self, record: Record) -> Record:
         self._lines.append([asdict(record)])
-        self._known[record.name] = record
+        self._records[record.name] = record
         return record
 
 

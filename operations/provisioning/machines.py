@@ -1,4 +1,4 @@
-"""The machines of provisioned sites, with all that their installer must know."""
+"""The machines at provisioned sites, with everything that their installer needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cluster.spec import Cluster
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine. mac: six bytes in small letters with ':' between them."""
+    """One machine. mac: six bytes in lower case, separated by colons."""
 
     name: str
     site: str
@@ -35,7 +35,7 @@ class Machine:
 
     @property
     def hyphened(self) -> str:
-        """The MAC as iPXE's ${mac:hexhyp} has it, and the kernel's BOOTIF after its 01-."""
+        """The MAC as in iPXE's ${mac:hexhyp}, and in the kernel's BOOTIF after 01-."""
         return self.mac.replace(":", "-")
 
     @property
@@ -44,33 +44,33 @@ class Machine:
 
     @property
     def known_as(self) -> str:
-        """sshd(8): how known_hosts names it; a port other than 22 is written ``[address]:port``."""
+        """Its name in known_hosts (sshd(8)); with a port other than 22, ``[address]:port``."""
         return str(self.address) if self.ssh_port == 22 else f"[{self.address}]:{self.ssh_port}"
 
 
 def normal_mac(mac: str) -> str:
-    """``B8-59-9F-AA-BB-CC`` -> ``b8:59:9f:aa:bb:cc``."""
+    """Normalise a MAC: ``B8-59-9F-AA-BB-CC`` -> ``b8:59:9f:aa:bb:cc``."""
     return ":".join(re.findall("..", re.sub(r"[:.-]", "", mac).lower()))
 
 
 def machines(cluster: Cluster, limit: Sequence[str] = ()) -> tuple[Machine, ...]:
-    """The machines of all provisioned sites, or of them those whose name, rack or site fits one of `limit`.
+    """Return the machines at all provisioned sites, or those whose name, rack or site matches one of `limit`.
 
-    Raises RefusedError when that is none, or one of `limit` fits none.
+    Raises RefusedError if there are none, or if one of `limit` matches none.
     """
-    found = tuple(every(cluster))
-    if not found:
+    all_machines = tuple(every(cluster))
+    if not all_machines:
         raise RefusedError(
             f"{cluster.name} has no machines to install: no site with machines has provisioning; see docs/how-to/provisioning.md",
             code="nothing-to-provision",
         )
     for pattern in limit:
-        if not any(_fits(machine, pattern) for machine in found):
-            near = did_you_mean(pattern, [machine.name for machine in found])
+        if not any(_fits(machine, pattern) for machine in all_machines):
+            near = did_you_mean(pattern, [machine.name for machine in all_machines])
             raise RefusedError(
-                f"--limit {pattern} fits no machine of {cluster.name}{near}", code="nothing-to-provision"
+                f"--limit {pattern} matches no machine of {cluster.name}{near}", code="nothing-to-provision"
             )
-    return tuple(one for one in found if not limit or any(_fits(one, pattern) for pattern in limit))
+    return tuple(machine for machine in all_machines if not limit or any(_fits(machine, pattern) for pattern in limit))
 
 
 def _fits(machine: Machine, pattern: str) -> bool:
@@ -78,7 +78,7 @@ def _fits(machine: Machine, pattern: str) -> bool:
 
 
 def every(cluster: Cluster) -> Iterable[Machine]:
-    """The machines of all sites that have provisioning."""
+    """Yield the machines at all sites with provisioning."""
     for pool, host in cluster.host_list():
         name = cluster.spec.pools[pool].site or ""
         site: Site | None = cluster.spec.sites.get(name)

@@ -1,4 +1,4 @@
-"""Redfish (DMTF DSP0266) as far as installing a machine needs it: JSON over TLS that is always verified."""
+"""The part of Redfish (DMTF DSP0266) that installations need: JSON over TLS, which is always verified."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Document = dict[str, Any]
 
 
 class Kind(StrEnum):
-    """What went wrong with a BMC, for machines."""
+    """Kind of a BMC's error, machine-readable."""
 
     UNREACHABLE = "unreachable"
     CERTIFICATE = "certificate"
@@ -41,7 +41,7 @@ class Kind(StrEnum):
 
 
 class BmcError(Exception):
-    """A BMC doesn't do as it is asked; the text says which, and what to do."""
+    """A BMC failed or refused; the text says which, and what to do."""
 
     def __init__(self, kind: Kind, text: str) -> None:
         self.kind = kind
@@ -50,9 +50,9 @@ class BmcError(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """connect_s, read_s: of one request; BMCs take seconds to answer. tries: of what may be asked again.
+    """connect_s, read_s: time-outs of one request; BMCs take seconds to respond. tries: of requests that may be retried.
 
-    backoff_s: before the second try, and doubled for each after it.
+    backoff_s: before the second try, doubled for each further one.
     """
 
     connect_s: float = 5.0
@@ -61,7 +61,8 @@ class Patience:
     backoff_s: float = 1.0
 
     def retry(self, *, repeatable: bool) -> Retry:
-        """What may have been done is asked again only where doing it twice is doing it once. 503 is not done."""
+        """Return the retry policy. A request that may have been executed is retried only if it is idempotent (`repeatable`). After
+        503, it was not executed."""
         more = self.tries - 1
         return Retry(
             total=None,
@@ -82,8 +83,8 @@ class Patience:
 class Redfish:
     """One BMC, logged in for the length of a block.
 
-    By a session where it has them: with Basic, some BMCs log in anew for each request, and write each into their log.
-    gate: bounds how many BMCs are asked at once.
+    Uses a session if the BMC supports them: with Basic authentication, some BMCs log every request as a login. gate: limits
+    how many BMCs are contacted at once.
     """
 
     def __init__(
@@ -106,8 +107,8 @@ class Redfish:
         pin = trust.pins.get(address)
         if trust.ca is None and pin is None:
             shown = self._shown()
-            text = f"{self} has no line in the file of pins; {shown}" if shown else f"{self} has no line there"
-            raise BmcError(Kind.CERTIFICATE, f"{text}. If the BMC itself says the same, add it to the file")
+            text = f"{self} has no line in the pins file" + (f"; {shown}" if shown else "")
+            raise BmcError(Kind.CERTIFICATE, f"{text}. If the BMC's own console shows the same, add it to the file")
         verified: dict[str, Any] = (
             {"ca_certs": str(trust.ca)} if trust.ca else {"cert_reqs": "CERT_NONE", "assert_fingerprint": pin}
         )
@@ -128,11 +129,11 @@ class Redfish:
         self._pool.close()
 
     def get(self, path: str) -> Document:
-        """What stands at a path."""
-        return self._answered("GET", path)
+        """Return the document at a path."""
+        return self._request_json("GET", path)
 
     def patch(self, path: str, body: Mapping[str, Any]) -> None:
-        """Change properties. Some BMCs want to hear which version is meant (DSP0266, If-Match)."""
+        """Change properties. Some BMCs require the version of the document (DSP0266, If-Match)."""
         response = self._request("PATCH", path, body)
         if response.status in _STALE:
             tag = self._request("GET", path).headers.get("ETag", "*")
@@ -141,9 +142,9 @@ class Redfish:
 
     def post(self, path: str, body: Mapping[str, Any]) -> None:
         """Call an action."""
-        self._answered("POST", path, body)
+        self._request_json("POST", path, body)
 
-    def _answered(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Document:
+    def _request_json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Document:
         response = self._request(method, path, body)
         if response.status == 401 and self._session:
             # Sessions end after some minutes without a request (SessionService.SessionTimeout).
@@ -151,12 +152,15 @@ class Redfish:
             response = self._request(method, path, body)
         self._judge(method, path, response)
         try:
-            found = json.loads(response.data) if method == "GET" else {}
+            document = json.loads(response.data) if method == "GET" else {}
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise BmcError(Kind.FAULT, f"{self} answers {path} with what isn't a JSON object; is it a Redfish service?")
-        return found
+            document = None
+        if not isinstance(document, dict):
+            raise BmcError(
+                Kind.FAULT,
+                f"{self} responds to {path} with something that isn't a JSON object; is it a Redfish service?",
+            )
+        return document
 
     def _log_in(self) -> None:
         self._headers, self._session = {}, ""
@@ -166,11 +170,11 @@ class Redfish:
         sessions = _sessions(root.data)
         if sessions:
             body = {"UserName": self._login.user, "Password": self._login.password}
-            made = self._request("POST", sessions, body)
-            if made.status not in _NO_SESSIONS:
-                self._judge("POST", sessions, made)
-                self._headers = {"X-Auth-Token": made.headers.get("X-Auth-Token", "")}
-                self._session = urlsplit(made.headers.get("Location", "")).path
+            created = self._request("POST", sessions, body)
+            if created.status not in _NO_SESSIONS:
+                self._judge("POST", sessions, created)
+                self._headers = {"X-Auth-Token": created.headers.get("X-Auth-Token", "")}
+                self._session = urlsplit(created.headers.get("Location", "")).path
                 return
         self._headers = {"Authorization": f"Basic {basic}"}
 
@@ -178,7 +182,7 @@ class Redfish:
         self, method: str, path: str, body: Mapping[str, Any] | None = None, more: Mapping[str, str] | None = None
     ) -> urllib3.BaseHTTPResponse:
         if not path.startswith("/"):
-            raise BmcError(Kind.FAULT, f"{self} names {path!r}, which isn't a path of its own")
+            raise BmcError(Kind.FAULT, f"{self} links to {path!r}, which isn't a path on the BMC")
         headers = {"Accept": "application/json", "OData-Version": "4.0", **self._headers, **(more or {})}
         data = None
         if body is not None:
@@ -198,50 +202,52 @@ class Redfish:
             hint = f"{shown}; " if (shown := self._shown()) else ""
             raise BmcError(
                 Kind.CERTIFICATE,
-                f"{self} has a certificate that isn't vouched for ({text}); {hint}nothing was sent to it",
+                f"{self} has a certificate that can't be verified ({text}); {hint}nothing was sent to it",
             ) from None
         raise BmcError(
             Kind.UNREACHABLE,
-            f"{self} does not answer at port {self._port} ({type(cause).__name__}); is it cabled, and is the way there open?",
+            f"{self} does not respond at port {self._port} ({type(cause).__name__}); check its cable, and routes and firewalls to it",
         ) from None
 
     def _shown(self) -> str:
-        """What certificate it shows now. Nothing is sent; whether it is the BMC's own, only the BMC can say."""
+        """Return which certificate it presents. Sends no data. Only the BMC's own console can tell whether it is the BMC's."""
         try:
             pem = ssl.get_server_certificate((str(self.address), self._port), timeout=self._patience.connect_s)
         except (OSError, ValueError):
             return ""
-        return f"it shows sha256:{hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()}"
+        return f"it presents sha256:{hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()}"
 
     def _judge(self, method: str, path: str, response: urllib3.BaseHTTPResponse) -> None:
         status = response.status
         if 200 <= status < 300:
             return
-        said = _said(response.data)
-        told = f"{self} answers {method} {path} with {status}{f': {said}' if said else ''}"
+        reason = _error_text(response.data)
+        problem = f"{self} responds to {method} {path} with {status}{f': {reason}' if reason else ''}"
         if status == 401:
-            text = f"{self} does not know user {self._login.user}, or another password; store it again with: ./menagerie secret"
+            text = f"{self} rejects user {self._login.user} or the password; store them again with: ./menagerie secret"
             raise BmcError(Kind.LOGIN, text)
         if status == 403:
-            raise BmcError(Kind.LOGIN, f"{told}; user {self._login.user} may not do that (role Operator can)")
+            raise BmcError(Kind.LOGIN, f"{problem}; user {self._login.user} has no permission (role Operator has)")
         if status in _BUSY:
-            raise BmcError(Kind.BUSY, f"{told}, {self._patience.tries} times; it may be starting: try again in minutes")
+            raise BmcError(
+                Kind.BUSY, f"{problem}, {self._patience.tries} times; it may be starting: try again in a few minutes"
+            )
         if status in (404, 405, 501):
-            raise BmcError(Kind.MISSING, f"{told}; its firmware may be too old, or lack a licence")
-        raise BmcError(Kind.FAULT, told)
+            raise BmcError(Kind.MISSING, f"{problem}; its firmware may be too old, or a licence may be missing")
+        raise BmcError(Kind.FAULT, problem)
 
 
 def _sessions(data: bytes) -> str:
-    """Where sessions are made, "" where there are none (ServiceRoot.Links.Sessions)."""
+    """Return where to create sessions, "" if there are none (ServiceRoot.Links.Sessions)."""
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(data)["Links"]["Sessions"]["@odata.id"])
     return ""
 
 
-def _said(data: bytes) -> str:
-    """A BMC's own words for an error: those of @Message.ExtendedInfo are the clearer ones."""
+def _error_text(data: bytes) -> str:
+    """Return a BMC's text for an error. @Message.ExtendedInfo has the clearer texts."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         error = json.loads(data)["error"]
-        more = [one["Message"] for one in error.get("@Message.ExtendedInfo", ()) if one.get("Message")]
-        return " ".join(more or [str(error["message"])]).strip()
+        details = [item["Message"] for item in error.get("@Message.ExtendedInfo", ()) if item.get("Message")]
+        return " ".join(details or [str(error["message"])]).strip()
     return ""

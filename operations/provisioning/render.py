@@ -1,6 +1,6 @@
-"""What machines fetch while they are installed, as a tree of plain files; and what DHCP must say.
+"""Renders the files that machines download during installation, and the DHCP configuration.
 
-Nothing in the tree is secret: whatever boots in a rack can read all of it.
+Nothing in the tree is secret: everything that boots in a rack can read all of it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
     )
-    made.filters["quote"] = lambda value: shlex.quote(str(value))
-    return made
+    environment.filters["quote"] = lambda value: shlex.quote(str(value))
+    return environment
 
 
 def _text(template: str, **values: object) -> str:
@@ -35,10 +35,10 @@ def _text(template: str, **values: object) -> str:
 
 
 def tree(machines: Sequence[Machine], wipe_until: Mapping[str, int] | None = None) -> dict[str, str]:
-    """Path -> text of every file of one site's tree.
+    """Return path -> text of every file in one site's tree.
 
-    wipe_until: machine -> the second (since 1970) until which its installer may overwrite a disk that holds something.
-    A consent that ends keeps a machine that boots from the network by mistake from being wiped again.
+    wipe_until: machine -> Unix time until which its installer may overwrite a used disk. The consent expires, so that a
+    machine that boots from the network by mistake later is not wiped again.
     """
     consent = wipe_until or {}
     settings = machines[0].settings
@@ -59,21 +59,24 @@ def tree(machines: Sequence[Machine], wipe_until: Mapping[str, int] | None = Non
 
 
 def dnsmasq(machines: Sequence[Machine]) -> str:
-    """A piece of dnsmasq's configuration. It answers the machines and nobody else, in their racks."""
-    racks: dict[tuple[str, IPv4Network], Machine] = {(one.rack, one.network): one for one in reversed(machines)}
+    """Return a part of dnsmasq's configuration, which serves only these machines in their racks."""
+    racks: dict[tuple[str, IPv4Network], Machine] = {
+        (machine.rack, machine.network): machine for machine in reversed(machines)
+    }
     ordered = [racks[key] for key in sorted(racks, key=lambda key: key[1])]
     return _text("dnsmasq.conf.j2", racks=ordered, machines=machines, settings=machines[0].settings)
 
 
 def write(files: Mapping[str, str], folder: Path, *, dry_run: bool = False) -> int:
-    """Write what differs, unless it is a dry run; how many files differ. Files of machines that are gone are removed: they would still boot.
+    """Write the files that differ, unless it is a dry run. Return how many files differ.
 
-    Other files in the folder stay: the installer's kernel and iPXE are put there by hand. Raises ForeignFileError, with
-    nothing touched, where files of these names are there and no tree.
+    Removes the files of machines that are gone: they would still boot. Other files in the folder stay: the installer's
+    kernel and iPXE are put there by hand. Raises ForeignFileError, and changes nothing, if files of these names exist in a
+    folder that is not such a tree.
     """
-    stands = [path for path in sorted(folder.glob("machines/**/*")) if path.is_file()]
-    _refuse_foreign(folder, [*stands, *(folder / name for name in files if (folder / name).exists())])
-    stale = [path for path in stands if str(path.relative_to(folder)) not in files]
+    existing = [path for path in sorted(folder.glob("machines/**/*")) if path.is_file()]
+    _refuse_foreign(folder, [*existing, *(folder / name for name in files if (folder / name).exists())])
+    stale = [path for path in existing if str(path.relative_to(folder)) not in files]
     new = {
         path: text.encode()
         for name, text in files.items()
@@ -95,4 +98,4 @@ def _refuse_foreign(folder: Path, touched: Sequence[Path]) -> None:
     except UnreadableError:
         is_ours = False
     if touched and not is_ours:
-        raise ForeignFileError(touched[0], "a part of what machines render writes")
+        raise ForeignFileError(touched[0], "a file from machines render")

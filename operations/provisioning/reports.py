@@ -1,7 +1,7 @@
-"""What machines tell while they are installed: their SSH host key, or why they refuse their disk.
+"""Receives the reports of machines during installation: their SSH host key, or why they refuse their disk.
 
-They have no certificate yet, so nothing proves who talks; but each may speak only from its own address in its own
-rack, while it is being installed, and the first key that it tells is the one that counts.
+Machines have no certificate yet, so nothing authenticates them. But each may report only from its own address in its own
+rack while it is being installed, and only its first key counts.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from operations.provisioning.machines import Machine
 _LONGEST_KEY = 1024
 _PATIENCE_S = 20
 REFUSALS = {
-    "no-disk": "no disk fits provisioning.disk",
-    "several-disks": "several disks fit provisioning.disk; it must mean one",
-    "holds-something": "its disk holds something, and is left alone; to overwrite it: machines render --wipe, and install again",
+    "no-disk": "no disk matches provisioning.disk",
+    "several-disks": "several disks match provisioning.disk; it must match exactly one",
+    "holds-something": "its disk is not empty and was not changed; to overwrite it, run machines render --wipe and install again",
 }
 
 
 @dataclass
 class Reports:
-    """What was heard. Threads of the server write, others read. keep: told of each key before the machine is answered."""
+    """Received reports. The server's threads write, others read. keep: called with each key before the machine gets a response."""
 
     keep: Callable[[Machine, str], None] = lambda *_: None
     keys: dict[str, str] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Reports:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def expect(self, machine: Machine, key: str = "") -> None:
-        """Hear this machine from now on. key: what it had told already; else it is forgotten."""
+        """Accept reports of this machine from now on. key: its earlier key; an earlier report without it is dropped."""
         with self.lock:
             self.keys.pop(machine.name, None)
             if key:
@@ -48,10 +48,10 @@ class Reports:
             self.expected[machine.hyphened] = machine
 
     def hear_key(self, hyphened: str, sender: str, line: str) -> int:
-        """Status of HTTP for it."""
+        """Take a reported key. Return the HTTP status for the response."""
         key = parse_key(line)
         with self.lock:
-            machine = self._known(hyphened, sender)
+            machine = self._sender_of(hyphened, sender)
             if machine is None:
                 return 403
             if key is None:
@@ -65,9 +65,9 @@ class Reports:
             return 204
 
     def hear_refusal(self, hyphened: str, sender: str, reason: str) -> int:
-        """The same of a disk that isn't taken."""
+        """Take a reported refusal of a disk. Return the HTTP status for the response."""
         with self.lock:
-            machine = self._known(hyphened, sender)
+            machine = self._sender_of(hyphened, sender)
             if machine is None:
                 return 403
             if reason not in REFUSALS:
@@ -75,21 +75,21 @@ class Reports:
             self.refusals[machine.name] = REFUSALS[reason]
             return 204
 
-    def _known(self, hyphened: str, sender: str) -> Machine | None:
+    def _sender_of(self, hyphened: str, sender: str) -> Machine | None:
         machine = self.expected.get(hyphened)
         return machine if machine and str(machine.address) == sender else None
 
 
 @contextmanager
 def listening(url: str, reports: Reports) -> Iterator[None]:
-    """Hear machines at `url` for the length of a block."""
+    """Serve `reports` at `url` for the length of a block."""
     parts = urlsplit(url)
-    assert parts.hostname is not None and parts.port is not None  # as the spec's type has it
+    assert parts.hostname is not None and parts.port is not None  # ensured by the spec's type
     try:
         server = ThreadingHTTPServer((parts.hostname, parts.port), _handler(reports))
     except OSError as error:
         raise FailedError(
-            f"machines can't be heard at {url} (provisioning.reports): {error.strerror}; it must be an address of this "
+            f"can't listen for machines at {url} (provisioning.reports): {error.strerror}; it must be an address of this "
             "machine, and nothing else may listen there",
             code="reports",
         ) from None
@@ -118,7 +118,7 @@ def _handler(reports: Reports) -> type[BaseHTTPRequestHandler]:
                     self._answer(404)
 
         def do_GET(self) -> None:
-            """busybox's wget, which is all that the installer has, can't PUT."""
+            """Take refusals by GET: the installer has only busybox's wget, which can't PUT."""
             match self.path.split("/"):
                 case ["", "refused", hyphened, reason]:
                     self._answer(reports.hear_refusal(hyphened, self.client_address[0], reason))
@@ -137,11 +137,11 @@ def _handler(reports: Reports) -> type[BaseHTTPRequestHandler]:
 
 
 def said(reports: Reports, name: str) -> Mapping[str, str]:
-    """What one machine told: key, refusal, or a second key that isn't the first."""
+    """Return one machine's report: key, refusal, or both if there was a second, different key."""
     with reports.lock:
-        found = {"key": reports.keys.get(name, ""), "refusal": reports.refusals.get(name, "")}
+        report = {"key": reports.keys.get(name, ""), "refusal": reports.refusals.get(name, "")}
         if name in reports.other_keys:
-            found["refusal"] = (
-                "two different SSH host keys were told for it; one of them isn't its own: install it again"
+            report["refusal"] = (
+                "two different SSH host keys were reported for it, so one of them isn't its own: install it again"
             )
-    return {what: text for what, text in found.items() if text}
+    return {what: text for what, text in report.items() if text}

@@ -1,4 +1,4 @@
-"""Who BMCs are to us, and who we are to them: certificates that are vouched for, and a login."""
+"""Trust between Menagerie and BMCs: verification of their certificates, and a login."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PIN = re.compile(r"(\S+)\s+(?:sha256:)?((?:[0-9A-Fa-f]{2}:?){32})")
 
 @dataclass(frozen=True)
 class Login:
-    """What opens a BMC."""
+    """A BMC's user and password."""
 
     user: str
     password: str = field(repr=False)
 
     @classmethod
     def parse(cls, secret: str, name: str) -> Login:
-        """From ``user:password``; the password may hold more colons. What is wrong is never repeated."""
+        """Parse ``user:password``; the password may contain colons. Errors never contain the secret."""
         user, colon, password = secret.strip("\r\n").partition(":")
         if not (user and colon and password):
             raise RefusedError(
@@ -35,33 +35,33 @@ class Login:
 
 @dataclass(frozen=True)
 class Trust:
-    """One of the two: the authority that signed all certificates, or the SHA-256 of each BMC's own."""
+    """Either the authority that signed all certificates, or the SHA-256 of each BMC's certificate."""
 
     ca: Path | None = None
     pins: Mapping[IPv4Address, str] = field(default_factory=dict)
 
     @classmethod
     def load(cls, bmcs: Bmcs, folder: Path) -> Trust:
-        """As the spec says; its files lie in `folder`."""
+        """Load what the spec names. folder: has its files."""
         name = bmcs.ca or bmcs.pins or ""
         path = folder / name
         try:
             text = read_text(path)
         except UnreadableError as error:
             raise RefusedError(
-                f"{path} can't be read ({error.reason}), and BMCs are verified by it; docs/how-to/provisioning.md says how to make it",
+                f"{path} can't be read ({error.reason}), and it is needed to verify BMCs; to create it, see docs/how-to/provisioning.md",
                 code="bmc-trust",
             ) from None
         if not bmcs.ca:
             return cls(pins=parse_pins(text, str(path)))
         if "-----BEGIN CERTIFICATE-----" not in text:
-            raise RefusedError(f"{path} holds no certificate in PEM", code="bmc-trust")
+            raise RefusedError(f"{path} contains no PEM certificate", code="bmc-trust")
         return cls(ca=path)
 
 
 def parse_pins(text: str, file: str) -> dict[IPv4Address, str]:
-    """Address -> 64 hex digits. A line each, ``10.9.254.11 sha256:ab12…``; # begins a comment."""
-    found: dict[IPv4Address, str] = {}
+    """Return address -> 64 hex digits. Lines are ``10.9.254.11 sha256:ab12…``; # starts a comment."""
+    pins: dict[IPv4Address, str] = {}
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.partition("#")[0].strip()
         if not line:
@@ -76,10 +76,10 @@ def parse_pins(text: str, file: str) -> dict[IPv4Address, str]:
                 f"{file}:{number}: not an address and a SHA-256; write: 10.9.254.11 sha256:<64 hex digits>",
                 code="bmc-trust",
             )
-        if address in found:
+        if address in pins:
             raise RefusedError(
-                f"{file}:{number}: {address} has a pin above already; remove the one that isn't its own",
+                f"{file}:{number}: {address} has a pin in an earlier line; remove the wrong one",
                 code="bmc-trust",
             )
-        found[address] = match[2].replace(":", "").lower()
-    return found
+        pins[address] = match[2].replace(":", "").lower()
+    return pins

@@ -1,8 +1,9 @@
-"""The lock that lets one operation run on a cluster at a time, and the journal of operations.
+"""The lock that allows one operation on a cluster at a time, and the journal of operations.
 
-The record is one object. It is never deleted but marked as over, for stores can write on a condition and not delete on one.
-Whoever writes it names the version that he has read, so of two who begin at once one does, and a run that was taken over
-learns of it with its next write. Whether a holder on another machine lives, its heartbeat tells, by the store's own clock.
+The record is one object. It is never deleted but marked as over, because stores support conditional writes but not
+conditional deletes. Each write names the version that was read: if two runs start at once, only one succeeds, and a run that
+was taken over learns it with its next write. The heartbeat shows whether a holder on another machine is alive, by the
+store's own clock.
 """
 
 from operations.record.errors import InUseError, TakenOverError

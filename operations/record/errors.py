@@ -1,4 +1,4 @@
-"""Why an operation may not begin or go on: somebody else has the cluster."""
+"""Errors of operations that may not start or continue because another run holds the cluster."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _LOOK_S = 5.0
 
 
 class InUseError(LockedError):
-    """Somebody else's operation holds the cluster, and is alive. ended: whether it still does."""
+    """Another operation holds the cluster and is alive. ended: returns whether it has ended."""
 
     def __init__(self, text: str, record: Record, ended: Callable[[], bool]) -> None:
         super().__init__(text)
         self.record, self._ended = record, ended
 
     def ends_within(self, seconds: float, pause: Callable[[float], None] = time.sleep) -> bool:
-        """Wait for the end of the operation; whether it came."""
+        """Wait for the end of the operation. Return whether it has ended."""
         until = time.monotonic() + seconds
         while not (ended := self._ended()) and (left := until - time.monotonic()) > 0:
             pause(min(_LOOK_S, left))
@@ -27,34 +27,34 @@ class InUseError(LockedError):
 
 
 def locked(record: Record, silent_s: float, *, lives: bool, ended: Callable[[], bool] = lambda: False) -> LockedError:
-    """Somebody else's operation holds the cluster, or one has to be gone on with first."""
+    """Return the error for a cluster that is held by another operation, or by an interrupted one that must be resumed first."""
     named = f"{record.cluster} is locked by {record.held_by}, last heard of {ago(silent_s)}."
     unlock = f"./menagerie unlock {record.cluster} --operation {record.id}"
     if lives:
         return InUseError(
-            f"{named} Wait for its end, which this shows: ./menagerie status {record.cluster} operations\n"
-            f"  if you know that it does nothing any more: {unlock} --take-over",
+            f"{named} Wait until it ends; to watch it: ./menagerie status {record.cluster} operations\n"
+            f"  if you are sure that it no longer runs: {unlock} --take-over",
             record,
             ended,
         )
-    done = ", ".join(step.name for step in record.steps) or "no step"
+    done = ", ".join(step.name for step in record.steps) or "none"
     return LockedError(
-        f"{named} It was cut short; done are: {done}.\n"
-        f"  go on with it: {record.command}\n"
-        f"  or, when you have seen to what it left half done: {unlock}"
+        f"{named} It was interrupted; completed steps: {done}.\n"
+        f"  to resume it: {record.command}\n"
+        f"  or, when you have cleaned up what it left unfinished: {unlock}"
     )
 
 
 class TakenOverError(LockedError):
-    """Somebody else has the cluster now, so this run has stopped."""
+    """Another run has taken over the cluster, so this run has stopped."""
 
     code = "taken-over"
 
     def __init__(self, own: Record, by: Record | None) -> None:
-        whom = f"taken over by {by.held_by}" if by else "ended: its record is gone, or a newer Menagerie's"
+        reason = f"taken over by {by.held_by}" if by else "ended: its record is gone, or belongs to a newer Menagerie"
         if by and by.state is State.OVER:
-            whom = f"ended: {by.result}"
+            reason = f"ended: {by.result}"
         super().__init__(
-            f'this run of "{own.what}" on {own.cluster} was {whom}; it has stopped where it was\n'
-            f"  who does what now: ./menagerie status {own.cluster} operations"
+            f'this run of "{own.what}" on {own.cluster} was {reason}; it has stopped\n'
+            f"  to see who runs what now: ./menagerie status {own.cluster} operations"
         )

@@ -1,4 +1,4 @@
-"""A cluster held for the length of a block."""
+"""Holds a cluster for the length of a block."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def one_operation(
     without_record: bool = False,
     report: Report = lambda _: None,
 ) -> Iterator[Operation]:
-    """Hold the cluster for a block; `report` hears what an operator should know of it.
+    """Hold the cluster for the length of a block. report: gets notes for the operator.
 
-    access: None where the cluster is not built yet. about: of the command line, what comes after the cluster's name.
-    repeatable: whatever this verb leaves half done stands in no other verb's way. Of another verb, a run that ends by an
-    error with steps done holds the cluster until the same verb goes on with it, or somebody unlocks it.
-    without_record: go on where the bucket does not answer, with a record that other machines don't see.
+    access: None if the cluster is not built yet. about: the part of the command line after the cluster's name.
+    repeatable: an unfinished run of this verb blocks no other verb. Without it, a run that fails after completed steps holds
+    the cluster until the same verb resumes it or an operator unlocks it. without_record: if the bucket does not respond,
+    continue with a record that other machines don't see.
 
-    Raises LockedError and RecordStoreError before the block, and TakenOverError out of it.
+    Raises LockedError and RecordStoreError before the block, and TakenOverError from it.
     """
-    holder, began = Holder.this(), now()
+    holder, started = Holder.this(), now()
     own = Record(
         id=uuid.uuid4().hex[:8], run=uuid.uuid4().hex, cluster=cluster.name, verb=verb, about=about,
-        repeatable=repeatable, holder=holder, since=began, heartbeat=began,
+        repeatable=repeatable, holder=holder, since=started, heartbeat=started,
     )  # fmt: skip
     operation = _begin(own, access, without_record=without_record, report=report)
     try:
@@ -55,14 +55,14 @@ def one_operation(
 
 
 def share(operation: Operation, access: Access, report: Report) -> None:
-    """Let operators on other machines see a run that began before there was a bucket. LockedError where one has begun too."""
+    """Move the record of a run that started without a bucket into the bucket. Raises LockedError if another run holds it."""
     store = None if operation.is_shared else bucket_store(access)
     if store is None:
         return
     try:
         take(store, operation.record, report)
     except RecordStoreError as error:
-        report(f"{error}; operators on other machines still don't see this run")
+        report(f"{error}; operators on other machines still can't see this run")
         return
     operation.move(store)
     over = operation.record.model_copy(update={"state": State.OVER, "result": "went on in the bucket", "ended": now()})
@@ -70,7 +70,7 @@ def share(operation: Operation, access: Access, report: Report) -> None:
 
 
 def keep(operation: Operation) -> None:
-    """Go on in this checkout: the bucket went with the cluster."""
+    """Continue the record in this checkout: the bucket was deleted with the cluster."""
     if operation.is_shared:
         operation.move(local_store(operation.record.cluster))
 
@@ -80,7 +80,7 @@ def _begin(own: Record, access: Access | None, *, without_record: bool, report: 
     here = local_store(own.cluster)
     if store is None:
         if access:
-            report(f"{own.cluster} has no bucket for records yet: operators on other machines don't see this run")
+            report(f"{own.cluster} has no bucket for records yet: operators on other machines can't see this run")
         return take(here, own, report)
     carried = _left_here(here, own, report)
     try:
@@ -88,21 +88,21 @@ def _begin(own: Record, access: Access | None, *, without_record: bool, report: 
     except RecordStoreError as error:
         if not without_record:
             raise RecordStoreError(
-                f"{error}\n  nothing was touched, for nobody else would know of this run on {own.cluster}\n"
+                f"{error}\n  nothing was changed, because other operators could not see this run on {own.cluster}\n"
                 f"  if nobody else works on it: {own.command} --without-record"
             ) from None
-        report(f"{error}; goes on with a record that operators on other machines don't see")
+        report(f"{error}; continuing with a record that operators on other machines can't see")
         return take(here, own, report)
     operation.resumed |= carried.id != own.id
     return operation
 
 
 def _left_here(here: RecordStore, own: Record, report: Report) -> Record:
-    """`own`, or what a run without the bucket left in this checkout, which is then gone on with. Raises LockedError."""
+    """Return `own`, or the record that a run without the bucket left in this checkout, to resume it. Raises LockedError."""
     kept = here.read(CURRENT)
-    found = parse(kept) if kept else None
-    is_ours = found is not None and found.state is State.RUNNING and found.holder == own.holder
-    if found is None or found.state is State.OVER or is_ours:
+    record = parse(kept) if kept else None
+    is_ours = record is not None and record.state is State.RUNNING and record.holder == own.holder
+    if record is None or record.state is State.OVER or is_ours:
         return own
     left = take(here, own, report)
     left.close("went on in the bucket")
@@ -110,12 +110,12 @@ def _left_here(here: RecordStore, own: Record, report: Report) -> Record:
 
 
 def _end(operation: Operation, error: BaseException | None, report: Report) -> None:
-    """The work is done or has failed; that its record can't be written changes nothing of that."""
+    """Write the end of the operation. If that fails, only report it: the work itself is done or has failed already."""
     try:
         operation.end(error)
     except TakenOverError:
         return
     except RecordStoreError as problem:
-        report(f"that this run has ended could not be written, so it counts as dead in two minutes: {problem}")
+        report(f"the end of this run could not be recorded, so it counts as dead in two minutes: {problem}")
         ended = operation.record.ending(error)
         local_store(ended.cluster).put(ended.key, ended.to_bytes())

@@ -1,4 +1,4 @@
-"""Which process an operation is run by, so that others can tell whether it lives."""
+"""The process that runs an operation, so that others can tell whether it is alive."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Holder(BaseModel):
-    """A process of an operator's.
+    """An operator's process.
 
-    who: user@host. started: when it began, in clock ticks since its machine booted (proc_pid_stat(5)), for process IDs
-    are used again. machine: the boot and the namespace that its process ID is of.
+    who: user@host. started: its start time in clock ticks since its machine booted (proc_pid_stat(5)), because process IDs
+    are reused. machine: the boot and the PID namespace of its process ID.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -28,27 +28,27 @@ class Holder(BaseModel):
 
     @classmethod
     def this(cls) -> Holder:
-        """The process that asks."""
+        """Return this process."""
         return cls(
             who=f"{_user()}@{socket.gethostname()}", pid=os.getpid(), started=_started(os.getpid()), machine=_machine()
         )
 
     @property
     def is_of_this_machine(self) -> bool:
-        """Whether this process would see it; two containers of one machine don't see each other's."""
+        """Whether this process can see it. Containers on one machine don't see each other's processes."""
         return self.machine == _machine()
 
     @property
     def lives(self) -> bool:
-        """Of a process of this machine only."""
+        """Whether it is alive. Only valid for a process on this machine."""
         return _started(self.pid) == self.started
 
 
 def _user() -> str:
-    """The person, where sudo tells who that is."""
+    """Return the user name, behind sudo that of the person."""
     try:
         return os.environ.get("SUDO_USER") or getpass.getuser()
-    except (KeyError, OSError):  # a container may run as a user that it has no name for
+    except (KeyError, OSError):  # in a container, the user may have no name
         return str(os.getuid())
 
 
@@ -57,7 +57,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> int:
-    """0 where there is no such process, or one that has ended and that its parent has not noticed yet."""
+    """Return the start time of a process; 0 if there is none, or only a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

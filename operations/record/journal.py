@@ -1,4 +1,4 @@
-"""Which steps of a verb are done, for one that was cut short and is run again."""
+"""The completed steps of a verb, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Protocol
 
 Report = Callable[[str], None]
 Step = Callable[[str], AbstractContextManager[None]]
-"""Shows one of a verb's steps while it runs: `cli.output.Steps.step`."""
+"""Shows a step of a verb while it runs: `cli.output.Steps.step`."""
 
 
 class Journal(Protocol):
-    """Which steps are done: `operations.record.Operation`, or what stands in for one."""
+    """Completed steps: `operations.record.Operation`, or a substitute."""
 
     @property
     def resumed(self) -> bool:
-        """An earlier run of the same verb was cut short, and this one goes on."""
+        """Whether this run resumes an interrupted one of the same verb."""
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """Of all steps that are done."""
+        """Facts of all completed steps."""
 
     def has(self, step: str) -> bool:
-        """Whether a step is done."""
+        """Return whether a step is done."""
 
     def done(self, step: str, **facts: str) -> None:
-        """Write down that it is."""
+        """Record a step as done."""
 
 
 @dataclass
 class Unrecorded:
-    """An operation that only this process remembers."""
+    """An operation that is recorded only in this process."""
 
     resumed: bool = False
     facts: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What was done to a cluster, when and by whom; and the way out of a record that nobody will go on with."""
+"""The history of operations on a cluster, and the removal of an abandoned lock."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from operations.record.take import look
 
 @dataclass(frozen=True)
 class Ledger:
-    """current: who holds the cluster, None for nobody; lives: whether that one does; silent_s: since its last heartbeat.
-
-    past: what has ended, newest first. where: the stores that were read, for people.
+    """current: the operation that holds the cluster, None if there is none. lives: whether its holder is alive. silent_s:
+    since its last heartbeat. past: ended operations, newest first. where: the stores that were read, for people.
     """
 
     where: str
@@ -30,44 +29,44 @@ class Ledger:
 
 
 def stores(cluster: str, access: Access | None) -> tuple[RecordStore, ...]:
-    """Where a cluster's records are: its bucket, and what this checkout keeps."""
+    """Return the stores of a cluster's records: its bucket, and this checkout's folder."""
     bucket = bucket_store(access) if access else None
     return (*((bucket,) if bucket else ()), *((local_store(cluster),) if has_local(cluster) else ()))
 
 
 def read_ledger(cluster: str, access: Access | None, last: int = 10) -> Ledger:
-    """Reads only, so it takes the store's clock for this machine's. Raises RecordStoreError."""
-    read = stores(cluster, access)
-    past = [record for store in read for record in _past(store, last)]
+    """Read the ledger. Writes nothing, so it uses this machine's clock for the store's. Raises RecordStoreError."""
+    record_stores = stores(cluster, access)
+    past = [record for store in record_stores for record in _past(store, last)]
     past.sort(key=lambda record: record.since, reverse=True)
-    where = " and ".join(store.where for store in read) or "there are no records of it yet"
-    for store in read:
+    where = " and ".join(store.where for store in record_stores) or "there are no records of it yet"
+    for store in record_stores:
         kept = store.read(CURRENT)
-        found = parse(kept) if kept else None
-        if kept and found and found.state is not State.OVER:
-            lives, silent_s = look(kept, found, datetime.now(UTC))
-            others = [record for record in past if record.id != found.id]
-            return Ledger(where, found, lives, silent_s, tuple(others[:last]))
+        record_ = parse(kept) if kept else None
+        if kept and record_ and record_.state is not State.OVER:
+            lives, silent_s = look(kept, record_, datetime.now(UTC))
+            others = [record for record in past if record.id != record_.id]
+            return Ledger(where, record_, lives, silent_s, tuple(others[:last]))
     return Ledger(where, None, False, 0.0, tuple(past[:last]))
 
 
 def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bool, dry_run: bool = False) -> Record:
-    """Free the cluster of an operation, by its id, unless it is a dry run. The record as it was.
+    """Release the cluster from an operation, by its ID, except in a dry run. Return the former record.
 
-    take_over: also while its heartbeat is fresh; its run notices and stops. Raises LockedError without that,
+    take_over: also if it is alive; its run notices and stops. Raises LockedError if it is alive and this is not set,
     RefusedError, and RecordStoreError.
     """
     for store in stores(cluster, access):
         kept = store.read(CURRENT)
-        found = parse(kept) if kept else None
-        if not kept or not found or found.state is State.OVER or found.id != operation:
+        record = parse(kept) if kept else None
+        if not kept or not record or record.state is State.OVER or record.id != operation:
             continue
-        lives, silent_s = look(kept, found, datetime.now(UTC) if dry_run else store.now())
+        lives, silent_s = look(kept, record, datetime.now(UTC) if dry_run else store.now())
         if lives and not take_over:
-            raise locked(found, silent_s, lives=True)
+            raise locked(record, silent_s, lives=True)
         if dry_run:
-            return found
-        ended = found.model_copy(
+            return record
+        ended = record.model_copy(
             update={
                 "run": uuid.uuid4().hex,
                 "state": State.OVER,
@@ -77,17 +76,17 @@ def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bo
         )
         try:
             store.replace(CURRENT, ended.to_bytes(), kept.version)
-        except ConflictError:  # a heartbeat was quicker
+        except ConflictError:  # a heartbeat was faster
             return unlock(cluster, access, operation, take_over=take_over)
         store.put(ended.key, ended.to_bytes())
-        return found
+        return record
     raise RefusedError(
-        f"no operation {operation} holds {cluster}; who does, and what was done: ./menagerie status {cluster} operations",
+        f"no operation {operation} holds {cluster}; to see the operations: ./menagerie status {cluster} operations",
         code="not-held",
     )
 
 
 def _past(store: RecordStore, last: int) -> list[Record]:
-    """The newest, by their names, which begin with when they began."""
+    """Return the newest records. Their names start with their start time."""
     kept = [store.read(key) for key in store.keys(HISTORY)[-last:]]
-    return [parse(each) for each in kept if each]
+    return [parse(entry) for entry in kept if entry]

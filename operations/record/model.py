@@ -1,4 +1,4 @@
-"""The record of an operation: what it holds, and how it is told."""
+"""The record of an operation, and its texts for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSION = 1
 
 
 class State(StrEnum):
-    """running: somebody holds it, or died holding it. cut short: it ended, and has to be gone on with. over: free."""
+    """running: a process holds it, or died holding it. cut short: it was interrupted and must be resumed. over: released."""
 
     RUNNING = "running"
     CUT_SHORT = "cut short"
@@ -33,9 +33,9 @@ class Step(BaseModel):
 
 
 class Record(BaseModel):
-    """An operation. run: the process that has it now, where a later one went on. heartbeat: by the holder's clock.
+    """An operation. run: identifies the process that holds it now, which may have resumed it. heartbeat: by its clock.
 
-    Who goes on with it writes the fields that he knows: what a newer Menagerie must not lose raises the version.
+    A process that resumes it writes only the fields it knows: a field that must not get lost needs a higher version.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -58,8 +58,8 @@ class Record(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_readable(cls, said: object) -> object:
-        return shared.readable("the record of an operation", said, _VERSION)
+    def _is_readable(cls, data: object) -> object:
+        return shared.readable("the record of an operation", data, _VERSION)
 
     @property
     def what(self) -> str:
@@ -67,7 +67,7 @@ class Record(BaseModel):
 
     @property
     def command(self) -> str:
-        """What goes on with it, or begins it anew."""
+        """The command that resumes or repeats it."""
         return f"./menagerie {self.verb} {self.cluster} {self.about}".strip()
 
     @property
@@ -78,16 +78,16 @@ class Record(BaseModel):
 
     @property
     def key(self) -> str:
-        """Its place in the history."""
+        """Its key in the history."""
         stamp = self.since.strftime("%Y%m%dT%H%M%SZ")
         return f"{HISTORY}/{stamp}-{self.verb.replace(' ', '-')}-{self.id}.json"
 
     def is_same_as(self, other: Record) -> bool:
-        """Whether one goes on with the other."""
+        """Return whether one resumes the other."""
         return (self.verb, self.about) == (other.verb, other.about)
 
     def ending(self, error: BaseException | None) -> Record:
-        """As it ends, well or by an error: with steps done and others left it is cut short, unless it may be left so."""
+        """Return the record at its end. After an error with completed steps it is cut short, unless it is repeatable."""
         half = error is not None and bool(self.steps) and not self.repeatable
         return self.model_copy(
             update={
@@ -103,19 +103,19 @@ class Record(BaseModel):
 
 
 def parse(kept: Kept) -> Record:
-    """Raises RecordStoreError for what is no record, and NewerDataError for one that a newer Menagerie wrote."""
+    """Parse a record. Raises RecordStoreError if it is invalid, NewerDataError if a newer Menagerie wrote it."""
     try:
         return Record.model_validate_json(kept.value)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "it"
         raise RecordStoreError(
-            f"the object {CURRENT} is no record of an operation ({where}: {error.errors()[0]['msg']}). "
-            "Delete it once you know that nobody works on the cluster"
+            f"the object {CURRENT} is not a valid record of an operation ({where}: {error.errors()[0]['msg']}). "
+            "Delete it if you are sure that nobody works on the cluster"
         ) from None
 
 
 def ago(seconds: float) -> str:
-    """How long ago, in the largest unit that says something."""
+    """Format how long ago something was, in the largest useful unit."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size or (unit == "min" and seconds >= size):
             return f"{seconds / size:.0f} {unit} ago"
@@ -123,5 +123,5 @@ def ago(seconds: float) -> str:
 
 
 def now() -> datetime:
-    """To the second: people read it."""
+    """Return the current time in whole seconds, because people read it."""
     return datetime.now(UTC).replace(microsecond=0)

@@ -1,4 +1,4 @@
-"""An operation that this process holds."""
+"""The operation that this process holds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Operation:
         self.resumed = resumed
         self.lost: TakenOverError | None = None
         self.outcome: BaseException | None = None
-        """How it ends where its block ends well: for verbs that report errors rather than raise them."""
+        """The error to record if the block ends without one: for verbs that report errors instead of raising them."""
         self._store = store
         self._record = record
         self._version = version
@@ -34,7 +34,7 @@ class Operation:
 
     @property
     def is_shared(self) -> bool:
-        """Whether operators on other machines are kept out."""
+        """Whether it also locks out operators on other machines."""
         return self._store.shared
 
     @property
@@ -43,40 +43,40 @@ class Operation:
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """Of all steps that are done; of a later step where two have the same."""
+        """Facts of all completed steps. If two steps have the same fact, the later one counts."""
         return {name: value for step in self._record.steps for name, value in step.facts.items()}
 
     def has(self, step: str) -> bool:
-        """Whether the step is done, by this run or by the one that it goes on with."""
-        return any(each.name == step for each in self._record.steps)
+        """Return whether the step is done, by this run or by the one it resumes."""
+        return any(item.name == step for item in self._record.steps)
 
     def done(self, step: str, **facts: str) -> None:
-        """Write that a step is done. Raises TakenOverError, and RecordStoreError where it could not be written."""
+        """Record a step as done. Raises TakenOverError, and RecordStoreError if it can't be written."""
         with self._lock:
-            kept = tuple(each for each in self._record.steps if each.name != step)
+            kept = tuple(item for item in self._record.steps if item.name != step)
             self._write({"steps": (*kept, Step(name=step, at=now(), facts=facts))})
 
     def check(self) -> None:
-        """Raises TakenOverError where somebody else has the cluster by now, as far as the heartbeat has noticed."""
+        """Raise TakenOverError if the heartbeat has noticed that another run has taken over the cluster."""
         if self.lost:
             raise self.lost
 
     def beat(self) -> None:
-        """Say that this run lives."""
+        """Write a heartbeat."""
         self._write({})
 
     def move(self, store: RecordStore) -> None:
-        """Go on in another store, which nobody else writes to. What is in this one stays as it is."""
+        """Continue the record in another store, which nobody else writes to. The record in the old store stays."""
         with self._lock:
             store.put(CURRENT, self._record.to_bytes())
             self._store = store
 
     def end(self, error: BaseException | None) -> None:
-        """Write how it ended. Raises TakenOverError, and RecordStoreError where it could not be written."""
+        """Record its end. Raises TakenOverError, and RecordStoreError if it can't be written."""
         self._close(self._record.ending(error))
 
     def close(self, result: str) -> None:
-        """Give it up as over, whatever is left to do."""
+        """Mark it as over, even if steps are left."""
         self._close(self._record.model_copy(update={"state": State.OVER, "result": result, "ended": now()}))
 
     def _close(self, ended: Record) -> None:
@@ -91,34 +91,34 @@ class Operation:
     def _write(self, changes: Mapping[str, object]) -> None:
         with self._lock:
             self.check()
-            wanted = self._changed(changes)
+            record = self._changed(changes)
             for _ in range(_ATTEMPTS):
                 try:
-                    self._version = self._put(wanted)
+                    self._version = self._put(record)
                 except ConflictError:
                     continue
-                self._record = wanted
+                self._record = record
                 return
-            raise RecordStoreError(f"{self._store.where} did not take the record in {_ATTEMPTS} attempts")
+            raise RecordStoreError(f"{self._store.where} did not accept the record in {_ATTEMPTS} attempts")
 
-    def _put(self, wanted: Record) -> Version:
-        """An answer may have been lost on its way, so a record of this very run is still ours, and one that is gone may be
-        made again: had somebody else begun since, there would be theirs."""
+    def _put(self, record: Record) -> Version:
+        """Write the record. A response may have been lost: a record of this very run is still ours. A missing record may be
+        created again: if another run had started, its record would be there."""
         try:
-            return self._store.replace(CURRENT, wanted.to_bytes(), self._version)
+            return self._store.replace(CURRENT, record.to_bytes(), self._version)
         except ConflictError:
             kept = self._store.read(CURRENT)
             if kept is None:
-                return self._store.create(CURRENT, wanted.to_bytes())
-            found = _parsed(kept)
-            if found is None or found.run != wanted.run:
-                self.lost = TakenOverError(wanted, found)
+                return self._store.create(CURRENT, record.to_bytes())
+            stored = _parsed(kept)
+            if stored is None or stored.run != record.run:
+                self.lost = TakenOverError(record, stored)
                 raise self.lost from None
-            return self._store.replace(CURRENT, wanted.to_bytes(), kept.version)
+            return self._store.replace(CURRENT, record.to_bytes(), kept.version)
 
     @contextmanager
     def beating(self, report: Report) -> Iterator[None]:
-        """A heartbeat for the length of a block."""
+        """Write heartbeats for the length of a block."""
         thread = threading.Thread(target=self._beats, args=(report,), daemon=True)
         thread.start()
         try:
@@ -139,7 +139,7 @@ class Operation:
 
 
 def _parsed(kept: Kept) -> Record | None:
-    """None for what a newer Menagerie wrote: it is not ours."""
+    """Parse a record; None if a newer Menagerie wrote it, because then it is not ours."""
     try:
         return parse(kept)
     except NewerDataError:
@@ -147,6 +147,6 @@ def _parsed(kept: Kept) -> Record | None:
 
 
 def _interrupt() -> None:
-    """End what the main thread does, as SIGTERM would where somebody listens; elsewhere its next step ends it."""
+    """Interrupt the main thread with SIGTERM if it has a handler. If not, its next step ends it."""
     if callable(signal.getsignal(signal.SIGTERM)):
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""Where the records of a cluster's operations are kept: its bucket ``records``, or a folder of this checkout.
+"""Stores for the records of a cluster's operations: its bucket ``records``, or a folder of this checkout.
 
-An object is written only as long as it is the one that was read. S3, Azure and Google Cloud Storage promise that
-themselves (If-None-Match and If-Match, generations); in a folder a lock of the kernel does.
+An object is overwritten only if it is still the version that was read. S3, Azure and Google Cloud Storage guarantee this
+(If-None-Match and If-Match, generations); in a folder, a kernel lock does.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ USE = "records"
 _CLOCK = "operations/clock"
 
 Version = Mapping[str, str]
-"""What the store calls an object as it is now."""
+"""The store's identification of an object's version."""
 
 
 class RecordStoreError(FailedError):
-    """The store does not answer, or refuses; the text is the store's own."""
+    """The store does not respond, or refuses; the text is the store's."""
 
     code = "no-record"
 
 
 class ConflictError(Exception):
-    """Somebody else was quicker: the object is there already, is another one by now, or is gone."""
+    """Another writer was faster: the object exists already, has changed, or is gone."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Kept:
 
 
 class RecordStore:
-    """Objects by key. where: for people. shared: whether other machines see it. Methods raise RecordStoreError."""
+    """Objects by key. where: its name for people. shared: whether other machines see it. Methods raise RecordStoreError."""
 
     def __init__(self, objects: ObjectStore, where: str, *, shared: bool) -> None:
         self._objects = objects
@@ -60,17 +60,17 @@ class RecordStore:
         self.shared = shared
 
     def read(self, key: str) -> Kept | None:
-        """The object, None where there is none."""
+        """Return the object, None if it does not exist."""
         try:
             with self._answering():
-                found = self._objects.get(key)
-                meta = found.meta
-                return Kept(bytes(found.bytes()), _version(dict(meta)), meta["last_modified"])
+                response = self._objects.get(key)
+                meta = response.meta
+                return Kept(bytes(response.bytes()), _version(dict(meta)), meta["last_modified"])
         except FileNotFoundError:
             return None
 
     def create(self, key: str, value: bytes) -> Version:
-        """Raises ConflictError where there is one already."""
+        """Create the object. Raises ConflictError if it exists."""
         try:
             with self._answering():
                 return _version(dict(self._objects.put(key, value, mode="create")))
@@ -80,7 +80,7 @@ class RecordStore:
             raise RecordStoreError(f"{self.where} is gone: {_first_line(error)}") from None
 
     def replace(self, key: str, value: bytes, version: Version) -> Version:
-        """Raises ConflictError where the object is no longer this version."""
+        """Replace the object. Raises ConflictError if it is no longer this version."""
         try:
             with self._answering():
                 return self._replace(key, value, version)
@@ -88,11 +88,11 @@ class RecordStore:
             raise ConflictError(key) from None
 
     def _replace(self, key: str, value: bytes, version: Version) -> Version:
-        # Its type asks for both keys; a store has one of them, or both.
+        # The type requires both keys; stores have one of them, or both.
         return _version(dict(self._objects.put(key, value, mode=dict(version))))  # type: ignore[arg-type]
 
     def put(self, key: str, value: bytes) -> None:
-        """Write whatever is there."""
+        """Write the object unconditionally."""
         try:
             with self._answering():
                 self._objects.put(key, value)
@@ -100,7 +100,7 @@ class RecordStore:
             raise RecordStoreError(f"{self.where} is gone: {_first_line(error)}") from None
 
     def keys(self, prefix: str) -> list[str]:
-        """Sorted."""
+        """Return the keys, sorted."""
         try:
             with self._answering():
                 return sorted(meta["path"] for page in self._objects.list(prefix) for meta in page)
@@ -108,24 +108,24 @@ class RecordStore:
             return []
 
     def now(self) -> datetime:
-        """The time by the clock that dates the objects, which need not be this machine's."""
+        """Return the time by the store's clock, which dates the objects and may differ from this machine's."""
         self.put(_CLOCK, b"")
         with self._answering():
             return self._objects.head(_CLOCK)["last_modified"]
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """What says something about the object goes on; what says something about the store is ours."""
+        """Pass on errors about the object; translate errors about the store to RecordStoreError."""
         try:
             yield
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
             raise
         except (BaseError, ValueError, OSError) as error:
-            raise RecordStoreError(f"{self.where} does not answer as it should: {_first_line(error)}") from None
+            raise RecordStoreError(f"can't use {self.where}: {_first_line(error)}") from None
 
 
 class FolderStore(RecordStore):
-    """The same in a folder of this machine, which is made."""
+    """A store in a folder on this machine, which is created if missing."""
 
     def __init__(self, folder: Path, where: str) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ class FolderStore(RecordStore):
 
 
 def bucket_store(access: Access) -> RecordStore | None:
-    """The cluster's bucket, None where it has none: it was built before there were any."""
+    """Return the cluster's bucket, None if the cluster is older than such buckets."""
     bucket = access.outputs.buckets.get(USE)
     if bucket is None:
         return None
@@ -151,12 +151,12 @@ def bucket_store(access: Access) -> RecordStore | None:
 
 
 def local_store(cluster: str) -> RecordStore:
-    """Beside the cluster's state and not in it: it outlives a `destroy`."""
+    """Return this checkout's store. It is not inside the cluster's state folder, so it outlives a `destroy`."""
     return FolderStore(STATE / "records" / cluster, f"this checkout's own records of {cluster}")
 
 
 def has_local(cluster: str) -> bool:
-    """Whether this checkout has ever kept a record of the cluster."""
+    """Return whether this checkout has ever kept a record of the cluster."""
     return (STATE / "records" / cluster).is_dir()
 
 

@@ -1,4 +1,4 @@
-"""Who gets the record: the first, or who goes on with what was cut short."""
+"""Takes the lock: for a new operation, or to resume an interrupted one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from operations.record.operation import Operation, Report
 from operations.record.store import ConflictError, Kept, RecordStore, RecordStoreError
 
 DEAD_S = 120.0
-"""After so long without a heartbeat a holder on another machine counts as dead."""
+"""A holder on another machine counts as dead after this time without a heartbeat."""
 _ATTEMPTS = 5
 
 
 def take(store: RecordStore, own: Record, report: Report) -> Operation:
-    """The cluster for `own`. Raises LockedError."""
+    """Lock the cluster for `own`. Raises LockedError."""
     for _ in range(_ATTEMPTS):
         try:
             kept = store.read(CURRENT)
@@ -29,14 +29,14 @@ def take(store: RecordStore, own: Record, report: Report) -> Operation:
         if resumed:
             done = ", ".join(step.name for step in record.steps)
             report(
-                f"goes on with the run that was cut short, begun {record.since:%Y-%m-%d %H:%M UTC}; done: {done or 'no step'}"
+                f"resuming the interrupted run that started {record.since:%Y-%m-%d %H:%M UTC}; completed steps: {done or 'none'}"
             )
         return Operation(store, record, version, resumed=resumed)
-    raise RecordStoreError(f"{store.where}: others write the record all the time; run the same command again")
+    raise RecordStoreError(f"{store.where}: other runs keep writing the record; run the same command again")
 
 
 def _successor(store: RecordStore, kept: Kept, found: Record, own: Record) -> Record:
-    """What is written in place of `found`: `own`, or `found` gone on with. Raises LockedError."""
+    """Return the record to write instead of `found`: `own`, or a continuation of `found`. Raises LockedError."""
     if found.state is State.OVER or found.run == own.run:
         return own
     lives, silent_s = look(kept, found, store.now())
@@ -53,12 +53,12 @@ def _successor(store: RecordStore, kept: Kept, found: Record, own: Record) -> Re
 
 def _still_holds(store: RecordStore, held: Record) -> bool:
     kept = store.read(CURRENT)
-    found = parse(kept) if kept else None
-    return bool(kept and found and found.run == held.run and look(kept, found, store.now())[0])
+    current = parse(kept) if kept else None
+    return bool(kept and current and current.run == held.run and look(kept, current, store.now())[0])
 
 
 def look(kept: Kept, found: Record, at: datetime) -> tuple[bool, float]:
-    """Whether the holder of a record lives, and for how many seconds it has said nothing. at: by the store's clock."""
+    """Return whether the holder of a record is alive, and the seconds since its last heartbeat. at: by the store's clock."""
     silent_s = max((at - kept.modified).total_seconds(), 0.0)
     if found.state is not State.RUNNING:
         return False, silent_s

@@ -1,4 +1,4 @@
-"""What reaches a machine from outside of its system: its BMC, and the cloud that it is in."""
+"""Means to act on a machine from outside its operating system: its BMC, and its cloud."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from operations.provisioning.redfish import BmcError
 
 
 class HandsError(Exception):
-    """Nothing that a program can do is left; the text says what somebody has to do."""
+    """A person has to act: there is nothing left that a program can do. The text says what to do."""
 
 
 class Power(Protocol):
-    """Turns machines off and on. Methods raise HandsError where that can't be done, and do nothing twice."""
+    """Turns machines off and on. Methods are idempotent and raise HandsError on failure."""
 
     def has(self, host: str) -> bool: ...
     def off(self, host: str, pause: Pause) -> None: ...
@@ -36,7 +36,7 @@ class Power(Protocol):
 
 @dataclass(frozen=True)
 class BmcPower:
-    """By Redfish. machines: those with a BMC, by name."""
+    """Power over Redfish. machines: those with a BMC, by name."""
 
     machines: Mapping[str, Machine]
     connect: Connect
@@ -64,7 +64,7 @@ class BmcPower:
             with self.connect(self.machines[host]) as bmc:
                 yield bmc
         except BmcError as error:
-            raise HandsError(f"it can't be turned off and on: {error}; look at the BMC, or do it by hand") from None
+            raise HandsError(f"it can't be turned off and on: {error}; check the BMC, or do it by hand") from None
 
     def _wait(self, host: str, come: Callable[[], bool], what: str, pause: Pause) -> None:
         def missing() -> str:
@@ -73,18 +73,18 @@ class BmcPower:
         try:
             wait_until(missing, self.waits.power, lambda _: None, self.waits.poll, pause)
         except TimedOutError as error:
-            raise HandsError(f"its BMC was told to turn it {what}: {error}; look at the BMC's own log") from None
+            raise HandsError(f"its BMC did not turn it {what}: {error}; look at the BMC's log") from None
 
 
 class Replacer(Protocol):
-    """Has a machine of the region replaced by a new one."""
+    """Replaces a machine in the region."""
 
     def replace(self, node: client.V1Node, report: Report) -> None:
-        """HandsError where somebody has to."""
+        """Replace the machine. Raises HandsError if a person has to do it."""
 
 
 class ByCommand:
-    """Of a cloud: its machines are deleted with the cloud's own command, for no library of a cloud is part of Menagerie."""
+    """For clouds: machines are replaced with the cloud's own command, because Menagerie includes no cloud library."""
 
     def replace(self, node: client.V1Node, report: Report) -> None:
         name = str(node.metadata.name)
@@ -96,7 +96,7 @@ class ByCommand:
 
 @dataclass(frozen=True)
 class ByUp:
-    """Of the lab: the machine's power is cut, and `up` makes a new one of the name. kill: cuts it. up: runs `up`."""
+    """For the lab: cut the machine's power, and let `up` create a new one of the same name. kill: cuts power. up: runs `up`."""
 
     api: Callable[[], client.ApiClient]
     kill: Callable[[str], None]
@@ -104,27 +104,27 @@ class ByUp:
 
     def replace(self, node: client.V1Node, report: Report) -> None:
         name = str(node.metadata.name)
-        report(f"cuts the power of {name}")
+        report(f"cutting the power of {name}")
         self.kill(name)
         client.CoreV1Api(self.api()).delete_node(name)
-        report(f"makes {name} anew")
+        report(f"creating {name} again")
         self.up()
 
 
 def command(name: str, provider_id: str) -> str:
-    """What replaces a machine, in the words of its cloud's own command-line program.
+    """Return the command of the cloud's own CLI that replaces a machine.
 
-    provider_id: as of clouds' controller managers: ``aws:///<zone>/<instance>``, ``gce://<project>/<zone>/<name>``,
-    ``azure://<resource ID>``. Groups of AWS and Google Cloud make a new machine by themselves; one of Azure keeps its number,
-    so the machine moves to other hardware and gets a new disk.
+    provider_id: as set by clouds' controller managers: ``aws:///<zone>/<instance>``, ``gce://<project>/<zone>/<name>``,
+    ``azure://<resource ID>``. Groups in AWS and Google Cloud create a new machine automatically. In Azure, the instance
+    number stays, so the machine moves to other hardware and gets a new disk.
     """
     url = urlsplit(provider_id)
     parts = [part for part in url.path.split("/") if part]
     words: tuple[str, ...] = ()
     match url.scheme, parts:
         case "aws", [zone, instance]:
-            # us-east-1a, and us-west-2-lax-1a of a Local Zone
-            region = found[0] if (found := re.match(r"[a-z-]+-\d+", zone)) else zone
+            # us-east-1a, or us-west-2-lax-1a in a Local Zone
+            region = match_[0] if (match_ := re.match(r"[a-z-]+-\d+", zone)) else zone
             words = ("aws", "autoscaling", "terminate-instance-in-auto-scaling-group", "--region", region)
             words += ("--instance-id", instance, "--no-should-decrement-desired-capacity")
         case "gce", [zone, instance]:
@@ -132,4 +132,4 @@ def command(name: str, provider_id: str) -> str:
         case "azure", ["subscriptions", subscription, _, group, _, _, _, scale_set, _, number]:
             at = ("--subscription", subscription, "-g", group, "-n", scale_set, "--instance-ids", number)
             return f"{shlex.join(('az', 'vmss', 'redeploy', *at))} && {shlex.join(('az', 'vmss', 'reimage', *at))}"
-    return shlex.join(words) or f"delete the machine of {name} in the cloud's console; its group makes a new one"
+    return shlex.join(words) or f"delete the machine of {name} in the cloud's console; its group creates a new one"

@@ -1,4 +1,4 @@
-"""What is broken in a cluster, what would be done about it, and what of it may start. Changes nothing."""
+"""Finds what is broken in a cluster, what to do about it, and which repairs may start. Changes nothing."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from operations.repair.health import SKIP, bad, broken
 from operations.repair.records import Record
 
 BY = "repair"
-"""Who marks nodes."""
+"""The verb in the mark on nodes."""
 
 
 class Step(StrEnum):
-    """What is done to a host."""
+    """A repair step for a host."""
 
     GIVE_BACK = "give back"
-    """It is well again, and out of service by an earlier run."""
+    """It is healthy again, and out of service since an earlier run."""
     REBOOT = "reboot"
     POWER_CYCLE = "power cycle"
     REINSTALL = "install anew"
@@ -44,7 +44,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True)
 class Seen:
-    """The cluster at one moment."""
+    """A snapshot of the cluster."""
 
     nodes: Mapping[str, client.V1Node]
     fleet: Fleet
@@ -52,9 +52,9 @@ class Seen:
 
 @dataclass(frozen=True)
 class Case:
-    """A host and what is to be done. pods, scratch: how many would be evicted, and of them keep files on the node.
+    """A host and its next repair step. pods: how many would be evicted; scratch: how many of them have files on the node.
 
-    unmanaged: pods that nothing would make anew: they are waited for until the hard limit. ready: its node's condition.
+    unmanaged: pods without a controller: the drain waits for them until the hard limit. ready: its node's condition.
     """
 
     host: str
@@ -75,9 +75,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Plan:
-    """cases: oldest first, those that an earlier run began before them. tickets: host -> why hands are needed.
+    """cases: those that an earlier run started, then the others, oldest first. tickets: host -> why a person is needed.
 
-    left_out: host -> why it is nobody's to repair.
+    left_out: host -> why it is not repaired.
     """
 
     seen: Seen
@@ -93,7 +93,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Around:
-    """What a look needs. api: makes a client. control_plane: says what is not well with it, "" where all is."""
+    """Inputs of a check. api: creates a client. control_plane: returns what is unhealthy in it, "" if nothing is."""
 
     cluster: Cluster
     api: Callable[[], client.ApiClient]
@@ -102,24 +102,24 @@ class Around:
 
 
 def limits_of(cluster: Cluster) -> Limits:
-    """The brakes that the spec sets."""
+    """Return the limits in the spec."""
     repair = cluster.spec.repair
     shares = {name: pool.max_unhealthy or repair.max_unhealthy for name, pool in cluster.spec.pools.items()}
     return Limits(shares, repair.max_removed, repair.window / 1000)
 
 
 def see(around: Around) -> Seen:
-    """The cluster's nodes, and what the breaker knows of them. Time is the API server's: nobody's clock need be right."""
+    """Read the cluster's nodes, with the breaker's records. Uses the API server's time: other clocks may be wrong."""
     api = around.api()
-    found, _, headers = client.CoreV1Api(api).list_node_with_http_info(_request_timeout=API_TIMEOUT_S)
+    nodes, _, headers = client.CoreV1Api(api).list_node_with_http_info(_request_timeout=API_TIMEOUT_S)
     now = parsedate_to_datetime(headers["Date"]).timestamp()
     leases = (
         client.CoordinationV1Api(api).list_namespaced_lease("kube-node-lease", _request_timeout=API_TIMEOUT_S).items
     )
-    heard = {each.metadata.name: each.spec.renew_time.timestamp() for each in leases if each.spec.renew_time}
+    heard = {lease.metadata.name: lease.spec.renew_time.timestamp() for lease in leases if lease.spec.renew_time}
     members = []
-    places = _places(around.cluster, found.items)
-    for node in found.items:
+    places = _places(around.cluster, nodes.items)
+    for node in nodes.items:
         if (name := node.metadata.name) in places:
             ready = is_ready(node)
             well = ready and not bad(node, around.cluster.spec.repair)
@@ -127,34 +127,34 @@ def see(around: Around) -> Seen:
             members.append(replace(places[name], ready=ready, well=well, out=out, heard=heard.get(name)))
     past, paused = removals.known(api)
     fleet = Fleet(tuple(members), now, past, around.control_plane(), paused)
-    return Seen({node.metadata.name: node for node in found.items}, fleet)
+    return Seen({node.metadata.name: node for node in nodes.items}, fleet)
 
 
 def _places(cluster: Cluster, nodes: Iterable[client.V1Node]) -> dict[str, Member]:
-    """Node -> where it is; nodes that are not in the spec are nobody's to repair."""
+    """Return node -> its place. Nodes that are not in the spec are left out: they are not repaired."""
     listed = list(nodes)
-    found = {
+    places = {
         host.name: Member(host.name, pool, site=cluster.spec.pools[pool].site or "", rack=host.rack)
         for pool, host in cluster.host_list()
     }
     region = in_the_region(cluster, listed)
     for node in listed:
         if (name := node.metadata.name) in region:
-            found[name] = Member(name, (node.metadata.labels or {}).get(POOL_LABEL, ""))
-    return found
+            places[name] = Member(name, (node.metadata.labels or {}).get(POOL_LABEL, ""))
+    return places
 
 
 def plan(around: Around, limit: Sequence[str] = (), with_bmc: Collection[str] = ()) -> Plan:
-    """What is to be done. limit: names of hosts, pools, racks or sites, or patterns. with_bmc: hosts that have one.
+    """Plan the repairs. limit: names of hosts, pools, racks or sites, or patterns. with_bmc: hosts with a BMC.
 
-    Raises RefusedError for one of `limit` that fits nothing.
+    Raises RefusedError if one of `limit` matches nothing.
     """
     seen = see(around)
     api = around.api()
-    known = records.known(api)
+    records_by_host = records.known(api)
     cases, tickets, left_out = [], {}, {}
     for member in limited(seen.fleet.members, limit):
-        node, record = seen.nodes[member.name], known.get(member.name, Record())
+        node, record = seen.nodes[member.name], records_by_host.get(member.name, Record())
         mark = mark_of(node)
         case = _case(around.cluster.spec.repair, member, node, record, seen.fleet.now, member.name in with_bmc)
         if record.ticket:
@@ -164,7 +164,7 @@ def plan(around: Around, limit: Sequence[str] = (), with_bmc: Collection[str] = 
         elif mark and mark.by != BY:
             left_out[member.name] = f"{case.why}; it is out of service by {mark.by}: {mark.why}"
         elif why := (node.metadata.annotations or {}).get(SKIP):
-            left_out[member.name] = f"{case.why}; its annotation {SKIP} says: {why}"
+            left_out[member.name] = f"{case.why}; its annotation {SKIP} is: {why}"
         else:
             cases.append(_with_pods(api, case))
     cases.sort(key=lambda case: (case.mark is None, case.since, case.host))
@@ -173,7 +173,7 @@ def plan(around: Around, limit: Sequence[str] = (), with_bmc: Collection[str] = 
 
 
 def limited(members: Sequence[Member], limit: Sequence[str]) -> list[Member]:
-    """Those whose name, pool, rack or site fits one of `limit`; all without one."""
+    """Return the members whose name, pool, rack or site matches one of `limit`; all if it is empty."""
 
     def fits(member: Member, pattern: str) -> bool:
         words = (member.name, member.pool, member.rack, member.site)
@@ -182,7 +182,7 @@ def limited(members: Sequence[Member], limit: Sequence[str]) -> list[Member]:
     for pattern in limit:
         if not any(fits(member, pattern) for member in members):
             near = did_you_mean(pattern, [member.name for member in members])
-            raise RefusedError(f"{pattern} fits no node, pool, rack or site{near}", code="unknown-host")
+            raise RefusedError(f"{pattern} matches no node, pool, rack or site{near}", code="unknown-host")
     return [member for member in members if not limit or any(fits(member, pattern) for pattern in limit)]
 
 
@@ -190,19 +190,19 @@ def _case(
     repair: Repair, member: Member, node: client.V1Node, record: Record, now: float, has_bmc: bool
 ) -> Case | None:
     mark = mark_of(node)
-    own = mark if mark and mark.by == BY else None
+    own_mark = mark if mark and mark.by == BY else None
     finding = broken(node, repair, now)
     if finding is None:
-        # A node that is still unwell, if not for long, is not given back yet.
-        if own and (member.well or record.acted):
-            return Case(member.name, member.pool, own.why, Step.GIVE_BACK, record, now, own, member.ready)
+        # A node that is unhealthy, even if only recently, is not returned yet.
+        if own_mark and (member.well or record.acted):
+            return Case(member.name, member.pool, own_mark.why, Step.GIVE_BACK, record, now, own_mark, member.ready)
         return None
     step = step_of(finding.action, record, repair, in_region=not member.site, has_bmc=has_bmc)
-    return Case(member.name, member.pool, finding.why, step, record, finding.since, own, member.ready)
+    return Case(member.name, member.pool, finding.why, step, record, finding.since, own_mark, member.ready)
 
 
 def step_of(action: Action, record: Record, repair: Repair, *, in_region: bool, has_bmc: bool) -> Step:
-    """What is tried next: each repair that did not help is followed by a stronger one, and the last by a ticket."""
+    """Return the next step: after each repair that did not help a stronger one, after the last one a ticket."""
     if record.attempts > repair.retries or action is Action.TICKET:
         return Step.TICKET
     if in_region:
@@ -226,11 +226,11 @@ def _with_pods(api: client.ApiClient, case: Case) -> Case:
 def _well_again(cluster: Cluster, member: Member) -> str:
     if not member.well:
         return ""
-    return f"; its node is well again, give it back: ./menagerie repair {cluster.name} --retry {member.name}"
+    return f"; its node is healthy again, return it to service: ./menagerie repair {cluster.name} --retry {member.name}"
 
 
 def worn_off(repair: Repair, seen: Seen, known: Mapping[str, Record]) -> list[str]:
-    """Hosts that were repaired, and have been well for so long that their repairs are forgotten."""
+    """Return repaired hosts that have been healthy for long enough to forget their repairs."""
     well = {member.name for member in seen.fleet.members if member.well and not member.out}
     period_s = repair.min_healthy_period / 1000
     return [

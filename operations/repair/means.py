@@ -1,4 +1,4 @@
-"""What a cluster has to mend its hosts with: BMCs, its cloud, and what says how its control plane is."""
+"""A cluster's tools for repairs: BMCs, its cloud, and a check of its control plane."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _OF_EVENTS = ("etcd events", "members of events")
 
 
 def control_plane(cluster: Cluster, access: Access) -> str:
-    """What is not well with what tells of nodes: API servers' own checks, and members of etcd main. "" where all is.
+    """Return what is unhealthy in the source of node states (API servers' checks and members of etcd main), "" if nothing is.
 
-    Events may be away without harm, and so may one of several API servers: another has answered.
+    Etcd events does not matter here. One of several API servers may be down: another has responded.
     """
     items = [item for item in read_status(cluster, access).items if item.group in ("etcds", "api") and not item.ok]
     counted = [item for item in items if item.name not in _OF_EVENTS and "member of events" not in item.detail]
@@ -31,14 +31,17 @@ def control_plane(cluster: Cluster, access: Access) -> str:
 
 
 def with_bmc(cluster: Cluster) -> Mapping[str, Machine]:
-    """Name -> the machines that have a BMC in the spec."""
+    """Return name -> machine, for machines with a BMC in the spec."""
     return {machine.name: machine for machine in every(cluster) if machine.bmc and machine.settings.bmc}
 
 
 def tools(
     cluster: Cluster, folder: Path, access: Access, executor: Executor, rules: Rules, up: Callable[[], None]
 ) -> Tools:
-    """folder: that of cluster.yaml. up: runs `up`. Raises RefusedError where a BMC's secret or certificate is missing."""
+    """Return the tools. folder: the folder of cluster.yaml. up: runs `up`.
+
+    Raises RefusedError if a BMC's secret or certificate is missing.
+    """
     machines = with_bmc(cluster)
     connect = bmcs.connections(cluster, folder, tuple(machines.values()))
     back_s = cluster.spec.repair.node_startup / 1000

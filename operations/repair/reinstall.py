@@ -1,4 +1,4 @@
-"""A machine installed anew through its BMC, and made a worker again."""
+"""Reinstalls a machine through its BMC, and makes it a worker again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from operations.repair.hands import HandsError
 
 @dataclass(frozen=True)
 class Reinstaller:
-    """machines: those with a BMC, by name. known_hosts: where the machine's new key is written."""
+    """machines: those with a BMC, by name. known_hosts: file for the machine's new key."""
 
     cluster: Cluster
     access: Access
@@ -29,27 +29,28 @@ class Reinstaller:
     waits: Waits | None = None
 
     def __call__(self, host: str, report: Report) -> None:
-        """Its node keeps its name, its mark and its cordon. Raises HandsError with what somebody has to do.
+        """Reinstall a host. Its node keeps its name, mark and cordon. Raises HandsError with what a person has to do.
 
-        Nobody looks on, and its neighbours are at work: so never by what anybody on its network could answer.
+        This runs unattended and next to working machines, so it never relies on a network boot that anyone on the network
+        could answer.
         """
         machine = self.machines[host]
         if machine.settings.first_stage is None:
             by_hand = f"./menagerie machines install {self.cluster.name} --limit {host} --again"
             raise HandsError(
-                f"it is not installed anew by itself: {machine.site} has no provisioning.first_stage, so whoever is on its "
-                f"network could answer as the installation server. Look on and run: {by_hand}"
+                f"it can't be reinstalled automatically: {machine.site} has no provisioning.first_stage, so any machine on its "
+                f"network could act as the installation server. Run this while you watch it: {by_hand}"
             )
         self.install(host, report)
         self.join(host, report)
 
     def install(self, host: str, report: Report) -> None:
-        """From nothing to SSH. The installer refuses a used disk unless somebody has consented, for that is a spec's matter."""
+        """Install the machine until it responds to SSH. Without a person's consent, the installer refuses a used disk."""
         machine = self.machines[host]
         try:
             work = plan(self.cluster, [machine], self.connect, again=True)
         except MachinesError as error:
-            raise HandsError(f"it can't be installed anew: {error}") from None
+            raise HandsError(f"it can't be reinstalled: {error}") from None
         run = Run(self.cluster.name, self.connect, known_hosts=self.known_hosts, waits=self.waits)
 
         def watch(_: Machine, stage: Stage, why: str) -> None:
@@ -59,11 +60,11 @@ class Reinstaller:
         if not outcome.succeeded:
             why = "; ".join(result.why for result in outcome.results)
             consent = f"./menagerie machines render {self.cluster.name} --wipe {host} -o FOLDER"
-            raise HandsError(f"it was not installed anew: {why}. Where its disk is refused: {consent}")
+            raise HandsError(f"it was not reinstalled: {why}. If its disk was refused: {consent}")
 
     def join(self, host: str, report: Report) -> None:
-        """As `menagerie configure --limit` does."""
+        """Configure the machine as a worker, as `menagerie configure --limit` does."""
         work = configure.plan(self.cluster, self.access, configure.Request(limit=host))
         done, _ = configure.configure_in_turn(work, configure.tokens(self.cluster, self.access, report))
         if not done.succeeded:
-            raise HandsError(f"it was installed anew and not configured: {configure.workers_error(done)}")
+            raise HandsError(f"it was reinstalled but not configured: {configure.workers_error(done)}")

@@ -1,7 +1,7 @@
-"""One broken host after another: out of service under a mark, emptied, brought back, given back.
+"""Repairs broken hosts one after another: cordon with a mark, drain, repair, uncordon.
 
-What a killed run left is on the nodes (the mark of `operations.drain`) and in the cluster (`records`, `operations.removals`), so
-any machine goes on with it. A host that can't be mended holds up no other.
+A killed run leaves its state on the nodes (the mark of `operations.drain`) and in the cluster (`records`,
+`operations.removals`), so it can be resumed from any machine. A host that can't be repaired does not block the others.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ _MARK_TIME = "%Y-%m-%dT%H:%M:%S%z"
 
 
 class End(StrEnum):
-    """What became of a host."""
+    """The result for a host."""
 
     MENDED = "mended"
     POSTPONED = "postponed"
-    """Its pods may not leave yet, or its turn has not come; the next run goes on."""
+    """Its pods must not leave yet, or it has to wait for others; the next run continues."""
     FAILED = "failed"
-    """It did not come back well; the next run does more."""
+    """It did not come back healthy; the next run tries a stronger repair."""
     TICKET = "ticket"
 
 
 @dataclass(frozen=True)
 class Result:
-    """text: what is to be known of it, or what somebody has to do."""
+    """text: notes about the host, or what a person has to do."""
 
     host: str
     end: End
@@ -76,7 +76,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Tools:
-    """What hosts are mended with. reinstall: installs and configures a machine anew, HandsError where it can't."""
+    """Tools for repairs. reinstall: reinstalls and configures a machine; raises HandsError if it can't."""
 
     rebooter: Rebooter
     power: Power
@@ -86,7 +86,7 @@ class Tools:
 
 
 class Repairs:
-    """A run over what a plan allows. tell: gets each host's result as it ends."""
+    """A run over a plan's allowed cases. tell: gets each host's result when it ends."""
 
     def __init__(self, around: Around, tools: Tools, tell: Callable[[Result], None] = lambda _: None) -> None:
         self._around = around
@@ -96,13 +96,13 @@ class Repairs:
         self.results: dict[str, Result] = {}
 
     def run(self, plan: Plan, chosen: Sequence[Case], report: Report) -> Rolled:
-        """Mend the chosen of what a plan allows, one after another; each is begun only if the brakes still let it."""
+        """Repair the chosen cases of a plan, one after another. Each starts only if the brakes still allow it."""
         cases = {case.host: case for case in chosen}
-        known = {case.host: case.pool for case in plan.cases}
+        pools = {case.host: case.pool for case in plan.cases}
         sites = {host.name for _, host in self._around.cluster.host_list()}
 
         def work(host: str, pause: Pause) -> str:
-            result = self._mend(cases[host], lambda text: report(text if host in text else f"{host} {text}"), pause)
+            result = self._repair(cases[host], lambda text: report(text if host in text else f"{host} {text}"), pause)
             self.results[host] = result
             self._tell(result)
             return result.text
@@ -111,16 +111,16 @@ class Repairs:
             try:
                 seen = see(self._around)
             except (ApiException, urllib3.exceptions.HTTPError) as error:
-                reason = f"the API server does not answer ({type(error).__name__})"
+                reason = f"the API server does not respond ({type(error).__name__})"
                 return lambda host, under_way: reason
-            waiting = [host for host in known if host not in self.results]
+            waiting = [host for host in pools if host not in self.results]
             decision = decide(seen.fleet, waiting, self._around.limits)
             of_pool = room(self._around.cluster, lambda: list(seen.nodes.values()))()
             return lambda host, under_way: decision.why_not(host) or (of_pool(host, under_way) if host in sites else "")
 
         return Roll(tuple(cases), work, look).run()
 
-    def _mend(self, case: Case, report: Report, pause: Pause) -> Result:
+    def _repair(self, case: Case, report: Report, pause: Pause) -> Result:
         api = self._around.api()
         try:
             if case.mark is None:
@@ -129,8 +129,8 @@ class Repairs:
             if case.step is not Step.GIVE_BACK and (left := self._empty(api, case, mark, report, pause)):
                 return Result(case.host, End.POSTPONED, left)
             if case.step is Step.TICKET:
-                tried = case.record.attempts
-                raise HandsError(f"{case.why}" + (f"; {tried} repairs did not last" if tried else ""))
+                attempts = case.record.attempts
+                raise HandsError(f"{case.why}" + (f"; {attempts} repairs did not last" if attempts else ""))
             return self._bring_back(api, case, report, pause)
         except (NoRoomError, OutOfServiceError) as error:
             return Result(case.host, End.POSTPONED, str(error))
@@ -153,30 +153,32 @@ class Repairs:
         return Result(
             case.host,
             End.TICKET,
-            f"{why}. It stays out of service; when it is mended: ./menagerie repair {cluster} --retry {case.host}",
+            f"{why}. It stays out of service; when it is fixed, run: ./menagerie repair {cluster} --retry {case.host}",
         )
 
     def _empty(self, api: client.ApiClient, case: Case, mark: Mark, report: Report, pause: Pause) -> str:
-        """Why the node is not empty yet, "" once it is. After the hard limit what is left is deleted."""
+        """Drain the node. Return why it is not empty yet, "" if it is. After the hard limit, delete the remaining pods."""
         rules = replace(self._tools.rules, kubelet_answers=case.ready)
         try:
             drain(api, case.host, rules, report, pause)
         except (DrainTimedOutError, OutOfServiceError) as error:
             if self._keeps_data(case):
-                return f"{error}. It stays cordoned: it keeps others' data, and Ceph's budgets are waited for without limit"
+                return f"{error}. It stays cordoned: it stores others' data, so there is no time limit for Ceph's disruption budgets"
             limit_s = self._settings.drain_hard_limit / 1000
             if time.time() - _since(mark) < limit_s:
                 limit = format_duration_ms(self._settings.drain_hard_limit)
-                return f"{error}. It stays cordoned, and after {limit} they are deleted"
+                return f"{error}. It stays cordoned; {limit} after the cordon, these pods are deleted"
             for pod in pods_on(api, case.host):
                 if fate(pod, rules)[0] is not Fate.STAYS:
-                    report(f"deletes {pod.metadata.namespace}/{pod.metadata.name}: the hard limit of its drain is over")
+                    report(
+                        f"deleting {pod.metadata.namespace}/{pod.metadata.name}: the hard limit of the drain has passed"
+                    )
                     _delete(api, pod)
             with suppress(DrainTimedOutError):
                 drain(api, case.host, replace(rules, unmanaged=True, empty_dir=True), report, pause)
         if not _node(api, case.host).spec.unschedulable:
             uncordon(api, case.host, BY)
-            return "somebody uncordoned it while it was drained; it was left alone"
+            return "someone uncordoned it while it was being drained; nothing was done"
         return ""
 
     def _keeps_data(self, case: Case) -> bool:
@@ -186,19 +188,21 @@ class Repairs:
         return bool(site and site.ceph and case.pool in site.ceph.hosts)
 
     def _bring_back(self, api: client.ApiClient, case: Case, report: Report, pause: Pause) -> Result:
-        node, text = _node(api, case.host), "was well again by itself"
-        # An installation goes on by a journal of its own.
-        begun = case.record.acted and case.step is not Step.REINSTALL
-        if begun and (case.step is Step.GIVE_BACK or not self._is_over(case.record)):
+        node, text = _node(api, case.host), "became healthy without a repair"
+        # An installation resumes from its own journal.
+        has_acted = case.record.acted and case.step is not Step.REINSTALL
+        if has_acted and (case.step is Step.GIVE_BACK or not self._is_over(case.record)):
             silent = isinstance(ask(self._tools.rebooter.executor, case.host), tuple)
             if silent and self._tools.power.has(case.host):
                 self._tools.power.on(case.host, pause)
             text = self._await(api, case, case.record.boot, report, pause)
-        # It may have come back by itself, or by somebody, while it was drained.
-        elif unwell := bad(node, self._settings):
+        # It may have recovered, or someone may have fixed it, while it was drained.
+        elif bad_conditions := bad(node, self._settings):
             if case.step is Step.GIVE_BACK:
-                told = ", ".join(f"{found.type} is {found.status}" for _, found in unwell)
-                return Result(case.host, End.POSTPONED, f"was to be given back, and is unwell again: {told}")
+                conditions = ", ".join(f"{condition.type} is {condition.status}" for _, condition in bad_conditions)
+                return Result(
+                    case.host, End.POSTPONED, f"was about to return to service, but is unhealthy again: {conditions}"
+                )
             if case.step is Step.REPLACE:
                 self._tools.replacer.replace(node, report)
                 records.forget(api, [case.host])
@@ -210,47 +214,47 @@ class Repairs:
         return Result(case.host, End.MENDED, text)
 
     def _is_over(self, record: Record) -> bool:
-        """Whether a machine that was told to boot should have been back long ago."""
+        """Return whether a machine that a repair restarted should be back by now."""
         return time.time() - record.acted >= self._settings.node_startup / 1000
 
     def _await(self, api: client.ApiClient, case: Case, after: str, report: Report, pause: Pause) -> str:
-        """Until the host runs by another boot, its node takes work, and nothing is wrong with it any more."""
-        report("is awaited")
+        """Wait until the host runs in another boot, its node accepts pods, and nothing is wrong with it. Return notes."""
+        report("waiting for it to come back")
         rebooter = self._tools.rebooter
         notes = rebooter.back(api, case.host, after, report, pause).notes
 
         def missing() -> str:
             try:
-                unwell = bad(_node(api, case.host), self._settings)
+                bad_conditions = bad(_node(api, case.host), self._settings)
             except (ApiException, urllib3.exceptions.HTTPError) as error:
-                return f"the API server does not answer ({type(error).__name__})"
-            return ", ".join(f"{found.type} is still {found.status}" for _, found in unwell)
+                return f"the API server does not respond ({type(error).__name__})"
+            return ", ".join(f"{condition.type} is still {condition.status}" for _, condition in bad_conditions)
 
         wait_until(missing, rebooter.back_s, report, pause=pause)
         return "; ".join((str(case.step), *notes))
 
     def _act(self, api: client.ApiClient, case: Case, node: client.V1Node, report: Report, pause: Pause) -> str:
-        """Begin what mends it. Gives the boot that it ends."""
-        told = ask(self._tools.rebooter.executor, case.host)
-        boot = str(node.status.node_info.boot_id if isinstance(told, tuple) else told["boot_id"])
+        """Start the repair. Return the ID of the boot that it ends."""
+        reply = ask(self._tools.rebooter.executor, case.host)
+        boot = str(node.status.node_info.boot_id if isinstance(reply, tuple) else reply["boot_id"])
         report(f"{case.step}")
         if case.step is Step.REINSTALL:
             self._note_act(api, case.host, boot)
             self._tools.reinstall(case.host, report)
-        elif case.step is Step.REBOOT and not isinstance(told, tuple):
+        elif case.step is Step.REBOOT and not isinstance(reply, tuple):
             self._note_act(api, case.host, boot)
             done = self._tools.rebooter.executor.start(case.host, order(boot)).wait(ASK_S)
             if done.code not in (0, UNREACHABLE):
-                raise RebootError(f"{case.host} takes no order to boot: {done.reason}")
+                raise RebootError(f"{case.host} can't be told to reboot: {done.reason}")
         else:
-            self._cycle(api, case.host, boot, told, pause)
+            self._cycle(api, case.host, boot, reply, pause)
         return boot
 
-    def _cycle(self, api: client.ApiClient, host: str, boot: str, told: object, pause: Pause) -> None:
+    def _cycle(self, api: client.ApiClient, host: str, boot: str, reply: object, pause: Pause) -> None:
         power = self._tools.power
         if not power.has(host):
-            said = told[0] if isinstance(told, tuple) else "it answers by ssh"
-            raise HandsError(f"turn it off and on by hand: it has no BMC in the spec ({said})")
+            ssh_state = reply[0] if isinstance(reply, tuple) else "it responds to ssh"
+            raise HandsError(f"turn it off and on by hand: it has no BMC in the spec ({ssh_state})")
         power.off(host, pause)
         self._note_act(api, host, boot)
         power.on(host, pause)
@@ -260,7 +264,7 @@ class Repairs:
 
 
 def keep(around: Around, plan: Plan) -> None:
-    """Keep what a look has found for the next: that all nodes had gone, or are back, and whose repairs are forgotten."""
+    """Store the results of a check for the next one: that all nodes have gone or are back, and repairs to forget."""
     api = around.api()
     if plan.decision.paused != plan.seen.fleet.paused:
         removals.pause(api, plan.decision.paused)
@@ -269,11 +273,11 @@ def keep(around: Around, plan: Plan) -> None:
 
 
 def retry(around: Around, host: str) -> Record:
-    """Let a host be repaired again; the record that it had."""
+    """Allow repairs of a host again. Return its former record."""
     api = around.api()
-    found = records.known(api).get(host, Record())
+    record = records.known(api).get(host, Record())
     records.forget(api, [host])
-    return found
+    return record
 
 
 def _node(api: client.ApiClient, host: str) -> client.V1Node:
@@ -290,7 +294,7 @@ def _delete(api: client.ApiClient, pod: client.V1Pod) -> None:
 
 
 def _since(mark: Mark) -> float:
-    """Unix time; now, where the mark does not say."""
+    """Return the mark's Unix time, now if it has none."""
     try:
         return datetime.strptime(mark.since, _MARK_TIME).timestamp()
     except ValueError:

@@ -1,4 +1,4 @@
-"""`status`: how a running cluster is. Reads only."""
+"""`status`: the state of a running cluster. Reads only."""
 
 from operations.status.addons import ADDONS
 from operations.status.balancer import balancer_states, servers_down

@@ -1,4 +1,4 @@
-"""What runs in every cluster: name resolution, proxies, drivers of volumes and of GPUs."""
+"""Status of add-ons: name resolution, proxies, drivers for volumes and GPUs."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from operations.status import model
 from operations.status.model import Item, kubectl
 
 ADDONS = (dns.NAME, manifests.AGENT, "kube-proxy")
-"""What runs in every cluster; kubeadm names the last."""
+"""Add-ons in every cluster. The last name is kubeadm's."""
 
 
 def addons(cluster: Cluster, api: client.ApiClient) -> Iterator[Item]:
     drivers = csi.workloads(cluster)
-    found = _workloads(api, "kube-system") | (_workloads(api, csi.NAMESPACE) if drivers else {})
-    for name in sorted({*ADDONS, *drivers, *gpu.workloads(cluster), *found}):
-        if name not in found:
-            detail = "missing; an API-server host makes it again when it boots"
+    workloads = _workloads(api, "kube-system") | (_workloads(api, csi.NAMESPACE) if drivers else {})
+    for name in sorted({*ADDONS, *drivers, *gpu.workloads(cluster), *workloads}):
+        if name not in workloads:
+            detail = "missing; an API-server host creates it again at boot"
             yield Item("add-ons", name, False, detail, f"./menagerie up {cluster.name}")
             continue
-        thing, wanted, ready = found[name]
-        # The counts are those of this generation only once the controller has seen it.
-        seen = (thing.status.observed_generation or 0) >= thing.metadata.generation
-        ok = seen and (ready or 0) == (wanted or 0) and bool(wanted or name not in ADDONS)
-        detail = f"{ready or 0} of {wanted or 0} pods ready" + ("" if seen else ", not yet counted after a change")
+        thing, desired, ready = workloads[name]
+        # The counts are for this generation only if the controller has observed it.
+        is_observed = (thing.status.observed_generation or 0) >= thing.metadata.generation
+        ok = is_observed and (ready or 0) == (desired or 0) and bool(desired or name not in ADDONS)
+        detail = f"{ready or 0} of {desired or 0} pods ready" + (
+            "" if is_observed else ", not yet counted after a change"
+        )
         pods = kubectl(cluster.name, f"-n {thing.metadata.namespace or 'kube-system'} get pods -o wide")
         yield Item("add-ons", name, ok, detail, "" if ok else pods)
 
 
 def _workloads(api: client.ApiClient, namespace: str) -> dict[str, tuple[Any, int | None, int | None]]:
-    """Name -> (the object, pods wanted, pods ready)."""
+    """Return name -> (object, desired pods, ready pods)."""
     apps = client.AppsV1Api(api)
     daemons = apps.list_namespaced_daemon_set(namespace, _request_timeout=model.ANSWER_S).items
     deployments = apps.list_namespaced_deployment(namespace, _request_timeout=model.ANSWER_S).items

@@ -1,4 +1,4 @@
-"""What only the API tells: its own checks, then nodes, add-ons and versions from one look at each."""
+"""Status from the API: its own health checks, then nodes, add-ons and versions from one request each."""
 
 from __future__ import annotations
 
@@ -20,48 +20,49 @@ from operations.status.work import audit_logs
 
 
 def api(access: Access, cluster: Cluster, *, full: bool) -> Iterator[Item]:
-    """The first call that fails ends it: the others would only wait as long. full: with what nobody waits for."""
-    one = access.api(once=True)
-    yield from _health(one, cluster.name)
-    listed = client.CoreV1Api(one).list_node(_request_timeout=model.ANSWER_S).items
+    """Yield the items. The first call that fails ends them: further calls would only time out too. full: also the items that
+    no verb waits for."""
+    connection = access.api(once=True)
+    yield from _health(connection, cluster.name)
+    listed = client.CoreV1Api(connection).list_node(_request_timeout=model.ANSWER_S).items
     yield from nodes(cluster, listed)
-    yield from addons(cluster, one)
+    yield from addons(cluster, connection)
     if full:
-        yield from versions(cluster, _version(one), listed)
-        yield from audit_logs(cluster, access, one)
+        yield from versions(cluster, _version(connection), listed)
+        yield from audit_logs(cluster, access, connection)
 
 
-def _health(one: client.ApiClient, cluster: str) -> Iterator[Item]:
-    """The API server's own checks; the etcds are among them, the events etcd as an override."""
-    checks = dict(_verbose_checks(one))
+def _health(connection: client.ApiClient, cluster: str) -> Iterator[Item]:
+    """Yield the API server's own checks. They include the etcds; etcd events is an override."""
+    checks = dict(_verbose_checks(connection))
     named = {f"etcd {role}": ready_checks(role) for role in ROLES}
     for name, group in named.items():
         ok = all(checks.get(check, False) for check in group)
-        detail = ", ".join(_told(checks, check) for check in group)
+        detail = ", ".join(_result(checks, check) for check in group)
         yield Item("etcds", name, ok, detail, "" if ok else f"./menagerie status {cluster} etcd")
-    known = {check for group in named.values() for check in group}
-    others = {name: ok for name, ok in checks.items() if name not in known}
+    of_etcds = {check for group in named.values() for check in group}
+    others = {name: ok for name, ok in checks.items() if name not in of_etcds}
     failed = [name for name, ok in others.items() if not ok]
     detail = f"{len(others)} checks pass" if not failed else f"failing: {', '.join(failed)}"
     ok = not failed and bool(others)
     yield Item("api", "readyz", ok, detail, "" if ok else model.kubectl(cluster, "get --raw '/readyz?verbose'"))
 
 
-def _told(checks: dict[str, bool], name: str) -> str:
+def _result(checks: dict[str, bool], name: str) -> str:
     return f"{name} {'ok' if checks.get(name) else 'failed' if name in checks else 'absent'}"
 
 
-def _verbose_checks(one: client.ApiClient) -> Iterable[tuple[str, bool]]:
-    """Lines such as ``[+]etcd ok`` and ``[-]etcd failed: reason withheld``; a failing readyz is a 500."""
-    url = f"{one.configuration.host}/readyz?verbose"
-    answer = one.rest_client.pool_manager.request("GET", url, timeout=model.ANSWER_S)
+def _verbose_checks(connection: client.ApiClient) -> Iterable[tuple[str, bool]]:
+    """Yield (check, passed) from lines such as ``[+]etcd ok`` and ``[-]etcd failed: reason withheld``. A failing readyz is a 500."""
+    url = f"{connection.configuration.host}/readyz?verbose"
+    answer = connection.rest_client.pool_manager.request("GET", url, timeout=model.ANSWER_S)
     for line in answer.data.decode().splitlines():
         if line.startswith(("[+]", "[-]")):
             yield line[3:].split(" ")[0], line.startswith("[+]")
 
 
-def _version(one: client.ApiClient) -> str:
-    """``v1.36.4``: of the API server that the load balancer chose."""
-    url = f"{one.configuration.host}/version"
-    answer = one.rest_client.pool_manager.request("GET", url, timeout=model.ANSWER_S)
+def _version(connection: client.ApiClient) -> str:
+    """Return the version, ``v1.36.4``, of the API server that the load balancer chose."""
+    url = f"{connection.configuration.host}/version"
+    answer = connection.rest_client.pool_manager.request("GET", url, timeout=model.ANSWER_S)
     return str(json.loads(answer.data).get("gitVersion", "")) if answer.status < 300 else ""

@@ -1,4 +1,4 @@
-"""API servers as the load balancer sees them, where it says so."""
+"""API servers from the load balancer's point of view, if it publishes its status."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def api_servers(outputs: ClusterOutputs) -> Iterator[Item]:
 
 
 def servers_down(outputs: ClusterOutputs) -> str:
-    """Which API servers the load balancer gives no work, "" where it gives it to all of them or does not say."""
-    return "; ".join(f"{each.name}: {each.detail}" for each in api_servers(outputs) if not each.ok)
+    """Return which API servers get no requests from the load balancer, "" if all do or it does not publish that."""
+    return "; ".join(f"{item.name}: {item.detail}" for item in api_servers(outputs) if not item.ok)
 
 
 def balancer_states(outputs: ClusterOutputs) -> dict[str, str]:
-    """API server -> what haproxy's statistics call it: UP, DOWN and so on; "absent" where they do not have it."""
+    """Return API server -> its state in haproxy's statistics: UP, DOWN and so on; "absent" if it is not in them."""
     url = outputs.load_balancer_status or ""
     text = urllib3.PoolManager().request("GET", url, timeout=model.ANSWER_S, retries=False).data.decode()
     rows = csv.DictReader(io.StringIO(text.lstrip("# ")))

@@ -1,6 +1,6 @@
-"""Certificates by the life that is left: the operator's own, the CAs', and what API servers and members show.
+"""Remaining lifetime of certificates: the operator's, the CAs', and those that API servers and etcd members present.
 
-Kubelets renew theirs by themselves and show them to nobody outside; one that failed to is a node that is NotReady.
+Kubelets renew theirs automatically, and only the cluster sees them; if that fails, the node is NotReady.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from operations.handshake import shown_by
 from operations.status.model import Item
 
 LEFT = 1 / 6
-"""Of its life, below which a certificate is told of. What renews it does so at a third (`stacks.certificates`)."""
+"""Share of its lifetime below which a certificate is reported. Renewal happens at one third (`stacks.certificates`)."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """Who shows a certificate, and the CA that it must be of, PEM."""
+    """A server with a certificate, and the CA that must have issued it, PEM."""
 
     name: str
     address: str
@@ -32,7 +32,7 @@ class Server:
 
 
 def certificates(access: Access, at: datetime | None = None) -> Iterator[Item]:
-    """A line a kind, with the one that ends first; each that is not well on a line of its own. at: now, without it."""
+    """Yield one item per kind, with the first to expire, or one item for each certificate with a problem. at: default is now."""
     now, cluster = at or datetime.now(UTC), access.outputs.cluster
     renew = f"./menagerie up {cluster}"
     yield from _kind("of operators", [("the API", access.certificate), ("etcd", access.etcd_certificate)], now, renew)
@@ -44,48 +44,50 @@ def certificates(access: Access, at: datetime | None = None) -> Iterator[Item]:
     api = _api_servers(access)
     yield from _shown("of API servers", api, access, now, renew)
     for role, etcd in access.outputs.etcds.items():
-        members = [Server(each.name, each.address, etcd.client_port, etcd.ca_pem) for each in etcd.members]
+        members = [Server(member.name, member.address, etcd.client_port, etcd.ca_pem) for member in etcd.members]
         yield from _shown(f"of etcd {role}", members, access, now, renew)
 
 
 def _api_servers(access: Access) -> list[Server]:
-    """Each, where they are known by address; otherwise the one that a load balancer chooses."""
+    """Return all API servers if their addresses are known; otherwise the one that the load balancer chooses."""
     outputs = access.outputs
     host, _, port = access.server.removeprefix("https://").rpartition(":")
-    known = [(each.name, each.address) for each in outputs.api_servers] or [("load balancer", host)]
-    return [Server(name, address, int(port), outputs.ca_pem) for name, address in known]
+    targets = [(server.name, server.address) for server in outputs.api_servers] or [("load balancer", host)]
+    return [Server(name, address, int(port), outputs.ca_pem) for name, address in targets]
 
 
 def _kind(kind: str, texts: Iterable[tuple[str, str]], now: datetime, renew: str) -> Iterator[Item]:
-    found = [(name, x509.load_pem_x509_certificate(text.encode())) for name, text in texts if text]
-    wrong = [
-        Item("certificates", f"{kind}: {name}", False, told, renew)
-        for name, each in found
-        if (told := ailment(each, now))
+    parsed = [(name, x509.load_pem_x509_certificate(text.encode())) for name, text in texts if text]
+    problems = [
+        Item("certificates", f"{kind}: {name}", False, problem, renew)
+        for name, certificate in parsed
+        if (problem := ailment(certificate, now))
     ]
-    yield from wrong
-    if found and not wrong:
-        first = min((each.not_valid_after_utc, name) for name, each in found)
-        yield Item("certificates", kind, True, f"{(first[0] - now).days} days left at least, of {first[1]}")
+    yield from problems
+    if parsed and not problems:
+        first = min((certificate.not_valid_after_utc, name) for name, certificate in parsed)
+        yield Item("certificates", kind, True, f"{(first[0] - now).days} days left at least ({first[1]})")
 
 
 def _shown(kind: str, servers: Sequence[Server], access: Access, now: datetime, renew: str) -> Iterator[Item]:
-    """Those of servers that answer; that one does not is told where its health is."""
+    """Yield items for the servers that respond. Others show up in the health items."""
     with ThreadPoolExecutor(max(len(servers), 1)) as pool:
-        found = [
-            (server, each)
-            for server, each in zip(servers, pool.map(lambda s: _handshake(s, access), servers), strict=True)
+        results = [
+            (server, certificate)
+            for server, certificate in zip(
+                servers, pool.map(lambda target: _handshake(target, access), servers), strict=True
+            )
         ]
-    shown = [(server, each) for server, each in found if each]
-    wrong = []
-    for server, each in shown:
-        told = ailment(each, now) or _stranger(each, server.ca_pem)
-        if told:
-            wrong.append(Item("certificates", f"{kind}: {server.name}", False, told, renew))
-    yield from wrong
-    if shown and not wrong:
-        end, name = min((each.not_valid_after_utc, server.name) for server, each in shown)
-        yield Item("certificates", kind, True, f"{(end - now).days} days left at least, of {name}; {len(shown)} seen")
+    shown = [(server, certificate) for server, certificate in results if certificate]
+    problems = []
+    for server, certificate in shown:
+        problem = ailment(certificate, now) or _stranger(certificate, server.ca_pem)
+        if problem:
+            problems.append(Item("certificates", f"{kind}: {server.name}", False, problem, renew))
+    yield from problems
+    if shown and not problems:
+        end, name = min((certificate.not_valid_after_utc, server.name) for server, certificate in shown)
+        yield Item("certificates", kind, True, f"{(end - now).days} days left at least ({name}); {len(shown)} checked")
 
 
 def _handshake(server: Server, access: Access) -> x509.Certificate | None:
@@ -96,21 +98,21 @@ def _handshake(server: Server, access: Access) -> x509.Certificate | None:
 
 
 def ailment(certificate: x509.Certificate, now: datetime) -> str:
-    """Why a certificate is to be seen to, "" where it is not."""
+    """Return what is wrong with a certificate's validity, "" if nothing is."""
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if now >= ends:
         return f"expired on {ends:%Y-%m-%d %H:%M} UTC"
     if now < begins:
-        return f"valid from {begins:%Y-%m-%d %H:%M} UTC only: is this machine's clock right?"
+        return f"not valid before {begins:%Y-%m-%d %H:%M} UTC: is this machine's clock right?"
     return f"{(ends - now).days} days left, until {ends:%Y-%m-%d}" if ends - now < LEFT * (ends - begins) else ""
 
 
 def _stranger(certificate: x509.Certificate, ca_pem: str) -> str:
-    """While an authority changes for another, the stack knows two."""
+    """Return an error if none of the CA's certificates (two during a rotation) has issued the certificate, else ""."""
     for authority in x509.load_pem_x509_certificates(ca_pem.encode()):
         try:
             certificate.verify_directly_issued_by(authority)
         except (ValueError, TypeError, InvalidSignature):
             continue
         return ""
-    return f"not of the CA that the stack knows, but of {certificate.issuer.rfc4514_string()}"
+    return f"not issued by the stack's CA, but by {certificate.issuer.rfc4514_string()}"

@@ -1,4 +1,4 @@
-"""An etcd by its members: health, who leads, how full it is."""
+"""Status of an etcd's members: health, leadership, size."""
 
 from __future__ import annotations
 
@@ -16,52 +16,56 @@ from operations.etcds.payloads import hosts
 from operations.status.model import Item
 
 FULL = 0.8
-"""Of the quota, at which something is to be done: at the quota itself an etcd takes no writes."""
+"""Share of the quota at which an operator should act. At the quota itself, an etcd accepts no writes."""
 
 
 def health(cluster: str, role: str, etcd: EtcdClient) -> Iterator[Item]:
-    """Each member, healthy or not: all that is waited for when a cluster comes up."""
+    """Yield each member's health: what a verb waits for when it builds a cluster."""
     ailments = etcd.ailments()
     for name, ailment in ailments.items():
         yield _member(cluster, role, name, ailment, None)
 
 
 def figures(cluster: str, role: str, etcd: EtcdClient) -> Iterator[Item]:
-    """Each member with what it says of itself, then what all of them come to."""
-    with ThreadPoolExecutor(2) as pool:  # a dead member costs each its whole time
-        asked = pool.submit(etcd.statuses)
-        ailments, statuses = etcd.ailments(), asked.result()
+    """Yield each member with its own status, then the quorum."""
+    with ThreadPoolExecutor(2) as pool:  # with a dead member, each takes its full time-out
+        future = pool.submit(etcd.statuses)
+        ailments, statuses = etcd.ailments(), future.result()
     for name, ailment in ailments.items():
         yield _member(cluster, role, name, ailment, statuses.get(name))
     yield _quorum(cluster, role, ailments, statuses)
 
 
 def by_agents(cluster: Cluster, access: Access) -> Iterator[Item]:
-    """What members' hosts tell: disks, changes of leaders, payloads. It is to be seen and nothing to be waited for, so it is well.
+    """Yield facts from members' hosts: disks, leader changes, payloads. They are informational, so every item is ok.
 
-    What can't be asked is left out; `status CLUSTER etcd` tells of it.
+    Hosts that can't be asked are left out; `status CLUSTER etcd` shows them.
     """
-    views = [_asked(cluster, access, role) for role in ROLES]
+    views = [_agents_view(cluster, access, role) for role in ROLES]
     for view in views:
-        yield from (_disk(cluster.name, each) for each in view.seen if each.agent.get("fsync_p99_s") is not None)
+        yield from (_disk(cluster.name, seen) for seen in view.seen if seen.agent.get("fsync_p99_s") is not None)
     late = [host for host in hosts(views, access.etcd_payloads) if host.text and host.running and not host.is_done]
     for host in late:
-        what = "is half way to another payload" if host.is_half_way else "runs another payload than its store holds"
-        yield Item("etcds", f"{host.name}, payload", True, f"{what}: ./menagerie etcd roll {cluster.name}")
+        text = (
+            "has applied only a part of its payload"
+            if host.is_half_way
+            else "runs a payload that differs from the one in its store"
+        )
+        yield Item("etcds", f"{host.name}, payload", True, f"{text}: ./menagerie etcd roll {cluster.name}")
 
 
 def _disk(cluster: str, seen: Seen) -> Item:
     fsync_s, changes = float(seen.agent["fsync_p99_s"]), seen.agent["leader_changes"]
     slow = f", slow: ./menagerie status {cluster} etcd" if fsync_s > SLOW_FSYNC_S else ""
-    told = f"fsync p99 {fsync_s * 1000:.1f} ms{slow}; {changes} changes of the leader since it started"
-    return Item("etcds", f"{seen.name}, disk", True, told)
+    detail = f"fsync p99 {fsync_s * 1000:.1f} ms{slow}; {changes} leader changes since it started"
+    return Item("etcds", f"{seen.name}, disk", True, detail)
 
 
-def _asked(cluster: Cluster, access: Access, role: RoleName) -> View:
-    """As `look`, of the agents alone: the members themselves are asked beside."""
+def _agents_view(cluster: Cluster, access: Access, role: RoleName) -> View:
+    """Do the same as `look`, but ask only the agents: the members are asked elsewhere."""
     etcd = reach(cluster, access, role)
-    told = of_all(etcd, _state)
-    return View(etcd, tuple(Seen(each, None, "", told[each.name], "") for each in etcd.members))
+    states = of_all(etcd, _state)
+    return View(etcd, tuple(Seen(member, None, "", states[member.name], "") for member in etcd.members))
 
 
 def _state(agent: AgentClient) -> dict[str, Any]:
@@ -78,7 +82,7 @@ def _member(cluster: str, role: str, name: str, ailment: str, status: MemberStat
             "etcds", name, not ailment, detail, f"./menagerie etcd replace {cluster} {role} {name}" if ailment else ""
         )
     kind = "leader" if status.leads else "learner" if status.learner else "follower"
-    # A member before 3.6 does not say its quota.
+    # Members before 3.6 do not report their quota.
     quota = f" of {_size(status.quota)}" if status.quota else ""
     detail += f", {kind}, {_size(status.size_in_use)} in use, {_size(status.size)} on disk{quota}"
     detail += "".join(f", {error}" for error in status.errors)
@@ -90,33 +94,35 @@ def _member(cluster: str, role: str, name: str, ailment: str, status: MemberStat
 
 
 def _quorum(cluster: str, role: str, ailments: dict[str, str], statuses: dict[str, MemberStatus]) -> Item:
-    """Whether the etcd can lose one more member, and who leads it."""
+    """Return whether the etcd can lose one more member, and which one is the leader."""
     name, count = f"quorum of {role}", len(ailments)
     answering = [member for member, status in statuses.items() if not status.learner]
     spare = len(answering) - (count // 2 + 1)
-    told = f"{len(answering)} of {count} members answer"
+    detail = f"{len(answering)} of {count} members respond"
     if spare < 0:
         return Item(
             "etcds",
             name,
             False,
-            f"{told}: it has lost its quorum and takes no writes",
+            f"{detail}: it has lost quorum and accepts no writes",
             f"./menagerie etcd restore {cluster} {role}",
         )
     leaders = sorted(member for member, status in statuses.items() if status.leads)
     terms = sorted({status.term for status in statuses.values()})
     if len(leaders) != 1 or len(terms) != 1:
-        led = ", ".join(leaders) or "nobody"
-        return Item("etcds", name, False, f"{told}; {led} leads, terms {terms}", f"./menagerie status {cluster} etcd")
-    told += f"; {leaders[0]} leads, term {terms[0]}"
+        led = ", ".join(leaders) or "none"
+        return Item(
+            "etcds", name, False, f"{detail}; leader: {led}, terms {terms}", f"./menagerie status {cluster} etcd"
+        )
+    detail += f"; leader: {leaders[0]}, term {terms[0]}"
     if len(answering) < count:
-        left = f"{spare} more losses" if spare > 1 else "one more loss" if spare else "any loss"
+        left = f"{spare} more losses" if spare > 1 else "one more loss" if spare else "any further loss"
         missing = next(member for member in ailments if member not in statuses or statuses[member].learner)
         return Item(
-            "etcds", name, False, f"{told}. Writes still work; {left} {'stop' if spare > 1 else 'stops'} them",
+            "etcds", name, False, f"{detail}. Writes still work; {left} {'stop' if spare > 1 else 'stops'} them",
             f"./menagerie etcd replace {cluster} {role} {missing}",
         )  # fmt: skip
-    return Item("etcds", name, True, told)
+    return Item("etcds", name, True, detail)
 
 
 def _size(count: int) -> str:

@@ -1,4 +1,4 @@
-"""All clusters of a checkout, a row each, looked at side by side."""
+"""Status of all clusters of a checkout, checked in parallel, one row each."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from operations.status.model import Status
 
 PATIENCE_S = 30.0
-"""For a cluster that does not answer: the others' rows wait as long."""
+"""Time-out for a cluster that does not respond; the other rows wait for it."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A cluster in a line. state: not built, well, not well, no answer, or unknown for an error."""
+    """One cluster's row. state: not built, well, not well, no answer, or unknown after an error."""
 
     cluster: str
     state: str
@@ -37,22 +37,22 @@ class Fleet:
 
 
 Look = Callable[[str], Status | None]
-"""How a cluster is, None where it is not built. Whatever it raises is told in the cluster's row."""
+"""Returns a cluster's status, None if it is not built. Any error it raises is shown in the cluster's row."""
 
 
 def read_fleet(clusters: Sequence[str], look: Look, patience_s: float = PATIENCE_S) -> Fleet:
-    """A row each, in this order. One that takes longer is left behind, and ends with the process at the latest."""
+    """Return one row per cluster, in this order. Does not wait for a check that takes longer; it ends with the process."""
     rows: dict[str, Row] = {}
 
-    def one(cluster: str) -> None:
+    def check(cluster: str) -> None:
         try:
             rows[cluster] = row_of(cluster, look(cluster))
-        except Exception as error:  # noqa: BLE001 - a cluster that can't be looked at hides no other
-            told = str(error).splitlines() or [type(error).__name__]
-            rows[cluster] = Row(cluster, "unknown", False, told[0], f"./menagerie status {cluster}")
+        except Exception as error:  # noqa: BLE001 - a cluster that can't be checked must not hide the others
+            lines = str(error).splitlines() or [type(error).__name__]
+            rows[cluster] = Row(cluster, "unknown", False, lines[0], f"./menagerie status {cluster}")
 
-    # Daemons: a pool's threads are waited for when the process ends.
-    threads = [threading.Thread(target=one, args=(cluster,), daemon=True) for cluster in clusters]
+    # Daemon threads: the process would wait for the threads of a pool at its end.
+    threads = [threading.Thread(target=check, args=(cluster,), daemon=True) for cluster in clusters]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + patience_s
@@ -62,7 +62,7 @@ def read_fleet(clusters: Sequence[str], look: Look, patience_s: float = PATIENCE
 
 
 def row_of(cluster: str, status: Status | None) -> Row:
-    """The first thing that is wrong stands for all: parts come in the order in which one breaks the next."""
+    """Return a cluster's row. It shows the first problem: parts are ordered so that each one can break the next."""
     if status is None:
         return Row(cluster, "not built", True, "", f"./menagerie up {cluster}")
     if status.ok:
@@ -73,4 +73,4 @@ def row_of(cluster: str, status: Status | None) -> Row:
 
 
 def _silent(cluster: str, patience_s: float) -> Row:
-    return Row(cluster, "no answer", False, f"none within {patience_s:.0f} s", f"./menagerie status {cluster}")
+    return Row(cluster, "no answer", False, f"no response within {patience_s:.0f} s", f"./menagerie status {cluster}")

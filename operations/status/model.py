@@ -1,16 +1,16 @@
-"""What a status is made of."""
+"""The parts of a status."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
 ANSWER_S = 5.0
-"""How long each part has for an answer."""
+"""Time-out of each part."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One line of a status: what it is about, whether it is well, what was seen, and the command that helps where it is not."""
+    """One line of a status: its subject, whether it is healthy, the details, and a command that helps if it is not."""
 
     group: str
     name: str
@@ -43,5 +43,5 @@ class Status:
 
 
 def kubectl(cluster: str, words: str) -> str:
-    """A command of kubectl for this cluster."""
+    """Return a kubectl command for this cluster."""
     return f'kubectl --kubeconfig "$(./menagerie kubeconfig {cluster})" {words}'

@@ -1,6 +1,6 @@
-"""Workers: each by its state while they are few, and a line a pool with those that are not well where they are many.
+"""Status of workers: a line for each if there are few; otherwise a line per pool and one for each unhealthy worker.
 
-What is wrong with all nodes of a site, or of the cluster, is told once: the way there is at fault, not the nodes.
+If all nodes at a site, or in the cluster, have failed, that is one line: the connection is at fault, not the nodes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from operations.drain import mark_of
 from operations.status.model import Item, kubectl
 
 LISTED = 20
-"""Nodes that are listed each; of more, those that are not well, as many at most."""
+"""Up to this number, all nodes are listed. If there are more, at most so many unhealthy ones are."""
 REGION = "workers in the region"
-"""Name of the item that counts them."""
+"""Name of the item with their count."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """A node, a machine of the spec, or both. pool: "" where neither says. node: None for one that has not joined."""
+    """A node, a machine in the spec, or both. pool: "" if unknown. node: None if it has not joined."""
 
     name: str
     pool: str
@@ -38,9 +38,9 @@ class Worker:
         return self.node is not None and is_ready(self.node)
 
 
-def nodes(cluster: Cluster, found: Sequence[client.V1Node]) -> Iterator[Item]:
-    """found: all Nodes that the API has."""
-    workers = _workers(cluster, found)
+def nodes(cluster: Cluster, api_nodes: Sequence[client.V1Node]) -> Iterator[Item]:
+    """Yield the items. api_nodes: all Nodes in the API."""
+    workers = _workers(cluster, api_nodes)
     joined = [worker for worker in workers if worker.node is not None]
     if len(joined) > 1 and not any(worker.ready for worker in joined):
         yield _all_lost(cluster, len(joined))
@@ -54,20 +54,20 @@ def nodes(cluster: Cluster, found: Sequence[client.V1Node]) -> Iterator[Item]:
         yield from wrong[:LISTED]
         if len(wrong) > LISTED:
             more = kubectl(cluster.name, "get nodes")
-            yield Item("nodes", "and more", False, f"{len(wrong) - LISTED} others are not well either", more)
+            yield Item("nodes", "and more", False, f"{len(wrong) - LISTED} more are unhealthy", more)
     else:
         yield from (item for _, item in items)
     if least := least_in_region(cluster):
         count = sum(worker.ready for worker in workers if worker.where.startswith("in the region"))
         help_ = "" if count >= least else f"./menagerie up {cluster.name}"
-        yield Item("nodes", REGION, count >= least, f"{count} Ready, of {least} at least", help_)
+        yield Item("nodes", REGION, count >= least, f"{count} Ready, at least {least} required", help_)
 
 
-def _workers(cluster: Cluster, found: Sequence[client.V1Node]) -> list[Worker]:
-    """By name: every machine of the spec, joined or not, and every node, expected or not."""
-    by_name = {node.metadata.name: node for node in found}
+def _workers(cluster: Cluster, api_nodes: Sequence[client.V1Node]) -> list[Worker]:
+    """Return every machine in the spec, joined or not, and every node, expected or not, by name."""
+    by_name = {node.metadata.name: node for node in api_nodes}
     expected = {host.name: (pool, host) for pool, host in cluster.host_list()}
-    in_region = in_the_region(cluster, found)
+    in_region = in_the_region(cluster, api_nodes)
     workers = []
     for name in sorted({*by_name, *expected}):
         node = by_name.get(name)
@@ -83,19 +83,19 @@ def _workers(cluster: Cluster, found: Sequence[client.V1Node]) -> list[Worker]:
 
 
 def _all_lost(cluster: Cluster, count: int) -> Item:
-    """One cause for all is likelier than one each; the controller manager evicts nothing while all zones are lost.
+    """Return one item for all nodes: a common cause is more likely than many single ones.
 
-    kubernetes.io, "Nodes", "Rate limits on eviction".
+    The controller manager evicts nothing while all zones are unhealthy: kubernetes.io, "Nodes", "Rate limits on eviction".
     """
     detail = (
-        f"all {count} nodes are NotReady together: taken for a fault of the control plane, not of the nodes. Their pods "
+        f"all {count} nodes are NotReady together: treated as a fault of the control plane, not of the nodes. Their pods "
         "keep running, and nothing is evicted until nodes report again"
     )
     return Item("nodes", "all", False, detail, f"./menagerie up {cluster.name}")
 
 
 def _cut_off(joined: Sequence[Worker]) -> dict[str, int]:
-    """Site -> its nodes, of sites with several that are all NotReady."""
+    """Return site -> number of nodes, for sites with several nodes that are all NotReady."""
     at_sites: dict[str, list[Worker]] = {}
     for worker in joined:
         if worker.site:
@@ -105,7 +105,7 @@ def _cut_off(joined: Sequence[Worker]) -> dict[str, int]:
 
 def _site_lost(cluster: Cluster, site: str, count: int) -> Item:
     detail = (
-        f"site {site} looks cut off: all of its {count} nodes are NotReady. Their pods keep running, for a day at least"
+        f"site {site} looks cut off: all of its {count} nodes are NotReady. Their pods keep running for at least a day"
     )
     joined = site in cluster.spec.sites and cluster.spec.sites[site].vpn is not None
     help_ = f"./menagerie {'vpn configure' if joined else 'configure'} {cluster.name} --dry-run"
@@ -113,7 +113,7 @@ def _site_lost(cluster: Cluster, site: str, count: int) -> Item:
 
 
 def _pools(workers: Sequence[Worker]) -> Iterator[Item]:
-    """A line a pool; whose nodes are not well says so on lines of their own."""
+    """Yield one item per pool. They are always ok: unhealthy nodes have their own items."""
     pools: Mapping[str, list[Worker]] = {worker.pool: [] for worker in workers if worker.pool}
     for worker in workers:
         if worker.pool:
@@ -127,8 +127,8 @@ def _pools(workers: Sequence[Worker]) -> Iterator[Item]:
                 bool(worker.node and worker.node.spec and worker.node.spec.unschedulable) for worker in here
             ),
         }
-        told = ", ".join(f"{count} {state}" for state, count in states.items() if count)
-        yield Item("nodes", f"pool {pool}", True, f"{told}, of {len(here)}")
+        counts = ", ".join(f"{count} {state}" for state, count in states.items() if count)
+        yield Item("nodes", f"pool {pool}", True, f"{counts}, of {len(here)}")
 
 
 def _item(cluster: Cluster, worker: Worker) -> Item:
@@ -138,8 +138,8 @@ def _item(cluster: Cluster, worker: Worker) -> Item:
         return Item("nodes", name, False, f"has not joined ({worker.where})", again)
     held = held_back(node)
     state, version = "Ready" if worker.ready else "NotReady", node.status.node_info.kubelet_version
-    told = [f"no work yet: {held}"] if held else _told_by_preflight(node)
-    detail = ", ".join((state, version, worker.where, *told, *_cordoned(node)))
+    notes = [f"no pods yet: {held}"] if held else _preflight_notes(node)
+    detail = ", ".join((state, version, worker.where, *notes, *_cordoned(node)))
     if not worker.pool:
         return Item("nodes", name, False, detail, kubectl(cluster.name, f"delete node {name}"))
     ok = worker.ready and not held
@@ -148,18 +148,18 @@ def _item(cluster: Cluster, worker: Worker) -> Item:
 
 
 def _cordoned(node: client.V1Node) -> list[str]:
-    """By whom, where a verb did it. Somebody wants it so, so the node is none the less well."""
+    """Return why it is cordoned, with the verb that did it. A cordon is intended, so it does not make the node unhealthy."""
     mark = mark_of(node)
     if mark:
         return [f"out of service by {mark.by} since {mark.since}: {mark.why}"]
     return ["cordoned"] if node.spec and node.spec.unschedulable else []
 
 
-def _told_by_preflight(node: client.V1Node) -> list[str]:
-    """What a host that takes work says of itself beside that it is as expected: Xids to keep an eye on."""
-    found = verdict(node)
-    said = found.message if found else ""
-    return [f"preflight: {said}"] if said and not said.startswith(preflight.AS_EXPECTED) else []
+def _preflight_notes(node: client.V1Node) -> list[str]:
+    """Return preflight's notes about a node in service, such as Xids to watch."""
+    result = verdict(node)
+    message = result.message if result else ""
+    return [f"preflight: {message}"] if message and not message.startswith(preflight.AS_EXPECTED) else []
 
 
 def _zone(node: client.V1Node) -> str:

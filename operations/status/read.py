@@ -1,4 +1,4 @@
-"""All parts of a cluster, looked at side by side."""
+"""Reads all parts of a cluster's status in parallel."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from operations.status.tunnels import edge_routers, tunnels
 from operations.status.work import backups, operation, spec
 
 Part = tuple[str, str, Iterator[Item]]
-"""Group and name of the item that stands for the part where it can't be asked, and its items."""
+"""Group and name of the item to show if the part can't be read, and its items."""
 
 
 def read_status(cluster: Cluster, access: Access) -> Status:
-    """Look at every part; one that can't be asked is an item that is not ok."""
+    """Read every part. A part that can't be read becomes an item that is not ok."""
     more: list[Part] = [
         ("certificates", "certificates", certificates(access)),
         *([("etcds", "agents", by_agents(cluster, access))] if access.etcd_payloads else []),
@@ -39,17 +39,17 @@ def read_status(cluster: Cluster, access: Access) -> Status:
 
 
 def not_well(cluster: Cluster, access: Access, besides: Collection[str] = ()) -> str:
-    """What of the cluster does not run as it should, "" where all does: what somebody waits for who brings it up.
+    """Return what is unhealthy in the cluster, "" if nothing is: what a verb waits for when it builds the cluster.
 
-    Nothing that only has to be seen to: versions beside the spec, certificates, backups, who works on it.
-    besides: names of items that need not be well.
+    Does not include what only an operator has to look at: version drift, certificates, backups, the current operation.
+    besides: names of items that may be unhealthy.
     """
     items = running(cluster, access)
     return "; ".join(f"{item.name}: {item.detail}" for item in items if not item.ok and item.name not in besides)
 
 
 def running(cluster: Cluster, access: Access) -> tuple[Item, ...]:
-    """What runs, as `not_well` looks at it."""
+    """Return the items that `not_well` checks."""
     return _look(cluster, _running(cluster, access, full=False))
 
 
@@ -65,12 +65,12 @@ def _running(cluster: Cluster, access: Access, *, full: bool) -> list[Part]:
 
 def _look(cluster: Cluster, parts: Sequence[Part]) -> tuple[Item, ...]:
     with ThreadPoolExecutor(len(parts)) as pool:
-        found = pool.map(lambda part: tuple(_guarded(cluster.name, *part)), parts)
-    return tuple(item for items in found for item in items)
+        results = pool.map(lambda part: tuple(_guarded(cluster.name, *part)), parts)
+    return tuple(item for items in results for item in items)
 
 
 def _guarded(cluster: str, group: str, name: str, items: Iterator[Item]) -> Iterator[Item]:
-    """The items, as far as they come; what ends them too early is an item as well."""
+    """Yield the items until an error, which becomes an item as well."""
     try:
         yield from items
     except ApiException as error:
@@ -79,5 +79,5 @@ def _guarded(cluster: str, group: str, name: str, items: Iterator[Item]) -> Iter
         yield Item(group, name, False, str(error), f"./menagerie status {cluster} etcd")
     except urllib3.exceptions.HTTPError as error:
         yield Item(group, name, False, f"no answer: {type(error).__name__}", f"./menagerie up {cluster}")
-    except Exception as error:  # noqa: BLE001 - a part that can't be read hides no other
+    except Exception as error:  # noqa: BLE001 - a part that can't be read must not hide the others
         yield Item(group, name, False, f"{type(error).__name__}: {error}", f"./menagerie --debug status {cluster}")

@@ -1,4 +1,4 @@
-"""Tunnels of a cluster's sites, as the edge routers tell that are ours."""
+"""Status of the tunnels of a cluster's sites, from our own edge routers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from operations.ssh import ssh_to
 from operations.status.model import Item
 
 ANSWER_S = 15.0
-"""For a connection by ssh, and what swanctl and vtysh take."""
+"""Time-out for the ssh connection plus swanctl and vtysh."""
 
 
 def edge_routers(cluster: Cluster) -> tuple[str, ...]:
-    """Names of the edge routers that are ours to configure, as ssh and inventories have them."""
+    """Return the names of the edge routers that we configure, as in ssh and inventories."""
     return tuple(
         f"{site}-{name}"
         for site, settings in cluster.spec.sites.items()
@@ -27,22 +27,22 @@ def edge_routers(cluster: Cluster) -> tuple[str, ...]:
 
 
 def tunnels(cluster: Cluster) -> Iterator[Item]:
-    """Each tunnel of each of them, and what can't be asked."""
+    """Yield every tunnel of our edge routers, and the routers that can't be asked."""
     with ssh_to(cluster) as executor:
         running = {name: executor.start(name, [PROGRAM, "status", "--json"]) for name in edge_routers(cluster)}
-        for name, asked in running.items():
-            yield from _of_router(cluster.name, name, asked.wait(ANSWER_S))
+        for name, process in running.items():
+            yield from _of_router(cluster.name, name, process.wait(ANSWER_S))
 
 
 def _of_router(cluster: str, router: str, done: Done) -> Iterator[Item]:
     try:
-        told: list[dict[str, Any]] = json.loads(done.text)
+        tunnels_: list[dict[str, Any]] = json.loads(done.text)
     except ValueError:
         help_ = f"./menagerie vpn configure {cluster} --dry-run"
-        yield Item("tunnels", router, False, f"its tunnels can't be asked for: {done.reason}", help_)
+        yield Item("tunnels", router, False, f"can't read its tunnels: {done.reason}", help_)
         return
-    for each in told:
-        ok = each["ike"] == "ESTABLISHED" and each["bgp"] == "Established"
-        detail = f"keys {each['ike'].lower()}, BGP {each['bgp'].lower()} for {each['since']}, {each['routes']} routes"
+    for tunnel in tunnels_:
+        ok = tunnel["ike"] == "ESTABLISHED" and tunnel["bgp"] == "Established"
+        detail = f"keys {tunnel['ike'].lower()}, BGP {tunnel['bgp'].lower()} for {tunnel['since']}, {tunnel['routes']} routes"
         help_ = "" if ok else 'see docs/how-to/vpn.md, "When it goes wrong"'
-        yield Item("tunnels", f"{router}, {each['connection']}", ok, detail, help_)
+        yield Item("tunnels", f"{router}, {tunnel['connection']}", ok, detail, help_)

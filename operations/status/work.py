@@ -1,4 +1,4 @@
-"""Who works on the cluster, whether its spec is built, and how old its backups are."""
+"""Status of the current operation, the spec, audit logs and backups."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from stacks.certificates import BACKDATE
 
 
 def operation(cluster: Cluster, access: Access) -> Iterator[Item]:
-    """Who holds the cluster."""
+    """Yield which operation holds the cluster."""
     try:
-        found = read_ledger(cluster.name, access, 0)
+        ledger = read_ledger(cluster.name, access, 0)
     except NewerDataError as error:
         yield Item("operation", "record", False, str(error))
         return
@@ -30,50 +30,52 @@ def operation(cluster: Cluster, access: Access) -> Iterator[Item]:
         help_ = 'see docs/how-to/operations.md, "The bucket does not answer"'
         yield Item("operation", "record", False, str(error), help_)
         return
-    now = found.current
-    if now is None:
-        yield Item("operation", "record", True, "nobody works on it")
+    current = ledger.current
+    if current is None:
+        yield Item("operation", "record", True, "no operation in progress")
         return
-    told = f"{now.held_by}, last heard of {ago(found.silent_s)}"
-    done = ", ".join(step.name for step in now.steps)
-    told += f"; done: {done}" if done else ""
-    if found.lives or now.repeatable:
-        yield Item("operation", "record", True, f"{'held' if found.lives else 'cut short'}: {told}")
+    detail = f"{current.held_by}, last heard of {ago(ledger.silent_s)}"
+    done = ", ".join(step.name for step in current.steps)
+    detail += f"; done: {done}" if done else ""
+    if ledger.lives or current.repeatable:
+        yield Item("operation", "record", True, f"{'held' if ledger.lives else 'cut short'}: {detail}")
     else:
-        yield Item("operation", "record", False, f"cut short: {told}", now.command)
+        yield Item("operation", "record", False, f"cut short: {detail}", current.command)
 
 
 def spec(cluster: Cluster, access: Access) -> Iterator[Item]:
-    """Whether the spec is the one that was built. What somebody changed in the cloud or on hosts shows in a preview alone."""
+    """Yield whether the spec is the one that was built. Drift in the cloud or on hosts is visible only in a preview."""
     if access.outputs.spec_sha256 == cluster.digest:
-        yield Item("spec", "spec", True, "the one that was built")
+        yield Item("spec", "spec", True, "unchanged since it was built")
     else:
-        yield Item("spec", "spec", True, f"changed since it was built: ./menagerie up {cluster.name} --dry-run")
+        yield Item(
+            "spec", "spec", True, f"changed since it was built; to compare: ./menagerie up {cluster.name} --dry-run"
+        )
 
 
 def audit_logs(cluster: Cluster, access: Access, api: client.ApiClient, at: datetime | None = None) -> Iterator[Item]:
-    """Of each API server that runs, how long ago its audit log was shipped."""
+    """Yield how long ago the audit log of each running API server was shipped."""
     now = at or datetime.now(UTC)
     help_ = 'see docs/explanation/audit-logs.md, "When it goes wrong"'
     try:
-        found = newest(access, cluster.name)
+        newest_by_host = newest(access, cluster.name)
     except BucketSilentError as error:
         yield Item("audit logs", "bucket", False, str(error), help_)
         return
     for server in servers(api, now):
-        ok, told = shipped(found, server, now)
-        yield Item("audit logs", server.host, ok, told, "" if ok else help_)
+        ok, detail = shipped(newest_by_host, server, now)
+        yield Item("audit logs", server.host, ok, detail, "" if ok else help_)
 
 
 def backups(cluster: Cluster, access: Access, at: datetime | None = None) -> Iterator[Item]:
-    """Of each etcd with backups, whether a drill found one good that is young enough; a young cluster has time for its first."""
+    """Yield whether each etcd has a recent backup that passed a drill. A new cluster has some time for its first one."""
     now = at or datetime.now(UTC)
     authorities = x509.load_pem_x509_certificates(access.outputs.ca_pem.encode())
-    age_s = (now - min(each.not_valid_before_utc for each in authorities) - BACKDATE).total_seconds()
+    age_s = (now - min(authority.not_valid_before_utc for authority in authorities) - BACKDATE).total_seconds()
     for state in read_states(cluster, access, now=now.timestamp()):
-        early = state.verified_s is None and age_s < state.allowed_s
-        told = f"{state.told}; the cluster was made {ago(age_s)}" if early else state.told
-        ok = state.ok or early
+        is_early = state.verified_s is None and age_s < state.allowed_s
+        detail = f"{state.told}; the cluster was created {ago(age_s)}" if is_early else state.told
+        ok = state.ok or is_early
         yield Item(
-            "backups", f"etcd {state.etcd}", ok, told, "" if ok else f"./menagerie status {cluster.name} backups"
+            "backups", f"etcd {state.etcd}", ok, detail, "" if ok else f"./menagerie status {cluster.name} backups"
         )

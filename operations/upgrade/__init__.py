@@ -1,1 +1,1 @@
-"""Upgrade of a running cluster to another release of Kubernetes, one host at a time."""
+"""Upgrades a running cluster to another release of Kubernetes, host by host."""

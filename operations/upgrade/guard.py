@@ -1,4 +1,4 @@
-"""Keeps `up` and `configure` from what only `upgrade` does: another release on all API servers at once, or on undrained nodes."""
+"""Prevents `up` and `configure` from changing the release, which only `upgrade` does host by host and with drains."""
 
 from __future__ import annotations
 
@@ -13,54 +13,54 @@ from cluster.spec import Cluster
 from operations.upgrade import versions
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-"""A few columns of each object ("Kubernetes API Concepts"), of nodes also those that `kubectl get -o wide` shows alone."""
+"""Only a few columns of each object ("Kubernetes API Concepts"); for nodes, also those of `kubectl get -o wide`."""
 _COLUMNS = ("Name", "Version", "Container-Runtime")
 
 
 def other_release(cluster: Cluster, access: Access) -> str:
-    """What to say where API servers run another version than the spec says, "" where none does, or none answers."""
-    wanted = cluster.spec.kubernetes.version
-    if not (other := sorted(versions.servers(access) - {wanted})):
+    """Return the message if API servers run another version than the spec's, "" if none does or none responds."""
+    version = cluster.spec.kubernetes.version
+    if not (other := sorted(versions.servers(access) - {version})):
         return ""
     return (
-        f"{cluster.name} runs Kubernetes {' and '.join(other)}, and its spec says {wanted}: up would replace all API servers "
-        f"at once. Run ./menagerie upgrade {cluster.name}, which goes host by host; ./menagerie upgrade {cluster.name} "
-        "--dry-run shows how"
+        f"{cluster.name} runs Kubernetes {' and '.join(other)}, but its spec has {version}: up would replace all API servers "
+        f"at once. To upgrade host by host, run: ./menagerie upgrade {cluster.name} (to see the plan first: "
+        f"./menagerie upgrade {cluster.name} --dry-run)"
     )
 
 
 def refuse_other_release(cluster: Cluster, access: Access) -> None:
-    """RefusedError with what to run instead. A cluster whose API does not answer is `up`'s to repair."""
-    if told := other_release(cluster, access):
-        raise RefusedError(told, code="other-release")
+    """Raise RefusedError with what to run instead. If the API does not respond, don't: `up` may be needed to repair it."""
+    if message := other_release(cluster, access):
+        raise RefusedError(message, code="other-release")
 
 
 def other_workers(cluster: Cluster, access: Access, roles: Collection[str] = ()) -> frozenset[str]:
-    """Machines at sites that run another release than these roles would place, all roles for (): to be drained before.
+    """Return machines at sites where these roles would install another release, so that they must be drained first. (): all roles.
 
-    Raises urllib3's HTTPError where the API does not answer.
+    Raises urllib3's HTTPError if the API does not respond.
     """
-    wanted = NodePrograms.beside(cluster.spec.kubernetes.version)
-    placed = frozenset(roles or asdict(wanted)) & asdict(wanted).keys()
+    expected = NodePrograms.beside(cluster.spec.kubernetes.version)
+    placed = frozenset(roles or asdict(expected)) & asdict(expected).keys()
     if not placed:
         return frozenset()
     (text,) = access.ask(("/api/v1/nodes?includeObject=None",), accept=_TABLE)
     table = json.loads(text)
     titles = [column["name"] for column in table["columnDefinitions"]]
     name, kubelet, runtime = map(titles.index, _COLUMNS)
-    found = {
+    on_nodes = {
         row["cells"][name]: NodePrograms.said(row["cells"][kubelet], row["cells"][runtime]) for row in table["rows"]
     }
-    others = {node for node, each in found.items() if each.others(wanted) & placed}
+    others = {node for node, node_programs in on_nodes.items() if node_programs.others(expected) & placed}
     return frozenset(host.name for _, host in cluster.host_list() if host.name in others)
 
 
 def left_to_upgrade(cluster: Cluster, hosts: frozenset[str]) -> str:
-    """What to say of hosts that were left out, "" for none."""
+    """Return the message about hosts that were left out, "" for none."""
     if not hosts:
         return ""
     named = ", ".join(sorted(hosts)[:5]) + (" …" if len(hosts) > 5 else "")
     return (
-        f"{len(hosts)} workers run another release of Kubernetes or containerd and are left out ({named}); drained, by "
-        f"./menagerie upgrade {cluster.name}"
+        f"{len(hosts)} workers run another release of Kubernetes or containerd and were left out ({named}); to drain and upgrade "
+        f"them, run: ./menagerie upgrade {cluster.name}"
     )

@@ -1,6 +1,6 @@
-"""Workers brought to the wanted versions: a canary, then as many at a time as their pools can spare, each drained.
+"""Upgrades workers: drains and configures a canary, then as many at a time as their pools can spare.
 
-What a killed run left is on the nodes: the mark of `operations.drain`.
+A killed run leaves its state on the nodes: the mark of `operations.drain`.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from operations.record.journal import Journal
 from operations.rolling import Look, Outcome, Roll, Rolled, State, room
 
 BY = "upgrade"
-"""Who marks nodes."""
+"""The verb in the mark on nodes."""
 CANARY = 1
 
 Configure = Callable[[tuple[str, ...]], Mapping[str, str]]
-"""Brings hosts to the spec. Host -> why it failed, of those that did."""
+"""Configures hosts to match the spec. Returns host -> why it failed, for failed hosts."""
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """api: makes a client, which threads don't share. ready_s: how long a node is waited for, in seconds.
+    """api: creates a client, which threads don't share. ready_s: how long to wait for a node, in seconds.
 
-    at_once: hosts of a batch at most. look: whether a pool can spare one more; None for `operations.rolling.room`.
+    at_once: maximum size of a batch. look: checks whether a pool can spare one more; None for `operations.rolling.room`.
     """
 
     cluster: Cluster
@@ -49,9 +49,9 @@ class Nodes:
     look: Look | None = None
 
     def bring(self, hosts: Sequence[str], report: Report, tell: Callable[[Outcome], None]) -> Rolled:
-        """All hosts, a batch at a time; after the first batch with a failure none is begun.
+        """Upgrade all hosts, batch by batch. Start no further batch after one with a failure.
 
-        What an earlier run left comes first: it is out of service already.
+        Hosts that an earlier run left come first: they are out of service already.
         """
         begun = {node.metadata.name for node in all_nodes(self.api()) if is_begun(node)}
         pending = sorted(hosts, key=lambda host: host not in begun)
@@ -70,7 +70,7 @@ class Nodes:
         return Rolled((*ended, *_not_begun(pending)), why if pending else "")
 
     def _batch(self, pending: Sequence[str], size: int) -> tuple[tuple[str, ...], str]:
-        """The next hosts, and why there are none."""
+        """Return the next hosts, or why there are none."""
         look = self.look or room(self.cluster, lambda: all_nodes(self.api()))
         why_not, chosen, why = look(), list[str](), ""
         for host in pending:
@@ -82,27 +82,27 @@ class Nodes:
         return tuple(chosen), "" if chosen else why
 
     def _bring(self, batch: tuple[str, ...], report: Report, tell: Callable[[Outcome], None]) -> Rolled:
-        emptied = self._side_by_side(batch, lambda host, pause: self._empty(host, _named(host, report), pause))
-        empty = {each.host for each in emptied.outcomes if each.state is State.DONE}
+        emptied = self._in_parallel(batch, lambda host, pause: self._empty(host, _named(host, report), pause))
+        empty = {outcome_.host for outcome_ in emptied.outcomes if outcome_.state is State.DONE}
         done = tuple(host for host in batch if host in empty)
-        rest = [each for each in emptied.outcomes if each.state is not State.DONE]
+        rest = [outcome_ for outcome_ in emptied.outcomes if outcome_.state is not State.DONE]
         failed: Mapping[str, str] = {}
         if done and not emptied.interrupted:
-            report(f"{', '.join(done[:5])}{' …' if len(done) > 5 else ''}: configured")
+            report(f"{', '.join(done[:5])}{' …' if len(done) > 5 else ''}: configuring")
             failed = self.configure(done)
-            back = self._side_by_side(done, lambda host, pause: self._back(host, failed, _named(host, report), pause))
+            back = self._in_parallel(done, lambda host, pause: self._back(host, failed, _named(host, report), pause))
         else:
             back = Rolled(tuple(Outcome(host, State.INTERRUPTED) for host in done), "", emptied.interrupted)
         outcomes = (*rest, *back.outcomes)
         for outcome in outcomes:
             tell(outcome)
-        good = [each.host for each in outcomes if each.state is State.DONE]
+        good = [outcome_.host for outcome_ in outcomes if outcome_.state is State.DONE]
         if good:
-            wanted = self._wanted
-            self.operation.done(f"workers {', '.join(good)}", version=wanted.kubelet, containerd=wanted.containerd)
+            versions = self._expected
+            self.operation.done(f"workers {', '.join(good)}", version=versions.kubelet, containerd=versions.containerd)
         return Rolled(outcomes, "", emptied.interrupted or back.interrupted)
 
-    def _side_by_side(self, hosts: tuple[str, ...], work: Callable[[str, Pause], str]) -> Rolled:
+    def _in_parallel(self, hosts: tuple[str, ...], work: Callable[[str, Pause], str]) -> Rolled:
         def anyone() -> Callable[[str, Collection[str]], str]:
             return lambda host, under_way: ""
 
@@ -110,50 +110,52 @@ class Nodes:
 
     def _empty(self, host: str, report: Report, pause: Pause) -> str:
         api = self.api()
-        cordon(api, host, Mark(BY, f"to Kubernetes {self._wanted}"))
+        cordon(api, host, Mark(BY, f"to Kubernetes {self._expected}"))
         empty(api, host, BY, self.rules, report, pause)
         return ""
 
     def _back(self, host: str, failed: Mapping[str, str], report: Report, pause: Pause) -> str:
         if host in failed:
-            raise UpgradeHostError(f"{failed[host]}. Its node is empty and stays cordoned. To mend it, {way_out(host)}")
+            raise UpgradeHostError(
+                f"{failed[host]}. Its node is empty and stays cordoned. Fix the host, then {way_out(host)}"
+            )
         api = self.api()
         try:
             wait_until(lambda: self._missing(api, host), self.ready_s, report, every_s=1.0, pause=pause)
         except TimedOutError as error:
-            raise UpgradeHostError(f"{error}. Its node stays cordoned. To mend it, {way_out(host)}") from None
+            raise UpgradeHostError(f"{error}. Its node stays cordoned. Fix the host, then {way_out(host)}") from None
         uncordon(api, host, BY)
         return ""
 
     def _missing(self, api: client.ApiClient, host: str) -> str:
-        """Why a node is not back with the wanted versions and free."""
-        wanted = self._wanted
+        """Return why a node is not back with the right versions and untainted, "" if it is."""
+        expected = self._expected
         try:
             node = client.CoreV1Api(api).read_node(host, _request_timeout=API_TIMEOUT_S)
         except (ApiException, urllib3.exceptions.HTTPError) as error:
-            return f"the API server does not answer ({type(error).__name__})"
-        found = programs(node)
-        if found.kubelet != wanted.kubelet:
-            return f"the kubelet says that it is {found.kubelet or 'nothing yet'}"
-        if found.containerd != wanted.containerd:
-            return f"the kubelet says that containerd is {found.containerd or 'not answering'}"
+            return f"the API server does not respond ({type(error).__name__})"
+        running = programs(node)
+        if running.kubelet != expected.kubelet:
+            return f"the kubelet reports version {running.kubelet or 'nothing yet'}"
+        if running.containerd != expected.containerd:
+            return f"the kubelet reports containerd {running.containerd or 'not responding'}"
         if not is_ready(node):
             return "its node is not Ready yet"
-        if self._is_checked(host) and (said := verdict(node)) and said.status != "True":
-            return f"its preflight says {said.reason}: {said.message}"
+        if self._is_checked(host) and (result := verdict(node)) and result.status != "True":
+            return f"its preflight reports {result.reason}: {result.message}"
         return held_back(node)
 
     @property
-    def _wanted(self) -> NodePrograms:
+    def _expected(self) -> NodePrograms:
         return NodePrograms.beside(self.cluster.spec.kubernetes.version)
 
     def _is_checked(self, host: str) -> bool:
-        pool = next((pool for pool, each in self.cluster.host_list() if each.name == host), None)
+        pool = next((pool for pool, machine in self.cluster.host_list() if machine.name == host), None)
         return pool is not None and preflight.checked(self.cluster.spec.pools[pool])
 
 
 class UpgradeHostError(Exception):
-    """A host did not come back as it should; the text says what to do next."""
+    """A host did not come back properly; the text says what to do next."""
 
 
 def _named(host: str, report: Report) -> Report:
@@ -161,7 +163,7 @@ def _named(host: str, report: Report) -> Report:
 
 
 def is_begun(node: client.V1Node) -> bool:
-    """Whether a run of this verb has it out of service."""
+    """Return whether a run of this verb has taken it out of service."""
     mark = mark_of(node)
     return mark is not None and mark.by == BY
 

@@ -1,7 +1,8 @@
-"""What is to be done, in which order, from what runs and what the spec says. Pure.
+"""Plans an upgrade: what to do in which order, from the running versions and the spec. Pure.
 
-Up: API servers, what the cluster is said to run and kube-proxy, workers. Back: the other way round, for no part may be newer
-than an API server. Containerd is bound to no version of Kubernetes, so it has no say in the order: it changes with the workers.
+Upgrade: API servers, kubeadm's record and kube-proxy, workers. Rollback: the reverse order, because no part may be newer
+than an API server. Containerd is not tied to a version of Kubernetes and does not affect the order: it changes with the
+workers.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from cluster.spec import Cluster
 from operations.upgrade.versions import Running
 
 GROUP = "api-servers"
-"""Stands for API servers of a cloud, whose instance group replaces them."""
+"""Stands for a cloud's API servers, which their instance group replaces."""
 
 
 class Stage(StrEnum):
-    """What is done one after another."""
+    """The stages of an upgrade, in order."""
 
     SERVERS = "API servers"
     ADDONS = "kube-proxy"
@@ -30,10 +31,10 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class Plan:
-    """Hosts that do not run what is wanted yet, by stage. limited: whether workers were left out that do not either.
+    """Hosts that do not have the right versions yet, by stage. limited: whether such workers were left out.
 
-    wanted: version of Kubernetes. servers: names, or GROUP. by_the_cloud: nodes in the region of a cloud, which no verb here
-    replaces. unwell: what is not well, and why, of an upgrade that has begun: it is not waited for.
+    wanted: version of Kubernetes. servers: names, or GROUP. by_the_cloud: nodes in a cloud's region, which no verb here
+    replaces. unwell: item -> why it is unhealthy, in an upgrade that has started: it is not waited for.
     """
 
     cluster: str
@@ -49,39 +50,39 @@ class Plan:
 
     @property
     def on_nodes(self) -> NodePrograms:
-        """What every node shall run."""
+        """What every node must run."""
         return NodePrograms.beside(self.wanted)
 
     @property
     def goal(self) -> str:
-        """What is to be brought about: ``Kubernetes 1.36.4``, ``containerd 2.3.4``, or both; both where nothing is left to do."""
+        """The target for people: ``Kubernetes 1.36.4``, ``containerd 2.3.4``, or both; both if nothing is left to do."""
         nodes = (self.running.nodes[name] for name in (*self.region, *self.workers))
-        others = {other for each in nodes for other in each.others(self.on_nodes)}
+        others = {other for node_programs in nodes for other in node_programs.others(self.on_nodes)}
         if not others and not self.servers and not self.addons:
             return f"Kubernetes {self.on_nodes}"
-        told = [f"Kubernetes {self.wanted}"] if self.servers or self.addons or "kubelet" in others else []
-        return " and ".join([*told, *([f"containerd {self.on_nodes.containerd}"] if "containerd" in others else [])])
+        parts = [f"Kubernetes {self.wanted}"] if self.servers or self.addons or "kubelet" in others else []
+        return " and ".join([*parts, *([f"containerd {self.on_nodes.containerd}"] if "containerd" in others else [])])
 
     @property
     def is_back(self) -> bool:
-        """Whether some part of Kubernetes is newer than the spec says."""
+        """Whether some part of Kubernetes is newer than in the spec."""
         return bool(self.running.newest) and is_back(self.running.newest, self.wanted)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """In order, those with something to do."""
-        there = {
+        """The stages with something to do, in order."""
+        hosts_by_stage = {
             Stage.SERVERS: self.servers,
             Stage.ADDONS: self.addons,
             Stage.REGION: self.region,
             Stage.WORKERS: self.workers,
         }
         order = tuple(reversed(Stage)) if self.is_back else tuple(Stage)
-        return tuple(stage for stage in order if there[stage])
+        return tuple(stage for stage in order if hosts_by_stage[stage])
 
     @property
     def is_begun(self) -> bool:
-        """Whether API servers of two releases run: `up` refuses then, and this is how the cluster gets out of it."""
+        """Whether API servers of two releases run. `up` refuses then; this upgrade must be finished."""
         return bool(self.servers) and self.wanted in self.running.servers
 
     @property
@@ -90,10 +91,10 @@ class Plan:
         return not self.stages
 
     def to_json(self) -> dict[str, Any]:
-        found = asdict(self)
-        found["running"] |= {name: sorted(getattr(self.running, name)) for name in ("answers", "region", "begun")}
+        document = asdict(self)
+        document["running"] |= {name: sorted(getattr(self.running, name)) for name in ("answers", "region", "begun")}
         return {
-            **found,
+            **document,
             "on_nodes": asdict(self.on_nodes),
             "back": self.is_back,
             "stages": [stage.value for stage in self.stages],
@@ -103,20 +104,22 @@ class Plan:
 def plan(
     cluster: Cluster, running: Running, pools: Collection[str] | None = None, *, control_plane_only: bool = False
 ) -> Plan:
-    """pools: those whose workers are to be done, None for all. control_plane_only: none of them."""
-    wanted = cluster.spec.kubernetes.version
+    """Plan the upgrade. pools: whose workers to upgrade, None for all. control_plane_only: no workers."""
+    version = cluster.spec.kubernetes.version
     at_sites = {host.name: pool for pool, host in cluster.host_list()}
     chosen = [] if control_plane_only else [name for name, pool in at_sites.items() if pools is None or pool in pools]
-    stale = {name for name, found in running.nodes.items() if found.others(NodePrograms.beside(wanted))} | running.begun
+    stale = {
+        name for name, node_programs in running.nodes.items() if node_programs.others(NodePrograms.beside(version))
+    } | running.begun
     region = tuple(sorted(stale & running.region)) if pools is None and not control_plane_only else ()
     workers = tuple(name for name in chosen if name in stale)
     left = stale & (set(at_sites) | running.region) - {*workers, *region}
     return Plan(
         cluster.name,
-        wanted,
+        version,
         running,
-        servers=_servers(running, wanted),
-        addons=(running.said, running.proxy) != (wanted, wanted),
+        servers=_servers(running, version),
+        addons=(running.said, running.proxy) != (version, version),
         region=region if cluster.is_lab else (),
         workers=workers,
         by_the_cloud=() if cluster.is_lab else region,
@@ -124,23 +127,23 @@ def plan(
     )
 
 
-def _servers(running: Running, wanted: str) -> tuple[str, ...]:
+def _servers(running: Running, target: str) -> tuple[str, ...]:
     if running.hosts:
-        # First those that do not answer: the others are only replaced while all is well.
-        stale = [(bool(version), name) for name, version in running.hosts.items() if version != wanted]
+        # First those that do not respond: the others are replaced only while everything is healthy.
+        stale = [(bool(version), name) for name, version in running.hosts.items() if version != target]
         return tuple(name for _, name in sorted(stale))
-    return () if running.answers == {wanted} else (GROUP,)
+    return () if running.answers == {target} else (GROUP,)
 
 
 def wrong(plan: Plan) -> Iterator[str]:
-    """Why the version skew policy forbids what is planned."""
-    running, wanted = plan.running, plan.wanted
+    """Yield why the version skew policy forbids the plan."""
+    running, version = plan.running, plan.wanted
     for now in sorted(running.servers, key=numbers):
-        if why := wrong_step(now, wanted):
+        if why := wrong_step(now, version):
             yield f"API server {why}"
-    after = {wanted} if plan.is_back else {wanted, *running.servers}
+    after = {version} if plan.is_back else {version, *running.servers}
     left = set(running.nodes) - {*plan.workers, *plan.region}
-    # On the way back they are done before the API servers, on the way up they stay as they are for so long.
+    # In a rollback they are done before the API servers; in an upgrade they keep their version meanwhile.
     kept = left if plan.is_back else set(running.nodes)
     for name in sorted(kept):
         kubelet = running.nodes[name].kubelet
@@ -153,8 +156,8 @@ def wrong(plan: Plan) -> Iterator[str]:
 def _way_out(plan: Plan, name: str) -> str:
     if plan.is_back:
         return (
-            "; take it back first, with its pool"
+            "; roll it back first, with its pool"
             if name not in plan.by_the_cloud
-            else '; its machine is the cloud\'s: see "Limits of a rollback" in docs/how-to/upgrade.md'
+            else '; the cloud manages its machine: see "Limits of a rollback" in docs/how-to/upgrade.md'
         )
-    return "; it is to be brought up first, within the release that runs"
+    return "; upgrade it first, within the current release"

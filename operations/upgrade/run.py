@@ -1,4 +1,4 @@
-"""`upgrade`: looks, then does what the plan says, stage by stage. A run that was cut short is gone on with from what runs."""
+"""`upgrade`: checks, then executes the plan stage by stage. An interrupted run resumes from the running versions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from stacks.errors import StackError, StackLockedError
 from stacks.events import begun, describe
 
 _MIRROR = ("datacentre",)
-"""The lab's resource that offers programs, of both releases once it was brought up."""
+"""The lab's resource that serves programs; after its update, those of both releases."""
 
 
 class Steps(Protocol):
@@ -41,7 +41,7 @@ class Steps(Protocol):
 
 @dataclass(frozen=True)
 class Choices:
-    """What an operator may choose. pools: those whose workers are done, None for all. ready_s: for each node, in seconds."""
+    """An operator's options. pools: whose workers to upgrade, None for all. ready_s: time-out for each node, in seconds."""
 
     pools: tuple[str, ...] | None = None
     control_plane_only: bool = False
@@ -51,23 +51,23 @@ class Choices:
 
 
 def _workers_failed(plan: Plan, rolled: Rolled) -> FailedError:
-    """The text names them and what is left."""
-    failed = [f"{each.host}: {each.text}" for each in rolled.outcomes if each.state is State.FAILED]
-    left = [each.host for each in rolled.outcomes if each.state is State.NOT_BEGUN]
-    done = sum(each.state is State.DONE for each in rolled.outcomes)
-    lines = [f"{done} of {len(rolled.outcomes)} workers run {plan.goal}", *failed]
+    """Return the error, with the failed workers and what is left."""
+    failed = [f"{outcome.host}: {outcome.text}" for outcome in rolled.outcomes if outcome.state is State.FAILED]
+    left = [outcome.host for outcome in rolled.outcomes if outcome.state is State.NOT_BEGUN]
+    done = sum(outcome.state is State.DONE for outcome in rolled.outcomes)
+    lines = [f"{done} of {len(rolled.outcomes)} workers now run {plan.goal}", *failed]
     if left:
-        lines.append(f"{rolled.why_stopped}; not begun: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
+        lines.append(f"{rolled.why_stopped}; not started: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
     return FailedError("\n  ".join(lines) + "\n" + way_on(plan), code="workers-failed")
 
 
 def way_on(plan: Plan) -> str:
-    """The commands after a stop."""
-    now = min(plan.running.servers, key=lambda each: each == plan.wanted, default=plan.wanted)
-    back = f", or to go back write {now} into kubernetes.version first" if now != plan.wanted else ""
+    """Return the commands to continue or roll back after a stop."""
+    now = min(plan.running.servers, key=lambda version: version == plan.wanted, default=plan.wanted)
+    back = f" (to roll back, set kubernetes.version to {now} first)" if now != plan.wanted else ""
     if plan.goal == f"containerd {plan.on_nodes.containerd}":
-        back = "; back is the same command of the former release of Menagerie"
-    return f"To go on from here, once it is mended: ./menagerie upgrade {plan.cluster}{back}"
+        back = " (to roll back, run the same command with the former release of Menagerie)"
+    return f"To continue, fix this and run: ./menagerie upgrade {plan.cluster}{back}"
 
 
 def looked(
@@ -77,43 +77,44 @@ def looked(
     report: Report,
     backup_age: preflight.BackupAge | None = None,
 ) -> tuple[Plan, list[str]]:
-    """The plan, and what stands in its way. Changes nothing."""
-    report("which versions run")
-    found = plan(
+    """Return the plan and what blocks it. Changes nothing."""
+    report("reading versions")
+    plan_ = plan(
         cluster,
         versions.running(cluster, access),
         choices.pools,
         control_plane_only=choices.control_plane_only,
     )
-    if found.is_done:
-        return found, []
-    look = preflight.Look(cluster, access, found, choices.rules, backup_age)
-    report("what stands in the way")
-    if found.is_begun:
-        found = replace(found, unwell=preflight.unwell(look))
-    return found, [*preflight.findings(look), *_other_changes(cluster, found, report)]
+    if plan_.is_done:
+        return plan_, []
+    look = preflight.Look(cluster, access, plan_, choices.rules, backup_age)
+    report("checking for blockers")
+    if plan_.is_begun:
+        plan_ = replace(plan_, unwell=preflight.unwell(look))
+    return plan_, [*preflight.findings(look), *_other_changes(cluster, plan_, report)]
 
 
 def _other_changes(cluster: Cluster, plan: Plan, report: Report) -> Iterator[str]:
-    """What the engine would change whichever of the two versions the spec says: it has nothing to do with the version."""
-    now = next((each for each in sorted(plan.running.servers) if each != plan.wanted), None)
+    """Yield changes that the engine would make with either version in the spec: they are unrelated to the upgrade."""
+    now = next((version for version in sorted(plan.running.servers) if version != plan.wanted), None)
     if now is None or not plan.servers:
         return
     before = _at(cluster, now)
     if not cluster.is_lab and without_checksum(before.spec):
         return
-    changed = [_changes(each, report) for each in (cluster, before)]
-    # A release that was built meanwhile changes the lab's mirror whatever the spec says.
+    changed = [_changes(version, report) for version in (cluster, before)]
+    # A release that was built meanwhile changes the lab's mirror with either version.
     if both := sorted(changed[0] & changed[1] - set(_MIRROR)):
         yield (
-            f"the spec differs from what is built by more than the version: {', '.join(both[:5])}"
-            f"{' …' if len(both) > 5 else ''}; bring that about first, with kubernetes.version {now}: ./menagerie up {plan.cluster}"
+            f"the spec differs from the built cluster in more than the version: {', '.join(both[:5])}"
+            f"{' …' if len(both) > 5 else ''}; apply that first: set kubernetes.version to {now} and run: "
+            f"./menagerie up {plan.cluster}"
         )
 
 
 def _changes(cluster: Cluster, report: Report) -> set[str]:
     if cluster.is_lab:
-        # Programs that are not built yet take minutes, of which the engine tells nothing.
+        # Building missing programs takes minutes, and the engine shows no progress for it.
         lab.prepare(cluster, report)
     planner = Planner()
     open_stack(cluster, report).preview(on_event=begun(planner.hear), refresh=False)
@@ -127,7 +128,7 @@ def _at(cluster: Cluster, version: str) -> Cluster:
 
 @dataclass
 class Upgrade:
-    """Does a plan. tell: gets each worker as it ends."""
+    """Executes a plan. tell: gets each finished worker."""
 
     cluster: Cluster
     access: Access
@@ -138,7 +139,7 @@ class Upgrade:
     tell: Callable[[Outcome], None] = lambda _: None
 
     def run(self) -> None:
-        """Every stage in order. Raises FailedError, and KeyboardInterrupt where one came."""
+        """Run every stage in order. Raises FailedError, and KeyboardInterrupt if interrupted."""
         does = {
             Stage.SERVERS: self._servers,
             Stage.ADDONS: self._addons,
@@ -158,8 +159,8 @@ class Upgrade:
 
     def _servers(self) -> None:
         besides = frozenset(self.plan.unwell)
-        made = Servers(self.cluster, self.access, self._engine, self.operation, besides)
-        made.replace(self.plan.servers, self.steps.detail)
+        servers = Servers(self.cluster, self.access, self._engine, self.operation, besides)
+        servers.replace(self.plan.servers, self.steps.detail)
 
     def _addons(self) -> None:
         api = self.access.api()
@@ -176,11 +177,11 @@ class Upgrade:
                 return dict.fromkeys(hosts, str(error))
             return {}
 
-        # The spec says nothing of how many the region can spare.
+        # The spec does not say how many nodes the region can spare.
         self._bring(self._nodes(replaced, at_once=1, of_sites=False), self.plan.region)
 
     def _workers(self) -> None:
-        # Its outputs have the checksums of the wanted release.
+        # Its outputs have the checksums of the target release.
         access = self._engine(_MIRROR if self.cluster.is_lab else ())
         make = configure.tokens(self.cluster, access, self.steps.detail)
 
@@ -189,7 +190,7 @@ class Upgrade:
             report, _ = configure.configure(work, make, teller(len(hosts), self.steps.detail))
             if report.canceled:
                 raise KeyboardInterrupt
-            why = {each.host: f"{each.role}: {each.task}: {each.message}" for each in report.failures}
+            why = {failure.host: f"{failure.role}: {failure.task}: {failure.message}" for failure in report.failures}
             good = {host for host, result in report.hosts.items() if result.succeeded}
             return {host: why.get(host, "it was not configured") for host in hosts if host not in good}
 

@@ -1,4 +1,4 @@
-"""API servers replaced by the engine: one after another where they have names, by their group where a cloud has them."""
+"""Replaces API servers with the engine: one after another if they have names, by their instance group in a cloud."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from operations.upgrade import versions
 from operations.upgrade.plan import GROUP
 
 VALIDATED, BETWEEN_S = 2, 5.0
-"""Times in a row that all must be well before the next is begun, and the time between them."""
+"""Number of successful checks in a row before the next one starts, and the time between checks."""
 GROUP_S = 3600.0
-"""For a cloud's group to roll: hosts boot and pass probes one after another, and some clouds pause between them."""
+"""Time-out for a cloud's group to roll: hosts boot and pass probes one after another, and some clouds pause in between."""
 
 Engine = Callable[[tuple[str, ...]], Access]
-"""Brings up the resources of these names with what they are made from, all for GROUP; how to reach the cluster after that."""
+"""Updates the resources of these names with their dependencies, all for GROUP. Returns the new access to the cluster."""
 
 
 @dataclass(frozen=True)
 class Servers:
-    """Replaces API servers. besides: items of `status` that need not be well. pause: sleeps."""
+    """Replaces API servers. besides: items of `status` that may be unhealthy. pause: sleeps."""
 
     cluster: Cluster
     access: Access
@@ -36,40 +36,40 @@ class Servers:
     pause: Callable[[float], None] = field(default=time.sleep)
 
     def replace(self, names: tuple[str, ...], report: Report) -> None:
-        """One after another; all must be well before the next. Raises TimedOutError, and what the engine raises."""
+        """Replace one after another; everything must be healthy before the next. Raises TimedOutError and the engine's errors."""
         for name in names:
-            report(f"{name} is being replaced")
+            report(f"replacing {name}")
             self.engine((name,))
             self._validate(name, report)
-            self.operation.done(f"API server {name}", version=self._wanted)
+            self.operation.done(f"API server {name}", version=self._version)
 
     @property
-    def _wanted(self) -> str:
+    def _version(self) -> str:
         return self.cluster.spec.kubernetes.version
 
     def _validate(self, name: str, report: Report) -> None:
-        patience, well = GROUP_S if name == GROUP else patience_s(self.cluster), 0
+        patience, successes = GROUP_S if name == GROUP else patience_s(self.cluster), 0
 
         def missing() -> str:
-            nonlocal well
+            nonlocal successes
             why = self._missing(name)
-            well = 0 if why else well + 1
-            return why or ("" if well == VALIDATED else f"{name} is well, and is looked at again")
+            successes = 0 if why else successes + 1
+            return why or ("" if successes == VALIDATED else f"{name} is healthy; checking again")
 
         wait_until(missing, patience, report, every_s=BETWEEN_S, pause=self.pause)
 
     def _missing(self, name: str) -> str:
-        """Why the API server is not there yet with the new version, and the cluster well."""
+        """Return why the API server does not run the new version yet, or what is unhealthy in the cluster."""
         if name == GROUP:
-            found = versions.servers(self.access)
-            if found != {self._wanted}:
-                return f"the load balancer leads to {', '.join(sorted(found)) or 'no API server that is ready'}"
+            versions_ = versions.servers(self.access)
+            if versions_ != {self._version}:
+                return f"the API servers behind the load balancer run {', '.join(sorted(versions_)) or 'nothing yet: none is ready'}"
             return not_well(self.cluster, self.access, self.besides)
-        found_there = versions.hosts(self.access)[name]
-        if found_there != self._wanted:
-            return f"{name} runs {found_there}" if found_there else f"{name} is not ready yet"
+        version = versions.hosts(self.access)[name]
+        if version != self._version:
+            return f"{name} runs {version}" if version else f"{name} is not ready yet"
         if self.access.outputs.load_balancer_status:
             state = balancer_states(self.access.outputs)[name]
             if not state.startswith("UP"):
-                return f"the load balancer calls {name} {state}"
+                return f"the load balancer reports {name} as {state}"
         return not_well(self.cluster, self.access, self.besides)

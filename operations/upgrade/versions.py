@@ -1,6 +1,6 @@
-"""Which version every part of a cluster runs, as the parts say. Reads only.
+"""Reads the version of every part of a cluster, as the parts report it. Changes nothing.
 
-Without the Kubernetes client where API servers are asked: `up` asks them too, beside the engine.
+Asks API servers without the Kubernetes client, because `up` does so too while the engine needs the memory.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from kubernetes import client
 
 ASKED = 16
-"""Connections through the load balancer. One that takes backends in turn shows each of a dozen; one that picks at random
-hides one of two from as many with a chance of 1 in 32768."""
+"""Connections through the load balancer. With round-robin, they reach each of a dozen backends. With random choice, the
+probability to miss one of two is 1 in 32768."""
 CONFIG, CONFIG_KEY = "kubeadm-config", "ClusterConfiguration"
 PROXY = "kube-proxy"
 _NAMESPACE = "kube-system"
@@ -32,11 +32,11 @@ _NAMESPACE = "kube-system"
 
 @dataclass(frozen=True)
 class Running:
-    """Versions are without the v, "" of what does not answer.
+    """Running versions, without the v; "" for parts that do not respond.
 
-    hosts: API-server host -> version, {} in a cloud, which does not say which hosts there are. answers: what the load
-    balancer led to. said: kubeadm's record of what the cluster runs. proxy: of kube-proxy's image. nodes: node -> what it
-    says that it runs; region: those of them in the region. begun: those that an earlier run has out of service.
+    hosts: API-server host -> version; {} in a cloud, where the hosts are unknown. answers: versions behind the load
+    balancer. said: kubeadm's record of the cluster's version. proxy: of kube-proxy's image. nodes: node -> versions that it
+    reports; region: those of them in the region. begun: those that an earlier run has taken out of service.
     """
 
     hosts: Mapping[str, str] = field(default_factory=dict)
@@ -49,40 +49,45 @@ class Running:
 
     @property
     def servers(self) -> frozenset[str]:
-        """Versions of all API servers that answer."""
-        return frozenset(each for each in (*self.hosts.values(), *self.answers) if each)
+        """Versions of all API servers that respond."""
+        return frozenset(version for version in (*self.hosts.values(), *self.answers) if version)
 
     @property
     def newest(self) -> str:
-        """The newest version of any part of Kubernetes, "" where nothing answers."""
-        found = [each for each in (*self.servers, *(node.kubelet for node in self.nodes.values()), self.proxy) if each]
-        return max(found, key=numbers, default="")
+        """The newest version of any part of Kubernetes, "" if nothing responds."""
+        versions_ = [
+            version
+            for version in (*self.servers, *(node.kubelet for node in self.nodes.values()), self.proxy)
+            if version
+        ]
+        return max(versions_, key=numbers, default="")
 
 
 def servers(access: Access) -> frozenset[str]:
-    """The versions of the API servers that the load balancer leads to, none where none answers."""
+    """Return the versions of the API servers behind the load balancer; none if none responds."""
     with ThreadPoolExecutor(ASKED) as threads:
-        found = threads.map(lambda _: _version(access), range(ASKED))
-    return frozenset(each for each in found if each)
+        replies = threads.map(lambda _: _version(access), range(ASKED))
+    return frozenset(version for version in replies if version)
 
 
 def hosts(access: Access) -> dict[str, str]:
-    """API-server host -> its version, "" where it does not answer or isn't ready."""
+    """Return API-server host -> version, "" if it does not respond or isn't ready."""
     listed = access.outputs.api_servers
     with ThreadPoolExecutor(max(1, len(listed))) as threads:
-        found = threads.map(lambda host: _version(access, f"https://{host.address}:{API_PORT}"), listed)
-        return {host.name: version for host, version in zip(listed, found, strict=True)}
+        replies = threads.map(lambda host: _version(access, f"https://{host.address}:{API_PORT}"), listed)
+        return {host.name: version for host, version in zip(listed, replies, strict=True)}
 
 
 def metrics(access: Access) -> list[str]:
-    """What each API server measures, as Prometheus' text: of those with names, else of those that connections lead to."""
+    """Return the metrics of each API server in Prometheus' text format: of those with names, else of those that connections
+    through the load balancer reach."""
     urls = [f"https://{host.address}:{API_PORT}" for host in access.outputs.api_servers] or [""] * ASKED
     with ThreadPoolExecutor(len(urls)) as threads:
         return [text for texts in threads.map(lambda url: _metrics(access, url), urls) for text in texts]
 
 
 def _metrics(access: Access, url: str) -> list[str]:
-    """None of one that does not answer, which is not well and said to be so elsewhere."""
+    """Return the metrics of one server, [] if it does not respond: other checks report that."""
     try:
         return access.ask(("/metrics",), url)
     except urllib3.exceptions.ResponseError:
@@ -93,15 +98,15 @@ def _metrics(access: Access, url: str) -> list[str]:
 
 def _version(access: Access, server: str = "") -> str:
     try:
-        # In one connection: the load balancer may lead the next one elsewhere.
-        ready, told = access.ask((probe_path(), "/version"), server)
+        # In one connection: the load balancer may choose another server for the next one.
+        ready, reply = access.ask((probe_path(), "/version"), server)
     except urllib3.exceptions.HTTPError:
         return ""
-    return str(json.loads(told)["gitVersion"]).removeprefix("v") if ready == "ok" else ""
+    return str(json.loads(reply)["gitVersion"]).removeprefix("v") if ready == "ok" else ""
 
 
 def running(cluster: Cluster, access: Access) -> Running:
-    """Of all parts. Raises what the Kubernetes client raises where the API does not answer."""
+    """Return the versions of all parts. Raises the Kubernetes client's errors if the API does not respond."""
     from kubernetes import client
 
     from clients.nodes import in_the_region, programs
@@ -121,30 +126,32 @@ def running(cluster: Cluster, access: Access) -> Running:
 
 
 def said(api: client.ApiClient) -> str:
-    """The version that kubeadm's configuration in the cluster names, "" where there is none."""
+    """Return the version in kubeadm's configuration in the cluster, "" if there is none."""
     from kubernetes import client
     from kubernetes.client.exceptions import ApiException
 
     try:
-        found = client.CoreV1Api(api).read_namespaced_config_map(CONFIG, _NAMESPACE, _request_timeout=API_TIMEOUT_S)
+        config_map = client.CoreV1Api(api).read_namespaced_config_map(
+            CONFIG, _NAMESPACE, _request_timeout=API_TIMEOUT_S
+        )
     except ApiException as error:
         if error.status == 404:
             return ""
         raise
-    lines = (found.data or {}).get(CONFIG_KEY, "").splitlines()
-    told = next((line for line in lines if line.startswith("kubernetesVersion:")), "")
-    return told.partition(":")[2].strip().removeprefix("v")
+    lines = (config_map.data or {}).get(CONFIG_KEY, "").splitlines()
+    version_line = next((line for line in lines if line.startswith("kubernetesVersion:")), "")
+    return version_line.partition(":")[2].strip().removeprefix("v")
 
 
 def proxy(api: client.ApiClient) -> str:
-    """The version of kube-proxy's image, "" where there is no kube-proxy."""
+    """Return the version of kube-proxy's image, "" if there is no kube-proxy."""
     from kubernetes import client
     from kubernetes.client.exceptions import ApiException
 
     try:
-        found = client.AppsV1Api(api).read_namespaced_daemon_set(PROXY, _NAMESPACE, _request_timeout=API_TIMEOUT_S)
+        daemon_set = client.AppsV1Api(api).read_namespaced_daemon_set(PROXY, _NAMESPACE, _request_timeout=API_TIMEOUT_S)
     except ApiException as error:
         if error.status == 404:
             return ""
         raise
-    return str(found.spec.template.spec.containers[0].image).partition("@")[0].rpartition(":")[2].removeprefix("v")
+    return str(daemon_set.spec.template.spec.containers[0].image).partition("@")[0].rpartition(":")[2].removeprefix("v")

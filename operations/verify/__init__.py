@@ -1,1 +1,1 @@
-"""`verify`: proofs that a running cluster works."""
+"""`verify`: proves that a running cluster works."""

@@ -1,4 +1,4 @@
-"""Proofs that leave a cluster as it is: nodes, events, traffic, names, logs."""
+"""Proofs that change nothing: nodes, events, traffic, names, logs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from operations.verify.workload import PORT, Pod
 
 EVENTS_PREFIX = "/registry/events/"
 _REQUESTS = 20
-# CoreDNS keeps "no such name" for 30 s at most (`cache` in its configuration), and a Service may name the former
-# address of a pod until the kubelet of a host that was rebooted has said the new one.
+# CoreDNS caches "no such name" for at most 30 s (`cache` in its configuration). A Service may have a pod's former address
+# until the kubelet of a rebooted host has reported the new one.
 _NAMES_TIMEOUT_S = 60
 
 
@@ -30,7 +30,7 @@ def every_node_is_ready(context: Context) -> str:
     missing = nodes_missing(context.api, expected)
     demand(not missing, missing)
     in_region, least = len(expected) - at_sites, least_in_region(context.cluster)
-    demand(in_region >= least, f"{in_region} workers are in the region, of {least} at least")
+    demand(in_region >= least, f"{in_region} workers are in the region, at least {least} are required")
     return f"{len(expected)} of {len(expected)} nodes are Ready, {in_region} of them in the region"
 
 
@@ -40,9 +40,9 @@ def events_are_in_their_own_etcd(context: Context) -> str:
     counts = {role: EtcdClient(context.access, role).count(EVENTS_PREFIX) for role in ("main", "events")}
     core = client.CoreV1Api(context.api)
     listed = len(core.list_event_for_all_namespaces(_request_timeout=API_TIMEOUT_S).items)
-    seen = f"{counts['events']} Event keys in etcd events, {counts['main']} in etcd main; the API lists {listed}"
-    demand(counts["events"] > 0 and counts["main"] == 0, seen)
-    return seen
+    summary = f"{counts['events']} Event keys in etcd events, {counts['main']} in etcd main; the API lists {listed}"
+    demand(counts["events"] > 0 and counts["main"] == 0, summary)
+    return summary
 
 
 def _record_event(context: Context, reason: str) -> None:
@@ -65,35 +65,35 @@ def _record_event(context: Context, reason: str) -> None:
 
 def pods_on_one_segment_talk_without_encapsulation(context: Context) -> str:
     near, far, _ = _three(context)
-    seen = context.machines.traffic(near.node, lambda: _talk(context, near, far))
+    packets = context.machines.traffic(near.node, lambda: _talk(context, near, far))
     text = (
-        f"{near.node} to {far.node}, same segment: {_REQUESTS} requests, {seen.plain} packets from pod to pod, "
-        f"{seen.encapsulated} encapsulated"
+        f"{near.node} to {far.node}, same segment: {_REQUESTS} requests, {packets.plain} packets from pod to pod, "
+        f"{packets.encapsulated} encapsulated"
     )
-    demand(seen.encapsulated == 0 and seen.plain >= _REQUESTS, text)
+    demand(packets.encapsulated == 0 and packets.plain >= _REQUESTS, text)
     return text
 
 
 def pods_across_segments_talk_through_vxlan(context: Context) -> str:
     near, _, distant = _three(context)
-    seen = context.machines.traffic(near.node, lambda: _talk(context, near, distant))
+    packets = context.machines.traffic(near.node, lambda: _talk(context, near, distant))
     text = (
-        f"{near.node} to {distant.node}, across segments: {_REQUESTS} requests, {seen.encapsulated} VXLAN packets, "
-        f"{seen.plain} plain"
+        f"{near.node} to {distant.node}, across segments: {_REQUESTS} requests, {packets.encapsulated} VXLAN packets, "
+        f"{packets.plain} plain"
     )
-    demand(seen.encapsulated >= _REQUESTS and seen.plain == 0, text)
+    demand(packets.encapsulated >= _REQUESTS and packets.plain == 0, text)
     return text
 
 
 def _three(context: Context) -> tuple[Pod, Pod, Pod]:
-    """A pod, one on another host of its segment, and one on another segment."""
+    """Return a pod, one on another host in its segment, and one in another segment."""
     near, far, distant = three_hosts(context.cluster)
     pods = context.workload.pods()
     return pods[near], pods[far], pods[distant]
 
 
 def three_hosts(cluster: Cluster) -> tuple[str, str, str]:
-    """A host, another on its layer-2 segment, and one on another segment. FailedProofError where there are none."""
+    """Return a host, another in its layer-2 segment, and one in another segment. Raises FailedProofError if there are none."""
     segments: dict[str, list[str]] = {}
     for pool, host in cluster.host_list():
         segments.setdefault(f"{cluster.spec.pools[pool].site}/{host.rack}", []).append(host.name)
@@ -108,7 +108,7 @@ def _talk(context: Context, source: Pod, target: Pod) -> None:
     loop = f"i=0; while [ $i -lt {_REQUESTS} ]; do timeout 5 wget -q -O - {url} || exit 1; i=$((i+1)); done"
     answer = context.workload.run(source, "sh", "-c", loop)
     count = answer.count(context.workload.word)
-    demand(count == _REQUESTS, f"{count} of {_REQUESTS} requests from {source.node} to {target.node} were answered")
+    demand(count == _REQUESTS, f"{count} of {_REQUESTS} requests from {source.node} to {target.node} got a response")
 
 
 def a_service_name_resolves_and_answers(context: Context) -> str:
@@ -119,18 +119,18 @@ def a_service_name_resolves_and_answers(context: Context) -> str:
 
 
 def _answer(context: Context, pod: Pod, url: str, deadline: float) -> str:
-    seen: list[str] = []
+    replies: list[str] = []
 
     def missing() -> str:
-        seen.append(context.workload.fetch(pod, url).strip())
-        return "" if context.workload.word in seen[-1] else f"from {pod.node}, {url} answered {seen[-1]!r}"
+        replies.append(context.workload.fetch(pod, url).strip())
+        return "" if context.workload.word in replies[-1] else f"from {pod.node}, {url} responded {replies[-1]!r}"
 
     try:
         wait_until(missing, deadline - time.monotonic(), context.report)
     except TimedOutError as error:
         raise FailedProofError(str(error)) from None
-    late = f" (asked {len(seen)} times, at first {seen[0]!r})" if len(seen) > 1 else ""
-    return f"{pod.node} → {seen[-1].split(' ')[0]}{late}"
+    late = f" ({len(replies)} attempts, the first got {replies[0]!r})" if len(replies) > 1 else ""
+    return f"{pod.node} → {replies[-1].split(' ')[0]}{late}"
 
 
 def logs_and_exec_work_without_a_route(context: Context) -> str:
@@ -139,23 +139,25 @@ def logs_and_exec_work_without_a_route(context: Context) -> str:
     for pod in pods.values():
         log = workload.core.read_namespaced_pod_log(pod.name, workload.namespace, _request_timeout=API_TIMEOUT_S)
         demand(f"started {workload.word}" in log, f"the log of {pod.name} on {pod.node} is {log!r}")
-        said = workload.run(pod, "echo", workload.word).strip()
-        demand(said == workload.word, f"exec in {pod.name} on {pod.node} answered {said!r}")
-    own = context.nodes
-    servers = _no_route(context, [address for pod in pods.values() for address in (own[pod.node], pod.address)])
-    return f"logs and exec on {len(pods)} nodes; {', '.join(servers)} reach none of their hosts or pods themselves"
+        output = workload.run(pod, "echo", workload.word).strip()
+        demand(output == workload.word, f"exec in {pod.name} on {pod.node} returned {output!r}")
+    node_addresses = context.nodes
+    servers = _no_route(
+        context, [address for pod in pods.values() for address in (node_addresses[pod.node], pod.address)]
+    )
+    return f"logs and exec on {len(pods)} nodes; {', '.join(servers)} have no route to their hosts or pods"
 
 
 def _no_route(context: Context, addresses: list[str]) -> list[str]:
-    """The API servers, after demanding that each reaches a member of etcd main, as it must, and none of the addresses."""
+    """Check that each API server reaches a member of etcd main, but none of the addresses. Return the API servers."""
     servers = [host.name for host in context.access.outputs.api_servers]
     member = context.access.outputs.etcds["main"].members[0].address
     pairs = list(product(servers, (member, *addresses)))
     with ThreadPoolExecutor() as pool:
         answers = pool.map(lambda pair: context.machines.reaches(*pair), pairs)
         for (server, address), answered in zip(pairs, answers, strict=True):
-            what = f"{address}, of etcd main" if address == member else address
-            demand(answered == (address == member), f"{server} {'reaches' if answered else 'does not reach'} {what}")
+            target = f"{address} of etcd main" if address == member else address
+            demand(answered == (address == member), f"{server} {'reaches' if answered else 'does not reach'} {target}")
     return servers
 
 

@@ -1,4 +1,4 @@
-"""The proof that machines come when a job waits for one, and go when nobody uses them."""
+"""The proof that machines are added when a job waits for one, and removed when they are idle."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from operations.verify.proof import Context, Proof
 from operations.verify.workload import CONTAINER_SECURITY
 
 _RUNS_S = 300.0
-"""For a pod whose host is Ready: its image may come from afar."""
+"""Time-out for a pod whose host is Ready: its image may come from far away."""
 _GOES_S = 900.0
-"""To be drained, given back and forgotten, beyond the time for which it is to be idle."""
+"""Time to drain and remove a host, in addition to its idle time."""
 
 
 def a_job_without_room_gets_a_host_that_goes_when_idle(context: Context) -> str:
@@ -25,34 +25,34 @@ def a_job_without_room_gets_a_host_that_goes_when_idle(context: Context) -> str:
     assert spec.autoscaler is not None
     probe = Probe(context.api, context.workload.namespace, pool, spec.pools[pool].taints)
     before = len(probe.nodes())
-    began = time.monotonic()
+    started = time.monotonic()
     probe.submit({"image": by_digest(spec, BUSYBOX), "command": ["sleep", "5"], "securityContext": CONTAINER_SECURITY})
     _wait(context, probe.has_ready_node, f"no new node of pool {pool} is Ready", spec.autoscaler.boot_timeout / 1000)
-    ready_s = time.monotonic() - began
-    _wait(context, probe.is_done, "the job has not ended on its host", _RUNS_S)
-    done_s = time.monotonic() - began
+    ready_s = time.monotonic() - started
+    _wait(context, probe.is_done, "the job has not finished on its host", _RUNS_S)
+    done_s = time.monotonic() - started
     idle_s = max(spec.autoscaler.idle.cpu, spec.autoscaler.idle.gpu) / 1000
-    _wait(context, lambda: len(probe.nodes()) <= before, f"no host of pool {pool} has gone yet", idle_s + _GOES_S)
-    gone_s = time.monotonic() - began
+    _wait(context, lambda: len(probe.nodes()) <= before, f"no host of pool {pool} was removed yet", idle_s + _GOES_S)
+    gone_s = time.monotonic() - started
     return (
-        f"pool {pool}: a job that might run on no host that was there had a Ready node after {ready_s:.0f} s and was "
+        f"pool {pool}: a job that could not run on any existing host had a Ready node after {ready_s:.0f} s and was "
         f"done after {done_s:.0f} s; after {gone_s:.0f} s the pool had {before} nodes again"
     )
 
 
 def lacks_an_autoscaler(context: Context) -> str:
-    """Why nothing would come: the spec has none, each pool has what it may, or nobody acts."""
+    """Return why no machine would be added: the spec has no autoscaler, all pools have their maximum, or it does not run."""
     if context.cluster.spec.autoscaler is None:
-        return "needs an autoscaler, of which the spec says nothing"
+        return "needs an autoscaler, which the spec does not have"
     if not _growing(context):
         return "needs a pool in the region that may grow and has fewer nodes than its max"
     if not Lease(context.api, LEASE, this_process()).other():
-        return f"needs an autoscaler at work: run ./menagerie autoscaler run {context.cluster.name} --yes beside it"
+        return f"needs a running autoscaler: run ./menagerie autoscaler run {context.cluster.name} --yes in another terminal"
     return ""
 
 
 def _growing(context: Context) -> list[str]:
-    """Pools with room for one more, those of hosts without GPUs first: they cost less."""
+    """Return the pools with room for one more host. Pools without GPUs come first: they cost less."""
     spec = context.cluster.spec
     names = spec.autoscaler.grown(spec.pools) if spec.autoscaler else ()
     room = [name for name in names if len(Probe(context.api, "", name).nodes()) < spec.pools[name].max]
@@ -66,9 +66,9 @@ def _wait(context: Context, reached: Callable[[], bool], what: str, seconds: flo
 PROOFS = (
     Proof(
         "growth",
-        "a job that no host has room for gets one of its own, which goes once it is idle",
+        "a job that no host has room for gets a new host, which is removed when it is idle",
         a_job_without_room_gets_a_host_that_goes_when_idle,
         lacks=lacks_an_autoscaler,
-        effect="adds a host in the region until it has been idle for as long as the spec says, which costs its price",
+        effect="adds a host in the region until its idle time in the spec has passed, which costs its price",
     ),
 )

@@ -1,4 +1,4 @@
-"""What a proof is, and what it may use."""
+"""A proof, and what it may use."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ if TYPE_CHECKING:
 
 
 class FailedProofError(Exception):
-    """What was claimed does not hold; the text says what was seen."""
+    """A claim does not hold; the text says what was observed."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Packets seen on one host's cable while something happened."""
+    """Packets on one host's cable during an action."""
 
     encapsulated: int
     plain: int
-    """Packets straight from pod to pod."""
+    """Packets sent directly from pod to pod."""
 
 
 class Machines(Protocol):
-    """What only the owner of the machines can do: break them, and look from them and at their cables.
+    """Actions that only the owner of the machines can do: break them, ping from them, and capture on their cables.
 
-    The lab offers it. A cloud does not: there the proofs that need it are skipped, and say so.
+    The lab offers this. A cloud does not; there, the proofs that need it are skipped and say so.
     """
 
     def kill(self, host: str) -> None:
-        """End a host as a power cut does."""
+        """Stop a host as a power cut does."""
 
     def stop_unit(self, host: str, unit: str, at_most_s: int) -> None:
-        """Stop a unit. After `at_most_s` seconds the host starts it again by itself, whatever became of us."""
+        """Stop a unit. After `at_most_s` seconds the host starts it again, even if this process is gone."""
 
     def start_unit(self, host: str, unit: str) -> None:
-        """Start a unit, and do not wait for it."""
+        """Start a unit without waiting for it."""
 
     def reaches(self, host: str, address: str) -> bool:
-        """Whether `host` gets an answer to a ping of `address`."""
+        """Return whether `host` gets a response to a ping of `address`."""
 
     def traffic(self, host: str, while_doing: Callable[[], None]) -> Traffic:
         """Count packets on the cable of `host` while `while_doing` runs."""
 
     def isolate(self, racks: Sequence[str], at_most_s: int) -> None:
-        """Let these racks reach one another and nothing else. After `at_most_s` seconds that ends by itself."""
+        """Let these racks reach one another and nothing else. Ends automatically after `at_most_s` seconds."""
 
     def rejoin(self) -> None:
-        """End what `isolate` began; nothing where it has ended."""
+        """Undo `isolate`. Does nothing if it has ended."""
 
     def repair(self) -> None:
-        """Run `up` again. FailedError when it fails."""
+        """Run `up` again. Raises FailedError if it fails."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a proof works with. offered: the machines, None where nobody may break them."""
+    """What a proof works with. offered: the machines, None if they must not be broken."""
 
     cluster: Cluster
     access: Access
@@ -74,19 +74,19 @@ class Context:
 
     @cached_property
     def workload(self) -> Workload:
-        """The pods of the proofs, started when the first proof asks for them."""
+        """The pods of the proofs, started when a proof first needs them."""
         return self.start()
 
     @cached_property
     def nodes(self) -> dict[str, str]:
-        """Node -> its address: every machine at a site, and the workers that the region has when a proof first asks."""
+        """Node -> address: every machine at a site, and the workers in the region when a proof first needs them."""
         from clients.nodes import addresses
 
         return addresses(self.cluster, self.api)
 
     @property
     def machines(self) -> Machines:
-        """The machines, for proofs that are only run where there are some."""
+        """The machines, for proofs that run only if there are some."""
         if self.offered is None:
             raise LookupError("this proof needs a provider whose machines it may break")
         return self.offered
@@ -94,22 +94,22 @@ class Context:
 
 @dataclass(frozen=True)
 class Proof:
-    """One claim about the cluster. `run` returns what was seen, or raises: FailedProofError says what was seen.
+    """One claim about the cluster. `run` returns what was observed, or raises FailedProofError with that.
 
-    lacks: why it can't be tried on this cluster, "" where it can.
+    lacks: returns why it can't be tried on this cluster, "" if it can.
     """
 
     name: str
     claim: str
     run: Callable[[Context], str]
     lacks: Callable[[Context], str] = lambda _: ""
-    effect: str = "reads, and runs small pods in a namespace of its own"
+    effect: str = "reads, and runs small pods in a separate namespace"
 
 
 def lacks_machines(context: Context) -> str:
-    """For proofs that break machines, or listen to them."""
+    """Return why proofs can't break machines or capture their traffic, "" if they can."""
     if context.offered is None:
-        return "needs machines that it may break or listen to, which this provider does not offer"
+        return "needs machines that it may break or capture traffic on, which this provider does not offer"
     return ""
 
 
@@ -127,6 +127,6 @@ class Result:
 
 
 def demand(holds: bool, seen: str) -> None:
-    """Raise `FailedProofError` with what was seen, unless it holds."""
+    """Raise FailedProofError with what was observed, unless it holds."""
     if not holds:
         raise FailedProofError(seen)

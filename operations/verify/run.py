@@ -1,4 +1,4 @@
-"""Run the proofs of a cluster, in order, and say what each saw."""
+"""Runs the proofs of a cluster in order and yields their results."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *site.EVERYDAY, *growth.PROOFS, *
 
 
 def chosen(only: tuple[str, ...]) -> tuple[Proof, ...]:
-    """The proofs with these names, all of them for (). RefusedError names the nearest."""
-    if told := unknown("proof", only, [proof.name for proof in PROOFS]):
-        raise RefusedError(told, code="unknown-proof")
+    """Return the proofs with these names, all of them for (). Raises RefusedError with the nearest name."""
+    if problem := unknown("proof", only, [proof.name for proof in PROOFS]):
+        raise RefusedError(problem, code="unknown-proof")
     return tuple(proof for proof in PROOFS if not only or proof.name in only)
 
 
@@ -35,7 +35,7 @@ def verify(
     begin: Callable[[Proof], None],
     report: Report,
 ) -> Iterator[Result]:
-    """Yield the result of each proof. `begin` is told before each, `report` what it waits for."""
+    """Yield the result of each proof. begin: called before each. report: gets what a proof waits for."""
     api, image = access.api(), by_digest(cluster.spec, BUSYBOX)
     with ExitStack() as running:
         context = Context(
@@ -54,10 +54,10 @@ def verify(
 
 
 def lacking(cluster: Cluster, access: Access, proofs: tuple[Proof, ...], machines: Machines | None) -> dict[str, str]:
-    """Proof -> why it would be skipped, "" where it would run. Starts nothing."""
+    """Return proof -> why it would be skipped, "" if it would run. Starts nothing."""
 
     def start() -> Workload:
-        raise LookupError("only a proof that runs has pods")
+        raise LookupError("only a running proof has pods")
 
     context = Context(cluster, access, access.api(), start, machines, lambda _: None)
     return {proof.name: proof.lacks(context) for proof in proofs}
@@ -70,5 +70,5 @@ def _attempt(proof: Proof, context: Context) -> tuple[str, str]:
         return "proved", proof.run(context)
     except FailedProofError as error:
         return "failed", str(error)
-    except Exception as error:  # noqa: BLE001 - what breaks a proof says nothing of the others, which still run
+    except Exception as error:  # noqa: BLE001 - an error in one proof must not stop the others
         return "failed", f"{type(error).__name__}: {error}"

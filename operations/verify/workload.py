@@ -1,4 +1,4 @@
-"""The pods that the proofs use: one small web server a node, and a Service in front of them."""
+"""The pods that proofs use: one small web server per node, and a Service for them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXEC_TIMEOUT_S = 30
 PODS_TIMEOUT_S = 120
 _LABELS = {"app": "probe"}
 _OURS = {"app.kubernetes.io/managed-by": "menagerie-verify"}
-# What the "restricted" Pod Security Standard asks for.
+# Required by the "restricted" Pod Security Standard.
 CONTAINER_SECURITY = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -43,7 +43,7 @@ class Pod:
 
 
 class Workload:
-    """The pods in their namespace. `word` is what each web server answers after its own name."""
+    """The pods in their namespace. `word`: each web server responds with its own name and this word."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class Workload:
         self._deadline = time.monotonic() + PODS_TIMEOUT_S
 
     def pods(self) -> dict[str, Pod]:
-        """Node name -> its pod. TimedOutError when a node has no ready one in time, which counts from the start."""
+        """Return node name -> pod. Raises TimedOutError if a node has no ready pod in time, counted from the start."""
         wait_until(self._missing, max(0.0, self._deadline - time.monotonic()), self._report)
         return self._ready()
 
     def run(self, pod: Pod, *argv: str) -> str:
-        """Run a command in a pod through the API (`kubectl exec`); returns what it prints."""
+        """Run a command in a pod through the API (`kubectl exec`). Return its output."""
         answer: str = stream(
             self.core.connect_get_namespaced_pod_exec, pod.name, self.namespace, command=list(argv),
             stdout=True, stderr=True, stdin=False, tty=False, _request_timeout=EXEC_TIMEOUT_S,
@@ -76,11 +76,11 @@ class Workload:
         return answer
 
     def fetch(self, pod: Pod, url: str) -> str:
-        """What a web request from inside a pod answers, "" when it fails."""
+        """Return the response to a web request from inside a pod, "" if it fails."""
         return self.run(pod, "timeout", "5", "wget", "-q", "-O", "-", url)
 
     def alone(self, node: str) -> Any:
-        """A pod of no controller on a node, with the tolerations that every pod is given; returned once it runs."""
+        """Create a pod without a controller on a node, with the default tolerations, and return it when it is ready."""
         body = {
             "metadata": {"generateName": "alone-"},
             "spec": {
@@ -97,8 +97,8 @@ class Workload:
                 ],
             },
         }
-        made = self.core.create_namespaced_pod(self.namespace, body, _request_timeout=API_TIMEOUT_S)
-        name = made.metadata.name
+        pod = self.core.create_namespaced_pod(self.namespace, body, _request_timeout=API_TIMEOUT_S)
+        name = pod.metadata.name
         wait_until(lambda: "" if is_ready(self._named(name)) else f"{name} isn't ready", PODS_TIMEOUT_S, self._report)
         return self._named(name)
 
@@ -106,11 +106,9 @@ class Workload:
         return self.core.read_namespaced_pod(name, self.namespace, _request_timeout=API_TIMEOUT_S)
 
     def _ready(self) -> dict[str, Pod]:
-        found = self.core.list_namespaced_pod(
-            self.namespace, label_selector="app=probe", _request_timeout=API_TIMEOUT_S
-        )
-        ready = [pod for pod in found.items if is_ready(pod)]
-        return {p.spec.node_name: Pod(p.metadata.name, p.spec.node_name, p.status.pod_ip) for p in ready}
+        pods = self.core.list_namespaced_pod(self.namespace, label_selector="app=probe", _request_timeout=API_TIMEOUT_S)
+        ready = [pod for pod in pods.items if is_ready(pod)]
+        return {pod.spec.node_name: Pod(pod.metadata.name, pod.spec.node_name, pod.status.pod_ip) for pod in ready}
 
     def _missing(self) -> str:
         waiting = sorted(self._nodes - set(self._ready()))
@@ -119,9 +117,9 @@ class Workload:
 
 @contextmanager
 def workload(api: client.ApiClient, nodes: frozenset[str], report: Report, image: str = IMAGE) -> Iterator[Workload]:
-    """Run the pods on every node of `nodes` until the block ends, then delete their namespace.
+    """Run the pods on every node of `nodes` for the length of a block, then delete their namespace.
 
-    image: of busybox, by its digest where the cluster has one. The block begins before the pods are ready: see `Workload.pods`.
+    image: of busybox, by digest if the cluster has one. The block starts before the pods are ready: see `Workload.pods`.
     """
     core = client.CoreV1Api(api)
     word = secrets.token_hex(4)
@@ -140,7 +138,7 @@ def workload(api: client.ApiClient, nodes: frozenset[str], report: Report, image
 
 
 def _clean(core: client.CoreV1Api) -> None:
-    """Delete our namespaces, those of runs that were killed too. Pods on dead nodes keep them for long: nobody waits."""
+    """Delete our namespaces, also those of killed runs. Does not wait: pods on dead nodes delay the deletion."""
     selector = ",".join(f"{key}={value}" for key, value in _OURS.items())
     for namespace in core.list_namespace(label_selector=selector, _request_timeout=API_TIMEOUT_S).items:
         if namespace.metadata.deletion_timestamp is None:

@@ -7,13 +7,13 @@ name: host_program
 author: Menagerie
 short_description: A program of several modules, as files for host_state
 description:
-  - Takes a Python package among the role's files, and gives what C(files) of C(host_state) takes, each module a file and
-    last the command that runs the package.
-  - Each program has a folder of its own below C(/usr/local/lib), with its copies of what programs share, so a run with
-    some tags only never leaves a program with another checkout's modules.
+  - Takes a Python package from the role's files, and returns a list for C(files) of C(host_state), with one file per
+    module, and last the command that runs the package.
+  - Each program has its own folder below C(/usr/local/lib), with its own copies of shared modules, so a run with
+    C(--tags) never leaves a program with another checkout's modules.
 options:
-  _terms: {description: The package; it has a C(__main__.py)., required: true}
-  command: {description: Where the command goes on the host., type: str, required: true}
+  _terms: {description: The package, which has a C(__main__.py)., required: true}
+  command: {description: Path of the command on the host., type: str, required: true}
   shared:
     description: Modules of C(roles/module_utils/menagerie_host) that the package imports, by name.
     type: list
@@ -38,7 +38,7 @@ from ansible.plugins.lookup import LookupBase
 
 SHARED = Path(__file__).resolve().parents[1] / "module_utils" / "menagerie_host"
 PLACED = (".py", ".json")
-# Nothing is compiled into the folder, so what is there is what was placed; the user's own modules don't count.
+# -B: nothing is compiled into the folder, so it has only the placed files. -s: the user's own modules are ignored.
 COMMAND = """\
 #!/usr/bin/python3 -sB
 # Placed by Menagerie. The program is in {library}/{package}.
@@ -51,12 +51,12 @@ runpy.run_module("{package}", run_name="__main__")
 
 
 def library(command: str) -> str:
-    """The folder of a program's modules."""
+    """Return the folder of a program's modules."""
     return f"/usr/local/lib/{Path(command).name}"
 
 
 def declared(package: Path, command: str, shared: Sequence[str] = ()) -> list[dict[str, str]]:
-    """What host_state is to place: modules and data of `package`, then `command`. OSError where one can't be read."""
+    """Return the files for host_state: modules and data of `package`, then `command`. OSError if one can't be read."""
     sources = sorted(path for path in package.iterdir() if path.suffix in PLACED)
     sources += [SHARED / f"{name}.py" for name in ("__init__", *shared)] if shared else []
     at = library(command)
@@ -70,10 +70,10 @@ def declared(package: Path, command: str, shared: Sequence[str] = ()) -> list[di
 class LookupModule(LookupBase):
     def run(self, terms: list[str], variables: Any = None, **options: Any) -> list[dict[str, str]]:
         self.set_options(var_options=variables, direct=options)
-        found = []
+        files = []
         for term in terms:
             main = self.find_file_in_search_path(variables, "files", f"{term}/__main__.py", ignore_missing=True)
             if not main:
                 raise AnsibleError(f"the role's files have no {term}/__main__.py")
-            found += declared(Path(main).parent, self.get_option("command"), self.get_option("shared"))
-        return found
+            files += declared(Path(main).parent, self.get_option("command"), self.get_option("shared"))
+        return files

@@ -1,23 +1,23 @@
-"""Ansible module: programs, files, kernel settings and units of a host, brought to a state in one round trip."""
+"""Ansible module: bring a host's programs, files, kernel settings and units to a state in one round trip."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host_state
-short_description: Brings programs, files, kernel settings and units of a host to a state in one round trip
+short_description: Brings a host's programs, files, kernel settings and units to a state in one round trip
 description:
-  - Checks what the host must have, then takes programs, files, kernel and units in this order.
-  - Programs are fetched side by side where a file is missing or is not the one of the download, checked, and replaced
-    in one step. A program is hashed again when anything has touched its file since it was placed.
-  - Every file whose content, mode or owner differs is written in one step (write beside, rename).
-  - Settings in files under C(/etc/sysctl.d) are applied to the running kernel where the live value differs, and
-    modules in files under C(/etc/modules-load.d) are loaded where they are not.
-  - Units are enabled, and restarted where they started before any of their inputs was last written. A handler would
-    be lost when a run is killed between the change and the restart; this notices in the next run.
+  - Checks what the host must have, then handles programs, files, kernel and units in this order.
+  - Programs are fetched in parallel if a file is missing or differs from the download, verified, and replaced
+    atomically. A program is hashed again if anything has touched its file since it was placed.
+  - Every file whose content, mode or owner differs is written atomically (temporary file, rename).
+  - Settings in files under C(/etc/sysctl.d) are applied to the running kernel if the live value differs, and
+    modules in files under C(/etc/modules-load.d) are loaded if they are not.
+  - Units are enabled, and restarted if they started before any of their inputs was last written. A handler would
+    be lost if a run is killed between the change and the restart; this module notices it in the next run.
 options:
-  host_name: {description: "What the host must be called already; nothing is asked for without it.", type: str}
+  host_name: {description: "The host name that the host must already have; not checked if missing.", type: str}
   commands:
-    description: Commands that the host must have already, each with the package that brings it.
+    description: Commands that the host must already have, each with the package that contains it.
     type: dict
     default: {}
   programs:
@@ -26,13 +26,13 @@ options:
     elements: dict
     default: []
     suboptions:
-      url: {description: Where it is downloaded from., type: str, required: true}
+      url: {description: URL of the download., type: str, required: true}
       sha256: {description: SHA-256 of the download in hex., type: str, required: true}
-      path: {description: Where a bare program goes., type: path}
-      members: {description: "Path in the .tar.gz archive: path on the host.", type: dict}
+      path: {description: Path of a bare program on the host., type: path}
+      members: {description: "Path in the .tar.gz archive to path on the host.", type: dict}
       mode: {description: "Octal, quoted.", type: str, default: "0755"}
   attempts:
-    description: Attempts for each download, with a growing pause between them.
+    description: Attempts per download, with growing pauses between them.
     type: int
     default: 4
   timeout:
@@ -50,11 +50,11 @@ options:
       mode: {description: "Octal, quoted.", type: str, default: "0644"}
       owner: {description: "user:group.", type: str, default: "root:root"}
       block:
-        description: The text is a marked block at the head of the file; the rest is left as it is.
+        description: The text is a marked block at the head of the file; the rest of the file stays unchanged.
         type: bool
         default: false
       validate:
-        description: A command that must succeed before the file is there; C(%s) in it is a copy. Not run in check mode.
+        description: A command that must succeed before the file is placed; C(%s) in it is a copy. Not run in check mode.
         type: list
         elements: str
         default: []
@@ -65,31 +65,32 @@ options:
     default: []
   unsettable:
     description:
-      - What to do when the running kernel has no such setting, as in a container or a network namespace.
-      - C(report) says so in C(unsettable) and a warning, and leaves the file for the next boot.
+      - What to do if the running kernel does not have a setting, as in a container or a network namespace.
+      - C(report) lists the setting in C(unsettable) and in a warning, and leaves the file for the next boot.
     type: str
     choices: [fail, report]
     default: fail
   may_lack:
     description:
       - Groups of settings, such as C(net.ipv6), that a kernel may have been started without.
-      - Where it was, settings of the group are left out of files under C(/etc/sysctl.d), and told in C(left_out) and a
-        warning. A single setting that is missing stays a matter of C(unsettable).
+      - If it was, the group's settings are left out of files under C(/etc/sysctl.d), and listed in C(left_out) and in a
+        warning. C(unsettable) decides about single settings that are missing.
     type: list
     elements: str
     default: []
   never_lower:
     description:
-      - Where the running kernel has more than a whole number in a file under C(/etc/sysctl.d), the file gets the kernel's.
-      - A C(0) is placed as it is.
+      - If the running kernel's value is greater than a whole number in a file under C(/etc/sysctl.d), the file gets the
+        kernel's value.
+      - A C(0) is placed unchanged.
     type: bool
     default: false
   swap_off:
-    description: Turn off swap that is on. What brings it back at boot is a matter of files.
+    description: Turn off active swap. Files decide whether it comes back at boot.
     type: bool
     default: false
   units:
-    description: The units, in the order in which they are started.
+    description: The units, in start order.
     type: list
     elements: dict
     default: []
@@ -111,7 +112,7 @@ author: [Menagerie]
 """
 
 EXAMPLES = r"""
-- name: Containerd is here, configured, and runs with both
+- name: Install, configure and run containerd
   host_state:
     programs: [{url: "https://mirror.example/containerd", sha256: "0f...", path: /usr/local/bin/containerd}]
     files: [{path: /etc/containerd/config.toml, text: "version = 3\n", mode: "0600"}]
@@ -122,7 +123,7 @@ RETURN = r"""
 programs: {description: Programs that were replaced., type: list, elements: str, returned: always}
 files: {description: Files that were written or removed., type: list, elements: str, returned: always}
 live: {description: Settings changed and modules loaded in the running kernel., type: list, elements: str, returned: always}
-unsettable: {description: Settings that this kernel view does not have., type: list, elements: str, returned: always}
+unsettable: {description: Settings that this view of the kernel does not have., type: list, elements: str, returned: always}
 left_out: {description: Settings whose whole group this kernel lacks., type: list, elements: str, returned: always}
 actions: {description: "What was done to units, such as restart containerd.service.", type: list, elements: str,
           returned: always}
@@ -175,31 +176,34 @@ ARGUMENTS = {
 
 
 def unmet(host_name: str | None, commands: dict[str, str]) -> list[str]:
-    """What the host must have and has not."""
+    """List what the host must have and lacks."""
     own = os.uname().nodename
-    found = []
+    problems = []
     if host_name and own != host_name:
-        found.append(f"the host is called {own}, not {host_name}: wrong address, or hostnamectl set-hostname")
-    found += [
+        problems.append(
+            f"the host is called {own}, not {host_name}: correct its address, "
+            f"or run 'hostnamectl set-hostname {host_name}' on it"
+        )
+    problems += [
         f"{command} is missing: install {package}" for command, package in commands.items() if not shutil.which(command)
     ]
-    return found
+    return problems
 
 
 def converge(params: dict[str, Any], check: bool) -> dict[str, Any]:
-    """Bring the host to the state, or in check mode only say what is needed. Returns the module's result."""
+    """Bring the host to the state, or in check mode only report what would change. Return the module's result."""
     if reasons := unmet(params["host_name"], params["commands"]):
         raise Refused("\n".join(reasons))
     fetched = programs.pending(params["programs"])
     replaced = sorted(path for program in fetched for path in programs.targets(program))
     if fetched and not check:
         programs.apply(fetched, params["attempts"], params["timeout"])
-    wanted, left_out = kernel.without(params["files"], params["may_lack"])
-    wanted = kernel.raised(wanted) if params["never_lower"] else wanted
-    changes = files.changes(wanted, params["absent"])
+    placed, left_out = kernel.without(params["files"], params["may_lack"])
+    placed = kernel.raised(placed) if params["never_lower"] else placed
+    changes = files.changes(placed, params["absent"])
     if not check:
         files.apply(changes)
-    applied = kernel.converge(wanted, params["swap_off"], params["unsettable"], check)
+    applied = kernel.converge(placed, params["swap_off"], params["unsettable"], check)
     written = [change.path for change in changes]
     current = units.converge(params["units"], check, frozenset(replaced + written) if check else frozenset())
     return {
@@ -216,12 +220,12 @@ def converge(params: dict[str, Any], check: bool) -> dict[str, Any]:
 def differences(
     fetched: list[dict[str, Any]], changes: list[files.Change], live: list[str], actions: list[str]
 ) -> list[dict[str, str]]:
-    """What --diff shows."""
-    shown = [files.difference(change) for change in changes]
+    """Return what --diff shows."""
+    diffs = [files.difference(change) for change in changes]
     if fetched:
-        shown.append({"before": "", "after": "".join(f"{p['url']} sha256:{p['sha256']}\n" for p in fetched)})
-    told = {"running kernel": live, "units": actions}
-    return shown + [{"prepared": f"{name}: {', '.join(lines)}\n"} for name, lines in told.items() if lines]
+        diffs.append({"before": "", "after": "".join(f"{p['url']} sha256:{p['sha256']}\n" for p in fetched)})
+    changed = {"running kernel": live, "units": actions}
+    return diffs + [{"prepared": f"{name}: {', '.join(lines)}\n"} for name, lines in changed.items() if lines]
 
 
 def main() -> None:
@@ -233,7 +237,7 @@ def main() -> None:
     if result["unsettable"] and module.params["unsettable"] == "report":
         module.warn("not settable here, written for the next boot: " + ", ".join(result["unsettable"]))
     if result["left_out"]:
-        module.warn("left out, for this kernel has none of their group: " + ", ".join(result["left_out"]))
+        module.warn("left out, because this kernel lacks the whole group: " + ", ".join(result["left_out"]))
     module.exit_json(**result)
 
 

@@ -1,4 +1,4 @@
-"""Ansible module: this host is a node of this cluster."""
+"""Ansible module: make this host a node of its cluster."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ DOCUMENTATION = r"""
 module: kubelet_join
 short_description: Joins a host to its cluster with kubeadm, once
 description:
-  - Runs C(kubeadm join) on a host that is no node yet, or whose client certificate has run out.
-  - Leaves a node of this cluster alone, and refuses a node of another one.
-  - The file with the token lives under C(/run), in memory, for as long as C(kubeadm join) runs.
+  - Runs C(kubeadm join) on a host that is not a node yet, or whose client certificate has expired.
+  - Leaves a node of this cluster alone, and refuses a node of another cluster.
+  - Keeps the file with the token under C(/run), in memory, only while C(kubeadm join) runs.
   - Renders the kubelet's configuration again when a patch is newer than it.
-  - Computes what the system keeps of the machine, and patches the kubelet's configuration with it.
-  - Refuses, with both clocks, a host whose clock is more than a minute from the API's when it would join.
-  - Refuses to change how CPUs are given to pods while the node has pods that a drain would move.
-  - Writes, with the kubelet's identity, onto the node's own Node which authorities it trusts and has certificates of.
-  - Keeps the modes of kubelet files that CIS 4.1.5 to 4.1.10 asks for.
+  - Computes what the machine reserves for the system, and patches the kubelet's configuration with it.
+  - Refuses to join a host whose clock is more than a minute off the API's, and reports both clocks.
+  - Refuses to change how pods get CPUs while the node has pods that a drain would move.
+  - Records on the Node, with the kubelet's identity, which authorities it trusts and has certificates from.
+  - Keeps the modes of kubelet files that CIS 4.1.5 to 4.1.10 require.
 options:
-  config: {description: JoinConfiguration without its discovery., type: dict, required: true}
-  token: {description: Bootstrap token for this very host. Needed by hosts that are no nodes yet., type: str, default: ""}
+  config: {description: JoinConfiguration without its discovery section., type: dict, required: true}
+  token: {description: Bootstrap token for this host only. Needed by hosts that are not nodes yet., type: str, default: ""}
   ca_pem: {description: Certificate of the cluster's CA., type: str, required: true}
   serving_ca_pem:
-    description: Certificates of the authorities that sign kubelets' serving certificates, the one that signs first. C(ca_pem) without.
+    description: Authorities of kubelets' serving certificates, the signing one first. C(ca_pem) if empty.
     type: str
     default: ""
   endpoint: {description: "host:port of the API servers.", type: str, required: true}
@@ -28,10 +28,10 @@ options:
   patches: {description: Folder of kubeadm patches., type: path, required: true}
   machine:
     description:
-      - What the kubelet's share of the machine is computed from; nothing is computed without.
-      - C(reserve) whether CPU and memory are kept for the system, of which C(system_cpu) (thousandths) and
-        C(system_memory_mib) are for what is neither kubelet nor containerd.
-      - C(max_pods), C(largest_image_gb), and the policies C(cpu_manager) and C(topology_manager).
+      - Input for the kubelet's share of the machine; if empty, nothing is computed.
+      - C(reserve) is whether to keep CPU and memory for the system. C(system_cpu) (thousandths) and
+        C(system_memory_mib) of them are for what is neither kubelet nor containerd.
+      - Also C(max_pods), C(largest_image_gb), and the policies C(cpu_manager) and C(topology_manager).
     type: dict
     default: {}
     suboptions:
@@ -44,7 +44,7 @@ options:
       topology_manager: {description: See above., type: str, required: true}
   replace: {description: Reset a node of another cluster and join this one., type: bool, default: false}
   units:
-    description: Units to bring up to date once the host is a node, the kubelet's among them. See M(host_state).
+    description: Units to bring up to date when the host is a node, including the kubelet's. See M(host_state).
     type: list
     elements: dict
     default: []
@@ -52,7 +52,7 @@ author: [Menagerie]
 """
 
 EXAMPLES = r"""
-- name: Node of its cluster
+- name: Join the host to its cluster
   kubelet_join:
     config: "{{ _kubelet_join_config }}"
     token: "{{ kubelet_token }}"
@@ -62,8 +62,8 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-state: {description: "What the host was: absent, joined, foreign or expired.", type: str, returned: always}
-actions: {description: "What was done, to units too.", type: list, elements: str, returned: always}
+state: {description: "State of the host before: absent, joined, foreign or expired.", type: str, returned: always}
+actions: {description: "What was done, also to units.", type: list, elements: str, returned: always}
 """
 
 import contextlib
@@ -84,31 +84,35 @@ MACHINE = {
 }
 
 
-def wanted(params: dict[str, Any]) -> joining.Wanted:
-    words = {name: params[name] for name in ("config", "ca_pem", "endpoint", "kubeadm", "patches", "machine")}
-    return joining.Wanted(**words, serving_pem=serving_pem(params), token=lambda: str(params["token"]), asks_anew=True)
+def desired(params: dict[str, Any]) -> joining.Wanted:
+    options = {name: params[name] for name in ("config", "ca_pem", "endpoint", "kubeadm", "patches", "machine")}
+    return joining.Wanted(
+        **options, serving_pem=serving_pem(params), token=lambda: str(params["token"]), asks_anew=True
+    )
 
 
 def serving_pem(params: dict[str, Any]) -> str:
-    """A stack that was built before there was another authority for serving certificates tells of none."""
+    """Return the authorities of serving certificates. Stacks from before there was a separate one export none."""
     return str(params["serving_ca_pem"] or params["ca_pem"])
 
 
-def converge(params: dict[str, Any], found: joining.Membership, check: bool) -> list[str]:
-    if found.state == "foreign" and not params["replace"]:
+def converge(params: dict[str, Any], membership: joining.Membership, check: bool) -> list[str]:
+    if membership.state == "foreign" and not params["replace"]:
         raise Refused(
-            f"this host is a node of another cluster: {found.reason}; drain it there and run 'kubeadm reset' "
+            f"this host is a node of another cluster: {membership.reason}; drain it there and run 'kubeadm reset' "
             "on it, or set kubelet_replace to true for this host"
         )
-    if found.state != "joined" and not params["token"] and not check:
+    if membership.state != "joined" and not params["token"] and not check:
         raise Refused(
-            "this host is no node yet and no join token was given: its kubelet was at work when the run began, or the run joins "
-            "nobody; run 'menagerie configure' again"
+            "this host is not a node yet and got no join token: its kubelet was running when the run started, or the run "
+            "joins no hosts; run 'menagerie configure' again"
         )
-    actions = joining.converge(wanted(params), found, check) + units.converge(params["units"], check).actions
-    if check and found.state != "joined":
+    actions = joining.converge(desired(params), membership, check) + units.converge(params["units"], check).actions
+    if check and membership.state != "joined":
         return actions
-    return actions + joining.announce(params["endpoint"], serving_pem(params), check, joined=found.state != "joined")
+    return actions + joining.announce(
+        params["endpoint"], serving_pem(params), check, joined=membership.state != "joined"
+    )
 
 
 def main() -> None:
@@ -130,11 +134,11 @@ def main() -> None:
     check = module.check_mode
     try:
         with contextlib.nullcontext() if check else joining.one_at_a_time():
-            found = joining.membership(module.params["ca_pem"], module.params["endpoint"], time.time())
-            actions = converge(module.params, found, check)
+            membership = joining.membership(module.params["ca_pem"], module.params["endpoint"], time.time())
+            actions = converge(module.params, membership, check)
     except Refused as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=bool(actions), state=found.state, reason=found.reason, actions=actions)
+    module.exit_json(changed=bool(actions), state=membership.state, reason=membership.reason, actions=actions)
 
 
 if __name__ == "__main__":

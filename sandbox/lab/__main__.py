@@ -1,4 +1,4 @@
-"""``python -m sandbox.lab``: look around in the lab of this checkout, and break it."""
+"""``python -m sandbox.lab``: inspect this checkout's lab, and break it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__d
 def show(
     context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False
 ) -> None:
-    """List the lab's services and hosts, where their logs are, and what to listen at."""
+    """List the lab's services and hosts, with their log files and the interfaces to capture on."""
     if context.invoked_subcommand:
         return
-    found = inspect.look()
+    lab = inspect.look()
     if as_json:
-        print(json.dumps(asdict(found), indent=2))
+        print(json.dumps(asdict(lab), indent=2))
     else:
-        _print(found)
+        _print(lab)
 
 
-# Everything after the host's name is the command's own, its options too.
+# Everything after the host's name belongs to the command, including options.
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(host: str, argv: list[str]) -> None:
-    """Run a command inside a host, a shell for example."""
+    """Run a command inside a host, for example a shell."""
     command = hosts.inside(host, argv)
     os.execvp(command[0], command)
 
@@ -43,19 +43,19 @@ def run(host: str, argv: list[str]) -> None:
 def kill(host: str) -> None:
     """Cut a host's power."""
     hosts.kill(host)
-    print(f"{host} is dead; `./menagerie up lab` replaces it")
+    print(f"{host} is down; `./menagerie up lab` replaces it")
 
 
-def _print(found: LabLines) -> None:
-    print(f"lab {found.lab} in {found.folder}")
-    for name, answers in found.services.items():
+def _print(lab: LabLines) -> None:
+    print(f"lab {lab.lab} in {lab.folder}")
+    for name, answers in lab.services.items():
         print(f"  {name:<14} {'answers' if answers else 'does not answer'}")
-    for host in found.hosts:
+    for host in lab.hosts:
         alive = "runs" if host.alive else "dead"
         address = host.made.address if host.made else ""
         memory = f"{host.memory_bytes / 2**20:5.0f} MiB"
         print(f"  {host.name:<14} {alive}  {address:<12} {memory}  {host.port:<14}  {host.console}")
-    print(f"listen on a host's cable, p-...: nsenter --net=/run/netns/{found.router} tcpdump -ni p-...")
+    print(f"capture packets on a host's cable, p-...: nsenter --net=/run/netns/{lab.router} tcpdump -ni p-...")
 
 
 if __name__ == "__main__":
@@ -64,4 +64,4 @@ if __name__ == "__main__":
     except LabError as error:
         sys.exit(f"error: {error}")
     except PermissionError:
-        sys.exit("error: the lab is root's; use sudo")
+        sys.exit("error: the lab belongs to root; use sudo")

@@ -1,7 +1,7 @@
-"""The artefact mirror: a folder tree with the layout of upstream's downloads, made from the programs of tools/.
+"""The artefact mirror: a folder tree with the layout of upstream's downloads, built from the programs of tools/.
 
-Checksums depend on the programs alone: archives are written with fixed times, owners and order. They are
-gzip without compression, since the mirror's readers are on the same machine; bzip2 has no such thing.
+Checksums depend only on the programs: archives have fixed times, owners and order. They are gzip without
+compression, because the mirror's readers are on the same machine; bzip2 has no uncompressed mode.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tools.oci import tar
 
 @dataclass(frozen=True)
 class MirrorTree:
-    """A mirror ready to be served: `path`/<upstream host>/<path>, and Artefact.source -> SHA-256 in hex."""
+    """A mirror that is ready to serve: `path`/<upstream host>/<path>, and Artefact.source -> SHA-256 in hex."""
 
     path: Path
     sha256: Mapping[str, str]
 
 
 def _archives(etcd_version: str) -> dict[str, dict[str, str]]:
-    """Artefact name -> {path in its archive: program}, as upstream packs them."""
+    """Return artefact name -> {path in its archive: program}, packed as upstream does."""
     top = f"etcd-v{etcd_version}-linux-{ARCH}"
     return {
         "etcd": {f"{top}/{name}": name for name in ("etcd", "etcdctl", "etcdutl")},
@@ -42,30 +42,31 @@ def _archives(etcd_version: str) -> dict[str, dict[str, str]]:
     }
 
 
-# Artefacts that upstream publishes under another name than their program has in tools/programs.toml.
+# Artefacts whose upstream name differs from the program's name in tools/programs.toml.
 _BARE = {"konnectivity-server": "proxy-server"}
 _BZIP2 = ".bz2"
 
 
 def programs(kubernetes: str) -> tuple[str, ...]:
-    """The programs that the mirror is made of where a cluster of this version is to be."""
+    """Return the programs that the mirror needs for a cluster of this version of Kubernetes."""
     shared = (program for group in _shared().values() for program in group)
     return (*releases.of(KUBERNETES_PROGRAMS, kubernetes), *shared)
 
 
 def _shared() -> dict[str, tuple[str, ...]]:
-    """Artefact name -> the programs that it holds, of what is the same beside every version of Kubernetes."""
-    known = catalogue()
-    archives = _archives(known["etcd"].version)
-    names = (name for name in known if name not in KUBERNETES_PROGRAMS)
+    """Return artefact name -> its programs, for artefacts that are the same for every version of Kubernetes."""
+    artefacts = catalogue()
+    archives = _archives(artefacts["etcd"].version)
+    names = (name for name in artefacts if name not in KUBERNETES_PROGRAMS)
     return {name: tuple(archives[name].values()) if name in archives else (_BARE.get(name, name),) for name in names}
 
 
 def build_mirror(kubernetes: str = versions.KUBERNETES, progress: Progress | None = None) -> MirrorTree:
-    """The mirror for the pinned versions, made in the cache unless it is there (a few milliseconds then).
+    """Return the mirror for the pinned versions; build it unless the cache has it (a few milliseconds then).
 
-    It offers this version of Kubernetes, and those that were built before, to or from which a cluster may be on its way.
-    Raises what tools.build.ensure raises, and OSError when the cache cannot be written."""
+    It offers this version of Kubernetes and the versions built before, so that a cluster can be upgraded between them.
+    Raises what tools.build.ensure raises, and OSError when the cache cannot be written.
+    """
     paths = build.ensure(programs(kubernetes), progress)
     layout: dict[str, str | dict[str, str]] = {}
     for release in releases.built(KUBERNETES_PROGRAMS):
@@ -89,7 +90,7 @@ def _make(home: Path, layout: Mapping[str, str | dict[str, str]], paths: Mapping
         target = home / "tree" / source
         target.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, str) and source.endswith(_BZIP2):
-            # The weakest unpacks three times as fast (1.2 s for restic, where the strongest takes 3.3).
+            # The lowest level decompresses about three times as fast: 1.2 s for restic, against 3.3 s at the highest.
             target.write_bytes(bz2.compress(paths[content].read_bytes(), compresslevel=1))
         elif isinstance(content, str):
             os.link(paths[content], target)

@@ -18,10 +18,11 @@ NAME = "balancer"
 
 @dataclass(frozen=True)
 class BalancerSpec:
-    """backends: API-server host name -> address. ca_pem: what signs the API servers' certificates.
+    """The load balancer's settings.
 
-    health_path: what an API server must answer with 200 to be sent requests.
-    api_port, konnectivity_port: of the API servers, and of the load balancer.
+    backends: API-server host name -> address. ca_pem: CA certificate that signs the API servers' certificates.
+    health_path: path on which an API server must answer 200 to receive requests.
+    api_port, konnectivity_port: the same on the API servers and on the load balancer.
     """
 
     address: str
@@ -33,7 +34,7 @@ class BalancerSpec:
 
 
 def config(spec: BalancerSpec) -> str:
-    """haproxy's configuration file."""
+    """Return haproxy's configuration file."""
     return texts.render(
         "haproxy.cfg.j2",
         address=spec.address,
@@ -46,12 +47,12 @@ def config(spec: BalancerSpec) -> str:
 
 
 def status_url(address: str) -> str:
-    """Where the load balancer at `address` tells the state of each backend, as CSV."""
+    """Return the URL at which the load balancer at `address` reports the state of each backend, as CSV."""
     return f"http://{address}:{plan.STATUS_PORT}/;csv"
 
 
 def ensure(spec: BalancerSpec, lab: LabSpec) -> None:
-    """Have the load balancer run as described."""
+    """Start the load balancer as described, or restart it if it runs with other settings."""
     folder = _folder()
     state.write_text(folder / "haproxy.cfg", config(spec))
     state.write_text(folder / "ca.pem", spec.ca_pem)
@@ -63,12 +64,12 @@ def ensure(spec: BalancerSpec, lab: LabSpec) -> None:
 
 
 def fingerprint(spec: BalancerSpec) -> str:
-    """Changes with what the load balancer is asked to be."""
+    """Return a digest that changes with the load balancer's settings."""
     return hashlib.sha256(f"{config(spec)}{spec.ca_pem}".encode()).hexdigest()
 
 
 def read() -> str | None:
-    """Fingerprint of the running load balancer, None when it is gone or dead."""
+    """Return the fingerprint of the running load balancer, None when it is missing or dead."""
     record = state.read(_folder() / "balancer.json")
     if record is None or not _answers(record["address"]):
         return None
@@ -76,7 +77,7 @@ def read() -> str | None:
 
 
 def delete() -> None:
-    """Stop and remove the load balancer. Nothing happens when it is gone."""
+    """Stop and remove the load balancer. Do nothing when it is gone."""
     processes.stop(NAME)
     networks.unplug(NAME, (Cable(plan.CLOUD, ""),))
     nspawn.forget(networks.netns(NAME))

@@ -1,7 +1,8 @@
-"""The lab's object storage: an S3 server with a folder for each bucket, on the network of the lab's services.
+"""The lab's object storage: an S3 server with one folder per bucket, on the network of the lab's services.
 
-Its key is the stack's, and is kept in a tmpfs that only root reads; what is in buckets is in the lab's folder, so it
-outlives the lab's hosts and goes with the lab. There is no lock on anything: what that is for, only a cloud can show.
+Its key comes from the stack and is kept in a tmpfs that only root can read. The buckets' contents are in the lab's
+folder: they outlive the hosts and are removed with the lab. Objects are never locked: object locks can only be tested
+in a cloud.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ _LAUNCH = 'set -a; . "$1"; shift; exec "$@"'
 
 
 def put(key: Mapping[str, str], lab: LabSpec) -> None:
-    """Have the server run under this key (access_key_id, secret_access_key), in place of any earlier one."""
+    """Run the server under this key (access_key_id, secret_access_key), in place of any earlier one."""
     mounts.private_memory(_key_file().parent)
     state.write_text(_key_file(), _environment(key), 0o600)
     ensure(lab)
 
 
 def ensure(lab: LabSpec) -> None:
-    """Have the server run, if it was ever given a key. Needs the namespace of the lab's services."""
+    """Start the server if it was ever given a key. The namespace of the lab's services must exist."""
     if not _key_file().exists():
         return
     for bucket in plan.BUCKETS:
@@ -37,31 +38,34 @@ def ensure(lab: LabSpec) -> None:
 
 
 def read() -> str | None:
-    """Fingerprint of the key that the server runs under, None when it is gone, or a bucket is, as in a lab from before there was one."""
-    there = all((_data() / bucket).is_dir() for bucket in plan.BUCKETS)
-    if not there or not _key_file().exists() or not processes.is_running(NAME):
+    """Return the fingerprint of the key that the server runs under.
+
+    None when the server or a bucket is missing; a lab from an older version may lack a bucket.
+    """
+    has_buckets = all((_data() / bucket).is_dir() for bucket in plan.BUCKETS)
+    if not has_buckets or not _key_file().exists() or not processes.is_running(NAME):
         return None
     return _digest(_key_file().read_text())
 
 
 def fingerprint(key: Mapping[str, str]) -> str:
-    """What `read` answers once `key` has been put."""
+    """Return what `read` returns after `put(key)`."""
     return _digest(_environment(key))
 
 
 def delete() -> None:
-    """End the server and forget its key; what is in buckets stays until the lab goes."""
+    """Stop the server and forget its key. The buckets' contents stay until the lab is removed."""
     processes.stop(NAME)
     _key_file().unlink(missing_ok=True)
 
 
 def is_wanted() -> bool:
-    """Whether it was given a key, and so is to answer."""
+    """Whether the server has a key and should therefore be running."""
     return _key_file().exists()
 
 
 def answers() -> bool:
-    """Whether it takes connections."""
+    """Whether the server accepts connections."""
     try:
         with socket.create_connection((str(plan.SERVICES_ADDRESS), plan.BUCKETS_PORT), 1):
             return True
@@ -70,15 +74,15 @@ def answers() -> bool:
 
 
 def command(lab: LabSpec) -> list[str]:
-    """The server's command line, without its key."""
+    """Return the server's command line, without its key."""
     listen = f"--port={plan.SERVICES_ADDRESS}:{plan.BUCKETS_PORT}"
-    # Beside the files, and not in attributes of theirs: not every file system has those.
+    # Metadata is in separate files, because not every file system has extended attributes.
     return [lab.versitygw, "--quiet", listen, "posix", f"--sidecar={_about()}", str(_data())]
 
 
 def _daemon(lab: LabSpec) -> Daemon:
     argv = ["sh", "-c", _LAUNCH, "sh", str(_key_file()), *command(lab)]
-    # The namespace of the registry and the mirror.
+    # The same namespace as the registry and the mirror.
     return Daemon(NAME, argv, netns=networks.netns(plan.SERVICES), watched=_digest(_key_file().read_text()))
 
 

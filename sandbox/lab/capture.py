@@ -1,8 +1,8 @@
-"""Counts the packets on a cable: ``python -m sandbox.lab.capture INTERFACE PODS VXLAN_PORT``.
+"""Count the packets on a cable: ``python -m sandbox.lab.capture INTERFACE PODS VXLAN_PORT``.
 
-Runs in the network namespace whose interface is watched. Prints "ready", counts until its standard
-input closes, then prints one JSON object {"encapsulated": n, "plain": n}. Plain packets are those from
-one pod's address to another's, as they are on the cable.
+Run it in the network namespace of the interface. It prints "ready", counts until its standard input closes, then
+prints one JSON object {"encapsulated": n, "plain": n}. Plain packets go from one pod's address to another's without
+encapsulation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UDP = 17
 
 
 def kind(frame: bytes, pods: IPv4Network, vxlan_port: int) -> str | None:
-    """ "encapsulated", "plain", or None for a frame that is neither."""
+    """Return "encapsulated", "plain", or None for any other frame."""
     packet = frame[_ETHERNET_BYTES:]
     if frame[12:14] != _IPV4 or len(packet) < 20:
         return None
@@ -33,7 +33,7 @@ def kind(frame: bytes, pods: IPv4Network, vxlan_port: int) -> str | None:
 
 
 def count(interface: str, pods: IPv4Network, vxlan_port: int) -> dict[str, int]:
-    """Count until standard input closes."""
+    """Count packets by kind until standard input closes."""
     counts = {"encapsulated": 0, "plain": 0}
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL)) as tap:
         tap.bind((interface, 0))
@@ -45,8 +45,8 @@ def count(interface: str, pods: IPv4Network, vxlan_port: int) -> dict[str, int]:
             for key, _ in selector.select():
                 if key.fileobj is sys.stdin:
                     return counts
-                if found := kind(tap.recv(65535), pods, vxlan_port):
-                    counts[found] += 1
+                if packet := kind(tap.recv(65535), pods, vxlan_port):
+                    counts[packet] += 1
 
 
 if __name__ == "__main__":

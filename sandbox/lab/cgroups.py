@@ -1,7 +1,7 @@
-"""A control group for every process tree of the lab; the group is also how its processes are found.
+"""One control group per process tree of the lab. The lab finds its processes by their group.
 
-A group has the same path in every hierarchy: ``menagerie-lab/<lab>/<name>``. Its members are the
-truth about what runs: no process id on file can be stale or belong to somebody else.
+A group has the same path in every hierarchy: ``menagerie-lab/<lab>/<name>``. Group membership is the only record of
+running processes, so no process ID in a file can be stale or belong to another process.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _CGROUP_TYPES = ("cgroup", "cgroup2")
 
 
 def hierarchies(mounts: Path = Path("/proc/self/mounts")) -> tuple[Path, ...]:
-    """Mount points of all cgroup hierarchies, version 1 and 2."""
-    found = []
+    """Return the mount points of all cgroup hierarchies, versions 1 and 2."""
+    mount_points = []
     for line in mounts.read_text().splitlines():
-        _, where, kind, *_ = line.split()
+        _, mount_point, kind, *_ = line.split()
         if kind in _CGROUP_TYPES:
-            found.append(Path(where))
-    return tuple(found)
+            mount_points.append(Path(mount_point))
+    return tuple(mount_points)
 
 
 def path(lab: str, name: str) -> str:
-    """The group's path below each hierarchy."""
+    """Return the group's path below each hierarchy."""
     return f"{ROOT}/{lab}/{name}"
 
 
 def create(group: str, memory_bytes: int | None = None) -> tuple[Path, ...]:
-    """Make the group in every hierarchy; returns the ``cgroup.procs`` files to write a process id to.
+    """Create the group in every hierarchy; return the ``cgroup.procs`` files to which process IDs are written.
 
-    memory_bytes: most memory that the group's processes may hold together.
+    memory_bytes: memory limit for all processes of the group together.
     """
     joins = []
     for hierarchy in hierarchies():
@@ -56,16 +56,16 @@ def create(group: str, memory_bytes: int | None = None) -> tuple[Path, ...]:
 
 
 def members(group: str) -> tuple[int, ...]:
-    """Process ids inside the group and the groups below it, in no order."""
-    found: set[int] = set()
+    """Return the process IDs in the group and in the groups below it, sorted."""
+    pids: set[int] = set()
     for hierarchy in hierarchies():
         for folder in _tree(hierarchy / group):
-            found.update(_read_members(folder))
-    return tuple(sorted(found))
+            pids.update(_read_members(folder))
+    return tuple(sorted(pids))
 
 
 def kill(group: str, seconds: float = 20) -> None:
-    """SIGKILL to every member until none is left. Raises LabError when some survive `seconds`."""
+    """Send SIGKILL to every member until none is left. Raises LabError when any survive `seconds`."""
     deadline = time.monotonic() + seconds
     while pids := members(group):
         for pid in pids:
@@ -79,14 +79,14 @@ def kill(group: str, seconds: float = 20) -> None:
 
 
 def remove(group: str) -> None:
-    """Remove the empty group from every hierarchy, deepest first. Nothing happens when it is gone."""
+    """Remove the empty group from every hierarchy, deepest first. Do nothing when it is gone."""
     for hierarchy in hierarchies():
         for folder in reversed(list(_tree(hierarchy / group))):
             _rmdir(folder)
 
 
 def groups(lab: str | None = None) -> tuple[str, ...]:
-    """Names of the labs that have a group on this machine or, with `lab`, of the groups inside it."""
+    """Return the labs that have a group on this machine or, with `lab`, the groups inside that lab."""
     names: set[str] = set()
     for hierarchy in hierarchies():
         folder = hierarchy / ROOT / (lab or "")
@@ -96,7 +96,7 @@ def groups(lab: str | None = None) -> tuple[str, ...]:
 
 
 def memory(group: str) -> int:
-    """Bytes that the group holds without the page cache, 0 where the kernel does not say."""
+    """Return the bytes that the group uses without the page cache, 0 when the kernel does not report it."""
     for hierarchy in hierarchies():
         file = hierarchy / group / "memory.stat"
         if file.exists():
@@ -119,7 +119,7 @@ def _read_members(folder: Path) -> list[int]:
 
 
 def _rmdir(folder: Path, seconds: float = 5) -> None:
-    # The kernel says EBUSY for a moment after the last member has gone.
+    # The kernel returns EBUSY for a moment after the last member has exited.
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -134,7 +134,7 @@ def _rmdir(folder: Path, seconds: float = 5) -> None:
 
 
 def _copy_cpuset(folder: Path) -> None:
-    # Version 1 leaves a new cpuset empty, and an empty one refuses processes.
+    # In version 1 a new cpuset is empty, and an empty cpuset accepts no processes.
     for name in ("cpuset.cpus", "cpuset.mems"):
         file = folder / name
         if file.exists() and not (folder / "cgroup.controllers").exists() and not file.read_text().strip():
@@ -142,10 +142,10 @@ def _copy_cpuset(folder: Path) -> None:
 
 
 def _delegate(folder: Path) -> None:
-    # Version 2: a group has the controllers that its parent hands down.
+    # In version 2 a group has only the controllers that its parent delegates.
     available = folder / "cgroup.controllers"
     for name in available.read_text().split() if available.exists() else ():
-        # A controller that is in use elsewhere on the machine cannot be handed down.
+        # A controller that is in use elsewhere on the machine cannot be delegated.
         with suppress(OSError):
             (folder / "cgroup.subtree_control").write_text(f"+{name}")
 

@@ -1,4 +1,4 @@
-"""Leaving nothing: everything of a lab is found by its name, so a lost state folder is no obstacle."""
+"""Remove every trace of a lab. All parts are found by name, so this works even when the state folder is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sandbox.lab import cgroups, limits, loops, mounts, networks, nspawn, state
 
 @dataclass(frozen=True)
 class Remains:
-    """What a lab has on this machine, by kind."""
+    """What a lab still has on this machine, by kind."""
 
     processes: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
@@ -21,12 +21,12 @@ class Remains:
     folders: tuple[str, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
-        """One line a thing, for people."""
-        return tuple(f"{kind}: {thing}" for kind, things in self.__dict__.items() for thing in things)
+        """Return one readable line per item."""
+        return tuple(f"{kind}: {item}" for kind, items in self.__dict__.items() for item in items)
 
 
 def remains(lab: str) -> Remains:
-    """All that is left of a lab."""
+    """Return everything that is left of a lab."""
     group = f"{cgroups.ROOT}/{lab}"
     folder = state.root() / lab
     return Remains(
@@ -41,17 +41,17 @@ def remains(lab: str) -> Remains:
 
 
 def labs() -> tuple[str, ...]:
-    """Ids of all labs that left anything on this machine."""
-    found = set(cgroups.groups())
-    found.update(name.split("-")[1] for name in networks.names())
-    found.update(name.split("-")[1] for name in networks.links())
+    """Return the IDs of all labs that left anything on this machine."""
+    ids = set(cgroups.groups())
+    ids.update(name.split("-")[1] for name in networks.names())
+    ids.update(name.split("-")[1] for name in networks.links())
     if state.root().is_dir():
-        found.update(entry.name for entry in state.root().iterdir() if entry.is_dir())
-    return tuple(sorted(found))
+        ids.update(entry.name for entry in state.root().iterdir() if entry.is_dir())
+    return tuple(sorted(ids))
 
 
 def lab(lab_id: str) -> None:
-    """Remove a lab: processes first, then what they held. Nothing happens when nothing is left."""
+    """Remove a lab: processes first, then what they held. Do nothing when nothing is left."""
     group = f"{cgroups.ROOT}/{lab_id}"
     cgroups.kill(group)
     networks.remove_links(lab_id)
@@ -67,14 +67,14 @@ def lab(lab_id: str) -> None:
 
 
 def dead_labs() -> None:
-    """Remove every lab of which no process runs, and every one whose checkout is gone."""
+    """Remove every lab that has no running process, and every lab whose checkout is gone."""
     for lab_id in labs():
         if not state.is_live(lab_id) or state.is_orphan(lab_id):
             lab(lab_id)
 
 
 def everything() -> None:
-    """Bring this checkout's lab down and remove the remains of dead ones; the last leaves no folder.
+    """Remove this checkout's lab and the remains of dead labs. Remove the folder of labs too when no lab is left.
 
     Live labs of other checkouts are left alone.
     """

@@ -1,4 +1,4 @@
-"""The lab as a whole: whose it is, its networks and its services."""
+"""The lab as a whole: its owner, networks and services."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MODULES = ("br_netfilter", "bridge", "nf_conntrack", "nf_tables", "overlay", "t
 
 
 def ensure(spec: LabSpec, fill_registry: Callable[[str], None] = lambda _: None) -> None:
-    """Have the router, networks and services stand. A second time changes nothing.
+    """Bring up the router, networks and services. Idempotent.
 
-    Remains of a lab without a live process, such as after the machine restarted, are removed first.
-    fill_registry: given the registry's host:port whenever it started empty.
-    Raises LabError or ForeignLabError before anything is touched.
+    Removes remains of labs without a live process first, for example after the machine restarted.
+    fill_registry: called with the registry's host:port whenever the registry started empty.
+    Raises LabError or ForeignLabError before it changes anything.
     """
     preflight.check(spec)
     with state.locked(), state.space():
@@ -36,21 +36,21 @@ def ensure(spec: LabSpec, fill_registry: Callable[[str], None] = lambda _: None)
 
 
 def is_up() -> bool:
-    """Whether the networks stand and the services answer."""
-    found = spec_or_none()
-    return found is not None and networks.is_up(found) and services.are_up()
+    """Whether the networks exist and the services answer."""
+    lab = spec_or_none()
+    return lab is not None and networks.is_up(lab) and services.are_up()
 
 
 def spec() -> LabSpec:
-    """What the standing lab was asked to be. Raises LabError when there is none."""
-    found = spec_or_none()
-    if found is None:
-        raise LabError("there is no lab of this checkout on the machine; `make lab` brings one up")
-    return found
+    """Return the spec of the existing lab. Raises LabError when there is none."""
+    lab = spec_or_none()
+    if lab is None:
+        raise LabError("this checkout has no lab on this machine; `make lab` brings one up")
+    return lab
 
 
 def spec_or_none() -> LabSpec | None:
-    """What the standing lab was asked to be, None when there is none."""
+    """Return the spec of the existing lab, None when there is none."""
     content = state.read(_file())
     if content is None:
         return None
@@ -59,14 +59,14 @@ def spec_or_none() -> LabSpec | None:
 
 
 def delete() -> None:
-    """Remove this checkout's lab whole: hosts, volumes, networks, services and state."""
+    """Remove this checkout's lab completely: hosts, volumes, networks, services and state."""
     with state.locked():
         clean.lab(state.lab_id())
 
 
 def _load_modules() -> None:
-    # Hosts share the machine's kernel and have no modules of their own to load; where a kernel has
-    # them built in, or has no modules at all, there is nothing to do.
+    # Hosts share the machine's kernel and cannot load modules themselves. A kernel that has them built in, or
+    # has no modules at all, needs nothing.
     for name in _MODULES:
         if shutil.which("modprobe") and not Path("/sys/module", name).exists():
             shell.succeeds("modprobe", "--quiet", name)

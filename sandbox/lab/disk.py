@@ -1,4 +1,4 @@
-"""What the lab writes: there whole or not at all, and a full disk is told with its folder."""
+"""Write files and folders atomically, and name the folder whose disk is full."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sandbox.lab.errors import LabError
 
 @contextmanager
 def whole(target: Path) -> Iterator[Path]:
-    """A path beside `target` to make a file or a folder at.
+    """Yield a path next to `target` for a new file or folder.
 
-    It takes target's place at the end of the block, and is removed when the block fails. What a killed
-    process left there goes first, so no two may make one target at a time.
+    It replaces target at the end of the block, and is removed when the block fails. Leftovers of a killed process at that
+    path are removed first, so two processes must not write the same target at the same time.
     """
     fresh = target.with_name(f".{target.name}.new")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def whole(target: Path) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with what is mounted inside. Nothing happens when it is gone."""
+    """Remove a file, or a folder with everything mounted inside. Do nothing when it is gone."""
     if path.is_dir() and not path.is_symlink():
         mounts.remove(path)
         shutil.rmtree(path)
@@ -41,7 +41,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def space(folder: Path, way_out: str) -> Iterator[None]:
-    """For what writes into `folder`: LabError with `way_out`, what may be removed, when its disk or quota is full."""
+    """Raise LabError when a block that writes into `folder` fills its disk or quota. way_out: what can be removed."""
     try:
         yield
     except OSError as error:

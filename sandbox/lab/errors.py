@@ -1,4 +1,4 @@
-"""What the lab refuses or fails at; every text says what to do next."""
+"""The lab's errors; every message says what to do next."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from cluster.errors import FailedError, LockedError
 
 
 class LabError(FailedError):
-    """The lab cannot do what was asked."""
+    """The lab cannot do the requested operation."""
 
     code = "lab"
 
 
 class ForeignLabError(LockedError, LabError):
-    """A live lab of another checkout is on this machine."""
+    """Another checkout's live lab is on this machine."""
 
     code = "foreign-lab"

@@ -1,6 +1,6 @@
-"""Hosts: Debian with systemd, each in a network namespace and control group of its own.
+"""Hosts: Debian with systemd, each in a separate network namespace and control group.
 
-Cloud hosts, workers in the region among them, are configured by their user data alone and let nobody in. On-prem hosts
+Cloud hosts, including workers in the region, are configured by user data only and accept no logins. On-prem hosts
 answer SSH.
 """
 
@@ -22,28 +22,29 @@ from sandbox.lab.networks import Cable
 from sandbox.lab.plan import LabSpec
 from sandbox.lab.processes import Daemon
 
-# What machines at sites call their port. Cards' names come from udev, which no container has; eth0 is no name to rely on.
+# The network port's name on machines at sites. Names of network cards come from udev, which containers do not have;
+# eth0 would not be a reliable name.
 _PORT = "node0"
-# These must not sit on the overlay: containerd makes overlays of its own, etcd wants a true fsync.
+# Not on the overlay: containerd mounts overlays itself, and etcd needs a real fsync.
 _OFF_OVERLAY = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")
 _STOP_SECONDS = 10.0
 _SUPERVISOR = "systemd-nspawn"
-# With --keep-unit nspawn ends with 133 when the host reboots, for others to start it again. Control groups do not survive a
-# reboot: a kubelet that finds those of its former pods waits 3 s for each. $0 is the host's own group.
+# With --keep-unit nspawn exits with 133 when the host reboots, and its caller must start it again. Control groups do
+# not survive a reboot: a kubelet waits 3 s for each control group left by its former pods. $0 is the host's own group.
 _REBOOTS = """while "$@"; [ $? -eq 133 ]; do
     find /sys/fs/cgroup/$0 /sys/fs/cgroup/*/$0 -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null
 done"""
-# /proc/sys/net is the host's own and writable, the rest of /proc/sys is the machine's and not.
+# /proc/sys/net belongs to the host and is writable; the rest of /proc/sys belongs to the machine and is not.
 _ENVIRONMENT = {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"} | nspawn.ENVIRONMENT
 
 
 @dataclass(frozen=True)
 class HostSpec:
-    """A host to make.
+    """A host to create.
 
     segment: "cloud", "workers" or ``rack/<name>``. volumes: mount path -> volume name.
-    host_key: OpenSSH private key that an on-prem host shows; authorized_keys: lines of root's.
-    memory_bytes: limit of the whole host. disks: empty ones, name in /dev/disk/by-id -> bytes.
+    host_key: OpenSSH private host key of an on-prem host; authorized_keys: lines for root.
+    memory_bytes: limit of the whole host. disks: empty disks, name in /dev/disk/by-id -> bytes.
     """
 
     name: str
@@ -60,7 +61,7 @@ class HostSpec:
 
 @dataclass(frozen=True)
 class HostState:
-    """What a host was made as."""
+    """The properties that a host was created with."""
 
     kind: str
     address: str
@@ -68,7 +69,7 @@ class HostState:
 
 
 def create(spec: HostSpec, lab: LabSpec) -> None:
-    """Start a fresh host; what is left of an earlier one of this name goes first. Volumes are kept.
+    """Start a new host; remove what is left of an earlier host of this name first. Volumes are kept.
 
     Returns when its systemd runs; an on-prem host also answers SSH by then.
     Raises LabError with the end of its console when it does not start.
@@ -103,24 +104,24 @@ def _start(spec: HostSpec, lab: LabSpec) -> None:
 
 
 def read(name: str) -> HostState | None:
-    """The host, None when it is gone or dead."""
+    """Return the host, None when it is missing or dead."""
     return made(name) if leader(name) is not None else None
 
 
 def made(name: str) -> HostState | None:
-    """The host, a dead one too, None when it is gone."""
+    """Return the host, even a dead one; None when it is missing."""
     record = state.read(_home(name) / "host.json")
     return HostState(record["kind"], record["address"], record["segment"]) if record else None
 
 
 def made_s(name: str) -> float:
-    """Unix time at which a host was made, 0 of one that is gone."""
+    """Return the Unix time at which a host was created, 0 when it is missing."""
     record = _home(name) / "host.json"
     return record.stat().st_mtime if record.exists() else 0.0
 
 
 def delete(name: str) -> None:
-    """Shut the host down and remove all but its volumes. Nothing happens when it is gone."""
+    """Shut the host down and remove everything except its volumes. Do nothing when it is gone."""
     if leader(name) is not None:
         _shut_down(name)
     cgroups.kill(group(name))
@@ -133,7 +134,7 @@ def delete(name: str) -> None:
 
 
 def kill(name: str) -> None:
-    """Cut the host's power: every process of it dies at once. Its disks stay as they are.
+    """Cut the host's power: all its processes die at once. Its disks stay as they are.
 
     Raises LabError when there is no such host.
     """
@@ -142,50 +143,50 @@ def kill(name: str) -> None:
 
 
 def known() -> tuple[str, ...]:
-    """Names of the hosts that were made and not deleted, dead ones too."""
+    """Return the names of all hosts that were created and not deleted, including dead ones."""
     folder = state.folder("hosts")
     return tuple(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ()
 
 
 def leader(name: str) -> int | None:
-    """Process id of the host's systemd, None when the host does not run."""
-    seen = {pid: _look(pid) for pid in processes.pids(_unit(name))}
-    for pid, (comm, parent) in seen.items():
-        if comm in ("systemd", "init") and seen.get(parent, ("", 0))[0] == _SUPERVISOR:
+    """Return the process ID of the host's systemd, None when the host does not run."""
+    running = {pid: _process(pid) for pid in processes.pids(_unit(name))}
+    for pid, (comm, parent) in running.items():
+        if comm in ("systemd", "init") and running.get(parent, ("", 0))[0] == _SUPERVISOR:
             return pid
     return None
 
 
 def group(name: str) -> str:
-    """The host's control group, below each hierarchy."""
+    """Return the host's control group, below each hierarchy."""
     return processes.group(_unit(name))
 
 
 def console(name: str) -> Path:
-    """File with what the host wrote to its console since it was made."""
+    """Return the file with the host's console output since it was created."""
     return processes.log_path(_unit(name))
 
 
 def inside(name: str, argv: Sequence[str]) -> list[str]:
-    """The command line that runs a command inside the host. Raises LabError when the host does not run."""
+    """Return the command line that runs `argv` inside the host. Raises LabError when the host does not run."""
     _refuse_unknown(name)
     pid = leader(name)
     if pid is None:
         raise LabError(
-            f"{name} does not run; `.venv/bin/python -m sandbox.lab` shows which hosts do, `./menagerie up lab` replaces it"
+            f"{name} is not running; `.venv/bin/python -m sandbox.lab` shows which hosts are, `./menagerie up lab` replaces it"
         )
     return ["nsenter", "--target", str(pid), "--all", *argv]
 
 
 def run(name: str, argv: Sequence[str], timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    """Run a command inside the host and wait for it, for tests and proofs; seconds.
+    """Run a command inside the host and wait for it; for tests and proofs. timeout: seconds.
 
-    Nothing that configures a host uses this. Raises LabError when the host does not run or the command does not end.
+    Nothing that configures a host uses this. Raises LabError when the host does not run or the command times out.
     """
     try:
         return subprocess.run(inside(name, argv), capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
-        raise LabError(f"{argv[0]} did not end within {timeout:g} s on {name}") from None
+        raise LabError(f"{argv[0]} did not finish within {timeout:g} s on {name}") from None
 
 
 def _refuse_unknown(name: str) -> None:
@@ -205,11 +206,11 @@ def _unit(name: str) -> str:
 def _cables(spec: HostSpec, lab: LabSpec) -> tuple[Cable, ...]:
     if spec.kind == "onprem":
         return (Cable(spec.segment, spec.address, ("default",), name=_PORT),)
-    own = plan.store_address(lab.nodes, spec.address)
-    reached = "default" if spec.kind == "worker" else str(plan.SERVICES_RANGE)
+    store_address = plan.store_address(lab.nodes, spec.address)
+    destination = "default" if spec.kind == "worker" else str(plan.SERVICES_RANGE)
     return (
-        Cable(spec.segment, spec.address, (reached,)),
-        Cable(plan.STORE, str(own), (str(plan.STORE_ADDRESS),), guarded=True),
+        Cable(spec.segment, spec.address, (destination,)),
+        Cable(plan.STORE, str(store_address), (str(plan.STORE_ADDRESS),), guarded=True),
     )
 
 
@@ -227,7 +228,7 @@ def _nspawn(spec: HostSpec, root: Path, disks: Mapping[str, Path]) -> list[str]:
         "--console=read-only",
         "--capability=all",
         "--system-call-filter=@keyring bpf",
-        # The kubelet reads the kernel's messages to see what ran out of memory.
+        # The kubelet reads the kernel log to detect processes killed for lack of memory.
         *([] if spec.kind == "cloud" else ["--bind=/dev/kmsg"]),
         *(f"--bind={folder}:{mount}" for mount, folder in sorted(binds.items())),
         *(f"--bind={device}" for device in disks.values()),
@@ -245,16 +246,16 @@ def _wait_for(spec: HostSpec, seconds: float = 60) -> None:
 
 def _shut_down(name: str) -> None:
     for pid in processes.pids(_unit(name)):
-        if _look(pid)[0] == _SUPERVISOR:
-            # nspawn passes a request to power off on to the host's systemd.
+        if _process(pid)[0] == _SUPERVISOR:
+            # On SIGTERM nspawn asks the host's systemd to power off.
             os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _STOP_SECONDS
     while leader(name) is not None and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
-def _look(pid: int) -> tuple[str, int]:
-    """Name and parent of a process; the name is "" when it has ended."""
+def _process(pid: int) -> tuple[str, int]:
+    """Return name and parent of a process; the name is "" when it has exited."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

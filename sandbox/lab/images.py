@@ -1,7 +1,7 @@
-"""The images of the lab, written as blobs of a registry, and published to it.
+"""The lab's images: build their blobs for the registry, and publish them to it.
 
-`crane registry serve --disk FOLDER` keeps blobs as FOLDER/sha256/<digest>, which is where they are written
-here; it keeps manifests in memory, so every start of it needs a `publish`.
+`crane registry serve --disk FOLDER` keeps blobs as FOLDER/sha256/<digest>, and this module writes them there. It keeps
+manifests in memory only, so run `publish` after every start of the registry.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tools.oci import tar
 
 @dataclass(frozen=True)
 class Image:
-    """What goes into an image. `reference` as pods write it: registry host/repository:tag."""
+    """The contents of an image. `reference` as pods write it: registry host/repository:tag."""
 
     reference: str
     entries: tuple[tar.Entry, ...]
@@ -39,15 +39,17 @@ class Image:
 
 @dataclass(frozen=True)
 class ImageStore:
-    """Images ready to be served: `blobs` is the folder for the registry's --disk, `manifests` maps
-    (repository, tag) to the manifest's JSON."""
+    """Images that are ready to serve.
+
+    blobs: folder for the registry's --disk. manifests: (repository, tag) -> the manifest's JSON.
+    """
 
     blobs: Path
     manifests: Mapping[tuple[str, str], bytes]
 
 
-# Without these names nft lists a key as ". 17 . 53". A kube-proxy that starts anew and finds no ". udp . 53" among the
-# keys adds that, and deletes the other as a leftover: the same one to the kernel, and with it every Service is gone.
+# Without these names nft lists a key as ". 17 . 53". A kube-proxy that restarts and finds no ". udp . 53" among the
+# keys adds that key and deletes the other as a leftover. To the kernel both are the same, so every Service is lost.
 _PROTOCOLS = b"tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n"
 
 
@@ -56,44 +58,48 @@ _KUBE_PROXY = "kube-proxy"
 
 
 def programs(kubernetes: str) -> tuple[str, ...]:
-    """The programs of tools/ that the images are made of where a cluster of this version is to be."""
+    """Return the programs of tools/ that the images need for a cluster of this version of Kubernetes."""
     return (*releases.of((_KUBE_PROXY,), kubernetes), *_SHARED)
 
 
 def build_images(kubernetes: str | None = None, progress: Progress | None = None) -> ImageStore:
-    """Every image that the lab's nodes run, made in the cache unless it is there (a few milliseconds then).
+    """Return every image that the lab's nodes run; build it unless the cache has it (a few milliseconds then).
 
-    kubernetes: the version whose kube-proxy there shall be beside those that were built before; None for these alone.
-    Raises what tools.build.ensure raises, and LabError when nft, busybox or gcc is missing on this machine."""
+    kubernetes: version whose kube-proxy to add to those built before; None for only those.
+    Raises what tools.build.ensure raises, and LabError when nft, busybox or gcc is missing on this machine.
+    """
     paths = build.ensure(programs(kubernetes) if kubernetes else _SHARED, progress)
-    proxies = {each: releases.of((_KUBE_PROXY,), each)[0] for each in releases.built((_KUBE_PROXY,))}
+    proxies = {version: releases.of((_KUBE_PROXY,), version)[0] for version in releases.built((_KUBE_PROXY,))}
     paths |= build.ensure(proxies.values())
     home = cache.root() / "images"
     with cache.locked(home / "lock"):
         blobs = home / "blobs"
         (blobs / "sha256").mkdir(parents=True, exist_ok=True)
         images = _images(paths, proxies, home)
-        return ImageStore(blobs, {_place(image.reference): _write(image.whole, home) for image in images})
+        return ImageStore(blobs, {_repository_and_tag(image.reference): _write(image.whole, home) for image in images})
 
 
 def keep(images: Mapping[str, oci.Image]) -> ImageStore:
-    """Further images by reference, written beside the lab's own; what was written before costs nothing."""
+    """Write further images, given by reference, next to the lab's own. Images written before take no time."""
     home = cache.root() / "images"
     with cache.locked(home / "lock"):
-        return ImageStore(home / "blobs", {_place(name): _write(image, home) for name, image in images.items()})
+        return ImageStore(
+            home / "blobs", {_repository_and_tag(name): _write(image, home) for name, image in images.items()}
+        )
 
 
 def publish(store: ImageStore, registry: str) -> None:
-    """Tell the registry at host:port, which serves store.blobs, about every image. Takes milliseconds.
+    """Publish every image to the registry at host:port, which serves store.blobs. Takes milliseconds.
 
-    LabError when it refuses or cannot be reached."""
+    Raises LabError when the registry refuses or cannot be reached.
+    """
     connection = http.client.HTTPConnection(registry, timeout=10)
     try:
         for (repository, tag), text in store.manifests.items():
             connection.request("PUT", f"/v2/{repository}/manifests/{tag}", text, {"Content-Type": oci.MANIFEST_TYPE})
-            answer = connection.getresponse()
-            body = answer.read()
-            if answer.status != http.HTTPStatus.CREATED:
+            response = connection.getresponse()
+            body = response.read()
+            if response.status != http.HTTPStatus.CREATED:
                 raise LabError(
                     f"the registry at {registry} refused {repository}:{tag}: {body.decode(errors='replace')}"
                 )
@@ -128,8 +134,8 @@ def _kube_proxy(version: str, program: Path) -> Image:
     return Image(f"registry.k8s.io/kube-proxy:v{version}", entries, ("/usr/local/bin/kube-proxy",))
 
 
-def _place(reference: str) -> tuple[str, str]:
-    """Repository and tag of what pods write as host/repository:tag."""
+def _repository_and_tag(reference: str) -> tuple[str, str]:
+    """Split host/repository:tag, as pods write it, into repository and tag."""
     repository, _, tag = reference.partition("/")[2].rpartition(":")
     return repository, tag
 
@@ -139,29 +145,29 @@ def _busybox() -> Image:
 
 
 def busybox() -> tuple[tar.Entry, ...]:
-    """This machine's busybox with all its names, and what it wants around it. LabError when it has none."""
+    """Return this machine's busybox with all its names and the files it needs. Raises LabError when it is not installed."""
     program = _program("busybox")
     names = run(str(program), "--list").split()
     links = tuple(tar.Entry(f"bin/{name}", target="busybox") for name in names if name != "busybox")
     folders = (tar.Entry("tmp", mode=0o1777), tar.Entry("root", mode=0o700))
-    # glibc asks only DNS for a host's name unless it is told to look into /etc/hosts first.
+    # glibc resolves host names by DNS only, unless this file puts /etc/hosts first.
     switch = tar.Entry("etc/nsswitch.conf", b"hosts: files dns\n", 0o644)
     return (*folders, switch, *_from_this_machine("busybox", "bin/busybox"), *links)
 
 
 def _program(name: str) -> Path:
-    found = shutil.which(name, path=oci.PATH)
-    if not found:
-        raise LabError(f"an image needs {name} of this machine, which has none: run `make setup`")
-    return Path(found)
+    path = shutil.which(name, path=oci.PATH)
+    if not path:
+        raise LabError(f"an image needs {name}, which is not installed on this machine: run `make setup`")
+    return Path(path)
 
 
 def _from_this_machine(name: str, target: str) -> tuple[tar.Entry, ...]:
-    """A Debian program with the loader and the libraries that it is linked to, at the loader's own paths."""
+    """Return a Debian program with its loader and shared libraries, at the paths where the loader looks for them."""
     program = _program(name)
-    # ldd fails on a program that is linked statically, which needs nothing.
-    said = run("ldd", str(program)) if succeeds("ldd", str(program)) else ""
-    libraries = sorted(set(re.findall(r"(/\S+) \(0x", said)))
+    # ldd fails on a statically linked program, which needs no libraries.
+    output = run("ldd", str(program)) if succeeds("ldd", str(program)) else ""
+    libraries = sorted(set(re.findall(r"(/\S+) \(0x", output)))
     files = tuple(tar.Entry(library.lstrip("/"), Path(library).resolve()) for library in libraries)
     return (tar.Entry(target, program.resolve()), *files)
 
@@ -176,12 +182,12 @@ def _pause(home: Path) -> Path:
 
 
 def _write(image: oci.Image, home: Path) -> bytes:
-    """The image's manifest; its blobs are written unless an image of the same recipe was before."""
+    """Return the image's manifest; write its blobs unless an image with the same recipe was written before."""
     entries = (entry for layer in image.layers for entry in layer)
     recipe = home / "recipes" / cache.digest(repr(image), *map(_identity, entries))
     if recipe.exists():
         return recipe.read_bytes()
-    # A plain tar, since its readers are on this machine.
+    # An uncompressed tar, because its readers are on this machine.
     text = oci.write(image, home / "blobs")
     with disk.whole(recipe) as fresh:
         fresh.write_bytes(text)
@@ -189,7 +195,7 @@ def _write(image: oci.Image, home: Path) -> bytes:
 
 
 def _identity(entry: tar.Entry) -> str:
-    """What tells two states of a file apart without reading it."""
+    """Return a text that changes with the file's state, without reading the file."""
     if not isinstance(entry.content, Path):
         return ""
     status = entry.content.stat()

@@ -1,4 +1,4 @@
-"""What stands of the lab, for people."""
+"""The state of the lab, for people."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sandbox.lab.hosts import HostState
 
 @dataclass(frozen=True)
 class HostLine:
-    """One host, alive or dead. `made`: as what, None where its record was lost.
+    """One host, alive or dead. made: the properties it was created with, None when its record is lost.
 
-    port: the router's end of the host's cable. memory_bytes: what its processes hold now, 0 where the
-    kernel does not say.
+    port: the router's end of the host's cable. memory_bytes: memory that its processes use now, 0 when the kernel
+    does not report it.
     """
 
     name: str
@@ -26,7 +26,7 @@ class HostLine:
 
 @dataclass(frozen=True)
 class LabLines:
-    """The lab: its services by name, whether each answers, and its hosts. router: name of its network namespace."""
+    """The lab: its services (name -> whether it answers) and its hosts. router: name of its network namespace."""
 
     lab: str
     folder: str
@@ -36,7 +36,7 @@ class LabLines:
 
 
 def look() -> LabLines:
-    """The lab of this checkout. Changes nothing. Raises LabError when there is none."""
+    """Return the state of this checkout's lab, without changing anything. Raises LabError when there is none."""
     spec = datacentre.spec()
     states = {"networks": networks.is_up(spec), **services.answering(), store.NAME: processes.is_running(store.NAME)}
     if state.folder("balancer", "balancer.json").exists():
@@ -46,13 +46,13 @@ def look() -> LabLines:
 
 
 def _host(name: str) -> HostLine:
-    made = hosts.made(name)
+    properties = hosts.made(name)
     alive = hosts.leader(name) is not None
     return HostLine(
         name=name,
         alive=alive,
-        made=made,
-        port=plan.port(name, made.segment) if made else "",
+        made=properties,
+        port=plan.port(name, properties.segment) if properties else "",
         console=str(hosts.console(name)),
         memory_bytes=cgroups.memory(hosts.group(name)) if alive else 0,
     )

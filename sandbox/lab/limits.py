@@ -1,8 +1,8 @@
-"""Limits of the machine's kernel that its hosts share, raised while a lab is up.
+"""Kernel limits that all hosts on the machine share, raised while a lab is up.
 
-inotify instances are counted per user, and every host's systemd, containerd and kubelet runs as the
-machine's root: eleven hosts want more than the kernel's default of 128. containerd serves no CRI, and
-systemd no path units, where they get none.
+inotify instances are counted per user, and every host's systemd, containerd and kubelet runs as the machine's root:
+eleven hosts need more than the kernel's default of 128. Without inotify instances containerd serves no CRI and
+systemd no path units.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ENOUGH = 4096
 
 
 def ensure() -> None:
-    """Raise the limit if it is too low, and remember what it was."""
+    """Raise the limit if it is too low, and record the previous value."""
     before = int(_INSTANCES.read_text())
     if before < ENOUGH:
         state.write(_record(), {"max_user_instances": before})
@@ -24,7 +24,7 @@ def ensure() -> None:
 
 
 def restore() -> None:
-    """Give the limit back, if `ensure` raised it."""
+    """Restore the previous limit, if `ensure` raised it."""
     record = state.read(_record())
     if record:
         _INSTANCES.write_text(str(record["max_user_instances"]))

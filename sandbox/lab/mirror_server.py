@@ -1,6 +1,6 @@
 """The artefact mirror's server: ``python -m sandbox.lab.mirror_server ADDRESS PORT FOLDER``.
 
-Serves ``FOLDER/<upstream host>/<path>`` as it lies there; no listings. Standard library only.
+Serves ``FOLDER/<upstream host>/<path>`` unchanged, without listings. Standard library only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_error(HTTPStatus.NOT_FOUND, "the mirror has no such file")
 
     def copyfile(self, source: Any, outputfile: Any) -> None:
-        # Programs are 100 MB each and fetched by every host at once: the kernel copies them.
+        # Programs are 100 MB each and every host fetches them at once, so let the kernel copy them.
         connection: socket.socket = self.connection
         if isinstance(source, io.BufferedReader):
             outputfile.flush()
@@ -39,7 +39,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
 
 def make(address: str, port: int, folder: Path) -> ThreadingHTTPServer:
-    """A server that listens already; port 0 chooses a free one."""
+    """Return a server that already listens; port 0 picks a free port."""
     return _Server((address, port), partial(_Handler, directory=str(folder)))
 
 

@@ -1,7 +1,7 @@
 """The lab's router and layer-2 networks, and the cables of its hosts.
 
-All bridges live in the router's network namespace; the machine's own has one cable to it and the
-routes of the lab's ranges.
+All bridges are in the router's network namespace. The machine's own namespace has one cable to the router, and the
+routes to the lab's ranges.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _RUN = Path("/run/netns")
 class Cable:
     """One network interface of a host.
 
-    segment: name of a `Segment`. address: the host's, in the segment's range. further: addresses beside it.
-    routes: destination ("default" or a range) to go through the segment's gateway, or that is on the segment where it
-    has none. guarded: the host may send under this address only. name: of the interface; without one eth0, eth1 …
+    segment: name of a `Segment`. address: the host's, in the segment's range. further: additional addresses.
+    routes: destinations ("default" or a range) reached through the segment's gateway, or on the segment when it has no
+    gateway. guarded: the host may send from this address only. name: of the interface; default eth0, eth1 …
     """
 
     segment: str
@@ -37,27 +37,27 @@ class Cable:
 
 
 def netns(name: str) -> str:
-    """Network namespace of the lab's host or service `name`."""
+    """Return the network namespace of the lab's host or service `name`."""
     return f"{_PREFIX}{state.lab_id()}-{name}"
 
 
 def prefix(lab: str) -> str:
-    """How the names of a lab's namespaces begin."""
+    """Return the prefix of the names of a lab's namespaces."""
     return f"{_PREFIX}{lab}-"
 
 
 def uplink() -> str:
-    """The machine's end of its cable to the router."""
+    """Return the machine's end of its cable to the router."""
     return f"{_PREFIX}{state.lab_id()}"
 
 
 def is_uplink(interface: str) -> bool:
-    """Whether an interface of the machine belongs to any lab, a dead one too."""
+    """Whether an interface of the machine belongs to any lab, including a dead one."""
     return interface.startswith(_PREFIX)
 
 
 def names(lab: str | None = None) -> tuple[str, ...]:
-    """Network namespaces of a lab (default: of every lab) on this machine."""
+    """Return the network namespaces of a lab (default: of every lab) on this machine."""
     start = prefix(lab) if lab else _PREFIX
     if not _RUN.is_dir():
         return ()
@@ -65,31 +65,31 @@ def names(lab: str | None = None) -> tuple[str, ...]:
 
 
 def links(lab: str | None = None) -> tuple[str, ...]:
-    """Network interfaces of a lab (default: of every lab) in the machine's own namespace."""
+    """Return the network interfaces of a lab (default: of every lab) in the machine's own namespace."""
     present = [name for _, name in socket.if_nameindex() if name.startswith(_PREFIX)]
     return tuple(sorted(name for name in present if lab is None or name == f"{_PREFIX}{lab}"))
 
 
 def ensure_router(spec: LabSpec) -> None:
-    """Make the router, its bridges, the cable to the machine and the rules; a second time does nothing."""
+    """Create the router, its bridges, the cable to the machine and the packet rules. Idempotent."""
     router = netns("router")
     add_namespace(router)
     for segment in plan.segments(spec).values():
         _ensure_bridge(router, segment)
     _ensure_uplink(router, spec)
     _inside(router, "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0")
-    # Frames between two ports of one bridge would otherwise meet the router's rules, where the kernel has br_netfilter.
+    # Where the kernel has br_netfilter, frames between two ports of a bridge would otherwise pass the router's rules.
     _inside(router, "sysctl", "-qew", "net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-arptables=0")
     load_rules(rules.router(spec))
 
 
 def load_rules(text: str) -> None:
-    """Give rules to the router's packet filter, all or none of them."""
+    """Load rules into the router's packet filter, all or none of them."""
     shell.run("nsenter", f"--net={_RUN / netns('router')}", "nft", "-f", "-", text=text)
 
 
 def plug_in(host: str, cables: tuple[Cable, ...], spec: LabSpec) -> str:
-    """Make the host's network namespace with one interface a cable; returns its name."""
+    """Create the host's network namespace with one interface per cable; return its name."""
     segments = plan.segments(spec)
     inside = netns(host)
     unplug(host, cables)
@@ -102,13 +102,13 @@ def plug_in(host: str, cables: tuple[Cable, ...], spec: LabSpec) -> str:
 
 
 def ensure_plugged_in(host: str, cables: tuple[Cable, ...], spec: LabSpec) -> None:
-    """`plug_in`, unless that was done to its end before."""
+    """Run `plug_in`, unless it already ran to completion."""
     if not _plugged(host).exists() or netns(host) not in names():
         plug_in(host, cables, spec)
 
 
 def unplug(host: str, cables: tuple[Cable, ...]) -> None:
-    """Remove the host's cables and namespace. Nothing happens when they are gone."""
+    """Remove the host's cables and namespace. Do nothing when they are gone."""
     _plugged(host).unlink(missing_ok=True)
     router = netns("router")
     if router in names():
@@ -121,28 +121,28 @@ def unplug(host: str, cables: tuple[Cable, ...]) -> None:
 
 
 def add_namespace(name: str) -> None:
-    """Make a network namespace whose loopback is up, if it is missing."""
-    # Path.is_mount() is False of every file until Python 3.12.
+    """Create a network namespace and bring its loopback up, if it is missing."""
+    # Until Python 3.12, Path.is_mount() is False for every file.
     if not os.path.ismount(_RUN / name):
-        remove_namespace(name)  # `ip netns add` that was killed leaves a file with nothing mounted on it
+        remove_namespace(name)  # a killed `ip netns add` leaves a file with nothing mounted on it
         shell.run("ip", "netns", "add", name)
     shell.run("ip", "-n", name, "link", "set", "lo", "up")
 
 
 def remove_namespace(name: str) -> None:
-    """Remove a network namespace, if it is there."""
+    """Remove a network namespace, if it exists."""
     if (_RUN / name).exists():
         shell.run("ip", "netns", "delete", name)
 
 
 def remove_links(lab: str) -> None:
-    """Remove a lab's interfaces, and so its routes, from the machine's own namespace."""
+    """Remove a lab's interfaces, and with them its routes, from the machine's own namespace."""
     for link in links(lab):
         shell.succeeds("ip", "link", "delete", link)
 
 
 def is_up(spec: LabSpec) -> bool:
-    """Whether the router stands with every bridge and the cable to the machine."""
+    """Whether the router exists with every bridge and the cable to the machine."""
     router = netns("router")
     if router not in names() or uplink() not in links():
         return False
@@ -151,7 +151,7 @@ def is_up(spec: LabSpec) -> bool:
 
 
 def _plugged(host: str) -> Path:
-    """Exists once every cable of the host is in place."""
+    """Return the file that exists when every cable of the host is in place."""
     return state.folder("plugged", host)
 
 
@@ -193,7 +193,7 @@ def _ensure_bridge(router: str, segment: Segment) -> None:
 def _ensure_uplink(router: str, spec: LabSpec) -> None:
     ours, theirs = plan.UPLINK_RANGE[1], plan.UPLINK_RANGE[2]
     if uplink() not in links() or f"{rules.UPLINK}@" not in shell.run("ip", "-n", router, "-brief", "link"):
-        # The kernel takes a namespace apart after it is gone: the cable of a former router may still be there.
+        # The kernel cleans up a namespace after its name is gone, so the cable of a former router may still exist.
         shell.succeeds("ip", "link", "delete", uplink())
         shell.run("ip", "link", "add", uplink(), "type", "veth", "peer", "name", rules.UPLINK, "netns", router)
     shell.batch([f"addr replace {theirs}/30 dev {rules.UPLINK}", f"link set {rules.UPLINK} up"], router)
@@ -208,5 +208,5 @@ def _ensure_uplink(router: str, spec: LabSpec) -> None:
 
 
 def _inside(name: str, *argv: str) -> str:
-    # `nsenter --net` alone would leave the machine's /sys, which sysctl does not need.
+    # `nsenter --net` keeps the machine's /sys, which sysctl does not need.
     return shell.run("nsenter", f"--net={_RUN / name}", *argv)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 _PROPAGATE = Path("/run/systemd/nspawn/propagate")
 
-# Its locks are files that a killed container leaves behind; the lab has locks of its own.
+# nspawn's locks are files that a killed container leaves behind; the lab locks by other means.
 ENVIRONMENT = {"SYSTEMD_NSPAWN_LOCK": "0", "SYSTEMD_LOG_LEVEL": "notice"}
 
 
 def command(machine: str, root: Path) -> list[str]:
-    """The start of a command line: a container in the network namespace and control group made for it.
+    """Return the start of a command line: a container in the network namespace and control group created for it.
 
-    machine: name of the network namespace too, and what `forget` wants.
+    machine: also the name of the network namespace, and the argument of `forget`.
     """
     return [
         "systemd-nspawn",
@@ -32,12 +32,12 @@ def command(machine: str, root: Path) -> list[str]:
 
 
 def left(prefix: str) -> tuple[str, ...]:
-    """Machines whose name starts with `prefix` that nspawn remembers."""
+    """Return the machines with this name prefix that nspawn still has files for."""
     if not _PROPAGATE.is_dir():
         return ()
     return tuple(sorted(entry.name for entry in _PROPAGATE.iterdir() if entry.name.startswith(prefix)))
 
 
 def forget(machine: str) -> None:
-    """Remove what nspawn keeps of a machine that no longer runs."""
+    """Remove nspawn's files for a machine that no longer runs."""
     shutil.rmtree(_PROPAGATE / machine, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Whether this machine can hold a lab; every reason against it is told at once, before anything starts."""
+"""Check whether this machine can hold a lab; report every problem at once, before anything starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sandbox.lab.errors import LabError
 from sandbox.lab.plan import LabSpec
 
 MEMORY_BYTES = 6 * 2**30
-"""What a lab of eleven hosts was seen to take, with a third more."""
+"""The measured memory of a lab of eleven hosts, plus a third."""
 DISK_BYTES = 8 * 2**30
 _PACKAGES = Path(__file__).parent / "packages.txt"
 _PROGRAMS = {
@@ -31,10 +31,10 @@ _PROGRAMS = {
 
 @dataclass(frozen=True)
 class Machine:
-    """What preflight looks at. Sizes in bytes; `memory` and `disk` are what is free.
+    """The properties that preflight checks. Sizes in bytes; `memory` and `disk` are free space.
 
     routes: destination -> interface. missing_programs: Debian package names.
-    lab_lives: this checkout's lab runs already, in room that it has taken.
+    lab_lives: this checkout's lab is already running, so its memory and disk are already in use.
     """
 
     uid: int
@@ -50,9 +50,9 @@ class Machine:
 
 
 def check(spec: LabSpec | None = None) -> None:
-    """Raise LabError with every reason why the lab cannot stand on this machine.
+    """Raise LabError with every reason why this machine cannot hold the lab.
 
-    ForeignLabError first, when another checkout's lab takes the place.
+    Raises ForeignLabError first, when another checkout's lab occupies the machine.
     """
     if sys.platform == "linux":
         state.refuse_foreign()
@@ -61,13 +61,13 @@ def check(spec: LabSpec | None = None) -> None:
 
 
 def unfit(reasons: Sequence[str]) -> LabError:
-    """The machine cannot hold a lab, with every reason at once."""
+    """Return the error for a machine that cannot hold a lab, with all reasons."""
     listed = "\n".join(f"  - {reason}" for reason in reasons)
     return LabError(f"this machine cannot hold a lab:\n{listed}", code="machine-unfit")
 
 
 def observe() -> Machine:
-    """This machine as it is now. Changes nothing that outlasts the call."""
+    """Return this machine's present state. Leaves no lasting change."""
     linux = sys.platform == "linux"
     root = linux and os.geteuid() == 0
     filesystems = Path("/proc/filesystems").read_text().split() if linux else []
@@ -86,9 +86,11 @@ def observe() -> Machine:
 
 
 def problems(machine: Machine, spec: LabSpec | None = None) -> tuple[str, ...]:
-    """Every reason against a lab on the machine, each with a way out."""
+    """Return every reason against a lab on the machine, each with a way out."""
     if machine.system != "linux":
-        return (f"the lab needs Linux, and this is {machine.system}; use a Debian 12 machine or virtual machine",)
+        return (
+            f"the lab needs Linux, but this machine runs {machine.system}; use a Debian 12 machine or virtual machine",
+        )
     return (
         *_rights(machine),
         *(() if machine.lab_lives else _room(machine)),
@@ -98,45 +100,48 @@ def problems(machine: Machine, spec: LabSpec | None = None) -> tuple[str, ...]:
 
 
 def _rights(machine: Machine) -> Sequence[str]:
-    found = []
+    reasons = []
     if machine.uid != 0:
-        found.append("the lab makes network namespaces and mounts, which only root may; run it with sudo")
+        reasons.append("the lab creates network namespaces and mounts, which needs root; run it with sudo")
     if machine.missing_programs:
         packages = " ".join(machine.missing_programs)
-        found.append(f"Debian packages are missing; run `apt-get install --no-install-recommends {packages}`")
-    return found
+        reasons.append(f"Debian packages are missing; run `apt-get install --no-install-recommends {packages}`")
+    return reasons
 
 
 def _room(machine: Machine) -> Sequence[str]:
-    wanted = (("memory", machine.memory, MEMORY_BYTES), (f"disk space at {state.root()}", machine.disk, DISK_BYTES))
+    requirements = (
+        ("memory", machine.memory, MEMORY_BYTES),
+        (f"disk space at {state.root()}", machine.disk, DISK_BYTES),
+    )
     return [
-        f"{have / 2**30:.1f} GiB of {what} free, and the lab takes {need / 2**30:.0f} GiB; free some, or use a larger machine"
-        for what, have, need in wanted
+        f"{have / 2**30:.1f} GiB of {what} free, but the lab needs {need / 2**30:.0f} GiB; free some, or use a larger machine"
+        for what, have, need in requirements
         if have < need
     ]
 
 
 def _kernel(machine: Machine) -> Sequence[str]:
-    found = []
+    reasons = []
     if "overlay" not in machine.filesystems and "overlayfs" in machine.missing_features:
-        found.append("the kernel has no overlay file system; use one with CONFIG_OVERLAY_FS")
+        reasons.append("the kernel has no overlay file system; use one with CONFIG_OVERLAY_FS")
     if not machine.has_cgroups:
-        found.append("no cgroup hierarchy is mounted at /sys/fs/cgroup; mount it, or start the machine with systemd")
+        reasons.append("no cgroup hierarchy is mounted at /sys/fs/cgroup; mount it, or start the machine with systemd")
     needs = {feature: text for feature, text in _FEATURES.items() if feature in machine.missing_features}
-    return [*found, *needs.values()]
+    return [*reasons, *needs.values()]
 
 
 def _clashes(routes: Mapping[IPv4Network, str], spec: LabSpec) -> Sequence[str]:
     return [
-        f"{name} {wanted} overlaps the machine's own route {route} through {interface}; "
+        f"{name} {network} overlaps the machine's own route {route} through {interface}; "
         + (
             "free that range on the machine"
             if name.startswith("lab ")
             else "choose another range in the cluster's cluster.yaml"
         )
-        for name, wanted in spec.ranges().items()
+        for name, network in spec.ranges().items()
         for route, interface in routes.items()
-        if route.prefixlen and route.overlaps(wanted) and not networks.is_uplink(interface)
+        if route.prefixlen and route.overlaps(network) and not networks.is_uplink(interface)
     ]
 
 
@@ -146,7 +151,7 @@ _FEATURES = {
     "vxlan": "the kernel cannot make VXLAN interfaces, which flannel needs; use one with CONFIG_VXLAN",
     "nftables": "the kernel has no nftables with NAT and ingress hooks; use one with CONFIG_NF_TABLES, _INET, "
     "_NETDEV, CONFIG_NFT_NAT and CONFIG_NFT_MASQ",
-    "loop": "the machine has no loop devices, which are the disks of storage hosts; use a kernel with CONFIG_BLK_DEV_LOOP, and "
+    "loop": "the machine has no loop devices, which storage hosts need as disks; use a kernel with CONFIG_BLK_DEV_LOOP, and "
     "not a container without /dev/loop-control",
 }
 _NFT_PROBE = """
@@ -161,16 +166,16 @@ table netdev probe {
 
 
 def _missing_features() -> tuple[str, ...]:
-    # Asked of a namespace that is gone when the command ends; each try loads the kernel's module.
-    def tried(*argv: str) -> Callable[[], bool]:
+    # Each probe runs in a namespace that is gone when the command ends, and loads the kernel's module.
+    def probe(*argv: str) -> Callable[[], bool]:
         return lambda: shell.succeeds("unshare", "--net", *argv)
 
     probes: dict[str, Callable[[], bool]] = {
         "overlayfs": lambda: shell.succeeds("modprobe", "overlay"),
-        "veth": tried("ip", "link", "add", "probe0", "type", "veth", "peer", "name", "probe1"),
-        "bridge": tried("ip", "link", "add", "probe0", "type", "bridge"),
-        "vxlan": tried("ip", "link", "add", "probe0", "type", "vxlan", "id", "1", "dstport", "8472"),
-        "nftables": tried("nft", _NFT_PROBE),
+        "veth": probe("ip", "link", "add", "probe0", "type", "veth", "peer", "name", "probe1"),
+        "bridge": probe("ip", "link", "add", "probe0", "type", "bridge"),
+        "vxlan": probe("ip", "link", "add", "probe0", "type", "vxlan", "id", "1", "dstport", "8472"),
+        "nftables": probe("nft", _NFT_PROBE),
         "loop": lambda: Path("/dev/loop-control").exists() or shell.succeeds("modprobe", "loop"),
     }
     return tuple(name for name, works in probes.items() if not _quietly(works))
@@ -180,7 +185,7 @@ def _quietly(works: Callable[[], bool]) -> bool:
     try:
         return works()
     except FileNotFoundError:
-        # A missing program is told as such.
+        # A missing program is reported separately.
         return True
 
 
@@ -198,14 +203,14 @@ def _free_disk(folder: Path) -> int:
 
 
 def _routes() -> dict[IPv4Network, str]:
-    found = {}
+    routes = {}
     for line in shell.run("ip", "-4", "route", "show", "table", "main").splitlines():
         words = line.split()
         if words and "dev" in words and words[0][0].isdigit():
-            found[IPv4Network(words[0], strict=False)] = words[words.index("dev") + 1]
-    return found
+            routes[IPv4Network(words[0], strict=False)] = words[words.index("dev") + 1]
+    return routes
 
 
 def packages() -> tuple[str, ...]:
-    """Debian packages that the machine needs."""
+    """Return the Debian packages that the machine needs."""
     return rootfs.read_list(_PACKAGES)

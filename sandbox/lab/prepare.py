@@ -1,6 +1,6 @@
-"""What a lab is made from, all of it in the cache: the hosts' root file system, the artefact mirror, images.
+"""Prepare what a lab is built from, all of it in the cache: the hosts' root file system, the artefact mirror, images.
 
-kubectl is also linked into the checkout, for people.
+Also links kubectl into the checkout, for people.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from sandbox.lab.plan import LabSpec
 from tools import build, cache
 
 KUBECTL = state.CHECKOUT / ".menagerie" / "bin" / "kubectl"
-"""Link to the built kubectl: at one place whatever its version, and not in .venv, which may be made anew."""
+"""Link to the built kubectl: the same path for every version, and outside .venv, which may be recreated."""
 _WAY_OUT = (
-    "While no lab is up, all that is in it may be removed: it is made again when it is missing. "
-    "Go's own caches are named by `go env GOCACHE GOMODCACHE`."
+    "While no lab is up, everything in it can be removed: it is rebuilt when needed. "
+    "`go env GOCACHE GOMODCACHE` prints the folders of Go's own caches."
 )
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """image: root file system of the hosts. crane: the program that serves `images`. versitygw: what serves buckets."""
+    """What a lab is built from.
+
+    image: root file system of the hosts. crane: the program that serves `images`. versitygw: the program that serves buckets.
+    """
 
     image: Path
     mirror: MirrorTree
@@ -44,17 +47,17 @@ def prepare(
     also: tuple[str, ...] = (),
     kubernetes: str = versions.KUBERNETES,
 ) -> Prepared:
-    """Have everything in the cache; a few milliseconds when it is there already. also: further programs to build.
+    """Build everything that the cache lacks; a few milliseconds when nothing is missing. also: further programs to build.
 
-    The root file system is made while the programs are built: one waits for downloads, the other computes.
+    The root file system and the programs are built in parallel: one waits for downloads, the other computes.
     Raises what `rootfs.ensure` and `tools.build.ensure` raise, and LabError when the cache's disk is full.
     """
     with disk.space(cache.root(), _WAY_OUT), ThreadPoolExecutor(1) as pool:
         image = pool.submit(rootfs.ensure, report)
-        # Once for all programs, so that the report counts and estimates all of them.
+        # One call for all programs, so that the progress report counts and estimates all of them.
         releases = (*artefacts.programs(kubernetes), *images.programs(kubernetes))
-        wanted = [*also, "crane", "kubectl", "versitygw", *releases]
-        programs = build.ensure(wanted, lambda event: report(str(event)))
+        names = [*also, "crane", "kubectl", "versitygw", *releases]
+        programs = build.ensure(names, lambda event: report(str(event)))
         _link(programs["kubectl"], KUBECTL)
         mirror, stored = artefacts.build_mirror(kubernetes), images.build_images(kubernetes)
         return Prepared(image.result(), mirror, programs["crane"], stored, programs["versitygw"])
@@ -72,10 +75,10 @@ def lab_spec(
     endpoint_ports: tuple[int, ...] = (),
     between_workers: tuple[str, ...] = (),
 ) -> LabSpec:
-    """The lab that holds `cluster`: its ranges, the racks of its sites, its load balancer's address.
+    """Return the lab that holds `cluster`: its ranges, the racks of its sites, its load balancer's address.
 
-    endpoint_ports: what workers may reach of the load balancer. between_workers: as `LabSpec` has it. Without `prepared`
-    the paths are empty, and without ports workers reach nothing: enough for preflight, which looks at the ranges.
+    endpoint_ports: ports of the load balancer that workers may reach. between_workers: as in `LabSpec`. Without `prepared`
+    the paths are empty, and without ports workers reach nothing; that is enough for preflight, which checks the ranges.
     """
     spec = cluster.spec
     plan = addresses.plan(cluster)

@@ -1,4 +1,4 @@
-"""Daemons of the lab: detached, each in a session and control group of its own."""
+"""Daemons of the lab: detached, each in a separate session and control group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from sandbox.lab import cgroups, state
 from sandbox.lab.errors import LabError
 
-# 0 means "the process that writes": the shell joins every group, then becomes the daemon.
+# Writing 0 means "the writing process": the shell joins every group, then becomes the daemon.
 _LAUNCH = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1" || exit 1; shift; n=$((n-1)); done; exec "$@"'
 
 
@@ -21,8 +21,8 @@ _LAUNCH = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1" || exit 1; shift;
 class Daemon:
     """A long-running program.
 
-    netns: network namespace to run in. watched: text whose change asks for a restart, such as its
-    configuration file. memory_bytes: limit of its control group.
+    netns: network namespace to run in. watched: text whose change requires a restart, such as the configuration
+    file. memory_bytes: limit of its control group.
     """
 
     name: str
@@ -35,19 +35,19 @@ class Daemon:
 
 
 def group(name: str) -> str:
-    """Control group of the daemon or host `name`."""
+    """Return the control group of the daemon or host `name`."""
     return cgroups.path(state.lab_id(), name)
 
 
 def log_path(name: str) -> Path:
-    """File with what the daemon writes."""
+    """Return the daemon's log file."""
     return state.folder("logs", f"{name}.log")
 
 
 def ensure(daemon: Daemon, ready: Callable[[], bool], seconds: float = 15) -> bool:
-    """Have the daemon run as described; True when it had to be (re)started.
+    """Start or restart the daemon unless it runs as described; return True when it was (re)started.
 
-    ready: whether it serves. Raises LabError with the end of its log when it does not within `seconds`.
+    ready: whether it serves. Raises LabError with the end of its log when it is not ready within `seconds`.
     """
     record = state.folder("daemons", f"{daemon.name}.json")
     fingerprint = _fingerprint(daemon)
@@ -61,7 +61,7 @@ def ensure(daemon: Daemon, ready: Callable[[], bool], seconds: float = 15) -> bo
 
 
 def start(daemon: Daemon) -> None:
-    """Start the daemon, detached from this process. It must not run already."""
+    """Start the daemon, detached from this process. It must not be running."""
     joins = cgroups.create(group(daemon.name), daemon.memory_bytes)
     netns = ["nsenter", f"--net=/run/netns/{daemon.netns}"] if daemon.netns else []
     launch = ["sh", "-c", _LAUNCH, "sh", str(len(joins)), *map(str, joins)]
@@ -81,7 +81,7 @@ def start(daemon: Daemon) -> None:
 
 
 def pids(name: str) -> tuple[int, ...]:
-    """Process ids of the daemon or host."""
+    """Return the process IDs of the daemon or host."""
     return cgroups.members(group(name))
 
 
@@ -98,7 +98,7 @@ def stop(name: str) -> None:
 
 
 def log_tail(name: str, lines: int = 15) -> str:
-    """The last lines that the daemon wrote."""
+    """Return the last lines of the daemon's log."""
     try:
         return "\n".join(log_path(name).read_text(errors="replace").splitlines()[-lines:])
     except FileNotFoundError:
@@ -109,7 +109,7 @@ def _wait(name: str, ready: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > deadline:
-            raise LabError(f"{name} does not answer after {seconds:g} s; its log ends with:\n{log_tail(name)}")
+            raise LabError(f"{name} is not ready after {seconds:g} s; its log ends with:\n{log_tail(name)}")
         time.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""The packet rules of the lab's router, as text for ``nft``."""
+"""The packet rules of the lab's router, as input for ``nft``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UPLINK = "uplink"
 
 
 def router(spec: LabSpec) -> str:
-    """Who may open connections to whom, through the router."""
+    """Return the rules that say who may open connections to whom through the router."""
     segments = plan.segments(spec)
     racks = [segments[plan.rack(name)].bridge for name in sorted(spec.racks)]
     workers = segments[plan.WORKERS].bridge if spec.workers else ""
@@ -31,21 +31,21 @@ def router(spec: LabSpec) -> str:
 
 
 def isolated(racks: Sequence[str], seconds: int) -> str:
-    """Let racks reach one another and nothing else, for so long: the kernel forgets them by itself."""
+    """Return rules that let racks reach only one another for `seconds`; the kernel then drops the rules automatically."""
     bridges = [plan.interface("br-", plan.rack(name)) for name in racks]
     return texts.render("isolated.nft.j2", racks=bridges, seconds=seconds)
 
 
 def rejoined() -> str:
-    """Remove the rules of `isolated`."""
+    """Return the text that removes the rules of `isolated`."""
     return "table inet isolated\ndelete table inet isolated\n"
 
 
 def only_own_address(port: str, mac: str, address: IPv4Address) -> str:
-    """Drop what a host sends under an address other than its own, at its port of the store's bridge."""
+    """Return rules that drop what a host sends from any address but its own, at its port of the store's bridge."""
     return texts.render("port.nft.j2", port=port, mac=mac, address=address)
 
 
 def no_port(port: str) -> str:
-    """Remove the rules of `only_own_address`."""
+    """Return the text that removes the rules of `only_own_address`."""
     return f"table netdev {port}\ndelete table netdev {port}\n"

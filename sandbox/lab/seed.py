@@ -1,4 +1,4 @@
-"""What is put on a host's disk before it first starts: its identity, user data or SSH keys."""
+"""Write a host's identity, user data or SSH keys to its disk before its first start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sandbox.lab import loops
 
 @dataclass(frozen=True)
 class Identity:
-    """resolver: address of a name server, "" for none."""
+    """Who a host is. resolver: address of a name server, "" for none."""
 
     name: str
     address: str
@@ -24,7 +24,7 @@ class Identity:
 
 
 def write(root: Path, identity: Identity) -> None:
-    """Name, own address by name, and resolver."""
+    """Write the host name, /etc/hosts and the resolver."""
     _put(root, "etc/hostname", f"{identity.name}\n")
     own = f"127.0.0.1 localhost\n{identity.address} {identity.name}\n"
     _put(root, "etc/hosts", own)
@@ -33,7 +33,7 @@ def write(root: Path, identity: Identity) -> None:
 
 
 def write_cloud(root: Path, name: str, user_data: str) -> None:
-    """The seed folder that cloud-init reads, user data in gzip as Azure's hosts have it; no SSH server starts."""
+    """Write the seed folder that cloud-init reads, and disable SSH. User data is in gzip, as on Azure's hosts."""
     nocloud = "var/lib/cloud/seed/nocloud"
     _put(root, f"{nocloud}/meta-data", json.dumps({"instance-id": name, "local-hostname": name}) + "\n")
     _put(root, f"{nocloud}/user-data", gzip.compress(user_data.encode(), mtime=0), 0o600)
@@ -42,7 +42,7 @@ def write_cloud(root: Path, name: str, user_data: str) -> None:
 
 
 def write_onprem(root: Path, authorized_keys: tuple[str, ...], host_key: str) -> None:
-    """SSH keys; cloud-init stays out of the way.
+    """Write the SSH keys and disable cloud-init.
 
     host_key: OpenSSH private key; the public half is derived from it.
     """
@@ -57,13 +57,13 @@ def write_onprem(root: Path, authorized_keys: tuple[str, ...], host_key: str) ->
 
 
 def write_disks(root: Path, disks: Mapping[str, Path]) -> None:
-    """Names of a host's disks, for what stands in for udev; no file for a host without any."""
+    """Write the names of a host's disks, for the lab's substitute for udev; no file for a host without disks."""
     if disks:
         _put(root, loops.LIST, "".join(f"{name} {device}\n" for name, device in disks.items()))
 
 
 def answers_ssh(address: str, port: int = 22, seconds: float = 0.5) -> bool:
-    """Whether an SSH server greets at the address."""
+    """Whether an SSH server sends its greeting at the address."""
     try:
         with socket.create_connection((address, port), seconds) as connection:
             connection.settimeout(seconds)

@@ -1,4 +1,4 @@
-"""The image registry, the artefact mirror and the server of buckets, on a network that every host has a route to."""
+"""The image registry, the artefact mirror and the bucket server, on a network that every host has a route to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIRROR = "mirror"
 
 
 def ensure(lab: LabSpec) -> bool:
-    """Have all run; True when the registry (re)started, and so lost the images it had been given."""
+    """Start all services; return True when the registry was (re)started, and so lost its images."""
     networks.ensure_plugged_in(_NETNS, (Cable(plan.SERVICES, str(plan.SERVICES_ADDRESS), ("default",)),), lab)
     buckets.ensure(lab)
     processes.ensure(_mirror(lab), lambda: _answers(plan.MIRROR_PORT))
@@ -25,13 +25,13 @@ def ensure(lab: LabSpec) -> bool:
 
 
 def answering() -> dict[str, bool]:
-    """Whether each of them answers, by name."""
-    found = {REGISTRY: _answers(plan.REGISTRY_PORT), MIRROR: _answers(plan.MIRROR_PORT)}
-    return found | ({buckets.NAME: buckets.answers()} if buckets.is_wanted() else {})
+    """Return name of a service -> whether it answers."""
+    answers = {REGISTRY: _answers(plan.REGISTRY_PORT), MIRROR: _answers(plan.MIRROR_PORT)}
+    return answers | ({buckets.NAME: buckets.answers()} if buckets.is_wanted() else {})
 
 
 def are_up() -> bool:
-    """Whether all answer."""
+    """Whether all services answer."""
     return all(answering().values())
 
 
@@ -48,7 +48,7 @@ def _mirror(lab: LabSpec) -> Daemon:
 
 
 def _registry(lab: LabSpec) -> Daemon:
-    # It keeps manifests in memory only; blobs are served from where they were made.
+    # The registry keeps manifests in memory only; blobs are served from the folder where they were built.
     argv = [lab.crane, "registry", "serve", f"--address={plan.REGISTRY}", f"--disk={lab.images}"]
     return Daemon(REGISTRY, argv, netns=networks.netns(_NETNS), folder=Path("/"))
 

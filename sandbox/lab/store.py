@@ -1,7 +1,7 @@
-"""The store of the lab's cloud hosts, for their secrets and payloads: who asks is known by the address that asks.
+"""The store of the lab's cloud hosts, for their secrets and payloads. Hosts are identified by source address.
 
-The policy (who may read what, and the values) is kept in a tmpfs that only root reads. The server
-reads it anew when it has changed, so an update never interrupts it.
+The policy (who may read what, and the values) is kept in a tmpfs that only root can read. The server reads it for
+every request, so an update never interrupts it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ NAME = "store"
 Policy = Mapping[str, Mapping[str, Any]]
 """Host address (on the cluster's nodes network) -> {"read": name -> value, "write": names, "machines": names}.
 
-machines: of which it is told when they were made."""
+machines: those whose creation time the host may read."""
 
 
 def put(policy: Policy, lab: LabSpec) -> None:
-    """Give each host its own list, in place of every earlier list, and have the store serve it."""
+    """Replace the policy of all hosts, and have the store serve it."""
     mounts.private_memory(_folder())
     state.write(_policy_file(), _by_asker(policy, lab), 0o600)
     ensure(lab)
 
 
 def ensure(lab: LabSpec) -> None:
-    """Have the store run; without a policy it gives nobody anything."""
+    """Start the store; without a policy it serves nothing."""
     mounts.private_memory(_folder())
     cable = Cable(plan.STORE, str(plan.STORE_OWN_ADDRESS), further=(str(plan.STORE_ADDRESS),))
     networks.ensure_plugged_in(NAME, (cable,), lab)
@@ -53,7 +53,7 @@ def ensure(lab: LabSpec) -> None:
 
 
 def read(lab: LabSpec) -> str | None:
-    """Fingerprint of the policy that is being served, None when the store or its policy is gone."""
+    """Return the fingerprint of the policy in use, None when the store is not running or has no policy."""
     content = state.read(_policy_file())
     if content is None or not processes.is_running(NAME):
         return None
@@ -61,12 +61,12 @@ def read(lab: LabSpec) -> str | None:
 
 
 def fingerprint(policy: Policy, lab: LabSpec) -> str:
-    """What `read` answers once `policy` has been put."""
+    """Return what `read` returns after `put(policy)`."""
     return _digest(_by_asker(policy, lab))
 
 
 def delete() -> None:
-    """Forget the policy and what hosts wrote; the store runs on and gives nobody anything."""
+    """Remove the policy and what hosts wrote; the store keeps running and serves nothing."""
     for file in (_policy_file(), written_file(_policy_file())):
         file.unlink(missing_ok=True)
 
@@ -88,7 +88,7 @@ def _policy_file() -> Path:
 
 
 def _answers() -> bool:
-    # The store's network has no route from here: its listening socket is what can be seen.
+    # The machine has no route to the store's network, so look for the listening socket instead.
     pids = processes.pids(NAME)
     return any(_listens(Path(f"/proc/{pid}/net/tcp"), plan.STORE_ADDRESS, 80) for pid in pids)
 

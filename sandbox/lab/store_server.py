@@ -1,10 +1,10 @@
 """The server of hosts' secrets and payloads: ``python -m sandbox.lab.store_server ADDRESS PORT POLICY_FILE HOSTS``.
 
-``GET /v1/secrets/NAME`` answers 200 with the value, 403 when the name is not among those that the asker reads and
-503 when there is no policy yet, so that a host that starts early asks again. ``PUT`` of a name that the asker writes
-makes the body its value for everybody who reads it; it is kept beside the policy. ``GET /v1/machines/NAME`` tells an asker who
-may know it when a host was made, 404 of one that is not there: what a cloud's API is elsewhere. HOSTS is `sandbox.lab.hosts`' folder.
-Standard library only.
+``GET /v1/secrets/NAME`` answers 200 with the value, 403 when the host may not read that name, and 503 when there is no
+policy yet, so that a host that starts early retries. ``PUT`` of a name that the host may write sets the value for
+every host that reads it; written values are kept next to the policy. ``GET /v1/machines/NAME`` returns when a host was
+created to hosts that may know, and 404 when there is no such host: it stands in for a cloud's API. HOSTS is the
+folder of `sandbox.lab.hosts`. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MACHINES = "/v1/machines/"
 
 
 def written_file(policy: Path) -> Path:
-    """What hosts wrote, beside what they may: name -> value."""
+    """Return the file with the values that hosts wrote (name -> value), next to the policy."""
     return policy.with_name("written.json")
 
 
@@ -37,11 +37,11 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def answer(self, asker: str, name: str, value: str | None = None) -> tuple[int, str]:
-        """Status and body for one request; `value` is what is to be kept."""
+        """Return status and body for one request. value: to be stored, None to read."""
         try:
             rights = json.loads(self._policy.read_text()).get(asker, {})
         except FileNotFoundError:
-            return 503, "the store has no policy yet; ask again\n"
+            return 503, "the store has no policy yet; try again\n"
         right = "read" if value is None else "write"
         if name not in rights.get(right, ()):
             return 403, f"{asker} may not {right} {name}\n"
@@ -55,13 +55,13 @@ class _Server(ThreadingHTTPServer):
         return 200, ""
 
     def machine(self, asker: str, name: str) -> tuple[int, str]:
-        """Status and body: when a host was made, to those who may know."""
+        """Return status and body: when a host was created, for hosts that may know."""
         try:
             may = json.loads(self._policy.read_text()).get(asker, {}).get("machines", ())
         except FileNotFoundError:
-            return 503, "the store has no policy yet; ask again\n"
+            return 503, "the store has no policy yet; try again\n"
         if not may:
-            return 403, f"{asker} is told of no machine\n"
+            return 403, f"{asker} may not read machines\n"
         record = self._hosts / name / "host.json"
         if name not in may or not record.exists():
             return 404, f"there is no machine {name}\n"
@@ -71,7 +71,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 10
-    # Else a body waits for the acknowledgement of its headers, which a client on a kept connection delays by 40 ms.
+    # Otherwise a body waits until its headers are acknowledged, which a client on a keep-alive connection delays by 40 ms.
     disable_nagle_algorithm = True
     server: _Server
 
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def make(address: str, port: int, policy: Path, hosts: Path = Path("/nonexistent")) -> _Server:
-    """A server that listens already; port 0 chooses a free one."""
+    """Return a server that already listens; port 0 picks a free port."""
     return _Server((address, port), policy, hosts)
 
 

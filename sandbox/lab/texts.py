@@ -15,5 +15,5 @@ _TEMPLATES = Environment(
 
 
 def render(template: str, **values: object) -> str:
-    """The text of a template. jinja2.UndefinedError when it wants a value that is not given."""
+    """Return the text of a template. Raises jinja2.UndefinedError when it needs a value that is missing."""
     return _TEMPLATES.get_template(template).render(values)

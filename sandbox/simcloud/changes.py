@@ -1,4 +1,4 @@
-"""What differs between two sets of properties, and whether a property path is one of a table's."""
+"""Compare two sets of properties, and match property paths against a table's patterns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Change:
-    """One property that differs. parts: its path, keys of objects and indices of lists."""
+    """One property that differs. parts: its path, as keys of objects and indices of lists."""
 
     parts: tuple[str | int, ...]
     kind: Kind
@@ -31,7 +31,7 @@ class Change:
 
     @property
     def path(self) -> str:
-        """The path in the engine's form: ``tags["a.b"]``, ``routes[0].cidrBlock``."""
+        """The path in the engine's format: ``tags["a.b"]``, ``routes[0].cidrBlock``."""
         text = ""
         for part in self.parts:
             if isinstance(part, int):
@@ -47,19 +47,19 @@ class Change:
         """Whether the property is at or below one of `patterns`: ``cidrBlock``, ``routes[].cidrBlock``, or ``*``."""
         parts = ["[]" if isinstance(part, int) else part for part in self.parts]
         return any(
-            pattern == "*" or parts[: len(wanted)] == wanted
+            pattern == "*" or parts[: len(prefix)] == prefix
             for pattern in patterns
-            for wanted in [pattern.replace("[]", ".[]").split(".")]
+            for prefix in [pattern.replace("[]", ".[]").split(".")]
         )
 
 
 def changes(old: Properties, new: Properties) -> list[Change]:
-    """What differs, down to single values. Missing, null and empty are the same; secrecy is no difference."""
+    """Return all differences, down to single values. Missing, null and empty are equal; secrecy is ignored."""
     return list(_compare((), plain(_visible(old)), plain(_visible(new))))
 
 
 def _visible(properties: Properties) -> Properties:
-    """Without what a provider keeps for itself."""
+    """Return the properties without a provider's internal ones."""
     return {key: value for key, value in properties.items() if not key.startswith("__")}
 
 

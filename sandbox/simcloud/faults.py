@@ -1,4 +1,4 @@
-"""Faults on demand: which calls are throttled, fail, or lose their answer."""
+"""Faults on demand: calls that are throttled, fail, or lose their response."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 
 class Effect(Enum):
-    """What a fault does to a call."""
+    """The effect of a fault on a call."""
 
     THROTTLE = "throttle"
     FAIL = "fail"
@@ -19,8 +19,11 @@ class Effect(Enum):
 
 @dataclass
 class Fault:
-    """A fault that waits for calls. verb: ``create``, ``read``, ``update``, ``delete`` or ``invoke``. token: a type
-    or function, with ``*`` for any text. first, last: which of the matching calls it hits, from 1."""
+    """A fault that waits for matching calls.
+
+    verb: ``create``, ``read``, ``update``, ``delete`` or ``invoke``. token: a type or function, with ``*`` for any text.
+    first, last: which of the matching calls it affects, counted from 1. calls: matching calls so far.
+    """
 
     effect: Effect
     verb: str
@@ -29,40 +32,40 @@ class Fault:
     last: int
     message: str = ""
     meanwhile: Callable[[], None] = lambda: None
-    seen: int = 0
+    calls: int = 0
 
     def __str__(self) -> str:
         return f"{self.effect.value} {self.verb} {self.token}, calls {self.first} to {self.last}"
 
 
 class Faults:
-    """Faults of every cloud. A preview meets only those of ``read`` and ``invoke``: it calls no API but to look."""
+    """Faults of every cloud. A preview only meets faults of ``read`` and ``invoke``, because it makes no other API calls."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
 
     def throttle(self, verb: str, token: str, times: int = 1) -> None:
-        """The first `times` calls are refused as too many."""
+        """Throttle the first `times` calls."""
         self._faults.append(Fault(Effect.THROTTLE, verb, token, 1, times))
 
     def fail(self, verb: str, token: str, nth: int = 1, message: str = "internal error; try again") -> None:
-        """The nth call fails and changes nothing."""
+        """Let the nth call fail and change nothing."""
         self._faults.append(Fault(Effect.FAIL, verb, token, nth, nth, message))
 
     def lose_answer(self, verb: str, token: str, nth: int = 1, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """The nth call does its work and the engine never hears of it. meanwhile: run in between."""
+        """Let the nth call take effect, and lose its response. meanwhile: run in between."""
         self._faults.append(Fault(Effect.LOSE, verb, token, nth, nth, meanwhile=meanwhile))
 
     def hit(self, verb: str, token: str) -> Fault | None:
-        """The fault that a call meets; counts the call."""
+        """Count the call, and return the fault that it meets."""
         with self._lock:
             matching = [f for f in self._faults if f.verb == verb and fnmatchcase(token, f.token)]
             for fault in matching:
-                fault.seen += 1
-            return next((fault for fault in matching if fault.first <= fault.seen <= fault.last), None)
+                fault.calls += 1
+            return next((fault for fault in matching if fault.first <= fault.calls <= fault.last), None)
 
     @property
     def unmet(self) -> list[str]:
         """The faults that no call has met so far."""
-        return [str(fault) for fault in self._faults if fault.seen < fault.first]
+        return [str(fault) for fault in self._faults if fault.calls < fault.first]

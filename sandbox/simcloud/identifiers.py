@@ -1,4 +1,4 @@
-"""Identifiers that look made up and are the same in every run."""
+"""Deterministic identifiers that look random."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import uuid
 
 
 def digest(seed: str) -> str:
-    """64 hexadecimal digits."""
+    """Return 64 hexadecimal digits."""
     return hashlib.sha256(seed.encode()).hexdigest()
 
 
 def guid(seed: str) -> str:
-    """A UUID."""
+    """Return a UUID."""
     return str(uuid.UUID(digest(seed)[:32]))
 
 
 def number(seed: str, digits: int = 19) -> str:
-    """A decimal number of `digits` digits."""
+    """Return a decimal number of `digits` digits."""
     return str(10 ** (digits - 1) + int(digest(seed), 16) % (9 * 10 ** (digits - 1)))

@@ -1,4 +1,4 @@
-"""What clouds refuse, one small function each; the words are in each cloud's table."""
+"""The refusals that clouds share, one small function each; their messages are in each cloud's table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.simcloud.world import Record
 
 
 def bad_name(call: Call) -> None:
-    """The name has a form or a length that the cloud does not allow."""
+    """Refuse a name whose characters or length the cloud does not allow."""
     naming = call.type.naming
     if naming and call.name and (len(call.name) > naming.longest or not naming.pattern.fullmatch(call.name)):
         raise call.refusal(
@@ -27,7 +27,7 @@ def bad_name(call: Call) -> None:
 
 
 def taken(call: Call) -> None:
-    """Something has the id already, or the name in the same region and parent."""
+    """Refuse an ID that is in use, or a name that is in use in the same region and parent."""
     if call.type.upserts:
         return
     naming = call.type.naming
@@ -43,39 +43,42 @@ def taken(call: Call) -> None:
 
 
 def targets(call: Call) -> Iterator[tuple[Record, bool]]:
-    """What the call names, and whether it holds it. Refuses names of nothing and of things in another region."""
+    """Yield each resource that the call refers to, and whether the reference keeps it from being deleted.
+
+    Refuses references to missing resources and to resources in another region.
+    """
     for reference in call.type.references:
         for text in at(call.inputs, reference.path):
-            found = call.resolve(reference, str(text))
-            if found is None and reference.optional:
+            target = call.resolve(reference, str(text))
+            if target is None and reference.optional:
                 continue
-            if found is None:
-                wanted = call.cloud.types[reference.types[0]]
+            if target is None:
+                type_ = call.cloud.types[reference.types[0]]
                 resolved = reference.resolve(call, str(text))
-                raise call.refusal(Reason.MISSING, of=wanted, path=reference.path, value=resolved, by=call.id)
-            if reference.local and found.region and call.region and found.region != call.region:
-                wanted = call.cloud.types[found.type]
+                raise call.refusal(Reason.MISSING, of=type_, path=reference.path, value=resolved, by=call.id)
+            if reference.local and target.region and call.region and target.region != call.region:
+                type_ = call.cloud.types[target.type]
                 raise call.refusal(
                     Reason.ELSEWHERE,
-                    of=wanted,
+                    of=type_,
                     path=reference.path,
                     value=str(text),
                     by=call.id,
-                    its_region=found.region,
+                    its_region=target.region,
                     region=call.region,
                 )
-            yield found, reference.holds
+            yield target, reference.holds
 
 
 def fixed(call: Call, changes: Iterable[Change]) -> None:
-    """An update changes what the API cannot change."""
+    """Refuse an update of properties that the API cannot change."""
     for change in changes:
         if change.is_within(call.type.fixed):
             raise call.refusal(Reason.FIXED, path=change.path)
 
 
 def protected(call: Call) -> None:
-    """Deletion protection is on, or the type has a rule of its own against it."""
+    """Refuse a deletion while deletion protection is on, or when a rule of the type forbids it."""
     for rule in call.type.refuse_deletion:
         rule(call)
     for path, value in call.type.protected_by.items():
@@ -84,7 +87,7 @@ def protected(call: Call) -> None:
 
 
 def held(call: Call, doomed: list[Record]) -> None:
-    """Something that stays needs what is to be deleted."""
+    """Refuse a deletion while resources that stay depend on what would be deleted."""
     gone = {record.key for record in doomed}
     for record in doomed:
         users = [user for user in call.world.users(record) if user.key not in gone]
@@ -95,7 +98,7 @@ def held(call: Call, doomed: list[Record]) -> None:
 
 
 def size_of_range(path: str, shortest: int, longest: int) -> Rule:
-    """Ranges at `path` have prefixes of `shortest` to `longest` bits, and no host bits."""
+    """Return a rule: ranges at `path` have prefixes of `shortest` to `longest` bits, and no host bits."""
 
     def rule(call: Call) -> None:
         for text in at(call.inputs, path):
@@ -109,7 +112,7 @@ def size_of_range(path: str, shortest: int, longest: int) -> Rule:
 
 
 def inside(path: str, parent: str, ranges: str) -> Rule:
-    """Ranges at `path` lie in those at `ranges` of what the reference at `parent` names."""
+    """Return a rule: ranges at `path` are inside the ranges at `ranges` of the resource that `parent` refers to."""
 
     def rule(call: Call) -> None:
         owner = call.target(parent)
@@ -126,7 +129,7 @@ def inside(path: str, parent: str, ranges: str) -> Rule:
 
 
 def apart(parent: str, *paths: str) -> Rule:
-    """Ranges at `paths` overlap none of the others of the same type and parent."""
+    """Return a rule: ranges at `paths` do not overlap those of other resources of the same type and parent."""
 
     def rule(call: Call) -> None:
         owner = call.target(parent)
@@ -142,12 +145,12 @@ def apart(parent: str, *paths: str) -> Rule:
 
 
 def apart_within(*paths: str) -> Rule:
-    """Ranges at `paths` overlap none of each other."""
+    """Return a rule: ranges at `paths` do not overlap one another."""
 
     def rule(call: Call) -> None:
-        found = list(_ranges(call.inputs, paths))
-        for i, network in enumerate(found):
-            for existing in found[:i]:
+        ranges = list(_ranges(call.inputs, paths))
+        for i, network in enumerate(ranges):
+            for existing in ranges[:i]:
                 if network.overlaps(existing):
                     raise overlap(call, network, existing, call.id, call.region)
 
@@ -155,7 +158,7 @@ def apart_within(*paths: str) -> Rule:
 
 
 def overlap(call: Call, network: IPv4Network, existing: IPv4Network, other: str, region: str) -> RefusalError:
-    """The refusal of a range. other, region: id and region of what has it already."""
+    """Return the refusal of a range. other, region: ID and region of the resource that already has it."""
     return call.refusal(
         Reason.OVERLAP,
         value=str(network),
@@ -167,7 +170,7 @@ def overlap(call: Call, network: IPv4Network, existing: IPv4Network, other: str,
 
 
 def offered(places: Callable[[Call], Iterable[Place]]) -> Rule:
-    """The cloud offers these zones and machine types."""
+    """Return a rule: the cloud offers these zones and machine types."""
 
     def rule(call: Call) -> None:
         for place in places(call):
@@ -182,7 +185,7 @@ def offered(places: Callable[[Call], Iterable[Place]]) -> Rule:
 
 
 def networks(texts: Iterable[object]) -> Iterator[IPv4Network]:
-    """The IPv4 networks among some texts."""
+    """Yield the IPv4 networks among `texts`."""
     for text in texts:
         network = _network(str(text))
         if network is not None:

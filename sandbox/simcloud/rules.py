@@ -1,6 +1,6 @@
-"""The vocabulary in which a cloud is described: types of resources, their names, references and refusals.
+"""The vocabulary that describes a cloud: types of resources, their names, references and refusals.
 
-A cloud is a `Cloud`; a type is a `ResourceType`, one row of data. What a row cannot say is a function of a `Call`.
+A cloud is a `Cloud`; a type is a `ResourceType`, one row of data. Whatever does not fit a row is a function of a `Call`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,18 @@ class Reason(Enum):
 
 @dataclass(frozen=True)
 class Saying:
-    """How a cloud words a refusal, and what to do. Both may use ``{noun}``, ``{name}``, ``{id}``, ``{type}``,
-    ``{code}``, ``{region}``, ``{account}`` and what the refusing function adds."""
+    """A cloud's message for a refusal, and a way out.
+
+    Both may use ``{noun}``, ``{name}``, ``{id}``, ``{type}``, ``{code}``, ``{region}``, ``{account}`` and the fields that
+    the refusing function adds.
+    """
 
     text: str
     way_out: str
 
 
 class RefusalError(Exception):
-    """The cloud refuses; the text is its words and what to do. property: the input at fault, if it is one."""
+    """The cloud refuses. The text is its message and a way out. property: the offending input, "" for none."""
 
     def __init__(self, text: str, property_: str = "") -> None:
         super().__init__(text)
@@ -54,7 +57,7 @@ class RefusalError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a provider is configured with. account: account, project or subscription. tags: those of everything."""
+    """A provider's configuration. account: account, project or subscription. tags: added to every resource."""
 
     account: str = ""
     region: str = ""
@@ -64,7 +67,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Place:
-    """Where something is to be. cloud: ``azure``, ``aws`` or ``gcp``."""
+    """A location for a resource. cloud: ``azure``, ``aws`` or ``gcp``."""
 
     cloud: str
     region: str
@@ -73,7 +76,7 @@ class Place:
 
 
 def _three_zones(cloud: str, region: str) -> Sequence[str]:
-    """Zones as most regions have them."""
+    """Return the three zones that most regions have."""
     if cloud == "azure":
         return ("1", "2", "3")
     separator = "-" if cloud == "gcp" else ""
@@ -82,8 +85,11 @@ def _three_zones(cloud: str, region: str) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Offers:
-    """What the clouds offer. refuse: what is wrong with a place, None if nothing is. zones: those of (cloud, region).
-    vcpus: how many may run in (cloud, region), None for any number."""
+    """What the clouds offer.
+
+    refuse: from a place to what is wrong with it, None for nothing. zones: the zones of (cloud, region).
+    vcpus: the quota of running vCPUs in (cloud, region), None for no limit.
+    """
 
     refuse: Callable[[Place], str | None] = lambda _: None
     zones: Callable[[str, str], Sequence[str]] = _three_zones
@@ -94,9 +100,9 @@ class Offers:
 class Naming:
     """The property that is a resource's name in the cloud.
 
-    pattern, longest, words: what it must match, its greatest length, and how the cloud says so.
-    within: the properties inside whose values (and the region) no two may have the same name; None where the id
-    already says it.
+    pattern, longest: the allowed characters and length. words: the cloud's description of them.
+    within: names must be unique among resources with the same region and the same values of these properties; None when
+    the ID already ensures it.
     """
 
     property: str
@@ -108,11 +114,11 @@ class Naming:
 
 @dataclass(frozen=True)
 class Reference:
-    """A property that names another resource.
+    """A property that refers to another resource.
 
-    path: of the property. types: what it may name. holds: what it names cannot be deleted meanwhile. local: both
-    must be in one region. resolve: from (call, the property's value) to what the other is known by. optional: it may
-    name what is not here: a literal, or what somebody else made.
+    path: of the property. types: that it may refer to. holds: the other cannot be deleted while this exists. local: both
+    must be in one region. resolve: from (call, the property's value) to a text by which the other is known. optional: it
+    may refer to something that is not here: a literal, or a resource of another owner.
     """
 
     path: str
@@ -124,23 +130,23 @@ class Reference:
 
 
 Rule = Callable[["Call"], None]
-"""Looks at a call and raises `RefusalError`."""
+"""Checks a call and raises `RefusalError`."""
 
 
 @dataclass(frozen=True)
 class ResourceType:
-    """What is known of one type of resource.
+    """One type of resource.
 
     token: Pulumi's type, without the version of an API. noun, code: words of the cloud's messages.
-    identify: the id of a new one. outputs: what the cloud adds to, or makes of, the inputs.
-    where: properties that default to the provider's settings (`Cloud.place_of`); changing one replaces.
-    replace_on: properties that the API cannot change. replace_if: properties of which it cannot make some changes.
-    replace_when: from old and new inputs (whose values may be unknown) to properties that replace if they differ.
-    fixed: properties that look changeable in a plan and that the API refuses to change.
+    identify: returns the ID of a new resource. outputs: what the cloud adds to the inputs or computes from them.
+    where: properties that default to the provider's settings (`Cloud.place_of`); changing one replaces the resource.
+    replace_on: properties that the API cannot change. replace_if: properties for which it cannot make some changes.
+    replace_when: from old and new inputs (values may be unknown) to properties that force replacement if they differ.
+    fixed: properties that look changeable in a plan but that the API refuses to change.
     recomputed: outputs that any update may change.
-    refuse: checked before creating and updating. protected_by: values of properties that refuse deletion.
-    refuse_deletion: checked before deleting. upserts: creating what exists already is no error.
-    implied: (type, text) by which others may refer to what comes with one.
+    refuse: rules for creating and updating. protected_by: values of properties that prevent deletion.
+    refuse_deletion: rules for deleting. upserts: creating an existing resource is not an error.
+    implied: (type, text) by which others may refer to resources that come with this one.
     """
 
     token: str
@@ -166,20 +172,20 @@ class ResourceType:
 
 
 Function = Callable[[Properties, Settings, Offers, World], Properties]
-"""A provider function: arguments in, results out."""
+"""A provider function, from arguments to results."""
 
 
 @dataclass(frozen=True)
 class Cloud:
     """One cloud.
 
-    package: Pulumi's. name: as in a spec. says: its words for each reason. configure: from the provider's inputs.
-    place_of: what a property of `ResourceType.where` is if the program does not say. place_missing: what the cloud
-    says if nothing does. region_of: the region of a call, "" for none.
-    unruled: the type of a token that has no rules. refers_by: outputs by which a resource is known.
-    reshaped: properties of which a resource shows more than it was given, so that no preview knows them.
-    has_trees: what lies below a resource, by its id, is deleted with it. folds_case: ids differ in more than case.
-    suffix: separator and number of hexadecimal digits that a generated name ends with.
+    package: Pulumi's. name: as in a spec. says: its message for each reason. configure: from the provider's inputs.
+    place_of: default of a property of `ResourceType.where`. place_missing: the cloud's message when there is no default.
+    region_of: the region of a call, "" for none.
+    unruled: returns the type of a token that has no rules. refers_by: outputs by which a resource is known.
+    reshaped: properties of which a resource returns more than it was given, so that no preview knows them.
+    has_trees: resources whose ID continues another's are deleted with it. folds_case: IDs are case-insensitive.
+    suffix: separator and number of hexadecimal digits at the end of a generated name.
     """
 
     package: str
@@ -199,14 +205,17 @@ class Cloud:
     folds_case: bool = False
 
     def folded(self, text: str) -> str:
-        """`text` as it is compared with other references."""
+        """Return `text` in the form in which references are compared."""
         return text.lower() if self.folds_case else text
 
 
 @dataclass(frozen=True)
 class Call:
-    """One request to a cloud. inputs: without secrets and unknown values. id: "" for what is yet to be created.
-    old: the resource as it is, None for what is yet to be created."""
+    """One request to a cloud.
+
+    inputs: without secrets and unknown values. id: "" for a resource to create. old: the existing resource, None for a
+    resource to create.
+    """
 
     cloud: Cloud
     type: ResourceType
@@ -228,32 +237,35 @@ class Call:
         return str(self.inputs.get(self.type.naming.property, "")) if self.type.naming else ""
 
     def text(self, path: str) -> str:
-        """The value at a path, "" if there is none."""
+        """Return the value at a path, "" if there is none."""
         return next((str(value) for value in at(self.inputs, path)), "")
 
     def target(self, path: str) -> Record | None:
-        """What the reference at `path` names."""
-        found = next((reference for reference in self.type.references if reference.path == path), None)
+        """Return the resource that the reference at `path` refers to."""
+        own_reference = next((reference for reference in self.type.references if reference.path == path), None)
         text = self.text(path)
-        return self.resolve(found, text) if found and text else None
+        return self.resolve(own_reference, text) if own_reference and text else None
 
     def resolve(self, reference: Reference, text: str) -> Record | None:
-        """What `text` names; one in the same region rather than one in another."""
-        found = self.world.find(reference.types, self.cloud.folded(reference.resolve(self, text)))
-        return next((record for record in found if record.region in ("", self.region)), found[0] if found else None)
+        """Return the resource that `text` refers to, preferably in the same region."""
+        candidates = self.world.find(reference.types, self.cloud.folded(reference.resolve(self, text)))
+        return next(
+            (record for record in candidates if record.region in ("", self.region)),
+            candidates[0] if candidates else None,
+        )
 
     def fresh(self, make: Callable[[str], str]) -> str:
-        """An id that nothing has had. make: from 64 hexadecimal digits; the same resource gets the same again."""
+        """Return an ID that was never used. make: from 64 hexadecimal digits. The same resource gets the same ID again."""
         ids = (make(digest(f"{self.urn}#{number}")) for number in count())
         return next(id_ for id_ in ids if self.world.is_fresh(id_))
 
     def refusal(
         self, reason: Reason, of: ResourceType | None = None, property_: str = "", **fields: str
     ) -> RefusalError:
-        """The refusal in the words of the type `of` (by default this one's), else of the cloud."""
+        """Return the refusal with the message of the type `of` (by default this one's), otherwise of the cloud."""
         type_ = of or self.type
         saying = type_.says.get(reason) or self.cloud.says[reason]
-        known = {
+        values = {
             "noun": type_.noun,
             "code": type_.code,
             "type": type_.token,
@@ -263,4 +275,4 @@ class Call:
             "account": self.settings.account,
             **fields,
         }
-        return RefusalError(f"{saying.text.format_map(known)}; {saying.way_out.format_map(known)}", property_)
+        return RefusalError(f"{saying.text.format_map(values)}; {saying.way_out.format_map(values)}", property_)

@@ -1,4 +1,4 @@
-"""Simulated clouds for the length of a block."""
+"""Serve simulated clouds for the duration of a block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sandbox.simcloud.world import World
 
 CLOUDS = {cloud.name: cloud for cloud in (aws.CLOUD, azure.CLOUD, gcp.CLOUD)}
 
-# Without these gRPC refuses messages of more than 4 MiB; the engine allows itself 400 MB.
+# By default gRPC refuses messages over 4 MiB; the engine itself allows 400 MB.
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
@@ -29,10 +29,10 @@ def simulated_clouds(
     offers: Offers | None = None,
     clouds: Collection[str] = tuple(CLOUDS),
 ) -> Iterator[dict[str, str]]:
-    """Serve `clouds` over `world`; gives the environment that makes an engine use them.
+    """Serve `clouds` over `world`; yield the environment that makes an engine use them.
 
-    clouds: of ``aws``, ``azure``, ``gcp``. The engine looks for a plugin for those that are left out. Ports are on
-    loopback, chosen by the system, and closed at the end of the block.
+    clouds: of ``aws``, ``azure``, ``gcp``; the engine looks for a plugin for the others. Ports are on loopback, chosen by
+    the system, and closed at the end of the block.
     """
     with ExitStack() as stack:
         ports = {}
@@ -45,7 +45,7 @@ def simulated_clouds(
 
 @contextmanager
 def _served(provider: Provider) -> Iterator[int]:
-    """A provider on a port."""
+    """Serve a provider on a port."""
     with ThreadPoolExecutor(max_workers=4) as pool:
         server = grpc.server(pool, options=_OPTIONS)
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)

@@ -1,4 +1,4 @@
-"""The provider protocol of the Pulumi engine, answered by a simulated cloud."""
+"""The Pulumi engine's provider protocol, answered by a simulated cloud."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ _KINDS = {
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
-    """One cloud's provider. The engine opens a connection for each provider resource of a program, and says over it
-    how that one is configured; requests do not say whose they are."""
+    """One cloud's provider.
+
+    The engine opens a connection for each provider resource of a program and configures it over that connection;
+    requests do not name their provider resource.
+    """
 
     def __init__(self, simulation: SimulatedCloud, faults: Faults) -> None:
         self._simulation = simulation
@@ -128,7 +131,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     @contextmanager
     def _call(self, context: grpc.ServicerContext, verb: str, token: str) -> Iterator[Settings]:
-        """A call to the cloud's API, with the fault that it meets."""
+        """Run a call to the cloud's API, with the fault that it meets."""
         fault = self._faults.hit(verb, normal(token))
         with self._refusing(context):
             if fault and fault.effect is Effect.FAIL:
@@ -153,11 +156,11 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         try:
             yield
         except RefusalError as error:
-            # With INTERNAL, UNKNOWN or DATA_LOSS the engine would call its own state corrupt.
+            # With INTERNAL, UNKNOWN or DATA_LOSS the engine would report its own state as corrupt.
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
 
     def _version(self) -> str:
-        """That of the SDK: the engine warns if they differ."""
+        """Return the SDK's version, because the engine warns if they differ."""
         try:
             return metadata.version(f"pulumi-{self._simulation.cloud.package}")
         except metadata.PackageNotFoundError:

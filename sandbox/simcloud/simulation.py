@@ -1,4 +1,4 @@
-"""One simulated cloud: what its provider and its API do with a request. Knows no gRPC."""
+"""One simulated cloud: how its provider and its API handle requests. Independent of gRPC."""
 
 from __future__ import annotations
 
@@ -9,16 +9,26 @@ from itertools import chain
 from sandbox.simcloud import refusals
 from sandbox.simcloud.changes import Change, changes
 from sandbox.simcloud.rules import Call, Cloud, Offers, Reason, RefusalError, ResourceType, Settings
-from sandbox.simcloud.values import Properties, Secret, Unknown, Value, is_known, plain, recognised, secret_texts, tells
+from sandbox.simcloud.values import (
+    Properties,
+    Secret,
+    Unknown,
+    Value,
+    contains_any,
+    is_known,
+    plain,
+    recognised,
+    secret_texts,
+)
 from sandbox.simcloud.world import Record, World, normal
 
-# The name that the bridged providers have for it, too.
+# The bridged providers use the same key.
 _DEFAULTS = "__defaults"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What an update would do. replaces: the paths that force a replacement."""
+    """The effect of an update. replaces: the paths that force a replacement."""
 
     changes: list[Change]
     replaces: list[str]
@@ -43,10 +53,10 @@ class SimulatedCloud:
         seed: str,
         proposed: str | None,
     ) -> tuple[Properties, list[RefusalError]]:
-        """The inputs with names and places that the program left out, and what is wrong with them.
+        """Return the inputs, with names and places that the program left out, and what is wrong with them.
 
-        old: inputs as they were, {} for a new resource. seed: what makes a generated name one of its own. proposed: a
-        name that the project's configuration makes, "" if it makes none, None if it forbids generated names.
+        old: previous inputs, {} for a new resource. seed: makes a generated name unique. proposed: the name from the
+        project's configuration, "" if it has none, None if it forbids generated names.
         """
         rule = self._rule(type_)
         if not rule.is_proven:
@@ -63,9 +73,9 @@ class SimulatedCloud:
                 inputs[name] = self._name(name, urn, old, seed, proposed)
         for place in rule.where:
             if inputs.get(place) is None:
-                found = self.cloud.place_of(self._call(rule, settings, urn, _known(inputs)), place) or old.get(place)
-                if found is not None:
-                    inputs[place] = found
+                default = self.cloud.place_of(self._call(rule, settings, urn, _known(inputs)), place) or old.get(place)
+                if default is not None:
+                    inputs[place] = default
                 elif place in self.cloud.place_missing:
                     failures.append(RefusalError(self.cloud.place_missing[place], place))
         try:
@@ -75,9 +85,9 @@ class SimulatedCloud:
         return ({**inputs, _DEFAULTS: generated} if generated else inputs), failures
 
     def diff(self, type_: str, old: Properties, new: Properties) -> Plan:
-        """What changing the inputs from `old` to `new` takes."""
+        """Return the plan for changing the inputs from `old` to `new`."""
         rule = self._rule(type_)
-        found = changes(old, new)
+        differences = changes(old, new)
         before, after = plain(old), plain(new)
         partly = [
             path
@@ -85,23 +95,23 @@ class SimulatedCloud:
             if is_known(after.get(path)) and before.get(path) is not None and must(before[path], after.get(path))
         ]
         partly += rule.replace_when(before, after)
-        replaces = [change.path for change in found if change.is_within((*rule.replace_on, *rule.where, *partly))]
-        return Plan(found, replaces, delete_first=_is_named_alike(rule, before, after))
+        replaces = [change.path for change in differences if change.is_within((*rule.replace_on, *rule.where, *partly))]
+        return Plan(differences, replaces, delete_first=_is_named_alike(rule, before, after))
 
     def planned(self, type_: str, inputs: Properties, old_inputs: Properties, old: Properties) -> Properties:
-        """Outputs as far as a preview knows them. old: outputs as they are, {} for a new resource."""
+        """Return the outputs that a preview knows. old: present outputs, {} for a new resource."""
         rule = self._rule(type_)
-        staying = {key: value for key, value in old.items() if key in inputs or key not in old_inputs}
-        moving = dict.fromkeys(rule.recomputed, Unknown()) if old else {}
+        kept = {key: value for key, value in old.items() if key in inputs or key not in old_inputs}
+        recomputed = dict.fromkeys(rule.recomputed, Unknown()) if old else {}
         reshaped = {
             key: old[key] if key in old and inputs[key] == old_inputs.get(key) else Unknown()
             for key in self.cloud.reshaped
             if key in inputs
         }
-        return {**staying, **_shown(inputs), **reshaped, **moving}
+        return {**kept, **_shown(inputs), **reshaped, **recomputed}
 
     def create(self, settings: Settings, type_: str, urn: str, inputs: Properties) -> Record:
-        """A new resource."""
+        """Create a resource."""
         rule = self._rule(type_)
         with self._world.lock:
             call = self._call(rule, settings, urn, plain(_shown(inputs)))
@@ -110,7 +120,7 @@ class SimulatedCloud:
             return self._settle(call, inputs)
 
     def update(self, settings: Settings, type_: str, urn: str, id_: str, inputs: Properties) -> Record:
-        """The resource with new inputs."""
+        """Update a resource to new inputs."""
         rule = self._rule(type_)
         with self._world.lock:
             old = self._world.get(rule.token, id_)
@@ -121,7 +131,7 @@ class SimulatedCloud:
             return self._settle(call, inputs)
 
     def delete(self, settings: Settings, type_: str, id_: str) -> None:
-        """Delete a resource, and what lies below it; nothing if there is none."""
+        """Delete a resource, and everything below it. Do nothing if it does not exist."""
         rule = self._rule(type_)
         with self._world.lock:
             record = self._world.get(rule.token, id_)
@@ -131,29 +141,29 @@ class SimulatedCloud:
             refusals.protected(call)
             doomed = [record, *(self._world.below(record) if self.cloud.has_trees else ())]
             refusals.held(call, doomed)
-            for each in doomed:
-                self._world.remove(each.type, each.id)
+            for victim in doomed:
+                self._world.remove(victim.type, victim.id)
 
     def read(self, type_: str, id_: str, inputs: Properties, outputs: Properties) -> Record | None:
-        """The resource as it is. inputs, outputs: as the engine knows them, for the secrets that a file seals."""
+        """Return the present resource. inputs, outputs: the engine's, to recover secrets of which a file has only digests."""
         record = self._world.get(normal(type_), id_)
         if record is None:
             return None
         return replace(record, inputs=recognised(record.inputs, inputs), outputs=recognised(record.outputs, outputs))
 
     def invoke(self, settings: Settings, token: str, arguments: Properties) -> Properties:
-        """The result of a provider function."""
+        """Return the result of a provider function."""
         function = self.cloud.functions.get(token)
         if function is None:
-            known = ", ".join(sorted(self.cloud.functions))
+            names = ", ".join(sorted(self.cloud.functions))
             raise RefusalError(
-                f"simcloud has no function {token}; add it to sandbox/simcloud/{self.cloud.name}/functions.py (there are {known})"
+                f"simcloud has no function {token}; add it to sandbox/simcloud/{self.cloud.name}/functions.py (it has {names})"
             )
         result = function(plain(arguments), settings, self._offers, self._world)
         return _marked(result, secret_texts(arguments))
 
     def throttled(self, verb: str, token: str) -> RefusalError:
-        """The refusal of a call that is one too many."""
+        """Return the refusal of a throttled call."""
         call = self._call(self._rule(token), Settings(), "", {})
         return call.refusal(Reason.THROTTLED, verb=verb)
 
@@ -173,8 +183,8 @@ class SimulatedCloud:
         return Call(self.cloud, rule, self._world, self._offers, settings, urn, inputs, id_, old)
 
     def _settle(self, call: Call, inputs: Properties) -> Record:
-        """Put the resource into the world unless something is wrong with it."""
-        named = list(refusals.targets(call))
+        """Store the resource in the world unless a rule refuses it."""
+        referenced = list(refusals.targets(call))
         for rule in call.type.refuse:
             rule(call)
         computed = call.type.outputs(call)
@@ -185,8 +195,8 @@ class SimulatedCloud:
             region=call.region,
             inputs=inputs,
             outputs=_outputs(inputs, computed),
-            targets=tuple(dict.fromkeys(target.key for target, _ in named)),
-            uses=tuple(dict.fromkeys(target.key for target, holds in named if holds)),
+            targets=tuple(dict.fromkeys(target.key for target, _ in referenced)),
+            uses=tuple(dict.fromkeys(target.key for target, holds in referenced if holds)),
         )
         record = replace(record, known_by=self._known_by(call.type, record))
         self._world.put(record)
@@ -199,7 +209,7 @@ class SimulatedCloud:
         return tuple(dict.fromkeys((type_, self.cloud.folded(text)) for type_, text in names))
 
     def _name(self, property_: str, urn: str, old: Properties, seed: str, proposed: str) -> str:
-        """A name for what the program gave none: the one that it has, or a new one."""
+        """Return the name for a resource to which the program gave none: its present name, or a new one."""
         if property_ in old.get(_DEFAULTS, ()):
             return str(old[property_])
         separator, digits = self.cloud.suffix
@@ -207,7 +217,7 @@ class SimulatedCloud:
 
 
 def _is_named_alike(rule: ResourceType, before: Properties, after: Properties) -> bool:
-    """Whether a replacement would have the name that the program gave the old one: both cannot exist at once."""
+    """Whether a replacement would have the old resource's explicit name, so that both cannot exist at once."""
     if rule.naming is None or after.get(rule.naming.property) is None:
         return False
     name = rule.naming.property
@@ -215,21 +225,21 @@ def _is_named_alike(rule: ResourceType, before: Properties, after: Properties) -
 
 
 def _known(inputs: Properties) -> Properties:
-    """The inputs that are wholly known, without secrets."""
+    """Return the inputs that are completely known, without secrets."""
     return {key: plain(value) for key, value in inputs.items() if is_known(value)}
 
 
 def _shown(inputs: Mapping[str, Value]) -> Properties:
-    """What a resource shows of its inputs."""
+    """Return the inputs that a resource shows."""
     return {key: value for key, value in inputs.items() if not key.startswith("__")}
 
 
 def _outputs(inputs: Properties, computed: Properties) -> Properties:
-    """Inputs and what the cloud made of them."""
-    made = {key: value for key, value in computed.items() if key not in inputs or plain(inputs[key]) != value}
-    return {**_shown(inputs), **_marked(made, secret_texts(inputs))}
+    """Return the inputs and what the cloud computed from them."""
+    added = {key: value for key, value in computed.items() if key not in inputs or plain(inputs[key]) != value}
+    return {**_shown(inputs), **_marked(added, secret_texts(inputs))}
 
 
 def _marked(properties: Properties, secrets: set[str]) -> Properties:
-    """Secret what tells a secret."""
-    return {key: Secret(value) if tells(value, secrets) else value for key, value in properties.items()}
+    """Mark values that contain a secret as secret."""
+    return {key: Secret(value) if contains_any(value, secrets) else value for key, value in properties.items()}

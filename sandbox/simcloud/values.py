@@ -1,4 +1,4 @@
-"""Property values, between the engine's wire form and Python.
+"""Convert property values between the engine's wire format and Python.
 
 A value is None, bool, int, float, str, a list or dict of values, `Secret` or `Unknown`.
 """
@@ -34,7 +34,7 @@ _UNKNOWN = frozenset(
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that is not known before the update. sentinel: which type it will have, in the protocol's words."""
+    """A value that is unknown before the update. sentinel: the protocol's constant for its type."""
 
     sentinel: str = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
@@ -48,25 +48,25 @@ class Secret:
 
 @dataclass(frozen=True)
 class Sealed:
-    """What a file keeps of a secret: enough to recognise it, not enough to tell it."""
+    """What a file stores of a secret: enough to recognise it, not enough to reveal it."""
 
     digest: str
 
 
 def from_wire(struct: struct_pb2.Struct) -> Properties:
-    """The properties of a message."""
+    """Return the properties of a message."""
     return {key: _decoded(value) for key, value in struct.fields.items()}
 
 
 def to_wire(properties: Properties) -> struct_pb2.Struct:
-    """A message with these properties."""
+    """Return a message with these properties."""
     struct = struct_pb2.Struct()
     struct.update(_encoded(properties))
     return struct
 
 
 def plain(value: Value) -> Value:
-    """`value` with secrets as if they were none."""
+    """Return `value` with its secrets unwrapped."""
     if isinstance(value, Secret):
         return plain(value.value)
     if isinstance(value, dict):
@@ -77,12 +77,12 @@ def plain(value: Value) -> Value:
 
 
 def secret_texts(value: Value) -> set[str]:
-    """The texts in `value` that are secret."""
+    """Return the texts in `value` that are secret."""
     secrets = [part.value for part in _parts(value) if isinstance(part, Secret)]
     return {part for secret in secrets for part in _parts(secret) if isinstance(part, str) and part}
 
 
-def tells(value: Value, secrets: set[str]) -> bool:
+def contains_any(value: Value, secrets: set[str]) -> bool:
     """Whether any of these texts is in `value`."""
     return any(secret in part for part in _parts(value) if isinstance(part, str) for secret in secrets)
 
@@ -93,7 +93,7 @@ def is_known(value: Value) -> bool:
 
 
 def sealed(value: Value) -> Value:
-    """`value` for a file: JSON, with the digest of each secret in its place."""
+    """Return `value` for a file: JSON, with each secret replaced by its digest."""
     if isinstance(value, Secret):
         return {_SIGNATURE: _SECRET, "sha256": _digest(value.value)}
     if isinstance(value, dict):
@@ -104,7 +104,7 @@ def sealed(value: Value) -> Value:
 
 
 def unsealed(value: Value) -> Value:
-    """What `sealed` gave, read again: each secret is `Sealed`."""
+    """Return the value that `sealed` wrote, with each secret as `Sealed`."""
     if isinstance(value, dict):
         if value.get(_SIGNATURE) == _SECRET:
             return Secret(Sealed(value["sha256"]))
@@ -114,30 +114,30 @@ def unsealed(value: Value) -> Value:
     return value
 
 
-def recognised(stored: Value, told: Value) -> Value:
-    """`stored` with each sealed secret replaced by the value at the same place in `told`, if it is the same."""
-    told = told.value if isinstance(told, Secret) else told
+def recognised(stored: Value, current: Value) -> Value:
+    """Return `stored` with each sealed secret replaced by the value at the same place in `current`, if it is the same."""
+    current = current.value if isinstance(current, Secret) else current
     if isinstance(stored, Secret) and isinstance(stored.value, Sealed):
-        same = _digest(told) == stored.value.digest
-        return Secret(plain(told) if same else f"changed; sha256 {stored.value.digest}")
+        same = _digest(current) == stored.value.digest
+        return Secret(plain(current) if same else f"changed; sha256 {stored.value.digest}")
     if isinstance(stored, dict):
-        others = told if isinstance(told, dict) else {}
+        others = current if isinstance(current, dict) else {}
         return {key: recognised(item, others.get(key)) for key, item in stored.items()}
     if isinstance(stored, list):
-        known = told if isinstance(told, list) else []
-        return [recognised(item, known[i] if i < len(known) else None) for i, item in enumerate(stored)]
+        currents = current if isinstance(current, list) else []
+        return [recognised(item, currents[i] if i < len(currents) else None) for i, item in enumerate(stored)]
     return stored
 
 
 def at(value: Value, path: str) -> Iterator[Value]:
-    """The values at a path such as ``ipConfigurations[].subnet.id``; none where it leads nowhere."""
-    found = [value]
+    """Yield the values at a path such as ``ipConfigurations[].subnet.id``; nothing when the path does not exist."""
+    values = [value]
     for part in path.replace("[]", ".[]").split("."):
         if part == "[]":
-            found = [item for items in found if isinstance(items, list) for item in items]
+            values = [item for items in values if isinstance(items, list) for item in items]
         else:
-            found = [item[part] for item in found if isinstance(item, dict) and item.get(part) is not None]
-    yield from found
+            values = [item[part] for item in values if isinstance(item, dict) and item.get(part) is not None]
+    yield from values
 
 
 def _decoded(value: struct_pb2.Value) -> Value:

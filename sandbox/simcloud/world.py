@@ -1,6 +1,6 @@
-"""What exists in the simulated clouds: resources by type and id, whoever made them.
+"""The resources that exist in the simulated clouds, by type and ID, including those made outside the engine.
 
-In memory, or kept in a file of JSON lines, one a change, which holds of secrets only digests.
+In memory, or kept in a file with one JSON line per change, which stores only digests of secrets.
 """
 
 from __future__ import annotations
@@ -17,22 +17,25 @@ from typing import Any
 from sandbox.simcloud.values import Properties, Secret, sealed, unsealed
 
 Key = tuple[str, str]
-"""Type token and id."""
+"""Type token and ID."""
 
 
-# azure-native has a type for each version of each API beside the one without: azure-native:network/v20240501:Subnet.
+# azure-native has a type for each API version, besides the one without: azure-native:network/v20240501:Subnet.
 _VERSION = re.compile(r"/v\d{8}\w*(?=:)")
 
 
 def normal(token: str) -> str:
-    """A type token without the version of its API."""
+    """Return a type token without its API version."""
     return _VERSION.sub("", token)
 
 
 @dataclass(frozen=True)
 class Record:
-    """One resource. region: "" where it has none. known_by: (type, text) by which others may refer to it, or to
-    what came with it. targets: what it names. uses: those of them that cannot be deleted as long as this exists."""
+    """One resource.
+
+    region: "" for none. known_by: (type, text) by which others may refer to it, or to resources that come with it.
+    targets: the resources that it refers to. uses: those of them that cannot be deleted while this exists.
+    """
 
     type: str
     id: str
@@ -60,8 +63,8 @@ class Record:
 class World:
     """Every resource of the simulated clouds.
 
-    path: a file to keep them in; None keeps them in memory. A last line that was cut short is forgotten.
-    lock: hold it from a look at the world to the change that rests on it.
+    path: a file to keep them in; None keeps them in memory. A truncated last line is dropped.
+    lock: hold it from reading the world until the change that depends on it.
     unproven: types without rules -> URNs of the resources that were declared with them.
     """
 
@@ -85,43 +88,43 @@ class World:
         return len(self._records)
 
     def get(self, type_: str, id_: str) -> Record | None:
-        """The resource with this id, if there is one."""
+        """Return the resource with this ID, if there is one."""
         return self._records.get((type_, id_))
 
     def of_type(self, type_: str) -> list[Record]:
-        """Every resource of a type."""
+        """Return every resource of a type."""
         return list(self._by_type[type_].values())
 
     def find(self, types: Iterable[str], text: str) -> list[Record]:
-        """The resources of one of `types` that `text` (an id, ARN, link or name) may mean."""
+        """Return the resources of one of `types` that `text` (an ID, ARN, link or name) may refer to."""
         return [self._records[key] for type_ in types for key in self._by_text[type_, text]]
 
     def users(self, record: Record) -> list[Record]:
-        """The resources that keep `record` from being deleted."""
+        """Return the resources that keep `record` from being deleted."""
         return [self._records[key] for key in sorted(self._users[record.key])]
 
     def below(self, record: Record) -> list[Record]:
-        """The resources whose id continues that of `record`."""
+        """Return the resources whose ID continues that of `record`."""
         return [other for other in self if other.id.startswith(f"{record.id}/")]
 
     def is_fresh(self, id_: str) -> bool:
-        """Whether no resource ever had this id since the world was opened."""
+        """Whether no resource has had this ID since the world was opened."""
         return id_ not in self._used_ids
 
     def put(self, record: Record) -> None:
-        """Create or change a resource, without any rule."""
+        """Create or change a resource, without checking any rule."""
         with self.lock:
             self._store(record)
             self._write({**vars(record), "inputs": sealed(record.inputs), "outputs": sealed(record.outputs)})
 
     def remove(self, type_: str, id_: str) -> None:
-        """Delete a resource without any rule, as somebody at the console might. KeyError if there is none."""
+        """Delete a resource without checking any rule, as if by hand in the console. Raises KeyError if there is none."""
         with self.lock:
             self._drop(self._records[type_, id_])
             self._write({"type": type_, "id": id_, "gone": True})
 
     def change(self, type_: str, id_: str, **properties: object) -> None:
-        """Change properties of a resource behind the engine's back. KeyError if there is none."""
+        """Change properties of a resource without the engine's knowledge. Raises KeyError if there is none."""
         with self.lock:
             old = self._records[type_, id_]
             new = {
@@ -132,12 +135,12 @@ class World:
             self.put(replace(old, inputs={**old.inputs, **given}, outputs={**old.outputs, **new}))
 
     def orphans(self, deployment: Mapping[str, Any]) -> list[Record]:
-        """The resources that no stack knows of.
+        """Return the resources that no stack knows.
 
-        deployment: what the engine exports of the state (``Stack.export_stack().deployment``).
+        deployment: the engine's export of the state (``Stack.export_stack().deployment``).
         """
-        known = {(normal(resource["type"]), resource.get("id")) for resource in deployment.get("resources", ())}
-        return [record for record in self if record.key not in known]
+        managed = {(normal(resource["type"]), resource.get("id")) for resource in deployment.get("resources", ())}
+        return [record for record in self if record.key not in managed]
 
     def _store(self, record: Record) -> None:
         if record.key in self._records:

@@ -1,4 +1,4 @@
-"""What a load balancer passes on to the API servers, and how it finds out who of them is well."""
+"""What a load balancer forwards to the API servers, and how it checks their health."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from stacks.aws.network import Network
 from stacks.aws.tags import named, tags
 
 _INTERVAL_S, _TIMEOUT_S, _CHECKS = 10, 6, 2
-"""An API server's own check of an etcd takes up to 5 s (`etcd.apiserver.flags`)."""
+"""An API server's own etcd check takes up to 5 s (`etcd.apiserver.flags`)."""
 _DRAIN_S = 30
 
 
 @dataclass(frozen=True)
 class Front:
-    """One port of a load balancer, and the group of hosts behind it. AWS lets a group be behind one load balancer."""
+    """One port of a load balancer, and the target group behind it. AWS permits one load balancer per target group."""
 
     target: aws.lb.TargetGroup
     listener: aws.lb.Listener
@@ -34,16 +34,16 @@ def front(
     port: int,
     opts: pulumi.ResourceOptions,
 ) -> Front:
-    """konnectivity's listener is as well as the API server of its host."""
+    """Create a listener and its targets. konnectivity counts as healthy if the API server of its host is healthy."""
     target = aws.lb.TargetGroup(
         named(cluster, name, "target_group"),
         vpc_id=network.vpc.id,
         target_type="instance",
         protocol="TCP",
         port=port,
-        # The API's audit log tells who asked.
+        # The API's audit log records the client.
         preserve_client_ip="true",
-        # Watches last for ever, and a host that goes must not take them along in silence.
+        # Watches never end, so clients must notice when a host is removed.
         deregistration_delay=_DRAIN_S,
         connection_termination=True,
         health_check=aws.lb.TargetGroupHealthCheckArgs(

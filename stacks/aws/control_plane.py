@@ -1,4 +1,4 @@
-"""API servers in a group that mends itself, and the load balancers in front of them."""
+"""API servers in a group that replaces unhealthy hosts, and the load balancers in front of them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from stacks.protection import is_protected
 _PORTS = {"api": API_PORT, "konnectivity": KONNECTIVITY_PORT}
 _PUBLIC_PORTS = {"public": API_PORT}
 _GRACE_S = 600
-"""From launch until a host must answer: it downloads its programs first."""
+"""From launch until a host must pass health checks: it downloads its programs first."""
 
 
 class ControlPlane(pulumi.ComponentResource):
-    """The load balancer has the plan's address in each zone. A new template is rolled by the group itself: first one
-    host more, then one less."""
+    """The load balancer has the plan's address in each zone. The group itself rolls out a new template: it adds a host, then
+    removes one."""
 
     balancer: aws.lb.LoadBalancer
     public: pulumi.Output[str] | None
-    """Where a public endpoint's name must point: its addresses, one a zone."""
+    """Where a public endpoint's name must point: its addresses, one per zone."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class ControlPlane(pulumi.ComponentResource):
         if cluster.spec.control_plane.public:
             outside, self.public = self._outside(security.of[Role.PUBLIC_BALANCER])
             fronts += [front(cluster, network, outside, name, port, self._own) for name, port in _PUBLIC_PORTS.items()]
-        made = self._template(storage, profile, user_data, security.of[Role.API_SERVER])
-        self._group(made, fronts)
+        template_ = self._template(storage, profile, user_data, security.of[Role.API_SERVER])
+        self._group(template_, fronts)
         self.register_outputs({})
 
     def _inside(self, plan: AddressPlan, group: aws.ec2.SecurityGroup) -> aws.lb.LoadBalancer:
@@ -66,14 +66,14 @@ class ControlPlane(pulumi.ComponentResource):
         return self._balancer("api", "load-balancer", True, mappings, group)
 
     def _outside(self, group: aws.ec2.SecurityGroup) -> tuple[aws.lb.LoadBalancer, pulumi.Output[str]]:
-        """The only thing of the cluster that is asked from the internet. With its addresses as one text."""
+        """Return the only part of the cluster that accepts requests from the internet, and its addresses as one text."""
         addresses = {name: self._address(name) for name in self._network.zones}
         mappings = [
             aws.lb.LoadBalancerSubnetMappingArgs(subnet_id=public_subnet(zone).id, allocation_id=addresses[name].id)
             for name, zone in self._network.zones.items()
         ]
-        made = self._balancer("public", "public-load-balancer", False, mappings, group)
-        return made, pulumi.Output.all(*(address.public_ip for address in addresses.values())).apply(", ".join)
+        balancer = self._balancer("public", "public-load-balancer", False, mappings, group)
+        return balancer, pulumi.Output.all(*(address.public_ip for address in addresses.values())).apply(", ".join)
 
     def _address(self, zone: str) -> aws.ec2.Eip:
         tagged = tags(self._cluster, "public-load-balancer", zone)
@@ -93,7 +93,7 @@ class ControlPlane(pulumi.ComponentResource):
             internal=internal,
             subnet_mappings=mappings,
             security_groups=[group.id],
-            # A zone may have no API server that is well.
+            # A zone may have no healthy API server.
             enable_cross_zone_load_balancing=True,
             enable_deletion_protection=is_protected(),
             tags=tags(self._cluster, role),
@@ -109,7 +109,7 @@ class ControlPlane(pulumi.ComponentResource):
         name = named(self._cluster, API_SERVERS, "launch_template")
         return template(name, self._cluster, launch, storage, self._own, vpc_security_group_ids=[group.id])
 
-    def _group(self, made: aws.ec2.LaunchTemplate, fronts: list[Front]) -> None:
+    def _group(self, template_: aws.ec2.LaunchTemplate, fronts: list[Front]) -> None:
         count = self._cluster.spec.control_plane.api_servers
         most = 100 + -(-100 // count)
         aws.autoscaling.Group(
@@ -117,8 +117,10 @@ class ControlPlane(pulumi.ComponentResource):
             min_size=count,
             max_size=count,
             vpc_zone_identifiers=[zone.api_servers.id for zone in self._network.zones.values()],
-            launch_template=aws.autoscaling.GroupLaunchTemplateArgs(id=made.id, version=made.latest_version.apply(str)),
-            target_group_arns=[each.target.arn for each in fronts],
+            launch_template=aws.autoscaling.GroupLaunchTemplateArgs(
+                id=template_.id, version=template_.latest_version.apply(str)
+            ),
+            target_group_arns=[front_.target.arn for front_ in fronts],
             health_check_type="ELB",
             health_check_grace_period=_GRACE_S,
             default_instance_warmup=_GRACE_S // 2,
@@ -132,12 +134,12 @@ class ControlPlane(pulumi.ComponentResource):
                 min_healthy_percentage=100, max_healthy_percentage=most
             ),
             tags=group_tags(whole_tags(self._cluster, API_SERVERS)),
-            # A target group without a load balancer has no health, and its hosts would be replaced for it.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[each.listener for each in fronts]),
+            # A target group without a load balancer has no health status, and the group would replace its hosts.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[front_.listener for front_ in fronts]),
         )
 
 
 def public_subnet(zone: Zone) -> aws.ec2.Subnet:
-    """Of a zone of a cluster with a public endpoint."""
+    """Return the public subnet of a zone in a cluster with a public endpoint."""
     assert zone.public is not None
     return zone.public

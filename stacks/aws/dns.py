@@ -1,4 +1,4 @@
-"""The cluster's private zone, in which the API has its name."""
+"""The cluster's private DNS zone, with the API's name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stacks.aws.tags import tags
 
 
 class Dns(pulumi.ComponentResource):
-    """Zones without a well API server are left out of the answer."""
+    """DNS answers omit zones without a healthy API server."""
 
     def __init__(
         self,

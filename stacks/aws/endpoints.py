@@ -1,4 +1,4 @@
-"""Ways to services of AWS that lead neither over the internet nor through a NAT gateway."""
+"""VPC endpoints: access to AWS services without the internet or a NAT gateway."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Endpoints(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _s3(self, network: Network) -> None:
-        # Without a policy: registry.k8s.io sends those who pull from inside AWS on to buckets of its own.
+        # Without a policy: registry.k8s.io redirects pulls from inside AWS to its own buckets.
         aws.ec2.VpcEndpoint(
             f"{self._cluster.name}-s3",
             vpc_id=network.vpc.id,
@@ -65,7 +65,7 @@ class Endpoints(pulumi.ComponentResource):
         return f"com.amazonaws.{self._cluster.spec.control_plane.region}.{name}"
 
     def _own_secrets(self, account: str) -> str:
-        """A policy for secrets of this account alone, and for who belongs to it."""
+        """Return a policy that permits only secrets of this account, and only to its members."""
         actions = ["secretsmanager:GetSecretValue"]
         if self._cluster.spec.cloud_workers:
             actions.append("secretsmanager:PutSecretValue")

@@ -1,4 +1,4 @@
-"""Members of the etcds: machines with an address, an identity and data disks of their own, each in its zone."""
+"""Members of the etcds: machines, each with its own address, identity and data disks, each in its zone."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from stacks.protection import is_protected
 
 LOCAL = "local-nvme"
 _PROVISIONED = frozenset({"gp3", "io1", "io2"})
-"""Kinds whose operations are bought."""
+"""Volume types with provisioned IOPS."""
 _DEVICES: Mapping[RoleName, str] = {"main": "/dev/sdf", "events": "/dev/sdg"}
 _GIB = 2**30
 
 
 def disk_of(cluster: Cluster, role: RoleName) -> Disk:
-    """How a host finds the data disk of an etcd, with and without the links of amazon-ec2-utils."""
-    wanted = settings(cluster, role)
-    if wanted.disk == LOCAL:
+    """Return how a host finds the data disk of an etcd, with and without the links of amazon-ec2-utils."""
+    etcd = settings(cluster, role)
+    if etcd.disk == LOCAL:
         return data_disk(cluster, role, ("/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_*",))
     links = (_DEVICES[role], "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol*")
-    return data_disk(cluster, role, links, wanted.disk_size)
+    return data_disk(cluster, role, links, etcd.disk_size)
 
 
 def roles_on(cluster: Cluster, host: str, plan: AddressPlan) -> tuple[RoleName, ...]:
-    """The etcds that have a member on a host."""
-    return tuple(role for role in ROLES if host in {each.name for each in plan.etcd[role]})
+    """Return the etcds that have a member on a host."""
+    return tuple(role for role in ROLES if host in {address.name for address in plan.etcd[role]})
 
 
 class Etcd(pulumi.ComponentResource):
-    """Machines that exist keep their type, image and user data: to change one stops the machine or makes it anew, and
-    all members at once would lose the quorum, or their data with the local disks."""
+    """Existing machines keep their type, image and user data: a change of one would stop or replace the machine, and doing
+    so to all members at once would lose the quorum, or the data on local disks."""
 
     machines: dict[str, aws.ec2.Instance]
     """Host -> machine."""
@@ -84,7 +84,7 @@ class Etcd(pulumi.ComponentResource):
             f"{self._cluster.name}-{host.name}",
             ami=self._image,
             instance_type=settings(self._cluster, first).machine,
-            # Nothing else has an address in this subnet, so none takes it while the machine is replaced.
+            # Nothing else has an address in this subnet, so nothing takes it while the machine is replaced.
             subnet_id=self._network.zones[host.zone].etcd.id,
             private_ip=str(host.address),
             vpc_security_group_ids=[self._group(first).id],
@@ -99,14 +99,14 @@ class Etcd(pulumi.ComponentResource):
                 tags=tagged,
             ),
             disable_api_termination=is_protected(),
-            # Local disks are blank after a stop.
+            # A stop erases local disks.
             disable_api_stop=is_local and is_protected(),
             tags=tagged,
             opts=pulumi.ResourceOptions(
                 parent=self,
                 protect=is_protected(),
                 ignore_changes=["ami", "instanceType", "userData"],
-                # Its address is one machine's.
+                # Two machines can't have its address at the same time.
                 delete_before_replace=True,
             ),
         )
@@ -116,15 +116,15 @@ class Etcd(pulumi.ComponentResource):
         return self._security.of[Role.ETCD_EVENTS if role == "events" and dedicated else Role.ETCD_MAIN]
 
     def _disk(self, role: RoleName, member: Member) -> None:
-        """A disk that is deleted in spite of everything leaves a snapshot."""
-        name, wanted = f"{self._cluster.name}-{member.name}", settings(self._cluster, role)
+        """Create a member's disk. If it is deleted in spite of its protection, a snapshot remains."""
+        name, etcd = f"{self._cluster.name}-{member.name}", settings(self._cluster, role)
         volume = aws.ebs.Volume(
             name,
-            # Of the subnet: the spec may have the zone's id.
+            # From the subnet: the spec may have the zone's ID.
             availability_zone=self._network.zones[member.zone].etcd.availability_zone,
-            type=wanted.disk,
-            size=whole_gib(wanted),
-            iops=wanted.iops if wanted.disk in _PROVISIONED else None,
+            type=etcd.disk,
+            size=whole_gib(etcd),
+            iops=etcd.iops if etcd.disk in _PROVISIONED else None,
             encrypted=True,
             kms_key_id=self._storage.key.arn,
             final_snapshot=True,
@@ -137,17 +137,17 @@ class Etcd(pulumi.ComponentResource):
             instance_id=self.machines[member.host].id,
             device_name=_DEVICES[role],
             stop_instance_before_detaching=True,
-            # To delete it stops its machine.
+            # Deleting it stops the machine.
             opts=pulumi.ResourceOptions(parent=self, protect=is_protected(), delete_before_replace=True),
         )
 
 
 def system_disk_gib(cluster: Cluster, held: tuple[RoleName, ...]) -> int:
-    """A backup lies there as a file before it is sent, and a drill has one as a file and one as an etcd's data."""
+    """Return the size of a system disk: it holds a backup as a file before the upload, and a drill's as a file and as an etcd's data."""
     quotas = (settings(cluster, role).quota for role in held if settings(cluster, role).backup)
     return SYSTEM_DISK_GIB + sum(-(-3 * quota // _GIB) for quota in quotas)
 
 
-def whole_gib(wanted: EtcdCluster) -> int:
-    """Disks are sold by the GiB."""
-    return -(-wanted.disk_size // _GIB)
+def whole_gib(etcd: EtcdCluster) -> int:
+    """Return an etcd's disk size in GiB, rounded up: disks are sold in whole GiB."""
+    return -(-etcd.disk_size // _GIB)

@@ -1,7 +1,7 @@
 """Network interfaces of machines with EFA.
 
-"Maximize network bandwidth on Amazon EC2 instances with multiple network cards": the first is an ordinary one and has
-the address; then each card has one for EFA alone, which has none. The catalogue counts the cards that have EFA.
+"Maximize network bandwidth on Amazon EC2 instances with multiple network cards": the first interface is an ordinary one
+and has the address; each card also has an EFA-only one without an address. The catalogue counts the cards with EFA.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from cluster.spec import Cloud
 
 _ORDINARY, _EFA_ONLY = "interface", "efa-only"
 _FIRST_CARD_WITHOUT_EFA = frozenset({"p6-b300.48xlarge"})
-"""The same page, "EFA configuration for P6-B300 instances"."""
+"""Same page, "EFA configuration for P6-B300 instances"."""
 
 
 def cards(machine: str) -> list[tuple[int, int, str]]:
-    """Network card, device index and kind of every interface of a machine type.
+    """Return network card, device index and kind of every interface of a machine type.
 
-    Raises ValueError where the catalogue knows of no EFA.
+    Raises ValueError if the catalogue has no EFA for it.
     """
-    known = catalogue.of(Cloud.AWS).machine_types.get(machine)
-    count = known.type.efa if known and known.type else 0
+    entry = catalogue.of(Cloud.AWS).machine_types.get(machine)
+    count = entry.type.efa if entry and entry.type else 0
     if not count:
         raise ValueError(f"machine {machine} has no EFA in the catalogue (cluster/catalogue/aws.yaml); remove rdma")
     first = 1 if machine in _FIRST_CARD_WITHOUT_EFA else 0
-    # Device 0 of the first card is the ordinary one.
+    # Device 0 of the first card is the ordinary interface.
     return [(0, 0, _ORDINARY), *((card, int(card == 0), _EFA_ONLY) for card in range(first, first + count))]
 
 
 def efa_interfaces(
     machine: str, group: pulumi.Input[str], fabric: pulumi.Input[str]
 ) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs]:
-    """group: what filters the workers' packets. fabric: whose members reach each other entirely."""
+    """Return the interfaces. group: filters the workers' packets. fabric: its members may exchange any traffic."""
     return [_interface(*place, [group, fabric] if place[2] == _ORDINARY else [fabric]) for place in cards(machine)]
 
 

@@ -1,4 +1,4 @@
-"""What API servers may know of machines: whether one is of the cluster's pools, before it is let in as a node."""
+"""The program by which API servers check whether a machine belongs to the cluster's pools before it joins as a node."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PROGRAM = Path(__file__).with_name("menagerie_machine.py")
 def program(
     cluster: Cluster, url: str = "", metadata: str = "http://169.254.169.254", library: str = paths.LIBRARY
 ) -> str:
-    """Its text. No URL has a slash at its end. library: where `menagerie_host` is."""
+    """Return the program's text. URLs have no trailing slash. library: where `menagerie_host` is."""
     pools = [name for name, pool in cluster.spec.pools.items() if pool.site is None]
     region = str(cluster.spec.control_plane.region)
-    # The provider ends a group's name with a hyphen and digits (`stacks.aws.tags`).
+    # The provider appends a hyphen and digits to a group's name (`stacks.aws.tags`).
     groups = {f"{WORKERS}-{name}": named(cluster, f"pool-{name}", "launch_template") + "-" for name in pools}
     values = {
         "LIBRARY_OF_HOST": library,

@@ -1,4 +1,4 @@
-"""The cluster's VPC: subnets by zone and role, and the ways out of them."""
+"""The cluster's VPC: subnets by zone and role, and routes out of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANYWHERE = "0.0.0.0/0"
 
 @dataclass(frozen=True)
 class Zone:
-    """The subnets of one zone that hosts are plugged into. public: where the spec has a public endpoint."""
+    """The subnets for hosts in one zone. public: exists if the spec has a public endpoint."""
 
     api_servers: aws.ec2.Subnet
     etcd: aws.ec2.Subnet
@@ -27,14 +27,14 @@ class Zone:
 
 
 class Network(pulumi.ComponentResource):
-    """A VPC over `network.nodes`. Its main route table is that of all private subnets: a subnet that somebody adds has
-    no way to the internet but theirs."""
+    """A VPC over `network.nodes`. Its main route table is the one of all private subnets, so a subnet added by hand has no
+    route to the internet other than theirs."""
 
     zones: dict[str, Zone]
-    """Name of the zone, as in the spec -> what is in it."""
+    """Name of the zone, as in the spec -> its subnets."""
     routes: aws.ec2.DefaultRouteTable
     vpn: aws.ec2.VpnGateway | None
-    """The region's end of tunnels, where a site has some."""
+    """The region's end of tunnels, if a site has any."""
 
     def __init__(self, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:aws:Network", f"{cluster.name}-network", None, opts)
@@ -60,7 +60,7 @@ class Network(pulumi.ComponentResource):
         )
 
     def _close_default_group(self) -> None:
-        """Whatever is started without a security group gets the VPC's default one, which lets its members talk."""
+        """Empty the VPC's default group, which allows traffic among its members: machines without a security group get it."""
         aws.ec2.DefaultSecurityGroup(
             f"{self._cluster.name}-default",
             vpc_id=self.vpc.id,
@@ -86,19 +86,19 @@ class Network(pulumi.ComponentResource):
         )
 
     def _nat(self, internet: aws.ec2.InternetGateway) -> aws.ec2.NatGateway:
-        """One that AWS keeps in every zone with hosts, with addresses of AWS's choice, and needs no public subnet
-        ("Regional NAT gateways for automatic multi-AZ expansion"): the loss of a zone takes no way out from another."""
+        """Create a gateway that AWS keeps in every zone with hosts, with addresses that AWS chooses; it needs no public subnet
+        ("Regional NAT gateways for automatic multi-AZ expansion"). The loss of a zone does not affect other zones' traffic."""
         return aws.ec2.NatGateway(
             f"{self._cluster.name}-nat",
             vpc_id=self.vpc.id,
             availability_mode="regional",
             tags=tags(self._cluster, "nat"),
-            # AWS makes none before the VPC has its internet gateway, and none of its arguments names that.
+            # AWS creates none until the VPC has its internet gateway, and no argument refers to that.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[internet]),
         )
 
     def _private(self, nat: aws.ec2.NatGateway) -> aws.ec2.DefaultRouteTable:
-        """Racks of sites come into it as BGP tells of them."""
+        """Create the private route table. BGP adds the racks of sites to it."""
         return aws.ec2.DefaultRouteTable(
             f"{self._cluster.name}-private",
             default_route_table_id=self.vpc.default_route_table_id,
@@ -109,7 +109,7 @@ class Network(pulumi.ComponentResource):
         )
 
     def _public(self, internet: aws.ec2.InternetGateway) -> aws.ec2.RouteTable:
-        """Routes of the subnets that a public load balancer stands in, and nothing else."""
+        """Create the routes of the subnets for a public load balancer, and only these."""
         return aws.ec2.RouteTable(
             f"{self._cluster.name}-public",
             vpc_id=self.vpc.id,

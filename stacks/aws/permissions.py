@@ -1,4 +1,4 @@
-"""What whoever runs `up` must be allowed to do: policies from `permissions.yaml`."""
+"""What the identity that runs `up` must be allowed to do: policies from `permissions.yaml`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _FILE = Path(__file__).with_name("permissions.yaml")
 ANY = "any"
 _PASS = "iam:PassRole"
 _BOUNDED = ("iam:CreateRole", "iam:DeleteRolePolicy", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy")
-"""What gives rights. IAM knows the role's bound when it is asked for these ("Actions, resources, and condition keys for AWS
+"""Actions that grant permissions. IAM checks the role's boundary for these ("Actions, resources, and condition keys for AWS
 Identity and Access Management")."""
 _BUCKETS = ("backups", "audit", "logs", "artefacts")
 _EMPTIED = ("logs", "artefacts")
-# Services whose resources the stack names: the policy leaves those of others alone.
+# Services whose resources the stack names: the policy excludes other resources.
 _ROLES = f"arn:aws:iam::*:role{policies.PATH}*"
 _OWN = {
     "iam": [_ROLES, f"arn:aws:iam::*:instance-profile{policies.PATH}*"],
@@ -29,22 +29,22 @@ _OWN = {
 
 @cache
 def by_type() -> dict[str, tuple[str, ...]]:
-    """Type or function -> actions that its life takes."""
-    found = parse(_FILE.read_text(encoding="utf-8"), _FILE.name).data
-    return {str(type_): tuple(actions) for type_, actions in found.items()}
+    """Return type or function -> actions that its lifecycle needs."""
+    actions_by_type = parse(_FILE.read_text(encoding="utf-8"), _FILE.name).data
+    return {str(type_): tuple(actions) for type_, actions in actions_by_type.items()}
 
 
 def documents() -> dict[str, str]:
-    """Name -> policy. Two, for a policy of IAM has at most 6,144 characters without white space ("IAM and AWS STS quotas");
-    EC2 alone comes to more than half of that."""
+    """Return name -> policy. There are two: an IAM policy has at most 6,144 characters without white space ("IAM and AWS STS
+    quotas"), and EC2 alone takes more than half of that."""
     services: dict[str, set[str]] = {}
     for action in {action for actions in by_type().values() for action in actions} - {_PASS, *_BOUNDED}:
         services.setdefault(action.partition(":")[0], set()).add(action)
-    made: list[dict[str, object]] = [
+    statements: list[dict[str, object]] = [
         {"Sid": service.title(), "Effect": "Allow", "Action": sorted(actions), "Resource": _OWN.get(service, "*")}
         for service, actions in sorted(services.items())
     ]
-    # No role without the bound gets a right from here.
+    # These actions apply only to roles with the boundary.
     bounded: dict[str, object] = {
         "Sid": "Bounded",
         "Effect": "Allow",
@@ -52,7 +52,7 @@ def documents() -> dict[str, str]:
         "Resource": _ROLES,
         "Condition": {"ArnLike": {"iam:PermissionsBoundary": policies.boundary_arn("aws", "*")}},
     }
-    # Hosts' roles may be given to machines alone.
+    # Hosts' roles may be passed only to machines.
     passed: dict[str, object] = {
         "Sid": "PassRole",
         "Effect": "Allow",
@@ -60,23 +60,23 @@ def documents() -> dict[str, str]:
         "Resource": _ROLES,
         "Condition": {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
     }
-    ec2 = [statement for statement in made if statement["Sid"] == "Ec2"]
-    others = [statement for statement in made if statement["Sid"] != "Ec2"]
+    ec2 = [statement for statement in statements if statement["Sid"] == "Ec2"]
+    others = [statement for statement in statements if statement["Sid"] != "Ec2"]
     return {"aws-policy-ec2.json": _document(ec2), "aws-policy.json": _document([*others, bounded, passed])}
 
 
 def boundary() -> str:
-    """The most that any host of any cluster may do, whatever its role says: the kinds of things that `policies` and
-    `volume_rights` give, on what has our names. A role's own policy says which of them."""
+    """Return the maximum permissions of any host of any cluster, whatever its role says: everything that `policies` and
+    `volume_rights` grant, on resources with our names. A role's own policy selects from these."""
     place = volume_rights.Place("*", "*", "*", "*", "aws", "*")
     volumes = [*volume_rights.disks(place, "*"), *volume_rights.files(place, "*")]
-    actions = {action for one in volumes for action in _listed(one["Action"])}
+    actions = {action for statement in volumes for action in _listed(statement["Action"])}
     keys = {action for action in actions if action.startswith("kms:")} | {"kms:Decrypt", "kms:GenerateDataKey"}
-    looks = {action for action in actions if ":Describe" in action} - keys
+    describing = {action for action in actions if ":Describe" in action} - keys
     made_by_services = {
-        "StringLike": {"kms:ViaService": [f"{one}.*.amazonaws.com" for one in ("secretsmanager", "s3", "ec2")]}
+        "StringLike": {"kms:ViaService": [f"{service}.*.amazonaws.com" for service in ("secretsmanager", "s3", "ec2")]}
     }
-    # Credentials that were given to a machine: a role's other holders may not use them so.
+    # Credentials that were issued to a machine; they can't be used with other holders of a role.
     on_machines = {"Null": {"aws:Ec2InstanceSourceVpc": "false"}}
     objects = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"]
     buckets = [f"arn:aws:s3:::*-{use}-*" for use in _BUCKETS]
@@ -86,11 +86,11 @@ def boundary() -> str:
             {"Sid": "Secrets", "Effect": "Allow", "Action": secrets, "Resource": _OWN["secretsmanager"]},
             {"Sid": "Buckets", "Effect": "Allow", "Action": objects, "Resource": buckets},
             {"Sid": "Keys", "Effect": "Allow", "Action": sorted(keys), "Resource": "*", "Condition": made_by_services},
-            {"Sid": "Looks", "Effect": "Allow", "Action": sorted(looks), "Resource": "*"},
+            {"Sid": "Looks", "Effect": "Allow", "Action": sorted(describing), "Resource": "*"},
             {
                 "Sid": "Volumes",
                 "Effect": "Allow",
-                "Action": sorted(actions - keys - looks),
+                "Action": sorted(actions - keys - describing),
                 "Resource": "*",
                 "Condition": on_machines,
             },
@@ -99,7 +99,7 @@ def boundary() -> str:
 
 
 def _listed(value: object) -> list[str]:
-    return [value] if isinstance(value, str) else [str(each) for each in value] if isinstance(value, list) else []
+    return [value] if isinstance(value, str) else [str(item) for item in value] if isinstance(value, list) else []
 
 
 def _document(statements: list[dict[str, object]]) -> str:

@@ -1,4 +1,4 @@
-"""Policies of IAM, of keys and of buckets, as texts. Pure: no resource is made here."""
+"""IAM, key and bucket policies, as texts. Pure: creates no resources."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ipaddress import IPv4Address
 Statement = Mapping[str, object]
 
 PATH = "/menagerie/"
-"""Of hosts' roles and their profiles: who runs `up` has rights on no other."""
+"""Path of hosts' roles and their profiles: the identity that runs `up` has rights on no others."""
 BOUNDARY = "menagerie-hosts"
-"""The policy below that path that bounds what any host's role may do. An administrator makes it, once an account."""
+"""The policy below that path that limits what any host's role may do. An administrator creates it once per account."""
 
 _VERSION = "2012-10-17"
 _LOG_DELIVERY = "delivery.logs.amazonaws.com"
@@ -21,14 +21,14 @@ _USE = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", 
 
 @dataclass(frozen=True)
 class Host:
-    """A machine with an address of its own, by which a policy tells it from others with its role."""
+    """A machine with its own address, by which a policy distinguishes it from others with the same role."""
 
     name: str
     address: IPv4Address
 
     @property
     def sid(self) -> str:
-        """In the id of a statement, which has letters and digits only."""
+        """Return the name for use in a statement's ID, which has only letters and digits."""
         return "".join(part.title() for part in self.name.split("-"))
 
 
@@ -46,7 +46,7 @@ def boundary_arn(partition: str, account: str) -> str:
 
 
 def read_secrets(arns: Sequence[str], vpc: str, host: Host | None = None) -> Statement:
-    """These secrets and no others, and only from inside the VPC. host: and by that host alone."""
+    """Permit reading these secrets and no others, only from inside the VPC. host: and only by that host."""
     return {
         "Sid": f"ReadSecrets{host.sid if host else ''}",
         "Effect": "Allow",
@@ -57,12 +57,12 @@ def read_secrets(arns: Sequence[str], vpc: str, host: Host | None = None) -> Sta
 
 
 def decrypt_secrets(key: str, region: str) -> Statement:
-    """Secrets Manager asks for it, in the host's name and not from the VPC."""
+    """Permit decryption to Secrets Manager, which requests it in the host's name and not from the VPC."""
     return _use_key("Decrypt", ["kms:Decrypt"], key, f"secretsmanager.{region}")
 
 
 def write_secret(arn: str, key: str, vpc: str, region: str) -> list[Statement]:
-    """A new value of one secret, from inside the VPC."""
+    """Permit writing a new value of one secret, from inside the VPC."""
     write = {
         "Sid": "WriteSecret",
         "Effect": "Allow",
@@ -76,17 +76,17 @@ def write_secret(arn: str, key: str, vpc: str, region: str) -> list[Statement]:
 def keep_backups(
     bucket: str, folders: Mapping[str, Sequence[Host]], key: str, vpc: str, region: str
 ) -> list[Statement]:
-    """A restic repository in each folder, from inside the VPC by its hosts. bucket: its ARN.
+    """Permit a restic repository in each folder to its hosts, from inside the VPC. bucket: its ARN.
 
-    To delete an object is to hide it: its versions stay, and to delete those is another action, which nobody here has.
-    Without ListBucket S3 answers "denied" for what is not there, where restic must hear that it is not; GetObject and
-    HeadBucket name no prefix. So who may list one folder also sees the names, which are hashes, in the others.
+    Deleting an object only hides it: its versions stay, and deleting those is another action, which nobody here has.
+    Without ListBucket S3 answers "denied" for missing objects, where restic must learn that they are missing; GetObject
+    and HeadBucket name no prefix. So a host that may list one folder also sees the names in the others, which are hashes.
     """
-    found: list[Statement] = []
+    statements: list[Statement] = []
     for folder, hosts in folders.items():
         inside, name = _inside(vpc, hosts), "".join(part.title() for part in folder.rpartition("/")[2].split("-"))
         actions = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
-        found += [
+        statements += [
             {
                 "Sid": f"KeepBackups{name}",
                 "Effect": "Allow",
@@ -102,12 +102,12 @@ def keep_backups(
                 "Condition": {**inside, "StringLikeIfExists": {"s3:prefix": [f"{folder}/*"]}},
             },
         ]
-    return [*found, _use_key("EncryptBackups", ["kms:GenerateDataKey", "kms:Decrypt"], key, f"s3.{region}")]
+    return [*statements, _use_key("EncryptBackups", ["kms:GenerateDataKey", "kms:Decrypt"], key, f"s3.{region}")]
 
 
 def keep_audit_log(bucket: str, cluster: str, key: str, vpc: str, region: str) -> list[Statement]:
-    """New objects of a cluster, from inside the VPC, and nothing else: neither to read, list or delete any, nor to put one
-    over another ("Enforce conditional writes on Amazon S3 buckets"). bucket: its ARN."""
+    """Permit new objects of a cluster, from inside the VPC, and nothing else: no reading, listing or deleting, and no
+    overwriting ("Enforce conditional writes on Amazon S3 buckets"). bucket: its ARN."""
     put = {
         "Sid": "KeepAuditLog",
         "Effect": "Allow",
@@ -119,9 +119,9 @@ def keep_audit_log(bucket: str, cluster: str, key: str, vpc: str, region: str) -
 
 
 def see_machines(vpc: str) -> Statement:
-    """All of the account, in all regions: the actions that describe know neither resources nor conditions of EC2's own ("Actions,
-    resources, and condition keys for Amazon EC2"). With credentials of a machine in the VPC alone, for EC2 is asked over the
-    internet."""
+    """Permit describing all machines of the account, in all regions: describing actions support neither resources nor EC2's
+    own conditions ("Actions, resources, and condition keys for Amazon EC2"). Only with credentials of a machine in the VPC,
+    because requests to EC2 go over the internet."""
     return {
         "Sid": "SeeMachines",
         "Effect": "Allow",
@@ -132,8 +132,8 @@ def see_machines(vpc: str) -> Statement:
 
 
 def _inside(vpc: str, hosts: Sequence[Host]) -> dict[str, dict[str, object]]:
-    """Asked from inside the VPC, with credentials that were given to one of these hosts ("AWS global condition context
-    keys": the VPC and the primary private address of the instance that they were delivered to)."""
+    """Return a condition: requested from inside the VPC, with credentials issued to one of these hosts ("AWS global condition
+    context keys": the VPC and the primary private address of the instance that received them)."""
     if not hosts:
         return {"StringEquals": {"aws:SourceVpc": vpc}}
     return {
@@ -153,10 +153,10 @@ def _use_key(sid: str, actions: list[str], key: str, service: str) -> Statement:
 
 
 def of_key(partition: str, account: str, launchers: Sequence[str]) -> str:
-    """The account's own policies decide, but for services that start machines and write logs by themselves.
+    """Leave decisions to the account's own policies, except for services that start machines and write logs on their own.
 
     launchers: names of service-linked roles. Sources: "Required AWS KMS key policy for use with encrypted volumes";
-    "Publish flow logs to Amazon S3", key policy for use with SSE-KMS. Everything there is of this key alone.
+    "Publish flow logs to Amazon S3", key policy for use with SSE-KMS. All statements apply to this key only.
     """
     roles = [f"arn:{partition}:iam::{account}:role/aws-service-role/{name}" for name in launchers]
     return document(
@@ -188,7 +188,7 @@ def of_key(partition: str, account: str, launchers: Sequence[str]) -> str:
 
 
 def of_bucket(bucket: str, *more: Statement) -> str:
-    """Nobody speaks to a bucket in clear. bucket: its ARN."""
+    """Deny unencrypted requests to a bucket. bucket: its ARN."""
     in_clear = {
         "Sid": "NotInClear",
         "Effect": "Deny",
@@ -201,7 +201,7 @@ def of_bucket(bucket: str, *more: Statement) -> str:
 
 
 def write_logs(bucket: str, account: str, region: str) -> list[Statement]:
-    """Flow logs of this account and region ("Publish flow logs to Amazon S3"). bucket: its ARN."""
+    """Permit flow logs of this account and region ("Publish flow logs to Amazon S3"). bucket: its ARN."""
     partition = bucket.split(":")[1]
     own: dict[str, dict[str, str]] = {
         "StringEquals": {"aws:SourceAccount": account},

@@ -1,4 +1,4 @@
-"""AWS as a provider; reads as its table of contents."""
+"""AWS as a provider; it reads like a table of contents."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from stacks.payloads import API_SERVERS, WORKERS
 from stacks.pki import Pki
 
 _ELSEWHERE = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
-"""How names of regions begin that are not of the partition `aws` (botocore's list of partitions)."""
+"""Prefixes of regions that are not in the partition `aws` (botocore's list of partitions)."""
 
 
 class AwsProvider:
-    """See `stacks.provider.Provider`. Raises ValueError for a region of another partition than `aws`."""
+    """See `stacks.provider.Provider`. Raises ValueError for a region outside the partition `aws`."""
 
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
         refuse_other_partitions(cluster)
@@ -63,14 +63,14 @@ class AwsProvider:
         self._pools = payloads.worker_payloads(*everything) if self._cluster.spec.cloud_workers else {}
         classes = self._volumes.classes() if self._volumes else None
         buckets = self.buckets()
-        kept = {
+        secrets_ = {
             **backups.secrets(self._cluster, self._plan, pki, buckets, {}),
             **audit_logs.secrets(self._cluster, buckets, {}),
         }
-        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, kept, self._pools, classes)
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, secrets_, self._pools, classes)
         ground = (self._network, self._storage, self._volumes)
         self._secrets = Secrets(self._cluster, self._plan, *ground, stored, self._own)
-        # What hosts fetch at boot, the right to it and the way there.
+        # What hosts fetch at boot, the right to fetch it, and the route to it.
         self._booting = pulumi.ResourceOptions.merge(
             self._own, pulumi.ResourceOptions(depends_on=[self._secrets, self._endpoints])
         )
@@ -121,10 +121,10 @@ class AwsProvider:
 
 
 def refuse_other_partitions(cluster: Cluster) -> None:
-    """China, GovCloud and the like have accounts, ARNs and names of services of their own, and nothing of the catalogue."""
+    """Refuse China, GovCloud and so on: they have separate accounts, ARNs and service names, and are not in the catalogue."""
     region = cluster.spec.control_plane.region
     if region and region.startswith(_ELSEWHERE):
         raise ValueError(
-            f"control_plane.region {region}: menagerie builds in regions of the partition aws, and this is one of another "
+            f"control_plane.region {region}: menagerie builds in regions of the partition aws, but this one belongs to another "
             "(China, GovCloud or an isolated one); write a region of cluster/catalogue/aws.yaml"
         )

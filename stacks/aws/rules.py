@@ -1,13 +1,13 @@
-"""The table of flows as security groups can say it. Pure: no resource is made here.
+"""The table of flows expressed as security groups. Pure: creates no resources.
 
-Where AWS differs from what the table takes for granted:
+Where AWS differs from the table's assumptions:
 
-- A group lets in by group, so who is in a subnet without being in the group is not let in, and what a load balancer
-  passes on with the client's address is ("Update the security groups for your Network Load Balancer"). It lets out by
-  range: groups that name each other in both directions could not be made one after another.
-- Two rules of a group that differ in nothing but their description are refused as duplicates, so flows that come to
-  the same rule share one.
-- Traffic to the VPC's resolver, time server and metadata service passes no group.
+- A group admits by group, so a host in a subnet without the group is not admitted, but traffic that a load balancer
+  forwards with the client's address is ("Update the security groups for your Network Load Balancer"). It permits
+  egress by range: groups that refer to each other in both directions can't be created one after another.
+- Two rules of a group that differ only in their description are refused as duplicates, so flows that result in the same
+  rule share it.
+- Traffic to the VPC's resolver, time server and metadata service bypasses groups.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from components.flows.flow import ranges as port_ranges
 from network.addresses import AddressPlan
 
 GROUPED = (*CLOUD_SIDE, Role.LOAD_BALANCER, Role.PUBLIC_BALANCER, Role.SECRET_STORE, Role.FILE_STORE)
-"""Roles that have a group, where the cluster has the role. That of the secret store is on its private endpoint, that of
-the file store on its mount targets."""
+"""Roles that have a group, if the cluster has the role. The secret store's group is on its private endpoint, the file
+store's on its mount targets."""
 UNFILTERED = frozenset({Role.RESOLVER, Role.TIME_SERVER, Role.METADATA})
 _EVERYWHERE = (IPv4Network("0.0.0.0/0"),)
 
 
 class Direction(StrEnum):
-    """Seen from the group."""
+    """Relative to the group."""
 
     IN = "from"
     OUT = "to"
 
 
 Peer = Role | IPv4Network
-"""A group, or a range of those who have none."""
+"""A group, or a range of addresses without a group."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a group lets through. ports: the first and the last; None for every protocol and port."""
+    """What a group admits. ports: the first and the last; None for every protocol and port."""
 
     group: Role
     direction: Direction
@@ -55,26 +55,26 @@ class Rule:
 
 
 def slug(role: Role) -> str:
-    """A role in a name of a resource."""
+    """Return a role as part of a resource's name."""
     return role.value.lower().replace(" ", "-")
 
 
 def groups(table: Table) -> tuple[Role, ...]:
-    """The roles of a cluster that have a group; each after those that it lets in.
+    """Return the roles of a cluster that have a group, each after those that it admits.
 
-    Raises graphlib.CycleError for a table in which roles let each other in.
+    Raises graphlib.CycleError for a table in which roles admit each other.
     """
     used = {role for flow in table for role in (flow.source, flow.destination)}
     present = tuple(role for role in GROUPED if role in used)
-    lets_in: dict[Role, list[Role]] = {role: [] for role in present}
+    admitted: dict[Role, list[Role]] = {role: [] for role in present}
     for flow in table:
-        if flow.destination in lets_in and flow.source in lets_in and flow.source is not flow.destination:
-            lets_in[flow.destination].append(flow.source)
-    return tuple(TopologicalSorter(lets_in).static_order())
+        if flow.destination in admitted and flow.source in admitted and flow.source is not flow.destination:
+            admitted[flow.destination].append(flow.source)
+    return tuple(TopologicalSorter(admitted).static_order())
 
 
 def rules(table: Table, ranges: Mapping[Role, tuple[IPv4Network, ...]]) -> dict[Rule, str]:
-    """Rule -> its description, which is the `why` of its flows. ranges: see `ranges_of`."""
+    """Return rule -> its description, the `why` of its flows. ranges: see `ranges_of`."""
     grouped = groups(table)
     whys: dict[Rule, dict[str, None]] = {}
     for flow in table:
@@ -84,7 +84,7 @@ def rules(table: Table, ranges: Mapping[Role, tuple[IPv4Network, ...]]) -> dict[
 
 
 def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[Role, tuple[IPv4Network, ...]]:
-    """Where roles have their addresses: what has a fixed one has it alone, groups of hosts have their subnets.
+    """Return the addresses of each role: a fixed address as such, groups of hosts as their subnets.
 
     source: where hosts download.
     """
@@ -102,29 +102,29 @@ def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
         Role.CLOUD_API: _EVERYWHERE,
         Role.FILE_STORE: (),
         Role.API_SERVER: tuple(zone.api_servers for zone in zones),
-        Role.ETCD_MAIN: _each(host.address for host in plan.etcd["main"]),
-        Role.ETCD_EVENTS: _each(host.address for host in plan.etcd["events"]),
-        # S3's addresses are public; packets to them go by the VPC's own endpoint.
+        Role.ETCD_MAIN: _single_addresses(host.address for host in plan.etcd["main"]),
+        Role.ETCD_EVENTS: _single_addresses(host.address for host in plan.etcd["events"]),
+        # S3's addresses are public; packets to them use the VPC's own endpoint.
         Role.BUCKETS: _EVERYWHERE,
         Role.WORKER_IN_REGION: worker_ranges(cluster.spec),
-        Role.LOAD_BALANCER: _each(plan.balancers),
-        Role.SECRET_STORE: _each(map(endpoint_of, zones)),
+        Role.LOAD_BALANCER: _single_addresses(plan.balancers),
+        Role.SECRET_STORE: _single_addresses(map(endpoint_of, zones)),
         Role.FILE_STORE: worker_ranges(cluster.spec),
         Role.CLOUD_API: _EVERYWHERE,
     }
 
 
 def endpoint_of(zone: ZoneSubnets) -> IPv4Address:
-    """Of the secret store in a zone. AWS would take the first free one, which is the load balancer's."""
+    """Return the secret store's address in a zone. By default AWS would take the first free one, the load balancer's."""
     return zone.balancer + 1
 
 
-def _each(addresses: Iterable[IPv4Address]) -> tuple[IPv4Network, ...]:
+def _single_addresses(addresses: Iterable[IPv4Address]) -> tuple[IPv4Network, ...]:
     return tuple(map(IPv4Network, addresses))
 
 
 def _range(address: str | None) -> tuple[IPv4Network, ...]:
-    """Of a base URL or host:port. A group knows no names, and upstream sites are anywhere."""
+    """Return the range of a base URL or host:port; everywhere for a name, because groups can't contain names."""
     host = (address or "").rpartition("//")[2].partition("/")[0].partition(":")[0]
     try:
         return (IPv4Network(IPv4Address(host)),)

@@ -1,4 +1,4 @@
-"""Secrets Manager as the store: what hosts fetch at boot, and the identities by which they may."""
+"""Secrets Manager as the store: what hosts fetch at boot, and the identities that may fetch it."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ Stored = Mapping[str, Mapping[str, pulumi.Input[str]]]
 
 
 ETCD = "etcd"
-"""The identity of all hosts of etcds; each reads its own, by its address."""
+"""The identity of all hosts of etcds; each reads its own secrets, distinguished by its address."""
 CONTROLLERS = "controllers"
-"""That of the pool whose machines make volumes. It reads what all workers read."""
+"""The identity of the pool whose machines create volumes. It reads what all workers read."""
 
 
 class Secrets(pulumi.ComponentResource):
-    """Every value once, under the cluster's key; for each reader a profile that reads its own.
+    """Stores every value once, under the cluster's key, with a profile for each reader.
 
-    The join token's value is no business of the stack's: API servers write it, workers read it.
+    The stack does not manage the join token's value: API servers write it, workers read it.
     """
 
     profiles: dict[str, aws.iam.InstanceProfile]
-    """Host of an etcd, or all API servers -> what their instances carry."""
+    """Host of an etcd, or all API servers -> the profile of their instances."""
     pools: dict[str, aws.iam.InstanceProfile]
-    """Pool in the region -> what its instances carry."""
+    """Pool in the region -> the profile of its instances."""
 
     def __init__(
         self,
@@ -76,18 +76,18 @@ class Secrets(pulumi.ComponentResource):
             f"{self._cluster.name}-{name}",
             name=AwsStore(self._cluster.name, "").stored_name(name),
             kms_key_id=self._storage.key.arn,
-            # The stack's state holds what this is a copy of; a name that waits for its deletion cannot be used again.
+            # This is a copy of a value in the stack's state; a name can't be reused while its deletion is pending.
             recovery_window_in_days=0,
             tags=tags(self._cluster, "secret", name),
             opts=self._own,
         )
 
     def _readable(self, reader: str, values: Mapping[str, pulumi.Input[str]]) -> pulumi.Output[list[str]]:
-        """ARNs of what a reader may read, once it is there."""
-        found = [self._stored(name, value).arn for name, value in values.items()]
+        """Return the ARNs of what a reader may read, once it exists."""
+        arns = [self._stored(name, value).arn for name, value in values.items()]
         if reader == WORKERS and self._token:
-            found.append(self._token.arn)
-        return pulumi.Output.all(*found)
+            arns.append(self._token.arn)
+        return pulumi.Output.all(*arns)
 
     def _stored(self, name: str, value: pulumi.Input[str]) -> aws.secretsmanager.Secret:
         secret = self._secret(name)
@@ -103,7 +103,7 @@ class Secrets(pulumi.ComponentResource):
         name, tagged = named(self._cluster, identity, "role"), tags(self._cluster, identity)
         bound = self._storage.account.apply(lambda account: policies.boundary_arn(account.partition, account.id))
         role = host_role(name, tagged, bound, self._own)
-        known = pulumi.Output.all(
+        inputs = pulumi.Output.all(
             readable=pulumi.Output.all(**readable),
             key=self._storage.key.arn,
             vpc=self._network.vpc.id,
@@ -112,25 +112,25 @@ class Secrets(pulumi.ComponentResource):
             backups=self._storage.backups.arn if identity == ETCD and self._keep_backups else None,
             volumes=self._rights() if identity == CONTROLLERS else None,
         )
-        aws.iam.RolePolicy(name, role=role.id, policy=known.apply(self._document), opts=self._own)
+        aws.iam.RolePolicy(name, role=role.id, policy=inputs.apply(self._document), opts=self._own)
         return aws.iam.InstanceProfile(
-            name, path=policies.PATH, role=role.name, tags=tagged, opts=_as_it_was(self._own, "path")
+            name, path=policies.PATH, role=role.name, tags=tagged, opts=_unchanged(self._own, "path")
         )
 
-    def _document(self, known: Mapping[str, Any]) -> str:
-        key, vpc, region = known["key"], known["vpc"], self._cluster.spec.control_plane.region
+    def _document(self, inputs: Mapping[str, Any]) -> str:
+        key, vpc, region = inputs["key"], inputs["vpc"], self._cluster.spec.control_plane.region
         statements = [
-            policies.read_secrets(arns, vpc, self._hosts.get(reader)) for reader, arns in known["readable"].items()
+            policies.read_secrets(arns, vpc, self._hosts.get(reader)) for reader, arns in inputs["readable"].items()
         ]
         statements.append(policies.decrypt_secrets(key, region))
-        if known["token"]:
-            statements += policies.write_secret(known["token"], key, vpc, region)
+        if inputs["token"]:
+            statements += policies.write_secret(inputs["token"], key, vpc, region)
             statements.append(policies.see_machines(vpc))
-        if known["audit"]:
-            statements += policies.keep_audit_log(known["audit"], self._cluster.name, key, vpc, region)
-        if known["backups"]:
-            statements += policies.keep_backups(known["backups"], self._keep_backups, key, vpc, region)
-        return policies.document(*statements, *(known["volumes"] or ()))
+        if inputs["audit"]:
+            statements += policies.keep_audit_log(inputs["audit"], self._cluster.name, key, vpc, region)
+        if inputs["backups"]:
+            statements += policies.keep_backups(inputs["backups"], self._keep_backups, key, vpc, region)
+        return policies.document(*statements, *(inputs["volumes"] or ()))
 
     def _rights(self) -> pulumi.Output[list[policies.Statement]]:
         files = self._volumes.files if self._volumes else None
@@ -141,25 +141,25 @@ class Secrets(pulumi.ComponentResource):
             files=files.arn if files else None,
         ).apply(self._of_volumes)
 
-    def _of_volumes(self, known: Mapping[str, Any]) -> list[policies.Statement]:
-        spec, account = self._cluster.spec, known["account"]
+    def _of_volumes(self, inputs: Mapping[str, Any]) -> list[policies.Statement]:
+        spec, account = self._cluster.spec, inputs["account"]
         region = str(spec.control_plane.region)
         place = volume_rights.Place(
-            self._cluster.name, region, known["vpc"], known["key"], account.partition, account.id
+            self._cluster.name, region, inputs["vpc"], inputs["key"], account.partition, account.id
         )
         return [
             *(volume_rights.disks(place, f"{WORKERS}-*") if has_block(spec) else ()),
-            *(volume_rights.files(place, known["files"]) if known["files"] else ()),
+            *(volume_rights.files(place, inputs["files"]) if inputs["files"] else ()),
         ]
 
 
 def host_role(
     name: str, tagged: Mapping[str, str], bound: pulumi.Input[str], opts: pulumi.ResourceOptions
 ) -> aws.iam.Role:
-    """A role that instances carry, below our path and bounded. bound: ARN of the policy that bounds it.
+    """Create a role for instances, below our path and with the boundary. bound: ARN of the boundary policy.
 
-    A role that was made before there was a path keeps its place and has no bound: AWS would replace it, and take the
-    credentials of hosts that run. docs/reference/aws.md says how an administrator bounds such a one.
+    A role from before there was a path keeps its place and has no boundary: AWS would replace it and so revoke the
+    credentials of running hosts. docs/reference/aws.md says how an administrator adds the boundary to such a role.
     """
     return aws.iam.Role(
         name,
@@ -167,23 +167,23 @@ def host_role(
         permissions_boundary=bound,
         assume_role_policy=policies.TRUST_OF_HOSTS,
         tags=tagged,
-        opts=_as_it_was(opts, "path", "permissionsBoundary"),
+        opts=_unchanged(opts, "path", "permissionsBoundary"),
     )
 
 
-def _as_it_was(opts: pulumi.ResourceOptions, *properties: str) -> pulumi.ResourceOptions:
-    """What was made without these keeps being without."""
+def _unchanged(opts: pulumi.ResourceOptions, *properties: str) -> pulumi.ResourceOptions:
+    """Ignore these properties, so resources created without them stay as they are."""
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(ignore_changes=list(properties)))
 
 
 def hosts_of(plan: AddressPlan) -> dict[str, policies.Host]:
-    """Hosts of etcds by their names, under which they read."""
+    """Return hosts of etcds by name; they read the store under these names."""
     return {host.name: policies.Host(host.name, host.address) for role in ROLES for host in plan.etcd[role]}
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A role. readers: as whom it reads. pools: whose machines carry it, if they are workers."""
+    """A role. readers: the readers that it may act as. pools: whose machines have it, if they are workers."""
 
     name: str
     readers: tuple[str, ...]
@@ -191,20 +191,20 @@ class Identity:
 
 
 def identities(cluster: Cluster, hosts: Iterable[str]) -> list[Identity]:
-    """hosts: of etcds."""
-    found = [Identity(API_SERVERS, (API_SERVERS,)), Identity(ETCD, tuple(hosts))]
-    makers = controllers_pool(cluster.spec)
-    others = tuple(name for name, pool in cluster.spec.pools.items() if pool.site is None and name != makers)
+    """Return the identities of a cluster. hosts: of etcds."""
+    listed = [Identity(API_SERVERS, (API_SERVERS,)), Identity(ETCD, tuple(hosts))]
+    maker = controllers_pool(cluster.spec)
+    others = tuple(name for name, pool in cluster.spec.pools.items() if pool.site is None and name != maker)
     if others:
-        found.append(Identity(WORKERS, (WORKERS,), others))
-    if makers:
-        found.append(Identity(CONTROLLERS, (WORKERS,), (makers,)))
-    return found
+        listed.append(Identity(WORKERS, (WORKERS,), others))
+    if maker:
+        listed.append(Identity(CONTROLLERS, (WORKERS,), (maker,)))
+    return listed
 
 
 def with_backups(
     cluster: Cluster, plan: AddressPlan, hosts: Mapping[str, policies.Host]
 ) -> dict[str, list[policies.Host]]:
-    """Folder in the bucket -> who keeps backups there."""
+    """Return folder in the bucket -> the hosts that keep backups there."""
     roles = roles_with_backups(cluster)
     return {prefix(cluster.name, role): [hosts[host.name] for host in plan.etcd[role]] for role in roles}

@@ -1,4 +1,4 @@
-"""Security groups, from the table of flows and nothing beside it."""
+"""Security groups, generated only from the table of flows."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ EVERY_PROTOCOL = "-1"
 
 
 class SecurityGroups(pulumi.ComponentResource):
-    """A group for each role that has hosts or endpoints in the VPC, with a rule for each flow at either end.
+    """A group for each role that has hosts or endpoints in the VPC, with a rule for each flow at both ends.
 
-    A group states all of its rules, so one that somebody adds by hand is taken away by the next `up`. To change a
-    rule takes it away for a moment; connections that are there stay.
+    A group declares all its rules, so the next `up` removes rules added by hand. A changed rule is removed for a moment;
+    existing connections stay.
 
     source: where hosts download.
     """
@@ -44,9 +44,9 @@ class SecurityGroups(pulumi.ComponentResource):
         self._own = pulumi.ResourceOptions(parent=self)
         self.of = {}
         table = flows(cluster, source)
-        made = rules(table, ranges_of(cluster, plan, source))
+        rules_ = rules(table, ranges_of(cluster, plan, source))
         for role in groups(table):
-            own = {rule: why for rule, why in made.items() if rule.group is role}
+            own = {rule: why for rule, why in rules_.items() if rule.group is role}
             self.of[role] = self._group(role, network, own)
         self.register_outputs({})
 
@@ -58,7 +58,7 @@ class SecurityGroups(pulumi.ComponentResource):
             f"{self._cluster.name}-{slug(role)}",
             vpc_id=network.vpc.id,
             description=f"{self._cluster.name}: {role.value}",
-            # Also where there are none: the provider takes away the rule that AWS adds, which lets everything out.
+            # Also if there are none: the provider then removes the rule that AWS adds, which permits all egress.
             ingress=[aws.ec2.SecurityGroupIngressArgs(**rule) for rule in sides[Direction.IN]],
             egress=[aws.ec2.SecurityGroupEgressArgs(**rule) for rule in sides[Direction.OUT]],
             tags=tags(self._cluster, slug(role)),
@@ -66,16 +66,18 @@ class SecurityGroups(pulumi.ComponentResource):
         )
 
     def _rule(self, rule: Rule, why: str) -> dict[str, Any]:
-        # With every protocol both are 0.
+        # For "every protocol" both are 0.
         first, last = rule.ports or (0, 0)
-        made: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "protocol": EVERY_PROTOCOL if rule.protocol is Protocol.ALL else rule.protocol.value,
             "from_port": first,
             "to_port": last,
             "description": why,
         }
         if not isinstance(rule.peer, Role):
-            return {**made, "cidr_blocks": [str(rule.peer)]}
+            return {**arguments, "cidr_blocks": [str(rule.peer)]}
         return (
-            {**made, "self": True} if rule.peer is rule.group else {**made, "security_groups": [self.of[rule.peer].id]}
+            {**arguments, "self": True}
+            if rule.peer is rule.group
+            else {**arguments, "security_groups": [self.of[rule.peer].id]}
         )

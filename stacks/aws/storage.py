@@ -1,4 +1,4 @@
-"""The cluster's key, and its buckets: backups that nobody can take back, logs, and artefacts."""
+"""The cluster's key and its buckets: locked backups, logs, and artefacts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stacks.protection import is_protected
 BACKUPS, AUDIT, LOGS, ARTEFACTS = "backups", "audit", "logs", "artefacts"
 _DAY_MS = 86_400_000
 _KEPT_DAYS = 30
-"""Backups where no etcd says how long."""
+"""For backups if no etcd specifies it."""
 _LOG_DAYS = 90
 _FORMER_DAYS = 30
 _PARTS_DAYS = 7
@@ -35,7 +35,7 @@ _SPOT = "spot.amazonaws.com/AWSServiceRoleForEC2Spot"
 
 @dataclass(frozen=True)
 class Account:
-    """Who owns what the stack makes."""
+    """The owner of what the stack creates."""
 
     id: str
     partition: str
@@ -46,7 +46,7 @@ class Account:
 
 
 class Storage(pulumi.ComponentResource):
-    """Everything that the cluster keeps in AWS is under one key, which AWS makes anew once a year."""
+    """Everything that the cluster keeps in AWS is encrypted with one key, which AWS rotates once a year."""
 
     backups: aws.s3.Bucket
     audit: aws.s3.Bucket
@@ -62,7 +62,7 @@ class Storage(pulumi.ComponentResource):
         self._policies: dict[str, aws.s3.BucketPolicy] = {}
         self._locked: dict[str, pulumi.Output[int]] = {}
         self.key = self._key()
-        # What restic deletes it hides; hidden versions go once nothing guards them any more, and so do their markers.
+        # Objects that restic deletes are hidden; hidden versions and their markers are removed when their lock has expired.
         self.backups = self._bucket(BACKUPS, former_expired(kept_days(cluster)), locked_days=kept_days(cluster))
         logged = audit_logs.kept_days(cluster)
         self.audit = self._bucket(AUDIT, expired(logged, 1), locked_days=logged)
@@ -81,14 +81,14 @@ class Storage(pulumi.ComponentResource):
         }
         locked = {audit_log.USE: self._locked[AUDIT], USE: self._locked[BACKUPS]}
         return pulumi.Output.all(names=pulumi.Output.all(**names), days=pulumi.Output.all(**locked)).apply(
-            lambda known: {
-                use: BucketOutput(kind="s3", name=name, region=region, locked_days=known["days"].get(use, 0))
-                for use, name in known["names"].items()
+            lambda inputs: {
+                use: BucketOutput(kind="s3", name=name, region=region, locked_days=inputs["days"].get(use, 0))
+                for use, name in inputs["names"].items()
             }
         )
 
     def _key(self) -> aws.kms.Key:
-        """Without it no host boots; AWS deletes keys 7 to 30 days after it was asked to."""
+        """Create the key. Without it no host boots; AWS deletes keys 7 to 30 days after the request."""
         is_spot = any(pool.spot for pool in self._cluster.spec.pools.values())
         launchers = [_AUTO_SCALING, *([_SPOT] if is_spot else [])]
         return aws.kms.Key(
@@ -104,40 +104,40 @@ class Storage(pulumi.ComponentResource):
     def _bucket(
         self, use: str, lifecycle: aws.s3.BucketLifecycleConfigurationRuleArgs, locked_days: int = 0
     ) -> aws.s3.Bucket:
-        """locked_days: how long nobody without a right of its own deletes or overwrites what is written."""
+        """Create a bucket. locked_days: how long written objects can't be deleted or overwritten without a special right."""
         name = f"{self._cluster.name}-{use}"
-        made = aws.s3.Bucket(
+        bucket_ = aws.s3.Bucket(
             name,
             bucket=self.account.apply(lambda account: bucket(self._cluster, use, account.id)),
             object_lock_enabled=bool(locked_days),
-            # Of a cluster that was released, flow logs and artefacts go with their bucket; what is locked is for somebody to delete.
+            # After a release, flow logs and artefacts are deleted with their bucket; locked objects are left for somebody to delete.
             force_destroy=not locked_days and not is_protected(),
             tags=tags(self._cluster, use),
-            # So a bucket that stays keeps its key.
+            # A bucket that stays keeps its key.
             opts=pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self.key]),
         )
         versioning = aws.s3.BucketVersioning(
             name,
-            bucket=made.id,
+            bucket=bucket_.id,
             versioning_configuration=aws.s3.BucketVersioningVersioningConfigurationArgs(status="Enabled"),
             opts=self._own,
         )
-        self._close(name, made, use)
+        self._close(name, bucket_, use)
         after = pulumi.ResourceOptions(parent=self, depends_on=[versioning])
-        aws.s3.BucketLifecycleConfiguration(name, bucket=made.id, rules=[lifecycle], opts=after)
+        aws.s3.BucketLifecycleConfiguration(name, bucket=bucket_.id, rules=[lifecycle], opts=after)
         if locked_days:
             retention = aws.s3.BucketObjectLockConfigurationRuleDefaultRetentionArgs(
                 mode="GOVERNANCE", days=locked_days
             )
             rule = aws.s3.BucketObjectLockConfigurationRuleArgs(default_retention=retention)
-            lock = aws.s3.BucketObjectLockConfiguration(name, bucket=made.id, rule=rule, opts=after)
+            lock = aws.s3.BucketObjectLockConfiguration(name, bucket=bucket_.id, rule=rule, opts=after)
             self._locked[use] = lock.rule.apply(_days)
-        return made
+        return bucket_
 
-    def _close(self, name: str, made: aws.s3.Bucket, use: str) -> None:
+    def _close(self, name: str, bucket_: aws.s3.Bucket, use: str) -> None:
         closed = aws.s3.BucketPublicAccessBlock(
             name,
-            bucket=made.id,
+            bucket=bucket_.id,
             block_public_acls=True,
             block_public_policy=True,
             ignore_public_acls=True,
@@ -149,7 +149,7 @@ class Storage(pulumi.ComponentResource):
         )
         aws.s3.BucketServerSideEncryptionConfiguration(
             name,
-            bucket=made.id,
+            bucket=bucket_.id,
             rules=[
                 aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
                     apply_server_side_encryption_by_default=by_default, bucket_key_enabled=True
@@ -159,18 +159,18 @@ class Storage(pulumi.ComponentResource):
         )
         region = self._cluster.spec.control_plane.region
 
-        def policy(known: Sequence[Any]) -> str:
-            arn, account = known
+        def policy(inputs: Sequence[Any]) -> str:
+            arn, account = inputs
             return policies.of_bucket(arn, *(policies.write_logs(arn, account.id, region) if use == LOGS else ()))
 
-        # S3 refuses two changes of who may reach a bucket at a time.
+        # S3 refuses two simultaneous changes to a bucket's access.
         after = pulumi.ResourceOptions(parent=self, depends_on=[closed])
         self._policies[use] = aws.s3.BucketPolicy(
-            name, bucket=made.id, policy=pulumi.Output.all(made.arn, self.account).apply(policy), opts=after
+            name, bucket=bucket_.id, policy=pulumi.Output.all(bucket_.arn, self.account).apply(policy), opts=after
         )
 
     def _log_flows(self, network: Network, logs: aws.s3.Bucket) -> None:
-        """Who talked to whom. Without a bucket policy AWS would write one itself."""
+        """Log connections. Without a bucket policy AWS would write one itself."""
         aws.ec2.FlowLog(
             f"{self._cluster.name}-flows",
             vpc_id=network.vpc.id,
@@ -183,18 +183,18 @@ class Storage(pulumi.ComponentResource):
 
 
 def _days(rule: aws.s3.outputs.BucketObjectLockConfigurationRule | None) -> int:
-    """As AWS has it, not as the spec says."""
+    """Return the lock's days as AWS reports them, not as the spec says."""
     return int(rule.default_retention.days or 0) if rule and rule.default_retention else 0
 
 
 def kept_days(cluster: Cluster) -> int:
-    """How long backups are kept: as long as the etcd that keeps them longest says, in whole days."""
+    """Return how long backups are kept, in whole days: the longest time of all etcds."""
     backups = [backup for role in ROLES if (backup := settings(cluster, role).backup)]
     return max((-(-backup.keep // _DAY_MS) for backup in backups), default=_KEPT_DAYS)
 
 
 def expired(days: int, former_days: int) -> aws.s3.BucketLifecycleConfigurationRuleArgs:
-    """Objects go after some days, and what they were before; what is locked stays until it is not."""
+    """Delete objects after some days, and former versions; locked objects stay until the lock expires."""
     return _rule(
         expiration=aws.s3.BucketLifecycleConfigurationRuleExpirationArgs(days=days),
         noncurrent_version_expiration=_former(former_days),
@@ -202,7 +202,7 @@ def expired(days: int, former_days: int) -> aws.s3.BucketLifecycleConfigurationR
 
 
 def former_expired(days: int) -> aws.s3.BucketLifecycleConfigurationRuleArgs:
-    """What objects were before goes after some days, and the marks of deleted ones with it; they stay."""
+    """Delete former versions after some days, with markers of deleted objects; current objects stay."""
     return _rule(
         noncurrent_version_expiration=_former(days),
         expiration=aws.s3.BucketLifecycleConfigurationRuleExpirationArgs(expired_object_delete_marker=True),
@@ -210,7 +210,7 @@ def former_expired(days: int) -> aws.s3.BucketLifecycleConfigurationRuleArgs:
 
 
 def _rule(**actions: Any) -> aws.s3.BucketLifecycleConfigurationRuleArgs:
-    """Of the whole bucket; parts of uploads that were never finished go as well."""
+    """Return a rule for the whole bucket; it also deletes parts of unfinished uploads."""
     unfinished = aws.s3.BucketLifecycleConfigurationRuleAbortIncompleteMultipartUploadArgs(
         days_after_initiation=_PARTS_DAYS
     )

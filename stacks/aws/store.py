@@ -3,8 +3,8 @@
 Sources, by page title: "Retrieve security credentials from instance metadata"; "Create a signed AWS API request";
 "GetSecretValue" (at most 64 KiB) and "Common Errors" (throttling is HTTP 400) of the Secrets Manager API reference.
 
-GetSecretValue and not BatchGetSecretValue: "AWS Secrets Manager quotas" allows 10,000 calls a second of the one and 100
-of the other; a batch ends at 20 names, and needs a permission of its own beside the one for each secret.
+It uses GetSecretValue and not BatchGetSecretValue: "AWS Secrets Manager quotas" allows 10,000 calls a second of the first
+and 100 of the second; a batch is limited to 20 names, and needs a permission in addition to the one for each secret.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from stacks.cloud_store import CloudStore
 
 @dataclass(frozen=True)
 class AwsStore(CloudStore):
-    """See `components.userdata.stores`. Region and role come from the host's metadata; `REGION` in `url` stands for the region.
-
-    No URL has a slash at its end.
+    """See `components.userdata.stores`. Region and role come from the host's metadata; `REGION` in `url` is replaced with the region.
+    URLs have no trailing slash.
     """
 
     cluster: str
@@ -35,7 +34,7 @@ class AwsStore(CloudStore):
     plain: ClassVar[str] = "-"
     stored: ClassVar[str] = "_"
     allowed: ClassVar[re.Pattern[str]] = re.compile(r"[A-Za-z0-9/_+=.@]{1,512}")
-    """`menagerie/<cluster>/<name>`. "CreateSecret" allows letters, digits and /_+=.@- up to 512, and warns of names that
+    """`menagerie/<cluster>/<name>`. "CreateSecret" allows letters, digits and /_+=.@- up to 512, and warns about names that
     end in a hyphen and six characters, as `kubernetes-ca.crt` does: they look like ARNs. So there are no hyphens."""
 
     def _values(self) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Volumes of pods: the file system that many nodes mount, and what StorageClasses must know of the stack."""
+"""Volumes of pods: the file system that many nodes mount, and the stack's parameters for StorageClasses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_TOKEN = 64
 
 
 class Volumes(pulumi.ComponentResource):
-    """Disks are made by their driver when a pod asks; all that they need of the stack is its key."""
+    """The driver creates disks when a pod requests them; all they need from the stack is its key."""
 
     files: aws.efs.FileSystem | None
 
@@ -45,9 +45,9 @@ class Volumes(pulumi.ComponentResource):
 
     def _file_system(self, network: Network, security: SecurityGroups) -> aws.efs.FileSystem:
         name = f"{self._cluster.name}-files"
-        made = aws.efs.FileSystem(
+        file_system = aws.efs.FileSystem(
             name,
-            # EFS makes one for a token, however often it is asked ("CreateFileSystem").
+            # EFS creates one file system per token, however often it is requested ("CreateFileSystem").
             creation_token=short(name, _LONGEST_TOKEN),
             encrypted=True,
             kms_key_id=self._storage.key.arn,
@@ -55,28 +55,28 @@ class Volumes(pulumi.ComponentResource):
             tags=tags(self._cluster, "files"),
             opts=pulumi.ResourceOptions(parent=self, protect=is_protected()),
         )
-        policy = made.arn.apply(lambda arn: policies.document(*volume_rights.only_by_mount(arn)))
-        aws.efs.FileSystemPolicy(name, file_system_id=made.id, policy=policy, opts=self._own)
+        policy = file_system.arn.apply(lambda arn: policies.document(*volume_rights.only_by_mount(arn)))
+        aws.efs.FileSystemPolicy(name, file_system_id=file_system.id, policy=policy, opts=self._own)
         for zone, subnets in network.zones.items():
             aws.efs.MountTarget(
                 f"{name}-{zone}",
-                file_system_id=made.id,
-                # Not beside what has fixed addresses: this one is AWS's choice.
+                file_system_id=file_system.id,
+                # Not in a subnet with fixed addresses: AWS chooses this one.
                 subnet_id=subnets.workers.id,
                 security_groups=[security.of[Role.FILE_STORE].id],
                 opts=self._own,
             )
-        return made
+        return file_system
 
     def classes(self) -> pulumi.Output[str]:
-        """The text of storage-classes.json."""
-        known = pulumi.Output.all(key=self._storage.key.arn, files=self.files.id if self.files else None)
-        return known.apply(self._classes)
+        """Return the text of storage-classes.json."""
+        inputs = pulumi.Output.all(key=self._storage.key.arn, files=self.files.id if self.files else None)
+        return inputs.apply(self._classes)
 
-    def _classes(self, known: Mapping[str, Any]) -> str:
+    def _classes(self, inputs: Mapping[str, Any]) -> str:
         parameters: dict[str, dict[str, str]] = {}
         if has_block(self._cluster.spec):
-            parameters["block"] = {"kmsKeyId": known["key"]}
-        if known["files"]:
-            parameters["file"] = {"fileSystemId": known["files"]}
+            parameters["block"] = {"kmsKeyId": inputs["key"]}
+        if inputs["files"]:
+            parameters["file"] = {"fileSystemId": inputs["files"]}
         return storage_classes(self._cluster, parameters)

@@ -1,6 +1,6 @@
 """The tunnels to sites, with BGP: a connection to the VPC's gateway for each edge router.
 
-A connection is both tunnels of a router, one to each end of the gateway.
+A connection has both tunnels of a router, one to each end of the gateway.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from network.vpn import Tunnel, tunnels
 from stacks.aws.tags import tags
 
 _CIPHERS = {"AES-256-GCM-16": "AES256-GCM-16"}
-"""`Tunnel.esp` -> what AWS calls it ("Tunnel options for your AWS Site-to-Site VPN connection")."""
+"""`Tunnel.esp` -> AWS's name for it ("Tunnel options for your AWS Site-to-Site VPN connection")."""
 _INTEGRITY = ["SHA2-256", "SHA2-384"]
 _GROUPS = [19, 20, 21]
 """"Algorithms" of NIST's curves P-256, P-384 and P-521 (IANA, IKEv2 parameters)."""
 
 _SMALL_ASN = 2**31 - 1
-""""CreateCustomerGateway": larger ones have a parameter of their own."""
+""""CreateCustomerGateway": larger ones use a separate parameter."""
 
 
 class Vpn(pulumi.ComponentResource):
     connections: dict[str, aws.ec2.VpnConnection]
     """Router -> its connection."""
     facts: dict[str, pulumi.Output[str]]
-    """Where each tunnel leads; see `stacks.provider.Provider.facts`."""
+    """The address and name of each tunnel's end; see `stacks.provider.Provider.facts`."""
 
     def __init__(self, cluster: Cluster, gateway: aws.ec2.VpnGateway, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:aws:Vpn", f"{cluster.name}-vpn", None, opts)
@@ -75,7 +75,7 @@ class Vpn(pulumi.ComponentResource):
             vpn_gateway_id=self._gateway.id,
             static_routes_only=False,
             tags=tagged,
-            # Keys and all that AWS writes for the router.
+            # Keys and the configuration that AWS generates for the router.
             opts=pulumi.ResourceOptions(
                 parent=self, additional_secret_outputs=["customerGatewayConfiguration", *_secrets(own)]
             ),
@@ -89,9 +89,9 @@ def _address(connection: aws.ec2.VpnConnection, end: int) -> pulumi.Output[str]:
 
 
 def _name(connection: aws.ec2.VpnConnection, end: int) -> pulumi.Output[str]:
-    """The subject of an end's certificate."""
-    known = GATEWAYS[Cloud.AWS].certificate_name
-    name: pulumi.Output[str] = connection.id.apply(lambda id_: known.format(connection=id_, end=end))
+    """Return the subject of an end's certificate."""
+    pattern = GATEWAYS[Cloud.AWS].certificate_name
+    name: pulumi.Output[str] = connection.id.apply(lambda id_: pattern.format(connection=id_, end=end))
     return name
 
 
@@ -100,7 +100,7 @@ def _secrets(own: list[Tunnel]) -> list[str]:
 
 
 def _options(tunnel: Tunnel) -> dict[str, Any]:
-    """Either end begins, and begins again when the other is silent."""
+    """Return a tunnel's options. Either end initiates, and restarts the tunnel when the other is silent."""
     cipher = _CIPHERS[tunnel.esp]
     options: dict[str, Any] = {
         "inside_cidr": str(tunnel.cloud.address.network),

@@ -1,4 +1,4 @@
-"""Workers in the region: a group for each pool, whose size is the autoscaler's after it is made."""
+"""Workers in the region: a group for each pool; after creation the autoscaler sets its size."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from stacks.payloads import WORKERS
 
 _GIB = 2**30
 _SPREAD_IN_ZONE = 7
-""""Placement groups", rules of spread: running machines a zone and group."""
+""""Placement groups", rules of spread: running machines per zone and group."""
 _AUTOSCALER = "k8s.io/cluster-autoscaler"
 _STRATEGIES = {Placement.COMPACT: "cluster", Placement.SPREAD: "spread"}
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What all pools stand on. profiles: by pool."""
+    """What all pools have in common. profiles: by pool."""
 
     network: Network
     security: SecurityGroups
@@ -39,7 +39,7 @@ class Ground:
 
 
 class Workers(pulumi.ComponentResource):
-    """Machines that are there keep running when the template changes: what runs on them is people's work."""
+    """Running machines stay when the template changes: people's jobs run on them."""
 
     pools: dict[str, aws.autoscaling.Group]
 
@@ -56,8 +56,8 @@ class Workers(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _closed_fabric(self) -> aws.ec2.SecurityGroup:
-        """A group whose members reach each other entirely ("Get started with EFA and NCCL"): EFA has no ports, and the
-        table of flows has none of what jobs say to each other."""
+        """Create a group whose members may exchange any traffic ("Get started with EFA and NCCL"): EFA has no ports, and the
+        table of flows does not cover traffic among jobs."""
         everything = {
             "protocol": EVERY_PROTOCOL,
             "from_port": 0,
@@ -79,21 +79,23 @@ class Workers(pulumi.ComponentResource):
         pool = self._cluster.spec.pools[name]
         zones = tuple(map(str, pool.zones or self._cluster.spec.control_plane.zones))
         refuse_impossible(name, pool, len(zones))
-        # The same name: the plan shows what a group costs by the template that is called like it.
+        # The same name: the plan finds a group's costs by the template with its name.
         common = named(self._cluster, f"pool-{name}", "launch_template")
-        made = self._template(common, name, pool, user_data)
+        template_ = self._template(common, name, pool, user_data)
         return aws.autoscaling.Group(
             common,
             min_size=pool.min,
             max_size=pool.max,
             vpc_zone_identifiers=[self._ground.network.zones[zone].workers.id for zone in zones],
-            launch_template=aws.autoscaling.GroupLaunchTemplateArgs(id=made.id, version=made.latest_version.apply(str)),
+            launch_template=aws.autoscaling.GroupLaunchTemplateArgs(
+                id=template_.id, version=template_.latest_version.apply(str)
+            ),
             placement_group=self._placement(common, name, pool),
             health_check_type="EC2",
             capacity_rebalance=pool.spot,
-            # It would end machines that the autoscaler has filled ("Cluster Autoscaler on AWS").
+            # It would terminate machines that the autoscaler has filled ("Cluster Autoscaler on AWS").
             suspended_processes=["AZRebalance"],
-            # Machines that there are none of are no reason for an update to fail.
+            # An update must not fail because no machines are available.
             wait_for_capacity_timeout="0",
             tags=group_tags(autoscaler_tags(self._cluster, name, pool)),
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=["desiredCapacity"]),
@@ -117,18 +119,18 @@ class Workers(pulumi.ComponentResource):
     def _placement(self, common: str, name: str, pool: Pool) -> pulumi.Output[str] | None:
         if pool.placement is None:
             return None
-        made = aws.ec2.PlacementGroup(
+        group_ = aws.ec2.PlacementGroup(
             common,
             strategy=_STRATEGIES[pool.placement],
             tags=tags(self._cluster, "pool", name),
             opts=self._own,
         )
-        group_name: pulumi.Output[str] = made.name
+        group_name: pulumi.Output[str] = group_.name
         return group_name
 
 
 def _bought(pool: Pool) -> dict[str, Any]:
-    """As usual, spare capacity that AWS takes back at any time, or out of what is reserved."""
+    """Return how machines are bought: regular, spot capacity that AWS takes back at any time, or reserved capacity."""
     if pool.spot:
         return {"instance_market_options": aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="spot")}
     if pool.reservation:
@@ -149,37 +151,39 @@ def _bought(pool: Pool) -> dict[str, Any]:
 
 
 def autoscaler_tags(cluster: Cluster, name: str, pool: Pool) -> dict[str, str]:
-    """By which the cluster autoscaler finds a pool and knows its nodes before it has one ("Cluster Autoscaler on AWS").
+    """Return tags by which the cluster autoscaler finds a pool and knows its nodes before it has any ("Cluster Autoscaler on AWS").
 
-    Raises ValueError where a group cannot have so many.
+    Raises ValueError if a group cannot have that many.
     """
     template_ = f"{_AUTOSCALER}/node-template"
-    found = {
+    result = {
         **whole_tags(cluster, "pool", name),
         f"{_AUTOSCALER}/enabled": "true",
         f"{_AUTOSCALER}/{cluster.name}": "owned",
         f"{template_}/resources/ephemeral-storage": str(pool.disk_size),
     }
-    found |= {f"{template_}/label/{key}": value for key, value in places.of_pool(Cloud.AWS, name, pool).items()}
-    found |= {f"{template_}/taint/{taint.key}": f"{taint.value}:{taint.effect.value}" for taint in pool.taints}
-    known = catalogue.of(Cloud.AWS).machine_types.get(str(pool.machine))
-    if known and known.type and known.type.gpus:
-        found[f"{template_}/resources/nvidia.com/gpu"] = str(known.type.gpus)
-    if known and known.type and pool.rdma:
-        found[f"{template_}/resources/vpc.amazonaws.com/efa"] = str(known.type.efa)
-    refuse_too_many(f"pools.{name}", found)
-    return found
+    result |= {f"{template_}/label/{key}": value for key, value in places.of_pool(Cloud.AWS, name, pool).items()}
+    result |= {f"{template_}/taint/{taint.key}": f"{taint.value}:{taint.effect.value}" for taint in pool.taints}
+    entry = catalogue.of(Cloud.AWS).machine_types.get(str(pool.machine))
+    if entry and entry.type and entry.type.gpus:
+        result[f"{template_}/resources/nvidia.com/gpu"] = str(entry.type.gpus)
+    if entry and entry.type and pool.rdma:
+        result[f"{template_}/resources/vpc.amazonaws.com/efa"] = str(entry.type.efa)
+    refuse_too_many(f"pools.{name}", result)
+    return result
 
 
 def refuse_impossible(name: str, pool: Pool, zones: int) -> None:
-    """ValueError for what AWS does not have together."""
+    """Raise ValueError for combinations that AWS does not offer."""
     wrong = None
     if pool.placement is Placement.SPREAD and pool.max > _SPREAD_IN_ZONE * zones:
         most = _SPREAD_IN_ZONE * zones
-        wrong = f"max {pool.max} with placement spread: AWS spreads {_SPREAD_IN_ZONE} machines a zone, {most} in all"
+        wrong = (
+            f"max {pool.max} with placement spread: AWS spreads {_SPREAD_IN_ZONE} machines per zone, {most} in total"
+        )
     elif pool.reservation and not pool.reservation.startswith(("cr-", "arn:")):
-        wrong = f"reservation {pool.reservation}: write the id of a reservation, cr-..., or the ARN of a group of them"
+        wrong = f"reservation {pool.reservation}: write the ID of a reservation, cr-..., or the ARN of a group of them"
     elif pool.reservation and pool.spot:
-        wrong = "reserved capacity is never spot; remove one of them"
+        wrong = "reserved capacity is never spot; remove reservation or spot"
     if wrong:
         raise ValueError(f"pools.{name}: {wrong}")

@@ -1,8 +1,8 @@
-"""API servers: a scale set over all zones, and what is in front of it.
+"""API servers: a scale set across all zones, and its load balancers.
 
-Uniform orchestration: only there does the load balancer's own probe say which hosts are well, for repairs and for
-rolling upgrades; the other mode asks an extension, and hosts here run none ("Automatic instance repairs for Azure
-Virtual Machine Scale Sets", "Orchestration modes for Virtual Machine Scale Sets in Azure").
+It uses uniform orchestration: only in this mode does the load balancer's own probe decide which hosts are healthy, for
+repairs and rolling upgrades. The other mode queries an extension, and hosts here run none ("Automatic instance repairs
+for Azure Virtual Machine Scale Sets", "Orchestration modes for Virtual Machine Scale Sets in Azure").
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _GRACE = "PT30M"
 
 
 class ControlPlane(pulumi.ComponentResource):
-    """Hosts without addresses, names or data of their own: the scale set replaces one that does not serve."""
+    """Hosts without their own addresses, names or data: the scale set replaces unhealthy ones."""
 
     public_target: pulumi.Output[str] | None = None
-    """What the API's name on the internet must point at, where it has one."""
+    """What the API's name on the internet must point at, if it has one."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class ControlPlane(pulumi.ComponentResource):
         return Balancer(self._cluster, "api", self._group, frontend, PORTS, pulumi.ResourceOptions(parent=self))
 
     def _public(self) -> Balancer:
-        """Never with konnectivity's port: no worker comes from the internet."""
+        """Create the public load balancer, without konnectivity's port: no worker connects from the internet."""
         kept = pulumi.ResourceOptions(parent=self, protect=is_protected())
         address = public_address(self._cluster, self._group, kept)
-        self.public_target = address.ip_address.apply(lambda found: found or "")
+        self.public_target = address.ip_address.apply(lambda ip: ip or "")
         frontend = {"public_ip_address": azure.network.PublicIPAddressArgs(id=address.id)}
         own = pulumi.ResourceOptions(parent=self)
         return Balancer(self._cluster, "api-public", self._group, frontend, PUBLIC_PORTS, own)
@@ -86,7 +86,7 @@ class ControlPlane(pulumi.ComponentResource):
         plane = self._cluster.spec.control_plane
         return azure.compute.VirtualMachineScaleSet(
             "api-servers",
-            # Of its own, not generated: where an answer is lost, no second set of API servers stands beside it.
+            # A fixed name, not generated: if a response is lost, no second set of API servers is created.
             vm_scale_set_name="api-servers",
             resource_group_name=self._group.name,
             orchestration_mode="Uniform",
@@ -106,24 +106,24 @@ class ControlPlane(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 delete_before_replace=True,
-                depends_on=[*(each.made for each in self._balancers), *boot.after],
+                depends_on=[*(balancer.made for balancer in self._balancers), *boot.after],
             ),
         )
 
 
 def _upgrades(number: int) -> azure.compute.UpgradePolicyArgs:
-    """A new host from the new model, and when it is well an old one goes; a new one that is not well ends it.
+    """Return a policy: create a host from the new model, and delete an old one when it is healthy; stop if it is unhealthy.
 
-    User data reaches no host that is there already, so hosts are made anew, which MaxSurge does ("Rolling upgrades
-    with MaxSurge on Virtual Machine Scale Sets").
+    New user data does not reach existing hosts, so hosts are replaced, which MaxSurge does ("Rolling upgrades with MaxSurge
+    on Virtual Machine Scale Sets").
     """
-    one = max(_LEAST_BATCH_PERCENT, 100 // number)
+    percent = max(_LEAST_BATCH_PERCENT, 100 // number)
     return azure.compute.UpgradePolicyArgs(
         mode=azure.compute.UpgradeMode.ROLLING,
         rolling_upgrade_policy=azure.compute.RollingUpgradePolicyArgs(
             max_surge=True,
-            max_batch_instance_percent=one,
-            max_unhealthy_instance_percent=one,
+            max_batch_instance_percent=percent,
+            max_unhealthy_instance_percent=percent,
             max_unhealthy_upgraded_instance_percent=0,
             prioritize_unhealthy_instances=True,
             pause_time_between_batches="PT1M",

@@ -1,4 +1,4 @@
-"""The private zone by whose name the API is known."""
+"""The private DNS zone with the API's name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TTL_S = 300
 
 
 class Dns(pulumi.ComponentResource):
-    """`<cluster>.internal`, answered inside the network only, with `api` -> the load balancer."""
+    """`<cluster>.internal`, resolved only inside the network, with `api` -> the load balancer."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ def linked_zone(
     network: Network,
     opts: pulumi.ResourceOptions,
 ) -> azure.privatedns.PrivateZone:
-    """A private zone that the cluster's network sees. name: in the program."""
+    """Create a private zone that the cluster's network resolves. name: in the program."""
     zone = azure.privatedns.PrivateZone(
         name,
         resource_group_name=group,

@@ -1,4 +1,4 @@
-"""Ways to the vault and the storage account that lead neither over the internet nor through the NAT gateway."""
+"""Access to the vault and the storage account without the internet or the NAT gateway."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stacks.azure.tags import tags
 
 
 class Endpoints(pulumi.ComponentResource):
-    """A private endpoint for each, and its name in a zone that the network sees ("Azure Private Endpoint private DNS
+    """A private endpoint for each, with its name in a zone that the network resolves ("Azure Private Endpoint private DNS
     zone values")."""
 
     def __init__(
@@ -24,20 +24,20 @@ class Endpoints(pulumi.ComponentResource):
         account: pulumi.Input[str] | None,
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """vault, account: ids; the account's is None where nobody in the network uses it."""
+        """vault, account: IDs; account is None if nothing in the network uses it."""
         super().__init__("menagerie:azure:Endpoints", "endpoints", None, opts)
         self._cluster = cluster
         self._group = group
         self._network = network
         self.made: list[pulumi.Resource] = []
-        """What makes names known."""
+        """Resources that publish the names; depend on them."""
         self.add("vault", vault, "privatelink.vaultcore.azure.net")
         if account is not None:
             self.add("blob", account, "privatelink.blob.core.windows.net")
         self.register_outputs({})
 
     def add(self, service: str, id_: pulumi.Input[str], domain: str) -> None:
-        """service: both its name with Azure and ours."""
+        """Create an endpoint. service: Azure's name for it and ours."""
         own = pulumi.ResourceOptions(parent=self)
         endpoint = azure.network.PrivateEndpoint(
             service,
@@ -52,7 +52,7 @@ class Endpoints(pulumi.ComponentResource):
             opts=own,
         )
         zone = linked_zone(self._cluster, service, domain, self._group, self._network, own)
-        known = azure.network.PrivateDnsZoneGroup(
+        zone_group = azure.network.PrivateDnsZoneGroup(
             service,
             resource_group_name=self._group,
             private_endpoint_name=endpoint.name,
@@ -62,4 +62,4 @@ class Endpoints(pulumi.ComponentResource):
             ],
             opts=own,
         )
-        self.made.append(known)
+        self.made.append(zone_group)

@@ -1,4 +1,4 @@
-"""Members of the etcds: machines with an address, an identity and data disks of their own, each in its zone."""
+"""Members of the etcds: machines, each with its own address, identity and data disks, each in its zone."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from stacks.protection import is_protected
 
 LOCAL = "local-nvme"
 _PROVISIONED = frozenset({"PremiumV2_LRS", "UltraSSD_LRS"})
-"""Kinds whose operations are bought ("Azure managed disk types"); with the least of bytes a second."""
+"""Kinds of disks with provisioned IOPS ("Azure managed disk types"); they get the minimum throughput."""
 _MB_PER_S = 125
 _GIB = 2**30
 
 
 def lun(role: RoleName) -> int:
-    """The number of an etcd's disk on its hosts."""
+    """Return the number of an etcd's disk on its hosts."""
     return ROLES.index(role)
 
 
 def disk_of(cluster: Cluster, role: RoleName) -> Disk:
-    """How a host finds the data disk of an etcd, with and without Azure's names for disks (azure-vm-utils)."""
-    wanted, number = settings(cluster, role), lun(role)
-    if wanted.disk == LOCAL:
-        found = ("/dev/disk/azure/local/by-index/*", "/dev/disk/by-id/nvme-Microsoft_NVMe_Direct_Disk*")
-        return data_disk(cluster, role, found)
+    """Return how a host finds the data disk of an etcd, with and without Azure's names for disks (azure-vm-utils)."""
+    etcd, number = settings(cluster, role), lun(role)
+    if etcd.disk == LOCAL:
+        local_disks = ("/dev/disk/azure/local/by-index/*", "/dev/disk/by-id/nvme-Microsoft_NVMe_Direct_Disk*")
+        return data_disk(cluster, role, local_disks)
     links = (f"/dev/disk/azure/data/by-lun/{number}", f"/dev/disk/azure/scsi1/lun{number}")
-    return data_disk(cluster, role, (*links, "/dev/disk/by-id/nvme-MSFT_NVMe_Accelerator_*"), _whole_gib(wanted) * _GIB)
+    return data_disk(cluster, role, (*links, "/dev/disk/by-id/nvme-MSFT_NVMe_Accelerator_*"), _whole_gib(etcd) * _GIB)
 
 
 class Etcd(pulumi.ComponentResource):
-    """User data and image of a machine that exists are left alone: to change them is to make it anew, and all members
-    at once would lose the quorum, or their data with the local disks."""
+    """Existing machines keep their user data and image: a change would replace the machine, and doing so to all members at
+    once would lose the quorum, or the data on local disks."""
 
     machines: dict[str, azure.compute.VirtualMachine]
     """Host -> machine."""
@@ -77,23 +77,23 @@ class Etcd(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _disk(self, role: RoleName, member: Member) -> azure.compute.Disk:
-        wanted = settings(self._cluster, role)
-        kind = AZURE_SKUS[wanted.disk]
-        bought = kind in _PROVISIONED
+        etcd = settings(self._cluster, role)
+        kind = AZURE_SKUS[etcd.disk]
+        is_provisioned = kind in _PROVISIONED
         return azure.compute.Disk(
             member.name,
             resource_group_name=self._group,
             disk_name=member.name,
             zones=[member.zone],
             sku=azure.compute.DiskSkuArgs(name=kind),
-            disk_size_gb=_whole_gib(wanted),
-            disk_iops_read_write=wanted.iops if bought else None,
-            disk_m_bps_read_write=_MB_PER_S if bought else None,
+            disk_size_gb=_whole_gib(etcd),
+            disk_iops_read_write=etcd.iops if is_provisioned else None,
+            disk_m_bps_read_write=_MB_PER_S if is_provisioned else None,
             creation_data=azure.compute.CreationDataArgs(create_option="Empty"),
             encryption=azure.compute.EncryptionArgs(
                 type="EncryptionAtRestWithCustomerKey", disk_encryption_set_id=self._keys.disks.id
             ),
-            # No way out for its bytes but through its machine.
+            # Its bytes are accessible only through its machine.
             network_access_policy="DenyAll",
             public_network_access="Disabled",
             tags=tags(self._cluster, f"etcd-{role}"),
@@ -127,8 +127,8 @@ class Etcd(pulumi.ComponentResource):
         user_data: pulumi.Output[str],
     ) -> azure.compute.VirtualMachine:
         size = settings(self._cluster, role).machine
-        disks = {each: self._disk(each, member) for each, member in own.items() if _is_network(self._cluster, each)}
-        ultra = any(settings(self._cluster, each).disk == "ultra_ssd" for each in disks)
+        disks = {role_: self._disk(role_, member) for role_, member in own.items() if _is_network(self._cluster, role_)}
+        ultra = any(settings(self._cluster, role_).disk == "ultra_ssd" for role_ in disks)
         interface = self._interface(host, size)
         machine = azure.compute.VirtualMachine(
             host.name,
@@ -155,7 +155,7 @@ class Etcd(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 protect=is_protected(),
-                # Its name, its interface and its disks are one machine's only.
+                # Two machines can't have its name, its interface and its disks at the same time.
                 delete_before_replace=True,
                 ignore_changes=["osProfile.customData", "storageProfile.imageReference"],
                 depends_on=[self._keys.disks_may_use_it, *boot.after],
@@ -165,7 +165,7 @@ class Etcd(pulumi.ComponentResource):
         return machine
 
     def _storage(self, size: str, disks: Mapping[RoleName, azure.compute.Disk]) -> azure.compute.StorageProfileArgs:
-        """The system's disk goes with the machine; data disks stay when it goes."""
+        """The system disk is deleted with the machine; data disks stay."""
         encrypted = azure.compute.DiskEncryptionSetParametersArgs(id=self._keys.disks.id)
         system = azure.compute.OSDiskArgs(
             create_option="FromImage",
@@ -192,12 +192,12 @@ class Etcd(pulumi.ComponentResource):
 
 
 def _by_host(cluster: Cluster, plan: AddressPlan) -> dict[str, dict[RoleName, Member]]:
-    """Host -> the members that run on it."""
-    found: dict[str, dict[RoleName, Member]] = {}
+    """Return host -> the members that run on it."""
+    by_host: dict[str, dict[RoleName, Member]] = {}
     for role in ROLES:
         for member in members(cluster, role, plan):
-            found.setdefault(member.host, {})[role] = member
-    return found
+            by_host.setdefault(member.host, {})[role] = member
+    return by_host
 
 
 def _is_network(cluster: Cluster, role: RoleName) -> bool:

@@ -20,16 +20,16 @@ _DEBIAN = "Debian:debian-12:12-gen2:latest"
 _ADMIN = "menagerie"
 SYSTEM_DISK_GIB = 64
 MOST_CUSTOM_DATA = 65_535
-""""Virtual Machines - Create Or Update": bytes of custom data before they are in base64."""
+""""Virtual Machines - Create Or Update": bytes of custom data before base64 encoding."""
 
-# "Trusted Launch for Azure virtual machines": families of sizes that it does not know yet.
+# "Trusted Launch for Azure virtual machines": families of sizes that do not support it yet.
 _WITHOUT_TRUSTED_LAUNCH = frozenset({"NDasrA100_v4", "NDm_A100_v4"})
 
 
 @dataclass(frozen=True)
 class Boot:
-    """How the hosts of a reader get at their values. names: of a value -> in the vault. after: its rights. public: by
-    name, what is no secret and so comes with the user data."""
+    """How the hosts of a reader get their values. names: of a value -> in the vault. after: its permissions. public: by
+    name, values that are not secret and therefore part of the user data."""
 
     reader: str
     vault_uri: pulumi.Output[str]
@@ -39,22 +39,22 @@ class Boot:
     public: Mapping[str, pulumi.Input[str]]
 
     def knowing(self, name: str, stored: pulumi.Output[str], granted: pulumi.Resource) -> Boot:
-        """With one value more."""
+        """Return this with one more value."""
         return replace(self, names={**self.names, name: stored}, after=[*self.after, granted])
 
     def behind(self, others: Sequence[pulumi.Resource]) -> Boot:
-        """Not before `others` are there, too."""
+        """Return this, created only after `others`."""
         return replace(self, after=[*self.after, *others])
 
     def user_data(self, payload: Payload, hostname: str | None = None) -> pulumi.Output[str]:
-        """With the payload inside, as Azure takes it. UserDataTooLarge where Azure does not take so much."""
+        """Return user data with the payload inside, as Azure takes it. Raises UserDataTooLarge above Azure's limit."""
 
         def text(names: Mapping[str, str], public: Mapping[str, str], uri: str, client: str) -> str:
             held = {payload.name: payload.packed(), **public}
             store = AzureStore(uri.rstrip("/"), client, self.reader, names, held)
             return custom_data(payload, store, hostname)
 
-        # Before anything is made: what is not known yet is short.
+        # Checks the size before anything is created: the unknown values are short.
         text({}, {}, "https://", "")
         gathered = pulumi.Output.all(
             names=pulumi.Output.from_input(dict(self.names)),
@@ -62,19 +62,19 @@ class Boot:
             uri=self.vault_uri,
             id=self.identity.client_id,
         )
-        return gathered.apply(lambda known: text(known["names"], known["public"], known["uri"], known["id"]))
+        return gathered.apply(lambda values: text(values["names"], values["public"], values["uri"], values["id"]))
 
 
 def custom_data(payload: Payload, store: AzureStore, hostname: str | None) -> str:
-    """User data in gzip, which cloud-init unpacks ("User-data formats": "Gzip compressed content"), and in base64."""
+    """Return gzipped user data, which cloud-init unpacks ("User-data formats": "Gzip compressed content"), in base64."""
     return render_packed(payload, store, hostname, limit=MOST_CUSTOM_DATA)
 
 
 def nobodys_key(seed: bytes = b"menagerie: nobody logs in") -> str:
-    """An SSH public key to which nobody has the other half: Azure makes no machine without one.
+    """Return an SSH public key whose private key nobody has: Azure creates no machine without a key.
 
     An Ed25519 key is a point's y coordinate (RFC 8032, 5.1.3). This one is a hash, so its private half is as hard to
-    find as anybody's. The first hash of the series that is a point.
+    find as any other's. It is the first hash of the series that is a point.
     """
     p = 2**255 - 19
     d = -121665 * pow(121666, p - 2, p) % p
@@ -90,7 +90,7 @@ def nobodys_key(seed: bytes = b"menagerie: nobody logs in") -> str:
 
 
 def login() -> azure.compute.LinuxConfigurationArgs:
-    """None: no password, a key that nobody has, and no firewall that lets port 22 through."""
+    """Permit no login: no password, a key that nobody has, and no firewall that admits port 22."""
     key = azure.compute.SshPublicKeyArgs(path=f"/home/{_ADMIN}/.ssh/authorized_keys", key_data=nobodys_key())
     return azure.compute.LinuxConfigurationArgs(
         disable_password_authentication=True,
@@ -100,7 +100,7 @@ def login() -> azure.compute.LinuxConfigurationArgs:
 
 
 def single_os_profile(name: str, user_data: pulumi.Input[str]) -> azure.compute.OSProfileArgs:
-    """Of one machine. Without extensions: they are a way to run what one likes as root."""
+    """Return the profile of one machine. Without extensions: they permit running anything as root."""
     return azure.compute.OSProfileArgs(
         computer_name=name,
         admin_username=_ADMIN,
@@ -111,7 +111,7 @@ def single_os_profile(name: str, user_data: pulumi.Input[str]) -> azure.compute.
 
 
 def group_os_profile(prefix: str, user_data: pulumi.Input[str]) -> azure.compute.VirtualMachineScaleSetOSProfileArgs:
-    """Of the machines of a scale set, whose names begin with `prefix`."""
+    """Return the profile of a scale set's machines, whose names start with `prefix`."""
     return azure.compute.VirtualMachineScaleSetOSProfileArgs(
         computer_name_prefix=prefix,
         admin_username=_ADMIN,
@@ -122,18 +122,20 @@ def group_os_profile(prefix: str, user_data: pulumi.Input[str]) -> azure.compute
 
 
 def image(text: str | None) -> azure.compute.ImageReferenceArgs:
-    """Of an id in a gallery or of a managed image, or publisher:offer:sku:version. Raises ValueError for others."""
-    found = text or _DEBIAN
-    if found.startswith("/CommunityGalleries/"):
-        return azure.compute.ImageReferenceArgs(community_gallery_image_id=found)
-    if found.startswith("/SharedGalleries/"):
-        return azure.compute.ImageReferenceArgs(shared_gallery_image_id=found)
-    if found.startswith("/subscriptions/"):
-        return azure.compute.ImageReferenceArgs(id=found)
-    parts = found.split(":")
+    """Return the image for an ID of a gallery image or managed image, or for publisher:offer:sku:version.
+
+    Raises ValueError for anything else."""
+    name = text or _DEBIAN
+    if name.startswith("/CommunityGalleries/"):
+        return azure.compute.ImageReferenceArgs(community_gallery_image_id=name)
+    if name.startswith("/SharedGalleries/"):
+        return azure.compute.ImageReferenceArgs(shared_gallery_image_id=name)
+    if name.startswith("/subscriptions/"):
+        return azure.compute.ImageReferenceArgs(id=name)
+    parts = name.split(":")
     if len(parts) != 4:
         raise ValueError(
-            f"{found} isn't an image of Azure; write publisher:offer:sku:version, or an id that begins with "
+            f"{name} isn't an image of Azure; write publisher:offer:sku:version, or an ID that starts with "
             "/subscriptions/, /SharedGalleries/ or /CommunityGalleries/"
         )
     publisher, offer, sku, version = parts
@@ -141,14 +143,14 @@ def image(text: str | None) -> azure.compute.ImageReferenceArgs:
 
 
 def boot_security(machine: str) -> azure.compute.SecurityProfileArgs:
-    """Encryption at the host covers what the disks' own does not: caches and temporary disks.
+    """Return security settings. Encryption at the host covers caches and temporary disks, which disk encryption does not.
 
-    Drivers of GPUs are built on the machine or signed by their maker; with secure boot the kernel takes neither.
+    GPU drivers are built on the machine or signed by their vendor; with secure boot the kernel accepts neither.
     """
-    known = catalogue.of(Cloud.AZURE).machine_types.get(machine)
-    if known and known.series and known.series.series in _WITHOUT_TRUSTED_LAUNCH:
+    entry = catalogue.of(Cloud.AZURE).machine_types.get(machine)
+    if entry and entry.series and entry.series.series in _WITHOUT_TRUSTED_LAUNCH:
         return azure.compute.SecurityProfileArgs(encryption_at_host=True)
-    has_gpus = bool(known and known.type and known.type.gpus)
+    has_gpus = bool(entry and entry.type and entry.type.gpus)
     return azure.compute.SecurityProfileArgs(
         encryption_at_host=True,
         security_type="TrustedLaunch",
@@ -157,16 +159,16 @@ def boot_security(machine: str) -> azure.compute.SecurityProfileArgs:
 
 
 def diagnostics() -> azure.compute.DiagnosticsProfileArgs:
-    """What a host says on its console while it boots, kept by Azure: nobody can log in to look."""
+    """Let Azure keep a host's console output at boot: nobody can log in to look."""
     return azure.compute.DiagnosticsProfileArgs(boot_diagnostics=azure.compute.BootDiagnosticsArgs(enabled=True))
 
 
 def system_disk(machine: str) -> str:
-    """The kind of disk that a size can have its system on."""
+    """Return the kind of disk that a size can use for its system."""
     return "Premium_LRS" if takes_premium(machine) else "StandardSSD_LRS"
 
 
 def is_accelerated(machine: str) -> bool:
-    """Whether a size is known to give its interfaces a function of the card (SR-IOV)."""
-    known = catalogue.of(Cloud.AZURE).machine_types.get(machine)
-    return bool(known and known.series and known.series.accelerated_networking)
+    """Whether a size is known to support accelerated networking (SR-IOV)."""
+    entry = catalogue.of(Cloud.AZURE).machine_types.get(machine)
+    return bool(entry and entry.series and entry.series.accelerated_networking)

@@ -1,4 +1,4 @@
-"""The cluster's key vault, and the key that encrypts what is kept."""
+"""The cluster's key vault, and the key that encrypts stored data."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ROTATED_AFTER = "P1Y"
 
 
 class Keys(pulumi.ComponentResource):
-    """A vault that nobody can purge, with one key, and the set by which disks use it.
+    """A vault that nobody can purge, with one key, and the encryption set through which disks use it.
 
-    The vault has no address outside the network. The engine makes keys and secrets by the Resource Manager, so it
-    needs neither a way in nor a right to read them; but it could only delete them from inside, so they are left to
-    the vault's own end (`retain_on_delete`).
+    The vault has no address outside the network. The engine creates keys and secrets through the Resource Manager, so it
+    needs neither network access nor permission to read them. It could delete them only from inside the network, so they
+    stay until the vault is deleted (`retain_on_delete`).
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Keys(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _vault(self, tenant: pulumi.Output[str]) -> azure.keyvault.Vault:
-        """Without a lock: rights at its secrets come and go with members and pools, and a lock would keep them."""
+        """Create the vault, without a lock: role assignments at its secrets change with members and pools; a lock would keep them."""
         return azure.keyvault.Vault(
             vault_name(self._cluster),
             resource_group_name=self._group,
@@ -83,8 +83,8 @@ class Keys(pulumi.ComponentResource):
         )
 
     def _for_disks(self) -> tuple[azure.compute.DiskEncryptionSet, azure.authorization.RoleAssignment]:
-        """With an identity of the set's own: Premium SSD v2 and Ultra disks take no other ("Server-side encryption of
-        Azure Disk Storage")."""
+        """Create the disks' encryption set, with its own identity: Premium SSD v2 and Ultra disks support no other ("Server-side
+        encryption of Azure Disk Storage")."""
         disks = azure.compute.DiskEncryptionSet(
             "disks",
             resource_group_name=self._group,
@@ -102,7 +102,7 @@ class Keys(pulumi.ComponentResource):
         return disks, self.may_encrypt("disks", principal)
 
     def may_encrypt(self, name: str, principal: pulumi.Input[str]) -> azure.authorization.RoleAssignment:
-        """Let an identity wrap and unwrap with the key, and nothing else."""
+        """Permit an identity to wrap and unwrap with the key, and nothing else."""
         return roles.assign(
             f"{name}-key",
             roles.built_in(self.subscription, BuiltIn.KEY_VAULT_CRYPTO_SERVICE_ENCRYPTION_USER),

@@ -1,4 +1,4 @@
-"""Load balancers in front of the API servers: one inside the network, and where the spec asks, one on the internet."""
+"""Load balancers in front of the API servers: one inside the network, and one on the internet if the spec requests it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _IDLE_MIN = 30
 
 
 class Balancer(pulumi.ComponentResource):
-    """Standard and regional, so over all zones. Its hosts go out by the NAT gateway, never by its frontend: a subnet's NAT
-    gateway comes before a load balancer's address, and the rules have no outbound ("Azure NAT Gateway and outbound
-    connections")."""
+    """Standard and regional, so across all zones. Its hosts reach the internet through the NAT gateway, never through its
+    frontend: a subnet's NAT gateway takes precedence over a load balancer's address, and there are no outbound rules ("Azure
+    NAT Gateway and outbound connections")."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Balancer(pulumi.ComponentResource):
         ports: Mapping[str, int],
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """frontend: its address, in the words of `FrontendIPConfigurationArgs`."""
+        """frontend: its address, with the arguments of `FrontendIPConfigurationArgs`."""
         super().__init__("menagerie:azure:Balancer", name, None, opts)
         self._name = name
         self._group = group
@@ -68,7 +68,7 @@ class Balancer(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _part(self, kind: str, name: str) -> pulumi.Output[str]:
-        """The id of a part of the load balancer, which its own rules must name, too."""
+        """Return the ID of a part of the load balancer; its own rules need it before the load balancer exists."""
         return pulumi.Output.format(
             "{0}/providers/Microsoft.Network/loadBalancers/{1}/{2}/{3}", self._group.id, self._name, kind, name
         )
@@ -93,7 +93,7 @@ class Balancer(pulumi.ComponentResource):
 def public_address(
     cluster: Cluster, group: azure.resources.ResourceGroup, opts: pulumi.ResourceOptions
 ) -> azure.network.PublicIPAddress:
-    """In all zones. Kept when the load balancer is made anew: a name of somebody else's points at it."""
+    """Create an address in all zones. Kept when the load balancer is replaced: an external DNS name points at it."""
     return azure.network.PublicIPAddress(
         "api-public",
         resource_group_name=group.name,

@@ -1,4 +1,4 @@
-"""The cluster's virtual network: a subnet for each role, over all zones, and the one way out of them."""
+"""The cluster's virtual network: a subnet for each role, across all zones, and their only route to the internet."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from cluster.subnets import region_subnets
 from stacks.azure.tags import tags
 
 GATEWAY_SUBNET = "GatewaySubnet"
-"""The name that a VPN gateway's subnet must have. It takes no security group ("VPN Gateway settings")."""
+"""The required name of a VPN gateway's subnet. It accepts no security group ("VPN Gateway settings")."""
 
 NAT_SKU = "Standard"
-"""In one zone, which Azure chooses. StandardV2 spans the zones ("Azure NAT Gateway SKUs"); it came with version
-2025-01-01 of the API, and azure-native 3.29 speaks 2024-05-01."""
+"""In one zone, which Azure chooses. StandardV2 spans the zones ("Azure NAT Gateway SKUs"); it was introduced in API
+version 2025-01-01, and azure-native 3.29 uses 2024-05-01."""
 
 
 class Network(pulumi.ComponentResource):
-    """A virtual network over `network.nodes`, with its subnets inside: Azure takes one change of them at a time, and here
-    they change together. Only the NAT gateway has a public address."""
+    """A virtual network over `network.nodes` with its subnets declared inside: Azure accepts one change of them at a time,
+    and so they change together. Only the NAT gateway has a public address."""
 
     subnets: dict[str, pulumi.Output[str]]
-    """Name -> id."""
+    """Name -> ID."""
 
     def __init__(
         self,
@@ -52,12 +52,12 @@ class Network(pulumi.ComponentResource):
 
     def _ranges(self) -> dict[str, IPv4Network]:
         spec, ranges = self._cluster.spec, region_subnets(self._cluster.spec)
-        wanted = {"api-servers": ranges.api_servers, "etcd": ranges.etcd, "endpoints": ranges.endpoints}
+        needed = {"api-servers": ranges.api_servers, "etcd": ranges.etcd, "endpoints": ranges.endpoints}
         if spec.cloud_workers:
-            wanted["workers"] = ranges.workers
+            needed["workers"] = ranges.workers
         if any(site.vpn for site in spec.sites.values()):
-            wanted[GATEWAY_SUBNET] = ranges.gateway
-        return wanted
+            needed[GATEWAY_SUBNET] = ranges.gateway
+        return needed
 
     def _nat(self) -> azure.network.NatGateway:
         address = azure.network.PublicIPAddress(
@@ -82,19 +82,19 @@ class Network(pulumi.ComponentResource):
 def _subnet(
     name: str, range_: IPv4Network, security: azure.network.NetworkSecurityGroup, nat: azure.network.NatGateway
 ) -> azure.network.SubnetArgs:
-    is_gateway_s, hosts = name == GATEWAY_SUBNET, name not in ("endpoints", GATEWAY_SUBNET)
+    is_for_gateway, has_hosts = name == GATEWAY_SUBNET, name not in ("endpoints", GATEWAY_SUBNET)
     return azure.network.SubnetArgs(
         name=name,
         address_prefix=str(range_),
-        network_security_group=None if is_gateway_s else azure.network.NetworkSecurityGroupArgs(id=security.id),
-        nat_gateway=azure.network.SubResourceArgs(id=nat.id) if hosts else None,
-        # Without it a group says nothing about private endpoints ("Manage network policies for private endpoints").
+        network_security_group=None if is_for_gateway else azure.network.NetworkSecurityGroupArgs(id=security.id),
+        nat_gateway=azure.network.SubResourceArgs(id=nat.id) if has_hosts else None,
+        # Without it a group does not apply to private endpoints ("Manage network policies for private endpoints").
         private_endpoint_network_policies="NetworkSecurityGroupEnabled" if name == "endpoints" else None,
-        default_outbound_access=None if is_gateway_s else False,
+        default_outbound_access=None if is_for_gateway else False,
     )
 
 
 def zones_of_region(cluster: Cluster) -> list[str]:
-    """What is to survive the loss of any zone names them all, not only those that hosts stand in."""
+    """Return all zones of the region. Resources that must survive the loss of any zone name them all, with or without hosts."""
     plane = cluster.spec.control_plane
     return list(catalogue.of(plane.cloud).regions.zones.get(plane.region) or map(str, plane.zones))

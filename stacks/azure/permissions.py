@@ -1,7 +1,7 @@
-"""What `up`, `up --dry-run` and `destroy` may have to do in Azure, as data: each type of resource -> its operations.
+"""Permissions in Azure for `up`, `up --dry-run` and `destroy`, as data: each type of resource -> its operations.
 
-The operations are those of "Azure permissions", by resource provider. A role for operators is made of them; it stands
-in docs/reference/azure.md, and a test compares it with what the stack declares.
+The operations are from "Azure permissions", by resource provider. They form a role for operators, which is in
+docs/reference/azure.md; a test compares it with the stack's declarations.
 """
 
 from __future__ import annotations
@@ -84,33 +84,33 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
 }
 
 GIVEN = ("audit-log-writer", "backup-keeper", "disk-maker", "join-token-writer", "machine-reader", "share-maker")
-"""Names of the roles of our own that a cluster's stack makes and gives."""
+"""Names of our own roles that a cluster's stack creates and assigns."""
 
 ALWAYS = ("Microsoft.Resources/subscriptions/read", f"{_COMPUTE}/locations/operations/read")
-"""To find the subscription, and to wait for what takes long."""
+"""To find the subscription, and to wait for long operations."""
 
 
 def only_our_roles(subscription: str, clusters: Iterable[str]) -> str:
-    """The condition of the operator's own assignment: to give these clusters' roles alone, and to machines' identities alone.
+    """Return the condition of the operator's own assignment: assign only these clusters' roles, and only to machine identities.
 
     Form: "Examples to delegate Azure role assignment management with conditions", constrain roles and principal types.
     """
     own = (id_of_own(subscription, cluster, name) for cluster in clusters for name in GIVEN)
     roles = ", ".join(sorted({*(role.value for role in BuiltIn), *own}))
 
-    def one(action: str, source: str) -> str:
-        said = f"@{source}[{_RIGHTS}/roleAssignments"
+    def clause(action: str, source: str) -> str:
+        attribute = f"@{source}[{_RIGHTS}/roleAssignments"
         return (
             f"((!(ActionMatches{{'{_RIGHTS}/roleAssignments/{action}'}})) OR "
-            f"({said}:RoleDefinitionId] ForAnyOfAnyValues:GuidEquals {{{roles}}} AND "
-            f"{said}:PrincipalType] ForAnyOfAnyValues:StringEqualsIgnoreCase {{'ServicePrincipal'}}))"
+            f"({attribute}:RoleDefinitionId] ForAnyOfAnyValues:GuidEquals {{{roles}}} AND "
+            f"{attribute}:PrincipalType] ForAnyOfAnyValues:StringEqualsIgnoreCase {{'ServicePrincipal'}}))"
         )
 
-    return f"{one('write', 'Request')} AND {one('delete', 'Resource')}"
+    return f"{clause('write', 'Request')} AND {clause('delete', 'Resource')}"
 
 
 def operators_role(types: Iterable[str] = tuple(ACTIONS)) -> str:
-    """A role for who runs menagerie, as `az role definition create --role-definition` takes it."""
+    """Return a role for the identity that runs menagerie, as `az role definition create --role-definition` takes it."""
     actions = {action for type_ in types for action in ACTIONS[type_]}
     role = {
         "Name": "Menagerie operator",

@@ -1,4 +1,4 @@
-"""Azure as a provider; reads as its table of contents."""
+"""Azure as a provider; it reads like a table of contents."""
 
 from __future__ import annotations
 
@@ -75,26 +75,26 @@ class AzureProvider:
         group, readers = self._group.name, [*self._payloads, *workers]
         self._identities = identities_of(self._cluster, group, readers, self._own)
         classes = self._volumes() if controllers_pool(self._cluster.spec) else None
-        # A host that is given another identity for some other reason still asks as this one.
+        # A host that has a second identity for some other reason must still use this one.
         own = {host: {"AZURE_CLIENT_ID": identity.client_id} for host, identity in self._identities.items()}
         buckets = self.buckets()
-        asking = {"client_id": self._identities[payloads.API_SERVERS].client_id}
-        kept = {
+        identity_ = {"client_id": self._identities[payloads.API_SERVERS].client_id}
+        secrets_ = {
             **backups.secrets(self._cluster, self._plan, pki, buckets, own),
-            **audit_logs.secrets(self._cluster, buckets, asking),
+            **audit_logs.secrets(self._cluster, buckets, identity_),
         }
-        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, kept, storage_classes=classes)
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, secrets_, storage_classes=classes)
         bundles = {reader: {bundle_name(reader): values[bundle_name(reader)]} for reader, values in stored.items()}
-        # Whom to trust: no secret, so it is in no bundle.
+        # The CAs to trust are not secret, so they are in no bundle.
         public = {reader: pki.for_worker() for reader in workers}
         writer = self._role("join-token-writer", (roles.WRITE_SECRET,)) if workers else None
         everything = (self._keys, self._identities, bundles, public, writer)
         secrets = Secrets(self._cluster, group, *everything, self._own)
-        # The vault has no address before its endpoint has one.
+        # The vault has no address until its endpoint has one.
         self._boots = {reader: boot.behind(self._endpoints.made) for reader, boot in secrets.boots.items()}
-        self._let_audit_logs_be_kept()
-        self._let_machines_be_seen()
-        self._let_backups_be_kept()
+        self._permit_audit_logs()
+        self._permit_reading_machines()
+        self._permit_backups()
 
     def etcd(self) -> None:
         subnet = self._network.subnets["etcd"]
@@ -130,8 +130,8 @@ class AzureProvider:
 
     def facts(self) -> pulumi.Output[dict[str, str]]:
         target = self._plane.public_target
-        known = {} if target is None else {"public_target": target}
-        return pulumi.Output.all(**known, **self._vpn).apply(dict)
+        public = {} if target is None else {"public_target": target}
+        return pulumi.Output.all(**public, **self._vpn).apply(dict)
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)
@@ -141,14 +141,14 @@ class AzureProvider:
         return roles.own(*where, actions=actions, data_actions=data_actions)
 
     def _reader_of(self, pool: str) -> str:
-        """As whom the machines of a pool ask."""
+        """Return the reader as which a pool's machines read the store."""
         return CONTROLLERS if pool == controllers_pool(self._cluster.spec) else payloads.WORKERS
 
     def _volumes(self) -> pulumi.Output[str]:
-        """The classes of volumes, once their makers have their rights."""
+        """Return the volumes' classes; created after the controllers have their permissions."""
         if self._workers_group is None:
-            raise ValueError("volumes without workers in the region")
-        made = Volumes(
+            raise ValueError("there are volumes but no workers in the region")
+        volumes = Volumes(
             self._cluster,
             self._group,
             self._workers_group,
@@ -159,16 +159,16 @@ class AzureProvider:
             self._identities[CONTROLLERS],
             self._own,
         )
-        return made.classes
+        return volumes.classes
 
-    def _let_audit_logs_be_kept(self) -> None:
-        """API servers add blobs to the container, and that is all that they may do there."""
+    def _permit_audit_logs(self) -> None:
+        """Permit API servers to add blobs to the container, and nothing else."""
         role_id = self._role("audit-log-writer", roles.ADD_BLOBS)
         principal = self._identities[payloads.API_SERVERS].principal_id
         roles.assign("audit-logs", role_id, principal, self._storage.audit.id, self._own)
 
-    def _let_machines_be_seen(self) -> None:
-        """API servers see the machines of pools, and change nothing."""
+    def _permit_reading_machines(self) -> None:
+        """Permit API servers to read the machines of pools, and to change nothing."""
         if self._workers_group is None:
             return
         groups, where = [self._group, self._workers_group], (self._keys.subscription, self._own)
@@ -176,8 +176,8 @@ class AzureProvider:
         principal = self._identities[payloads.API_SERVERS].principal_id
         roles.assign("machines", role_id, principal, self._workers_group.id, self._own)
 
-    def _let_backups_be_kept(self) -> None:
-        """Hosts whose etcd has backups use the blobs of its folder in the container, but for their versions."""
+    def _permit_backups(self) -> None:
+        """Permit hosts whose etcd has backups to use the blobs in its folder of the container, except their versions."""
         if self._storage.backups is None:
             return
         role_id = self._role("backup-keeper", roles.USE_BLOBS, roles.SEE_CONTAINER)

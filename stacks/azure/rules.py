@@ -1,13 +1,13 @@
-"""The table of flows as a network security group can say it. Pure: no resource is made here.
+"""The table of flows expressed as a network security group. Pure: creates no resources.
 
-One group guards every subnet, and each rule names both its ends. Where Azure differs from what the table takes for granted:
+One group protects every subnet, and each rule names both ends. Where Azure differs from the table's assumptions:
 
-- A group ends with rules that let everything pass inside the network and out of it; two rules of ours come before
-  them and refuse it ("Azure network security groups overview").
-- A load balancer keeps its clients' addresses, and a rule for incoming packets sees the host behind it. So
-  who may reach the load balancer is let in at the API servers, and only its probes come from `AzureLoadBalancer`.
+- A group ends with rules that permit all traffic inside the network and out of it; two of our rules precede them and
+  deny it ("Azure network security groups overview").
+- A load balancer preserves its clients' addresses, and a rule for incoming packets applies to the host behind it. So
+  clients of the load balancer are admitted at the API servers, and only its probes come from `AzureLoadBalancer`.
 - Members of two etcds share a subnet: rules there name the members' own addresses, which are fixed.
-- Resolver, metadata service and the load balancer's host address pass every group unless a rule names their service
+- Resolver, metadata service and the load balancer's host address bypass every group unless a rule names their service
   tags. Clocks follow the hypervisor's through a device, without packets ("Time sync for Linux VMs in Azure").
 """
 
@@ -27,9 +27,9 @@ from network.addresses import AddressPlan
 _BALANCERS = frozenset({Role.LOAD_BALANCER, Role.PUBLIC_BALANCER})
 UNFILTERED = frozenset({Role.RESOLVER, Role.TIME_SERVER, Role.METADATA})
 LOAD_BALANCER, INTERNET, ANYWHERE = "AzureLoadBalancer", "Internet", "*"
-"""Service tags; the second is all that has a public address."""
+"""Service tags; the second means everything with a public address."""
 FIRST, LAST = 100, 4096
-"""Priorities of rules: the lowest number is looked at first."""
+"""Priorities of rules: the lowest number is evaluated first."""
 
 SUBNETS: Mapping[Role, str] = {
     Role.API_SERVER: "api-servers",
@@ -40,11 +40,11 @@ SUBNETS: Mapping[Role, str] = {
     Role.BUCKETS: "endpoints",
     Role.WORKER_IN_REGION: "workers",
 }
-"""Roles whose subnet the group guards -> the subnet."""
+"""Roles whose subnet the group protects -> the subnet."""
 
 
 class Direction(StrEnum):
-    """Seen from the subnet that is guarded."""
+    """Relative to the protected subnet."""
 
     IN = "Inbound"
     OUT = "Outbound"
@@ -52,7 +52,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True)
 class Rule:
-    """What the group lets through. sources, destinations: ranges, or one tag alone."""
+    """What the group admits. sources, destinations: ranges, or a single tag."""
 
     direction: Direction
     name: str
@@ -64,17 +64,17 @@ class Rule:
 
 
 def rules(cluster: Cluster, plan: AddressPlan, source: ArtefactSource, table: Table) -> tuple[Rule, ...]:
-    """The group's rules, in the order of the table. source: where hosts download."""
+    """Return the group's rules, in the order of the table. source: where hosts download."""
     places = places_of(cluster, plan, source)
-    found: dict[tuple[Direction, str], Rule] = {}
+    by_name: dict[tuple[Direction, str], Rule] = {}
     for flow in table:
         for rule in _of_flow(flow, places):
-            found.setdefault((rule.direction, rule.name), rule)
-    return tuple(found.values())
+            by_name.setdefault((rule.direction, rule.name), rule)
+    return tuple(by_name.values())
 
 
 def places_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[Role, tuple[str, ...]]:
-    """Role -> its ranges or tag; none where nobody has the role."""
+    """Return role -> its ranges or tag; none if nothing has the role."""
     subnets, plane = region_subnets(cluster.spec), cluster.spec.control_plane
     sites = {pool.site for pool in cluster.spec.pools.values() if pool.site}
     racks = [rack for site in sorted(sites) for rack in cluster.spec.sites[site].racks.values()]
@@ -99,7 +99,7 @@ def places_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
 
 
 def _place_of(address: str | None) -> tuple[str, ...]:
-    """Of a base URL or host:port. A group knows no names, and a mirror of one's own may stand anywhere."""
+    """Return the range of a base URL or host:port; anywhere for a name: a group can't contain names, and a mirror may be anywhere."""
     if address is None:
         return (INTERNET,)
     host = address.rpartition("//")[2].partition("/")[0].partition(":")[0]

@@ -1,4 +1,4 @@
-"""The model of a scale set's machines, which API servers and pools share."""
+"""The model of a scale set's machines, shared by API servers and pools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stacks.azure.hosts import Boot
 
 @dataclass(frozen=True)
 class Model:
-    """What machines of a scale set are. prefix: of their names. disk_gib: of the system disk."""
+    """The properties of a scale set's machines. prefix: of their names. disk_gib: of the system disk."""
 
     machine: str
     prefix: str
@@ -24,12 +24,12 @@ class Model:
     subnet: pulumi.Output[str]
     disks: azure.compute.DiskEncryptionSet
     backends: Sequence[pulumi.Output[str]] = ()
-    """Ids of load balancers' pools that they join."""
+    """IDs of load balancers' pools that they join."""
     probe: pulumi.Output[str] | None = None
-    """Id of the load balancer's probe that says which of them are well."""
+    """ID of the load balancer's probe that decides which of them are healthy."""
 
     def profile(self, **more: object) -> azure.compute.VirtualMachineScaleSetVMProfileArgs:
-        """more: what only some have, such as a priority."""
+        """Return the profile. more: properties that only some have, such as a priority."""
         profile = azure.compute.VirtualMachineScaleSetVMProfileArgs(
             os_profile=hosts.group_os_profile(self.prefix, self.user_data),
             storage_profile=self._storage(),
@@ -77,7 +77,7 @@ class Model:
 
 
 def identity(boot: Boot) -> azure.compute.VirtualMachineScaleSetIdentityArgs:
-    """The reader's, and no other."""
+    """Return the reader's identity, and no other."""
     return azure.compute.VirtualMachineScaleSetIdentityArgs(
         type=azure.compute.ResourceIdentityType.USER_ASSIGNED, user_assigned_identities=[boot.identity.id]
     )

@@ -1,4 +1,4 @@
-"""Key Vault as the store: what hosts fetch at boot, and the identities by which they may."""
+"""Key Vault as the store: what hosts fetch at boot, and the identities that may fetch it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Values = Mapping[str, Mapping[str, pulumi.Input[str]]]
 
 
 class Secrets(pulumi.ComponentResource):
-    """Every secret once; for each reader an identity that may read its own.
+    """Stores every secret once, with an identity for each reader that may read its own.
 
-    Payloads are no secrets, and Azure's user data has room for them, so none is here (`stacks.azure.hosts.Boot`).
-    Names in the vault are generated and told by the user data: a deleted secret keeps its name for as long as it can be
-    recovered, and purge protection forbids to give it up. So a reader that goes and comes back finds no name taken.
+    Payloads are not secret, and Azure's user data has room for them, so none is here (`stacks.azure.hosts.Boot`).
+    Names in the vault are generated and passed in the user data: a deleted secret keeps its name while it can be
+    recovered, and purge protection prevents purging it. So if a reader is removed and added again, no name is taken.
     """
 
     boots: dict[str, Boot]
-    """Reader -> how its hosts get at their values."""
+    """Reader -> how its hosts get their values."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class Secrets(pulumi.ComponentResource):
         write_secret: pulumi.Output[str] | None,
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """identities: of every reader. stored: what the vault keeps. public: what workers know besides, and anybody may.
-        write_secret: the role that lets API servers write the join token; None without workers in the region."""
+        """identities: of every reader. stored: what the vault keeps. public: additional values for workers, which are not secret.
+        write_secret: the role that permits API servers to write the join token; None without workers in the region."""
         super().__init__("menagerie:azure:Secrets", "secrets", None, opts)
         self._cluster = cluster
         self._group = group
@@ -77,7 +77,7 @@ class Secrets(pulumi.ComponentResource):
             vault_name=self._keys.vault.name,
             properties=azure.keyvault.SecretPropertiesArgs(value=pulumi.Output.secret(value)),
             tags=tags(self._cluster, "secret"),
-            # Only the vault itself could delete it, and only for who is inside the network.
+            # Only the vault itself could delete it, and only for clients inside the network.
             opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
         )
 
@@ -91,7 +91,7 @@ class Secrets(pulumi.ComponentResource):
         )
 
     def _join_token(self, write_secret: pulumi.Output[str], workers: Sequence[str]) -> None:
-        """API servers write it, workers read it. Azure takes no empty value."""
+        """Create the join token: API servers write it, workers read it. Azure accepts no empty value."""
         secret = azure.keyvault.Secret(
             JOIN_TOKEN,
             resource_group_name=self._group,
@@ -115,7 +115,7 @@ class Secrets(pulumi.ComponentResource):
 def identities_of(
     cluster: Cluster, group: pulumi.Input[str], readers: Iterable[str], opts: pulumi.ResourceOptions
 ) -> dict[str, azure.managedidentity.UserAssignedIdentity]:
-    """Reader -> as whom its hosts ask."""
+    """Create and return reader -> the identity of its hosts."""
     return {
         reader: azure.managedidentity.UserAssignedIdentity(
             reader, resource_group_name=group, tags=tags(cluster, reader), opts=opts

@@ -1,4 +1,4 @@
-"""The network security group, from the table of flows and nothing beside it."""
+"""The network security group, generated only from the table of flows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PROTOCOLS = {Protocol.TCP: "Tcp", Protocol.UDP: "Udp", Protocol.ESP: "Esp", Pro
 
 
 class Security(pulumi.ComponentResource):
-    """One group for all subnets: each rule names both its ends, so in another's subnet it says nothing. Rules change
-    together or not at all."""
+    """One group for all subnets: each rule names both ends, so it has no effect in other subnets. Rules change together or
+    not at all."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class Security(pulumi.ComponentResource):
 
 
 def _numbered(allowed: Iterable[Rule]) -> list[azure.network.SecurityRuleArgs]:
-    """In both directions what no rule of ours lets through is refused, before Azure's own rules let it pass."""
+    """Number the rules. In both directions, deny what no rule of ours admits, before Azure's own rules permit it."""
     numbers = dict.fromkeys(Direction, FIRST)
-    made = []
+    numbered = []
     for rule in allowed:
-        made.append(_allowed(rule, numbers[rule.direction]))
+        numbered.append(_allowed(rule, numbers[rule.direction]))
         numbers[rule.direction] += 1
-    return made + [_refused(direction) for direction in Direction]
+    return numbered + [_refused(direction) for direction in Direction]
 
 
 def _allowed(rule: Rule, priority: int) -> azure.network.SecurityRuleArgs:

@@ -1,4 +1,4 @@
-"""The cluster's storage account: backups that nobody can take back, logs, and artefacts."""
+"""The cluster's storage account: locked backups, logs, and artefacts."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from stacks.protection import is_protected
 
 BACKUPS, AUDIT, ARTEFACTS = "backups", "audit-logs", "artefacts"
 _FLOW_LOGS = "insights-logs-flowlogflowevent"
-""""Virtual network flow logs": the container that Azure makes for them."""
+""""Virtual network flow logs": the container that Azure creates for them."""
 _DAY_MS = 86_400_000
 _KEPT_DAYS = 30
-"""Backups where no etcd says how long, and logs."""
+"""For backups if no etcd specifies it, and for logs."""
 _UNDELETE_DAYS = 7
-# Azure makes both itself with the first network of a region ("Enable or disable Azure Network Watcher").
+# Azure creates both itself with the first network of a region ("Enable or disable Azure Network Watcher").
 _WATCHERS = "NetworkWatcherRG"
 
 
 class Storage(pulumi.ComponentResource):
-    """Zone-redundant, under the cluster's key, without account keys and without an address outside the network.
+    """Zone-redundant, encrypted with the cluster's key, without account keys and without an address outside the network.
 
-    Flow logs and artefacts are always kept here. The container for backups is there once an etcd of the spec has some:
-    before, no host has a right to anything here.
+    Always holds flow logs and artefacts. The container for backups exists if an etcd of the spec has backups; without it
+    no host has any permission here.
     """
 
     backups: azure.storage.BlobContainer | None
@@ -54,7 +54,7 @@ class Storage(pulumi.ComponentResource):
         self._group = group
         self._keys = keys
         self._own = pulumi.ResourceOptions(parent=self)
-        # Of services of Azure alone, no machine has it: the account is under the key, and flow logs are written to it.
+        # Only for services of Azure, on no machine: the account is encrypted with the key, and flow logs are written to it.
         self.identity = azure.managedidentity.UserAssignedIdentity(
             "storage", resource_group_name=group, tags=tags(cluster, "storage"), opts=self._own
         )
@@ -66,7 +66,7 @@ class Storage(pulumi.ComponentResource):
         self._locked: dict[str, pulumi.Output[int]] = {}
         self.audit = self._immutable(AUDIT, audit_logs.kept_days(cluster))
         if cluster.spec.has_backups:
-            # What restic deletes becomes a version, which is immutable for its time and hidden for as long again.
+            # A blob that restic deletes becomes a version, which is immutable for its time and then hidden for as long again.
             self.backups = self._immutable(BACKUPS, kept_days(cluster))
         self._lifecycle()
         self._log_flows(network)
@@ -90,8 +90,8 @@ class Storage(pulumi.ComponentResource):
         )
 
     def _blobs(self) -> azure.storage.BlobServiceProperties:
-        """What is deleted can be had back for as long as backups are kept: a lifecycle counts the age of a version from
-        when it was written, so an old one that is deleted today would be gone tomorrow."""
+        """Keep deleted blobs recoverable for as long as backups are kept: a lifecycle counts a version's age from when it was
+        written, so an old one that is deleted today would be gone tomorrow."""
         guarded = max(kept_days(self._cluster), _UNDELETE_DAYS)
         return azure.storage.BlobServiceProperties(
             "blobs",
@@ -117,20 +117,20 @@ class Storage(pulumi.ComponentResource):
         )
 
     def _immutable(self, use: str, days: int) -> azure.storage.BlobContainer:
-        """What is in it was written once: every version of a blob stays for so many days."""
+        """Create a container for write-once data: every version of a blob stays for so many days."""
         versions = azure.storage.ImmutableStorageWithVersioningArgs(enabled=True)
-        made = self._container(use, immutable_storage_with_versioning=versions)
+        container = self._container(use, immutable_storage_with_versioning=versions)
         policy = azure.storage.BlobContainerImmutabilityPolicy(
             use,
             resource_group_name=self._group,
             account_name=self.account.name,
-            container_name=made.name,
+            container_name=container.name,
             immutability_policy_name="default",
             immutability_period_since_creation_in_days=days,
             opts=self._own,
         )
         self._locked[use] = policy.immutability_period_since_creation_in_days.apply(lambda days: int(days or 0))
-        return made
+        return container
 
     def _lifecycle(self) -> None:
         azure.storage.ManagementPolicy(
@@ -152,16 +152,16 @@ class Storage(pulumi.ComponentResource):
         """See `stacks.provider.Provider`."""
         uses = {"records": ARTEFACTS, audit_log.USE: AUDIT, **({USE: BACKUPS} if self.backups else {})}
         return pulumi.Output.all(account=self.account.name, days=pulumi.Output.all(**self._locked)).apply(
-            lambda known: {
+            lambda values: {
                 use: BucketOutput(
-                    kind="azure", name=name, account=known["account"], locked_days=known["days"].get(name, 0)
+                    kind="azure", name=name, account=values["account"], locked_days=values["days"].get(name, 0)
                 )
                 for use, name in uses.items()
             }
         )
 
     def _log_flows(self, network: Network) -> None:
-        """Who talked to whom. With an identity, for the account takes no keys."""
+        """Log connections. Uses an identity, because the account accepts no keys."""
         granted = roles.assign(
             "flow-logs",
             roles.built_in(self._keys.subscription, BuiltIn.STORAGE_BLOB_DATA_CONTRIBUTOR),
@@ -201,9 +201,9 @@ def encrypted_account(
     network_rule_set: azure.storage.NetworkRuleSetArgs,
     tags: Mapping[str, str],
 ) -> azure.storage.StorageAccount:
-    """An account under the cluster's key, without keys of its own and without an address outside the network.
+    """Create an account encrypted with the cluster's key, without account keys and without an address outside the network.
 
-    identity: user-assigned, for the account is made with its key, when it has no identity of its own yet.
+    identity: user-assigned, because the account needs the key when it is created and has no system-assigned identity yet.
     """
     return azure.storage.StorageAccount(
         name,
@@ -214,7 +214,7 @@ def encrypted_account(
         encryption=azure.storage.EncryptionArgs(
             key_source="Microsoft.Keyvault",
             key_vault_properties=azure.storage.KeyVaultPropertiesArgs(
-                # Without a version: then Azure follows the key's rotation.
+                # Without a version, so that Azure follows the key's rotation.
                 key_name=keys.key.name,
                 key_vault_uri=keys.uri,
             ),
@@ -234,13 +234,13 @@ def encrypted_account(
 
 
 def kept_days(cluster: Cluster) -> int:
-    """How long backups are kept: as long as the etcd that keeps them longest says, in whole days."""
+    """Return how long backups are kept, in whole days: the longest time of all etcds."""
     backups = [etcd.backup for etcd in (cluster.spec.etcd.main, cluster.spec.etcd.events) if etcd.backup]
     return max((-(-backup.keep // _DAY_MS) for backup in backups), default=_KEPT_DAYS)
 
 
 def _removed(container: str, days: int, *, only_versions: bool = False) -> azure.storage.ManagementPolicyRuleArgs:
-    """Blobs and their former versions go when they are so old; or these versions alone."""
+    """Return a rule that deletes blobs and their former versions at this age, or only the versions."""
     blobs = azure.storage.ManagementPolicyBaseBlobArgs(
         delete=azure.storage.DateAfterModificationArgs(days_after_modification_greater_than=days)
     )

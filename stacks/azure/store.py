@@ -1,7 +1,7 @@
 """Azure Key Vault as the store, as hosts see it.
 
-Sources, by page title: "Use managed identities on a virtual machine to acquire access token" (and which of its errors
-pass); "Get Secret - Get Secret" (api-version 2025-07-01) and "Azure Key Vault REST API Error Codes".
+Sources, by page title: "Use managed identities on a virtual machine to acquire access token" (including which of its
+errors are transient); "Get Secret - Get Secret" (api-version 2025-07-01) and "Azure Key Vault REST API Error Codes".
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from stacks.cloud_store import CloudStore
 
 @dataclass(frozen=True)
 class AzureStore(CloudStore):
-    """See `components.userdata.stores`. The vault at `url` holds the secrets of one cluster. No URL has a slash at its end.
+    """See `components.userdata.stores`. The vault at `url` holds the secrets of one cluster. URLs have no trailing slash.
 
-    `client_id` is that of the managed identity to ask as: a company's policies may give a machine more of them.
-    `names` says under which other name the vault holds a value: what was deleted keeps its name for months, so names
-    there are generated. `held` are values that the program has itself, for none is secret: what the vault need not keep
-    no identity needs a right to. `audience` is another in the other clouds of Azure (China: https://vault.azure.cn).
+    `client_id` is that of the managed identity to use: a company's policies may assign further identities to a machine.
+    `names` maps a value to its name in the vault: a deleted secret keeps its name for months, so names there are generated.
+    `held` are values that the program itself contains because they are not secret: what the vault need not keep, no identity
+    needs a permission for. `audience` differs in other clouds of Azure (China: https://vault.azure.cn).
     """
 
     url: str
@@ -40,13 +40,13 @@ class AzureStore(CloudStore):
     plain: ClassVar[str] = "."
     stored: ClassVar[str] = "--"
     allowed: ClassVar[re.Pattern[str]] = re.compile(r"[a-z][0-9a-z-]{0,126}")
-    """"About keys, secrets, and certificates" allows letters, digits and hyphens, up to 127 with a letter first, and does
-    not tell capitals from small letters: only small ones are taken here. A value has at most 25 kB."""
+    """"About keys, secrets, and certificates" allows letters, digits and hyphens, up to 127 with a letter first, and is
+    case-insensitive: this accepts only lower case. A value has at most 25 kB."""
 
     def script(self) -> str:
         held = json.dumps(dict(self.held), sort_keys=True, separators=(",", ":"))
         if '"""' in held:
-            raise ValueError("a value that ends a text of Python can't be in the program of a host")
+            raise ValueError('a value with """ would end a Python string and can\'t be part of a host\'s program')
         return super().script().replace("HELD_VALUES", held)
 
     def _values(self) -> Mapping[str, str]:

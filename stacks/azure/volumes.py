@@ -1,8 +1,8 @@
-"""Volumes of pods: who may make them, where they lie, and with which key.
+"""Volumes of pods: who may create them, where they are, and with which key.
 
-Actions are those of "Azure built-in roles for Containers", Azure Red Hat OpenShift Disk Storage Operator, less what
-stands for snapshots and machines that are in no scale set; and of azurefile's page "Driver Parameters" for shares in an
-account that exists.
+Actions are those of "Azure built-in roles for Containers", Azure Red Hat OpenShift Disk Storage Operator, without those
+for snapshots and for machines outside scale sets; and those of azurefile's page "Driver Parameters" for shares in an
+existing account.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stacks.protection import is_protected
 _DISKS, _SETS = "Microsoft.Compute/disks", "Microsoft.Compute/virtualMachineScaleSets"
 _SHARES = "Microsoft.Storage/storageAccounts/fileServices"
 CONTROLLERS = "controllers"
-"""As whom machines of the controllers' pool ask, the vault too; no other machine has this identity."""
+"""The identity of the controllers' pool, for the vault too; no other machine has it."""
 MAKE_DISKS = (
     *(f"{_DISKS}/{verb}" for verb in ("read", "write", "delete")),
     f"{_SETS}/read",
@@ -33,7 +33,7 @@ MAKE_DISKS = (
     f"{_SETS}/virtualMachines/write",
     "Microsoft.Compute/diskEncryptionSets/read",
 )
-"""A disk is attached by a change of its machine, and made with a set that its maker can read."""
+"""Attaching a disk changes its machine; creating one requires reading its encryption set."""
 MAKE_SHARES = (
     "Microsoft.Storage/storageAccounts/read",
     f"{_SHARES}/read",
@@ -42,7 +42,7 @@ MAKE_SHARES = (
 
 
 class Volumes(pulumi.ComponentResource):
-    """Rights of the drivers' controllers in the group of workers: neither etcd's disks nor API servers are in it."""
+    """Permissions of the drivers' controllers in the workers' group, which contains neither etcd's disks nor API servers."""
 
     def __init__(
         self,
@@ -66,20 +66,20 @@ class Volumes(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _let_controllers(self) -> None:
-        """Give the identity of the controllers' pool its rights."""
-        who = self._controllers.principal_id
+        """Grant the identity of the controllers' pool its permissions."""
+        principal = self._controllers.principal_id
         if has_block(self._cluster.spec):
             groups = [self._main, self._workers]
             role = self._role("disk-maker", groups, MAKE_DISKS)
-            roles.assign("volumes", role, who, self._workers.id, self._own)
-            roles.assign("volumes-key", role, who, self._keys.disks.id, self._own)
+            roles.assign("volumes", role, principal, self._workers.id, self._own)
+            roles.assign("volumes-key", role, principal, self._keys.disks.id, self._own)
         if self.files is not None:
             role = self._role("share-maker", [self._main], MAKE_SHARES)
-            roles.assign("shares", role, who, self.files.id, self._own)
+            roles.assign("shares", role, principal, self.files.id, self._own)
 
     def _classes(self) -> pulumi.Output[str]:
         """See `components.control_plane.csi.storage_classes`."""
-        known: dict[str, Any] = {
+        inputs: dict[str, Any] = {
             "cloud": {
                 "tenantId": self._account.tenant_id,
                 "subscriptionId": self._account.subscription_id,
@@ -89,11 +89,11 @@ class Volumes(pulumi.ComponentResource):
             }
         }
         if has_block(self._cluster.spec):
-            known["block"] = {"diskEncryptionSetID": self._keys.disks.id, "resourceGroup": self._workers.name}
+            inputs["block"] = {"diskEncryptionSetID": self._keys.disks.id, "resourceGroup": self._workers.name}
         if self.files is not None:
-            known["file"] = {"storageAccount": self.files.name, "resourceGroup": self._main.name}
+            inputs["file"] = {"storageAccount": self.files.name, "resourceGroup": self._main.name}
 
-        return pulumi.Output.from_input(known).apply(lambda found: csi.storage_classes(self._cluster, found))
+        return pulumi.Output.from_input(inputs).apply(lambda values: csi.storage_classes(self._cluster, values))
 
     def _role(
         self, name: str, groups: list[azure.resources.ResourceGroup], actions: tuple[str, ...]
@@ -101,9 +101,9 @@ class Volumes(pulumi.ComponentResource):
         return roles.own(self._cluster, name, groups, self._keys.subscription, self._own, actions=actions)
 
     def _file_account(self, storage: Storage) -> azure.storage.StorageAccount:
-        """For NFS alone, which speaks without TLS, so "secure transfer" is off ("NFS Azure file shares"): nobody but hosts
-        in the network reaches it, and there are no keys to it."""
-        made = encrypted_account(
+        """Create an account for NFS only, which has no TLS, so "secure transfer" is off ("NFS Azure file shares"): only hosts in
+        the network can reach it, and it has no keys."""
+        account = encrypted_account(
             files_name(self._cluster),
             self._main.name,
             self._keys,
@@ -117,5 +117,5 @@ class Volumes(pulumi.ComponentResource):
             ),
             tags=tags(self._cluster, "files"),
         )
-        self._endpoints.add("file", made.id, "privatelink.file.core.windows.net")
-        return made
+        self._endpoints.add("file", account.id, "privatelink.file.core.windows.net")
+        return account

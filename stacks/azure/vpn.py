@@ -1,7 +1,7 @@
 """The region's end of the tunnels to sites: an active-active gateway with BGP, and a connection for each edge router.
 
-A connection is both tunnels of a router, one to each instance of the gateway ("About active-active mode VPN
-gateways"). Azure knows one BGP address of a router; the instances' own are one a tunnel (`cluster.vpn.Gateway`).
+A connection has both tunnels of a router, one to each instance of the gateway ("About active-active mode VPN
+gateways"). Azure has one BGP address per router; the instances have one per tunnel (`cluster.vpn.Gateway`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stacks.names import short
 from stacks.protection import is_protected
 
 _SKU = "VpnGw2AZ"
-""""About VPN Gateway configuration settings": zone-redundant; in generation 2, 1.25 Gbit/s in all, 30 tunnels."""
+""""About VPN Gateway configuration settings": zone-redundant; in generation 2, 1.25 Gbit/s in total, 30 tunnels."""
 _GATEWAY = "vpn"
 _LONGEST = 72
 _KEY_LIFETIME_S = 27000
@@ -29,7 +29,7 @@ _KEY_LIFETIME_KB = 102_400_000
 
 
 class Vpn(pulumi.ComponentResource):
-    """The gateway takes Azure 45 minutes or more to make. Its two public addresses are what the routers call."""
+    """Azure needs 45 minutes or more to create the gateway. Routers connect to its two public addresses."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Vpn(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _address(self, end: int) -> azure.network.PublicIPAddress:
-        """Kept when the gateway is made anew: routers name it."""
+        """Create an address. Kept when the gateway is replaced, because routers are configured with it."""
         return azure.network.PublicIPAddress(
             f"vpn-{end}",
             resource_group_name=self._group.name,
@@ -80,7 +80,7 @@ class Vpn(pulumi.ComponentResource):
         inside = [
             azure.network.IPConfigurationBgpPeeringAddressArgs(
                 ipconfiguration_id=self._end(end),
-                custom_bgp_ip_addresses=[str(each.cloud.address.ip) for each in plan if each.gateway_end == end],
+                custom_bgp_ip_addresses=[str(tunnel.cloud.address.ip) for tunnel in plan if tunnel.gateway_end == end],
             )
             for end in range(ENDS)
         ]
@@ -111,14 +111,14 @@ class Vpn(pulumi.ComponentResource):
         )
 
     def _connection(self, both: list[Tunnel]) -> None:
-        """both: tunnels of one router."""
+        """Create a connection. both: the tunnels of one router."""
         first = both[0]
         name = short(f"{first.site}-{first.router}", _LONGEST)
         router = azure.network.LocalNetworkGateway(
             name,
             resource_group_name=self._group.name,
             gateway_ip_address=str(first.peer),
-            # Routes come by BGP alone.
+            # Routes are exchanged only by BGP.
             local_network_address_space=azure.network.AddressSpaceArgs(address_prefixes=[]),
             bgp_settings=azure.network.BgpSettingsArgs(
                 asn=first.edge.asn, bgp_peering_address=str(first.edge.address.ip)
@@ -149,7 +149,7 @@ class Vpn(pulumi.ComponentResource):
 
 
 def _policy() -> azure.network.IpsecPolicyArgs:
-    """What `Tunnel.esp` says, and no other; in IKE and for each new key the same strength."""
+    """Return a policy: exactly what `Tunnel.esp` says, with the same strength in IKE and for each new key."""
     return azure.network.IpsecPolicyArgs(
         ike_encryption="GCMAES256",
         ike_integrity="SHA384",

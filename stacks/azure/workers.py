@@ -1,4 +1,4 @@
-"""Workers in the region: a scale set for each pool, whose size is the autoscaler's after it is made."""
+"""Workers in the region: a scale set for each pool; after creation the autoscaler sets its size."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from stacks.azure.tags import autoscaler_tags, host_prefix, scale_set_name, tags
 
 _GIB = 2**30
 _FAULT_DOMAINS = 5
-""""Choose the right number of fault domains": in zones 1 is as many as there are, 5 is five or no machine."""
+""""Choose the right number of fault domains": in zones, 1 means as many as there are, and 5 means five or no machine."""
 
-# A change of these is refused by Azure; workers keep nothing, so the scale set is made anew.
+# Azure refuses changes of these; workers keep no data, so the scale set is replaced.
 _FIXED = [
     "platformFaultDomainCount",
     "proximityPlacementGroup",
@@ -30,7 +30,7 @@ _FIXED = [
 
 
 class Workers(pulumi.ComponentResource):
-    """Machines that are there keep running when the model changes: what runs on them is people's work."""
+    """Running machines stay when the model changes: people's jobs run on them."""
 
     pools: dict[str, azure.compute.VirtualMachineScaleSet]
 
@@ -68,7 +68,7 @@ class Workers(pulumi.ComponentResource):
         near = self._proximity(name, pool) if pool.placement is Placement.COMPACT else None
         return azure.compute.VirtualMachineScaleSet(
             scale_set_name(name),
-            # Of its own, not generated: where an answer is lost, no second set of machines joins the cluster.
+            # A fixed name, not generated: if a response is lost, no second set of machines joins the cluster.
             vm_scale_set_name=scale_set_name(name),
             resource_group_name=self._group,
             # Flexible orchestration has no InfiniBand ("Orchestration modes for Virtual Machine Scale Sets in Azure").
@@ -110,12 +110,12 @@ class Workers(pulumi.ComponentResource):
 
 
 def _kind(pool: Pool) -> dict[str, object]:
-    """Bought as usual, taken back at any time, or out of what is reserved."""
+    """Return how machines are bought: regular, spot capacity that Azure takes back at any time, or reserved capacity."""
     if pool.spot:
         return {
             "priority": "Spot",
             "eviction_policy": "Delete",
-            # Evicted for want of room only, never for the price.
+            # Evicted only for lack of capacity, never because of the price.
             "billing_profile": azure.compute.BillingProfileArgs(max_price=-1),
         }
     if pool.reservation:

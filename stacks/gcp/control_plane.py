@@ -18,14 +18,14 @@ from stacks.gcp.secrets import Identity
 from stacks.gcp.tags import base_name, generated, labels, named, of_cluster
 
 _BOOT_S = 600
-"""From a machine's start to the first repair: it boots, and waits for rights that were given a minute ago."""
+"""From a machine's start to its first repair: it boots, and waits for permissions that were granted a minute ago."""
 DRAIN_S = 60
 
 
 class ControlPlane(pulumi.ComponentResource):
-    """Hosts without addresses, names or data of their own: the group replaces one that does not serve.
+    """Hosts without their own addresses, names or data: the group replaces unhealthy ones.
 
-    Packets pass the load balancer unchanged: API servers see their clients' addresses, and answer by themselves.
+    Packets pass the load balancer unchanged: API servers see their clients' addresses and reply directly.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ControlPlane(pulumi.ComponentResource):
         self._cluster = cluster
         self._own = pulumi.ResourceOptions(parent=self)
         reserved = self._address(plan, subnet)
-        # Machines of the group take what is free in the subnetwork.
+        # Machines of the group take any free address in the subnetwork.
         self._after = [keys.usable, *identity.after, *after, reserved]
         machine = cluster.spec.control_plane.machine
         disks = hosts.template_disks(
@@ -69,9 +69,9 @@ class ControlPlane(pulumi.ComponentResource):
     def _group(self, template: gcp.compute.RegionInstanceTemplate) -> gcp.compute.RegionInstanceGroupManager:
         plane = self._cluster.spec.control_plane
         zones = list(map(str, plane.zones))
-        # Five minutes: while etcd main has no leader, no API server is ready, and new ones would not be either.
+        # Five minutes: while etcd main has no leader, no API server is ready, and replacements would not be either.
         alive = self._check("alive", every_s=30, failures=10)
-        # Other zones take another group, which serves before this one goes.
+        # A change of zones needs a new group, which serves before the old one is deleted.
         name = named(self._cluster, "api-servers", "".join(zone.rpartition("-")[2] for zone in zones))
         return gcp.compute.RegionInstanceGroupManager(
             named(self._cluster, "api-servers"),
@@ -89,7 +89,7 @@ class ControlPlane(pulumi.ComponentResource):
                 minimal_action="REPLACE",
                 most_disruptive_allowed_action="REPLACE",
                 instance_redistribution_type="PROACTIVE",
-                # The least that Google takes but none ("About regional MIGs").
+                # The minimum that Google accepts except zero ("About regional MIGs").
                 max_surge_fixed=len(zones),
                 max_unavailable_fixed=0,
             ),
@@ -97,7 +97,7 @@ class ControlPlane(pulumi.ComponentResource):
         )
 
     def _check(self, name: str, every_s: int, failures: int) -> gcp.compute.RegionHealthCheck:
-        """Google asks by HTTPS and compares no certificate."""
+        """Create a health check. Google connects by HTTPS and does not verify certificates."""
         return gcp.compute.RegionHealthCheck(
             generated(self._cluster, "api", name),
             check_interval_sec=every_s,
@@ -148,6 +148,6 @@ class ControlPlane(pulumi.ComponentResource):
             network=network.network.id,
             subnetwork=subnet.id,
             labels=labels("load-balancer"),
-            # Two rules cannot have one address.
+            # Two rules cannot have the same address.
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )

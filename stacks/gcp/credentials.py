@@ -1,4 +1,4 @@
-"""Which credentials `up` misses, before the provider says so in its own words.
+"""Checks for the credentials that `up` needs, before the provider complains in its own words.
 
 Sources, by page title: "Google Cloud (GCP) Installation & Configuration" of the provider; "How Application Default
 Credentials works".
@@ -17,17 +17,17 @@ _PRODUCT = Path("/sys/class/dmi/id/product_name")
 
 
 def missing(environment: Mapping[str, str], product: Path = _PRODUCT) -> list[str]:
-    """What is wrong, and what to do about it; nothing where `up` can begin. Reads files, asks no network.
+    """Return what is wrong and what to do about it; nothing if `up` can start. Reads files and does not use the network.
 
-    product: says what this machine is; Google's own have credentials from their metadata service.
+    product: the file that names this machine's product; Google's machines get credentials from their metadata service.
     """
-    found = [] if any(environment.get(name) for name in PROJECT) else [_no_project()]
-    return found + _credentials(environment, product)
+    problems = [] if any(environment.get(name) for name in PROJECT) else [_no_project()]
+    return problems + _credentials(environment, product)
 
 
 def _no_project() -> str:
     return (
-        f"no project: set {PROJECT[0]} to the ID of the project that the cluster is to be in "
+        f"no project is configured: set {PROJECT[0]} to the ID of the project for the cluster "
         "(gcloud projects list), or gcp:project in the stack's configuration"
     )
 
@@ -37,17 +37,17 @@ def _credentials(environment: Mapping[str, str], product: Path) -> list[str]:
         return []
     for name in _KEYS:
         if text := environment.get(name):
-            is_there = text.lstrip().startswith("{") or Path(text).is_file()
-            return [] if is_there else [f"{name} is neither the JSON of a key nor a file that is there: {text}"]
+            is_valid = text.lstrip().startswith("{") or Path(text).is_file()
+            return [] if is_valid else [f"{name} is neither the JSON of a key nor an existing file: {text}"]
     if file := environment.get(_FILE):
-        return [] if Path(file).is_file() else [f"{_FILE} names {file}, and there is no such file"]
+        return [] if Path(file).is_file() else [f"{_FILE} names {file}, which does not exist"]
     if _own_file(environment).is_file() or _is_google(product):
         return []
-    return [f"no credentials: run gcloud auth application-default login, or set {_FILE} to the file of a key"]
+    return [f"there are no credentials: run gcloud auth application-default login, or set {_FILE} to the file of a key"]
 
 
 def _own_file(environment: Mapping[str, str]) -> Path:
-    """Where gcloud puts what a person logged in with."""
+    """Return where gcloud stores a person's login."""
     folder = environment.get("CLOUDSDK_CONFIG")
     return (Path(folder) if folder else Path(environment.get("HOME", "/")) / ".config" / "gcloud") / _OWN
 

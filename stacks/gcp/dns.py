@@ -1,4 +1,4 @@
-"""The private zone by whose name the API is known."""
+"""The private DNS zone with the API's name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TTL_S = 300
 
 
 class Dns(pulumi.ComponentResource):
-    """`<cluster>.internal`, answered inside the network only, with `api` -> the load balancer."""
+    """`<cluster>.internal`, resolved only inside the network, with `api` -> the load balancer."""
 
     def __init__(self, cluster: Cluster, plan: AddressPlan, network: Network, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:gcp:Dns", f"{cluster.name}-dns", None, opts)
@@ -35,14 +35,14 @@ class Dns(pulumi.ComponentResource):
 def private_zone(
     cluster: Cluster, role: str, domain: str, network: Network, opts: pulumi.ResourceOptions
 ) -> gcp.dns.ManagedZone:
-    """A zone that the cluster's network sees, and nobody else."""
-    seen = gcp.dns.ManagedZonePrivateVisibilityConfigNetworkArgs(network_url=network.network.id)
+    """Create a zone that only the cluster's network resolves."""
+    visible_to = gcp.dns.ManagedZonePrivateVisibilityConfigNetworkArgs(network_url=network.network.id)
     return gcp.dns.ManagedZone(
         generated(cluster, role),
         dns_name=domain,
         description=f"{cluster.name}: {domain}",
         visibility="private",
-        private_visibility_config=gcp.dns.ManagedZonePrivateVisibilityConfigArgs(networks=[seen]),
+        private_visibility_config=gcp.dns.ManagedZonePrivateVisibilityConfigArgs(networks=[visible_to]),
         labels=labels(role),
         opts=opts,
     )

@@ -1,5 +1,4 @@
-"""The way to Google's services, Secret Manager and Cloud Storage among them, that leads neither over the internet nor
-through NAT."""
+"""Access to Google's services, including Secret Manager and Cloud Storage, without the internet and NAT."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ _DOMAIN = "googleapis.com."
 
 
 def address(cluster: Cluster) -> IPv4Address:
-    """Of the endpoint: of the plan, and in no subnetwork."""
+    """Return the endpoint's address: part of the plan, outside all subnetworks."""
     return region_subnets(cluster.spec).endpoints[1]
 
 
 class Endpoints(pulumi.ComponentResource):
-    """One address for all of Google's APIs, and their names in a zone that the network sees.
+    """One address for all of Google's APIs, and their names in a zone that the network resolves.
 
-    Subnetworks have Private Google Access beside it, for names outside of googleapis.com, such as pkg.dev, where
-    registry.k8s.io sends those who pull from inside Google.
+    Subnetworks also have Private Google Access, for names outside of googleapis.com, such as pkg.dev, to which
+    registry.k8s.io redirects pulls from inside Google.
     """
 
     def __init__(self, cluster: Cluster, network: Network, opts: pulumi.ResourceOptions) -> None:
@@ -55,7 +54,7 @@ class Endpoints(pulumi.ComponentResource):
 
 
 def _names(cluster: Cluster, network: Network, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
-    """Of every service by one record; nothing is at googleapis.com itself."""
+    """Create one record for all services; nothing is at googleapis.com itself."""
     zone = private_zone(cluster, "google-apis", _DOMAIN, network, opts)
     record = gcp.dns.RecordSet(
         generated(cluster, "google-apis"),

@@ -1,4 +1,4 @@
-"""Members of the etcds: machines with an address, an identity and data disks of their own, each in its zone."""
+"""Members of the etcds: machines, each with its own address, identity and data disks, each in its zone."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from stacks.protection import is_protected
 
 LOCAL = "local-nvme"
 _PROVISIONED = frozenset({"hyperdisk-balanced", "hyperdisk-extreme", "pd-extreme"})
-"""Kinds of disks whose operations are bought."""
+"""Kinds of disks with provisioned IOPS."""
 _GIB = 2**30
 
 
 def disk_of(cluster: Cluster, role: RoleName) -> Disk:
-    """How a host finds the data disk of an etcd."""
+    """Return how a host finds the data disk of an etcd."""
     links = "google-local-nvme-ssd-*" if settings(cluster, role).disk == LOCAL else f"google-{_device(role)}"
     return data_disk(cluster, role, (f"/dev/disk/by-id/{links}",))
 
 
 class Etcd(pulumi.ComponentResource):
-    """Metadata, with the boot program in it, and image of a machine that exists are left alone: to change them is to
-    make it anew, and all members at once would lose the quorum, or their data with the local disks. A change of the
-    machine type stops a machine, so the provider refuses it (`allow_stopping_for_update`)."""
+    """Existing machines keep their metadata, which contains the boot program, and their image: a change would replace the
+    machine, and doing so to all members at once would lose the quorum, or the data on local disks. A change of the machine
+    type stops a machine, so the provider refuses it (`allow_stopping_for_update`)."""
 
     machines: dict[str, gcp.compute.Instance]
     """Host -> machine."""
@@ -76,10 +76,10 @@ class Etcd(pulumi.ComponentResource):
         script: pulumi.Output[str],
     ) -> gcp.compute.Instance:
         machine = settings(self._cluster, role).machine
-        data = [each for each in own if settings(self._cluster, each).disk != LOCAL]
+        data = [role_ for role_ in own if settings(self._cluster, role_).disk != LOCAL]
         attached = [
-            gcp.compute.InstanceAttachedDiskArgs(source=self._disk(each, own[each]).id, device_name=_device(each))
-            for each in data
+            gcp.compute.InstanceAttachedDiskArgs(source=self._disk(role_, own[role_]).id, device_name=_device(role_))
+            for role_ in data
         ]
         scratch = hosts.local_disks(machine, len(own) - len(data)) if len(data) < len(own) else 0
         return gcp.compute.Instance(
@@ -103,9 +103,9 @@ class Etcd(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 protect=is_protected(),
-                # Its name, its address and its disks are one machine's only.
+                # Two machines can't have its name, its address and its disks at the same time.
                 delete_before_replace=True,
-                # A machine type with local disks of its own has them without being asked.
+                # A machine type with its own local disks has them without an explicit request.
                 ignore_changes=["metadata", "bootDisk.initializeParams.image", "scratchDisks"],
                 depends_on=[self._keys.usable, *identity.after, *self._after],
             ),
@@ -123,21 +123,21 @@ class Etcd(pulumi.ComponentResource):
         )
 
     def _interface(self, host: HostAddress) -> gcp.compute.InstanceNetworkInterfaceArgs:
-        """A machine keeps the address that it names until it is deleted. All machines of this subnetwork name theirs,
-        so nothing else is given one meanwhile, and none is reserved."""
+        """Return an interface. A machine keeps its address until it is deleted. All machines of this subnetwork specify theirs,
+        so nothing else can get the address meanwhile, and none is reserved."""
         return gcp.compute.InstanceNetworkInterfaceArgs(
             subnetwork=self._subnet.id, network_ip=str(host.address), nic_type="GVNIC"
         )
 
     def _disk(self, role: RoleName, member: Member) -> gcp.compute.Disk:
-        wanted = settings(self._cluster, role)
+        etcd = settings(self._cluster, role)
         return gcp.compute.Disk(
             named(self._cluster, member.name),
             name=named(self._cluster, member.name, "data"),
             zone=member.zone,
-            type=wanted.disk,
-            size=-(-wanted.disk_size // _GIB),
-            provisioned_iops=wanted.iops if wanted.disk in _PROVISIONED else None,
+            type=etcd.disk,
+            size=-(-etcd.disk_size // _GIB),
+            provisioned_iops=etcd.iops if etcd.disk in _PROVISIONED else None,
             disk_encryption_key=gcp.compute.DiskDiskEncryptionKeyArgs(kms_key_self_link=self._keys.key.id),
             labels=labels(f"etcd-{role}"),
             opts=pulumi.ResourceOptions(
@@ -154,9 +154,9 @@ def _device(role: RoleName) -> str:
 
 
 def _by_host(cluster: Cluster, plan: AddressPlan) -> dict[str, dict[RoleName, Member]]:
-    """Host -> the members that run on it."""
-    found: dict[str, dict[RoleName, Member]] = {}
+    """Return host -> the members that run on it."""
+    by_host: dict[str, dict[RoleName, Member]] = {}
     for role in ROLES:
         for member in members(cluster, role, plan):
-            found.setdefault(member.host, {})[role] = member
-    return found
+            by_host.setdefault(member.host, {})[role] = member
+    return by_host

@@ -14,47 +14,47 @@ from cluster.spec import Cloud
 
 SYSTEM_DISK_GIB = 64
 SCRATCH_GB = 375
-"""Of a local SSD that is added to a machine ("About Local SSD disks")."""
+"""Size of a local SSD that is added to a machine ("About Local SSD disks")."""
 
-# "Choose a valid number of Local SSD disks": N2, up to so many vCPUs -> the fewest.
+# "Choose a valid number of Local SSD disks": N2, maximum vCPUs -> minimum number.
 _LEAST_ON_N2 = {10: 1, 20: 2, 40: 4, 80: 8, 128: 16}
 _LOCAL_DISKS = (1, 2, 4, 8, 16, 24)
 
 
-def known(machine: str) -> Machine | None:
-    """What the catalogue says of a machine type."""
+def catalogue_entry(machine: str) -> Machine | None:
+    """Return the catalogue's entry for a machine type."""
     return catalogue.of(Cloud.GCP).machine_types.get(machine)
 
 
 def has_gpus(machine: str) -> bool:
-    found = known(machine)
-    return bool(found and found.type and found.type.gpus)
+    entry = catalogue_entry(machine)
+    return bool(entry and entry.type and entry.type.gpus)
 
 
 def image(text: str | None, machine: str) -> str:
-    """Debian 12, for the machine's processor, where the spec names none."""
-    found = known(machine)
-    return text or f"projects/debian-cloud/global/images/family/debian-12{'-arm64' if _is_arm(found) else ''}"
+    """Return the image; Debian 12 for the machine's processor if the spec names none."""
+    entry = catalogue_entry(machine)
+    return text or f"projects/debian-cloud/global/images/family/debian-12{'-arm64' if _is_arm(entry) else ''}"
 
 
 def system_disk(machine: str) -> str:
-    """The kind of disk that a machine can have its system on."""
+    """Return the kind of disk that a machine can use for its system."""
     return "hyperdisk-balanced" if takes_hyperdisk_only(machine) else "pd-balanced"
 
 
-def local_disks(machine: str, wanted: int) -> int:
-    """How many local SSDs to add; none where the machine type has its own."""
-    found = known(machine)
-    if not found or not found.series or found.series.local_nvme != "on-request":
+def local_disks(machine: str, needed: int) -> int:
+    """Return how many local SSDs to add; none if the machine type includes its own."""
+    entry = catalogue_entry(machine)
+    if not entry or not entry.series or entry.series.local_nvme != "on-request":
         return 0
-    vcpus = found.type.vcpus if found.type else 0
+    vcpus = entry.type.vcpus if entry.type else 0
     by_size = [number for most, number in _LEAST_ON_N2.items() if vcpus <= most]
     least = by_size[0] if machine.startswith("n2-") and by_size else 1
-    return next(number for number in _LOCAL_DISKS if number >= max(least, wanted))
+    return next(number for number in _LOCAL_DISKS if number >= max(least, needed))
 
 
 def metadata(startup_script: pulumi.Input[str], more: Mapping[str, str] | None = None) -> dict[str, pulumi.Input[str]]:
-    """Nobody logs in: no keys of the project, none by OS Login, no serial port."""
+    """Return metadata that permits no login: no keys of the project, none by OS Login, no serial port."""
     return {
         "startup-script": startup_script,
         "block-project-ssh-keys": "true",
@@ -65,14 +65,14 @@ def metadata(startup_script: pulumi.Input[str], more: Mapping[str, str] | None =
 
 
 def secure_boot(machine: str) -> bool:
-    """Drivers of GPUs are built on the machine or signed by their maker; with secure boot the kernel takes neither."""
+    """Whether to use secure boot. GPU drivers are built on the machine or signed by their vendor; with secure boot the kernel accepts neither."""
     return not has_gpus(machine)
 
 
 def template_disks(
     machine: str, image_: str | None, size_gib: int, key: gcp.kms.CryptoKey, labels: Mapping[str, str]
 ) -> list[gcp.compute.RegionInstanceTemplateDiskArgs]:
-    """The system disk of a group's machines."""
+    """Return the system disk of a group's machines."""
     return [
         gcp.compute.RegionInstanceTemplateDiskArgs(
             boot=True,
@@ -97,7 +97,7 @@ def template(
     opts: pulumi.ResourceOptions,
     **more: object,
 ) -> gcp.compute.RegionInstanceTemplate:
-    """A template of a group's machines. values: metadata. more: what only some have."""
+    """Create a template of a group's machines. values: metadata. more: properties that only some have."""
     args = gcp.compute.RegionInstanceTemplateArgs(
         machine_type=machine,
         disks=disks,
@@ -118,5 +118,5 @@ def template(
     return gcp.compute.RegionInstanceTemplate(name, args, opts=opts)
 
 
-def _is_arm(found: Machine | None) -> bool:
-    return bool(found and found.arch == "arm64")
+def _is_arm(machine: Machine | None) -> bool:
+    return bool(machine and machine.arch == "arm64")

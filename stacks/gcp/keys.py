@@ -1,4 +1,4 @@
-"""The key that encrypts what is kept, and the services that may use it."""
+"""The key that encrypts stored data, and the services that may use it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _USE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 class Keys(pulumi.ComponentResource):
     """One key for disks, secrets and buckets.
 
-    Names of rings and keys stay taken for ever ("Cloud KMS resources"), so they are generated: a cluster that was
-    destroyed can be made again. A deleted key's versions are destroyed 30 days later.
+    Names of rings and keys can never be reused ("Cloud KMS resources"), so they are generated: a destroyed cluster can be
+    created again. The versions of a deleted key are destroyed 30 days later.
     """
 
     def __init__(self, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:gcp:Keys", f"{cluster.name}-keys", None, opts)
         self._cluster = cluster
         self._kept = pulumi.ResourceOptions(parent=self, protect=is_protected())
-        asked = pulumi.InvokeOutputOptions(parent=self)
-        project = gcp.organizations.get_project_output(opts=asked)
+        invoke = pulumi.InvokeOutputOptions(parent=self)
+        project = gcp.organizations.get_project_output(opts=invoke)
         self.project: pulumi.Output[str] = project.project_id.apply(str)
         self.number: pulumi.Output[str] = project.number
         self.ring = gcp.kms.KeyRing(
@@ -41,8 +41,8 @@ class Keys(pulumi.ComponentResource):
             opts=self._kept,
         )
         disks = pulumi.Output.format("serviceAccount:service-{0}@compute-system.iam.gserviceaccount.com", self.number)
-        # Both are made by asking for them, if the project has not yet used the service.
-        buckets = gcp.storage.get_project_service_account_output(opts=asked).member
+        # This lookup also creates the service account if the project has not yet used the service, as does `_agent`.
+        buckets = gcp.storage.get_project_service_account_output(opts=invoke).member
         agents = [self._agent("secret-manager", "secretmanager")]
         if has_file(cluster.spec):
             agents.append(self._agent("filestore", "file"))
@@ -53,7 +53,7 @@ class Keys(pulumi.ComponentResource):
             members=[disks, buckets, *(agent.member for agent in agents)],
             opts=pulumi.ResourceOptions(parent=self),
         )
-        """Nothing is encrypted before. Whoever else is given the role loses it with the next `up`."""
+        """Required before anything is encrypted. The next `up` removes the role from anyone else who was granted it."""
         self.register_outputs({})
 
     def _agent(self, name: str, service: str) -> gcp.projects.ServiceIdentity:

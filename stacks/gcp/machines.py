@@ -1,4 +1,4 @@
-"""What API servers may know of machines: whether one of a name is of the cluster's pools, before it is let in as a node."""
+"""The program by which API servers check whether a machine belongs to the cluster's pools before it joins as a node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROGRAM = Path(__file__).with_name("menagerie_machine.py")
 def program(
     cluster: Cluster, url: str = "https://compute.googleapis.com", metadata: str = "http://169.254.169.254"
 ) -> str:
-    """Its text. No URL has a slash at its end."""
+    """Return the program's text. URLs have no trailing slash."""
     zones = {zone for name in _pools(cluster) for zone in zones_of(cluster, cluster.spec.pools[name])}
     values = {
         "ZONES_OF_POOLS": " ".join(sorted(zones)),
@@ -33,7 +33,7 @@ def program(
 
 
 def confined(cluster: Cluster) -> str:
-    """The condition on the right: machines of the cluster's pools, by their names ("Resource attributes in IAM Conditions")."""
+    """Return the condition of the permission: machines of the cluster's pools, by name ("Resource attributes in IAM Conditions")."""
     names = [
         f'resource.name.extract("/instances/{{name}}").startsWith("{base_name(cluster, name)}-")'
         for name in _pools(cluster)
@@ -46,7 +46,7 @@ def _pools(cluster: Cluster) -> list[str]:
 
 
 class Machines(pulumi.ComponentResource):
-    """One role of the cluster's own, for the identity of API servers."""
+    """A role of the cluster, for the identity of API servers."""
 
     def __init__(self, cluster: Cluster, keys: Keys, identity: Identity, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:gcp:Machines", f"{cluster.name}-machines", None, opts)

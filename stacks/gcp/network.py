@@ -1,4 +1,4 @@
-"""The cluster's network: a subnetwork for each role, over all zones, and the one way out of them."""
+"""The cluster's network: a subnetwork for each role, across all zones, and their only route to the internet."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from cluster.subnets import region_subnets
 from stacks.gcp.tags import named
 
 API_SERVERS, ETCD, WORKERS = "api-servers", "etcd", "workers"
-"""Names of subnetworks. The plan's range of endpoints has none: what is for Google's services must be outside of all
-("About accessing Google APIs through endpoints"). Neither has that of the gateway, which has no address inside."""
+"""Names of subnetworks. The plan's range of endpoints has none: addresses for Google's services must be outside of all
+subnetworks ("About accessing Google APIs through endpoints"). Nor has the gateway's range: it has no address inside."""
 
 MTUS = range(1300, 8897)
 """"Maximum transmission unit", Virtual Private Cloud."""
 _FEWEST_PORTS, _MOST_PORTS = 64, 4096
-"""Of a host, at NAT: as many connections to one destination at once."""
+"""Of a host, at NAT: limits simultaneous connections to one destination."""
 
 
 class Network(pulumi.ComponentResource):
     """A network over `network.nodes`. Only NAT has public addresses.
 
-    Raises ValueError for a `link_mtu` that Google's networks don't have.
+    Raises ValueError for a `link_mtu` that Google's networks do not support.
     """
 
     subnets: dict[str, gcp.compute.Subnetwork]
@@ -35,7 +35,7 @@ class Network(pulumi.ComponentResource):
         self._own = pulumi.ResourceOptions(parent=self)
         mtu = cluster.spec.network.link_mtu
         if mtu not in MTUS:
-            raise ValueError(f"network.link_mtu {mtu}: networks of Google Cloud have {MTUS[0]} to {MTUS[-1]}")
+            raise ValueError(f"network.link_mtu {mtu}: networks of Google Cloud support {MTUS[0]} to {MTUS[-1]}")
         self.network = gcp.compute.Network(
             named(cluster, "network"),
             name=named(cluster, "network"),
@@ -50,8 +50,8 @@ class Network(pulumi.ComponentResource):
 
     def _ranges(self) -> dict[str, IPv4Network]:
         ranges = region_subnets(self._cluster.spec)
-        wanted = {API_SERVERS: ranges.api_servers, ETCD: ranges.etcd}
-        return wanted | ({WORKERS: ranges.workers} if self._cluster.spec.cloud_workers else {})
+        needed = {API_SERVERS: ranges.api_servers, ETCD: ranges.etcd}
+        return needed | ({WORKERS: ranges.workers} if self._cluster.spec.cloud_workers else {})
 
     def _subnet(self, name: str, range_: IPv4Network) -> gcp.compute.Subnetwork:
         return gcp.compute.Subnetwork(
@@ -63,7 +63,7 @@ class Network(pulumi.ComponentResource):
             log_config=gcp.compute.SubnetworkLogConfigArgs(
                 aggregation_interval="INTERVAL_10_MIN", flow_sampling=0.5, metadata="INCLUDE_ALL_METADATA"
             ),
-            # Its range is in no other subnetwork meanwhile.
+            # Two subnetworks can't have its range at the same time.
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
 
@@ -76,7 +76,7 @@ class Network(pulumi.ComponentResource):
             router=router.name,
             nat_ip_allocate_option="AUTO_ONLY",
             source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES",
-            # With a fixed number of ports, which is the default, a host has 64 whatever it asks for.
+            # With a fixed number of ports, which is the default, a host always has 64.
             enable_dynamic_port_allocation=True,
             enable_endpoint_independent_mapping=False,
             min_ports_per_vm=_FEWEST_PORTS,

@@ -1,4 +1,4 @@
-"""Google Cloud as a provider; reads as its table of contents."""
+"""Google Cloud as a provider; it reads like a table of contents."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class GcpProvider:
         )
         in_region = self._cluster.spec.cloud_workers > 0
         self._pools = payloads.worker_payloads(self._cluster, self._plan, self._source) if in_region else {}
-        applied = classes(self._cluster, self._keys, self._network)
+        classes_ = classes(self._cluster, self._keys, self._network)
         buckets = self.buckets()
-        kept = {
+        secrets_ = {
             **backups.secrets(self._cluster, self._plan, pki, buckets, {}),
             **audit_logs.secrets(self._cluster, buckets, {}),
         }
-        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, kept, self._pools, applied)
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, secrets_, self._pools, classes_)
         bundles = {reader: values[bundle_name(reader)] for reader, values in stored.items()}
         secrets = Secrets(self._cluster, self._keys, bundles, self._own)
         self._identities = secrets.identities
@@ -75,14 +75,14 @@ class GcpProvider:
             Volumes(self._cluster, self._keys, secrets.identities, self._own)
         if in_region:
             machines.Machines(self._cluster, self._keys, secrets.identities[payloads.API_SERVERS], self._own)
-        # Rules name hosts by their identities.
+        # Rules refer to hosts by their identities.
         firewalls = Firewalls(self._cluster, self._plan, self._network, secrets.identities, self._source, self._own)
         self._reachable = [*self._reachable, *firewalls.made]
 
     def etcd(self) -> None:
         subnet = self._network.subnets[network.ETCD]
-        identities, made = self._identities, self._payloads
-        Etcd(self._cluster, self._plan, subnet, self._keys, identities, made, self._reachable, self._own)
+        identities, payloads_ = self._identities, self._payloads
+        Etcd(self._cluster, self._plan, subnet, self._keys, identities, payloads_, self._reachable, self._own)
 
     def control_plane(self) -> None:
         subnet = self._network.subnets[network.API_SERVERS]
@@ -114,8 +114,8 @@ class GcpProvider:
         return self._source
 
     def facts(self) -> pulumi.Output[dict[str, str]]:
-        known = {"public_target": self._public.address} if self._public else {}
-        return pulumi.Output.all(**known, **self._vpn).apply(dict)
+        public = {"public_target": self._public.address} if self._public else {}
+        return pulumi.Output.all(**public, **self._vpn).apply(dict)
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)

@@ -1,4 +1,4 @@
-"""The second way to the API, from the internet, where the spec asks for one."""
+"""Public access to the API, from the internet, if the spec requests it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from stacks.gcp.tags import generated, labels, named
 
 
 class PublicEndpoint(pulumi.ComponentResource):
-    """An external passthrough load balancer before the same machines, which have no public address themselves.
+    """An external passthrough load balancer in front of the same machines, which have no public address themselves.
 
-    Whom the firewall lets in at the machines is whom the spec names: packets keep their senders' addresses. It is of
-    the region, and has the API's port alone.
+    The firewall admits the spec's public operators at the machines, because packets keep their senders' addresses. The load
+    balancer is regional, and has only the API's port.
     """
 
     def __init__(self, cluster: Cluster, plane: ControlPlane, opts: pulumi.ResourceOptions) -> None:
@@ -50,7 +50,7 @@ class PublicEndpoint(pulumi.ComponentResource):
             ports=[str(API_PORT)],
             backend_service=backend.id,
             labels=labels("public-load-balancer"),
-            # Two rules cannot have one address.
+            # Two rules cannot have the same address.
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
         self.address: pulumi.Output[str] = reserved.address

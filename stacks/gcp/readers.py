@@ -1,4 +1,4 @@
-"""As whom workers in the region read the store. Pure: no resource is made here."""
+"""The identities with which workers in the region read the store. Pure: creates no resources."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from cluster.storage import controllers_pool
 from stacks.payloads import WORKERS
 
 CONTROLLERS = "controllers"
-"""The pool whose machines may make volumes has an identity of its own, and reads what every worker reads."""
+"""The identity of the pool whose machines may create volumes; it reads what every worker reads."""
 
 
 def of_pool(cluster: Cluster, name: str) -> str:
-    """The identity of a pool in the region."""
+    """Return the identity of a pool in the region."""
     return CONTROLLERS if name == controllers_pool(cluster.spec) else WORKERS
 
 
 def of_workers(cluster: Cluster) -> tuple[str, ...]:
-    """The identities of all workers in the region."""
+    """Return the identities of all workers in the region."""
     pools = (name for name, pool in cluster.spec.pools.items() if pool.site is None)
     return tuple(sorted({of_pool(cluster, name) for name in pools}, reverse=True))

@@ -1,17 +1,17 @@
-"""The table of flows as the rules of a network firewall policy can say it. Pure: no resource is made here.
+"""The table of flows expressed as rules of a network firewall policy. Pure: creates no resources.
 
-A rule is for hosts with an identity, which nobody but the stack gives, and names peers by address: the subnetworks of
-roles hold nothing else, and Google drops what a host sends under another's address ("Enable IP forwarding for
-instances"). Where Google differs from what the table takes for granted:
+A rule applies to hosts with an identity, which only the stack assigns, and names peers by address: the subnetworks of
+roles contain nothing else, and Google drops packets with a spoofed source address ("Enable IP forwarding for
+instances"). Where Google differs from the table's assumptions:
 
-- A policy's rules don't know peers by identity ("Migrate VPC firewall rules that use network tags and service
+- A policy's rules can't name peers by identity ("Migrate VPC firewall rules that use network tags and service
   accounts").
-- A rule is for at most ten identities ("VPC resource quotas"), so some are several.
-- A passthrough load balancer keeps its clients' addresses and is no host: who may reach it is let in at the API
-  servers, and let out to its address; its probes come from ranges of Google's ("Health checks overview").
-- A host's way to the metadata service, which is its resolver and its clock too, passes every rule ("VPC firewall
-  rules").
-- Everything that a host opens passes, unless a rule refuses it: one of ours refuses all that no other allows.
+- A rule applies to at most ten identities ("VPC resource quotas"), so some become several rules.
+- A passthrough load balancer preserves its clients' addresses and is not a host: its clients are admitted at the API
+  servers, and permitted to reach its address; its probes come from Google's ranges ("Health checks overview").
+- A host's traffic to the metadata service, which is also its resolver and its time server, bypasses every rule ("VPC
+  firewall rules").
+- All outgoing connections of a host pass unless a rule denies them: one of our rules denies all that no other permits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MOST_IDENTITIES = 10
 
 
 class Direction(StrEnum):
-    """Seen from the hosts that a rule is for."""
+    """Relative to the hosts that a rule applies to."""
 
     IN = "INGRESS"
     OUT = "EGRESS"
@@ -53,7 +53,7 @@ Service = tuple[Protocol, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Rule:
-    """What is let through. targets: readers whose hosts it is for. ranges: of those at the other end."""
+    """What is admitted. targets: readers whose hosts it applies to. ranges: addresses of the other end."""
 
     direction: Direction
     name: str
@@ -65,7 +65,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class _Way:
-    """Between hosts of a role and somebody. name: of who that is."""
+    """Traffic between hosts of a role and a peer. name: the peer's name."""
 
     direction: Direction
     name: str
@@ -73,28 +73,28 @@ class _Way:
 
 
 def rules(cluster: Cluster, plan: AddressPlan, source: ArtefactSource, table: Table) -> tuple[Rule, ...]:
-    """The rules of a cluster. source: where hosts download.
+    """Return the rules of a cluster. source: where hosts download.
 
-    What hosts of a role open to the same somebody is one rule, and what several roles open alike is one too.
+    Flows between hosts of a role and the same peer form one rule, and so do identical flows of several roles.
     """
     readers, ranges = readers_of(cluster, plan), ranges_of(cluster, plan, source)
     whys: dict[tuple[_Way, Role], dict[Service, list[str]]] = {}
     for flow in table:
         for role, way in _ways(flow, readers, ranges):
-            services = whys.setdefault((_known(way, whys), role), {})
+            services = whys.setdefault((_first_named(way, whys), role), {})
             services.setdefault((flow.protocol, flow.ports), []).append(flow.why)
-    alike: dict[tuple[_Way, tuple[Service, ...]], list[Role]] = {}
+    roles_by_rule: dict[tuple[_Way, tuple[Service, ...]], list[Role]] = {}
     for (way, role), services in whys.items():
-        alike.setdefault((way, tuple(services)), []).append(role)
+        roles_by_rule.setdefault((way, tuple(services)), []).append(role)
     return tuple(
         rule
-        for (way, services), roles in alike.items()
-        for rule in _tens(way, services, roles, readers, _sentences(whys[way, role] for role in roles))
+        for (way, services), roles in roles_by_rule.items()
+        for rule in _split(way, services, roles, readers, _sentences(whys[way, role] for role in roles))
     )
 
 
 def readers_of(cluster: Cluster, plan: AddressPlan) -> dict[Role, tuple[str, ...]]:
-    """Role with hosts in the region -> whose identities they have."""
+    """Return role with hosts in the region -> the readers whose identities they have."""
     main = tuple(host.name for host in plan.etcd["main"])
     events = tuple(host.name for host in plan.etcd["events"] if host.name not in main)
     return {
@@ -106,7 +106,7 @@ def readers_of(cluster: Cluster, plan: AddressPlan) -> dict[Role, tuple[str, ...
 
 
 def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[Role, tuple[str, ...]]:
-    """Role -> its addresses; none where nobody has the role."""
+    """Return role -> its addresses; none if nothing has the role."""
     subnets, plane = region_subnets(cluster.spec), cluster.spec.control_plane
     sites = {pool.site for pool in cluster.spec.pools.values() if pool.site}
     racks = [rack for site in sorted(sites) for rack in cluster.spec.sites[site].racks.values()]
@@ -135,7 +135,7 @@ def _hosts(addresses: Iterable[IPv4Address]) -> tuple[str, ...]:
 
 
 def _place_of(address: str | None) -> tuple[str, ...]:
-    """Of a base URL or host:port. A rule knows no names, and upstream sites are anywhere."""
+    """Return the range of a base URL or host:port; anywhere for a name: rules can't contain names."""
     host = (address or "").rpartition("//")[2].partition("/")[0].partition(":")[0]
     try:
         return (str(IPv4Network(IPv4Address(host))),)
@@ -146,7 +146,7 @@ def _place_of(address: str | None) -> tuple[str, ...]:
 def _ways(
     flow: Flow, readers: Mapping[Role, tuple[str, ...]], ranges: Mapping[Role, tuple[str, ...]]
 ) -> Iterator[tuple[Role, _Way]]:
-    """(role whose hosts a rule is for, way) of a flow."""
+    """Yield (role whose hosts a rule applies to, way) for a flow."""
     source, destination = flow.source, flow.destination
     if not UNFILTERED.isdisjoint({source, destination}):
         return
@@ -161,9 +161,9 @@ def _ways(
         yield source, _Way(Direction.OUT, _slug(destination), ranges[destination])
 
 
-def _known(way: _Way, ways: Iterable[tuple[_Way, Role]]) -> _Way:
-    """The way to the same places under the name that it had first."""
-    same = (each for each, _ in ways if (each.direction, each.ranges) == (way.direction, way.ranges))
+def _first_named(way: _Way, ways: Iterable[tuple[_Way, Role]]) -> _Way:
+    """Return the way with the name that the same direction and addresses got first."""
+    same = (earlier for earlier, _ in ways if (earlier.direction, earlier.ranges) == (way.direction, way.ranges))
     return next(same, way)
 
 
@@ -171,10 +171,10 @@ def _sentences(of: Iterable[Mapping[Service, list[str]]]) -> str:
     return " ".join(dict.fromkeys(why for services in of for whys in services.values() for why in whys))
 
 
-def _tens(
+def _split(
     way: _Way, services: tuple[Service, ...], roles: list[Role], readers: Mapping[Role, tuple[str, ...]], why: str
 ) -> Iterator[Rule]:
-    """As many rules as the number of identities in one asks for."""
+    """Yield as many rules as the limit of identities per rule requires."""
     targets = tuple(reader for role in roles for reader in readers[role])
     word = "from" if way.direction is Direction.IN else "to"
     name = "-".join((*map(_slug, roles), word, way.name))

@@ -1,4 +1,4 @@
-"""Secret Manager as the store: what hosts fetch at boot, and the identities by which they may."""
+"""Secret Manager as the store: what hosts fetch at boot, and the identities that may fetch it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Stored = Mapping[str, pulumi.Input[str]]
 
 _READ = "roles/secretmanager.secretAccessor"
 _WRITE = "roles/secretmanager.secretVersionManager"
-"""To add and destroy versions, and not to read any: each that is not destroyed is paid for, so the former one is."""
+"""To add and destroy versions, without reading any: undestroyed versions are billed, so the former one is destroyed."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """As whom hosts read what is a reader's. after: its rights, without which a host boots in vain."""
+    """The identity with which hosts read a reader's secrets. after: its permissions; without them a host can't boot."""
 
     cluster: str
     reader: str
@@ -38,21 +38,21 @@ class Identity:
     after: list[pulumi.Resource] = field(default_factory=list)
 
     def startup_script(self, payload: Payload, hostname: str | None = None) -> pulumi.Output[str]:
-        """For Google's guest agent: Debian's image for Google has no cloud-init."""
+        """Return a script for Google's guest agent: Debian's image for Google has no cloud-init."""
         return self.project.apply(
             lambda project: userdata.startup_script(payload, GcpStore(project, self.cluster, self.reader), hostname)
         )
 
 
 class Secrets(pulumi.ComponentResource):
-    """A bundle for each reader, in the cluster's region, under the cluster's key, and an identity that reads it.
+    """A bundle for each reader, in the cluster's region, encrypted with the cluster's key, and an identity that reads it.
 
-    Payloads are not here: machines have theirs in their metadata. Bindings are of the stack alone: whoever else is
-    given a role on a secret loses it with the next `up`.
+    Payloads are not here: machines have theirs in their metadata. The stack manages the bindings exclusively: the next `up`
+    removes a role on a secret from anyone else who was granted it.
     """
 
     identities: dict[str, Identity]
-    """By the names of readers, of whom those of `stacks.gcp.readers` share a bundle."""
+    """By reader; the identities in `stacks.gcp.readers` share a bundle."""
 
     def __init__(self, cluster: Cluster, keys: Keys, stored: Stored, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:gcp:Secrets", f"{cluster.name}-secrets", None, opts)
@@ -61,7 +61,7 @@ class Secrets(pulumi.ComponentResource):
         self._own = pulumi.ResourceOptions(parent=self)
         self._reading = {reader: readers.of_workers(cluster) if reader == WORKERS else (reader,) for reader in stored}
         self.identities = {
-            name: self._identity(reader, name) for reader, each in self._reading.items() for name in each
+            name: self._identity(reader, name) for reader, names in self._reading.items() for name in names
         }
         for reader, bundle in stored.items():
             self._stored(reader, bundle)
@@ -92,7 +92,7 @@ class Secrets(pulumi.ComponentResource):
                 user_managed=gcp.secretmanager.SecretReplicationUserManagedArgs(replicas=[replica])
             ),
             labels=labels("secret"),
-            # The stack's state holds what this is a copy of.
+            # This is a copy of a value in the stack's state.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[self._keys.usable], delete_before_replace=True),
         )
 
@@ -110,8 +110,8 @@ class Secrets(pulumi.ComponentResource):
         self._grant(self._reading[reader], name, secret, _READ)
 
     def _grant(self, names: tuple[str, ...], name: str, secret: gcp.secretmanager.Secret, role: str) -> None:
-        """All who have a role on a secret."""
-        allowed = [self.identities[each] for each in names]
+        """Set all holders of a role on a secret."""
+        allowed = [self.identities[identity_name] for identity_name in names]
         granted = gcp.secretmanager.SecretIamBinding(
             generated(self._cluster, name, "read" if role == _READ else "write"),
             secret_id=secret.id,
@@ -123,7 +123,7 @@ class Secrets(pulumi.ComponentResource):
             identity.after.append(granted)
 
     def _join_token(self) -> None:
-        """API servers write it, workers read it. Without a version, for the program destroys those that it replaces."""
+        """Create the join token: API servers write it, workers read it. Starts without a version; the program destroys replaced ones."""
         secret = self._secret(JOIN_TOKEN)
         self._grant((API_SERVERS,), JOIN_TOKEN, secret, _WRITE)
         self._grant(self._reading[WORKERS], JOIN_TOKEN, secret, _READ)

@@ -1,4 +1,4 @@
-"""The firewall of the network: one policy with every rule, from the table of flows and nothing beside it."""
+"""The firewall of the network: one policy with every rule, generated only from the table of flows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from stacks.gcp.secrets import Identity
 from stacks.gcp.tags import generated, rule_name
 
 _FIRST, _LAST = 1000, 65534
-"""Numbers of rules: the lowest is looked at first. None of ours overlap but with the last, which refuses."""
+"""Priorities of rules: the lowest is evaluated first. Our rules overlap only with the last one, which denies."""
 _LONGEST_DESCRIPTION = 2048
 
 
 class Firewalls(pulumi.ComponentResource):
-    """What comes in is closed already; what goes out is, by the policy's last rule, for the whole network.
+    """Ingress is denied by default; the policy's last rule denies egress for the whole network.
 
-    A policy of the region, as the cluster is. Its rules change in place.
+    The policy is regional, like the cluster. Its rules are updated in place.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Firewalls(pulumi.ComponentResource):
             generated(cluster, "flows"),
             attachment_target=network.network.id,
             firewall_policy=policy.name,
-            # A network has one policy of a region.
+            # A network has at most one policy of a region.
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
         self.made: list[pulumi.Resource] = [policy, applied]
-        """What hosts need before they reach anything."""
+        """What hosts need before they can reach anything."""
         self.register_outputs({})
 
     def _allowed(self, number: int, rule: Rule) -> RuleArgs:

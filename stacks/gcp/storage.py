@@ -26,23 +26,23 @@ _DAY_MS = 86_400_000
 _DAY_S = 86_400
 _KEPT_DAYS = 30
 _FORMER_DAYS = 30
-"""How long what was overwritten or deleted in a versioned bucket can be had back."""
+"""How long overwritten or deleted objects in a versioned bucket can be restored."""
 _LOGS_DAYS = 90
 _WRITE = "roles/storage.objectCreator"
-"""To add objects, and neither to read, overwrite nor delete any."""
+"""To add objects, without reading, overwriting or deleting any."""
 _USE = "roles/storage.objectUser"
-"""To read, add and delete objects, and to list them; not to change who may, or how long deleted ones are kept."""
+"""To read, add, delete and list objects; not to change permissions or how long deleted objects are kept."""
 _LEAST_GUARDED_DAYS = 7
 _PARTS_DAYS = 7
 
 
 class Storage(pulumi.ComponentResource):
-    """Private, by the bucket's own policy alone, encrypted with the cluster's key.
+    """Private, with uniform bucket-level access, encrypted with the cluster's key.
 
-    restic deletes the locks by which its runs know of each other, and what no backup needs any more. A retention policy
-    would forbid that, and whoever may delete an object may delete its versions. So deleted backups are kept by the
-    bucket: with a policy of soft deletion nobody gets rid of them in its time but who may change the policy ("Soft
-    delete", Cloud Storage). The others have versions.
+    restic deletes the locks that coordinate its runs, and data that no backup needs any more. A retention policy would
+    forbid that, and any identity that may delete an object may delete its versions. So the bucket keeps deleted backups:
+    during the period of a soft delete policy only an identity that may change the policy can remove them ("Soft delete",
+    Cloud Storage). The other buckets have versions.
     """
 
     def __init__(self, cluster: Cluster, network: Network, keys: Keys, opts: pulumi.ResourceOptions) -> None:
@@ -68,7 +68,7 @@ class Storage(pulumi.ComponentResource):
     def _bucket(
         self, purpose: str, rules: list[gcp.storage.BucketLifecycleRuleArgs], **more: object
     ) -> gcp.storage.Bucket:
-        """more: what only some have."""
+        """Create a bucket. more: properties that only some have."""
         cluster = self._cluster
         args = gcp.storage.BucketArgs(
             name=self._keys.project.apply(lambda project: bucket_name(cluster, purpose, project)),
@@ -86,18 +86,18 @@ class Storage(pulumi.ComponentResource):
             parent=self,
             protect=is_protected(),
             depends_on=[self._keys.usable],
-            # Whoever has locked a policy can't unlock it; a program that said so would make the bucket anew.
+            # A locked policy can't be unlocked; a program that declared it unlocked would replace the bucket.
             ignore_changes=["retentionPolicy.isLocked"],
         )
         return gcp.storage.Bucket(generated(cluster, purpose), args, opts=after)
 
     def _keep_flow_logs(self, network: Network) -> None:
-        """Who talked to whom, out of Cloud Logging, which drops it after 30 days."""
+        """Export flow logs from Cloud Logging, which drops them after 30 days."""
         names = [subnet.name for subnet in network.subnets.values()]
-        wanted = pulumi.Output.all(*names).apply(
-            lambda known: (
+        filter_ = pulumi.Output.all(*names).apply(
+            lambda names_: (
                 'log_id("compute.googleapis.com/vpc_flows") AND resource.labels.subnetwork_name=('
-                + " OR ".join(f'"{name}"' for name in known)
+                + " OR ".join(f'"{name}"' for name in names_)
                 + ")"
             )
         )
@@ -105,7 +105,7 @@ class Storage(pulumi.ComponentResource):
             named(self._cluster, "flow-logs"),
             name=named(self._cluster, "flow-logs"),
             destination=pulumi.Output.format("storage.googleapis.com/{0}", self.logs.name),
-            filter=wanted,
+            filter=filter_,
             unique_writer_identity=True,
             opts=self._own,
         )
@@ -118,7 +118,7 @@ class Storage(pulumi.ComponentResource):
         )
 
     def let_keep_audit_log(self, api_servers: Identity) -> None:
-        """API servers add objects, and neither read, overwrite nor delete any."""
+        """Permit API servers to add objects, without reading, overwriting or deleting any."""
         gcp.storage.BucketIAMMember(
             generated(self._cluster, "audit-log"),
             bucket=self.audit.name,
@@ -128,7 +128,7 @@ class Storage(pulumi.ComponentResource):
         )
 
     def let_keep_backups(self, plan: AddressPlan, identities: Mapping[str, Identity]) -> None:
-        """Hosts whose etcd has backups use the folder of its repository, and nothing else."""
+        """Permit hosts whose etcd has backups to use the folder of its repository, and nothing else."""
         for host, roles in hosts_with_backups(self._cluster, plan).items():
             for role in roles:
                 gcp.storage.BucketIAMMember(
@@ -143,7 +143,7 @@ class Storage(pulumi.ComponentResource):
                 )
 
     def _inside(self, folder: str) -> pulumi.Output[str]:
-        """To list is asked of the bucket, for a prefix ("Attribute reference for IAM Conditions")."""
+        """Return a condition for a folder. Listing is a request to the bucket, for a prefix ("Attribute reference for IAM Conditions")."""
         name: pulumi.Output[str] = self.backups.name
         return name.apply(
             lambda name: (
@@ -160,20 +160,20 @@ class Storage(pulumi.ComponentResource):
             **({USE: self.backups.name} if self._cluster.spec.has_backups else {}),
         }
         return pulumi.Output.all(names=pulumi.Output.all(**names), days=self.audit.retention_policy.apply(_days)).apply(
-            lambda known: {
-                use: BucketOutput(kind="gcs", name=name, locked_days=known["days"] if use == audit_log.USE else 0)
-                for use, name in known["names"].items()
+            lambda values: {
+                use: BucketOutput(kind="gcs", name=name, locked_days=values["days"] if use == audit_log.USE else 0)
+                for use, name in values["names"].items()
             }
         )
 
 
 def _days(policy: gcp.storage.outputs.BucketRetentionPolicy | None) -> int:
-    """As Google has it, not as the spec says."""
+    """Return the retention as Google reports it, not as the spec says."""
     return int(policy.retention_period) // _DAY_S if policy else 0
 
 
 def kept_days(cluster: Cluster) -> int:
-    """How long backups are kept: as long as the etcd that keeps them longest says, in whole days."""
+    """Return how long backups are kept, in whole days: the longest time of all etcds."""
     backups = [settings(cluster, role).backup for role in ROLES]
     return max((-(-backup.keep // _DAY_MS) for backup in backups if backup), default=_KEPT_DAYS)
 
@@ -186,7 +186,7 @@ def _removed(**condition: object) -> gcp.storage.BucketLifecycleRuleArgs:
 
 
 def _parts_removed(days: int) -> gcp.storage.BucketLifecycleRuleArgs:
-    """Of uploads that were never finished."""
+    """Return a rule that deletes the parts of unfinished uploads."""
     return gcp.storage.BucketLifecycleRuleArgs(
         action=gcp.storage.BucketLifecycleRuleActionArgs(type="AbortIncompleteMultipartUpload"),
         condition=gcp.storage.BucketLifecycleRuleConditionArgs(age=days),

@@ -1,9 +1,9 @@
 """Google's Secret Manager as the store, as hosts see it.
 
-Sources, by page title: "View and query VM metadata" (503 passes) and "Authenticate workloads to Google Cloud APIs using
-service accounts"; "Method: projects.secrets.versions.access" and "SecretPayload" (base64, at most 64 KiB).
+Sources, by page title: "View and query VM metadata" (503 is transient) and "Authenticate workloads to Google Cloud APIs
+using service accounts"; "Method: projects.secrets.versions.access" and "SecretPayload" (base64, at most 64 KiB).
 
-The payload's CRC32C is not compared: TLS vouches for every byte on the way, a host's payload has its own SHA-256, and
+The payload's CRC32C is not verified: TLS protects every byte in transit, a host's payload has its own SHA-256, and
 Python's standard library has no CRC32C.
 """
 
@@ -20,7 +20,7 @@ from stacks.cloud_store import CloudStore
 
 @dataclass(frozen=True)
 class GcpStore(CloudStore):
-    """See `components.userdata.stores`. `project` is the ID of the project that holds the secrets. No URL has a slash at its end."""
+    """See `components.userdata.stores`. `project` is the ID of the project with the secrets. URLs have no trailing slash."""
 
     project: str
     cluster: str

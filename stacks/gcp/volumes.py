@@ -1,9 +1,9 @@
-"""Volumes of pods: the rights of the drivers' controllers, and what only the stack knows of the classes.
+"""Volumes of pods: the permissions of the drivers' controllers, and the stack's parameters for the classes.
 
 Permissions are those of the methods that the drivers call ("IAM Permissions" in the references of the APIs, as collected
-in iam-dataset). The disks' driver asks in its setup-project.sh for roles/compute.storageAdmin, which is on all disks,
-images and snapshots, and for roles/iam.serviceAccountUser, by which it could become any identity of the project: it has
-neither here. None has been tried with a real project.
+in iam-dataset). The disk driver's setup-project.sh requests roles/compute.storageAdmin, which covers all disks, images
+and snapshots, and roles/iam.serviceAccountUser, by which it could impersonate any identity of the project: it has neither
+here. None has been tried with a real project.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stacks.gcp.secrets import Identity
 from stacks.gcp.tags import base_name, condition_title, generated, role_id
 
 VOLUMES = "pvc-"
-"""What names of disks begin with that the driver makes (`--volume-name-prefix` of external-provisioner)."""
+"""Prefix of the names of disks that the driver creates (`--volume-name-prefix` of external-provisioner)."""
 _DISKS = (
     *(f"compute.disks.{verb}" for verb in ("create", "delete", "get", "list", "resize", "setLabels", "update", "use")),
     *(f"compute.instances.{verb}" for verb in ("attachDisk", "detachDisk", "get", "list")),
@@ -37,8 +37,8 @@ _FILES = (
 
 
 def file_range(cluster: Cluster) -> IPv4Network:
-    """Where file systems have their addresses: of the plan, and in no subnetwork. The second of its eighths, which
-    no role has (`cluster.subnets`)."""
+    """Return the address range of file systems: part of the plan, outside all subnetworks. It is the second eighth, which
+    no role uses (`cluster.subnets`)."""
     return list(cluster.spec.network.nodes.subnets(3))[1]
 
 
@@ -51,29 +51,29 @@ def _pools(cluster: Cluster) -> list[str]:
 
 
 def _title(cluster: Cluster) -> str:
-    """Another one for other pools: what replaces a grant stands beside it, and both are told apart by their titles."""
+    """Return a title that differs for other pools: a replacement exists next to the grant it replaces, distinguished by title."""
     return condition_title(f"volumes of {', '.join(_pools(cluster))}")
 
 
 def confined(cluster: Cluster) -> str:
-    """The condition on these rights: only disks of pods, and only machines of the cluster's pools.
+    """Return the condition of these permissions: only disks of pods, and only machines of the cluster's pools.
 
-    Both are known by their names ("Resource attributes in IAM Conditions": values and names of Compute Engine; other
-    kinds are let through, as "Configure resource-based access" has it). Filestore knows no such attributes: with
-    `storage.file` the rights are on all file systems of the project.
+    Both are recognised by name ("Resource attributes in IAM Conditions": values and names of Compute Engine; other kinds are
+    permitted, as in "Configure resource-based access"). Filestore has no such attributes: with `storage.file` the permissions
+    apply to all file systems of the project.
     """
     pools = [base_name(cluster, name) for name in _pools(cluster)]
     machines = " || ".join(f'resource.name.extract("/instances/{{name}}").startsWith("{name}-")' for name in pools)
     disks = f'resource.name.extract("/disks/{{name}}").startsWith("{VOLUMES}")'
-    return f"({_is_no('Disk')} || {disks}) && ({_is_no('Instance')} || {machines})"
+    return f"({_is_not('Disk')} || {disks}) && ({_is_not('Instance')} || {machines})"
 
 
-def _is_no(kind: str) -> str:
+def _is_not(kind: str) -> str:
     return f'resource.type != "compute.googleapis.com/{kind}"'
 
 
 class Volumes(pulumi.ComponentResource):
-    """One role of the cluster's own, for the identity of one pool."""
+    """A role of the cluster, for the identity of one pool."""
 
     def __init__(
         self, cluster: Cluster, keys: Keys, identities: Mapping[str, Identity], opts: pulumi.ResourceOptions
@@ -99,15 +99,15 @@ class Volumes(pulumi.ComponentResource):
 
 
 def classes(cluster: Cluster, keys: Keys, network: Network) -> pulumi.Output[str] | None:
-    """What API servers apply; None without drivers."""
+    """Return what API servers apply; None without drivers."""
     if controllers_pool(cluster.spec) is None:
         return None
 
-    def text(known: Mapping[str, str]) -> str:
-        block = {"disk-encryption-kms-key": known["key"]}
+    def text(values: Mapping[str, str]) -> str:
+        block = {"disk-encryption-kms-key": values["key"]}
         file = {
-            "network": known["network"],
-            "instance-encryption-kms-key": known["key"],
+            "network": values["network"],
+            "instance-encryption-kms-key": values["key"],
             "reserved-ipv4-cidr": str(file_range(cluster)),
         }
         spec = cluster.spec

@@ -1,7 +1,7 @@
 """The region's end of the tunnels to sites: HA VPN with BGP.
 
 Each edge router is a peer gateway with one address and has a tunnel to each of the gateway's two interfaces ("HA VPN
-topologies"): a router that comes or goes moves no other's tunnels.
+topologies"): adding or removing a router does not affect the tunnels of others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stacks.gcp.tags import generated, labels
 
 
 class Vpn(pulumi.ComponentResource):
-    """The gateway's two public addresses are what the routers call."""
+    """Routers connect to the gateway's two public addresses."""
 
     def __init__(self, cluster: Cluster, network: Network, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:gcp:Vpn", f"{cluster.name}-vpn", None, opts)
@@ -33,19 +33,19 @@ class Vpn(pulumi.ComponentResource):
             opts=self._own,
         )
         plan = tunnels(cluster)
-        peers = {(each.site, each.router): self._peer(each) for each in plan if each.gateway_end == 0}
-        policies = {site: self._policy(each) for site, each in {each.site: each for each in plan}.items()}
-        for each in plan:
-            self._tunnel(each, peers[each.site, each.router], policies[each.site])
+        peers = {(tunnel.site, tunnel.router): self._peer(tunnel) for tunnel in plan if tunnel.gateway_end == 0}
+        policies = {site: self._policy(tunnel) for site, tunnel in {tunnel.site: tunnel for tunnel in plan}.items()}
+        for tunnel in plan:
+            self._tunnel(tunnel, peers[tunnel.site, tunnel.router], policies[tunnel.site])
         self.facts = {
-            f"vpn_gateway/{each.site}/{each.router}/{each.gateway_end}": self._address(each.gateway_end)
-            for each in plan
+            f"vpn_gateway/{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}": self._address(tunnel.gateway_end)
+            for tunnel in plan
         }
         self.register_outputs({})
 
     def _address(self, end: int) -> pulumi.Output[str]:
         address: pulumi.Output[str] = self.gateway.vpn_interfaces.apply(
-            lambda interfaces: next((str(each.ip_address) for each in interfaces if each.id == end), "")
+            lambda interfaces: next((str(interface.ip_address) for interface in interfaces if interface.id == end), "")
         )
         return address
 
@@ -59,7 +59,7 @@ class Vpn(pulumi.ComponentResource):
         )
 
     def _policy(self, tunnel: Tunnel) -> gcp.compute.RouterRoutePolicy:
-        """A site's routers lead to its racks alone, whatever else they offer ("BGP route policy attribute reference")."""
+        """Accept only routes to a site's racks from its routers, whatever else they announce ("BGP route policy attribute reference")."""
         ranges = ", ".join(f"prefix('{range_}').orLonger()" for range_ in tunnel.edge.announces)
         return gcp.compute.RouterRoutePolicy(
             generated(self._cluster, "from", tunnel.site),
@@ -81,7 +81,7 @@ class Vpn(pulumi.ComponentResource):
         self, tunnel: Tunnel, peer: gcp.compute.ExternalVpnGateway, policy: gcp.compute.RouterRoutePolicy
     ) -> None:
         name = generated(self._cluster, tunnel.site, tunnel.router, str(tunnel.gateway_end))
-        made = gcp.compute.VPNTunnel(
+        vpn_tunnel = gcp.compute.VPNTunnel(
             name,
             vpn_gateway=self.gateway.id,
             vpn_gateway_interface=tunnel.gateway_end,
@@ -97,7 +97,11 @@ class Vpn(pulumi.ComponentResource):
             opts=self._own,
         )
         inside = gcp.compute.RouterInterface(
-            name, router=self.router.name, ip_range=str(tunnel.cloud.address), vpn_tunnel=made.name, opts=self._own
+            name,
+            router=self.router.name,
+            ip_range=str(tunnel.cloud.address),
+            vpn_tunnel=vpn_tunnel.name,
+            opts=self._own,
         )
         gcp.compute.RouterPeer(
             name,
@@ -116,6 +120,6 @@ class Vpn(pulumi.ComponentResource):
 
 
 def _cipher(esp: str) -> str:
-    """AES-256-GCM-16 in Google's words ("Supported IKE ciphers"), which count the check's bytes first."""
+    """Return AES-256-GCM-16 in Google's spelling ("Supported IKE ciphers"), which puts the tag's bytes first."""
     name, bits, mode, check = esp.split("-")
     return f"{name}-{mode}-{check}-{bits}"

@@ -1,7 +1,7 @@
-"""Workers in the region: for each pool a template, and in each of its zones a group whose size is the autoscaler's
-after it is made.
+"""Workers in the region: a template for each pool, and a group in each of its zones; after creation the autoscaler sets
+the groups' sizes.
 
-One group a zone: the autoscaler knows groups of a zone only ("Cluster Autoscaler on GCE" has zones in the addresses of
+One group per zone: the autoscaler supports only zonal groups ("Cluster Autoscaler on GCE" has zones in the addresses of
 its groups; github.com/kubernetes/kops, pull request 18543).
 """
 
@@ -28,7 +28,7 @@ _MOST_APART = 8
 
 
 class Workers(pulumi.ComponentResource):
-    """Machines that are there keep running when the template changes: what runs on them is people's work."""
+    """Running machines stay when the template changes: people's jobs run on them."""
 
     groups: dict[tuple[str, str], gcp.compute.InstanceGroupManager]
     """(pool, zone) -> group."""
@@ -43,8 +43,8 @@ class Workers(pulumi.ComponentResource):
         after: list[pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """identities: as `stacks.gcp.readers` names them. payloads: by pool in the region. after: what hosts need to
-        reach the store."""
+        """identities: under the names in `stacks.gcp.readers`. payloads: by pool in the region. after: what hosts need to reach
+        the store."""
         super().__init__("menagerie:gcp:Workers", f"{cluster.name}-workers", None, opts)
         self._cluster = cluster
         self._subnet = subnet
@@ -122,14 +122,14 @@ def zones_of(cluster: Cluster, pool: Pool) -> tuple[str, ...]:
 
 
 def sizes(cluster: Cluster, pool: Pool) -> dict[str, int]:
-    """Zone -> how many of the pool's `min` begin there."""
+    """Return zone -> how many of the pool's `min` machines start there."""
     zones = zones_of(cluster, pool)
-    each, more = divmod(pool.min, len(zones))
-    return {zone: each + (number < more) for number, zone in enumerate(zones)}
+    base, more = divmod(pool.min, len(zones))
+    return {zone: base + (number < more) for number, zone in enumerate(zones)}
 
 
 def scheduling(pool: Pool) -> gcp.compute.RegionInstanceTemplateSchedulingArgs:
-    """Machines with GPUs don't move to another host ("GPU machine types"); spot ones are given up, not restarted."""
+    """Return scheduling. Machines with GPUs can't migrate to another host ("GPU machine types"); spot ones are deleted, not restarted."""
     if pool.spot:
         return gcp.compute.RegionInstanceTemplateSchedulingArgs(
             provisioning_model="SPOT",
@@ -147,19 +147,19 @@ def scheduling(pool: Pool) -> gcp.compute.RegionInstanceTemplateSchedulingArgs:
 
 
 def autoscaler_hints(pool: Pool) -> str:
-    """By which the cluster autoscaler knows the nodes of a pool before it has one (its variables in `kube-env`)."""
-    found = hosts.known(str(pool.machine))
+    """Return what tells the cluster autoscaler about a pool's nodes before it has any (its variables in `kube-env`)."""
+    machine = hosts.catalogue_entry(str(pool.machine))
     hints = {
         "node_labels": ",".join(f"{key}={value}" for key, value in sorted(pool.labels.items())),
         "node_taints": ",".join(f"{taint.key}={taint.value}:{taint.effect.value}" for taint in pool.taints),
         "os": "linux",
-        "arch": found.arch if found and found.arch else "amd64",
+        "arch": machine.arch if machine and machine.arch else "amd64",
     }
     return "AUTOSCALER_ENV_VARS: " + ";".join(f"{key}={value}" for key, value in hints.items() if value) + "\n"
 
 
 def _reserved(pool: Pool) -> gcp.compute.RegionInstanceTemplateReservationAffinityArgs:
-    """Without a name, out of no reservation: somebody else's are not used up by chance."""
+    """Return the reservation to use. Without a name none is used, so that other reservations are not consumed by accident."""
     if pool.reservation is None:
         return gcp.compute.RegionInstanceTemplateReservationAffinityArgs(type="NO_RESERVATION")
     return gcp.compute.RegionInstanceTemplateReservationAffinityArgs(

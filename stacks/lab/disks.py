@@ -1,4 +1,4 @@
-"""Empty disks that machines of a lab's site have, so that they are the storage hosts of the spec. Pure."""
+"""Empty disks of machines at a lab's site, so that they can be the spec's storage hosts. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cluster.spec import Cluster
 
 
 def disks_of(cluster: Cluster, pool: str, host: str) -> dict[str, int]:
-    """Name in /dev/disk/by-id -> bytes, of one machine: as many of each kind as `ceph.disks` says, of its least size."""
+    """Return name in /dev/disk/by-id -> bytes, for one machine: as many of each kind as `ceph.disks` says, in its minimum size."""
     site = cluster.spec.sites.get(cluster.spec.pools[pool].site or "")
     if site is None or site.ceph is None or pool not in site.ceph.hosts:
         return {}

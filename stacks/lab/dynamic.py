@@ -1,8 +1,8 @@
-"""The lab's parts as Pulumi resources: thin over `sandbox/lab/`, whose every operation may be repeated.
+"""The lab's parts as Pulumi resources: a thin layer over `sandbox/lab/`, whose operations can all be repeated.
 
-A dynamic provider runs in a process of the engine's; its class is pickled by reference, so this
-module stays importable on its own. `read` says "gone" for what is dead: refresh then drops it from
-the state, and the next `up` makes it anew.
+A dynamic provider runs in a process of the engine; its class is pickled by reference, so this module must stay
+importable without the rest. `read` reports dead parts as gone: refresh then drops them from the state, and the next
+`up` creates them again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GONE = ReadResult("", {})
 
 
 def _changed(olds: Props, news: Props) -> list[str]:
-    """Inputs that differ; the engine's own entries begin with two underscores."""
+    """Return the inputs that differ; the engine's own entries start with two underscores."""
     return [key for key, value in news.items() if not key.startswith("__") and olds.get(key) != value]
 
 

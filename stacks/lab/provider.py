@@ -1,4 +1,4 @@
-"""The lab as a provider: what every cloud offers, on this machine."""
+"""The lab as a provider: what every cloud provides, on this machine."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from stacks.pki_resources import Secret
 
 MACHINE = Path(__file__).with_name("menagerie_machine.py")
 _ACCESS_KEY, _REGION = "menagerie", "us-east-1"
-"""The server of buckets has one key and no regions; this is the one that it answers to."""
+"""The bucket server has one key and no regions; it answers to this one."""
 
 
 class LabProvider:
-    """See `stacks.provider.Provider`. Needs what `sandbox.lab.prepare` makes, and makes it if it is missing."""
+    """See `stacks.provider.Provider`. Needs the result of `sandbox.lab.prepare`, and creates it if it is missing."""
 
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
         self._cluster = cluster
@@ -51,8 +51,8 @@ class LabProvider:
         self._datacentre = DataCentre("datacentre", self._lab, pulumi.ResourceOptions())
 
     def storage(self) -> None:
-        made = Secret("bucket-secret-key", "hex", pulumi.ResourceOptions())
-        self._key: dict[str, pulumi.Input[str]] = {"access_key_id": _ACCESS_KEY, "secret_access_key": made.value}
+        secret = Secret("bucket-secret-key", "hex", pulumi.ResourceOptions())
+        self._key: dict[str, pulumi.Input[str]] = {"access_key_id": _ACCESS_KEY, "secret_access_key": secret.value}
         self._server = Buckets("buckets", self._key, self._on(self._datacentre))
 
     def secrets(self, pki: Pki) -> None:
@@ -65,13 +65,13 @@ class LabProvider:
         )
         pools = worker_payloads(self._cluster, self._plan, self.artefacts())
         self._workers = {worker.host: pools[worker.pool] for worker in workers_in_region(self._cluster)}
-        kept = {
+        secrets_ = {
             **backups.secrets(self._cluster, self._plan, pki, self.buckets(), self._own_keys()),
             **audit_logs.secrets(self._cluster, self.buckets(), {"key": self._key}),
         }
-        # Whoever the autoscaler makes later finds its payload and keys in the store already.
+        # Workers that the autoscaler creates later find their payload and keys already in the store.
         readers = {worker.host: pools[worker.pool] for worker in possible_in_region(self._cluster)}
-        policy = store_policy(self._cluster, self._plan, pki, self._payloads, kept, readers)
+        policy = store_policy(self._cluster, self._plan, pki, self._payloads, secrets_, readers)
         self._store = SecretStore("secrets", policy, self._on(self._datacentre))
 
     def etcd(self) -> None:
@@ -81,7 +81,7 @@ class LabProvider:
                 volume = Volume(member.name, self._on(self._datacentre))
                 disks.setdefault(member.host, {})[data_dir(self._cluster, role)] = volume
         for host in {host for role in ROLES for host in self._plan.etcd[role]}:
-            # As in the clouds: to change one makes the machine anew, and all members at once would lose the quorum.
+            # As in the clouds: a change replaces the machine, and doing so to all members at once would lose the quorum.
             self._cloud_host(host, self._payload_of(host), disks[host.name], keeps=["user_data"])
 
     def control_plane(self) -> None:
@@ -114,19 +114,19 @@ class LabProvider:
             Host(spec, self._lab.image, self._on(self._datacentre), **own)
 
     def sites(self) -> None:
-        """The racks of a lab's site are on the same router as its region."""
+        """Do nothing: the racks of a lab's site are on the same router as its region."""
 
     def buckets(self) -> backups.Buckets:
-        found = {
+        outputs = {
             use: BucketOutput(kind="s3", name=use, region=_REGION, endpoint=plan.BUCKETS_URL) for use in plan.BUCKETS
         }
-        return pulumi.Output.from_input(found)
+        return pulumi.Output.from_input(outputs)
 
     def bucket_key(self) -> pulumi.Output[str]:
         return pulumi.Output.json_dumps(self._key)
 
     def _own_keys(self) -> dict[str, pulumi.Output[dict[str, str]]]:
-        """Of hosts: in a lab nobody's identity opens a bucket."""
+        """Return the keys of hosts with backups: in a lab, identities give no access to buckets."""
         key = self.bucket_key().apply(key_environment)
         return dict.fromkeys(backups.hosts_with_backups(self._cluster, self._plan), key)
 
@@ -139,10 +139,10 @@ class LabProvider:
     def facts(self) -> pulumi.Output[dict[str, str]]:
         status = balancer.status_url(self._plan.endpoint)
         keys = {f"ssh_host_key/{name}": key.public_key for name, key in self._host_keys.items()}
-        found: pulumi.Output[dict[str, str]] = pulumi.Output.all(
+        gathered: pulumi.Output[dict[str, str]] = pulumi.Output.all(
             load_balancer_status=status, ssh_private_key=self._ssh.private_key, **keys
         )
-        return found
+        return gathered
 
     def _payload_of(self, host: HostAddress) -> Payload:
         return self._payloads[reader(self._plan, host.name)]
@@ -156,7 +156,7 @@ class LabProvider:
         is_worker: bool = False,
         keeps: list[str] | None = None,
     ) -> None:
-        """keeps: what stays as it is at a host that exists."""
+        """Create a host. keeps: inputs that stay unchanged on an existing host."""
         user_data = render(payload, LabStore(plan.STORE_URL), host.name)
         volumes = {mount: volume.pulumi_resource_name for mount, volume in disks.items()}
         segment = plan.WORKERS if is_worker else plan.CLOUD
@@ -179,20 +179,20 @@ def store_policy(
     backups: Mapping[str, Mapping[str, pulumi.Input[str]]],
     by_worker: Mapping[HostAddress, Payload] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Host address -> what that host may read, by name, the names that it may write, and the machines that it is told of; see
-    `sandbox.lab.store.Policy`.
+    """Return host address -> what that host may read, by name, the names that it may write, and the machines that it may see;
+    see `sandbox.lab.store.Policy`.
 
-    backups: what `stacks.backups.secrets` says of hosts.
+    backups: the result of `stacks.backups.secrets`.
     by_worker: the payloads of workers in the region. They read the join token, which API servers write and cannot read.
     """
     own = readable(cluster, plan, pki, payloads, backups)
     writes = {API_SERVERS: [JOIN_TOKEN]} if by_worker else {}
     sees = {API_SERVERS: sorted(host.name for host in by_worker)} if by_worker else {}
-    found: dict[str, dict[str, Any]] = {}
+    policy: dict[str, dict[str, Any]] = {}
     for host in plan.hosts():
         name = reader(plan, host.name)
-        found[str(host.address)] = {"read": own[name], "write": writes.get(name, []), "machines": sees.get(name, [])}
+        policy[str(host.address)] = {"read": own[name], "write": writes.get(name, []), "machines": sees.get(name, [])}
     for host, payload in (by_worker or {}).items():
         values = {payload.name: payload.packed(), JOIN_TOKEN: "", **secrets(cluster, plan, pki, {})[WORKERS]}
-        found[str(host.address)] = {"read": values, "write": []}
-    return found
+        policy[str(host.address)] = {"read": values, "write": []}
+    return policy

@@ -1,4 +1,4 @@
-"""SSH keys as Pulumi resources: the lab makes its machines, so it knows their host keys beforehand."""
+"""SSH keys as Pulumi resources: the lab creates its machines, so it knows their host keys in advance."""
 
 from __future__ import annotations
 

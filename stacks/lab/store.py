@@ -1,4 +1,4 @@
-"""The lab's store, as hosts see it: `sandbox.lab.store_server` is the other end."""
+"""The lab's store, as hosts see it; `sandbox.lab.store_server` is the server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PROGRAM = Path(__file__).with_name("menagerie_secret.py")
 
 @dataclass(frozen=True)
 class LabStore:
-    """See `components.userdata.stores`. The store answers over HTTP on a network of its own. `url` has no slash at its end."""
+    """See `components.userdata.stores`. The store answers over HTTP on its own network. `url` has no trailing slash."""
 
     url: str
 

@@ -1,4 +1,4 @@
-"""Workers in a lab's region, and what its router lets them and machines at sites open to each other. Pure."""
+"""Workers in a lab's region, and the ports that its router opens between them and machines at sites. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from components.flows.flow import Role, spans
 from components.flows.table import flows
 from network.addresses import HostAddress
 
-# The network's own address, and the router's.
+# Skips the network's own address and the router's.
 _FIRST = 2
 
 
@@ -20,36 +20,36 @@ class Worker(NamedTuple):
 
 
 def workers_in_region(cluster: Cluster) -> tuple[Worker, ...]:
-    """As many of each pool as it has at least; the autoscaler makes more (`operations.lab`). Named as a cloud does it."""
+    """Return the minimum number of workers of each pool; the autoscaler adds more (`operations.lab`). Named as in a cloud."""
     pools = cluster.spec.pools
     return tuple(worker for worker, number in _numbered(cluster) if number <= pools[worker.pool].min)
 
 
 def possible_in_region(cluster: Cluster) -> tuple[Worker, ...]:
-    """As many of each pool as it can grow to."""
+    """Return as many workers of each pool as it can grow to."""
     return tuple(worker for worker, _ in _numbered(cluster))
 
 
 def _numbered(cluster: Cluster) -> list[tuple[Worker, int]]:
-    """Each with its number in its pool. Addresses follow from the most of each pool, so that growing moves none."""
+    """Return each worker with its number in its pool. Addresses depend on the maximum of each pool, so growing moves none."""
     pools = {name: pool for name, pool in cluster.spec.pools.items() if pool.site is None}
-    wanted = [(name, number) for name, pool in pools.items() for number in range(1, pool.max + 1)]
-    if not wanted:
+    numbered = [(name, number) for name, pool in pools.items() for number in range(1, pool.max + 1)]
+    if not numbered:
         return []
     (network,), zones = worker_ranges(cluster.spec), cluster.spec.control_plane.zones
     return [
         (Worker(pool, HostAddress(f"{cluster.name}-{pool}-{number}", str(zones[index % len(zones)]), address)), number)
-        for index, ((pool, number), address) in enumerate(zip(wanted, list(network)[_FIRST:], strict=False))
+        for index, ((pool, number), address) in enumerate(zip(numbered, list(network)[_FIRST:], strict=False))
     ]
 
 
 def between_workers(cluster: Cluster) -> tuple[str, ...]:
-    """As `sandbox.lab.plan.LabSpec` has it, from the table of flows, in which both sides may open the same."""
+    """Return what `sandbox.lab.plan.LabSpec` takes, from the table of flows, in which both sides may open the same ports."""
     ends = {Role.WORKER_IN_REGION, Role.WORKER_AT_SITE}
-    found = {
+    matches = {
         f"{flow.protocol} dport {span}"
         for flow in flows(cluster)
         if {flow.source, flow.destination} == ends
         for span in spans(flow.ports)
     }
-    return tuple(sorted(found))
+    return tuple(sorted(matches))

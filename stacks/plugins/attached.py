@@ -1,6 +1,6 @@
-"""Serves dynamic resources to an engine that did not start it (PULUMI_DEBUG_PROVIDERS).
+"""Serves dynamic resources to an engine that did not start this process (PULUMI_DEBUG_PROVIDERS).
 
-Such an engine says first that it is there, which the SDK's server does not understand.
+Such an engine first sends Attach, which the SDK's server does not implement.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Serves dynamic resources for as long as the engine that asked for them lives.
+"""Serves dynamic resources for as long as the engine that started it lives.
 
-An engine that was killed does not end its plugins, and `pulumi.dynamic` would serve nobody for ever.
+A killed engine does not stop its plugins, and `pulumi.dynamic` would keep running forever.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _EVERY_S = 1.0
 
 
 def _end_with(parent: int) -> None:
-    # 1: the engine was dead before this could look.
+    # 1: the engine died before this thread started.
     while os.getppid() == parent != 1:
         time.sleep(_EVERY_S)
     os._exit(1)

@@ -1,7 +1,7 @@
-"""The policies as an analyzer of the engine, which asks about every resource of a preview or an update.
+"""The policies as an analyzer of the engine, which calls it for every resource of a preview or an update.
 
-It gives the inputs of a resource before it is made (Analyze), and the outputs of all at the end (AnalyzeStack), where
-every rule is asked. pulumi-policy is not needed: the protocol comes with the SDK.
+The engine sends the inputs of a resource before it is created (Analyze), and the outputs of all resources at the end
+(AnalyzeStack), where all rules run. pulumi-policy is not needed: the SDK includes the protocol.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from stacks.policies.values import shown
 NAME, VERSION = "menagerie", "1"
 _VERSION_OF_API = re.compile(r"(?<=^azure-native:)(\w+)/v\w+(?=:)")
 _EVERY_S = 1.0
-# Without these gRPC refuses messages of more than 4 MiB, and all outputs of a stack come in one.
+# Without these options gRPC refuses messages over 4 MiB, and a stack's outputs all arrive in one message.
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
@@ -55,7 +55,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetAnalyzerInfo(self, request: empty_pb2.Empty, context: Any) -> pb.AnalyzerInfo:
-        told = [
+        infos = [
             pb.PolicyInfo(
                 name=rule.id,
                 displayName=rule.id,
@@ -65,7 +65,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
             )
             for rule in policies.RULES
         ]
-        return pb.AnalyzerInfo(name=NAME, displayName=NAME, version=VERSION, policies=told)
+        return pb.AnalyzerInfo(name=NAME, displayName=NAME, version=VERSION, policies=infos)
 
     def ConfigureStack(
         self, request: pb.AnalyzerStackConfigureRequest, context: grpc.ServicerContext
@@ -77,7 +77,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         return pb.AnalyzerStackConfigureResponse()
 
     def _spec(self, request: pb.AnalyzerStackConfigureRequest) -> str:
-        """As `stacks.plain` has it: what the stack's configuration names, or the stack's own name."""
+        """Return the spec that the stack's configuration names, or the stack's own name, as `stacks.plain` does."""
         given = request.config.get(f"{request.project}:spec")
         return str(self._root / given) if given else request.stack
 
@@ -95,27 +95,27 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         if self._cluster is None:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the engine did not say which stack this is")
             raise AssertionError("abort raises")
-        resources = [self._resource(known) for known in request.resources]
+        resources = [self._resource(resource) for resource in request.resources]
         return pb.AnalyzeResponse(diagnostics=map(_diagnostic, policies.check(self._cluster, resources)))
 
     def Cancel(self, request: empty_pb2.Empty, context: Any) -> empty_pb2.Empty:
         return empty_pb2.Empty()
 
-    def _resource(self, known: pb.AnalyzerResource) -> Resource:
+    def _resource(self, resource: pb.AnalyzerResource) -> Resource:
         return Resource(
-            _VERSION_OF_API.sub(r"\1", known.type),
-            known.name,
-            known.urn,
-            known.parent,
-            self._inputs.get(known.urn, {}),
-            _plain(known.properties),
-            known.options.protect,
+            _VERSION_OF_API.sub(r"\1", resource.type),
+            resource.name,
+            resource.urn,
+            resource.parent,
+            self._inputs.get(resource.urn, {}),
+            _plain(resource.properties),
+            resource.options.protect,
         )
 
 
 def _plain(properties: struct_pb2.Struct) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = shown(json_format.MessageToDict(properties))
-    return found
+    plain: Mapping[str, Any] = shown(json_format.MessageToDict(properties))
+    return plain
 
 
 def _diagnostic(violation: Violation) -> pb.AnalyzeDiagnostic:
@@ -132,14 +132,14 @@ def _diagnostic(violation: Violation) -> pb.AnalyzeDiagnostic:
 
 
 def main() -> None:
-    """Serve on a port that the first line of standard output tells, until the engine interrupts this, or has died."""
+    """Serve on a port printed as the first line of standard output, until the engine interrupts this process or dies."""
     signal.signal(signal.SIGINT, lambda *_: os._exit(0))
     parent = os.getppid()
     server = grpc.server(ThreadPoolExecutor(max_workers=4), options=_OPTIONS)
     analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Pack(ROOT), server)
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)
     server.start()
-    # 1: the engine was dead before this could look. One that was killed does not end its plugins.
+    # 1: the engine died before this line. A killed engine does not stop its plugins.
     while os.getppid() == parent != 1:
         time.sleep(_EVERY_S)
     os._exit(0)

@@ -1,8 +1,8 @@
-"""What a stack's resources must be, as rules over plain data. Pure.
+"""Rules that a stack's resources must follow, over plain data. Pure.
 
-A rule is a function of a cluster and its resources that yields violations; it does no I/O and knows no engine. There
-are no exceptions to be written down anywhere: what a rule must let pass, it says itself.
-To add one, write it into a file of its own or beside its like, and put it into `RULES`; `make golden` writes
+A rule is a function that takes a cluster and its resources and yields violations; it does no I/O and does not depend on
+the engine. There are no exception lists: exceptions are part of the rule's code.
+To add a rule, write it in its own file or next to similar ones and add it to `RULES`; `make golden` writes
 docs/reference/policies.md.
 """
 
@@ -31,5 +31,5 @@ RULES: tuple[Rule, ...] = tuple(rule for rules in BY_SUBJECT.values() for rule i
 
 
 def check(cluster: Cluster, resources: Sequence[Resource]) -> list[Violation]:
-    """Everything that is wrong with the resources of a cluster, in the order of the rules and of the resources."""
+    """Return all violations by a cluster's resources, in the order of the rules, then of the resources."""
     return [violation for rule in RULES for violation in rule.violations(cluster, resources)]

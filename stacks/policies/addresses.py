@@ -1,6 +1,6 @@
-"""Nothing has a public address but NAT and VPN gateways, and nothing is let in from everywhere.
+"""Only NAT and VPN gateways have public addresses, and no firewall admits traffic from everywhere.
 
-A spec may ask for one more: the load balancer of ``control_plane.public``.
+A spec may request one more public address: for the load balancer of ``control_plane.public``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
     "gcp:compute/instanceTemplate:InstanceTemplate": _INTERFACES_OF_GOOGLE,
     "gcp:compute/regionInstanceTemplate:RegionInstanceTemplate": _INTERFACES_OF_GOOGLE,
 }
-"""Type -> where it is given a public address. Any value but False is one: for an empty
-accessConfig Google chooses one."""
+"""Type -> properties that give it a public address. Any value except False does: for an empty accessConfig Google chooses
+an address."""
 
 RESERVED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "aws:ec2/eip:Eip": (("aws:ec2/natGateway:NatGateway", "allocationId"),),
@@ -41,7 +41,7 @@ RESERVED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "gcp:compute/address:Address": (("gcp:compute/routerNat:RouterNat", "natIps[]"),),
     "gcp:compute/globalAddress:GlobalAddress": (),
 }
-"""Type of an address -> the gateways that may have one, and where they name it."""
+"""Type of an address -> the gateways that may use it, and the property by which they refer to it."""
 
 _BALANCER_OF_AZURE = "azure-native:network:LoadBalancer"
 
@@ -50,7 +50,7 @@ OF_BALANCERS: Mapping[str, tuple[str, str]] = {
     "azure-native:network:PublicIPAddress": (_BALANCER_OF_AZURE, "frontendIPConfigurations[].publicIPAddress.id"),
     "gcp:compute/address:Address": ("gcp:compute/forwardingRule:ForwardingRule", "ipAddress"),
 }
-"""Type of an address -> the load balancer that may have one where the spec asks for a public endpoint."""
+"""Type of an address -> the load balancer that may use it if the spec requests a public endpoint."""
 
 _BALANCERS_OF_AWS = (
     "aws:alb/loadBalancer:LoadBalancer",
@@ -62,12 +62,12 @@ _RULES_OF_GOOGLE = (
     "gcp:compute/globalForwardingRule:GlobalForwardingRule",
 )
 _SERVICES = ("all-apis", "vpc-sc")
-""""About accessing Google APIs through endpoints": targets inside the network, and their rules have no scheme."""
+""""About accessing Google APIs through endpoints": targets inside the network; their forwarding rules have no scheme."""
 
 WIDEST = 8
 """Prefix length of the widest private range, 10.0.0.0/8 (RFC 1918); 0.0.0.0/1 is half the internet."""
 _EVERYWHERE = frozenset({"*", "any", "internet"})
-"""Azure's words."""
+"""Azure's words for everywhere."""
 
 
 def _broken(rule: str, resource: Resource, what: str, way_out: str, severity: Severity = "error") -> Violation:
@@ -75,32 +75,37 @@ def _broken(rule: str, resource: Resource, what: str, way_out: str, severity: Se
 
 
 def _addresses(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
-    asked = cluster.spec.control_plane.public is not None
+    has_public_endpoint = cluster.spec.control_plane.public is not None
     for resource in of_types(resources, GIVEN):
-        if asked and resource.type == _BALANCER_OF_AZURE:
+        if has_public_endpoint and resource.type == _BALANCER_OF_AZURE:
             continue
         for path in GIVEN[resource.type]:
             if any(
                 value is not False and value != "false" and not is_hidden(value) for value in at(resource.inputs, path)
             ):
-                way = f"leave {path.replace('[]', '')} out; hosts go out through NAT"
+                way = f"omit {path.replace('[]', '')}; hosts reach the internet through NAT"
                 yield _broken("addresses-private", resource, f"has a public address ({path})", way)
     for resource in of_types(resources, RESERVED):
-        if _is_public(resource) and not _is_anothers(resource, resources, asked):
-            way = "use a private address; only NAT and VPN gateways have public ones"
-            yield _broken("addresses-private", resource, "is a public address of neither a NAT nor a VPN gateway", way)
+        if _is_public(resource) and not _is_allowed(resource, resources, has_public_endpoint):
+            way = "use a private address; only NAT and VPN gateways may have public ones"
+            yield _broken(
+                "addresses-private",
+                resource,
+                "is a public address that belongs to neither a NAT nor a VPN gateway",
+                way,
+            )
 
 
 def _is_public(address: Resource) -> bool:
-    """Google's addresses are public unless they say INTERNAL ("Address", Compute Engine API)."""
+    """Whether an address is public. Google's are, unless their type is INTERNAL ("Address", Compute Engine API)."""
     kind = first(address.inputs, "addressType")
     return not (address.type.startswith("gcp:") and (kind == "INTERNAL" or is_hidden(kind)))
 
 
-def _is_anothers(address: Resource, resources: Sequence[Resource], asked: bool) -> bool:
-    """Whether it belongs to what may have one; asked: for a public endpoint."""
+def _is_allowed(address: Resource, resources: Sequence[Resource], has_public_endpoint: bool) -> bool:
+    """Whether a resource that may be public uses the address. has_public_endpoint: whether the spec requests one."""
     names = names_of(address)
-    more = (OF_BALANCERS[address.type],) if asked and address.type in OF_BALANCERS else ()
+    more = (OF_BALANCERS[address.type],) if has_public_endpoint and address.type in OF_BALANCERS else ()
     return any(
         is_one_of(value, names)
         for type_, path in (*RESERVED[address.type], *more)
@@ -127,13 +132,13 @@ def _balancers(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Viol
 
 def _ingress(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
     plane = cluster.spec.control_plane
-    asked = {str(range_) for range_ in (*plane.operators, *(plane.public.operators if plane.public else ()))}
+    requested = {str(range_) for range_ in (*plane.operators, *(plane.public.operators if plane.public else ()))}
     for resource in resources:
         wide = dict.fromkeys(source for source in _sources(resource) if _is_everywhere(source))
         for source in wide:
-            way = "name the ranges that may come in: make the rule from the table of flows (components/flows/table.py)"
-            severity: Severity = "warning" if source in asked else "error"
-            yield _broken("ingress-closed", resource, f"lets in {source}", way, severity)
+            way = "name the allowed ranges: generate the rule from the table of flows (components/flows/table.py)"
+            severity: Severity = "warning" if source in requested else "error"
+            yield _broken("ingress-closed", resource, f"admits {source}", way, severity)
 
 
 def _is_everywhere(source: Any) -> bool:
@@ -144,12 +149,12 @@ def _is_everywhere(source: Any) -> bool:
     try:
         network: IPv4Network | IPv6Network = ip_network(source, strict=False)
     except ValueError:
-        return False  # A service tag, or a group.
+        return False  # A service tag or a group.
     return network.prefixlen < WIDEST
 
 
 def _sources(resource: Resource) -> Iterator[Any]:
-    """Whom a firewall lets in."""
+    """Yield the sources that a firewall admits."""
     inputs = resource.inputs
     match resource.type:
         case "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule":
@@ -158,10 +163,10 @@ def _sources(resource: Resource) -> Iterator[Any]:
             yield from _all(inputs, "ingress[].cidrBlocks[]", "ingress[].ipv6CidrBlocks[]")
         case "aws:ec2/securityGroupRule:SecurityGroupRule" if text(inputs, "type") == "ingress":
             yield from _all(inputs, "cidrBlocks[]", "ipv6CidrBlocks[]")
-        case "gcp:compute/firewall:Firewall" if _lets_in(inputs):
-            named = _all(inputs, "sourceRanges[]", "sourceTags[]", "sourceServiceAccounts[]")
-            # "VPC firewall rules": where no source is named, it is 0.0.0.0/0.
-            yield from list(named) or ["0.0.0.0/0"]
+        case "gcp:compute/firewall:Firewall" if _admits(inputs):
+            sources = _all(inputs, "sourceRanges[]", "sourceTags[]", "sourceServiceAccounts[]")
+            # "VPC firewall rules": if a rule names no source, the source is 0.0.0.0/0.
+            yield from list(sources) or ["0.0.0.0/0"]
         case "gcp:compute/regionNetworkFirewallPolicyWithRules:RegionNetworkFirewallPolicyWithRules":
             yield from _of_a_policy(inputs)
         case "azure-native:network:NetworkSecurityGroup":
@@ -173,14 +178,14 @@ def _sources(resource: Resource) -> Iterator[Any]:
 
 def _of_a_policy(inputs: Mapping[str, Any]) -> Iterator[Any]:
     for rule in at(inputs, "rules[]"):
-        # "FirewallPolicyRule", Compute Engine API: without a direction it is for what comes in.
+        # "FirewallPolicyRule", Compute Engine API: without a direction, a rule applies to ingress.
         action, direction = text(rule, "action"), text(rule, "direction") or "INGRESS"
         if not is_hidden(action) and action != "deny" and direction == "INGRESS":
             yield from _all(rule, "match.srcIpRanges[]")
 
 
-def _lets_in(inputs: Mapping[str, Any]) -> bool:
-    """Whether a rule of Google allows something, inwards, as it does without a direction."""
+def _admits(inputs: Mapping[str, Any]) -> bool:
+    """Whether a rule of Google allows ingress; without a direction a rule applies to ingress."""
     allows, direction = inputs.get("allows"), inputs.get("direction", "INGRESS")
     return bool(allows) and not is_hidden(allows) and direction == "INGRESS"
 
@@ -191,7 +196,7 @@ def _of_azure(rule: Any) -> Iterator[Any]:
 
 
 def _all(value: Any, *paths: str) -> Iterable[Any]:
-    return [found for path in paths for found in at(value, path)]
+    return [item for path in paths for item in at(value, path)]
 
 
 RULES = (
@@ -202,11 +207,13 @@ RULES = (
         _addresses,
     ),
     Rule(
-        "balancers-private", "Load balancers are inside the network, but for that of control_plane.public.", _balancers
+        "balancers-private",
+        "Load balancers are inside the network, except the one of control_plane.public.",
+        _balancers,
     ),
     Rule(
         "ingress-closed",
-        "No firewall lets in 0.0.0.0/0 or a range wider than a /8; only a warning where the spec asks: "
+        "No firewall admits 0.0.0.0/0 or a range wider than a /8; only a warning if the spec requests it: "
         "control_plane.operators, control_plane.public.",
         _ingress,
         "10.0.0.0/8 is the widest private range (RFC 1918).",

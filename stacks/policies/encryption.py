@@ -1,4 +1,4 @@
-"""What is stored is encrypted, by keys of the cluster itself."""
+"""Stored data is encrypted with the cluster's own keys."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ KEYS = frozenset(
         "gcp:kms/cryptoKey:CryptoKey",
     }
 )
-"""Keys, and what stands for one. A disk encryption set of Azure must itself name a key: see `DISKS`."""
+"""Keys, and resources that refer to one. A disk encryption set of Azure must itself name a key: see `DISKS`."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Something encrypted inside a resource. path: of it. key: inside it, of its key. on: inside it, must be true.
+    """Encrypted storage inside a resource. path: its property. key: property below it that names its key. on: property below
+    it that must be true.
 
-    without: a property that says that this is not what it seems, and its values (all, where there are none). always:
-    there is one even if nothing is said, and then it has no key.
+    without: a property that exempts the storage, and the values that do not exempt it (none: any value exempts). always: the
+    storage exists even if the property is missing, and then has no key.
     """
 
     path: str
@@ -36,10 +37,10 @@ class Kept:
     without: tuple[str, tuple[str, ...]] = ("", ())
     always: bool = False
 
-    def is_meant(self, found: Any) -> bool:
+    def is_meant(self, value: Any) -> bool:
         name, values = self.without
-        value = first(found, name) if name else None
-        return value is None or bool(values) and value not in values
+        marker = first(value, name) if name else None
+        return marker is None or bool(values) and marker not in values
 
 
 _TEMPLATE_OF_GOOGLE = (
@@ -74,7 +75,7 @@ DISKS: Mapping[str, tuple[Kept, ...]] = {
 }
 """Type -> disks and file systems in it, and where they name their key.
 
-Local disks are not among them: those of AWS and of Google Cloud are always encrypted, with keys that end with the
+Local disks are not listed: those of AWS and Google Cloud are always encrypted, with keys that are deleted with the
 machine ("Data protection in Amazon EC2", "About Local SSD disks").
 """
 
@@ -82,8 +83,7 @@ AT_HOST: Mapping[str, str] = {
     "azure-native:compute:VirtualMachine": "securityProfile.encryptionAtHost",
     "azure-native:compute:VirtualMachineScaleSet": "virtualMachineProfile.securityProfile.encryptionAtHost",
 }
-"""Azure encrypts caches and temporary disks only where it is asked to ("Overview of managed disk encryption
-options")."""
+"""Azure encrypts caches and temporary disks only on request ("Overview of managed disk encryption options")."""
 
 SECRETS: Mapping[str, tuple[Kept, ...]] = {
     "aws:secretsmanager/secret:Secret": (Kept("", "kmsKeyId"),),
@@ -93,7 +93,7 @@ SECRETS: Mapping[str, tuple[Kept, ...]] = {
         Kept("replication.auto", "customerManagedEncryption.kmsKeyName"),
     ),
 }
-"""The same of stores of secrets. Key Vault encrypts with keys of its own, and offers no other choice."""
+"""The same for secret stores. Key Vault encrypts with its own keys and offers no other choice."""
 
 BUCKET_OF_AWS = "aws:s3/bucket:Bucket"
 _ENCRYPTION_OF_AWS = (
@@ -104,26 +104,26 @@ _RULES_OF_AWS = "rules[].applyServerSideEncryptionByDefault"
 
 
 def key_names(resources: Sequence[Resource]) -> set[str]:
-    """By which the cluster's own keys may be named."""
+    """Return the names by which the cluster's own keys may be referred to."""
     return {name for key in of_types(resources, KEYS) for name in names_of(key)}
 
 
 def _wrong(resource: Resource, kept: Kept, own: set[str]) -> Iterator[str]:
-    """What is wrong with what a resource keeps, as the end of a sentence."""
-    found = [each for each in at(resource.inputs, kept.path) if is_hidden(each) or kept.is_meant(each)]
+    """Yield what is wrong with a resource's storage, as the end of a sentence."""
+    storages = [storage for storage in at(resource.inputs, kept.path) if is_hidden(storage) or kept.is_meant(storage)]
     what = f"{kept.path.removesuffix('[]')} " if kept.path else ""
-    if not found and kept.always and not list(at(resource.inputs, kept.path)):
-        yield f"says nothing of {what}and so has it under the cloud's key, if any"
-    for each in found:
-        if is_hidden(each):
+    if not storages and kept.always and not list(at(resource.inputs, kept.path)):
+        yield f"does not mention {what}and so uses the cloud's key for it, if any"
+    for storage in storages:
+        if is_hidden(storage):
             continue
-        key, on = first(each, kept.key), first(each, kept.on) if kept.on else True
+        key, on = first(storage, kept.key), first(storage, kept.on) if kept.on else True
         if not is_on(on) and not is_hidden(on):
             yield f"{what}is not encrypted ({kept.on})"
         elif not key:
             yield f"{what}names no key ({kept.key})"
         elif not is_one_of(key, own):
-            yield f"{what}is encrypted with {key}, which is no key of the cluster"
+            yield f"{what}is encrypted with {key}, which is not a key of the cluster"
 
 
 def _kept(rule: str, table: Mapping[str, tuple[Kept, ...]], resources: Sequence[Resource]) -> Iterator[Violation]:
@@ -143,12 +143,12 @@ def _disks(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
     yield from _kept("disks-encrypted", DISKS, resources)
     for resource in of_types(resources, AT_HOST):
         path = AT_HOST[resource.type]
-        found = first(resource.inputs, path)
-        if not is_on(found) and not is_hidden(found):
+        enabled = first(resource.inputs, path)
+        if not is_on(enabled) and not is_hidden(enabled):
             yield Violation(
                 "disks-encrypted",
                 resource,
-                f"{resource.type} {resource.name} leaves caches and temporary disks as they are ({path})",
+                f"{resource.type} {resource.name} does not encrypt caches and temporary disks ({path})",
                 f"set {path} to true",
             )
 
@@ -199,20 +199,20 @@ def _bucket(bucket: Resource, wrong: str, way_out: str) -> Violation:
 RULES = (
     Rule(
         "disks-encrypted",
-        "Disks, file systems and the system disks of machines are encrypted with a key of the stack's own.",
+        "Disks, file systems and the system disks of machines are encrypted with a key of the stack.",
         _disks,
-        "Azure encrypts caches and temporary disks only where encryptionAtHost is set; local disks of AWS and Google "
-        "Cloud always are encrypted.",
+        "Azure encrypts caches and temporary disks only if encryptionAtHost is set; local disks of AWS and Google "
+        "Cloud are always encrypted.",
     ),
     Rule(
         "buckets-encrypted",
-        "Buckets and storage accounts are encrypted with a key of the stack's own.",
+        "Buckets and storage accounts are encrypted with a key of the stack.",
         _buckets,
     ),
     Rule(
         "secrets-encrypted",
-        "Secrets in Secrets Manager and Secret Manager are encrypted with a key of the stack's own.",
+        "Secrets in Secrets Manager and Secret Manager are encrypted with a key of the stack.",
         _secrets,
-        "Key Vault encrypts with keys of its own and offers no choice.",
+        "Key Vault encrypts with its own keys and offers no choice.",
     ),
 )

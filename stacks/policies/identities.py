@@ -1,4 +1,4 @@
-"""Identities may do what they need on what they need it for, and nothing else."""
+"""Identities may do what they need, on the resources they need it for, and nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GRANTS: Mapping[str, tuple[str, ...]] = {
     "aws:iam/rolePolicy:RolePolicy": ("policy",),
     "aws:iam/userPolicy:UserPolicy": ("policy",),
 }
-"""Type -> policies of AWS that say what somebody may do."""
+"""Type -> properties with AWS policies that grant permissions."""
 
 _BUILT_IN_OF_AWS: Mapping[str, tuple[str, ...]] = {
     "aws:iam/policyAttachment:PolicyAttachment": ("policyArn",),
@@ -27,23 +27,23 @@ _BUILT_IN_OF_AWS: Mapping[str, tuple[str, ...]] = {
     "aws:iam/userPolicyAttachment:UserPolicyAttachment": ("policyArn",),
 }
 _ROOT = re.compile(r"arn:[\w-]+:iam::\d+:root")
-""""Default key policy", AWS KMS: by it the account's own policies decide; without it nobody could change a key
+""""Default key policy", AWS KMS: it leaves the decision to the account's policies; without it nobody could change a key
 again."""
 _FOR_PEOPLE = ("aws:iam/accessKey:AccessKey", "aws:iam/user:User", "gcp:serviceaccount/key:Key")
 
 OBJECTS = re.compile(r"arn:[\w-]+:s3:::[^*?/]+/[^*?]*[^*?/]/\*")
-"""Objects under a folder of a bucket: their names are not known when the policy is written, and S3 has no other way to
+"""Objects in a folder of a bucket: their names are not known when the policy is written, and S3 has no other way to
 name them ("Policy resources for Amazon S3")."""
 
 _TAG = re.compile(r"(aws|ec2):ResourceTag/cluster|aws:RequestTag/cluster", re.IGNORECASE)
-"""By which a policy names things that are made when the cluster runs, such as volumes ("Controlling access to AWS
-resources using tags")."""
+"""Condition keys by which a policy names resources that are created while the cluster runs, such as volumes
+("Controlling access to AWS resources using tags")."""
 
 WITHOUT_RESOURCE = re.compile(
     r"ec2:Describe(?!\w*Attribute$)[A-Za-z]+|ecr:GetAuthorizationToken|autoscaling:Describe[A-Za-z]+"
 )
-"""Actions of AWS that cannot be confined to resources ("Actions, resources, and condition keys", Service Authorization
-Reference). DescribeInstanceAttribute and its like are of one thing, and give its user data."""
+"""Actions of AWS that cannot be restricted to resources ("Actions, resources, and condition keys", Service Authorization
+Reference). DescribeInstanceAttribute and similar actions apply to one resource, and return its user data."""
 
 _OF_DISKS = re.compile(
     r"Microsoft\.Compute/(disks/(read|write|delete)|diskEncryptionSets/read"
@@ -64,14 +64,14 @@ BROAD_OF_AZURE: Mapping[str, str] = {
     "4d97b98b-1d4f-4787-a291-c67834d212e7": "Network Contributor",
     "9980e02c-c2be-4d73-94e8-173b1dc7cf3c": "Virtual Machine Contributor",
 }
-"""Ids of roles ("Azure built-in roles") that change or read far more than one thing -> their names."""
+"""IDs of roles ("Azure built-in roles") that change or read far more than one resource -> their names."""
 
 _OF_A_PROJECT = re.compile(r"gcp:(projects|folders|organizations)/i[aA][mM]\w*:\w+")
 BROAD_OF_GOOGLE = re.compile(r"roles/(owner|editor|viewer|browser|\w+\.\w*[aA]dmin(\.v1)?|iam\.serviceAccount\w+)")
-"""Basic roles, roles that administer a service, and those by which one becomes somebody else ("IAM basic and predefined
-roles reference")."""
+"""Basic roles, roles that administer a service, and roles that allow impersonation ("IAM basic and predefined roles
+reference")."""
 NARROW_OF_GOOGLE = re.compile(r"roles/(logging\.logWriter|monitoring\.metricWriter)")
-"""Roles that can only be given on a project, and are small."""
+"""Roles with few permissions that can only be granted on a project."""
 _DEFAULT_ACCOUNT = re.compile(r"\d+-compute@developer\.gserviceaccount\.com")
 _MACHINES_OF_GOOGLE = (
     "gcp:compute/instance:Instance",
@@ -99,20 +99,20 @@ def _allowed_widely(resource: Resource, cluster: str) -> Iterator[str]:
         for statement in statements(first(resource.inputs, POLICIES[resource.type])):
             yield from _all_of_a_service(statement)
     if resource.type == "azure-native:authorization:RoleDefinition":
-        named = (at(resource.inputs, f"permissions[].{kind}[]") for kind in ("actions", "dataActions"))
-        yield from (str(action) for actions in named for action in actions if "*" in str(action))
+        actions_by_kind = (at(resource.inputs, f"permissions[].{kind}[]") for kind in ("actions", "dataActions"))
+        yield from (str(action) for actions in actions_by_kind for action in actions if "*" in str(action))
 
 
 def _all_of_a_service(statement: Mapping[str, Any]) -> Iterator[str]:
-    """Of the policy of a key or a bucket: to whom it gives everything, but for the account that owns it."""
+    """Yield actions of a key or bucket policy that grant everything to anyone except the account that owns it."""
     principal = statement.get("Principal")
-    named = _listed(principal.get("AWS") if isinstance(principal, Mapping) else principal)
-    if statement.get("Effect") == "Allow" and not (named and all(_ROOT.fullmatch(who) for who in named)):
+    principals = _listed(principal.get("AWS") if isinstance(principal, Mapping) else principal)
+    if statement.get("Effect") == "Allow" and not (principals and all(_ROOT.fullmatch(name) for name in principals)):
         yield from (action for action in _listed(statement.get("Action")) if action.rpartition(":")[2] == "*")
 
 
 def _wide(statement: Mapping[str, Any], cluster: str) -> Iterator[str]:
-    """What of a statement of AWS is wider than what it names."""
+    """Yield where a statement of AWS allows more than named actions on named resources."""
     if statement.get("Effect") != "Allow":
         return
     yield from (f"all but {name}" for name in ("NotAction", "NotResource") if name in statement)
@@ -125,7 +125,7 @@ def _wide(statement: Mapping[str, Any], cluster: str) -> Iterator[str]:
 
 
 def _equal_to(statement: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What must be equal to what by a statement's condition."""
+    """Yield the pairs that a statement's condition requires to be equal."""
     condition = statement.get("Condition")
     pairs = condition.get("StringEquals") if isinstance(condition, Mapping) else None
     yield from pairs.items() if isinstance(pairs, Mapping) else ()
@@ -149,40 +149,40 @@ def _broad(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
             continue
         on_all = bool(_OF_A_PROJECT.fullmatch(resource.type)) and not NARROW_OF_GOOGLE.fullmatch(role)
         if on_all or BROAD_OF_GOOGLE.fullmatch(role):
-            where = " on all of the project" if on_all else ""
-            way = "give a role on the one resource, or a custom role with the permissions that are used"
-            yield _broken("no-broad-roles", resource, f"gives {role}{where}", way)
+            where = " on the whole project" if on_all else ""
+            way = "grant a role on the one resource, or a custom role with the permissions that are used"
+            yield _broken("no-broad-roles", resource, f"grants {role}{where}", way)
 
 
 def _broad_of_aws(resources: Sequence[Resource]) -> Iterator[Violation]:
-    way = "write a policy of the cluster's own"
+    way = "write a policy for the cluster"
     for resource in of_types(resources, _BUILT_IN_OF_AWS):
         for path in _BUILT_IN_OF_AWS[resource.type]:
             for arn in at(resource.inputs, path):
                 if ":iam::aws:policy/" in str(arn):
-                    yield _broken("no-broad-roles", resource, f"gives {arn}, which AWS may widen", way)
+                    yield _broken("no-broad-roles", resource, f"grants {arn}, which AWS may extend", way)
 
 
 def _broad_of_azure(resources: Sequence[Resource]) -> Iterator[Violation]:
     for resource in of_types(resources, ("azure-native:authorization:RoleAssignment",)):
         role, scope = text(resource.inputs, "roleDefinitionId"), text(resource.inputs, "scope")
         if name := BROAD_OF_AZURE.get(role.rpartition("/")[2].lower()):
-            way = "give a role for the one purpose, or one of the cluster's own"
-            yield _broken("no-broad-roles", resource, f"gives {name}", way)
-        # Of a subscription, a resource group or a management group: only what is below has a provider of its own.
+            way = "grant a role for this one purpose, or a custom role of the cluster"
+            yield _broken("no-broad-roles", resource, f"grants {name}", way)
+        # For a subscription, resource group or management group: only scopes of single resources contain a provider below it.
         below = scope.lower().partition("/resourcegroups/")[2]
         if scope and not is_hidden(scope) and "/providers/" not in below and not _makes_disks(role, below, resources):
-            yield _broken("no-broad-roles", resource, f"is for all of {scope}", "name the one resource in scope")
+            yield _broken("no-broad-roles", resource, f"applies to all of {scope}", "name the one resource in scope")
 
 
 def _makes_disks(role: str, group: str, resources: Sequence[Resource]) -> bool:
-    """Whether all that a role of the stack permits is to make disks of volumes and to attach them: what is made has no
-    scope of its own before. group: in which it may."""
+    """Whether a role of the stack permits only creating disks for volumes and attaching them: such disks have no scope
+    before they exist. group: the resource group in which it may."""
     for definition in of_types(resources, ("azure-native:authorization:RoleDefinition",)):
-        actions = [str(each) for each in at(definition.inputs, "permissions[].actions[]") if not is_hidden(each)]
-        own = first(definition.inputs, "roleDefinitionId")
-        is_it = is_hidden(own) or role.rpartition("/")[2] == str(own)
-        others = [each for each in at(definition.inputs, "permissions[].dataActions[]") if not is_hidden(each)]
+        actions = [str(action) for action in at(definition.inputs, "permissions[].actions[]") if not is_hidden(action)]
+        id_ = first(definition.inputs, "roleDefinitionId")
+        is_it = is_hidden(id_) or role.rpartition("/")[2] == str(id_)
+        others = [action for action in at(definition.inputs, "permissions[].dataActions[]") if not is_hidden(action)]
         if is_it and group and not others:
             return all(_OF_DISKS.fullmatch(action) for action in actions)
     return False
@@ -190,10 +190,10 @@ def _makes_disks(role: str, group: str, resources: Sequence[Resource]) -> bool:
 
 def _own(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
     for resource in of_types(resources, _FOR_PEOPLE):
-        way = "give the machine an identity; it needs no key"
-        yield _broken("own-identities", resource, "is a credential that does not end", way)
+        way = "use the machine's identity; it needs no key"
+        yield _broken("own-identities", resource, "is a credential that does not expire", way)
     for machine in of_types(resources, _MACHINES_OF_GOOGLE):
-        # "Service accounts", Compute Engine: without an email it is the project's default, often an editor.
+        # "Service accounts", Compute Engine: without an email it is the project's default account, often an editor.
         for account in at(machine.inputs, "serviceAccount"):
             email = first(account, "email")
             if not email or _DEFAULT_ACCOUNT.fullmatch(str(email)):
@@ -206,21 +206,21 @@ RULES = (
         "no-wildcards",
         "Permissions name each action and each resource.",
         _wildcards,
-        "But for objects in a folder of a bucket of AWS, for what must carry the cluster's tag there, and for actions of AWS "
-        "that cannot be confined to resources "
-        "(ec2:Describe…). In the policy of a key or a bucket, Resource is that one thing, whatever it says.",
+        "Exceptions: objects in a folder of an AWS bucket, AWS resources that must carry the cluster's tag, and AWS "
+        "actions that cannot be restricted to resources (ec2:Describe…). In a key or bucket policy, Resource is always that "
+        "key or bucket, whatever it says.",
     ),
     Rule(
         "no-broad-roles",
-        "No identity has a role over a whole account, subscription, resource group or project, nor one of the clouds' "
-        "own that does far more than one thing.",
+        "No identity has a role on a whole account, subscription, resource group or project, or a built-in role of the "
+        "cloud that permits far more than one thing.",
         _broad,
-        "Clouds add permissions to their own roles. Two small ones of Google Cloud exist on projects only: "
+        "Clouds add permissions to their built-in roles. Two small ones of Google Cloud exist on projects only: "
         "logging.logWriter, monitoring.metricWriter.",
     ),
     Rule(
         "own-identities",
-        "Machines have identities of the stack, and there are no users and no keys that do not end.",
+        "Machines have identities of the stack; there are no users and no keys that do not expire.",
         _own,
     ),
 )

@@ -1,4 +1,4 @@
-"""Resources as rules see them, and what rules find."""
+"""Resources as rules see them, and violations that rules report."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, Literal
 from cluster.spec import Cluster
 
 SECRET = "[secret]"
-"""What stands for a value that the engine keeps encrypted."""
+"""Replaces a value that the engine keeps encrypted."""
 
 Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True)
 class Resource:
-    """One resource of a stack, components and providers among them.
+    """One resource of a stack; components and providers are resources too.
 
-    type: Pulumi's token, without the version of an API. name: as in the program. parent: URN, "" for none.
-    inputs, outputs: plain values of JSON under the names of the engine (camelCase); `SECRET` in a secret's place.
+    type: Pulumi's token, without an API version. name: as in the program. parent: URN, "" for none.
+    inputs, outputs: plain JSON values under the engine's names (camelCase), with `SECRET` for secrets.
     """
 
     type: str
@@ -35,7 +35,7 @@ class Resource:
 class Violation:
     """A rule that a resource breaks. way_out: one sentence, what to write in the program or the spec.
 
-    path: in the spec, where that alone is wrong; the resource is then `of_spec`.
+    path: in the spec, if only the spec is wrong; the resource is then `of_spec`.
     """
 
     rule: str
@@ -50,7 +50,7 @@ class Violation:
 class Rule:
     """id: a word for machines, which never changes. says: what must hold, as one sentence.
 
-    because: facts about the world behind it, with their source; "" where there is nothing to add.
+    because: facts behind the rule, with their source; "" if there is nothing to add.
     """
 
     id: str
@@ -60,5 +60,5 @@ class Rule:
 
 
 def of_spec(cluster: Cluster) -> Resource:
-    """What stands for the spec where no resource is wrong: it has no URN."""
+    """Return a stand-in for the spec, for violations without a resource: it has no URN."""
     return Resource("menagerie:spec", cluster.name, "")

@@ -1,4 +1,4 @@
-"""Nobody reaches what is stored from the internet, and no permission is everybody's."""
+"""Stored data can't be reached from the internet, and no permission is granted to everybody."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLOSED: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("networkRuleSet.defaultAction", ("deny",)),
     ),
 }
-"""Type -> properties of which one is enough to close it to the internet, and the values that do."""
+"""Type -> properties with values that close it to the internet; one of them is enough."""
 
 POLICIES: Mapping[str, str] = {
     "aws:iam/role:Role": "assumeRolePolicy",
@@ -41,10 +41,10 @@ POLICIES: Mapping[str, str] = {
     "aws:sns/topicPolicy:TopicPolicy": "policy",
     "aws:sqs/queuePolicy:QueuePolicy": "policy",
 }
-"""Type -> its policy that names who may. That of a VPC endpoint is none: it only narrows what others allow."""
+"""Type -> its policy that grants access. A VPC endpoint's policy is not listed: it only restricts what others allow."""
 
 _EVERYBODY = frozenset({"allusers", "allauthenticatedusers"})
-"""Google's words, the second for whoever has an account of any kind."""
+"""Google's words; the second means everybody with an account of any kind."""
 _PUBLIC_ACLS = ("public-read", "public-read-write", "authenticated-read")
 
 
@@ -54,15 +54,15 @@ def _broken(rule: str, resource: Resource, what: str, way_out: str) -> Violation
 
 def _closed(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
     for resource in of_types(resources, CLOSED):
-        if not any(_says(resource, path, values) for path, values in CLOSED[resource.type]):
+        if not any(_is_set_to(resource, path, values) for path, values in CLOSED[resource.type]):
             path, values = CLOSED[resource.type][0]
-            way = f"set {path} to {values[0].capitalize()} and make a private endpoint"
+            way = f"set {path} to {values[0].capitalize()} and create a private endpoint"
             yield _broken("stores-closed", resource, "can be reached from the internet", way)
 
 
-def _says(resource: Resource, path: str, values: tuple[str, ...]) -> bool:
-    found = first(resource.inputs, path)
-    return is_hidden(found) or str(found).lower() in values
+def _is_set_to(resource: Resource, path: str, values: tuple[str, ...]) -> bool:
+    value = first(resource.inputs, path)
+    return is_hidden(value) or str(value).lower() in values
 
 
 def _buckets(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
@@ -89,19 +89,19 @@ def _buckets(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
 
 
 def _opened(resources: Sequence[Resource]) -> Iterator[Violation]:
-    """What makes a bucket public itself."""
+    """Yield resources that themselves make a bucket public."""
     for resource in of_types(resources, ("azure-native:storage:BlobContainer",)):
         access = text(resource.inputs, "publicAccess")
         if access not in ("", "None") and not is_hidden(access):
-            yield _broken("buckets-private", resource, f"is public ({access})", "leave publicAccess out")
+            yield _broken("buckets-private", resource, f"is public ({access})", "omit publicAccess")
     for resource in of_types(resources, ("aws:s3/bucketAcl:BucketAcl", _BUCKET_OF_AWS)):
         if text(resource.inputs, "acl") in _PUBLIC_ACLS:
-            yield _broken("buckets-private", resource, f"is {resource.inputs['acl']}", "leave acl out")
+            yield _broken("buckets-private", resource, f"is {resource.inputs['acl']}", "omit acl")
 
 
 def _is_set(resource: Resource, flag: str) -> bool:
-    found = first(resource.inputs, flag)
-    return is_on(found) or is_hidden(found)
+    value = first(resource.inputs, flag)
+    return is_on(value) or is_hidden(value)
 
 
 def _everybody(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
@@ -111,29 +111,33 @@ def _everybody(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]
             for member in members:
                 if str(member).lower() in _EVERYBODY:
                     way = "name the service account that needs it"
-                    yield _broken("nobody-unnamed", resource, f"gives {resource.inputs.get('role')} to {member}", way)
+                    yield _broken("nobody-unnamed", resource, f"grants {resource.inputs.get('role')} to {member}", way)
     for resource in of_types(resources, POLICIES):
         for statement in statements(first(resource.inputs, POLICIES[resource.type])):
             if statement.get("Effect") == "Allow" and _is_anybody(statement) and not statement.get("Condition"):
-                way = "name the principals, or narrow the statement by a Condition"
+                way = "name the principals, or restrict the statement with a Condition"
                 yield _broken("nobody-unnamed", resource, f"allows anybody {_listed(statement.get('Action'))}", way)
 
 
 def statements(policy: Any) -> list[Mapping[str, Any]]:
-    """Of a policy of AWS, a text or what the text would say; none where nobody can look."""
+    """Return the statements of an AWS policy, given as text or parsed; none if it is hidden."""
     if isinstance(policy, str):
         try:
             policy = json.loads(policy)
         except ValueError:
             return []
-    found = policy.get("Statement") if isinstance(policy, Mapping) else None
-    return [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, Mapping)]
+    listed_ = policy.get("Statement") if isinstance(policy, Mapping) else None
+    return [
+        statement
+        for statement in (listed_ if isinstance(listed_, list) else [listed_])
+        if isinstance(statement, Mapping)
+    ]
 
 
 def _is_anybody(statement: Mapping[str, Any]) -> bool:
     principal = statement.get("Principal")
-    named = principal.get("AWS") if isinstance(principal, Mapping) else principal
-    return "NotPrincipal" in statement or "*" in (named if isinstance(named, list) else [named])
+    principals = principal.get("AWS") if isinstance(principal, Mapping) else principal
+    return "NotPrincipal" in statement or "*" in (principals if isinstance(principals, list) else [principals])
 
 
 def _listed(actions: Any) -> str:
@@ -151,7 +155,7 @@ def _names(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
         if zone.type == "azure-native:dns:Zone":
             way = "use azure-native:privatedns:PrivateZone"
         if way:
-            yield _broken("names-private", zone, "tells its names to the whole internet", way)
+            yield _broken("names-private", zone, "publishes its names to the whole internet", way)
 
 
 RULES = (
@@ -159,14 +163,14 @@ RULES = (
         "stores-closed",
         "Key vaults, storage accounts and disks of Azure cannot be reached from the internet.",
         _closed,
-        "Azure gives each of them a public endpoint unless it is told not to. Endpoints of AWS and Google Cloud are "
-        "the services' own; what closes them is who may (nobody-unnamed, no-wildcards).",
+        "Azure gives each of them a public endpoint by default. Endpoints of AWS and Google Cloud belong to the services; "
+        "permissions close them (nobody-unnamed, no-wildcards).",
     ),
-    Rule("buckets-private", "No bucket, container or object is public, and none can be made so.", _buckets),
+    Rule("buckets-private", "No bucket, container or object is public, and none can be made public.", _buckets),
     Rule(
         "nobody-unnamed",
-        "No permission is given to everybody, or to everybody with an account of the cloud.",
+        "No permission is granted to everybody, or to everybody with an account in the cloud.",
         _everybody,
     ),
-    Rule("names-private", "Zones of DNS are answered inside the cluster's network only.", _names),
+    Rule("names-private", "DNS zones are visible only inside the cluster's network.", _names),
 )

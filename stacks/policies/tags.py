@@ -1,4 +1,4 @@
-"""Everything says whose it is, so that a bill, an audit or a person at the console can tell."""
+"""Every resource names its cluster, so that bills, audits and people at the console can attribute it."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ TAGGED: frozenset[str] = frozenset(
         "gcp:storage/bucket:Bucket",
     }
 )
-"""Types that take tags, or labels."""
+"""Types that take tags or labels."""
 
-_SAID = ("tags", "tagsAll", "labels", "effectiveLabels", "pulumiLabels")
+_MARKS = ("tags", "tagsAll", "labels", "effectiveLabels", "pulumiLabels")
 _GROUP = "aws:autoscaling/group:Group"
 _TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 _TEMPLATES_OF_GOOGLE = (
@@ -63,61 +63,61 @@ _STARTED = ("instance", "volume")
 _DEFAULTS = {"pulumi:providers:aws": "defaultTags", "pulumi:providers:gcp": "defaultLabels"}
 
 
-def wanted(cluster: Cluster) -> dict[str, str]:
-    """What everything is marked with."""
+def required_tags(cluster: Cluster) -> dict[str, str]:
+    """Return the tags or labels that every resource must have."""
     return {"menagerie": "true", "cluster": cluster.name}
 
 
 def _tagged(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
     defaults = _of_providers(resources)
     for resource in of_types(resources, TAGGED):
-        said = [defaults.get(resource.type.partition(":")[0], {})]
-        said += [
-            found for source in (resource.inputs, resource.outputs) for path in _SAID for found in at(source, path)
+        marks = [defaults.get(resource.type.partition(":")[0], {})]
+        marks += [
+            value for source in (resource.inputs, resource.outputs) for path in _MARKS for value in at(source, path)
         ]
-        if lacking := _lacking(cluster, said):
-            yield _broken(resource, f"has no {lacking}", "give it the tags or labels of the stack's tags.py")
+        if lacking := _lacking(cluster, marks):
+            yield _broken(resource, f"has no {lacking}", "add the tags or labels of the stack's tags.py")
     for group in of_types(resources, (_GROUP,)):
         if lacking := _lacking(cluster, [_pair(mark) for mark in at(group.inputs, "tags[]")]):
-            yield _broken(group, f"has no {lacking}", "write them into its own tags")
-    yield from _started(cluster, resources)
+            yield _broken(group, f"has no {lacking}", "write them in its own tags")
+    yield from _started_by_groups(cluster, resources)
 
 
-def _started(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
-    """What groups start: machines and disks."""
+def _started_by_groups(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
+    """Check what groups start: machines and disks."""
     for template in of_types(resources, (_TEMPLATE,)):
         for kind in _STARTED:
             if lacking := _lacking(cluster, list(_specified(template, kind))):
-                way = f"give it tagSpecifications for {kind}"
-                yield _broken(template, f"starts each {kind} with no {lacking}", way)
+                way = f"add tagSpecifications for {kind}"
+                yield _broken(template, f"starts every {kind} without {lacking}", way)
     for template in of_types(resources, _TEMPLATES_OF_GOOGLE):
         for disk in at(template.inputs, "disks[]"):
             if lacking := _lacking(cluster, list(at(disk, "labels"))):
-                yield _broken(template, f"makes a disk with no {lacking}", "give its disks labels")
+                yield _broken(template, f"creates a disk without {lacking}", "add labels to its disks")
 
 
 def _of_providers(resources: Sequence[Resource]) -> dict[str, Any]:
-    """Package -> what its provider marks everything with, before there are outputs that say so.
+    """Return package -> the tags or labels that its provider adds to everything; needed before there are outputs.
 
-    The settings of a provider are texts of JSON.
+    A provider's settings are JSON texts.
     """
-    found: dict[str, Any] = {}
+    by_package: dict[str, Any] = {}
     for provider in of_types(resources, _DEFAULTS):
-        said = first(provider.inputs, _DEFAULTS[provider.type])
-        if isinstance(said, str) and not is_hidden(said):
-            said = json.loads(said)
-        found[provider.type.rpartition(":")[2]] = first(said, "tags") or said
-    return found
+        settings = first(provider.inputs, _DEFAULTS[provider.type])
+        if isinstance(settings, str) and not is_hidden(settings):
+            settings = json.loads(settings)
+        by_package[provider.type.rpartition(":")[2]] = first(settings, "tags") or settings
+    return by_package
 
 
-def _lacking(cluster: Cluster, said: Sequence[Any]) -> str:
-    if any(is_hidden(found) for found in said):
+def _lacking(cluster: Cluster, sources: Sequence[Any]) -> str:
+    if any(is_hidden(value) for value in sources):
         return ""
-    marks = [pair for found in said if isinstance(found, Mapping) for pair in found.items()]
+    pairs = [pair for value in sources if isinstance(value, Mapping) for pair in value.items()]
     missing = [
         f"{key}: {value}"
-        for key, value in wanted(cluster).items()
-        if not any(mark == key and (is_hidden(found) or found == value) for mark, found in marks)
+        for key, value in required_tags(cluster).items()
+        if not any(mark == key and (is_hidden(tag) or tag == value) for mark, tag in pairs)
     ]
     return " and ".join(missing)
 
@@ -128,8 +128,8 @@ def _pair(mark: Any) -> Any:
 
 def _specified(template: Resource, kind: str) -> Iterator[Any]:
     for specification in at(template.inputs, "tagSpecifications[]"):
-        said = first(specification, "resourceType")
-        if said == kind or is_hidden(said):
+        kind_of_resource = first(specification, "resourceType")
+        if kind_of_resource == kind or is_hidden(kind_of_resource):
             yield from at(specification, "tags")
 
 
@@ -140,9 +140,9 @@ def _broken(resource: Resource, what: str, way_out: str) -> Violation:
 RULES = (
     Rule(
         "tagged",
-        "Whatever takes tags or labels has menagerie: true and the cluster's name, and so has what groups start.",
+        "Every resource that takes tags or labels has menagerie: true and the cluster's name, including what groups start.",
         _tagged,
-        "The provider of AWS gives its default tags neither to an Auto Scaling group nor to what a launch template "
-        "starts; that of Google Cloud gives its default labels to top-level fields only, not to a template's disks.",
+        "The AWS provider adds its default tags neither to an Auto Scaling group nor to what a launch template "
+        "starts; the Google Cloud provider adds its default labels to top-level fields only, not to a template's disks.",
     ),
 )

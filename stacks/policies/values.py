@@ -1,4 +1,4 @@
-"""Reading properties: paths into them, values that are not there to be read, and who is named by whom."""
+"""Reading properties: paths into them, hidden values, and references between resources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from stacks.policies.model import SECRET, Resource
 
-# Pulumi's protocol: sdk/go/common/resource/plugin/rpc.go. What stands for a value that a preview cannot know.
+# Pulumi's protocol: sdk/go/common/resource/plugin/rpc.go. Placeholders for values that a preview cannot know.
 _UNKNOWN = frozenset(
     {
         "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
@@ -19,7 +19,7 @@ _UNKNOWN = frozenset(
         "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
     }
 )
-# sdk/go/common/resource/{properties.go,sig/sig.go}: what marks a secret.
+# sdk/go/common/resource/{properties.go,sig/sig.go}: the marker of a secret.
 _SIGNATURE, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 _IDENTITIES = (
     *("id", "arn", "name", "selfLink", "keyId", "keyUri", "keyUriWithVersion", "bucket", "allocationId"),
@@ -28,9 +28,9 @@ _IDENTITIES = (
 
 
 def at(value: Any, path: str) -> Iterator[Any]:
-    """What is at a path, such as ``disks[].key``: once for each element of a list; nothing where there is nothing.
+    """Yield the values at a path, such as ``disks[].key``: one for each element of a list; none if there is nothing.
 
-    "" is the value itself. A value that cannot be read stands for all that is below it.
+    "" is the value itself. A hidden value stands for everything below it.
     """
     if not path or is_hidden(value):
         yield value
@@ -45,25 +45,25 @@ def at(value: Any, path: str) -> Iterator[Any]:
 
 
 def first(value: Any, *paths: str) -> Any:
-    """The first value at any of the paths; None without one."""
-    return next((found for path in paths for found in at(value, path)), None)
+    """Return the first value at any of the paths; None if there is none."""
+    return next((value_ for path in paths for value_ in at(value, path)), None)
 
 
 def text(value: Any, *paths: str) -> str:
-    found = first(value, *paths)
-    return found if isinstance(found, str) else ""
+    value_ = first(value, *paths)
+    return value_ if isinstance(value_, str) else ""
 
 
 def is_hidden(value: Any) -> bool:
-    """Whether a value is there that nobody can look at: encrypted, or only known after an update.
+    """Whether a value exists but can't be read: encrypted, or known only after an update.
 
-    Where something must be said, it counts as said; it is never something that must not be.
+    It satisfies rules that require a value, and never violates rules that forbid one.
     """
     return isinstance(value, str) and (value == SECRET or value in _UNKNOWN)
 
 
 def shown(value: Any) -> Any:
-    """A value as the engine keeps or sends it, with `SECRET` for a secret and without the engine's own notes."""
+    """Return a value as the engine stores or sends it, with `SECRET` for secrets and without the engine's own notes."""
     if isinstance(value, Mapping):
         if value.get(_SIGNATURE) == _SECRET:
             return SECRET
@@ -72,24 +72,24 @@ def shown(value: Any) -> Any:
 
 
 def is_on(value: Any) -> bool:
-    """Launch templates of AWS have "true" for true."""
+    """Whether a value is true. Launch templates of AWS use "true" for true."""
     return value is True or value == "true"
 
 
 def names_of(resource: Resource) -> set[str]:
-    """By which others may name a resource, in small letters."""
-    known = [
+    """Return the names by which other resources may refer to a resource, in lower case."""
+    identifiers = [
         value for name in _IDENTITIES for source in (resource.outputs, resource.inputs) for value in at(source, name)
     ]
     if resource.type == "gcp:kms/cryptoKey:CryptoKey":
-        known.append(f"{text(resource.inputs, 'keyRing')}/cryptoKeys/{text(resource.inputs, 'name')}")
+        identifiers.append(f"{text(resource.inputs, 'keyRing')}/cryptoKeys/{text(resource.inputs, 'name')}")
     if resource.type == "gcp:compute/address:Address":
-        known += at(resource.outputs, "address")
-    return {str(value).lower() for value in known if value and not is_hidden(value)}
+        identifiers += at(resource.outputs, "address")
+    return {str(value).lower() for value in identifiers if value and not is_hidden(value)}
 
 
 def is_one_of(value: Any, names: Iterable[str]) -> bool:
-    """Whether a value names one of those of whom `names` are the names: as such, in a link, or in a version of it."""
+    """Whether a value refers to one of `names`: as such, at the end of a link, or as a version of it."""
     if is_hidden(value):
         return True
     given = str(value).lower()
@@ -97,5 +97,5 @@ def is_one_of(value: Any, names: Iterable[str]) -> bool:
 
 
 def of_types(resources: Iterable[Resource], types: Iterable[str]) -> list[Resource]:
-    wanted = frozenset(types)
-    return [resource for resource in resources if resource.type in wanted]
+    types_ = frozenset(types)
+    return [resource for resource in resources if resource.type in types_]

@@ -1,5 +1,5 @@
-"""`validate`: stacks planned, made, changed and destroyed in the simulated clouds; reports for CI.
+"""`validate`: plans, creates, changes and destroys stacks in the simulated clouds, and writes reports for CI.
 
-`fleet.validate` runs many clusters, each in a process of its own; `stages.validate` runs one, in this process and
-with any program. What comes out is a `model.Report`; `reports` writes it for machines.
+`fleet.validate` validates many clusters, each in a separate process; `stages.validate` validates one in this process,
+with any program. The result is a `model.Report`; `reports` writes it for machines.
 """

@@ -1,4 +1,4 @@
-"""The stack of one cluster in an account of its own: a simulated cloud in which there is nothing else."""
+"""The stack of one cluster in its own account: a simulated cloud with nothing else in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PROVIDERS = "PULUMI_DEBUG_PROVIDERS"
 
 
 class Account:
-    """cluster: what the program is to declare; exchange it between runs. resources: what the last `up` made."""
+    """cluster: what the program declares; replace it between runs. resources: of the stack after the last `up`."""
 
     def __init__(self, cluster: Cluster, world: World) -> None:
         self.cluster = cluster
@@ -40,39 +40,39 @@ class Account:
         self.stack: ClusterStack
 
     def preview(self, *, refresh: bool = True) -> Recording:
-        """What the engine would do, as far as it came."""
+        """Return what the engine would do, up to its first failure."""
         return self._recorded(lambda on_event: self.stack.preview(on_event, refresh=refresh))
 
     def up(self) -> Recording:
-        """What the engine did, as far as it came."""
+        """Return what the engine did, up to its first failure."""
         recording = self._recorded(self.stack.up)
         self._deployment = self.stack.deployment()
         self.resources = tuple(_resources(self._deployment))
         return recording
 
     def let_go(self) -> Recording:
-        """What the engine did to take protection off."""
+        """Remove the protection; return what the engine did."""
         return self._recorded(self.stack.let_go)
 
     def destroy(self) -> Recording:
-        """What the engine deleted, as far as it came."""
+        """Return what the engine deleted, up to its first failure."""
         return self._recorded(self.stack.destroy)
 
     def orphans(self) -> list[Record]:
-        """What exists and the state did not know of after the last `up`."""
+        """Return what exists in the cloud but was not in the state after the last `up`."""
         return self.world.orphans(self._deployment)
 
     def owned(self) -> list[Record]:
-        """What exists and the state knew of after the last `up`."""
-        strange = {record.key for record in self.orphans()}
-        return [record for record in self.world if record.key not in strange]
+        """Return what exists in the cloud and was in the state after the last `up`."""
+        orphan_keys = {record.key for record in self.orphans()}
+        return [record for record in self.world if record.key not in orphan_keys]
 
     def _recorded(self, run: Callable[[Any], object]) -> Recording:
-        recording, tell = Recording(), describe(lambda text: self.report(text))
+        recording, progress = Recording(), describe(lambda text: self.report(text))
 
         def on_event(event: Any) -> None:
             recording(event)
-            tell(event)
+            progress(event)
 
         try:
             run(on_event)
@@ -91,12 +91,12 @@ def opened(
     offers: Offers,
     faults: Faults | None = None,
 ) -> Iterator[Account]:
-    """The cluster's account for the length of a block. folder: takes all state; the caller removes it.
+    """Open the cluster's account for a block. folder: holds all state; the caller removes it.
 
-    pulumi: path of the CLI. faults: that calls to the cloud meet.
+    pulumi: path of the CLI. faults: injected into calls to the cloud.
     """
     account = Account(cluster, World())
-    # Only the cluster's own cloud: the engine finds no provider for another.
+    # Only the cluster's own cloud: the engine finds no provider for any other.
     with (
         simulated_clouds(account.world, faults, offers, clouds=[cluster.spec.control_plane.cloud.value]) as served,
         dynamic_resources() as plugin,
@@ -107,14 +107,14 @@ def opened(
 
 
 def _resources(deployment: Mapping[str, Any]) -> Iterator[Resource]:
-    for known in deployment.get("resources", ()):
-        if not known.get("delete"):
+    for state in deployment.get("resources", ()):
+        if not state.get("delete"):
             yield Resource(
-                normal(known["type"]),
-                name_of(known["urn"]),
-                known["urn"],
-                known.get("parent", ""),
-                shown(known.get("inputs") or {}),
-                shown(known.get("outputs") or {}),
-                bool(known.get("protect")),
+                normal(state["type"]),
+                name_of(state["urn"]),
+                state["urn"],
+                state.get("parent", ""),
+                shown(state.get("inputs") or {}),
+                shown(state.get("outputs") or {}),
+                bool(state.get("protect")),
             )

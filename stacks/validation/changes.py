@@ -1,4 +1,4 @@
-"""Changes that operators make to a spec: what an update is tried with, as data."""
+"""Changes that operators make to a spec, as data, for testing updates."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LOCAL = "local-nvme"
 
 @dataclass(frozen=True)
 class Change:
-    """path: of a value in the spec, `ALL` for every pool or every etcd. new: from what holds the value, and the value,
-    to another; None where the change makes no sense."""
+    """path: of a value in the spec; `ALL` for every pool or every etcd. new: takes the parent of the value and the value,
+    and returns a new value, or None if the change does not apply."""
 
     what: str
     path: tuple[str, ...]
@@ -30,20 +30,20 @@ class Change:
 
 @dataclass(frozen=True)
 class Changed:
-    """A cluster after changes. whats: those that could be made."""
+    """A cluster after changes. whats: descriptions of the changes that applied."""
 
     cluster: Cluster
     whats: tuple[str, ...]
 
 
 def _next_machine(plane: ControlPlane, name: str) -> str | None:
-    """The next larger machine of the same series in the same place, else the next smaller."""
-    known = catalogue.of(plane.cloud).machine_types.get(name) if plane.cloud in catalogue.CLOUDS else None
-    if known is None or known.series is None:
+    """Return the next larger machine of the same series in the same cloud, else the next smaller."""
+    machine = catalogue.of(plane.cloud).machine_types.get(name) if plane.cloud in catalogue.CLOUDS else None
+    if machine is None or machine.series is None:
         return None
-    alike = sorted(known.series.types, key=lambda other: known.series.types[other].vcpus if known.series else 0)
-    place = alike.index(name)
-    return next(iter([*alike[place + 1 :], *reversed(alike[:place])]), None)
+    types_ = sorted(machine.series.types, key=lambda other: machine.series.types[other].vcpus if machine.series else 0)
+    place = types_.index(name)
+    return next(iter([*types_[place + 1 :], *reversed(types_[:place])]), None)
 
 
 def _grown(pool: Pool, most: int) -> int | None:
@@ -63,35 +63,35 @@ def _faster(etcd: EtcdCluster, iops: int) -> int | None:
 
 
 CHANGES: tuple[Change, ...] = (
-    Change("one API server more", ("control_plane", "api_servers"), lambda _, count: count + 1),
-    Change("another machine type of API servers", ("control_plane", "machine"), _next_machine),
+    Change("one more API server", ("control_plane", "api_servers"), lambda _, count: count + 1),
+    Change("another machine type for API servers", ("control_plane", "machine"), _next_machine),
     Change("pools in the region that may grow by one", ("pools", ALL, "max"), _grown),
-    Change("one label more on every pool", ("pools", ALL, "labels"), _labelled),
-    Change("longer elections of both etcds", ("etcd", ALL, "election_timeout"), lambda _, ms: ms + 500),
+    Change("one more label on every pool", ("pools", ALL, "labels"), _labelled),
+    Change("longer election timeouts of both etcds", ("etcd", ALL, "election_timeout"), lambda _, ms: ms + 500),
     Change("larger data disks of etcd", ("etcd", ALL, "disk_size"), _larger),
     Change("faster data disks of etcd", ("etcd", ALL, "iops"), _faster),
 )
 
 
 def changed(cluster: Cluster, changes: tuple[Change, ...] = CHANGES) -> Changed:
-    """The cluster after every change that leaves its spec without an error."""
+    """Apply every change that leaves the spec without an error; return the changed cluster."""
     whats: list[str] = []
     for change in changes:
         spec = _replaced(cluster.spec, change.path, change.new)
         candidate = cluster.model_copy(update={"spec": spec})
-        if spec != cluster.spec and _is_right(candidate):
+        if spec != cluster.spec and _is_valid(candidate):
             cluster = candidate
             whats.append(change.what)
     return Changed(cluster, tuple(whats))
 
 
-def _is_right(cluster: Cluster) -> bool:
-    found = check_all([Checked(cluster, nowhere(cluster.name))], allow_unknown=True)
-    return not any(problem.is_error for problem in found)
+def _is_valid(cluster: Cluster) -> bool:
+    problems = check_all([Checked(cluster, nowhere(cluster.name))], allow_unknown=True)
+    return not any(problem.is_error for problem in problems)
 
 
 def _replaced(holder: Any, path: tuple[str, ...], new: Callable[[Any, Any], Any | None]) -> Any:
-    """`holder`, a model or a mapping, with another value at `path`."""
+    """Return `holder`, a model or a mapping, with another value at `path`."""
     key, *rest = path
     names = _names(holder) if key == ALL else [key]
     values = {}

@@ -1,4 +1,4 @@
-"""Changes behind the engine's back: what somebody at a console does, undone when it has been looked at."""
+"""Changes behind the engine's back, such as somebody makes at a console; undone after the check."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from sandbox.simcloud.values import Value
 from sandbox.simcloud.world import Record, World
 
-# Properties that any type may have and that can be changed without breaking anything.
+# Properties that any type may have and that can be changed harmlessly.
 _HARMLESS = ("tags", "labels", "description")
 
 
 @dataclass(frozen=True)
 class Drift:
-    """property: what was changed of the resource; "" where the whole resource was deleted."""
+    """property: the changed property of the resource; "" if the whole resource was deleted."""
 
     urn: str
     type: str
@@ -29,8 +29,9 @@ class Drift:
 
 @contextmanager
 def drifted(world: World, owned: Iterable[Record], protected: Collection[str]) -> Iterator[tuple[Drift, ...]]:
-    """One harmless property of one resource of each type is another for the length of a block, and one resource that
-    nothing needs is not there. owned: what the stack knows of. protected: URNs of what nobody would delete."""
+    """For a block, change one harmless property of one resource of each type, and delete one resource that no other needs.
+
+    owned: what the stack knows. protected: URNs of resources that nobody would delete."""
     before = sorted(owned, key=lambda record: record.urn)
     changes = _changes(before)
     chosen = {change.urn for change in changes}
@@ -48,18 +49,18 @@ def drifted(world: World, owned: Iterable[Record], protected: Collection[str]) -
 
 
 def _changes(records: list[Record]) -> dict[Drift, tuple[Record, Value]]:
-    """What is changed, with the resource as it is and the property's new value; of each type the first."""
-    found: dict[str, tuple[Drift, tuple[Record, Value]]] = {}
+    """Return the changes, each with the resource before it and the property's new value; one resource of each type."""
+    by_type: dict[str, tuple[Drift, tuple[Record, Value]]] = {}
     for record in records:
         for name in _HARMLESS:
             new = _other(record.inputs.get(name))
             if new is not None:
-                found.setdefault(record.type, (Drift(record.urn, record.type, name), (record, new)))
-    return dict(found.values())
+                by_type.setdefault(record.type, (Drift(record.urn, record.type, name), (record, new)))
+    return dict(by_type.values())
 
 
 def _other(value: Value) -> Value:
-    """Another value in the place of a text or of texts by name; None where it is neither."""
+    """Return a different value for a text or a mapping of texts; None for anything else."""
     if isinstance(value, dict):
         return {**value, "changed": "by-hand"}
     return f"{value}, changed by hand" if isinstance(value, str) and value else None

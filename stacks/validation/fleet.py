@@ -1,7 +1,7 @@
-"""Many clusters at once, each in a process of its own; what they do is undone whatever happens.
+"""Validates many clusters at once, each in a separate process, and cleans up in every case.
 
-A process a cluster: one cloud's SDK is never imported beside another's, and the memory of one cluster is given back
-before the next begins.
+One process per cluster: SDKs of different clouds are never imported together, and the memory of one cluster is freed
+before the next starts.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from stacks.validation.processes import Worker
 from tools import build
 
 REAL = "stacks.program:declare"
-"""The program that a cluster is built with."""
+"""The program that builds real clusters."""
 
 _STACK_STAGES = tuple(stage for stage in Stage if stage is not Stage.SPEC)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One cluster to be looked at. loaded: None where its spec can't be used. must: it was asked for by name, so that
-    it fails if its cloud is not offered."""
+    """One cluster to validate. loaded: None if its spec can't be used. must: it was requested by name, so it fails if its
+    cloud is not offered."""
 
     name: str
     path: Path
@@ -44,7 +44,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Options:
-    """program: ``module:function``. jobs: clusters at a time."""
+    """program: ``module:function``. jobs: how many clusters to validate at a time."""
 
     pulumi: Path
     allow_unknown: bool = False
@@ -53,12 +53,12 @@ class Options:
 
 
 Tell = Callable[[str, Stage, str], None]
-"""Is told of a cluster, its stage and a detail, from several threads."""
+"""Called with a cluster's name, its stage and a detail, from several threads."""
 Done = Callable[[ClusterResult], None]
 
 
 def engine() -> Path:
-    """The pulumi that tools/ builds. FailedError says how to get it."""
+    """Return the pulumi that tools/ builds. Raises FailedError, which says how to build it."""
     row = next(row for row in build.states() if row["program"] == "pulumi")
     if not row["built"]:
         raise FailedError(
@@ -70,19 +70,19 @@ def engine() -> Path:
 
 
 def validate(subjects: Sequence[Subject], options: Options, tell: Tell, done: Done) -> Report:
-    """Look at every subject; `done` hears of each as it ends. The report has the order of the subjects.
+    """Validate every subject; call `done` when each finishes. The report has the order of the subjects.
 
-    An interrupt ends every process and removes every temporary file before it goes on.
+    An interrupt ends every process and removes every temporary file before it propagates.
     """
     started = time.monotonic()
     with _folder() as root, _ending() as workers, ThreadPoolExecutor(max(1, options.jobs)) as pool:
 
-        def one(number: int, subject: Subject) -> ClusterResult:
-            found = _one(subject, options, root / str(number), workers, tell)
-            done(found)
-            return found
+        def run(number: int, subject: Subject) -> ClusterResult:
+            cluster_result = _validated(subject, options, root / str(number), workers, tell)
+            done(cluster_result)
+            return cluster_result
 
-        futures = [pool.submit(one, number, subject) for number, subject in enumerate(subjects)]
+        futures = [pool.submit(run, number, subject) for number, subject in enumerate(subjects)]
         try:
             results = tuple(future.result() for future in futures)
         except BaseException:
@@ -93,7 +93,7 @@ def validate(subjects: Sequence[Subject], options: Options, tell: Tell, done: Do
 
 
 class Workers:
-    """The processes that run, so that they can be ended together. After the end none begins."""
+    """The running processes, so that they can be ended together. None starts after `end`."""
 
     def __init__(self) -> None:
         self._running: set[Worker] = set()
@@ -102,10 +102,10 @@ class Workers:
 
     @contextmanager
     def started(self, request: dict[str, object], log: Path) -> Iterator[Worker]:
-        """A worker for the length of a block."""
+        """Run a worker for a block."""
         with self._lock:
             if self._over:
-                raise InterruptedError("ended before it began")
+                raise InterruptedError("ended before it started")
             worker = Worker(request, log)
             self._running.add(worker)
         try:
@@ -116,7 +116,7 @@ class Workers:
                 self._running.discard(worker)
 
     def end(self) -> None:
-        """End all that run."""
+        """End all running processes."""
         with self._lock:
             self._over = True
             running = list(self._running)
@@ -142,17 +142,19 @@ def _folder() -> Iterator[Path]:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _one(subject: Subject, options: Options, folder: Path, workers: Workers, tell: Tell) -> ClusterResult:
+def _validated(subject: Subject, options: Options, folder: Path, workers: Workers, tell: Tell) -> ClusterResult:
     started = time.monotonic()
     spec = result(Stage.SPEC, "", tuple(map(Finding.of, subject.problems)), 0.0)
     shown = os.path.relpath(subject.path)
     if subject.loaded is None:
-        found = ClusterResult(subject.name, "", shown, (spec, *skipped(_STACK_STAGES, "the spec is wrong")))
-        return replace(found, stages=tuple(_placed(stage, subject, shown) for stage in found.stages))
+        bad = ClusterResult(subject.name, "", shown, (spec, *skipped(_STACK_STAGES, "the spec is wrong")))
+        return replace(bad, stages=tuple(_placed(stage, subject, shown) for stage in bad.stages))
     if subject.loaded.cluster.is_lab:
-        text = f"{subject.name} is made on this machine and is in no cloud: ./menagerie up {subject.name} builds the real one"
+        text = f"{subject.name} runs on this machine and in no cloud; run ./menagerie up {subject.name} to build it"
         stages = _not_offered(text, subject)
-        return ClusterResult(subject.name, "lab", shown, tuple(_placed(one, subject, shown) for one in (spec, *stages)))
+        return ClusterResult(
+            subject.name, "lab", shown, tuple(_placed(stage, subject, shown) for stage in (spec, *stages))
+        )
     request: dict[str, object] = {
         "path": str(subject.path.resolve()),
         "allow_unknown": options.allow_unknown,
@@ -169,7 +171,7 @@ def _one(subject: Subject, options: Options, folder: Path, workers: Workers, tel
 
 
 def _followed(worker: Worker, subject: Subject, tell: Tell) -> tuple[StageResult, ...]:
-    """What a worker comes to."""
+    """Read a worker's messages until it finishes; return its stages."""
     at = Stage.PREVIEW
     for message in worker.messages():
         if "stage" in message:
@@ -179,7 +181,7 @@ def _followed(worker: Worker, subject: Subject, tell: Tell) -> tuple[StageResult
             return _not_offered(message["not_offered"], subject)
         else:
             return tuple(StageResult.from_json(stage) for stage in message["stages"])
-    crash = Finding("crashed", f"the process that did it ended: {worker.last_words()}", "this is a defect")
+    crash = Finding("crashed", f"the process of this cluster ended: {worker.last_words()}", "this is a defect")
     after = _STACK_STAGES[_STACK_STAGES.index(at) + 1 :]
     before = _STACK_STAGES[: _STACK_STAGES.index(at)]
     return (*skipped(before, "unknown"), StageResult(at, Outcome.FAILED, "", 0.0, (crash,)), *skipped(after, "crashed"))
@@ -193,7 +195,7 @@ def _not_offered(text: str, subject: Subject) -> tuple[StageResult, ...]:
 
 
 def _placed(stage: StageResult, subject: Subject, file: str) -> StageResult:
-    """The stage's findings with their place: where the spec has the value, else its file alone."""
+    """Return a stage with its findings located in the spec, or at least in its file."""
     return replace(stage, findings=tuple(_at(finding, subject, file) for finding in stage.findings))
 
 

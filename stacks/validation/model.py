@@ -1,4 +1,4 @@
-"""What a validation finds: stages of clusters, and findings with their place in the spec."""
+"""Results of a validation: stages of clusters, and findings with their place in the spec."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Severity = Literal["error", "warning", "note"]
 
 
 class Stage(StrEnum):
-    """What is tried, in this order."""
+    """What is checked, in this order."""
 
     SPEC = "spec"
     PREVIEW = "preview"
@@ -25,10 +25,10 @@ class Stage(StrEnum):
 
 
 CLAIMS: dict[Stage, str] = {
-    Stage.SPEC: "the spec is right, alone and beside the others",
+    Stage.SPEC: "the spec is valid, alone and together with the others",
     Stage.PREVIEW: "the stack can be planned",
-    Stage.UP: "the stack can be made, and the state knows of everything that was",
-    Stage.POLICIES: "what was made keeps the policies",
+    Stage.UP: "the stack can be created, and everything created is in the state",
+    Stage.POLICIES: "the created resources comply with the policies",
     Stage.AGAIN: "a second preview changes nothing",
     Stage.UPDATE: "an update to a changed spec is accepted, and loses no data",
     Stage.DRIFT: "a preview reports what was changed behind the engine's back",
@@ -37,18 +37,18 @@ CLAIMS: dict[Stage, str] = {
 
 RULES: dict[str, str] = {
     "refused": "The program fails, or the simulated cloud refuses what it declares.",
-    "not-empty": "A preview right after an update would change something: the program is not the same each time.",
+    "not-empty": "A preview right after an update would change something: the program is not deterministic.",
     "loses-data": "An update of the spec would replace or delete something that keeps data.",
     "no-effect": "A changed spec changes no resource.",
     "drift-unseen": "A preview with refresh does not report what was changed behind the engine's back.",
-    "orphan": "Something exists in the cloud that the stack's state does not know of.",
+    "orphan": "Something exists in the cloud that is not in the stack's state.",
     "left-behind": "Something is left in the cloud after the stack was destroyed.",
-    "stood-in": "Something that an operator must give is not there, and something else stood for it.",
-    "unproven": "simcloud has no rules for a type: nothing about it is refused, and no change of it replaces it.",
+    "stood-in": "A value that an operator must provide is missing; the validation used a stand-in.",
+    "unproven": "simcloud has no rules for a type: it refuses nothing about it, and no change replaces it.",
     "not-offered": "The cluster's cloud has no provider yet.",
     "crashed": "The validation itself failed.",
 }
-"""Ids of findings beside the codes of docs/reference/errors.md and the ids of policies."""
+"""IDs of findings, besides the codes of docs/reference/errors.md and the IDs of policies."""
 
 
 class Outcome(StrEnum):
@@ -59,10 +59,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a stage found.
+    """One finding of a stage.
 
-    path: the value of the spec that it concerns, as far as that is known. resource: URN, "" where it is of none.
-    file, line, column: of that value; 0 where they are not known.
+    path: the value of the spec that it concerns, as far as known. resource: URN, "" if it concerns none.
+    file, line, column: of that value; 0 if unknown.
     """
 
     rule: str
@@ -82,7 +82,7 @@ class Finding:
 
     @staticmethod
     def of(problem: Problem) -> Finding:
-        """A problem of a spec."""
+        """Return a problem of a spec as a finding."""
         message = "\n    ".join([problem.message, *problem.notes])
         return Finding(
             problem.code,
@@ -101,7 +101,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class StageResult:
-    """seen: in a few words, what was seen, or why it was skipped. resources: in the cloud after the stage `up`."""
+    """seen: in a few words, what the stage observed, or why it was skipped. resources: in the cloud after stage `up`."""
 
     stage: Stage
     outcome: Outcome
@@ -127,7 +127,7 @@ class StageResult:
 
 @dataclass(frozen=True)
 class ClusterResult:
-    """file: its cluster.yaml. cloud: "" where the spec doesn't say."""
+    """file: its cluster.yaml. cloud: "" if the spec doesn't name one."""
 
     cluster: str
     cloud: str
@@ -141,7 +141,7 @@ class ClusterResult:
 
     @property
     def is_proved(self) -> bool:
-        """Whether every stage was tried, and passed."""
+        """Whether every stage ran and passed."""
         return all(stage.outcome is Outcome.PASSED for stage in self.stages)
 
     @property
@@ -175,18 +175,18 @@ class Report:
         return any(cluster.spec_is_bad for cluster in self.clusters)
 
     def to_json(self) -> dict[str, Any]:
-        return {"ok": self.ok, "seconds": self.seconds, "clusters": [one.to_json() for one in self.clusters]}
+        return {"ok": self.ok, "seconds": self.seconds, "clusters": [cluster.to_json() for cluster in self.clusters]}
 
 
 def skipped(stages: tuple[Stage, ...], why: str) -> tuple[StageResult, ...]:
-    """Stages that were not tried."""
+    """Return results for stages that did not run."""
     return tuple(StageResult(stage, Outcome.SKIPPED, why) for stage in stages)
 
 
 def result(
     stage: Stage, seen: str, findings: tuple[Finding, ...], seconds: float, resources: int | None = None
 ) -> StageResult:
-    """A stage that was tried: it failed if something that it found is an error."""
+    """Return the result of a stage that ran: failed if a finding is an error."""
     failed = any(finding.severity == "error" for finding in findings)
     outcome = Outcome.FAILED if failed else Outcome.PASSED
     return StageResult(stage, outcome, seen, round(seconds, 1), findings, resources)

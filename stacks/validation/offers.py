@@ -1,4 +1,4 @@
-"""What the simulated clouds offer: what the catalogue says that the real ones do."""
+"""What the simulated clouds offer: the same as the real ones according to the catalogue."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from sandbox.simcloud.rules import Offers, Place
 
 
 def of_catalogue() -> Offers:
-    """The regions, zones and machine types of cluster/catalogue/."""
+    """Return the regions, zones and machine types of cluster/catalogue/."""
     return Offers(_refuse, _zones)
 
 
 def _zones(cloud: str, region: str) -> Sequence[str]:
-    found = catalogue.of(Cloud(cloud)).regions.zones.get(region)
-    return found or Offers().zones(cloud, region)
+    zones = catalogue.of(Cloud(cloud)).regions.zones.get(region)
+    return zones or Offers().zones(cloud, region)
 
 
 def _refuse(place: Place) -> str | None:
-    """Machines by region only: which zone has them, the checks of the spec know better than the names of zones tell."""
+    """Return why a place does not exist, or None. Checks machines by region only; the spec's checks know zones better."""
     facts = catalogue.of(Cloud(place.cloud))
     if place.region not in facts.region_names:
         return f"there is no region {place.region}{did_you_mean(place.region, facts.region_names)}"

@@ -1,6 +1,6 @@
-"""Keys and certificates are dynamic resources, which a plugin serves: one for all runs of an engine.
+"""Serves keys and certificates, which are dynamic resources, with one plugin for all runs of an engine.
 
-The engine would start two anew in each of its runs, which costs a fifth of the time of a small stack.
+The engine would start two new plugins in each run, which costs a fifth of the time of a small stack.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PACKAGE = "pulumi-python"
 
 @contextmanager
 def dynamic_resources() -> Iterator[str]:
-    """Serve them for the length of a block; gives what PULUMI_DEBUG_PROVIDERS says of it."""
+    """Serve dynamic resources for a block; yield the value for PULUMI_DEBUG_PROVIDERS."""
     with subprocess.Popen(
         [sys.executable, "-u", str(_PROGRAM)],
         stdin=subprocess.DEVNULL,

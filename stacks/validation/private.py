@@ -1,4 +1,4 @@
-"""An environment that knows nothing of the user's clouds, backend or secrets."""
+"""An environment without the user's clouds, backend and secrets."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 from cluster.project import ROOT
 
-# What programs need to run at all. Everything else is left out: each cloud's SDK and the engine read dozens of
-# variables, and a list of those would never be whole.
+# What programs need in order to run. Everything else is removed: each cloud's SDK and the engine read dozens of
+# variables, and a list of those would never be complete.
 _KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "XDG_CACHE_HOME", "MENAGERIE_CACHE"})
 _KEPT_PREFIXES = ("LC_", "PYTHON")
 
 _OWN = {
-    # The engine's memory: two of them at a time shall fit into half a GB with all else.
+    # Limits the engine's memory: two engines at a time, and everything else, must fit in half a GB.
     "GOGC": "30",
     "MALLOC_ARENA_MAX": "2",
     "GRPC_ENABLE_FORK_SUPPORT": "0",
@@ -23,21 +23,21 @@ _OWN = {
 
 
 def variables(given: Mapping[str, str]) -> dict[str, str]:
-    """Of a user's environment what a validation may see, and a passphrase that nobody knows."""
+    """Return the variables of a user's environment that a validation may see, and a random passphrase."""
     kept = {name: value for name, value in given.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
     return {**kept, **_OWN, "PULUMI_CONFIG_PASSPHRASE": secrets.token_urlsafe(32)}
 
 
 def importing(environment: Mapping[str, str]) -> dict[str, str]:
-    """`environment` for a Python that is to find our packages."""
+    """Return `environment` for a Python that must find our packages."""
     return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), environment.get("PYTHONPATH"))))}
 
 
 @contextmanager
 def environment(more: Mapping[str, str]) -> Iterator[None]:
-    """This process's environment is `variables` and `more` for the length of a block.
+    """Replace this process's environment with `variables` and `more` for a block.
 
-    The engine's, too: the Automation API adds what it is told to the process's own.
+    This also sets the engine's environment: the Automation API adds its variables to the process's own.
     """
     before = dict(os.environ)
     try:

@@ -1,4 +1,4 @@
-"""A process that validates one cluster, and the end of it with all that it has started."""
+"""A process that validates one cluster; ends it together with everything it started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAIL = 400
 
 
 class Worker:
-    """``python -m stacks.validation.worker`` in a session of its own: a Ctrl-C at the terminal does not reach it, we end it.
+    """``python -m stacks.validation.worker`` in its own session: a Ctrl-C at the terminal does not reach it; we end it.
 
     log: a file for its standard error.
     """
@@ -38,39 +38,39 @@ class Worker:
                 start_new_session=True,
             )
         assert self._process.stdin is not None
-        # It stays open: its end tells the worker that we are no more.
+        # Kept open: when it closes, the worker knows that this process is gone.
         with suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """What it tells, to its end; the line in which it was killed is left out."""
+        """Yield the worker's messages until it ends, without an incomplete last line."""
         assert self._process.stdout is not None
         yield from (json.loads(line) for line in self._process.stdout if line.endswith("\n"))
 
     def last_words(self) -> str:
-        """The end of its standard error."""
+        """Return the end of the worker's standard error."""
         self._process.wait()
         text = self._log.read_text(errors="replace").strip()
-        return text[-_TAIL:] or f"without a word, with {self._process.returncode}"
+        return text[-_TAIL:] or f"no output, exit status {self._process.returncode}"
 
     def end(self) -> None:
-        """Kill it and all that it has started: nothing that they do is worth keeping."""
+        """Kill it and everything it started: nothing of it is worth keeping."""
         end_session(self._process.pid)
         self._process.wait()
 
 
 def end_session(leader: int) -> None:
-    """Kill every process of a session. The engine's plugins have process groups of their own."""
-    while left := _members(leader):
-        for process in left:
+    """Kill every process of a session. The engine's plugins have their own process groups."""
+    while members := _members(leader):
+        for process in members:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         time.sleep(0.01)
 
 
 def end_from_outside(leader: int, folder: Path) -> None:
-    """Let another process end a session, which may be our own, and remove its folder and the one around it."""
+    """Start a process that ends a session, possibly our own, and removes its folder and the parent folder."""
     command = [sys.executable, "-P", "-m", "stacks.validation.processes", str(leader), str(folder)]
     subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
@@ -78,19 +78,19 @@ def end_from_outside(leader: int, folder: Path) -> None:
 def _end_and_remove(leader: int, folder: Path) -> None:
     end_session(leader)
     shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):  # others are still in it
+    with suppress(OSError):  # not empty: other clusters still use it
         folder.parent.rmdir()
 
 
 def _members(leader: int) -> set[int]:
-    found = set()
+    pids = set()
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            # proc(5): "pid (comm) state ppid pgrp session ..."; comm may hold spaces and brackets.
+            # proc(5): "pid (comm) state ppid pgrp session ..."; comm may contain spaces and brackets.
             state, _, _, session = entry.read_text().rpartition(")")[2].split()[:4]
             if int(session) == leader and state not in "ZX":
-                found.add(int(entry.parent.name))
-    return found
+                pids.add(int(entry.parent.name))
+    return pids
 
 
 if __name__ == "__main__":

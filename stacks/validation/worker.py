@@ -1,6 +1,6 @@
-"""The process of one cluster: reads a request from standard input, tells stages and results on standard output.
+"""The process of one cluster: reads a request from standard input, writes stages and results to standard output.
 
-It ends with whoever started it; its folder is removed then.
+It ends when its parent ends; its folder is then removed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Request:
 
 
 def main() -> None:
-    # Only messages may go where they go: a program may print, and so may what it imports.
+    # Standard output is for messages only: the program and its imports may print.
     out = os.fdopen(os.dup(1), "w", buffering=1)
     if os.getsid(0) != os.getpid():
-        # At its end it kills its session, which must not be that of a shell.
+        # At the end it kills its session, which must not be a shell's.
         os.setsid()
     os.dup2(2, 1)
     request = Request(**json.loads(sys.stdin.readline()))
@@ -45,8 +45,8 @@ def main() -> None:
 
 
 def run(request: Request, tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """The last message: what the stages came to. `tell` hears of those that begin."""
-    # The engine's libraries are imported once the watch stands.
+    """Return the last message: the results of the stages. Calls `tell` when a stage starts."""
+    # Import the engine's libraries only after the watch on the parent has started.
     from cluster.load import check_paths
     from sandbox.simcloud.rules import Offers
     from stacks.program import CLOUDS
@@ -58,7 +58,7 @@ def run(request: Request, tell: Callable[[dict[str, Any]], None]) -> dict[str, A
     cluster = loaded[0].cluster
     cloud = cluster.spec.control_plane.cloud
     if request.program == REAL and cloud not in CLOUDS:
-        return {"not_offered": f"{cloud.value} is not offered yet: no provider builds {cluster.name}"}
+        return {"not_offered": f"{cloud.value} is not offered yet: there is no provider to build {cluster.name}"}
     module, _, name = request.program.partition(":")
     program = getattr(importlib.import_module(module), name)
 
@@ -75,7 +75,7 @@ def _tell(out: TextIO, message: dict[str, Any]) -> None:
 
 
 def _end_with_parent(folder: Path) -> None:
-    """Standard input ends when the parent does, even by a kill."""
+    """Wait for standard input to close, which happens even if the parent is killed, then end this session."""
     while sys.stdin.readline():
         pass
     end_from_outside(os.getpid(), folder)

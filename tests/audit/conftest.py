@@ -1,4 +1,4 @@
-"""Evidence of the lab's cluster as it is rendered."""
+"""Evidence of the lab's cluster as rendered."""
 
 from __future__ import annotations
 
@@ -30,16 +30,19 @@ def config(lab: Cluster, source: ArtefactSource) -> HostConfig:
 
 @pytest.fixture(scope="session")
 def worker(build: Callable[..., Cluster], source: ArtefactSource) -> HostConfig:
-    """What the roles declare, as a worker in the region is given it."""
+    """The roles' declarations in the form that a worker in the region gets."""
     cluster = build({"pools": {"region": {"machine": "lab-small", "max": 1}}})
     return workers_render.host_config(cluster, "region", plan(cluster), source)
 
 
 @pytest.fixture(scope="session")
 def good(lab: Cluster, config: HostConfig, worker: HostConfig, source: ArtefactSource) -> Evidence:
-    """As we make it: units, flags, placed files and the kubelet's configuration are rendered; in the API is what components/control_plane/
-    puts there, and no more. Invented, and seen for real by the lab's audit (tests/lab/test_8_audit.py): that each unit runs,
-    what programs write on hosts, which certificates lie where, and the outcome of every attempt."""
+    """Evidence of a cluster as we render it.
+
+    Units, flags, placed files and the kubelet's configuration are rendered, and the API only has what components/control_plane/
+    creates. Made up here, and checked for real by the lab's audit (tests/lab/test_8_audit.py): that each unit runs, what programs
+    write on hosts, the places of certificates, and the outcome of every attempt.
+    """
     etcds = host_configs(lab, plan(lab), source)
     evidence = Evidence(
         reports=(

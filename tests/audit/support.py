@@ -1,4 +1,4 @@
-"""Evidence of a cluster on which everything is as it is rendered, and ways to spoil it."""
+"""Evidence of a cluster on which everything is as rendered, and helpers to change it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from stacks.certificates import Request, Signed, issue, new_authority
 
 UNITS = "/etc/systemd/system/"
 NOW = time.time()
-"""Certificates of tests are made now, too."""
+"""Certificates for tests are created now, too."""
 AUTHORITIES = {name: new_authority(name) for name in ("kubernetes", "kubelet-serving", "etcd-main", "etcd-events")}
 LOGS = AuditLogs({"api-1": NOW - 60}, 600, 30, 30)
 METHODS = ("M.5", "M.6", "M.7", "M.8", "M.9", "M.10", "M.13", "M.26", "M.27")
-"""Controls that are decided by trying."""
+"""Controls that are decided by attempts."""
 
 
 def process(unit: str, text: str) -> Process:
-    """As a unit would start it. A variable that the unit itself does not set is empty."""
+    """Return the process that a unit would start. Variables that the unit doesn't set are empty."""
     command = text[text.index("ExecStart=") + len("ExecStart=") :].replace("\\\n", " ").split("\n", 1)[0]
-    given = dict(re.findall(r'^Environment="(\w+)=(.*)"$', text, re.MULTILINE))
-    argv = tuple(shlex.split(re.sub(r"\$(\w+)", lambda name: given.get(name[1], ""), command)))
+    environment = dict(re.findall(r'^Environment="(\w+)=(.*)"$', text, re.MULTILINE))
+    argv = tuple(shlex.split(re.sub(r"\$(\w+)", lambda name: environment.get(name[1], ""), command)))
     return Process(program=argv[0].rpartition("/")[2], argv=argv, unit=unit, user="root")
 
 
 def report(kind: Kind, host: str, config: HostConfig, **more: Any) -> Report:
-    """Of a host that is as `config` has it."""
+    """Return the report of a host configured by `config`."""
     units = {file.path.removeprefix(UNITS): file.text for file in config.files if file.path.startswith(UNITS)}
     placed = {
         each.path: File(kind="file", mode=format(each.mode, "04o"), owner=each.owner, secret=each.path.endswith(".key"))
@@ -75,11 +75,11 @@ def api_host(config: HostConfig) -> Report:
     texts = {
         file.path: file.text for file in config.files if file.path.endswith(("authentication.yaml", "policy.yaml"))
     }
-    made = report(Kind.API, "api-1", config)
+    base = report(Kind.API, "api-1", config)
     leaf = issue(AUTHORITIES["kubernetes"], Request("kube-apiserver", days=365))
     more = {f"/etc/kubernetes/{name}.conf": root_file(secret=True) for name in ("scheduler", "controller-manager")}
     more |= {"/etc/kubernetes/pki": folder(mode="0755"), "/var/lib/menagerie/payload-1": root_file()}
-    return made.model_copy(
+    return base.model_copy(
         update={
             "texts": texts,
             "providers": ("secretbox", "identity"),
@@ -90,19 +90,19 @@ def api_host(config: HostConfig) -> Report:
                     "/etc/kubernetes/pki/kubelet-serving-ca.crt": AUTHORITIES["kubelet-serving"],
                 }
             ),
-            "files": {**made.files, **more},
+            "files": {**base.files, **more},
         }
     )
 
 
 def etcd_host(name: str, role: str, config: HostConfig) -> Report:
-    made = report(Kind.ETCD, name, config)
+    base = report(Kind.ETCD, name, config)
     pki = f"/etc/etcd/{role}/pki"
     own = issue(AUTHORITIES[f"etcd-{role}"], Request(name, days=365))
     trusted = ["etcd-main"] if role == "main" else ["etcd-main", "etcd-events"]
-    return made.model_copy(
+    return base.model_copy(
         update={
-            "files": {**made.files, f"/var/lib/etcd/{role}": folder("etcd:etcd")},
+            "files": {**base.files, f"/var/lib/etcd/{role}": folder("etcd:etcd")},
             "certificates": (
                 Certificates(path=f"{pki}/client-ca.crt", pem=tuple(AUTHORITIES[each].certificate for each in trusted)),
                 Certificates(path=f"{pki}/ca.crt", pem=(AUTHORITIES[f"etcd-{role}"].certificate,)),
@@ -114,14 +114,14 @@ def etcd_host(name: str, role: str, config: HostConfig) -> Report:
 
 
 def worker(config: HostConfig) -> Report:
-    """Processes and placed files are the roles' own. Invented: what kubeadm, the kubelet and flannel's program write there."""
+    """Return a worker's report. Processes and placed files come from the roles; files of kubeadm, kubelet and flannel are made up."""
     signed = issue(AUTHORITIES["kubernetes"], Request("system:node:worker-1", days=365))
-    made = report(Kind.WORKER, "worker-1", config)
+    base = report(Kind.WORKER, "worker-1", config)
     paths = ("/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/config.yaml", "/etc/cni/net.d/10-flannel.conflist")
     written = {path: root_file() for path in paths} | {"/etc/kubernetes/pki/ca.crt": root_file("0644")}
-    return made.model_copy(
+    return base.model_copy(
         update={
-            "files": {**made.files, **written},
+            "files": {**base.files, **written},
             "certificates": certificates(
                 **{
                     "/var/lib/kubelet/pki/kubelet-client-current.pem": signed,
@@ -133,19 +133,19 @@ def worker(config: HostConfig) -> Report:
 
 
 def serving(node: str, *addresses: str) -> Signed:
-    """A kubelet's serving certificate."""
+    """Return a kubelet's serving certificate."""
     own = Request(f"system:node:{node}", ("system:nodes",), (node,), addresses, ("server",), 365)
     return issue(AUTHORITIES["kubelet-serving"], own)
 
 
 def serving_request(node: str, *addresses: str) -> Mapping[str, Any]:
-    """As the API has it on record once it is granted."""
+    """Return a signing request as the API lists it after approval."""
     pem = base64.b64encode(serving(node, *addresses).certificate.encode()).decode()
     return {"metadata": {"name": f"csr-{node}"}, "status": {"certificate": pem}}
 
 
 def addresses(hosts: Mapping[str, str], workers: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
-    """What operators wrote, and what workers in the region were given."""
+    """Return the ConfigMaps with addresses from operators and of workers in the region."""
     return (
         {"metadata": {"name": "hosts"}, "data": {"hosts.json": json.dumps(hosts)}},
         {"metadata": {"name": "workers"}, "data": {name: f"uid {address}" for name, address in workers.items()}},
@@ -153,14 +153,14 @@ def addresses(hosts: Mapping[str, str], workers: Mapping[str, str]) -> tuple[Map
 
 
 def kubelet(config: HostConfig, worker: HostConfig) -> Mapping[str, Any]:
-    """What kubeadm gives every kubelet, with the patches that role kubelet places over it (RFC 7386, as kubeadm merges)."""
+    """Return kubeadm's configuration for kubelets with role kubelet's patches (merged by RFC 7386, like kubeadm)."""
     text = next(file.text for file in config.files if file.path.endswith("kubeadm.yaml"))
-    found = next(d for d in yaml.safe_load_all(text) if d["kind"] == "KubeletConfiguration")
+    configuration = next(d for d in yaml.safe_load_all(text) if d["kind"] == "KubeletConfiguration")
     patches = [file.text for file in worker.files if "/patches/kubeletconfiguration" in file.path]
     assert patches
     for patch in patches:
-        found = merged(found, json.loads(patch))
-    return found
+        configuration = merged(configuration, json.loads(patch))
+    return configuration
 
 
 def merged(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,24 +173,24 @@ def proxy(address: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def with_objects(evidence: Evidence, **lists: Iterable[Mapping[str, Any]]) -> Evidence:
-    """Words of the names of lists are joined by underscores."""
+    """Return the evidence with other lists, whose names have underscores instead of spaces."""
     named = {name.replace("_", " "): tuple(things) for name, things in lists.items()}
     return replace(evidence, objects={**evidence.objects, **named})
 
 
 def attempted(evidence: Evidence, control: str, ok: bool | None) -> Evidence:
     others = [each for each in evidence.attempts if each.control != control]
-    return replace(evidence, attempts=(*others, Attempt(control, "somewhere", ok, "as the test has it")))
+    return replace(evidence, attempts=(*others, Attempt(control, "somewhere", ok, "set by the test")))
 
 
 def changed(evidence: Evidence, kind: Kind, change: Callable[[Report], Mapping[str, Any]]) -> Evidence:
-    """`change` gives fields of each report of a kind anew."""
+    """Return the evidence with fields replaced by `change` in each report of a kind."""
     reports = [each.model_copy(update=dict(change(each))) if each.kind is kind else each for each in evidence.reports]
     return replace(evidence, reports=tuple(reports))
 
 
 def with_flag(report: Report, program: str, name: str, value: str | None) -> Mapping[str, Any]:
-    """The processes with a flag set, or without it for None."""
+    """Return the processes with a flag set, or removed for None."""
 
     def argv(each: Process) -> tuple[str, ...]:
         if each.program != program:

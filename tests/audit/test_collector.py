@@ -1,4 +1,4 @@
-"""The collector on a made-up root folder: what it sees, and what it never tells."""
+"""The collector on a made-up root folder: what it reports, and what it never reports."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run(put: Callable[..., Path], number: int, unit: str, *words: str, cgroup: s
 
 @pytest.fixture
 def api_host(put: Callable[..., Path]) -> None:
-    """As an API-server host is, in small."""
+    """A small version of an API server's files."""
     run(
         put, 20, "kube-apiserver.service", "/usr/local/bin/kube-apiserver",
         "--authentication-config=/etc/kubernetes/menagerie/authentication.yaml",
@@ -84,40 +84,40 @@ def api_host(put: Callable[..., Path]) -> None:
     put("/proc/net/fib_trie", TRIE)
 
 
-def seen(root: Path, kind: Kind = Kind.API) -> Report:
+def collected(root: Path, kind: Kind = Kind.API) -> Report:
     return Report.model_validate(collector.collect(kind, root))
 
 
 @pytest.mark.usefixtures("api_host")
-def test_what_runs_listens_and_lies_on_disk_is_told(root: Path) -> None:
-    found = seen(root)
-    (process,) = found.processes
+def test_report_has_processes_open_ports_and_files(root: Path) -> None:
+    report = collected(root)
+    (process,) = report.processes
     assert (process.program, process.unit) == ("kube-apiserver", "kube-apiserver.service")
     assert process.flags["profiling"] == "false"
-    assert found.texts == {"/etc/kubernetes/menagerie/authentication.yaml": "anonymous: {enabled: true}\n"}
-    assert found.providers == ("secretbox", "identity")
-    assert {each.path: each.pem for each in found.certificates} == {
+    assert report.texts == {"/etc/kubernetes/menagerie/authentication.yaml": "anonymous: {enabled: true}\n"}
+    assert report.providers == ("secretbox", "identity")
+    assert {each.path: each.pem for each in report.certificates} == {
         "/etc/kubernetes/pki/ca.crt": (CA.certificate,),
         "/etc/kubernetes/scheduler.conf": (LEAF.certificate,),
     }
-    assert found.listening == (Socket(address="10.77.0.11", port=6443), Socket(address="127.0.0.1", port=10257))
-    assert (found.addresses, found.unreadable) == (("10.77.0.11",), ())
+    assert report.listening == (Socket(address="10.77.0.11", port=6443), Socket(address="127.0.0.1", port=10257))
+    assert (report.addresses, report.unreadable) == (("10.77.0.11",), ())
 
 
 @pytest.mark.usefixtures("api_host")
-def test_modes_are_told_and_which_files_hold_keys(root: Path) -> None:
-    files = seen(root).files
-    told = {path: (file.kind, file.mode, file.secret) for path, file in files.items()}
-    assert told["/etc/kubernetes/pki/ca.key"] == ("file", "0600", True)
-    assert told["/etc/kubernetes/pki/ca.crt"] == ("file", "0644", False)
-    assert told["/etc/kubernetes/scheduler.conf"] == ("file", "0600", True)
-    assert told["/etc/kubernetes/pki"][0] == "folder"
+def test_report_has_modes_and_marks_files_with_keys(root: Path) -> None:
+    files = collected(root).files
+    modes = {path: (file.kind, file.mode, file.secret) for path, file in files.items()}
+    assert modes["/etc/kubernetes/pki/ca.key"] == ("file", "0600", True)
+    assert modes["/etc/kubernetes/pki/ca.crt"] == ("file", "0644", False)
+    assert modes["/etc/kubernetes/scheduler.conf"] == ("file", "0600", True)
+    assert modes["/etc/kubernetes/pki"][0] == "folder"
     owner = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
     assert files["/etc/kubernetes/pki/ca.key"].owner.startswith(f"{owner}:")
 
 
 @pytest.mark.usefixtures("api_host")
-def test_no_key_is_in_the_document(root: Path, put: Callable[..., Path]) -> None:
+def test_report_contains_no_key(root: Path, put: Callable[..., Path]) -> None:
     run(put, 21, "etcd-main.service", "/usr/local/bin/etcd", "--initial-cluster-token=hush", "--key-file=/etc/etcd/k")
     text = json.dumps(collector.collect(Kind.API, root))
     secret = base64.b64encode(LEAF.private_key.encode()).decode()
@@ -126,22 +126,22 @@ def test_no_key_is_in_the_document(root: Path, put: Callable[..., Path]) -> None
     assert "--key-file=/etc/etcd/k" in text
 
 
-def test_both_etcds_of_a_host_are_told_and_programs_of_pods_are_not(root: Path, put: Callable[..., Path]) -> None:
+def test_report_has_both_etcds_of_a_host_and_no_programs_of_pods(root: Path, put: Callable[..., Path]) -> None:
     for number, role in ((30, "main"), (31, "events")):
         words = ("/usr/local/bin/etcd", f"--name=etcd-{role}-1", f"--data-dir=/data/{role}")
         run(put, number, f"etcd-{role}.service", *words)
         put(f"/data/{role}/member").parent.chmod(0o700)
     run(put, 32, "cri-containerd-1.scope", "/usr/bin/etcd", "--name=a-users", cgroup="/kubepods.slice")
     run(put, 33, "ssh.service", "/usr/sbin/sshd", "-D")
-    found = seen(root, Kind.ETCD)
-    assert [process.member for process in found.processes] == ["etcd-main-1", "etcd-events-1"]
-    assert found.files["/data/main"].mode == found.files["/data/events"].mode == "0700"
+    report = collected(root, Kind.ETCD)
+    assert [process.member for process in report.processes] == ["etcd-main-1", "etcd-events-1"]
+    assert report.files["/data/main"].mode == report.files["/data/events"].mode == "0700"
 
 
-def test_what_may_not_be_read_is_told_and_what_is_not_there_is_not(
+def test_report_lists_unreadable_files_but_not_missing_ones(
     root: Path, put: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root reads everything, so the refusal is made up."""
+    """Root can read everything, so the refusal is simulated."""
     put("/etc/etcd/main/pki/peer.key")
     put("/etc/etcd/main/pki/both.pem")
     (root / "etc/etcd/gone").symlink_to("nowhere")
@@ -153,13 +153,13 @@ def test_what_may_not_be_read_is_told_and_what_is_not_there_is_not(
         return opened(path, *more)
 
     monkeypatch.setattr(Path, "open", refuse)
-    found = seen(root, Kind.ETCD)
-    assert found.unreadable == ("/etc/etcd/main/pki/both.pem: Permission denied",)
-    assert found.files["/etc/etcd/main/pki/peer.key"].secret is True
+    report = collected(root, Kind.ETCD)
+    assert report.unreadable == ("/etc/etcd/main/pki/both.pem: Permission denied",)
+    assert report.files["/etc/etcd/main/pki/peer.key"].secret is True
 
 
-def test_every_file_that_a_control_names_is_looked_at() -> None:
-    """Folders by what is below them."""
+def test_collector_covers_every_file_that_a_control_names() -> None:
+    """Folders count if files below them are covered."""
     named = [path for control in controls() if control.files for path in control.files.paths]
     unseen = [
         path for path in named if not any(fnmatchcase(path.replace("*", "x"), pattern) for pattern in collector.FILES)
@@ -167,7 +167,7 @@ def test_every_file_that_a_control_names_is_looked_at() -> None:
     assert (bool(named), unseen) == (True, [])
 
 
-def test_it_runs_as_words_of_a_command_and_as_a_file(tmp_path: Path) -> None:
+def test_collector_runs_as_an_argument_and_as_a_file(tmp_path: Path) -> None:
     by_words = subprocess.run(collect_command(Kind.WORKER), capture_output=True, text=True, check=True).stdout
     (tmp_path / "menagerie_evidence.py").write_text(placed().text)
     command = ["python3", "-I", tmp_path / "menagerie_evidence.py", "worker"]

@@ -19,16 +19,16 @@ BENCHMARK = {
     "1.1": 21, "1.2": 30, "1.3": 7, "1.4": 2, "2": 7, "3.1": 3, "3.2": 2, "4.1": 10, "4.2": 14, "4.3": 1,
     "5.1": 13, "5.2": 12, "5.3": 2, "5.4": 2, "5.5": 1, "5.6": 4,
 }  # fmt: skip
-"""Section -> controls in it, of the CIS Kubernetes Benchmark 1.12."""
+"""Section of the CIS Kubernetes Benchmark 1.12 -> number of its controls."""
 NOT_MET = {"1.2.11", "3.1.1", "5.3.1", "5.5.1"}
 
 
-def test_every_control_of_the_benchmark_is_there_once_and_in_order() -> None:
-    wanted = [f"{part}.{number}" for part, count in BENCHMARK.items() for number in range(1, count + 1)]
+def test_every_control_of_the_benchmark_exists_once_and_in_order() -> None:
+    expected = [f"{part}.{number}" for part, count in BENCHMARK.items() for number in range(1, count + 1)]
     ids = [control.id for control in controls()]
     own = [each for each in ids if each.startswith("M.")]
-    assert ids == [*wanted, *own]
-    # Each once and in order; numbers of those that are still to come may be missing.
+    assert ids == [*expected, *own]
+    # Each once and in order. Numbers of future controls may be missing.
     numbers = [int(each.removeprefix("M.")) for each in own]
     assert numbers == sorted(set(numbers))
 
@@ -40,10 +40,10 @@ def test_every_control_is_in_a_section_and_what_decides_it_exists() -> None:
 
 
 @pytest.mark.parametrize("control", controls(), ids=lambda control: control.id)
-def test_what_is_rendered_beside_what_hosts_are_taken_to_add_meets_every_control_but_for_exceptions_with_a_reason(
+def test_rendered_hosts_meet_every_control_except_those_with_a_documented_exception(
     control: Control, good: Evidence
 ) -> None:
-    """`good` says which is which."""
+    """The fixture `good` says what is rendered and what is made up."""
     result = decided(control, good)
     if control.id in NOT_MET:
         assert (result.status, bool(control.exception)) == (Status.EXCEPTION, True)
@@ -52,12 +52,12 @@ def test_what_is_rendered_beside_what_hosts_are_taken_to_add_meets_every_control
 
 
 @pytest.mark.parametrize("control", controls(), ids=lambda control: control.id)
-def test_nothing_passes_of_which_nothing_was_seen(control: Control) -> None:
+def test_no_control_passes_without_evidence(control: Control) -> None:
     assert decided(control, Evidence()).status is Status.NOT_SEEN
 
 
-class Heard(dict[str, Any]):
-    """Lists of the API, and which of them were looked at."""
+class Recorder(dict[str, Any]):
+    """Lists of the API that record which of them were read."""
 
     def __init__(self, lists: Mapping[str, Any]) -> None:
         super().__init__(lists)
@@ -68,19 +68,19 @@ class Heard(dict[str, Any]):
         return super().get(name, default)
 
 
-def test_a_list_of_the_api_that_was_not_seen_is_never_a_pass_and_says_why(good: Evidence) -> None:
-    looked_at = set()
+def test_a_missing_list_of_the_api_is_never_a_pass_and_says_why(good: Evidence) -> None:
+    read = set()
     wrong = []
     for control in (each for each in controls() if each.by):
-        heard = Heard(good.objects)
-        decided(control, replace(good, objects=heard))
-        looked_at |= set(heard.names)
-        for name in heard.names:
+        recorder = Recorder(good.objects)
+        decided(control, replace(good, objects=recorder))
+        read |= set(recorder.names)
+        for name in recorder.names:
             result = decided(control, replace(good, objects={**good.objects, name: "no answer"}))
             if (result.status, result.seen) != (Status.NOT_SEEN, "API: no answer"):
                 wrong.append((control.id, name, result))
     assert wrong == []
-    assert len(looked_at & set(API_LISTS)) > len(API_LISTS) / 2
+    assert len(read & set(API_LISTS)) > len(API_LISTS) / 2
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_list_of_the_api_that_was_not_seen_is_never_a_pass_and_says_why(good: 
             ["TLS_RSA_WITH_RC4_128_SHA", [], None],
         ),
     ],
-    ids=lambda value: value.says() if isinstance(value, Wanted) else "",
+    ids=lambda value: value.phrase() if isinstance(value, Wanted) else "",
 )
 def test_a_setting_is_compared_as_the_control_says(test: Wanted, good: list[object], bad: list[object]) -> None:
     assert [value for value in good if not test.holds(value)] == []
@@ -110,13 +110,13 @@ def test_a_setting_is_compared_as_the_control_says(test: Wanted, good: list[obje
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        ({"id": "x", "title": "x"}, "one of flags, files, kubelet and by"),
-        ({"id": "x", "title": "x", "by": "attempts"}, "says in `how`"),
-        ({"id": "x", "title": "x", "kubelet": {"a": {}}}, "one thing is asked"),
-        ({"id": "x", "title": "x", "kubelet": {"a": {"set": True, "has": "b"}}}, "one thing is asked"),
+        ({"id": "x", "title": "x"}, "exactly one of flags, files, kubelet and by"),
+        ({"id": "x", "title": "x", "by": "attempts"}, "must say what the function does"),
+        ({"id": "x", "title": "x", "kubelet": {"a": {}}}, "exactly one requirement"),
+        ({"id": "x", "title": "x", "kubelet": {"a": {"set": True, "has": "b"}}}, "exactly one requirement"),
         ({"id": "x", "title": "x", "by": "attempts", "how": "so", "why": "?"}, "Extra inputs"),
     ],
 )
-def test_a_control_that_says_nothing_or_too_much_is_refused(data: dict[str, object], why: str) -> None:
+def test_a_control_with_too_few_or_too_many_settings_is_refused(data: dict[str, object], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         Control.model_validate(data)

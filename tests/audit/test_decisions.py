@@ -1,4 +1,4 @@
-"""Every control on evidence that breaks it: it fails, or is an exception or manual as its data says; and on silence."""
+"""Every control on evidence that violates it, which must fail, or be an exception or manual; and without evidence."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ Spoil = Callable[[Evidence], Evidence]
 BY_ID = {control.id: control for control in controls()}
 
 
-def bad(wanted: Wanted) -> str | None:
-    """A value of a flag that is not as it should be."""
-    (name,) = wanted.model_fields_set - {"or_unset"}
+def bad(requirement: Wanted) -> str | None:
+    """Return a wrong value for a flag."""
+    (name,) = requirement.model_fields_set - {"or_unset"}
     return {
         "equals": "something-else",
-        "other_than": str(wanted.other_than).lower(),
-        "set": None if wanted.set else "x",
+        "other_than": str(requirement.other_than).lower(),
+        "set": None if requirement.set else "x",
         "has": "AnotherOne",
-        "lacks": f"AnotherOne,{wanted.lacks}",
-        "at_least": str((wanted.at_least or 0) - 1),
+        "lacks": f"AnotherOne,{requirement.lacks}",
+        "at_least": str((requirement.at_least or 0) - 1),
         "within": "TLS_RSA_WITH_RC4_128_SHA",
     }[name]
 
 
 def of_flags(control: Control) -> Iterator[Spoil]:
-    """Each flag by itself."""
+    """Yield one change per flag."""
     assert control.flags
-    for name, wanted in control.flags.of.items():
+    for name, requirement in control.flags.of.items():
         program = control.flags.program
-        yield lambda e, name=name, wanted=wanted, program=program: changed(  # type: ignore[misc]
-            e, control.hosts or Kind.API, lambda report: with_flag(report, program, name, bad(wanted))
+        yield lambda e, name=name, requirement=requirement, program=program: changed(  # type: ignore[misc]
+            e, control.hosts or Kind.API, lambda report: with_flag(report, program, name, bad(requirement))
         )
 
 
 def of_files(control: Control) -> Iterator[Spoil]:
-    """A file of each pattern with another mode or owner."""
+    """Yield one change per pattern: a file with a wrong mode or owner."""
     assert control.files
     rule, kind = control.files, control.hosts or Kind.API
     patterns = rule.paths or ("/var/lib/etcd/events",)
@@ -67,15 +67,15 @@ def of_files(control: Control) -> Iterator[Spoil]:
 
 def of_kubelet(control: Control) -> Iterator[Spoil]:
     assert control.kubelet
-    for key, wanted in control.kubelet.items():
-        value: object = bad(wanted)
+    for key, requirement in control.kubelet.items():
+        value: object = bad(requirement)
         for part in reversed(key.split(".")):
             value = {part: value}
         yield lambda e, value=value: replace(e, kubelets={**e.kubelets, "worker-2": value})  # type: ignore[misc]
 
 
 def derived() -> list[Any]:
-    """Of controls that compare."""
+    """Return changes for controls that are only comparisons."""
     makers = ((of_flags, "flags"), (of_files, "files"), (of_kubelet, "kubelet"))
     return [
         pytest.param(control, spoil, id=f"{control.id}-{number}")
@@ -87,16 +87,16 @@ def derived() -> list[Any]:
 
 
 def expect_broken(control: Control, evidence: Evidence) -> str:
-    """What is seen of a control that is not met."""
+    """Assert that a control isn't met, and return what was seen."""
     result = decided(control, evidence)
-    wanted = Status.EXCEPTION if control.exception else Status.MANUAL if control.manual else Status.FAIL
-    assert result.status is wanted, result.seen
+    expected = Status.EXCEPTION if control.exception else Status.MANUAL if control.manual else Status.FAIL
+    assert result.status is expected, result.seen
     assert any(finding.ok is False for finding in result.findings)
     return result.seen
 
 
 @pytest.mark.parametrize(("control", "spoil"), derived())
-def test_a_setting_or_mode_that_is_not_as_it_should_be_is_found(control: Control, spoil: Spoil, good: Evidence) -> None:
+def test_a_wrong_setting_or_mode_is_found(control: Control, spoil: Spoil, good: Evidence) -> None:
     expect_broken(control, spoil(good))
 
 
@@ -118,54 +118,54 @@ def certificate(kind: Kind, path: str, pem: str) -> Spoil:
 
 
 def bound(verb: str, resource: str, role: str = "theirs") -> Spoil:
-    """Somebody who may do something, by a role and a binding of their own."""
+    """Somebody with a right, through their own role and binding."""
     rule = {"verbs": [verb], "resources": [resource], "apiGroups": ["*"]}
-    given = {
+    binding = {
         "metadata": {"name": "somebody"},
         "roleRef": {"kind": "ClusterRole", "name": role},
         "subjects": [{"kind": "User", "name": "mia"}],
     }
     roles = [{"metadata": {"name": role}, "rules": [rule]}]
-    return lambda e: with_objects(e, cluster_roles=roles, cluster_role_bindings=[given])
+    return lambda e: with_objects(e, cluster_roles=roles, cluster_role_bindings=[binding])
 
 
 def auto_approved(subject: str) -> Spoil:
-    """As kubeadm's phase bootstrap-token makes it, and Kubernetes its role."""
+    """The binding of kubeadm's phase bootstrap-token, with Kubernetes' role."""
     role = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
     rule = {
         "apiGroups": ["certificates.k8s.io"],
         "resources": ["certificatesigningrequests/nodeclient"],
         "verbs": ["create"],
     }
-    given = {
+    binding = {
         "metadata": {"name": "kubeadm:node-autoapprove-bootstrap"},
         "roleRef": {"kind": "ClusterRole", "name": role},
         "subjects": [{"kind": "Group", "name": subject}],
     }
     labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
     roles = [{"metadata": {"name": role, "labels": labels}, "rules": [rule]}]
-    return lambda e: with_objects(e, cluster_roles=roles, cluster_role_bindings=[given])
+    return lambda e: with_objects(e, cluster_roles=roles, cluster_role_bindings=[binding])
 
 
 def join_token(age_s: float = 60, **labels: str) -> Spoil:
-    """What an audit sees of one: its metadata."""
-    made = datetime.fromtimestamp(support.NOW - age_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """A bootstrap token as an audit sees it: only its metadata."""
+    created = datetime.fromtimestamp(support.NOW - age_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {
         "name": "bootstrap-token-abcdef",
         "namespace": "kube-system",
-        "creationTimestamp": made,
+        "creationTimestamp": created,
         "labels": labels,
     }
     return lambda e: with_objects(e, bootstrap_tokens=[{"metadata": metadata}])
 
 
 def bound_subject(**subject: str) -> Spoil:
-    given = {
+    binding = {
         "metadata": {"name": "x", "namespace": "vision"},
         "roleRef": {"kind": "Role", "name": "y"},
         "subjects": [subject],
     }
-    return lambda e: with_objects(e, role_bindings=[given])
+    return lambda e: with_objects(e, role_bindings=[binding])
 
 
 LOGS = support.LOGS
@@ -178,10 +178,10 @@ SAFE: Mapping[str, Any] = {
 
 
 def pod(space: str = "vision", spec: Mapping[str, Any] | None = None, **container: Any) -> Mapping[str, Any]:
-    """A pod that gives nobody anything to look at, but for what the test says."""
+    """A pod that violates nothing except what the test sets."""
     context = {**SAFE, **container.pop("context", {})}
-    one = {"name": "train", "image": "registry.example.org/train:1", "securityContext": context, **container}
-    return {"metadata": {"name": "p", "namespace": space}, "spec": {"containers": [one], **(spec or {})}}
+    first = {"name": "train", "image": "registry.example.org/train:1", "securityContext": context, **container}
+    return {"metadata": {"name": "p", "namespace": space}, "spec": {"containers": [first], **(spec or {})}}
 
 
 def pods(*listed: Mapping[str, Any]) -> Spoil:
@@ -205,7 +205,7 @@ def namespace(name: str, **labels: str) -> Spoil:
 
 
 def gang(made: str, *true: str) -> Mapping[str, Any]:
-    """A Job that is a gang. true: conditions."""
+    """A Job that is a gang. true: its true conditions."""
     return {
         "metadata": {"name": "train", "namespace": "vision", "creationTimestamp": made},
         "spec": {"template": {"spec": {"schedulingGroup": {"podGroupName": "train"}}}},
@@ -285,21 +285,21 @@ SPOILED: Mapping[str, Spoil] = {
 
 
 @pytest.mark.parametrize("id_", [control.id for control in controls() if control.by])
-def test_what_more_than_a_comparison_decides_is_found_too(id_: str, good: Evidence) -> None:
+def test_violations_that_need_more_than_a_comparison_are_found(id_: str, good: Evidence) -> None:
     spoil = SPOILED.get(id_) or (lambda e: attempted(e, id_, False))
     assert (id_ in SPOILED) is (BY_ID[id_].by != ATTEMPTS)
     expect_broken(BY_ID[id_], spoil(good))
 
 
 @pytest.mark.parametrize("id_", ["M.23", "M.24"])
-def test_a_bucket_of_audit_logs_that_does_not_answer_is_never_a_pass(id_: str, good: Evidence) -> None:
+def test_an_unreachable_bucket_of_audit_logs_is_never_a_pass(id_: str, good: Evidence) -> None:
     assert decided(BY_ID[id_], good).status is Status.PASS
     assert decided(BY_ID[id_], replace(good, audit_logs="no answer")).status is Status.NOT_SEEN
 
 
-def test_an_api_server_of_which_nothing_is_in_the_bucket_is_found(good: Evidence) -> None:
+def test_an_api_server_without_objects_in_the_bucket_is_found(good: Evidence) -> None:
     others = replace(good, audit_logs=replace(LOGS, newest={"api-2": support.NOW}))
-    assert expect_broken(BY_ID["M.23"], others) == "api-1: nothing of it is in the bucket"
+    assert expect_broken(BY_ID["M.23"], others) == "api-1: the bucket has no objects of it"
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,9 @@ def test_an_api_server_of_which_nothing_is_in_the_bucket_is_found(good: Evidence
         ("kubeadm:cluster-admins", Status.PASS),
     ],
 )
-def test_who_bears_no_token_may_have_its_certificates_approved(good: Evidence, subject: str, expected: Status) -> None:
+def test_groups_without_bootstrap_tokens_may_have_certificates_approved(
+    good: Evidence, subject: str, expected: Status
+) -> None:
     assert decided(BY_ID["M.14"], auto_approved(subject)(good)).status is expected
 
 
@@ -325,19 +327,19 @@ def test_who_bears_no_token_may_have_its_certificates_approved(good: Evidence, s
     ],
     ids=["of a host", "of the region", "of any node", "older than an hour"],
 )
-def test_a_token_is_for_one_node_and_for_an_hour(
+def test_a_token_is_valid_for_one_node_and_one_hour(
     good: Evidence, age_s: float, labels: Mapping[str, str], expected: Status
 ) -> None:
     assert decided(BY_ID["M.15"], join_token(age_s, **labels)(good)).status is expected
 
 
 @pytest.mark.parametrize("id_", support.METHODS)
-def test_a_try_that_proves_nothing_is_not_seen(id_: str, good: Evidence) -> None:
+def test_an_inconclusive_attempt_counts_as_not_seen(id_: str, good: Evidence) -> None:
     assert decided(BY_ID[id_], attempted(good, id_, None)).status is Status.NOT_SEEN
 
 
 @pytest.mark.parametrize("control", controls(), ids=lambda control: control.id)
-def test_a_host_that_does_not_answer_is_never_a_pass(control: Control, good: Evidence) -> None:
+def test_an_unreachable_host_is_never_a_pass(control: Control, good: Evidence) -> None:
     silent = tuple(Unseen(kind, f"{kind}-9", "down") for kind in Kind)
     result = decided(control, replace(good, unseen=silent))
     of_hosts = control.hosts and not control.kubelet
@@ -347,21 +349,21 @@ def test_a_host_that_does_not_answer_is_never_a_pass(control: Control, good: Evi
     assert result.status is not Status.PASS or not about
 
 
-def test_a_failure_is_told_although_another_host_is_silent(good: Evidence) -> None:
+def test_a_failure_is_reported_even_if_another_host_is_unreachable(good: Evidence) -> None:
     spoiled = wider(Kind.WORKER, "/etc/kubernetes/kubelet.conf")(good)
     result = decided(BY_ID["4.1.5"], replace(spoiled, unseen=(Unseen(Kind.WORKER, "worker-9", "down"),)))
     assert result.status is Status.FAIL
     assert result.seen == "worker-1: /etc/kubernetes/kubelet.conf is 0640 root:root"
 
 
-def test_only_the_control_that_is_broken_fails(good: Evidence) -> None:
-    """Of the mode of a kubelet's kubeconfig also our own control of files with keys, which it is."""
+def test_only_the_violated_control_fails(good: Evidence) -> None:
+    """(For a kubelet's kubeconfig, our own control of files with keys would fail as well.)"""
     spoiled = wider(Kind.WORKER, "/var/lib/kubelet/config.yaml")(good)
     broken = [each.id for each in controls() if decided(each, spoiled).status is Status.FAIL]
     assert broken == ["4.1.9"]
 
 
-def test_two_etcds_on_one_host_are_looked_at_each(good: Evidence) -> None:
+def test_two_etcds_on_one_host_are_checked_separately(good: Evidence) -> None:
     main, events = good.of(Kind.ETCD)
     both = main.model_copy(
         update={
@@ -371,11 +373,11 @@ def test_two_etcds_on_one_host_are_looked_at_each(good: Evidence) -> None:
     )
     shared = replace(good, reports=(*good.of(Kind.API), both))
     assert decided(BY_ID["1.1.11"], shared).seen == "etcd-main-1: /var/lib/etcd/events is 0755 etcd:etcd"
-    found = decided(BY_ID["2.2"], shared).findings
-    assert [finding.subject for finding in found] == ["etcd-main-1", "etcd-events-1"]
+    findings = decided(BY_ID["2.2"], shared).findings
+    assert [finding.subject for finding in findings] == ["etcd-main-1", "etcd-events-1"]
 
 
-def test_pods_of_ours_and_rights_of_kubernetes_are_not_told(good: Evidence) -> None:
+def test_our_pods_and_rights_of_kubernetes_are_not_reported(good: Evidence) -> None:
     own = {
         "metadata": {"name": "system:x"},
         "roleRef": {"kind": "ClusterRole", "name": "theirs"},
@@ -390,12 +392,12 @@ def test_pods_of_ours_and_rights_of_kubernetes_are_not_told(good: Evidence) -> N
             {"metadata": {"name": "theirs", "labels": {"kubernetes.io/bootstrapping": "x"}}, "rules": rules}
         ],
     )
-    told = {id_: decided(BY_ID[id_], evidence).status for id_ in ("5.1.2", "5.1.3", "5.2.2", "5.2.5")}
-    assert set(told.values()) == {Status.PASS}
+    statuses = {id_: decided(BY_ID[id_], evidence).status for id_ in ("5.1.2", "5.1.3", "5.2.2", "5.2.5")}
+    assert set(statuses.values()) == {Status.PASS}
 
 
-def test_a_binding_of_a_namespace_gives_the_role_of_that_namespace(good: Evidence) -> None:
-    def given(space: str) -> Mapping[str, Any]:
+def test_a_binding_in_a_namespace_grants_the_role_of_that_namespace(good: Evidence) -> None:
+    def binding(space: str) -> Mapping[str, Any]:
         return {
             "metadata": {"name": "b", "namespace": space},
             "roleRef": {"kind": "Role", "name": "r"},
@@ -404,49 +406,59 @@ def test_a_binding_of_a_namespace_gives_the_role_of_that_namespace(good: Evidenc
 
     rule = {"verbs": ["get"], "resources": ["secrets"]}
     roles = [{"metadata": {"name": "r", "namespace": "a"}, "rules": [rule]}]
-    seen = decided(BY_ID["5.1.2"], with_objects(good, roles=roles, role_bindings=[given("a"), given("b")])).findings
-    assert [finding.subject for finding in seen] == ["User a"]
+    findings = decided(
+        BY_ID["5.1.2"], with_objects(good, roles=roles, role_bindings=[binding("a"), binding("b")])
+    ).findings
+    assert [finding.subject for finding in findings] == ["User a"]
 
 
 NODE_LABELS = {
-    "as the spec has it": ("worker-1", {}, ""),
+    "as in the spec": ("worker-1", {}, ""),
     "with labels of others": ("worker-1", {"kubernetes.io/os": "linux", "openai.com/team": "vision"}, ""),
     "of another rack": ("worker-1", {places.RACK: "r9"}, f"{places.RACK} is r9, not r1"),
-    "of a pool of the region": ("worker-1", {POOL_LABEL: "cpu"}, f"{POOL_LABEL} is not the spec's"),
-    "a storage host that is none": ("worker-1", {places.STORAGE_HOST: "true"}, "is not the spec's"),
+    "of a pool of the region": ("worker-1", {POOL_LABEL: "cpu"}, f"{POOL_LABEL} isn't in the spec"),
+    "a false storage host": ("worker-1", {places.STORAGE_HOST: "true"}, "isn't in the spec"),
     "a worker of the region": ("cloud-1", {POOL_LABEL: "cpu", TRUSTED_POOL: "cpu"}, ""),
-    "one that came back as another": ("cloud-1", {POOL_LABEL: "cpu"}, "it says pool cpu, and was seen first as none"),
-    "one in a rack": ("cloud-1", {places.RACK: "r1"}, f"{places.RACK} is only for machines at sites"),
+    "a worker that came back in another pool": (
+        "cloud-1",
+        {POOL_LABEL: "cpu"},
+        "it reports pool cpu, but was first seen in none",
+    ),
+    "a worker of the region in a rack": (
+        "cloud-1",
+        {places.RACK: "r1"},
+        f"{places.RACK} is only for machines at sites",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", NODE_LABELS)
-def test_a_node_is_told_by_the_label_that_is_not_its_own(what: str, good: Evidence) -> None:
-    name, labels, told = NODE_LABELS[what]
+def test_a_node_with_a_wrong_label_is_reported(what: str, good: Evidence) -> None:
+    name, labels, expected = NODE_LABELS[what]
     own = good.labels["worker-1"] if name == "worker-1" else {}
     result = decided(BY_ID["M.18"], nodes(node(name, **{**own, **labels}))(good))
-    assert (result.status, told in result.seen) == (Status.FAIL if told else Status.PASS, True), result.seen
+    assert (result.status, expected in result.seen) == (Status.FAIL if expected else Status.PASS, True), result.seen
 
 
-def test_a_controller_on_its_pool_and_a_pod_of_the_system_are_as_they_should_be(good: Evidence) -> None:
+def test_controllers_on_their_pool_and_system_pods_pass(good: Evidence) -> None:
     spec = {"nodeName": "cpu-1", "priorityClassName": "system-cluster-critical", "serviceAccountName": "ebs-controller"}
     listed = [pod(CONTROLLERS_NAMESPACE, spec), pod("csi", spec), pod("monitoring", spec)]
     free = [{"metadata": {"name": "monitoring", "labels": {SYSTEM_LABEL: "true"}}}]
     evidence = with_objects(good, pods=listed, namespaces=free, nodes=[node("cpu-1", **{TRUSTED_POOL: "workers"})])
     assert {decided(BY_ID[each], evidence).status for each in ("M.19", "M.20")} == {Status.PASS}
-    # A plugin of volumes is on every node.
+    # A plugin for volumes runs on every node.
     plugin = pod("csi", {"nodeName": "gpu-1", "serviceAccountName": "ebs-node"})
     elsewhere = with_objects(evidence, pods=[plugin], nodes=[node("gpu-1")])
     assert decided(BY_ID["M.19"], elsewhere).status is Status.PASS
 
 
-def test_images_of_a_lab_are_named_by_tag_and_said_to_be_of_this_machine(good: Evidence) -> None:
+def test_images_of_a_lab_may_have_tags_and_are_reported_as_built_here(good: Evidence) -> None:
     evidence = replace(pods(pod("kube-system", image="registry.k8s.io/kube-proxy:v1"))(good), lab=True)
     result = decided(BY_ID["M.25"], evidence)
-    assert (result.status, "made on this machine" in result.seen) == (Status.PASS, True)
+    assert (result.status, "built on this machine" in result.seen) == (Status.PASS, True)
 
 
-def test_what_people_run_may_have_a_tag(good: Evidence) -> None:
+def test_images_of_users_may_have_tags(good: Evidence) -> None:
     assert decided(BY_ID["M.25"], pods(pod("vision", image="registry.example.org/train:1"))(good)).status is Status.PASS
 
 
@@ -460,40 +472,40 @@ def test_what_people_run_may_have_a_tag(good: Evidence) -> None:
         (support.serving_request("nobody-s", "10.77.0.140"), False),
     ],
 )
-def test_a_serving_certificate_is_for_the_address_of_its_node_alone(
+def test_a_serving_certificate_is_only_valid_for_its_node_s_address(
     good: Evidence, request_: Mapping[str, Any], ok: bool
 ) -> None:
-    found = decided(BY_ID["M.17"], with_objects(good, serving_requests=[request_])).findings
-    assert [each.ok for each in found if each.subject == request_["metadata"]["name"]] == [ok]
+    findings = decided(BY_ID["M.17"], with_objects(good, serving_requests=[request_])).findings
+    assert [each.ok for each in findings if each.subject == request_["metadata"]["name"]] == [ok]
 
 
-def test_a_worker_at_a_site_that_shows_its_neighbours_address_is_found(good: Evidence) -> None:
+def test_a_worker_with_its_neighbour_s_address_in_its_certificate_is_found(good: Evidence) -> None:
     other = support.serving("worker-1", "10.78.1.11", "10.78.1.12").certificate
-    found = decided(BY_ID["M.17"], certificate(Kind.WORKER, SERVING, other)(good))
-    assert (found.status, found.seen) == (Status.FAIL, "worker-1: of worker-1, for 10.78.1.12")
+    result = decided(BY_ID["M.17"], certificate(Kind.WORKER, SERVING, other)(good))
+    assert (result.status, result.seen) == (Status.FAIL, "worker-1: of worker-1, for 10.78.1.12")
 
 
-def test_a_cluster_that_was_never_told_of_its_machines_passes_nothing(good: Evidence) -> None:
-    told = with_objects(good, addresses_of_nodes=[{"metadata": {"name": "hosts"}}])
-    assert decided(BY_ID["M.17"], told).status is Status.NOT_SEEN
+def test_a_cluster_without_addresses_of_its_machines_never_passes(good: Evidence) -> None:
+    evidence = with_objects(good, addresses_of_nodes=[{"metadata": {"name": "hosts"}}])
+    assert decided(BY_ID["M.17"], evidence).status is Status.NOT_SEEN
 
 
-def test_a_namespace_whose_every_kind_is_counted_is_well(good: Evidence) -> None:
-    """Short names count too; one kind left out is named."""
+def test_a_namespace_with_a_count_for_every_kind_passes(good: Evidence) -> None:
+    """Short names count too. A missing kind is named."""
     labels = {"menagerie.dev/tenant": "team"}
     hard = {name.replace("count/secrets", "secrets"): "1" for name in counts.TEAMS}
 
-    def seen(own: Mapping[str, str]) -> tuple[Status, str]:
+    def outcome(own: Mapping[str, str]) -> tuple[Status, str]:
         quota = {"metadata": {"name": "menagerie", "namespace": "team-a"}, "spec": {"hard": own}}
         result = decided(BY_ID["M.21"], with_objects(namespace("team-a", **labels)(good), resource_quotas=[quota]))
         return result.status, result.seen
 
-    assert seen(hard)[0] is Status.PASS
+    assert outcome(hard)[0] is Status.PASS
     less = {name: value for name, value in hard.items() if name != "count/configmaps"}
-    assert seen(less) == (Status.FAIL, "namespace team-a: no limit for count/configmaps")
+    assert outcome(less) == (Status.FAIL, "namespace team-a: no limit for count/configmaps")
 
 
-def test_a_gang_that_has_its_group_is_over_or_has_just_come_is_well(good: Evidence) -> None:
+def test_gangs_that_have_a_group_are_finished_or_are_new_pass(good: Evidence) -> None:
     old, young = "2026-11-01T00:00:00Z", datetime.fromtimestamp(good.now - 60, UTC).isoformat()
     group = {"metadata": {"name": "train", "namespace": "vision"}}
     for gangs, groups in (([gang(old)], [group]), ([gang(old, "Complete")], []), ([gang(young)], [])):

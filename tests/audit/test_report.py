@@ -1,4 +1,4 @@
-"""What auditors get: the JSON document, and docs/reference/audit.md."""
+"""Output for auditors: the JSON document, and docs/reference/audit.md."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "audit" / "report.json"
 
 
-def test_the_report_of_a_cluster_as_it_is_rendered_with_a_fault_and_a_silent_host_is_what_was_reviewed(
+def test_report_of_a_rendered_cluster_with_a_violation_and_an_unseen_host_matches_the_golden_file(
     good: Evidence,
 ) -> None:
-    """MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the difference."""
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the diff."""
     path = "/etc/kubernetes/kubelet.conf"
     spoiled = changed(good, Kind.WORKER, lambda report: with_files(report, **{path: root_file("0644", secret=True)}))
     evidence = replace(spoiled, unseen=(Unseen(Kind.WORKER, "lab-region-1", "nobody logs in", expected=True),))
-    made = json.dumps(document("lab", results(evidence), evidence), indent=1, ensure_ascii=False) + "\n"
-    made = re.sub(r"the first ends \d{4}-\d\d-\d\d", "the first ends DATE", made)
+    text = json.dumps(document("lab", results(evidence), evidence), indent=1, ensure_ascii=False) + "\n"
+    text = re.sub(r"the first expires \d{4}-\d\d-\d\d", "the first expires DATE", text)
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         GOLDEN.parent.mkdir(parents=True, exist_ok=True)
-        GOLDEN.write_text(made)
-    assert made == GOLDEN.read_text()
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
 
 
-def test_counts_are_those_of_the_results_and_only_a_failure_makes_it_not_ok(good: Evidence) -> None:
-    found = results(good)
-    told = counts(found)
-    assert sum(sum(row.values()) for row in told.values()) == len(found)
-    assert told["1.2"] == {"pass": 29, "exception": 1}
-    assert document("lab", found, good)["ok"] is True
+def test_counts_match_the_results_and_only_a_failure_clears_ok(good: Evidence) -> None:
+    all_results = results(good)
+    by_section = counts(all_results)
+    assert sum(sum(row.values()) for row in by_section.values()) == len(all_results)
+    assert by_section["1.2"] == {"pass": 29, "exception": 1}
+    assert document("lab", all_results, good)["ok"] is True
     broken = changed(good, Kind.API, lambda _: {"providers": ()})
     ids = [result.control.id for result in failed(results(broken))]
     assert (ids, document("lab", results(broken), broken)["ok"]) == (["1.2.28"], False)
 
 
-def test_many_hosts_with_the_same_fault_are_one_line(good: Evidence) -> None:
+def test_many_hosts_with_the_same_problem_are_one_line(good: Evidence) -> None:
     (worker,) = good.of(Kind.WORKER)
     spoiled = with_files(worker, **{"/etc/kubernetes/kubelet.conf": root_file("0644")})
     many = tuple(worker.model_copy(update={"host": f"w-{n}", **spoiled}) for n in range(1, 6))

@@ -1,6 +1,6 @@
-"""``python -m bench``: measure bring-ups of the lab, with the toolkit and by hand, in turns; and what plans cost.
+"""``python -m tests.bench``: measure bring-ups of the lab, alternating between the toolkit and by hand, and the cost of plans.
 
-Brings the cluster `lab` up and down several times on this machine, and leaves nothing of it.
+Brings the cluster `lab` up and down several times on this machine, and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ CLUSTER = "lab"
 RATIO_AIM = 1.3
 NOTHING_AIM_S, AGAIN_AIM = 150.0, 0.15
 TASKS_AIM, MEMORY_AIM_MB = 60.0, 300.0
-BUSY_LOAD = 0.5  # a core's share of other work that makes times doubtful
+BUSY_LOAD = 0.5  # load per core from which other work makes times doubtful
 
 
 def main(
     rounds: Annotated[int, typer.Option(min=1, help="Pairs of bring-ups: with the toolkit, then by hand.")] = 2,
     as_json: alone.JsonOpt = False,
 ) -> None:
-    """Measure bring-ups of the lab with the toolkit and by hand, in turns. It must be down when this starts."""
+    """Measure bring-ups of the lab with the toolkit and by hand, in turns. The lab must be down when this starts."""
     cluster = load_cluster(find_cluster(CLUSTER, ROOT))
-    _refuse_what_is_there(cluster)
+    _refuse_existing_lab(cluster)
     here, load_before = machine.read(), machine.load()
     alone.say(f"{here}; load {load_before:.1f}")
     if load_before > BUSY_LOAD * here.cores:
-        alone.say("other work runs on this machine: the times below are longer than the toolkit's own")
+        alone.say("other work runs on this machine: the times below are longer than the toolkit needs")
     figures = [
         *_measure(cluster, rounds),
         *traffic.measure(alone.say),
@@ -107,7 +107,7 @@ def _measure(cluster: Cluster, rounds: int) -> list[Figure]:
 
 
 def _neighbours() -> list[Figure]:
-    """Where the kernel's tables aren't this machine's to change, the other figures are worth printing all the same."""
+    """If the kernel's tables can't be changed here, the other figures are still worth printing."""
     try:
         return neighbours.measure(alone.say)
     except neighbours.NeighboursError as error:
@@ -116,20 +116,20 @@ def _neighbours() -> list[Figure]:
 
 
 def _control_planes() -> list[Figure]:
-    """The last to be measured, and long: what is there already is worth printing without them."""
+    """These come last and take long. If one fails, the earlier figures are still worth printing."""
     figures: list[Figure] = []
     try:
         for measure in (storm.measure, scale.measure, scheduling.measure):
             figures += measure(alone.say)
     except (LoopbackError, OSError) as error:
-        alone.say(f"the rest of control planes on loopback was not measured: {error}")
+        alone.say(f"the remaining control planes on loopback were not measured: {error}")
     return figures
 
 
 def summary(
     ours: list[toolkit.Run], theirs: list[bare.Run], peak: Mapping[str, int], checks: tuple[float, ...], workers: int
 ) -> list[Figure]:
-    """The figures of a whole run. Ratios are of the two bring-ups of one round."""
+    """Return the figures of a whole run. Ratios compare the two bring-ups of one round."""
     return [
         *_against_by_hand(ours, theirs),
         *_again(ours),
@@ -148,19 +148,19 @@ def _against_by_hand(ours: list[toolkit.Run], theirs: list[bare.Run]) -> list[Fi
             "hosts booted to nodes Ready",
             lambda run: run.booted_to_ready_s,
             RATIO_AIM,
-            "from the last host's basic.target until whoever brings the cluster up sees all nodes Ready",
+            "from the last host's basic.target until the side that brings the cluster up sees all nodes Ready",
         ),
         (
             "first host started to nodes Ready",
             lambda run: run.started_to_ready_s,
             RATIO_AIM,
-            "the same, from the first host's systemd, so that work done while others boot is no head start",
+            "the same, from the start of the first host's systemd, so that work done while others boot counts too",
         ),
         (
             "CPU until nodes Ready",
             lambda run: sum(run.ready_cpu_s.values()),
             None,
-            "of everything, from nothing; commands that bench runs inside hosts by hand count as its controller's",
+            "of everything, from scratch; commands that the bench runs inside hosts by hand count as its controller's",
         ),
     ]
     figures = []
@@ -182,9 +182,9 @@ def _again(ours: list[toolkit.Run]) -> list[Figure]:
 
 
 def _costs(ours: list[toolkit.Run], peak: Mapping[str, int], workers: int) -> list[Figure]:
-    cpu = "menagerie and all its children, counted by a control group that hosts and daemons are not in"
+    cpu = "menagerie and all its children, counted by a control group without hosts and daemons"
     largest = sorted(peak.items(), key=lambda item: -item[1])[:6]
-    memory = "sum of PSS over the same processes, in a bring-up of its own that is not timed; at the peak " + ", ".join(
+    memory = "sum of PSS over the same processes, in a separate bring-up that is not timed; at the peak " + ", ".join(
         f"{name} {size / 1e6:.0f}" for name, size in largest
     )
     return [
@@ -199,12 +199,12 @@ def _parts(what: str, runs: Sequence[Mapping[str, float]]) -> list[Figure]:
     return [Figure(f"{what}: {name.replace('_', ' ')}", "s", tuple(run[name] for run in runs)) for name in runs[0]]
 
 
-def _refuse_what_is_there(cluster: Cluster) -> None:
-    """The bench takes labs down: never one that somebody uses."""
+def _refuse_existing_lab(cluster: Cluster) -> None:
+    """Exit if there is a lab: the bench destroys labs, but never one that somebody uses."""
     preflight.check(lab_spec(cluster))
     if has_stack(cluster) or state.lab_id() in clean.labs():
         sys.exit(
-            f"error: the cluster {cluster.name} is there; the bench starts from nothing: run `make lab-down` first"
+            f"error: the cluster {cluster.name} exists, and the bench starts from scratch: run `make lab-down` first"
         )
 
 

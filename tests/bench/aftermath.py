@@ -1,4 +1,4 @@
-"""What must be as it was once a fault is over: pods, and who has which address."""
+"""What must be unchanged after a fault: running pods, and unique addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clients.access import API_TIMEOUT_S, Access
 
 
 def running_pods(access: Access) -> dict[str, str]:
-    """UID of each pod that runs -> its namespace and name. Raises what the Kubernetes client raises."""
+    """Return UID -> namespace/name of each running pod. Raises what the Kubernetes client raises."""
     listed = client.CoreV1Api(access.api()).list_pod_for_all_namespaces(_request_timeout=API_TIMEOUT_S).items
     return {
         pod.metadata.uid: f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -23,25 +23,25 @@ def running_pods(access: Access) -> dict[str, str]:
     }
 
 
-def given_up(access: Access, before: Mapping[str, str]) -> list[str]:
-    """Pods that ran and do not any more: no fault of the table is one of a node. Nothing where the API is silent."""
+def lost_pods(access: Access, before: Mapping[str, str]) -> list[str]:
+    """List pods that ran and no longer do: no fault in the table affects a node. Empty if the API does not answer."""
     try:
         now = running_pods(access)
     except (ApiException, urllib3.exceptions.HTTPError):
         return []
-    return [f"pod {name} was given up" for uid, name in before.items() if uid not in now]
+    return [f"pod {name} was lost" for uid, name in before.items() if uid not in now]
 
 
 def shared_addresses(access: Access) -> list[str]:
-    """Addresses and ranges that two have at once: of nodes, of nodes' pods, of pods. Nothing where the API is silent."""
+    """List addresses and ranges with two owners: of nodes, of nodes' pods, of pods. Reports an API that does not answer."""
     core = client.CoreV1Api(access.api())
     try:
         nodes = core.list_node(_request_timeout=API_TIMEOUT_S).items
         pods = core.list_pod_for_all_namespaces(_request_timeout=API_TIMEOUT_S).items
     except (ApiException, urllib3.exceptions.HTTPError) as error:
-        return [f"the API did not answer in the end: {error}"]
-    own = [each.address for node in nodes for each in node.status.addresses or () if each.type == "InternalIP"]
+        return [f"the API did not answer after the fault: {error}"]
+    node_ips = [entry.address for node in nodes for entry in node.status.addresses or () if entry.type == "InternalIP"]
     ranges = [IPv4Network(node.spec.pod_cidr) for node in nodes if node.spec.pod_cidr]
-    of_pods = [pod.status.pod_ip for pod in pods if pod.status.phase == "Running" and not pod.spec.host_network]
-    counts = Counter([*own, *map(str, ranges), *(address for address in of_pods if address)])
+    pod_ips = [pod.status.pod_ip for pod in pods if pod.status.phase == "Running" and not pod.spec.host_network]
+    counts = Counter([*node_ips, *map(str, ranges), *(address for address in pod_ips if address)])
     return [f"{address} has {count} owners" for address, count in counts.items() if count > 1]

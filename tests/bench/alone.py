@@ -1,4 +1,4 @@
-"""A measurement that is run by itself: what it saw, on which machine, and how busy that was."""
+"""Run one measurement alone: print its figures, the machine, and the machine's load."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from tests.bench.figures import Figure, table
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-def command(main: Callable[..., None], *foreseen: type[Exception]) -> None:
-    """Run a module by its command line. An error that was foreseen ends it with its text and exit code 1."""
+def command(main: Callable[..., None], *expected: type[Exception]) -> None:
+    """Run a module with its command line. On an expected error, exit with its text and code 1."""
     try:
         typer.run(main)
-    except foreseen as error:
+    except expected as error:
         sys.exit(f"error: {error}")
 
 
 def say(text: str) -> None:
-    """Progress, beside the result."""
+    """Print progress to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def run(measure: Callable[[Callable[[str], None]], list[Figure]], *, as_json: bool) -> None:
-    """Measure, and print the figures as a table or as one JSON document. measure: is given who hears of its progress."""
-    here, before = machine.read(), machine.load()
+    """Measure, and print the figures as a table or as one JSON document. `measure` gets a function for its progress."""
+    host, load_before = machine.read(), machine.load()
     figures = measure(say)
-    loads = {"before": before, "after": machine.load()}
+    loads = {"before": load_before, "after": machine.load()}
     if as_json:
-        document = {"machine": here.to_json(), "load": loads, "figures": [each.to_json() for each in figures]}
+        document = {"machine": host.to_json(), "load": loads, "figures": [figure.to_json() for figure in figures]}
         print(json.dumps(document, indent=2))
         return
-    print(f"{here}; load {before:.1f} before, {loads['after']:.1f} after (with this run in it)\n\n{table(figures)}")
+    print(
+        f"{host}; load {load_before:.1f} before, {loads['after']:.1f} after (with this run in it)\n\n{table(figures)}"
+    )

@@ -1,8 +1,8 @@
-"""Side B: the same cluster from the same binaries, with no toolkit: plain commands run inside the hosts.
+"""Side B: the same cluster from the same binaries without the toolkit, by plain commands inside the hosts.
 
-What it leaves out is to its advantage: TLS between and towards etcds, checksums, encryption of secrets, audit
-log, konnectivity, kube-proxy, CoreDNS, rotation of the kubelet's serving certificate. It does in parallel all
-that can be done so. The hosts, the mirror and the load balancer are the lab's own, as on the other side.
+It leaves out several things, which is to its advantage: TLS between and towards etcds, checksums, encryption of secrets,
+audit log, konnectivity, kube-proxy, CoreDNS, rotation of the kubelet's serving certificate. It does everything in parallel
+that can be. The hosts, the mirror and the load balancer are the lab's, as on side A.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from tests.bench.group import lab_cpu_s
 from tests.bench.toolkit import host_names, kinds
 
 _HOSTS = Path(__file__).parent / "hosts"
-_TOKEN = "abcdef.0123456789abcdef"  # in the form of a bootstrap token; the cluster lives for a minute
+_TOKEN = "abcdef.0123456789abcdef"  # has the form of a bootstrap token; the cluster lives for a minute
 _COMMAND_S, _READY_S = 180, 180
 _API_PROGRAMS = ("kubeadm", "kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
 class BareError(Exception):
-    """A command inside a host failed; the text is its own."""
+    """A command inside a host failed; the text is the command's."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One bring-up by hand; the fields mean what they mean in `tests.bench.toolkit.Run`.
+    """One bring-up by hand; the fields are those of `tests.bench.toolkit.Run`.
 
-    What commands inside hosts took is the controller's in `ready_cpu_s`: they run in its control group.
+    In `ready_cpu_s`, the CPU time of commands inside hosts counts as the controller's: they run in its control group.
     """
 
     seconds: float
@@ -65,7 +65,7 @@ class Run:
 
 
 def measure(cluster: Cluster) -> Run:
-    """Bring the cluster up and take it away. There must be no lab of this checkout."""
+    """Bring the cluster up and destroy it. This checkout must have no lab."""
     began, used = time.monotonic(), _own_cpu_s()
     steps = _Steps(began)
     prepared = prepare(kubernetes=cluster.spec.kubernetes.version)
@@ -85,7 +85,7 @@ def measure(cluster: Cluster) -> Run:
 
 
 class _Steps:
-    """Seconds of what is done one after the other."""
+    """Seconds of consecutive steps."""
 
     def __init__(self, began: float) -> None:
         self.seconds: dict[str, float] = {}
@@ -97,7 +97,7 @@ class _Steps:
 
 
 def _own_cpu_s() -> float:
-    """CPU time of this process and of what it started and waited for: every command inside a host, too."""
+    """Return the CPU time of this process and its waited-for children, including every command inside a host."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
@@ -117,7 +117,7 @@ def _make_hosts(cluster: Cluster, lab: LabSpec, pool: ThreadPoolExecutor) -> Non
 
 
 class _Sequence:
-    """The commands, in the order that one part's need of another leaves."""
+    """The commands, as parallel as their dependencies allow."""
 
     def __init__(self, cluster: Cluster, lab: LabSpec, pool: ThreadPoolExecutor, steps: _Steps) -> None:
         self._steps = steps
@@ -130,7 +130,7 @@ class _Sequence:
         self._urls = {name: f"{plan.MIRROR_URL}/{artefact.source}" for name, artefact in catalogue().items()}
 
     def run(self) -> None:
-        """Returns when every node is Ready, as the API says through the load balancer."""
+        """Return when every node is Ready according to the API through the load balancer."""
         etcds = [self._pool.submit(self._etcd, role) for role in addresses.ROLES]
         workers = [self._pool.submit(self._worker, name) for name in self._workers]
         first, *others = self._plan.api_servers
@@ -155,18 +155,18 @@ class _Sequence:
 
     def _etcd(self, role: RoleName) -> None:
         members = self._plan.etcd[role]
-        named = ",".join(f"{member.name}=http://{member.address}:2380" for member in members)
+        cluster = ",".join(f"{member.name}=http://{member.address}:2380" for member in members)
         for started in [
             self._pool.submit(
                 self._on,
-                m.name,
+                member.name,
                 "etcd",
-                NAME=m.name,
-                ADDRESS=str(m.address),
-                MEMBERS=named,
+                NAME=member.name,
+                ADDRESS=str(member.address),
+                MEMBERS=cluster,
                 ETCD_URL=self._urls["etcd"],
             )
-            for m in members
+            for member in members
         ]:
             started.result()
 
@@ -206,9 +206,9 @@ class _Sequence:
         )
 
     def _worker(self, name: str) -> None:
-        named = {"CONTAINERD": "containerd", "CNI": "cni-plugins"}
-        named |= {program.upper(): program for program in ("runc", "kubelet", "kubeadm", "flanneld")}
-        urls = {f"{variable}_URL": self._urls[artefact] for variable, artefact in named.items()}
+        artefacts = {"CONTAINERD": "containerd", "CNI": "cni-plugins"}
+        artefacts |= {program.upper(): program for program in ("runc", "kubelet", "kubeadm", "flanneld")}
+        urls = {f"{variable}_URL": self._urls[artefact] for variable, artefact in artefacts.items()}
         self._on(name, "worker", NET_CONF=json.dumps(net_conf(self._cluster)), **urls)
 
     def _join(self, name: str, address: str, ca: str) -> None:
@@ -222,7 +222,7 @@ class _Sequence:
 
 
 def kubeadm_documents(cluster: Cluster, address: str, etcds: list[str]) -> list[dict[str, Any]]:
-    """kubeadm's configuration with what it can't do without; the kubelet's has the settings of the lab's hosts."""
+    """Return kubeadm's minimal configuration; the kubelet's has the settings of the lab's hosts."""
     plan_, network = addresses.plan(cluster), cluster.spec.network
     version = "kubeadm.k8s.io/v1beta4"
     kubelet = {"cgroupDriver": "cgroupfs", "failCgroupV1": False, "failSwapOn": False}
@@ -239,7 +239,7 @@ def kubeadm_documents(cluster: Cluster, address: str, etcds: list[str]) -> list[
             "kind": "ClusterConfiguration",
             "kubernetesVersion": f"v{cluster.spec.kubernetes.version}",
             "controlPlaneEndpoint": f"{plan_.endpoint}:6443",
-            "encryptionAlgorithm": "ECDSA-P256",  # as the toolkit has it: quicker to make than RSA
+            "encryptionAlgorithm": "ECDSA-P256",  # as in the toolkit: faster to generate than RSA
             "networking": {"podSubnet": str(network.pods), "serviceSubnet": str(network.services)},
             "etcd": {"external": {"endpoints": etcds}},
         },
@@ -248,7 +248,7 @@ def kubeadm_documents(cluster: Cluster, address: str, etcds: list[str]) -> list[
 
 
 def discovery_kubeconfig(ca_pem: str, endpoint: str) -> dict[str, Any]:
-    """How a joining host finds and trusts the API: quicker than to wait for a signed cluster-info."""
+    """Return how a joining host finds and trusts the API. This is faster than waiting for a signed cluster-info."""
     ca = base64.b64encode(ca_pem.encode()).decode()
     return {
         "apiVersion": "v1",
@@ -263,11 +263,11 @@ def discovery_kubeconfig(ca_pem: str, endpoint: str) -> dict[str, Any]:
 
 
 def _script(host: str, text: str, variables: Mapping[str, str] | None = None) -> str:
-    """Standard output of a shell script run inside a host."""
-    given = [f"{name}={value}" for name, value in (variables or {}).items()]
-    done = hosts.run(host, ["env", *given, "sh", "-c", text], timeout=_COMMAND_S)
+    """Run a shell script inside a host, and return its standard output."""
+    assignments = [f"{name}={value}" for name, value in (variables or {}).items()]
+    done = hosts.run(host, ["env", *assignments, "sh", "-c", text], timeout=_COMMAND_S)
     if done.returncode:
-        raise BareError(f"{host}: {text.splitlines()[0]} ended with {done.returncode}: {done.stderr[-2000:]}")
+        raise BareError(f"{host}: {text.splitlines()[0]} exited with {done.returncode}: {done.stderr[-2000:]}")
     return done.stdout
 
 

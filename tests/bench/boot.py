@@ -1,4 +1,4 @@
-"""When the hosts of a lab booted, by their own systemd's account. Asked afterwards: watching would cost."""
+"""When the hosts of a lab booted, according to their systemd. Read afterwards, because watching would cost CPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BOOTED = ("systemctl", "show", "basic.target", "--property=ActiveEnterTimestamp
 class Boot:
     """Seconds of the monotonic clock, which hosts share with the machine.
 
-    first_start: the first host's systemd began. all_booted: the last host reached basic.target.
+    first_start: when the first host's systemd started. all_booted: when the last host reached basic.target.
     """
 
     first_start: float
@@ -23,13 +23,13 @@ class Boot:
 
 
 def read(names: Iterable[str]) -> Boot:
-    """The boots of these hosts. LabError when one does not run."""
-    named = tuple(names)
+    """Return the boots of these hosts. LabError if one does not run."""
+    hosts_ = tuple(names)
     return Boot(
-        min(_seconds(name, _STARTED) for name in named),
-        max(_seconds(name, _BOOTED) for name in named),
+        min(_seconds(name, _STARTED) for name in hosts_),
+        max(_seconds(name, _BOOTED) for name in hosts_),
     )
 
 
-def _seconds(name: str, question: tuple[str, ...]) -> float:
-    return int(hosts.run(name, question).stdout) / 1e6
+def _seconds(name: str, command: tuple[str, ...]) -> float:
+    return int(hosts.run(name, command).stdout) / 1e6

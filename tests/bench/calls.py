@@ -1,4 +1,4 @@
-"""Clients of an API server for benches: one connection each, kept open, and clocks around single calls."""
+"""Clients of an API server for benches: one connection each, kept open."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, Self
 from components.control_plane.ports import API_PORT
 
 TIMEOUT_S = 65.0
-"""A little more than the API server's own limit of a request."""
+"""A little more than the API server's own limit for a request."""
 MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True)
 class Login:
-    """How a client reaches the API as one user; it can be handed to another process."""
+    """How a client reaches the API as one user. It can be passed to another process."""
 
     address: str
     ca: str
@@ -32,7 +32,7 @@ class Login:
 
 
 class Api:
-    """One connection. It is opened anew after an error."""
+    """One connection, reopened after an error."""
 
     def __init__(self, login: Login) -> None:
         self._connection = http.client.HTTPSConnection(
@@ -48,7 +48,7 @@ class Api:
         self._connection.close()
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, bytes]:
-        """(HTTP status, body). OSError when there is no answer."""
+        """Return (HTTP status, body). OSError if there is no answer."""
         data = None if body is None else json.dumps(body).encode()
         try:
             self._connection.request(method, path, data, {"Content-Type": kind})
@@ -62,12 +62,12 @@ class Api:
             raise
 
     def get(self, path: str) -> Any:
-        """The object or list at a path. OSError where the API refuses."""
+        """Return the object or list at a path. OSError if the API refuses."""
         return json.loads(self.text(path))
 
     def text(self, path: str) -> str:
-        """What is at a path, as text. OSError where the API refuses."""
-        # A server hangs up on a connection that was not used for a while, an API server after 90 s.
+        """Return the text at a path. OSError if the API refuses."""
+        # Servers close idle connections; an API server does after 90 s.
         self._connection.close()
         status, body = self.call("GET", path)
         if status != http.client.OK:

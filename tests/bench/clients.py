@@ -1,4 +1,4 @@
-"""Clients that write and read through the load balancer while something breaks, and keep the history of it."""
+"""Clients that write and read through the load balancer while something breaks, and record a history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clients.access import Access
 from tests.bench.history import Kind, Operation
 
 ANSWER_S = 5.0
-"""How long a client waits: longer than an etcd takes to choose a leader (election-timeout is 1 s)."""
+"""How long a client waits: longer than an etcd takes to elect a leader (election-timeout is 1 s)."""
 EVERY_S = 0.1
 WRITERS, READERS = 2, 2
 SETTLE_S = 120.0
@@ -27,89 +27,89 @@ NAMESPACE = "default"
 
 @dataclass
 class Load:
-    """What the clients have seen so far."""
+    """What the clients have recorded so far."""
 
     history: list[Operation] = field(default_factory=list)
     keys: tuple[str, ...] = ()
 
     def acknowledged(self) -> int:
-        """How many writes so far."""
+        """Return the number of acknowledged writes so far."""
         return sum(each.kind is Kind.WRITE and each.known for each in tuple(self.history))
 
 
 @contextmanager
 def load(access: Access) -> Iterator[Load]:
-    """Clients at work for a block. After it each key is read once more, when the cluster answers again.
+    """Run clients for the length of a block. Afterwards, each key is read once more when the cluster answers again.
 
-    Each writer has a ConfigMap of its own, and replaces it under the version that it knows: what was sent and not answered
-    can't come true after a later write. Readers read from a quorum.
-    Raises TimeoutError where a last read isn't answered within `SETTLE_S`.
+    Each writer has its own ConfigMap and replaces it with the version that it knows, so an unanswered write can't take effect
+    after a later one. Readers read from a quorum.
+    Raises TimeoutError if a last read gets no answer within `SETTLE_S`.
     """
-    found = Load(keys=tuple(f"history-{secrets.token_hex(4)}" for _ in range(WRITERS)))
+    result = Load(keys=tuple(f"history-{secrets.token_hex(4)}" for _ in range(WRITERS)))
     stop = threading.Event()
-    writers = [_Writer(access, key, found, stop) for key in found.keys]
+    writers = [_Writer(access, key, result, stop) for key in result.keys]
     for writer in writers:
         writer.begin()
-    readers = [_Reader(access, found.keys[number % WRITERS], found, stop) for number in range(READERS)]
-    threads = [threading.Thread(target=each.run, daemon=True) for each in (*writers, *readers)]
+    readers = [_Reader(access, result.keys[number % WRITERS], result, stop) for number in range(READERS)]
+    threads = [threading.Thread(target=worker.run, daemon=True) for worker in (*writers, *readers)]
     for thread in threads:
         thread.start()
     try:
-        yield found
+        yield result
     finally:
         stop.set()
         for thread in threads:
             thread.join()
-        last = _Reader(access, found.keys[0], found, stop)
-        for key in found.keys:
+        last = _Reader(access, result.keys[0], result, stop)
+        for key in result.keys:
             last.read_at_last(key)
             with suppress(ApiException, urllib3.exceptions.HTTPError):
                 last.core.delete_namespaced_config_map(key, NAMESPACE, _request_timeout=ANSWER_S)
 
 
 class _Client:
-    def __init__(self, access: Access, key: str, found: Load, stop: threading.Event) -> None:
+    def __init__(self, access: Access, key: str, record: Load, stop: threading.Event) -> None:
         self.core = client.CoreV1Api(access.api(once=True))
-        self._key, self._found, self._stop = key, found, stop
+        self._key, self._record, self._stop = key, record, stop
 
     def _note(self, kind: Kind, key: str, value: int, began: float, refused: str = "") -> None:
-        self._found.history.append(Operation(kind, key, value, began, time.monotonic(), refused))
+        self._record.history.append(Operation(kind, key, value, began, time.monotonic(), refused))
 
     def read(self, key: str) -> client.V1ConfigMap | None:
         began = time.monotonic()
         try:
-            found = self.core.read_namespaced_config_map(key, NAMESPACE, _request_timeout=ANSWER_S)
+            config_map = self.core.read_namespaced_config_map(key, NAMESPACE, _request_timeout=ANSWER_S)
         except (ApiException, urllib3.exceptions.HTTPError) as error:
             self._note(Kind.READ, key, 0, began, _why(error))
             return None
-        self._note(Kind.READ, key, int(found.data["value"]), began)
-        return found
+        self._note(Kind.READ, key, int(config_map.data["value"]), began)
+        return config_map
 
     def run(self) -> None:
-        """At work until it is told to stop."""
+        """Work until `stop` is set."""
         raise NotImplementedError
 
 
 class _Writer(_Client):
     def begin(self) -> None:
-        """Make the key. The cluster must be well."""
+        """Create the key. The cluster must be healthy."""
         began = time.monotonic()
         body = {"metadata": {"name": self._key}, "data": {"value": "1"}}
         self._held = self.core.create_namespaced_config_map(NAMESPACE, body, _request_timeout=ANSWER_S)
         self._note(Kind.WRITE, self._key, 1, began)
 
     def run(self) -> None:
-        value, certain = 1, True
+        value, is_certain = 1, True
         while not self._stop.wait(EVERY_S):
-            if not certain:
-                found = self.read(self._key)
-                if found is None:
+            if not is_certain:
+                current = self.read(self._key)
+                if current is None:
                     continue
-                self._held, value, certain = found, int(found.data["value"]), True
-            value, certain = value + 1, self._replace(value + 1)
+                self._held, value, is_certain = current, int(current.data["value"]), True
+            value, is_certain = value + 1, self._replace(value + 1)
 
     def _replace(self, value: int) -> bool:
-        """Whether it is known that the key has the value now."""
+        """Write the value. Return whether the key is known to have it now."""
         began = time.monotonic()
         metadata = {"name": self._key, "resourceVersion": self._held.metadata.resource_version}
         body = {"metadata": metadata, "data": {"value": str(value)}}

@@ -1,4 +1,4 @@
-"""Arithmetic of the bench: figures with an aim, ratios of paired rounds, a table. Pure."""
+"""Arithmetic of the bench: figures with aims, ratios of paired rounds, a table. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured quantity, a value for each time it was measured.
+    """One measured quantity, with a value per measurement.
 
-    aim: the most that is wanted of the median, None where there is no aim. note: how it was measured.
+    aim: upper limit for the median, None without an aim. note: how it was measured.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the median is within the aim, None without an aim."""
+        """Whether the median is within the aim; None without an aim."""
         return None if self.aim is None else self.median <= self.aim
 
     def to_json(self) -> dict[str, object]:
@@ -46,20 +46,20 @@ class Figure:
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, ...]:
-    """Quotient of each round's pair. ValueError when the rounds do not pair up or took no time."""
+    """Return the quotient of each round's pair. ValueError if the rounds do not pair up or took no time."""
     if len(ours) != len(theirs) or any(value <= 0 for value in theirs):
         raise ValueError(f"{list(ours)} and {list(theirs)} are not pairs of durations")
     return tuple(our / their for our, their in zip(ours, theirs, strict=True))
 
 
 def number(value: float) -> str:
-    """Three digits that matter; whole from 100 on."""
+    """Format a number with three significant digits; from 100 on, as a whole number."""
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     return f"{value:.{digits}f}"
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """The figures as text in columns: median, all values, aim, and whether it was met."""
+    """Return the figures as text in columns: median, all values, aim, and whether it was met."""
     head = ("measured", "median", "each time", "aim", "")
     rows = [head, *(_row(figure) for figure in figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
@@ -69,10 +69,10 @@ def table(figures: Sequence[Figure]) -> str:
 
 def _row(figure: Figure) -> tuple[str, ...]:
     unit = f" {figure.unit}" if figure.unit else ""
-    each = "  ".join(map(number, figure.values)) if len(figure.values) > 1 else ""
+    values = "  ".join(map(number, figure.values)) if len(figure.values) > 1 else ""
     aim = "" if figure.aim is None else f"<= {number(figure.aim)}{unit}"
     verdict = {None: "", True: "met", False: "MISSED"}[figure.met]
-    return (figure.name, f"{number(figure.median)}{unit}", each, aim, verdict)
+    return (figure.name, f"{number(figure.median)}{unit}", values, aim, verdict)
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""Made-up fleets for benches: the lab's spec with as many workers as wanted, on racks of 40."""
+"""Made-up fleets for benches: the lab's spec with any number of workers, in racks of 40."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ FIRST = ipaddress.ip_address("10.64.0.11")
 
 
 def fleet(workers: int) -> Cluster:
-    """The lab's spec over so many workers of one pool, without storage and declared links. It is not checked: its racks have
-    no ranges."""
+    """Return the lab's spec with `workers` workers in one pool, without storage and declared links.
+
+    It is not checked, because its racks have no ranges.
+    """
     lab = load_cluster(find_cluster("lab", ROOT))
     sites = {name: site.model_copy(update={"ceph": None, "links": {}}) for name, site in lab.spec.sites.items()}
     model = lab.hosts["workers"][0].model_copy(update={"links": {}})
@@ -28,7 +30,7 @@ def fleet(workers: int) -> Cluster:
 
 
 def outputs() -> ClusterOutputs:
-    """Of a built cluster, with a checksum for every program."""
+    """Return the outputs of a built cluster, with a checksum for every program."""
     sums = {artefact.source: f"{number:064x}" for number, artefact in enumerate(catalogue().values())}
     return ClusterOutputs(
         cluster="lab",

@@ -1,9 +1,9 @@
-"""Gangs by each mechanism of `tests.bench.mechanisms`, side by side: how fast, how many started in part, and whether two get in each other's way.
+"""Compare gangs by each mechanism of `tests.bench.mechanisms`: speed, partial starts, and whether two gangs block each other.
 
-Each has a control plane of its own, of the same programs and with the same nodes. Gangs are Jobs, whose pods the controller manager
-makes. The crowd: gangs that all fit. The contest: two gangs that each need most of the hosts, their Jobs made at once; the one that
-runs is ended after a while, and the other should follow. What is bound is looked at a few times a second: a gang is started in part
-while some of its members have a host and some have none.
+Each mechanism has its own control plane, with the same programs and nodes. Gangs are Jobs, whose pods the controller manager
+creates. The crowd is a set of gangs that all fit. The contest is two gangs that each need most of the hosts, whose Jobs are
+created at once; the one that runs is ended after a while, and the other should follow. Bound pods are counted a few times a
+second. A gang is partially started while some of its members have a host and some do not.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 @dataclass(frozen=True)
 class Trial:
-    """What one mechanism showed; seconds are PATIENCE_S where it never came.
+    """Results of one mechanism, a value per round. Seconds are PATIENCE_S for what never happened.
 
-    crowd_s: until all gangs of the crowd had all their hosts. first_s, second_s: from the Jobs of the contest until one gang was whole,
-    and from its end until the other was. partial_s: how long, in all, some gang was started in part. held: hosts at most that a gang
-    held without being whole.
+    crowd_s: until all gangs of the crowd had all their hosts. first_s: in the contest, from the Jobs until one gang was whole.
+    second_s: from the end of that gang until the other was whole. partial_s: total time in which some gang was partially
+    started. held: the most hosts that a gang held without being whole.
     """
 
     name: str
@@ -52,15 +52,15 @@ class Trial:
 
 
 class Watch:
-    """What is bound of each gang, looked at again and again."""
+    """Counts the bound pods of each gang, repeatedly."""
 
-    def __init__(self, api: Api, all_of: Sequence[Gang]) -> None:
-        self._api, self._gangs = api, all_of
+    def __init__(self, api: Api, gangs: Sequence[Gang]) -> None:
+        self._api, self._gangs = api, gangs
         self.partial_s, self.held = 0.0, 0
         self._last = time.monotonic()
 
     def whole(self) -> set[str]:
-        """The gangs that have all their hosts now."""
+        """Return the gangs that have all their hosts now."""
         bound: Counter[str] = Counter()
         for pod in self._api.get(PODS)["items"]:
             if pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]:
@@ -72,15 +72,15 @@ class Watch:
         return {gang.name for gang in self._gangs if bound[gang.name] == gang.members}
 
     def until(self, count: int, but: str = "") -> tuple[float, set[str]]:
-        """Seconds until so many are whole, and which."""
+        """Wait until `count` gangs are whole. Return the seconds, and their names."""
         began = time.monotonic()
-        while len(found := self.whole() - {but}) < count and time.monotonic() - began < PATIENCE_S:
+        while len(whole := self.whole() - {but}) < count and time.monotonic() - began < PATIENCE_S:
             time.sleep(LOOK_S)
-        return (time.monotonic() - began if len(found) >= count else PATIENCE_S), found
+        return (time.monotonic() - began if len(whole) >= count else PATIENCE_S), whole
 
 
 def measure(pool: Executor, say: Callable[[str], None]) -> list[Figure]:
-    """Each mechanism, one after the other."""
+    """Measure each mechanism, one after the other."""
     build.ensure(["coscheduler", "kueue"])
     trials = []
     for number, mechanism in enumerate((Native(), Coscheduling(), Kueue(HOSTS * GPUS)), 3):
@@ -114,28 +114,28 @@ def _round(plane: Loopback, api: Api, mechanism: Native) -> tuple[float, float, 
     watch = Watch(api, CONTEST)
     began = time.monotonic()
     _make(api, mechanism, CONTEST)
-    _, found = watch.until(1)
+    _, whole = watch.until(1)
     first = time.monotonic() - began
     second = PATIENCE_S
-    if found:
-        # Time for the other to try.
+    if whole:
+        # Gives the other gang time to try.
         until = time.monotonic() + 10
         while time.monotonic() < until:
             watch.whole()
             time.sleep(LOOK_S)
-        (ended,) = sorted(found)[:1]
+        (ended,) = sorted(whole)[:1]
         _delete(api, f"{JOBS}/{ended}")
         second, _ = watch.until(1, but=ended)
     _clear(api)
     return crowd, first, second, watch.partial_s, float(watch.held)
 
 
-def _make(api: Api, mechanism: Native, all_of: Sequence[Gang]) -> None:
-    for gang in all_of:
-        for path, thing in mechanism.made(gang):
-            status, said = api.call("POST", path, thing)
+def _make(api: Api, mechanism: Native, gangs: Sequence[Gang]) -> None:
+    for gang in gangs:
+        for path, document in mechanism.made(gang):
+            status, reply = api.call("POST", path, document)
             if status != 201:
-                raise ConnectionError(f"POST {path}: {status} {said[:300].decode()}")
+                raise ConnectionError(f"POST {path}: {status} {reply[:300].decode()}")
 
 
 def _delete(api: Api, path: str) -> None:
@@ -143,7 +143,7 @@ def _delete(api: Api, path: str) -> None:
 
 
 def _clear(api: Api) -> None:
-    """No Jobs, pods and groups any more."""
+    """Delete all Jobs, pods and groups."""
     _delete(api, JOBS)
     for group in ("scheduling.k8s.io/v1alpha2", "scheduling.x-k8s.io/v1alpha1"):
         _delete(api, f"/apis/{group}/namespaces/{NAMESPACE}/podgroups")
@@ -153,20 +153,21 @@ def _clear(api: Api) -> None:
 
 
 def describe(trial: Trial) -> str:
-    """One line for people."""
+    """Return one line for people."""
 
     def shown(values: Sequence[float]) -> str:
         return "/".join("never" if value >= PATIENCE_S else f"{value:.1f}" for value in values)
 
     return (
-        f"{trial.name}: {len(CROWD)} gangs in {shown(trial.crowd_s)} s; of two, one whole after {shown(trial.first_s)} s, the other "
-        f"{shown(trial.second_s)} s after its end; in part for {shown(trial.partial_s)} s, with {shown(trial.held)} hosts at most"
+        f"{trial.name}: {len(CROWD)} gangs in {shown(trial.crowd_s)} s; of two, one whole after {shown(trial.first_s)} s, "
+        f"the other {shown(trial.second_s)} s after its end; partially started for {shown(trial.partial_s)} s, with at most "
+        f"{shown(trial.held)} hosts"
     )
 
 
 def summary(trials: Sequence[Trial]) -> list[Figure]:
-    """The figures by mechanism."""
-    note = f"{PATIENCE_S:.0f} s is where it was given up"
+    """Return the figures by mechanism."""
+    note = f"{PATIENCE_S:.0f} s is the time-out"
     return [
         figure
         for each in trials

@@ -1,8 +1,8 @@
-"""A control group of the bench's own: what a command and all its children cost, wherever they end up.
+"""A control group for the bench: it measures the cost of a command and all its children.
 
-A lab's hosts and daemons move to control groups of their own before they start, so what is left in
-this one is the toolkit: menagerie, the Pulumi engine and its providers, Ansible, ssh. Children that
-outlive their parent are counted too, which resource usage of waited-for children would miss.
+A lab's hosts and daemons move to their own control groups before they start, so this group has only the toolkit: menagerie,
+the Pulumi engine and its providers, Ansible, ssh. It also counts children that outlive their parent, which the resource
+usage of waited-for children would miss.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ SAMPLE_S = 0.1
 
 
 class CommandError(Exception):
-    """A measured command failed; the text has the end of what it said."""
+    """A measured command failed; the text has the end of its output."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one command took.
+    """Cost of one command.
 
-    began, ended: seconds of the monotonic clock. cpu_s: of the command and its children.
-    lines: (monotonic seconds, text) of its standard error, where progress goes. text: its standard output.
-    peak: memory of each process at the moment
-    when all together held most, bytes by name; empty unless it was sampled.
+    began, ended: seconds of the monotonic clock. cpu_s: CPU time of the command and its children.
+    lines: (monotonic seconds, text) of its standard error, which has the progress. text: its standard output.
+    peak: bytes by process name when all processes together held most; empty unless sampled.
     """
 
     began: float
@@ -52,7 +51,7 @@ class Cost:
 
 
 class Group:
-    """Runs commands in the group, one after the other; leaving it ends whatever they left running."""
+    """Runs commands in the group, one after the other. Leaving it kills what they left running."""
 
     def __init__(self) -> None:
         self._name = f"{_NAME}/{os.getpid()}"
@@ -72,9 +71,10 @@ class Group:
     def run(
         self, argv: Sequence[str], *, sample_memory: bool = False, on_line: Callable[[str], None] = lambda _: None
     ) -> Cost:
-        """Run a command and wait for it; on_line is given its progress, as it comes.
+        """Run a command and wait for it. on_line gets each line of its progress at once.
 
-        Sampling its memory slows it down: not for what is timed. Raises CommandError when it fails."""
+        Sampling its memory slows it down, so don't use it in timed runs. Raises CommandError if the command fails.
+        """
         peak = _Peak(self._joins[0], sample_memory)
         used = self.cpu_s()
         began = time.monotonic()
@@ -95,32 +95,32 @@ class Group:
             code = process.wait()
             ended = time.monotonic()
             if code:
-                said = "".join(line for _, line in lines)
-                raise CommandError(f"`{' '.join(argv)}` ended with {code}:\n{said[-3000:]}")
+                progress = "".join(line for _, line in lines)
+                raise CommandError(f"`{' '.join(argv)}` exited with {code}:\n{progress[-3000:]}")
             result.seek(0)
-            return Cost(began, ended, self.cpu_s() - used, tuple(lines), result.read(), peak.seen)
+            return Cost(began, ended, self.cpu_s() - used, tuple(lines), result.read(), peak.by_name)
 
     def cpu_s(self) -> float:
-        """CPU time of everything that ran in the group so far."""
+        """Return the CPU time of everything that has run in the group so far."""
         return _counted(self._name)
 
 
 def lab_cpu_s(parts: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """CPU time of this checkout's lab since it was made, by part.
+    """Return the CPU time of this checkout's lab since its creation, by part.
 
-    parts: name of a part -> its hosts. What is left, the load balancer, mirror and registry, is "services".
+    parts: name of a part -> its hosts. The rest (load balancer, mirror and registry) is "services".
     """
     spent = {part: sum(_counted(hosts.group(name)) for name in names) for part, names in parts.items()}
     return spent | {"services": _counted(cgroups.path(state.lab_id(), "")) - sum(spent.values())}
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a measured command: what it prints is UTF-8 and has no colours."""
+    """Return the environment of a measured command: its output is UTF-8 without colours."""
     return {**given, "PYTHONUTF8": "1", "NO_COLOR": "1"}
 
 
 def cpu_seconds(folder: Path) -> float | None:
-    """CPU time that a control group has used, None where its hierarchy does not count it."""
+    """Return the CPU time that a control group has used; None if its hierarchy does not count it."""
     if (folder / "cpuacct.usage").exists():
         return int((folder / "cpuacct.usage").read_text()) / 1e9
     if (folder / "cpu.stat").exists():
@@ -131,14 +131,14 @@ def cpu_seconds(folder: Path) -> float | None:
 
 def _counted(group: str) -> float:
     for hierarchy in cgroups.hierarchies():
-        found = cpu_seconds(hierarchy / group)
-        if found is not None:
-            return found
+        seconds = cpu_seconds(hierarchy / group)
+        if seconds is not None:
+            return seconds
     raise CommandError("no cgroup hierarchy of this machine counts CPU time")
 
 
 def process_name(argv: Sequence[str]) -> str:
-    """What a process is, for people: its program, and the module or script where that is Python."""
+    """Return a readable name of a process: its program, and for Python also the module or script."""
     program, *rest = argv or ("gone",)
     words = [Path(word).name for word in rest if not word.startswith("-")]
     short = Path(program).name
@@ -153,7 +153,7 @@ def _argv(pid: int) -> list[str]:
 
 
 def pss_bytes(pid: int) -> int:
-    """Memory of a process, what it shares divided by how many share it; 0 when it has ended."""
+    """Return the proportional set size of a process in bytes; 0 if it has ended."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -164,11 +164,11 @@ def pss_bytes(pid: int) -> int:
 class _Peak:
     """Samples the memory of a group's members while a block runs."""
 
-    def __init__(self, members: Path, wanted: bool) -> None:
-        self.seen: dict[str, int] = {}
+    def __init__(self, members: Path, enabled: bool) -> None:
+        self.by_name: dict[str, int] = {}
         self._members = members
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._sample) if wanted else None
+        self._thread = threading.Thread(target=self._sample) if enabled else None
 
     def __enter__(self) -> None:
         if self._thread:
@@ -182,8 +182,8 @@ class _Peak:
     def _sample(self) -> None:
         while not self._over.wait(SAMPLE_S):
             held = {int(pid): pss_bytes(int(pid)) for pid in self._members.read_text().split()}
-            if sum(held.values()) > sum(self.seen.values()):
-                self.seen = {}
+            if sum(held.values()) > sum(self.by_name.values()):
+                self.by_name = {}
                 for pid, size in held.items():
                     name = process_name(_argv(pid))
-                    self.seen[name] = self.seen.get(name, 0) + size
+                    self.by_name[name] = self.by_name.get(name, 0) + size

@@ -1,7 +1,7 @@
-"""``python -m tests.bench.growth``: seconds from a submitted job until it runs on a host that was not there, by part.
+"""``python -m tests.bench.growth``: seconds from submitting a job until it runs on a new host, by part.
 
-Uses the lab that is up, or one of its own that it takes away afterwards. `autoscaler run` looks after its pool in the region as a
-service does. Between rounds the host that came is taken away.
+Uses the lab if it is up; otherwise brings one up and destroys it afterwards. `autoscaler run` manages its pool in the region,
+as a service does. Between rounds the new host is removed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.bench.group import CommandError
 ROUNDS = 3
 POOL = "region"
 PARTS = {
-    "decide": "from the submitted job until a host is made: the pod is seen, has waited for `settle`, and is planned for",
+    "decide": "from the submitted job until a host is created: the pod is seen, has waited for `settle`, and is planned for",
     "boot": "until its kubelet has registered: power on, user data, programs from the mirror, a join token",
     "join": "until the node is Ready, with its network",
     "place": "until the pod is bound to it",
@@ -38,25 +38,26 @@ _PART_S, _LOOK_S = 900.0, 0.1
 
 
 def measure(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
-    """Each part of each round. LabError, CommandError or TimedOutError where a job does not get to run."""
-    seen: list[dict[str, float]] = []
+    """Measure each part in each round. LabError, CommandError or TimedOutError if a job does not run."""
+    measured: list[dict[str, float]] = []
     with on_lab.lab(say) as cluster:
         probe = Probe(access_to(cluster).api(), "default", POOL)
         with on_lab.autoscaler():
             for number in range(1, rounds + 1):
-                seen.append(_round(probe))
-                say(f"round {number}: " + ", ".join(f"{name} {value:.1f} s" for name, value in seen[-1].items()))
+                measured.append(_round(probe))
+                say(f"round {number}: " + ", ".join(f"{name} {value:.1f} s" for name, value in measured[-1].items()))
     parts = [
-        Figure(f"submitted to running: {name}", "s", tuple(s[name] for s in seen), None, PARTS[name]) for name in PARTS
+        Figure(f"submitted to running: {name}", "s", tuple(one[name] for one in measured), None, PARTS[name])
+        for name in PARTS
     ]
-    return [Figure("submitted to running on a new host", "s", tuple(sum(s.values()) for s in seen)), *parts]
+    return [Figure("submitted to running on a new host", "s", tuple(sum(one.values()) for one in measured)), *parts]
 
 
 def _round(probe: Probe) -> dict[str, float]:
-    """Seconds of each part, in order. The host and the job are gone afterwards."""
-    there = set(hosts.known())
-    looks = (
-        lambda: set(hosts.known()) > there,
+    """Return the seconds of each part, in order. Remove the host and the job afterwards."""
+    existing = set(hosts.known())
+    checks = (
+        lambda: set(hosts.known()) > existing,
         probe.has_node,
         probe.has_ready_node,
         probe.is_bound,
@@ -67,16 +68,16 @@ def _round(probe: Probe) -> dict[str, float]:
     began = time.monotonic()
     probe.submit({"image": IMAGE, "command": ["sleep", "600"]})
     try:
-        for name, look in zip(PARTS, looks, strict=True):
-            _until(look, name)
+        for name, check in zip(PARTS, checks, strict=True):
+            _until(check, name)
             now = time.monotonic()
             seconds[name], began = now - began, now
     finally:
         probe.delete()
-        # While its kubelet is there to say that the pod is gone.
+        # Wait while its kubelet can still report that the pod has ended.
         _until(lambda: probe.pod() is None, "the job's end")
         node = probe.node()
-        for name in set(hosts.known()) - there:
+        for name in set(hosts.known()) - existing:
             hosts.delete(name)
         if node:
             probe.core.delete_node(node.metadata.name, _request_timeout=API_TIMEOUT_S)
@@ -84,14 +85,14 @@ def _round(probe: Probe) -> dict[str, float]:
 
 
 def _until(reached: Callable[[], bool], what: str) -> None:
-    wait_until(lambda: "" if reached() else f"{what} lasts", _PART_S, lambda _: None, _LOOK_S)
+    wait_until(lambda: "" if reached() else f"{what} takes too long", _PART_S, lambda _: None, _LOOK_S)
 
 
 def main(
-    rounds: Annotated[int, typer.Option(min=1, help="How often a job is submitted.")] = ROUNDS,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of jobs to submit, one after the other.")] = ROUNDS,
     as_json: alone.JsonOpt = False,
 ) -> None:
-    """Measure how long a job waits for a host that has to be made for it, by part."""
+    """Measure how long a job waits for a host that has to be created for it, by part."""
     alone.run(lambda say: measure(say, rounds), as_json=as_json)
 
 

@@ -1,7 +1,7 @@
-"""What clients asked of a store and were told, and whether it could have been so.
+"""The requests and answers of a store's clients, and whether they are consistent.
 
-Every key has one writer, which writes 1, 2, 3 ... and each value only upon the one before it. For such keys "the history
-is linearizable" (Herlihy and Wing, 1990) comes down to comparing numbers, which is what `violations` does.
+Every key has one writer, which writes 1, 2, 3 ... and each value only on top of the previous one. For such keys, checking
+that a history is linearizable (Herlihy and Wing, 1990) means comparing numbers, which `violations` does.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Operation:
-    """One request, from when it was sent to when its answer, or none, was had.
+    """One request, from when it was sent until it was answered or failed.
 
-    began, ended: seconds of one clock for all clients. value: what was written or read; 0 where a key had none yet.
-    known: whether there was an answer. A write without one may have happened or not; a read without one says nothing.
-    refused: why there was none, "" where there was.
+    began, ended: seconds of one clock for all clients. value: what was written or read; 0 if the key had none yet.
+    known: whether there was an answer. A write without one may or may not have happened; a read without one says nothing.
+    refused: why there was no answer, "" if there was one.
     """
 
     kind: Kind
@@ -39,9 +39,9 @@ class Operation:
 
 
 def violations(history: Iterable[Operation]) -> list[str]:
-    """What can't be, one line each: acknowledged writes that were lost, reads of the past, reads of what nobody wrote.
+    """List what must not happen, one line each: lost acknowledged writes, stale reads, and reads of values never written.
 
-    The last reads of a history should be made when all writers have stopped: they show what was lost in the end.
+    The last reads of a history should come after all writers have stopped: they show what was lost in the end.
     """
     by_key: dict[str, list[Operation]] = {}
     for operation in history:
@@ -50,22 +50,22 @@ def violations(history: Iterable[Operation]) -> list[str]:
 
 
 def _of_key(operations: list[Operation]) -> list[str]:
-    found, writes = [], [each for each in operations if each.kind is Kind.WRITE]
-    seen = sorted((each for each in operations if each.known), key=lambda each: each.ended)
-    for read in (each for each in seen if each.kind is Kind.READ):
-        before = [each for each in seen if each.ended <= read.began]
-        if before and read.value < (latest := max(before, key=lambda each: each.value)).value:
-            what = "had been acknowledged" if latest.kind is Kind.WRITE else "had been read"
-            found.append(f"{read.key}: {read.value} was read after {latest.value} {what}")
-        begun = [each.value for each in writes if each.began <= read.ended]
-        if read.value and read.value not in begun:
-            found.append(f"{read.key}: {read.value} was read, and nobody had written it")
-    return found
+    problems, writes = [], [operation for operation in operations if operation.kind is Kind.WRITE]
+    answered = sorted((operation for operation in operations if operation.known), key=lambda operation: operation.ended)
+    for read in (operation for operation in answered if operation.kind is Kind.READ):
+        before = [operation for operation in answered if operation.ended <= read.began]
+        if before and read.value < (latest := max(before, key=lambda operation: operation.value)).value:
+            how = "had been acknowledged" if latest.kind is Kind.WRITE else "had been read"
+            problems.append(f"{read.key}: {read.value} was read after {latest.value} {how}")
+        started = [operation.value for operation in writes if operation.began <= read.ended]
+        if read.value and read.value not in started:
+            problems.append(f"{read.key}: {read.value} was read, and was never written")
+    return problems
 
 
 @dataclass(frozen=True)
 class Summary:
-    """How a load fared. longest_gap_s: the longest time in which no write was acknowledged."""
+    """Results of a load. longest_gap_s: the longest time without an acknowledged write."""
 
     writes: int
     writes_refused: int
@@ -76,20 +76,20 @@ class Summary:
     def __str__(self) -> str:
         return (
             f"{self.writes} writes and {self.reads} reads answered, {self.writes_refused} and {self.reads_refused} not; "
-            f"{self.longest_gap_s:.1f} s at most without a write"
+            f"at most {self.longest_gap_s:.1f} s without a write"
         )
 
 
 def summary(history: Iterable[Operation]) -> Summary:
-    """Of at least one operation."""
-    every = sorted(history, key=lambda each: each.ended)
-    writes = [each for each in every if each.kind is Kind.WRITE]
-    reads = [each for each in every if each.kind is Kind.READ]
-    moments = [every[0].began, *(each.ended for each in writes if each.known), every[-1].ended]
+    """Summarise a history of at least one operation."""
+    operations = sorted(history, key=lambda operation: operation.ended)
+    writes = [operation for operation in operations if operation.kind is Kind.WRITE]
+    reads = [operation for operation in operations if operation.kind is Kind.READ]
+    moments = [operations[0].began, *(operation.ended for operation in writes if operation.known), operations[-1].ended]
     return Summary(
-        writes=sum(each.known for each in writes),
-        writes_refused=sum(not each.known for each in writes),
-        reads=sum(each.known for each in reads),
-        reads_refused=sum(not each.known for each in reads),
-        longest_gap_s=max(later - former for former, later in pairwise(moments)),
+        writes=sum(operation.known for operation in writes),
+        writes_refused=sum(not operation.known for operation in writes),
+        reads=sum(operation.known for operation in reads),
+        reads_refused=sum(not operation.known for operation in reads),
+        longest_gap_s=max(later - earlier for earlier, later in pairwise(moments)),
     )

@@ -1,6 +1,6 @@
-"""``python -m tests.bench.inventory``: what large inventories cost the controller, beside Ansible's own JSON script.
+"""``python -m tests.bench.inventory``: CPU cost of large inventories on the controller, compared with Ansible's JSON script.
 
-All of it is CPU of this process; no host is asked for anything.
+All figures are CPU time of this process. No host is contacted.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ ROUNDS = 3
 
 
 def measure(say: Callable[[str], None]) -> list[Figure]:
-    """Everything `ROUNDS` times, in turns."""
-    cluster, smaller, known = fleet(HOSTS), fleet(FILES_OF), outputs()
+    """Measure everything `ROUNDS` times, in turns."""
+    cluster, smaller, outputs_ = fleet(HOSTS), fleet(FILES_OF), outputs()
     rounds = []
     for number in range(1, ROUNDS + 1):
-        with tempfile.TemporaryDirectory() as made:
-            rounds.append((*_loads(Path(made), cluster, known), *_files(smaller, known)))
+        with tempfile.TemporaryDirectory() as folder:
+            rounds.append((*_loads(Path(folder), cluster, outputs_), *_files(smaller, outputs_)))
         whole, _, one, script, *_ = rounds[-1]
         say(f"round {number}: whole {whole:.2f} s, one host {one:.2f} s, script {script:.2f} s")
     return summary(*map(list, zip(*rounds, strict=True)))
 
 
 def _loads(folder: Path, cluster: Cluster, known: ClusterOutputs) -> tuple[float, float, float, float]:
-    """Seconds for the whole inventory, in shares, for one host, and for the script."""
+    """Return the seconds for the whole inventory, in batches, for one host, and for the script."""
     built_s, inventory = _timed(lambda: build(cluster, known))
-    shares = [inventory.only(own) for own in batches(inventory.hosts, None)]
+    parts = [inventory.only(hosts) for hosts in batches(inventory.hosts, None)]
     one = [inventory.only(inventory.hosts[:1])]
-    loaded = (built_s + _loading_s(folder, parts) for parts in ([inventory], shares, one))
+    loaded = (built_s + _loading_s(folder, inventories) for inventories in ([inventory], parts, one))
     source = _script(folder, inventory)
     whole_s, shares_s, one_s = loaded
     return whole_s, shares_s, one_s, _timed(lambda: _load(source))[0]
 
 
 def _files(cluster: Cluster, known: ClusterOutputs) -> tuple[float, float]:
-    """Seconds for variables and files, and for the journal's states."""
+    """Return the seconds for variables and files, and for the journal's states."""
     taken, inventory = _timed(lambda: build(cluster, known))
     return taken + _timed(lambda: json.dumps(inventory.data))[0], _timed(lambda: desired(inventory, ROOT))[0]
 
@@ -65,7 +65,7 @@ def summary(
     files: list[float],
     states: list[float],
 ) -> list[Figure]:
-    """The figures, each of one value a round."""
+    """Return the figures, each with one value per round."""
     what = f"inventory of {HOSTS} hosts"
     note = "the script is a `cat`: a real one has to compute as well"
     return [
@@ -82,14 +82,14 @@ def summary(
             "s",
             tuple(files),
             FILES_AIM_S,
-            "texts that hosts share are rendered once; what Ansible still does for each host is in its cost per host",
+            "texts that hosts share are rendered once; Ansible's own work for each host is in its cost per host",
         ),
         Figure(f"states of {FILES_OF} hosts for the journal", "s", tuple(states)),
     ]
 
 
 def as_script(inventory: Inventory) -> dict[str, Any]:
-    """What an inventory script prints for --list (docs.ansible.com, "Developing dynamic inventory")."""
+    """Return what an inventory script prints for --list (docs.ansible.com, "Developing dynamic inventory")."""
     whole: Mapping[str, Any] = inventory.data["all"]
     groups = {
         name: {"hosts": list(group["hosts"]), "vars": group.get("vars", {})}
@@ -100,16 +100,16 @@ def as_script(inventory: Inventory) -> dict[str, Any]:
 
 
 def _script(folder: Path, inventory: Inventory) -> Path:
-    told = folder / "script.json"
-    told.write_text(json.dumps(as_script(inventory)))
+    document = folder / "script.json"
+    document.write_text(json.dumps(as_script(inventory)))
     script = folder / "script"
-    script.write_text(f"#!/bin/sh\nexec cat {told}\n")
+    script.write_text(f"#!/bin/sh\nexec cat {document}\n")
     script.chmod(0o755)
     return script
 
 
 def _loading_s(folder: Path, inventories: list[Inventory]) -> float:
-    """As ansible-runner hands them over: a file each."""
+    """Return the seconds to load inventories as ansible-runner passes them: one file each."""
     return sum(_timed(partial(_load, _written(folder, each)))[0] for each in inventories)
 
 
@@ -120,21 +120,21 @@ def _written(folder: Path, inventory: Inventory) -> Path:
 
 
 def _load(source: Path) -> int:
-    """How many hosts Ansible finds there."""
+    """Return the number of hosts that Ansible finds in a source."""
     from ansible.inventory.manager import InventoryManager  # type: ignore[import-untyped]
     from ansible.parsing.dataloader import DataLoader  # type: ignore[import-untyped]
 
     return len(InventoryManager(loader=DataLoader(), sources=[str(source)]).get_hosts())
 
 
-def _timed(act: Callable[[], Any]) -> tuple[float, Any]:
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     began = time.process_time()
-    made = act()
-    return time.process_time() - began, made
+    result = work()
+    return time.process_time() - began, result
 
 
 def main() -> None:
-    """Measure what large inventories cost."""
+    """Measure the cost of large inventories."""
     print(f"{machine.read()}; load {machine.load():.1f} before")
     print(table(measure(alone.say)))
 

@@ -1,8 +1,8 @@
-"""A control plane on this machine's loopback, of the programs and with the flags that a cluster's own hosts have.
+"""A control plane on this machine's loopback, with the programs and flags of a cluster's hosts.
 
-One member an etcd, one API server, TLS everywhere, audit log, encryption and admission as rendered. Each control plane has a
-network of its own in 127.0.0.0/8, so several run side by side and no port is moved. What needs hosts is left out:
-konnectivity, and with it the way to kubelets and webhooks.
+One member per etcd, one API server, TLS everywhere, and audit log, encryption and admission as rendered. Each control plane
+has its own network in 127.0.0.0/8, so several run side by side on the usual ports. Parts that need hosts are left out:
+konnectivity, and with it the path to kubelets and webhooks.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from tools import build
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PATIENCE_S = 180.0
 ADVERTISED = "192.0.2.1"
-"""For documentation (RFC 5737): Kubernetes refuses loopback addresses as endpoints."""
+"""A documentation address (RFC 5737), because Kubernetes refuses loopback addresses as endpoints."""
 
 
 class LoopbackError(Exception):
-    """A program did not start; the text has its last words."""
+    """A program did not start; the text has the end of its log."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a control plane is to be like.
+    """Properties of a control plane.
 
-    nodes: that its settings by size are for. defaults: Kubernetes' own in their place. split: whether events have an etcd
-    of their own. fsync_delays: role of an etcd -> microseconds that each of its fdatasync calls takes longer. quota: bytes
-    of each etcd; None is the spec's. number: tells those apart that run at the same time. gangs: as the spec's
-    `components.scheduling.gangs`.
+    nodes: number of nodes for its settings by size. defaults: use Kubernetes' defaults instead of those settings. split:
+    whether Events have a separate etcd. fsync_delays: role of an etcd -> extra microseconds of each fdatasync call. quota:
+    bytes of each etcd; None for the spec's. number: distinguishes control planes that run at the same time. gangs: as the
+    spec's `components.scheduling.gangs`.
     """
 
     nodes: int
@@ -72,7 +72,7 @@ class Loopback:
     pids: Mapping[str, int]
 
     def login(self, user: str) -> Login:
-        """One of `loopback_files.USERS`."""
+        """Return the login of one of `loopback_files.USERS`."""
         home = self.folder / "users"
         return Login(
             self.address, str(self.folder / "etc/kubernetes/pki/ca.crt"), f"{home}/{user}.crt", f"{home}/{user}.key"
@@ -83,7 +83,7 @@ class Loopback:
 
 
 def cluster_of(shape: Shape) -> Cluster:
-    """The lab's spec for so many nodes, with one API server and one member an etcd, at addresses of loopback."""
+    """Return the lab's spec for the shape's nodes, with one API server and one member per etcd, at loopback addresses."""
     cluster = fleet(shape.nodes)
     spec = cluster.spec
     etcds = spec.etcd.model_copy(
@@ -92,7 +92,7 @@ def cluster_of(shape: Shape) -> Cluster:
     network = spec.network.model_copy(
         update={
             "nodes": IPv4Network(f"127.{100 + os.getpid() % 100}.{shape.number}.0/24"),
-            # A /24 a node: the lab's /16 has room for 256.
+            # A /24 per node: the lab's /16 has room for 256.
             "pods": IPv4Network("10.64.0.0/10"),
         }
     )
@@ -112,7 +112,7 @@ def _alone(etcd: EtcdCluster, quota: int | None) -> EtcdCluster:
 def running(
     shape: Shape, folder: Path, *, controllers: bool = True, left_out: Collection[str] = ()
 ) -> Iterator[Loopback]:
-    """The control plane, serving. controllers: whether the controller manager and the scheduler run too, but for those left out."""
+    """Run a control plane. controllers: also run the controller manager and the scheduler, except those in `left_out`."""
     programs = build.ensure(PROGRAMS)
     cluster = cluster_of(shape)
     plan_ = plan(cluster)
@@ -120,9 +120,9 @@ def running(
     write_scheduler(shape, cluster, folder)
     commands: dict[str, list[str]] = {role: etcd(shape, cluster, plan_, role, folder) for role in shape.roles}
     commands["kube-apiserver"] = api_server(shape, cluster, plan_, folder)
-    both = companions(shape, cluster, plan_, folder) if controllers else {}
+    later = companions(shape, cluster, plan_, folder) if controllers else {}
     pids: dict[str, int] = {}
-    made = Loopback(
+    plane = Loopback(
         folder,
         str(plan_.api_servers[0].address),
         {
@@ -135,29 +135,30 @@ def running(
         for name, command in commands.items():
             program = str(programs["etcd" if name in shape.roles else name])
             delay = shape.fsync_delays.get(name, 0)  # type: ignore[call-overload]
-            words = [*(_delayed(delay) if delay else ()), program, *command]
-            pids[name] = ends.enter_context(started(words, folder / f"{name}.log")).pid
-        _wait(made)
-        # The controller manager waits ten seconds for an API and then ends (cmd/kube-controller-manager, WaitForAPIServer).
-        for name in both.keys() - set(left_out):
-            pids[name] = ends.enter_context(started([str(programs[name]), *both[name]], folder / f"{name}.log")).pid
-        yield made
+            argv = [*(_delayed(delay) if delay else ()), program, *command]
+            pids[name] = ends.enter_context(started(argv, folder / f"{name}.log")).pid
+        _wait(plane)
+        # The controller manager waits ten seconds for an API and then exits (cmd/kube-controller-manager, WaitForAPIServer).
+        for name in later.keys() - set(left_out):
+            pids[name] = ends.enter_context(started([str(programs[name]), *later[name]], folder / f"{name}.log")).pid
+        yield plane
 
 
 def etcd(shape: Shape, cluster: Cluster, plan_: AddressPlan, role: RoleName, folder: Path) -> list[str]:
-    """The rendered flags of an etcd's only member, with what listens on 127.0.0.1 at its own address."""
+    """Return the rendered flags of an etcd's only member, which listens on its own address instead of 127.0.0.1."""
     (member,) = members(cluster, role, plan_)
     moved = [
         flag.replace("127.0.0.1", str(member.address)) for flag in etcd_flags.flags(cluster, role, member.name, plan_)
     ]
-    twice = f",https://{member.address}:{member.client_port}"
+    duplicate = f",https://{member.address}:{member.client_port}"
     return [
-        _under(folder, flag.replace(twice, "") if flag.startswith("--listen-client-urls=") else flag) for flag in moved
+        _under(folder, flag.replace(duplicate, "") if flag.startswith("--listen-client-urls=") else flag)
+        for flag in moved
     ]
 
 
 def api_server(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path) -> list[str]:
-    """The rendered flags without konnectivity's, and with one etcd without the overrides."""
+    """Return the rendered flags without konnectivity's and, with one etcd, without the overrides."""
     table = control_plane_flags.api_server(cluster, plan_)
     left_out = {"egress-selector-config-file", *(() if shape.split else ("etcd-servers-overrides",))}
     own = {"advertise-address": ADVERTISED, "bind-address": str(plan_.api_servers[0].address)}
@@ -165,17 +166,17 @@ def api_server(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path)
 
 
 def write_scheduler(shape: Shape, cluster: Cluster, folder: Path) -> None:
-    """The rendered configuration of the scheduler, with its kubeconfig in the folder and, where asked for, Kubernetes' limits."""
-    made = yaml.safe_load(scheduler.render(cluster))
-    made["clientConnection"]["kubeconfig"] = f"{folder}{SCHEDULER_CONF}"
+    """Write the scheduler's rendered configuration, with its kubeconfig in the folder. `defaults`: with Kubernetes' limits."""
+    config = yaml.safe_load(scheduler.render(cluster))
+    config["clientConnection"]["kubeconfig"] = f"{folder}{SCHEDULER_CONF}"
     if shape.defaults:
-        # As a configuration that does not name them has them.
-        del made["clientConnection"]["qps"], made["clientConnection"]["burst"]
-    (folder / scheduler.CONFIG.lstrip("/")).write_text(yaml.safe_dump(made))
+        # Without these keys, Kubernetes uses its defaults.
+        del config["clientConnection"]["qps"], config["clientConnection"]["burst"]
+    (folder / scheduler.CONFIG.lstrip("/")).write_text(yaml.safe_dump(config))
 
 
 def companions(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path) -> dict[str, list[str]]:
-    """The rendered flags of the controller manager and the scheduler, at the API server's address."""
+    """Return the rendered flags of the controller manager and the scheduler, at the API server's address."""
     own = {"bind-address": str(plan_.api_servers[0].address)}
     tables = {
         "kube-controller-manager": control_plane_flags.controller_manager(cluster),
@@ -186,28 +187,28 @@ def companions(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path)
 
 def _words(shape: Shape, table: control_plane_flags.Flags, folder: Path, left_out: set[str] | None = None) -> list[str]:
     by_size = {setting.flag for setting in sizing.SETTINGS} if shape.defaults else set()
-    gone = by_size | (left_out or set())
-    return [_under(folder, f"--{name}={value}") for name, value in table.items() if name not in gone]
+    dropped = by_size | (left_out or set())
+    return [_under(folder, f"--{name}={value}") for name, value in table.items() if name not in dropped]
 
 
 def _under(folder: Path, flag: str) -> str:
-    """A flag whose path is one of a host, with that path inside the folder."""
+    """Return a flag with a host's path moved into the folder."""
     name, _, value = flag.partition("=")
     return f"{name}={folder}{value}" if value.startswith(("/etc/", "/var/")) else flag
 
 
 def _delayed(microseconds: int) -> Sequence[str]:
-    """strace(1) as a grandchild, so that the program is our child; by seccomp it stops at fdatasync and at nothing else."""
+    """Return a prefix that runs strace(1) as a grandchild, so the program is our child. seccomp limits it to fdatasync."""
     inject = f"inject=fdatasync:delay_enter={microseconds}"
     return ("strace", "-D", "-f", "--seccomp-bpf", "-e", "signal=none", "-e", inject, "-o", os.devnull)
 
 
 @contextmanager
 def started(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A program for the length of a block, its words in a file."""
+    """Run a program for the length of a block, with its output in a file."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ETCD")}
     with log.open("ab") as file:
-        # Of a bench that is killed nothing is left running.
+        # If the bench is killed, the program is too.
         process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", *command], stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=clean
         )
@@ -218,18 +219,18 @@ def started(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[byte
         process.wait()
 
 
-def _wait(made: Loopback) -> None:
+def _wait(plane: Loopback) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        with Api(made.login(USERS[0].name)) as api:
+        with Api(plane.login(USERS[0].name)) as api:
             try:
-                # Of the last things that a new API server makes; and what the controller manager waits for.
+                # One of the last objects that a new API server creates, and what the controller manager waits for.
                 ready = ("/api/v1/namespaces/kube-node-lease", "/healthz")
                 if all(api.call("GET", path)[0] == 200 for path in ready):
                     return
             except OSError:
                 pass
         if time.monotonic() > deadline:
-            log = (made.folder / "kube-apiserver.log").read_text()[-2000:]
+            log = (plane.folder / "kube-apiserver.log").read_text()[-2000:]
             raise LoopbackError(f"no API after {PATIENCE_S:.0f} s; the end of its log:\n{log}")
         time.sleep(0.3)

@@ -1,4 +1,4 @@
-"""Keys, certificates, kubeconfigs and settings that a control plane on loopback reads, below a folder that stands for its host."""
+"""Keys, certificates, kubeconfigs and settings for a control plane on loopback, below a folder that represents its host."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from stacks.pki import encryption_config
 
 @dataclass(frozen=True)
 class User:
-    """A client of the API, by certificate. Its groups also say which priority level has its requests."""
+    """A client of the API with a certificate. Its groups also determine the priority level of its requests."""
 
     name: str
     groups: tuple[str, ...] = ()
 
 
 ADMIN = User("admin", ("system:masters",))
-"""Exempt from Priority and Fairness: what fills the cluster."""
+"""Exempt from Priority and Fairness; used to fill the cluster."""
 NODES = User("nodes", ("system:nodes",))
-"""All nodes as one. Not named system:node:…, so that NodeRestriction doesn't hold it to one of them."""
+"""One user for all nodes. Not named system:node:…, so that NodeRestriction doesn't confine it to one of them."""
 RESEARCHER = User("researcher")
 USERS = (ADMIN, NODES, RESEARCHER)
 SCHEDULER_CONF = f"{paths.KUBERNETES}/scheduler.conf"
@@ -42,7 +42,7 @@ _COMPANIONS = {
 
 
 def write(cluster: Cluster, plan: AddressPlan, folder: Path) -> None:
-    """Everything that the rendered flags name, at the paths that they name."""
+    """Write every file that the rendered flags name, at its path."""
     root, front, serving = map(new_authority, ("kubernetes", "front-proxy", "kubelet-serving"))
     api = str(plan.api_servers[0].address)
     _settings(cluster, plan, folder)
@@ -68,7 +68,7 @@ def write(cluster: Cluster, plan: AddressPlan, folder: Path) -> None:
 
 
 def kubeconfig(address: str, authority: Signed, user: Signed) -> str:
-    """A kubeconfig of one user, with everything in it."""
+    """Return a self-contained kubeconfig for one user."""
 
     def packed(pem: str) -> str:
         return base64.b64encode(pem.encode()).decode()
@@ -108,7 +108,7 @@ def _etcds(cluster: Cluster, plan: AddressPlan, folder: Path) -> None:
             request = Request(member.name, addresses=(str(member.address),))
             _pair(folder, f"{pki}/{kind}", issue(authority, request))
         _text(folder, f"{pki}/ca.crt", authority.certificate)
-        # The API server has one certificate for all of its etcds, of main's authority.
+        # The API server has one certificate for all its etcds, from main's authority.
         _text(folder, f"{pki}/client-ca.crt", authorities["main"].certificate)
     _text(folder, paths.ETCD_CA, "".join(authority.certificate for authority in authorities.values()))
     client = _client(authorities["main"], User("kube-apiserver-etcd-client"))

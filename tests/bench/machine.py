@@ -1,4 +1,4 @@
-"""The machine that a measurement was made on, and how busy it was."""
+"""The machine of a measurement, and its load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Machine:
-    """cores: those this process may use. memory_gib: all there is."""
+    """cores: number that this process may use. memory_gib: total memory."""
 
     cpu: str
     cores: int
@@ -25,14 +25,14 @@ class Machine:
 
 
 def read(cpuinfo: Path = Path("/proc/cpuinfo"), meminfo: Path = Path("/proc/meminfo")) -> Machine:
-    """This machine."""
+    """Return this machine."""
     model = _value(cpuinfo.read_text(), "model name") or platform.machine()
     kilobytes = int(_value(meminfo.read_text(), "MemTotal").split()[0])
     return Machine(model, len(os.sched_getaffinity(0)), kilobytes / 2**20, platform.release())
 
 
 def load() -> float:
-    """Processes that ran or wanted to, on average over the last minute."""
+    """Return the average number of runnable processes over the last minute."""
     return os.getloadavg()[0]
 
 

@@ -1,7 +1,8 @@
-"""Ways to have pods start all together or not at all, each as a scheduler at work and as what a gang is to it.
+"""Mechanisms that start pods all together or not at all. Each runs a scheduler and defines the objects of a gang.
 
-Kubernetes' own PodGroup, as the cluster's own configuration has it; the Coscheduling plugin of scheduler-plugins, whose newest release
-that is to be had is built of Kubernetes 1.34; and Kueue, which lets a whole Job in and leaves its pods to the ordinary scheduler.
+Kubernetes' own PodGroup, as in the cluster's configuration; the Coscheduling plugin of scheduler-plugins, whose newest
+available release is built on Kubernetes 1.34; and Kueue, which admits a whole Job and leaves its pods to the ordinary
+scheduler.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tools import build, golang
 
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 WAITS_S = 60
-"""How long Coscheduling keeps the room of pods that wait for the rest of their gang: the default of its PodGroups."""
+"""How long Coscheduling keeps room for pods that wait for the rest of their gang: the default of its PodGroups."""
 _COSCHEDULING = "scheduling.x-k8s.io/v1alpha1"
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 _QUEUE = "all"
@@ -42,7 +43,7 @@ _METRICS, _HEALTH = "/etc/kueue/metrics/certs", 18081
 
 @dataclass(frozen=True)
 class Gang:
-    """So many pods with so many GPUs each. One may have members of more than one host."""
+    """A number of pods with a number of GPUs each. A gang may span several hosts."""
 
     name: str
     members: int
@@ -50,19 +51,19 @@ class Gang:
 
 
 def pod_spec(gpus: int) -> dict[str, Any]:
-    """Eight processors and 64 GiB a GPU; what packs."""
+    """Return the spec of a pod for the profile `pack`, with 8 CPUs and 64 GiB per GPU."""
     limits = {"cpu": str(8 * gpus), "memory": f"{64 * gpus}Gi", "nvidia.com/gpu": str(gpus)}
     container = {"name": "trainer", "image": "registry.invalid/trainer:1", "resources": {"limits": limits}}
     return {"schedulerName": "pack", "terminationGracePeriodSeconds": 0, "containers": [container]}
 
 
 class Native:
-    """Kubernetes' own."""
+    """Kubernetes' own PodGroup."""
 
     name = "PodGroup"
 
     def made(self, gang: Gang) -> list[tuple[str, dict[str, Any]]]:
-        """(path, object) of what is made for a gang of a Job, in this order."""
+        """Return (path, object) of what to create for a gang of a Job, in order."""
         group = gangs.pod_group(versions.KUBERNETES, gang.name, gang.members)
         job = gangs.job(gang.name, gang.members, pod_spec(gang.gpus))
         del job["metadata"]["labels"]
@@ -70,13 +71,13 @@ class Native:
 
     @contextmanager
     def at_work(self, plane: Loopback, shape: Shape) -> Iterator[None]:
-        """Its scheduler, and what else it has."""
+        """Run its scheduler and its other programs for the length of a block."""
         with _scheduler(plane, shape, "kube-scheduler"):
             yield
 
 
 class Coscheduling(Native):
-    """scheduler-plugins'."""
+    """The plugin of scheduler-plugins."""
 
     name = "Coscheduling"
 
@@ -95,7 +96,7 @@ class Coscheduling(Native):
 
 
 class Kueue(Native):
-    """Kueue's, with a quota of all GPUs, and evicting what is not whole in time."""
+    """Kueue with a quota of all GPUs. It evicts gangs that are not whole in time."""
 
     name = "Kueue"
 
@@ -105,7 +106,7 @@ class Kueue(Native):
     def made(self, gang: Gang) -> list[tuple[str, dict[str, Any]]]:
         job = _plain(gang)
         job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": _QUEUE}
-        # As its webhook has it, which on loopback is not called.
+        # Kueue's webhook would set this, but on loopback it is not called.
         job["spec"]["suspend"] = True
         return [(JOBS, job)]
 
@@ -144,7 +145,7 @@ class Kueue(Native):
             f"--kubeconfig={plane.kubeconfig(ADMIN.name)}",
             "--feature-gates=VisibilityOnDemand=false",
         ]
-        # It reads a certificate for metrics there, also where it serves none: an /etc of its own has one.
+        # It reads a metrics certificate there even if it serves no metrics, so it gets a private /etc with one.
         own_etc = f'mount -t tmpfs none /etc && mkdir -p {_METRICS} && cp {home}/tls.* {_METRICS} && exec "$@"'
         log = plane.folder / "kueue.log"
         with started(["unshare", "--mount", "/bin/sh", "-ec", own_etc, "kueue", *words], log) as process:
@@ -160,14 +161,14 @@ class Kueue(Native):
         flavor = {"name": _QUEUE, "resources": resources}
         group = {"coveredResources": [each["name"] for each in resources], "flavors": [flavor]}
         shared = {"namespaceSelector": {}, "resourceGroups": [group]}
-        _create(plane, f"/apis/{_KUEUE}/resourceflavors", _thing("ResourceFlavor", {}))
-        _create(plane, f"/apis/{_KUEUE}/clusterqueues", _thing("ClusterQueue", shared))
-        queue = _thing("LocalQueue", {"clusterQueue": _QUEUE})
+        _create(plane, f"/apis/{_KUEUE}/resourceflavors", _kueue_object("ResourceFlavor", {}))
+        _create(plane, f"/apis/{_KUEUE}/clusterqueues", _kueue_object("ClusterQueue", shared))
+        queue = _kueue_object("LocalQueue", {"clusterQueue": _QUEUE})
         _create(plane, f"/apis/{_KUEUE}/namespaces/{NAMESPACE}/localqueues", queue)
 
 
 def until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    """LoopbackError with the program's last words where it ends, or is not ready within a minute."""
+    """Wait until a program is ready. LoopbackError with the end of its log if it exits, or is not ready within a minute."""
 
     def missing() -> str:
         last = f"{log.stem} is not ready: {log.read_text(errors='replace')[-1000:]}"
@@ -181,19 +182,19 @@ def until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
 
 
 def _until(missing: Callable[[], str]) -> None:
-    """Until nothing is; LoopbackError with what is after a minute."""
+    """Wait until nothing is missing. LoopbackError with what still is after a minute."""
     try:
         wait_until(missing, 60, lambda _: None, 0.5)
     except TimedOutError as error:
         raise LoopbackError(str(error)) from None
 
 
-def _thing(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+def _kueue_object(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": _KUEUE, "kind": kind, "metadata": {"name": _QUEUE}, "spec": spec}
 
 
 def _plain(gang: Gang) -> dict[str, Any]:
-    """The same Job without Kubernetes' own gang."""
+    """Return the same Job without Kubernetes' own gang."""
     job = gangs.job(gang.name, gang.members, pod_spec(gang.gpus))
     del job["metadata"]["labels"], job["spec"]["template"]["spec"]["schedulingGroup"]
     return job
@@ -206,25 +207,25 @@ def _scheduler(plane: Loopback, shape: Shape, program: str) -> Iterator[None]:
     if program == "coscheduler":
         words = [word for word in words if not word.startswith("--feature-gates=")]
         _with_plugin(plane.folder / scheduler.CONFIG.lstrip("/"))
-    # It runs alone: one that was killed is believed to lead for a while, and one that is late to renew its lease ends.
+    # It runs without leader election: a killed leader would still hold its lease for a while, and a late renewal would end it.
     words = [word.replace("--leader-elect=true", "--leader-elect=false") for word in words]
     with started([str(build.ensure([program])[program]), *words], plane.folder / f"{program}.log"):
         yield
 
 
 def _with_plugin(config: Path) -> None:
-    made = yaml.safe_load(config.read_text())
-    own = {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}
+    document = yaml.safe_load(config.read_text())
+    plugin = {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}
     queue = {"queueSort": {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "*"}]}}
-    for profile in made["profiles"]:
-        profile["plugins"] = {**profile.get("plugins", {}), **own, **queue}
+    for profile in document["profiles"]:
+        profile["plugins"] = {**profile.get("plugins", {}), **plugin, **queue}
         args = {"name": "Coscheduling", "args": {"permitWaitingTimeSeconds": WAITS_S}}
         profile["pluginConfig"] = [*profile.get("pluginConfig", []), args]
-    config.write_text(yaml.safe_dump(made))
+    config.write_text(yaml.safe_dump(document))
 
 
 def _source(module: str) -> Path:
-    """The folder of the pinned module's source, where its definitions are."""
+    """Return the source folder of the pinned module, which has its definitions."""
     go = golang.find(())
     words = [str(go.program), "list", "-m", "-f", "{{.Dir}}", f"sigs.k8s.io/{module}"]
     done = subprocess.run(words, cwd=ROOT / "tools" / module, capture_output=True, text=True, check=True)
@@ -232,29 +233,31 @@ def _source(module: str) -> Path:
 
 
 def _definitions(plane: Loopback, folder: Path, pattern: str) -> None:
-    """CustomResourceDefinitions of some files, each with its newest version alone: others are converted by a webhook.
+    """Create the CustomResourceDefinitions of some files, each with only its newest version: others need a conversion webhook.
 
-    They are served when this returns: a program that asks for one earlier ends.
+    Return when they are served, because a program that asks for one earlier exits.
     """
     paths = []
     for file in sorted(folder.glob(pattern)):
-        for made in yaml.safe_load_all(file.read_text()):
-            if made and made["kind"] == "CustomResourceDefinition":
-                newest = made["spec"]["versions"][-1]
-                made["spec"]["versions"] = [{**newest, "served": True, "storage": True}]
-                made["spec"].pop("conversion", None)
-                _create(plane, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", made)
-                paths.append(f"/apis/{made['spec']['group']}/{newest['name']}/{made['spec']['names']['plural']}")
+        for definition in yaml.safe_load_all(file.read_text()):
+            if definition and definition["kind"] == "CustomResourceDefinition":
+                newest = definition["spec"]["versions"][-1]
+                definition["spec"]["versions"] = [{**newest, "served": True, "storage": True}]
+                definition["spec"].pop("conversion", None)
+                _create(plane, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+                paths.append(
+                    f"/apis/{definition['spec']['group']}/{newest['name']}/{definition['spec']['names']['plural']}"
+                )
     with Api(plane.login(ADMIN.name)) as api:
         _until(lambda: " and ".join(f"{path} is not served" for path in paths if api.call("GET", path)[0] != 200))
 
 
-def _create(plane: Loopback, path: str, thing: dict[str, Any]) -> None:
-    """Make it, as soon as its kind is served."""
+def _create(plane: Loopback, path: str, document: dict[str, Any]) -> None:
+    """Create an object when its kind is served."""
 
     def missing() -> str:
-        status, said = api.call("POST", path, thing)
-        return "" if status in (201, 409) else f"POST {path}: {status} {json.loads(said).get('message', '')[:500]}"
+        status, reply = api.call("POST", path, document)
+        return "" if status in (201, 409) else f"POST {path}: {status} {json.loads(reply).get('message', '')[:500]}"
 
     with Api(plane.login(ADMIN.name)) as api:
         _until(missing)

@@ -1,4 +1,4 @@
-"""The kernel's neighbour tables, of the whole machine: their thresholds, their counters, and what its log says of them."""
+"""The kernel's neighbour tables, which the whole machine shares: thresholds, counters, and lines in the kernel's log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTERS = {"ipv4": "arp_cache", "ipv6": "ndisc_cache"}
 
 
 def threshold(family: str, number: int) -> Path:
-    """The file of gc_thresh1, 2 or 3 (arp(7)); only the first network namespace has it."""
+    """Return the file of gc_thresh1, 2 or 3 (arp(7)). Only the first network namespace has it."""
     return Path(f"/proc/sys/net/{family}/neigh/default/gc_thresh{number}")
 
 
@@ -37,7 +37,7 @@ def _write(values: dict[str, list[int]]) -> None:
 
 @contextmanager
 def thresholds_put_back() -> Iterator[None]:
-    """What a killed run left comes first: its file holds what the machine had before."""
+    """Restore the thresholds after a block. First restore those that a killed run saved."""
     with suppress(FileNotFoundError, ValueError):
         _write(json.loads(_SAVED.read_text()))
     before = read_thresholds()
@@ -55,29 +55,29 @@ def _column(family: str, name: str) -> list[int]:
 
 
 def overflows(family: str) -> int:
-    """Counted by each CPU."""
+    """Return the number of overflows of all CPUs."""
     return sum(_column(family, "table_fulls"))
 
 
 def entries(family: str) -> int:
-    """The table's, which every CPU tells."""
+    """Return the number of entries in the table, which every CPU reports."""
     return max(_column(family, "entries"))
 
 
 @contextmanager
 def log() -> Iterator[Callable[[], int]]:
-    """Gives how many lines of the kernel's log since now tell of an overflow."""
+    """Provide a function that counts the lines about overflows in the kernel's log since this call."""
     log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     os.lseek(log, 0, os.SEEK_END)
 
     def count() -> int:
-        found = 0
+        lines = 0
         while True:
             try:
-                found += _OVERFLOW in os.read(log, 8192)
+                lines += _OVERFLOW in os.read(log, 8192)
             except BlockingIOError:
-                return found
-            except BrokenPipeError:  # lines were overwritten before they were read
+                return lines
+            except BrokenPipeError:  # lines were overwritten before being read
                 continue
 
     try:

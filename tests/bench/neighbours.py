@@ -1,9 +1,8 @@
-"""``python -m tests.bench.neighbours``: what a neighbour table that is too small does to connections, on the real kernel.
+"""``python -m tests.bench.neighbours``: the effect of a too small neighbour table on connections, on the real kernel.
 
-Many hosts of one layer-2 network are called at once, with the kernel's own thresholds and then with the role's, over
-ARP and over NDP. The hosts are addresses of a network namespace that a veth pair leads to. The table is the whole
-kernel's, so for about a minute this machine has the thresholds that are measured; what they were is put back whatever
-happens, by the next run where this one is killed.
+It connects to many hosts of one layer-2 network at once, with the kernel's default thresholds and then with the role's, over
+ARP and over NDP. The hosts are addresses in a network namespace behind a veth pair. The whole kernel shares the table, so for
+about a minute this machine has the measured thresholds. The old ones are always restored; if this run is killed, by the next.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ from tests.bench import neighbour_tables as tables
 from tests.bench.figures import Figure, table
 
 PEERS = 2500
-"""Machines of the largest network that OpenAI ran with flannel."""
+"""Number of machines in the largest network that OpenAI ran with flannel."""
 DEFAULTS = Thresholds(128, 512, 1024)
-"""Linux's, net/ipv4/arp.c and net/ipv6/ndisc.c."""
+"""Linux's defaults, from net/ipv4/arp.c and net/ipv6/ndisc.c."""
 ROLE = Thresholds(FLOOR * 8 // 10, FLOOR * 9 // 10, FLOOR)
-"""What `network.neighbours.thresholds` gives such a network: a test holds the two together."""
+"""What `network.neighbours.thresholds` gives for such a network; a test compares the two."""
 PATIENCE_S = 20.0
 SLOW_S = 0.5  # Linux repeats a SYN after 1 s
 _NAMESPACE, _NEAR, _FAR = "bench-neighbours", "mgn-near", "mgn-far"
 _PORT = 9
-# RFC 2544 and RFC 5180: for benchmarks, on no network.
+# RFC 2544 and RFC 5180: for benchmarks, used on no real network.
 _RANGES = {"ipv4": ip_network("198.18.0.0/16"), "ipv6": ip_network("2001:2:0:1::/64")}
-# Ends with its standard input, so that it never outlives the bench.
+# Exits when its standard input closes, so that it never outlives the bench.
 _ANSWERING = """
 import select, socket, sys
 ends = []
@@ -66,14 +65,14 @@ while True:
 
 
 class NeighboursError(Exception):
-    """Why nothing could be measured here."""
+    """Nothing could be measured here; the text says why."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One call of all hosts. seconds: of each that was reached, in the order in which they were.
+    """Connections to all hosts at once. seconds: of each host that was reached, in that order.
 
-    overflows: neighbours that the kernel refused (table_fulls). lines: of its log that say so; it writes few of them.
+    overflows: neighbours that the kernel refused (table_fulls). lines: lines about this in its log, which are rate-limited.
     """
 
     seconds: tuple[float, ...]
@@ -87,14 +86,14 @@ class Outcome:
         return sum(each > SLOW_S for each in self.seconds)
 
     def worst_s(self) -> float:
-        """Of those that were reached."""
+        """Return the seconds of the slowest host that was reached."""
         return max(self.seconds, default=PATIENCE_S)
 
 
 def measure(say: Callable[[str], None], peers: int = PEERS) -> list[Figure]:
-    """Call `peers` hosts with the kernel's thresholds and with the role's, for each family."""
+    """Connect to `peers` hosts with the kernel's thresholds and with the role's, for each family."""
     refuse()
-    found: dict[tuple[str, str], Outcome] = {}
+    outcomes: dict[tuple[str, str], Outcome] = {}
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
         stack.enter_context(state.locked())
@@ -105,9 +104,9 @@ def measure(say: Callable[[str], None], peers: int = PEERS) -> list[Figure]:
         for family in _RANGES:
             for name, chosen in (("kernel's thresholds", DEFAULTS), ("role's thresholds", ROLE)):
                 tables.set_thresholds(chosen)
-                found[family, name] = outcome = call(family, peers)
+                outcomes[family, name] = outcome = call(family, peers)
                 say(f"{family}, {name}: {describe(outcome)}")
-    return summary(found, peers)
+    return summary(outcomes, peers)
 
 
 def describe(outcome: Outcome) -> str:
@@ -117,38 +116,40 @@ def describe(outcome: Outcome) -> str:
     )
 
 
-def summary(found: dict[tuple[str, str], Outcome], peers: int) -> list[Figure]:
-    """The figures side by side. Aims are the role's: nothing is late, fails or overflows."""
+def summary(outcomes: dict[tuple[str, str], Outcome], peers: int) -> list[Figure]:
+    """Return the figures side by side. Aims apply to the role's: nothing is late, fails or overflows."""
     figures = []
-    for (family, name), outcome in found.items():
-        own = name.startswith("role")
+    for (family, name), outcome in outcomes.items():
+        is_role = name.startswith("role")
         what = f"{peers} hosts called at once, {family}, {name}"
         figures += [
-            Figure(f"{what}: late or failed", "", (float(outcome.slow + outcome.failed),), 0.0 if own else None),
-            Figure(f"{what}: until the last was reached", "s", (outcome.worst_s(),), SLOW_S if own else None),
-            Figure(f"{what}: overflows", "", (float(outcome.overflows),), 0.0 if own else None, _told(outcome)),
+            Figure(f"{what}: late or failed", "", (float(outcome.slow + outcome.failed),), 0.0 if is_role else None),
+            Figure(f"{what}: until the last was reached", "s", (outcome.worst_s(),), SLOW_S if is_role else None),
+            Figure(f"{what}: overflows", "", (float(outcome.overflows),), 0.0 if is_role else None, _note(outcome)),
         ]
     return figures
 
 
-def _told(outcome: Outcome) -> str:
-    said = f"{outcome.lines} lines of the kernel's log say so" if outcome.lines else "the kernel's log says nothing"
-    return f"table_fulls; {said}; {outcome.entries} entries in the table afterwards"
+def _note(outcome: Outcome) -> str:
+    logged = f"{outcome.lines} lines of the kernel's log say so" if outcome.lines else "the kernel's log says nothing"
+    return f"table_fulls; {logged}; {outcome.entries} entries in the table afterwards"
 
 
 def refuse() -> None:
-    """NeighboursError where the table isn't ours to change."""
+    """Raise NeighboursError if the table can't be changed here."""
     if not sys.platform.startswith("linux") or os.geteuid():
-        raise NeighboursError("neighbour tables can be changed by root alone, on Linux; run it with sudo")
+        raise NeighboursError("only root on Linux can change neighbour tables; run it with sudo")
     if not tables.threshold("ipv4", 3).exists():
-        raise NeighboursError("the tables are seen in the first network namespace alone; run it outside of containers")
+        raise NeighboursError("only the first network namespace shows the tables; run it outside containers")
     if live := [lab for lab in clean.labs() if state.is_live(lab)]:
-        raise NeighboursError(f"the lab {live[0]} runs on this machine, in the same tables; run `make lab-down` first")
+        raise NeighboursError(
+            f"the lab {live[0]} runs on this machine and uses the same tables; run `make lab-down` first"
+        )
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end this process as SIGINT does, so that everything is put back."""
+    """Make SIGTERM and SIGHUP end this process like SIGINT, so that everything is restored."""
 
     def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -164,9 +165,9 @@ def ended_by_signals() -> Iterator[None]:
 @contextmanager
 def _many_files(peers: int) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = peers + 100
-    if before[0] < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(before[1], wanted)))
+    needed = peers + 100
+    if before[0] < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, max(before[1], needed)))
     try:
         yield
     finally:
@@ -175,7 +176,7 @@ def _many_files(peers: int) -> Iterator[None]:
 
 @contextmanager
 def hosts(peers: int) -> Iterator[None]:
-    """A veth pair to a namespace that has all the addresses and answers on a TCP port. Nothing of it is left."""
+    """Provide a veth pair to a namespace that has all addresses and answers on a TCP port. Remove everything afterwards."""
     _remove()
     try:
         run("ip", "netns", "add", _NAMESPACE)
@@ -184,7 +185,7 @@ def hosts(peers: int) -> Iterator[None]:
         ours, theirs = four.subnets()
         batch([f"addr add {four[1]}/{four.prefixlen} dev {_NEAR}", f"link set {_NEAR} up"])
         batch([f"addr add {six[1]}/{six.prefixlen} dev {_NEAR} nodad"])
-        # Linux answers ARP for every address of a local route; for NDP each must be an address.
+        # Linux answers ARP for every address of a local route, but NDP only for configured addresses.
         batch([f"link set {_FAR} up", "link set lo up", f"route add local {theirs} dev lo"], netns=_NAMESPACE)
         batch([f"addr add {address}/128 dev {_FAR} nodad" for address in addresses("ipv6", peers)], netns=_NAMESPACE)
         batch([f"route add {ours} dev {_FAR}", f"route add {six} dev {_FAR}"], netns=_NAMESPACE)
@@ -215,49 +216,49 @@ def _answering() -> Iterator[None]:
 
 
 def addresses(family: str, peers: int) -> Iterator[str]:
-    """The hosts', in the upper half of the range."""
+    """Return the hosts' addresses, in the upper half of the range."""
     first = _RANGES[family].num_addresses // 2
     return (str(_RANGES[family][first + index]) for index in range(1, peers + 1))
 
 
 def call(family: str, peers: int) -> Outcome:
-    """Connect to every host at once, with a table that knows none of them."""
+    """Connect to every host at once, with an empty table."""
     for version in ("-4", "-6"):
         run("ip", version, "neigh", "flush", "dev", _NEAR)
     before = tables.overflows(family)
     with tables.log() as lines:
         seconds, failed = connect(family, list(addresses(family, peers)))
-        told = lines()
-    return Outcome(seconds, failed, tables.overflows(family) - before, told, tables.entries(family))
+        logged = lines()
+    return Outcome(seconds, failed, tables.overflows(family) - before, logged, tables.entries(family))
 
 
 def connect(family: str, targets: Sequence[str]) -> tuple[tuple[float, ...], int]:
-    """(seconds until each connection that came about, how many did not). A reset ends each, so no port stays taken."""
+    """Return (seconds of each successful connection, number of failures). A reset ends each, so that no port stays in use."""
     kind = socket.AF_INET if family == "ipv4" else socket.AF_INET6
-    poll, waiting, took = select.epoll(), {}, []
+    poll, waiting, seconds = select.epoll(), {}, []
     start = time.monotonic()
     for target in targets:
-        end = socket.socket(kind, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        if end.connect_ex((target, _PORT)) not in (0, errno.EINPROGRESS):
-            end.close()
+        connection = socket.socket(kind, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        if connection.connect_ex((target, _PORT)) not in (0, errno.EINPROGRESS):
+            connection.close()
             continue
-        waiting[end.fileno()] = end, time.monotonic()
-        poll.register(end, select.EPOLLOUT)
+        waiting[connection.fileno()] = connection, time.monotonic()
+        poll.register(connection, select.EPOLLOUT)
     while waiting and (left := start + PATIENCE_S - time.monotonic()) > 0:
         for number, _ in poll.poll(left):
-            end, began = waiting.pop(number)
-            if not end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                took.append(time.monotonic() - began)
-            end.close()
-    for end, _ in waiting.values():
-        end.close()
+            connection, began = waiting.pop(number)
+            if not connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                seconds.append(time.monotonic() - began)
+            connection.close()
+    for connection, _ in waiting.values():
+        connection.close()
     poll.close()
-    return tuple(took), len(targets) - len(took)
+    return tuple(seconds), len(targets) - len(seconds)
 
 
 def main() -> None:
-    """Print the figures of this machine."""
+    """Measure, and print the figures."""
     here = machine.read()
     figures = measure(alone.say)
     print(f"\n{here}; load {machine.load():.1f}\n\n{table(figures)}\n")

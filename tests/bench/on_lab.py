@@ -1,4 +1,4 @@
-"""The lab that measurements and tests use: as its spec says or with changes of theirs; verbs that run on it beside them."""
+"""The lab for measurements and tests: unchanged or with a changed spec, and verbs that run on it meanwhile."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ CLUSTER = "lab"
 
 
 def run(*verb: str) -> None:
-    """A verb, as operators run it. CommandError where it fails."""
+    """Run a verb as operators do. CommandError if it fails."""
     done = subprocess.run([MENAGERIE, *verb], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CommandError(f"menagerie {' '.join(verb)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+        raise CommandError(f"menagerie {' '.join(verb)} exited with {done.returncode}: {done.stderr.strip()[-2000:]}")
 
 
 @contextmanager
 def lab(say: Callable[[str], None]) -> Iterator[Cluster]:
-    """The lab as its spec says. CommandError where it does not come up."""
+    """Provide the lab as in its spec. CommandError if it does not come up."""
     cluster = load_cluster(find_cluster(CLUSTER, ROOT))
     was_up = has_stack(cluster)
-    say("the lab comes up" if not was_up else "on the lab that is up")
+    say("bringing the lab up" if not was_up else "using the lab that is up")
     run("up", cluster.name, "--json")
     try:
         yield cluster
@@ -44,10 +44,10 @@ def lab(say: Callable[[str], None]) -> Iterator[Cluster]:
 
 
 def changed(folder: Path, change: Callable[[Any], None]) -> Path:
-    """The lab's spec, copied below a folder, after `change` was given the document of its cluster.yaml."""
-    there = folder / CLUSTER
-    shutil.copytree(find_cluster(CLUSTER, ROOT).parent, there)
-    path = there / "cluster.yaml"
+    """Copy the lab's spec below a folder, and apply `change` to its cluster.yaml. Return the file's path."""
+    target = folder / CLUSTER
+    shutil.copytree(find_cluster(CLUSTER, ROOT).parent, target)
+    path = target / "cluster.yaml"
     document = yaml.safe_load(path.read_text())
     change(document)
     path.write_text(yaml.safe_dump(document))
@@ -56,19 +56,19 @@ def changed(folder: Path, change: Callable[[Any], None]) -> Path:
 
 @contextmanager
 def autoscaler() -> Iterator[Callable[[], str]]:
-    """`autoscaler run` as a service for the length of a block; the last that it said. CommandError where it ended by itself."""
-    with tempfile.TemporaryFile("w+") as told:
+    """Run `autoscaler run` for a block. Provide a function that returns its last output. CommandError if it exits early."""
+    with tempfile.TemporaryFile("w+") as output:
 
-        def said() -> str:
-            told.seek(0)
-            return told.read()[-2000:]
+        def last_output() -> str:
+            output.seek(0)
+            return output.read()[-2000:]
 
         command = [MENAGERIE, "autoscaler", "run", CLUSTER, "--yes"]
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=told, stderr=told) as process:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output) as process:
             try:
-                yield said
-                ended = process.poll()
+                yield last_output
+                code = process.poll()
             finally:
                 process.terminate()
-        if ended is not None:
-            raise CommandError(f"autoscaler run ended with {ended}: {said()}")
+        if code is not None:
+            raise CommandError(f"autoscaler run exited with {code}: {last_output()}")

@@ -1,6 +1,6 @@
-"""Two other ways to choose hosts for pods, written from their descriptions, to compare the planner with.
+"""Two other ways to choose hosts for pods, written from their descriptions, for comparison with the planner.
 
-Both know capacities, labels, taints and quotas as the planner does, and neither gangs, racks nor soft costs: that makes
+Like the planner, both respect capacities, labels, taints and quotas. They ignore gangs, racks and soft costs, which makes
 their task easier and their plans cheaper than they could be in use.
 """
 
@@ -13,12 +13,12 @@ from controllers.planner import Pod, Pool, Shape, Snapshot
 from controllers.planner.feasibility import Ground, how_many, obstacles
 
 SPARE = 5
-"""Machines that the autoscaler of 2017 added to each group beside those that it needed (its default of over_provision)."""
+"""Machines that the autoscaler of 2017 added to each group on top of those that it needed (its default of over_provision)."""
 
 
 @dataclass
 class Packed:
-    """hosts: how many of each pool. spare: how many of those nobody needs yet. unplaced: pods for which no quota was left."""
+    """A plan. hosts: number by pool. spare: number of unneeded hosts by pool. unplaced: pods for which no quota was left."""
 
     prices: dict[str, int]
     hosts: dict[str, int] = field(default_factory=dict)
@@ -27,12 +27,12 @@ class Packed:
 
     @property
     def cost(self) -> int:
-        """Millionths of a dollar an hour."""
+        """Return the cost in millionths of a dollar per hour."""
         return sum(self.prices[pool] * count for pool, count in self.hosts.items())
 
     @property
     def needed(self) -> int:
-        """The cost without spare hosts."""
+        """Return the cost without spare hosts."""
         return self.cost - sum(self.prices[pool] * count for pool, count in self.spare.items())
 
 
@@ -58,23 +58,23 @@ def may(shape: Shape, pool: Pool) -> bool:
 
 
 def first_fit_decreasing(snapshot: Snapshot) -> Packed:
-    """The largest pods first, each onto the first open host that takes it, else a new one where its part is cheapest."""
+    """Place the largest pods first, each on the first open host with room, else on a new host where its share is cheapest."""
     packed = Packed({pool.name: pool.price for pool in snapshot.pools})
-    alike: dict[Shape, int] = {}
+    counts: dict[Shape, int] = {}
     for pod in snapshot.pods:
-        alike[pod.shape] = alike.get(pod.shape, 0) + 1
+        counts[pod.shape] = counts.get(pod.shape, 0) + 1
     largest = {name: max(pool.room[name] for pool in snapshot.pools) for pool in snapshot.pools for name in pool.room}
     hosts: list[_Host] = []
-    for shape in sorted(alike, key=lambda shape: -max(n / largest[name] for name, n in shape.size.amounts)):
-        able = [pool for pool in snapshot.pools if may(shape, pool)]
-        able.sort(key=lambda pool: pool.price / how_many(shape, pool))
-        usable = [host for host in hosts if host.pool in able]
-        at = 0  # hosts before it took none of the pods alike, and will take none
-        for _ in range(alike[shape]):
+    for shape in sorted(counts, key=lambda shape: -max(n / largest[name] for name, n in shape.size.amounts)):
+        candidates = [pool for pool in snapshot.pools if may(shape, pool)]
+        candidates.sort(key=lambda pool: pool.price / how_many(shape, pool))
+        usable = [host for host in hosts if host.pool in candidates]
+        at = 0  # earlier hosts had no room for an identical pod, and never will
+        for _ in range(counts[shape]):
             while at < len(usable) and not usable[at].take(shape.size.amounts):
                 at += 1
             if at == len(usable):
-                pool = next((pool for pool in able if packed.hosts.get(pool.name, 0) < pool.most), None)
+                pool = next((pool for pool in candidates if packed.hosts.get(pool.name, 0) < pool.most), None)
                 if pool is None:
                     packed.unplaced += 1
                     continue
@@ -86,9 +86,9 @@ def first_fit_decreasing(snapshot: Snapshot) -> Packed:
 
 
 def autoscaler_of_2017(snapshot: Snapshot) -> Packed:
-    """By selectors: pods as they come, first fit onto hosts of one type, by priority (here the cheapest host first).
+    """Group pods by selector and place them in order, first fit, on hosts of one type at a time, cheapest type first.
 
-    What fits on no host of a type, or is above its most, goes to the next type. Each type that was used gets spare ones.
+    Pods that fit no host of a type, or exceed its quota, go to the next type. Each used type gets spare hosts.
     """
     packed = Packed({pool.name: pool.price for pool in snapshot.pools})
     groups: dict[object, list[Pod]] = {}
@@ -107,14 +107,14 @@ def autoscaler_of_2017(snapshot: Snapshot) -> Packed:
 
 
 def _one_type(packed: Packed, pool: Pool, pods: Iterable[Pod]) -> list[Pod]:
-    """Put pods on new hosts of the pool; those that don't go there."""
-    known: dict[int, bool] = {}
+    """Put pods on new hosts of the pool. Return the pods that don't fit."""
+    allowed: dict[int, bool] = {}
     hosts: list[_Host] = []
     left: list[Pod] = []
     for pod in pods:
-        if id(pod.shape) not in known:
-            known[id(pod.shape)] = may(pod.shape, pool)
-        if not known[id(pod.shape)]:
+        if id(pod.shape) not in allowed:
+            allowed[id(pod.shape)] = may(pod.shape, pool)
+        if not allowed[id(pod.shape)]:
             left.append(pod)
             continue
         size = pod.shape.size.amounts

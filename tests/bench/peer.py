@@ -1,8 +1,8 @@
-"""A playbook of the shape of a peer's, and a host that answers at once: for `tests.bench.workers`.
+"""A playbook with the shape of a peer's, and a host that answers at once, for `tests.bench.workers`.
 
-Counted in kubespray at commit 46dbdd39 (August 2026): the roles that a worker with containerd and flannel goes through
-have 389 tasks, 217 of them under a condition and 36 with a loop. Here, all in favour of the peer: each task under a condition is
-skipped, loops have three items, includes and imports are left out, and facts are empty.
+Counted in kubespray at commit 46dbdd39 (August 2026): the roles for a worker with containerd and flannel have 389 tasks, 217
+of them conditional and 36 with a loop. This playbook favours the peer: conditional tasks are skipped, loops have three items,
+includes and imports are left out, and facts are empty.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from typing import Any
 
 import yaml
 
-NOTE = (
-    "as many tasks of each kind as kubespray has for a worker, those under a condition skipped; see tests/bench/peer.py"
-)
+NOTE = "as many tasks of each kind as kubespray has for a worker, conditional ones skipped; see tests/bench/peer.py"
 ITEMS = 3
-# Kind -> (tasks that run, of which with a loop).
+# Kind -> (tasks that run, how many of these have a loop).
 KINDS = {
     "setup": (4, 0),
     "set_fact": (25, 1),
@@ -45,7 +43,7 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
 
 
 def tasks() -> Iterator[dict[str, Any]]:
-    """The tasks of the one role; those that are skipped last."""
+    """Yield the tasks of the only role; skipped ones come last."""
     for kind, (count, looped) in KINDS.items():
         for number in range(count):
             loop = {"loop": list(range(ITEMS))} if number < looped else {}
@@ -56,7 +54,7 @@ def tasks() -> Iterator[dict[str, Any]]:
 
 
 def root(folder: Path) -> Path:
-    """A folder like the project's, whose site.yml is the peer's. Hosts go together from task to task, as in kubespray."""
+    """Create a folder like the project's with the peer's site.yml. Hosts go from task to task together, as in kubespray."""
     role = folder / "roles" / "peer"
     for name in ("tasks", "templates"):
         (role / name).mkdir(parents=True)
@@ -69,7 +67,7 @@ def root(folder: Path) -> Path:
 
 
 def interpreter(folder: Path) -> Path:
-    """A program in the place of a host's Python: takes what it is sent, and says that nothing has changed."""
+    """Create a stand-in for a host's Python that reads its input and reports that nothing has changed."""
     checksum = hashlib.sha1(_TEXT.encode()).hexdigest()
     stat = {"exists": True, "isdir": False, "islnk": False, "checksum": checksum, "mode": "0644"}
     names = ("programs", "files", "live", "unsettable", "actions", "newer", "diff")

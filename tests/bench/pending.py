@@ -1,7 +1,7 @@
-"""Pods that wait, made up from a seed: what a cluster of researchers might ask for in a bad hour. Pure.
+"""Pending pods, generated from a seed: what a cluster of researchers might request in a bad hour. Pure.
 
-Sizes and prices of the hosts are the catalogue's and `controllers.prices`'; what pods ask for is invented, in the
-proportions of a batch cluster: many small preprocessing pods, fewer with GPUs, most of those in whole hosts.
+Sizes and prices of hosts come from the catalogue and from `controllers.prices`. Requests are invented, in the proportions of
+a batch cluster: many small preprocessing pods, fewer pods with GPUs, most of which use whole hosts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RACKED = ("p4d.24xlarge", "p5.48xlarge", "a2-highgpu-8g")
 
 
 def pools() -> tuple[Pool, ...]:
-    """A pool of each of the 14 types; those of whole-host training stand in racks of 32."""
+    """Return a pool of each of the 14 types. Types for whole-host training are in racks of 32."""
     return tuple(_pool(cloud, region, name) for cloud, region, name in TYPES)
 
 
@@ -50,17 +50,17 @@ def _pool(cloud: Cloud, region: str, name: str) -> Pool:
     price = prices.of(cloud, region, name)
     assert series and machine and price
     kind = series.gpu.kind.lower() if series.gpu and machine.gpus else ""
-    # The kubelet's and daemons' part: 6 % of the first core and so on is a few hundred millicores; 5 % of memory.
+    # Reserved for the kubelet and daemons: a few hundred millicores (6 % of the first core and so on), and 5 % of the memory.
     room = {CPU: machine.vcpus * 1000 - 500, MEMORY: round(machine.memory_gb * 1024 * 0.95)}
     room |= {PODS: _PODS_A_HOST, STORAGE: _DISK_MIB, GPU: machine.gpus}
-    known = {REGION_LABEL: region, "openai.org/cloud": str(cloud)} | ({GPU_LABEL: kind} if kind else {})
+    own_labels = {REGION_LABEL: region, "openai.org/cloud": str(cloud)} | ({GPU_LABEL: kind} if kind else {})
     racks = tuple(Place(f"r{at}", labels({RACK_LABEL: f"{name}-r{at}"}), 32) for at in range(1, 9))
     return Pool(
         name.lower().replace("_", "-"),
         Resources.of(room),
         round(price.hour * 1e6),
         most=256 if name in _RACKED else 5000,
-        labels=labels(known),
+        labels=labels(own_labels),
         taints=(Taint(GPU_LABEL, kind),) if kind else (),
         boot_s=prices.boot_s(cloud, name) or 0,
         places=racks if name in _RACKED else (),
@@ -68,19 +68,19 @@ def _pool(cloud: Cloud, region: str, name: str) -> Pool:
 
 
 def shapes(random: Random) -> list[tuple[Shape, int]]:
-    """Shapes of single pods, each with its weight."""
-    made = []
+    """Return shapes of single pods, each with its weight."""
+    weighted = []
     for _ in range(20):
         cores = random.choice((500, 1000, 2000, 3000, 4000, 6000, 8000, 12000, 16000))
         mib = cores * random.choice((1, 2, 4, 6, 8)) * 1024 // 1000 + random.choice((0, 256, 700))
-        made.append((_shape(random, cores, mib), random.choice((20, 40, 60))))
+        weighted.append((_shape(random, cores, mib), random.choice((20, 40, 60))))
     for kinds in (("a10g",), ("l4",), ("a10g", "l4"), ("a100",), ("h100",), ("a100", "h100")):
         for count in (1, 2, 4):
             if (kinds, count) in ((("h100",), 2), (("h100",), 4)):
                 continue
             cores = count * random.choice((4000, 7000, 10000))
-            made.append((_shape(random, cores, cores * 6 * 1024 // 1000, count, kinds), random.choice((2, 3, 5))))
-    return made
+            weighted.append((_shape(random, cores, cores * 6 * 1024 // 1000, count, kinds), random.choice((2, 3, 5))))
+    return weighted
 
 
 def _shape(random: Random, cpu: int, memory: int, gpus: int = 0, kinds: tuple[str, ...] = ()) -> Shape:
@@ -97,17 +97,17 @@ def _shape(random: Random, cpu: int, memory: int, gpus: int = 0, kinds: tuple[st
 
 
 def snapshot(seed: int = SEED, pods: int = PODS_WANTED, gangs: int = GANGS) -> Snapshot:
-    """About so many pods, some of them in so many gangs, half of which must lie within one rack."""
+    """Return a snapshot with about `pods` pods plus those of `gangs` gangs, half of which must be within one rack."""
     random = Random(seed)
-    kinds = shapes(random)
-    weights = [weight for _, weight in kinds]
+    weighted = shapes(random)
+    weights = [weight for _, weight in weighted]
     single = [
         Pod(f"pod-{at}", shape, NOW_S - random.randrange(7200))
-        for at, (shape, _) in enumerate(random.choices(kinds, weights, k=pods))
+        for at, (shape, _) in enumerate(random.choices(weighted, weights, k=pods))
     ]
-    made = list(_gangs(random, gangs))
-    members = [pod for _, several in made for pod in several]
-    return Snapshot(NOW_S, pools(), (), (*single, *members), tuple(gang for gang, _ in made))
+    jobs = list(_gangs(random, gangs))
+    members = [pod for _, ranks in jobs for pod in ranks]
+    return Snapshot(NOW_S, pools(), (), (*single, *members), tuple(gang for gang, _ in jobs))
 
 
 def _gangs(random: Random, count: int) -> Iterator[tuple[Gang, list[Pod]]]:

@@ -1,6 +1,6 @@
-"""``python -m tests.bench.plan KIND COUNT FOLDER [--lean]``: a plan by the Pulumi engine of COUNT resources of one kind.
+"""``python -m tests.bench.plan KIND COUNT FOLDER [--lean]``: plan COUNT resources of one kind with the Pulumi engine.
 
-The environment says where the engine finds its simulated cloud. --lean: with what `stacks.lean` has.
+The environment says where the engine finds its simulated cloud. --lean: use `stacks.lean`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _gcp(number: int) -> None:
 
 
 KINDS: dict[str, Callable[[int], None]] = {"azure": _azure, "aws": _aws, "gcp": _gcp}
-"""Cloud -> declares one address of a member of etcd."""
+"""Cloud -> function that declares one address of an etcd member."""
 
 
 def _address(number: int) -> str:
@@ -81,19 +81,19 @@ def _address(number: int) -> str:
 
 
 def plan(cloud: str, count: int, folder: Path, *, leanly: bool) -> dict[str, int]:
-    """Operation -> number of resources that an update of an empty stack would do."""
+    """Return operation -> number of resources in an update of an empty stack."""
 
     def declare() -> None:
         for number in range(count):
             KINDS[cloud](number)
 
-    made = stack(declare, folder, leanly=leanly)
+    stack_ = stack(declare, folder, leanly=leanly)
     with lean.few_collections() if leanly else nullcontext():
-        return {str(getattr(op, "value", op)): number for op, number in made.preview().change_summary.items()}
+        return {str(getattr(op, "value", op)): number for op, number in stack_.preview().change_summary.items()}
 
 
 def stack(declare: Callable[[], None], folder: Path, *, leanly: bool) -> auto.Stack:
-    """A stack whose state is in `folder`."""
+    """Return a stack with its state in `folder`."""
     home = folder / "home"
     home.mkdir(parents=True, exist_ok=True)
     if leanly:
@@ -131,16 +131,16 @@ def _options(folder: Path, home: Path) -> auto.LocalWorkspaceOptions:
 
 
 def main() -> None:
-    """Plan, and fail if it is not a plan of as many resources as were asked for."""
+    """Plan, and fail if the plan does not have the requested number of resources."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=sorted(KINDS))
     parser.add_argument("count", type=int)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--lean", action="store_true")
-    asked = parser.parse_args()
-    planned = plan(asked.kind, asked.count, asked.folder, leanly=asked.lean)
-    if planned != {"create": asked.count + 1}:  # the stack itself is one
-        raise SystemExit(f"{asked.count} resources were declared, and the plan is {planned}")
+    options = parser.parse_args()
+    planned = plan(options.kind, options.count, options.folder, leanly=options.lean)
+    if planned != {"create": options.count + 1}:  # the stack itself counts too
+        raise SystemExit(f"{options.count} resources were declared, but the plan is {planned}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""``python -m tests.bench.planning``: CPU that a plan costs for one resource more, by Pulumi on three clouds and by terraform.
+"""``python -m tests.bench.planning``: CPU time per additional resource of a plan, by Pulumi on three clouds and by terraform.
 
-CPU and not time, for it depends less on what else the machine does. What starting costs cancels out: each figure is
-the difference of two plans. The simulated cloud is in another process, and not counted.
+It measures CPU time instead of wall-clock time, because that depends less on the machine's other work. Each figure is the
+difference of two plans, so the cost of starting cancels out. The simulated cloud runs in another process and is not counted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True)
 class Case:
-    """What plans: a cloud's SDK with or without `stacks.lean`, or terraform."""
+    """A planner: a cloud's SDK with or without `stacks.lean`, or terraform."""
 
     name: str
     leanly: bool = False
@@ -45,11 +45,11 @@ class Case:
 CASES = (*(Case(cloud, leanly) for cloud in CLOUDS for leanly in (False, True)), Case(TERRAFORM))
 
 Costs = Mapping[Case, Sequence[float]]
-"""Case -> ms of CPU a resource, a value for each round."""
+"""Case -> ms of CPU per resource, a value per round."""
 
 
 def a_resource_ms(few_s: float, many_s: float) -> float:
-    """Milliseconds for one resource more, from the seconds of a plan of FEW and of one of MANY."""
+    """Return the milliseconds per additional resource, from the seconds of a plan of FEW and of one of MANY."""
     return (many_s - few_s) / (MANY - FEW) * 1000
 
 
@@ -59,7 +59,7 @@ def measure(rounds: int, say: Callable[[str], None]) -> list[Figure]:
     costs: dict[Case, list[float]] = {case: [] for case in CASES}
     with _planner(programs[TERRAFORM]) as cpu_s:
         for case in CASES:
-            cpu_s(case, FEW)  # compiles modules, makes the stack's folder
+            cpu_s(case, FEW)  # compiles modules, creates the stack's folder
         for number in range(1, rounds + 1):
             for case, cost in costs.items():
                 cost.append(a_resource_ms(cpu_s(case, FEW), cpu_s(case, MANY)))
@@ -68,14 +68,14 @@ def measure(rounds: int, say: Callable[[str], None]) -> list[Figure]:
 
 
 def name(case: Case) -> str:
-    """As the figures have it."""
+    """Return a case's name in the figures."""
     if case.name == TERRAFORM:
         return "terraform plan"
     return f"{case.name}, {'lean' if case.leanly else 'plain'}"
 
 
 def summary(costs: Costs) -> list[Figure]:
-    """The figures. Ratios are of the plans of one round."""
+    """Return the figures. Ratios compare the plans of one round."""
     what = "CPU a planned resource"
     note = f"of engine and program, between {FEW} and {MANY} of a kind: addresses of etcd members; of terraform_data"
     figures = []
@@ -92,26 +92,26 @@ def summary(costs: Costs) -> list[Figure]:
 
 @contextmanager
 def _planner(terraform: Path) -> Iterator[Callable[[Case, int], float]]:
-    """Gives CPU seconds of a plan of so many resources."""
-    with tempfile.TemporaryDirectory() as made, Group() as group, simulated_clouds(World()) as environment:
-        folder = Path(made)
+    """Provide a function that returns the CPU seconds of a case's plan of `count` resources."""
+    with tempfile.TemporaryDirectory() as path, Group() as group, simulated_clouds(World()) as environment:
+        folder = Path(path)
         configurations = {
             count: _terraform_folder(terraform, folder / f"{TERRAFORM}-{count}", count, group) for count in (FEW, MANY)
         }
-        python = {**environment, "PYTHONPYCACHEPREFIX": str(folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
+        python_env = {**environment, "PYTHONPYCACHEPREFIX": str(folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
 
         def cpu_s(case: Case, count: int) -> float:
             if case.name == TERRAFORM:
                 return group.run(_terraform(terraform, configurations[count], "plan")).cpu_s
-            own = folder / name(case).replace(", ", "-")
-            wanted = [case.name, str(count), str(own), *(["--lean"] if case.leanly else [])]
-            return group.run(_in(ROOT, python, [sys.executable, "-m", "tests.bench.plan", *wanted])).cpu_s
+            stack = folder / name(case).replace(", ", "-")
+            arguments = [case.name, str(count), str(stack), *(["--lean"] if case.leanly else [])]
+            return group.run(_in(ROOT, python_env, [sys.executable, "-m", "tests.bench.plan", *arguments])).cpu_s
 
         yield cpu_s
 
 
 def _terraform_folder(terraform: Path, folder: Path, count: int, group: Group) -> Path:
-    """A configuration of so many resources of terraform's own kind, ready to be planned."""
+    """Create a configuration of `count` resources of terraform's built-in kind, ready to be planned."""
     resources = {f"ape_{number}": {"input": {"address": f"10.44.0.{number}"}} for number in range(count)}
     folder.mkdir()
     (folder / "main.tf.json").write_text(json.dumps({"resource": {"terraform_data": resources}}))
@@ -120,7 +120,7 @@ def _terraform_folder(terraform: Path, folder: Path, count: int, group: Group) -
 
 
 def _terraform(terraform: Path, folder: Path, verb: str) -> list[str]:
-    # It would ask for newer versions of itself, and read what its user set for himself.
+    # Otherwise it would check for newer versions, and read its user's settings.
     return _in(
         folder,
         {"CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": os.devnull},
@@ -129,12 +129,12 @@ def _terraform(terraform: Path, folder: Path, verb: str) -> list[str]:
 
 
 def _in(folder: Path, environment: Mapping[str, str], argv: Sequence[str]) -> list[str]:
-    """A command with a folder and an environment of its own."""
+    """Return a command that runs in a folder, with additional environment variables."""
     return ["env", f"--chdir={folder}", *(f"{key}={value}" for key, value in environment.items()), *argv]
 
 
-def main(rounds: Annotated[int, typer.Option(min=1, help="Times that everything is planned.")] = ROUNDS) -> None:
-    """Measure the CPU that a plan costs for each resource, on three simulated clouds, in turns with terraform."""
+def main(rounds: Annotated[int, typer.Option(min=1, help="Number of plans of each case.")] = ROUNDS) -> None:
+    """Measure the CPU time of a plan per resource, on three simulated clouds, in turns with terraform."""
     print(f"{machine.read()}; load {machine.load():.1f} before")
     print(table(measure(rounds, alone.say)))
 

@@ -1,4 +1,4 @@
-"""What the programs of a control plane counted between two moments, and how near that came to limits."""
+"""What the programs of a control plane counted between two moments, and how close that came to limits."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ _SINGLE = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 
 @dataclass(frozen=True)
 class Reading:
-    """One moment. cpu: seconds that this machine's processors were (busy, there). used: program or role of an etcd -> seconds
-    of processor time. seconds: of the wall clock."""
+    """Counters at one moment.
+
+    cpu: CPU seconds of this machine (busy, available). used: program or role of an etcd -> seconds of CPU time. seconds: of
+    the wall clock.
+    """
 
     api: str
     etcds: Mapping[str, str]
@@ -33,12 +36,13 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Between two moments.
+class Usage:
+    """Differences between two moments.
 
-    p99: verb of single calls -> (seconds that the API server took for 99 of 100, its queues in it, by straight lines inside of
-    its histogram's buckets; how many calls). writes_s: role of an etcd -> keys written a second. fsync_p99: role -> seconds. refused: answers 429. cores: that each program took.
-    busy: share of this machine's processors, whoever had them. rss_mb: of the API server at the end; databases: role -> bytes, of quotas.
+    p99: verb of single calls -> (99th percentile of the API server's seconds, including its queues, interpolated inside its
+    histogram's buckets; number of calls). writes_s: role of an etcd -> keys written per second. fsync_p99: role -> seconds.
+    refused: number of answers with 429. cores: program -> CPU cores that it used. busy: share of this machine's CPUs in use by
+    any program. rss_mb: memory of the API server at the end. databases: role -> used share of the quota.
     """
 
     p99: Mapping[str, tuple[float, int]]
@@ -52,20 +56,20 @@ class Seen:
 
 
 def read(plane: Loopback, now: float) -> Reading:
-    """All programs at this moment."""
+    """Read the counters of all programs now."""
     with Api(plane.login(ADMIN.name)) as api:
         text = api.text("/metrics")
     used = {name: _used_s(pid) for name, pid in plane.pids.items()}
     return Reading(text, {role: _fetched(url) for role, url in plane.metrics.items()}, _cpu(), used, now)
 
 
-def between(before: Reading, after: Reading, plane: Loopback) -> Seen:
-    """What came about."""
+def between(before: Reading, after: Reading, plane: Loopback) -> Usage:
+    """Return the differences between two readings."""
     seconds = after.seconds - before.seconds
     latencies = prometheus.between(*(prometheus.histograms(each.api, LATENCY, verb) for each in (before, after)))
     fsyncs = {role: _fsyncs(before.etcds[role], after.etcds[role]) for role in after.etcds}
-    busy, there = (later - sooner for sooner, later in zip(before.cpu, after.cpu, strict=True))
-    return Seen(
+    busy, available = (later - earlier for earlier, later in zip(before.cpu, after.cpu, strict=True))
+    return Usage(
         p99={
             key: (prometheus.quantile(buckets, 0.99), int(buckets[math.inf]))
             for key, buckets in sorted(latencies.items())
@@ -74,7 +78,7 @@ def between(before: Reading, after: Reading, plane: Loopback) -> Seen:
         fsync_p99={role: prometheus.quantile(buckets, 0.99) for role, buckets in fsyncs.items() if buckets},
         refused=_refused(after.api) - _refused(before.api),
         cores={name: (used - before.used[name]) / seconds for name, used in after.used.items()},
-        busy=busy / there,
+        busy=busy / available,
         rss_mb=rss_mb(plane.pids["kube-apiserver"]),
         databases={
             role: prometheus.total(text, "etcd_mvcc_db_total_size_in_use_in_bytes")
@@ -85,22 +89,26 @@ def between(before: Reading, after: Reading, plane: Loopback) -> Seen:
 
 
 def verb(labels: Labels) -> str | None:
-    """What a request counts as; None for watches, which last by design, for what is no object (logs, proxies, tokens), and for lists:
-    those of whole clusters are few and their buckets are ten seconds wide, so only who asks can say how long they took."""
+    """Return the verb that a request counts as, or None if it does not count.
+
+    Watches don't count, because they are meant to last, nor do requests that are not for objects (logs, proxies, tokens).
+    Lists don't either: lists of whole clusters are few and their buckets are ten seconds wide, so only the client can time
+    them.
+    """
     single = labels["verb"] in _SINGLE and labels["scope"] == "resource" and labels["subresource"] in ("", "status")
     return labels["verb"] if single else None
 
 
 def rss_mb(pid: int) -> float:
-    """Resident memory of a process, in MB of 10^6 bytes."""
+    """Return the resident memory of a process, in MB of 10^6 bytes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def slope(points: Mapping[float, float]) -> float:
-    """How much y grows with x, by least squares. ValueError for less than two."""
+    """Return how much y grows with x, by least squares. ValueError for fewer than two points."""
     if len(points) < 2:
-        raise ValueError("a slope needs two points at least")
+        raise ValueError("a slope needs at least two points")
     mean_x, mean_y = sum(points) / len(points), sum(points.values()) / len(points)
     return sum((x - mean_x) * (y - mean_y) for x, y in points.items()) / sum((x - mean_x) ** 2 for x in points)
 
@@ -111,8 +119,8 @@ def _fetched(url: str) -> str:
 
 
 def _fsyncs(before: str, after: str) -> Buckets:
-    one = [prometheus.histograms(text, FSYNC, lambda _: "fsync") for text in (before, after)]
-    return prometheus.between(*one).get("fsync", {})
+    histograms = [prometheus.histograms(text, FSYNC, lambda _: "fsync") for text in (before, after)]
+    return prometheus.between(*histograms).get("fsync", {})
 
 
 def _puts(text: str) -> float:
@@ -124,7 +132,7 @@ def _refused(text: str) -> float:
 
 
 def _used_s(pid: int) -> float:
-    # proc_pid_stat(5): the name is in brackets and may have blanks; utime and stime are fields 14 and 15.
+    # proc_pid_stat(5): the name is in parentheses and may contain spaces; utime and stime are fields 14 and 15.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,6 +1,6 @@
-"""``python -m tests.bench.recovery``: seconds from a loss until the lab is whole again, and how many of them are the verb's that mends it.
+"""``python -m tests.bench.recovery``: seconds from a loss until the lab has recovered, and the part of the repairing verb.
 
-Uses the lab that is up, or one of its own that it takes away afterwards. What is lost comes back.
+Uses the lab if it is up; otherwise brings one up and destroys it afterwards. Everything lost is restored.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _SERVES_S = 120.0
 
 
 def measure(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
-    """The three losses, in turns. LabError, CommandError or TimedOutError where one is not mended."""
+    """Measure the three losses in turns. LabError, CommandError or TimedOutError if the lab does not recover."""
     with on_lab.lab(say) as cluster:
         access = access_to(cluster)
-        seen: dict[str, list[Taken]] = {}
+        times: dict[str, list[Taken]] = {}
         for number in range(1, rounds + 1):
             for name, lose in LOSSES.items():
-                seen.setdefault(name, []).append(lose(cluster, access))
-                say(f"round {number}: {name}: {seen[name][-1]}")
-    return summary(seen)
+                times.setdefault(name, []).append(lose(cluster, access))
+                say(f"round {number}: {name}: {times[name][-1]}")
+    return summary(times)
 
 
 @dataclass(frozen=True)
 class Taken:
-    """Seconds until the verb was done and the API took a write: from the loss, and from the start of the verb."""
+    """Seconds until the verb was done and the API accepted a write: from the loss, and from the start of the verb."""
 
     from_loss: float
     from_verb: float
@@ -59,11 +59,11 @@ class Taken:
         return f"{self.from_loss:.1f} s from the loss, {self.from_verb:.1f} s from the start of the verb"
 
 
-def summary(seen: Mapping[str, Sequence[Taken]]) -> list[Figure]:
-    """Two figures of each loss; what is aimed for counts from the loss."""
+def summary(times: Mapping[str, Sequence[Taken]]) -> list[Figure]:
+    """Return two figures per loss. The aim applies to the time from the loss."""
     return [
         figure
-        for name, taken in seen.items()
+        for name, taken in times.items()
         for figure in (
             Figure(f"{name}, from the loss", "s", tuple(each.from_loss for each in taken), AIM_S, _NOTE),
             Figure(f"{name}, from the start of the verb", "s", tuple(each.from_verb for each in taken)),
@@ -72,26 +72,26 @@ def summary(seen: Mapping[str, Sequence[Taken]]) -> list[Figure]:
 
 
 def api_server(cluster: Cluster, access: Access) -> Taken:
-    """An API server's machine loses its power for good; `up` makes it anew and ends when all is well."""
+    """Cut the power of an API server's machine for good. `up` creates a new one and ends when all is healthy."""
     lost = time.monotonic()
     hosts.kill(access.outputs.api_servers[0].name)
-    return _mended(access, lost, "up", cluster.name, "--json")
+    return _recovered(access, lost, "up", cluster.name, "--json")
 
 
 def member(cluster: Cluster, access: Access) -> Taken:
-    """A follower of main loses its disk while it runs."""
+    """Delete the data of a follower of main while it runs."""
     host = Victims(cluster, access, random.Random(0)).follower("main")
     lost = time.monotonic()
     _lose([host], cluster)
-    return _mended(access, lost, "etcd", "replace", cluster.name, "main", host, "--yes")
+    return _recovered(access, lost, "etcd", "replace", cluster.name, "main", host, "--yes")
 
 
 def every_member(cluster: Cluster, access: Access) -> Taken:
-    """All members of main lose their disks; the newest backup, made just before, is restored."""
+    """Delete the data of all members of main. The newest backup, made just before, is restored."""
     on_lab.run("etcd", "backup", cluster.name, "main")
     lost = time.monotonic()
     _lose([each.name for each in access.outputs.etcds["main"].members], cluster)
-    taken = _mended(access, lost, "etcd", "restore", cluster.name, "main", "--yes")
+    taken = _recovered(access, lost, "etcd", "restore", cluster.name, "main", "--yes")
     on_lab.run("etcd", "forget", cluster.name, "main", "--older-than", "0s")
     return taken
 
@@ -101,7 +101,7 @@ LOSSES: dict[str, Callable[[Cluster, Access], Taken]] = {
     "member of main lost, to its vote": member,
     "all members of main lost, to a write": every_member,
 }
-_NOTE = "until `up`, `etcd replace` or `etcd restore` of a few MB is done and the API takes a write; it is run at once"
+_NOTE = "until `up`, `etcd replace` or `etcd restore` of a few MB is done and the API accepts a write; the verb starts at once"
 
 
 def _lose(members: list[str], cluster: Cluster) -> None:
@@ -112,8 +112,8 @@ def _lose(members: list[str], cluster: Cluster) -> None:
         do(host, "systemctl", "start", "--no-block", unit)
 
 
-def _mended(access: Access, lost: float, *verb: str) -> Taken:
-    """lost: seconds of the monotonic clock, just before the loss."""
+def _recovered(access: Access, lost: float, *verb: str) -> Taken:
+    """Run a verb until the API accepts a write. lost: monotonic time just before the loss."""
     began = time.monotonic()
     on_lab.run(*verb)
     wait_until(lambda: _not_written(access), _SERVES_S, lambda _: None, every_s=0.2)
@@ -128,15 +128,15 @@ def _not_written(access: Access) -> str:
         made = core.create_namespaced_config_map("default", body, _request_timeout=API_TIMEOUT_S)
         core.delete_namespaced_config_map(made.metadata.name, "default", _request_timeout=API_TIMEOUT_S)
     except (ApiException, urllib3.exceptions.HTTPError) as error:
-        return f"the API takes no write: {error}"
+        return f"the API accepts no write: {error}"
     return ""
 
 
 def main(
-    rounds: Annotated[int, typer.Option(min=1, help="How often each loss is brought about.")] = ROUNDS,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each loss is caused.")] = ROUNDS,
     as_json: alone.JsonOpt = False,
 ) -> None:
-    """Measure how long the lab takes to be whole after it has lost a machine or its data."""
+    """Measure how long the lab takes to recover after it has lost a machine or its data."""
     alone.run(lambda say: measure(say, rounds), as_json=as_json)
 
 

@@ -1,8 +1,8 @@
-"""``python -m tests.bench.scheduling``: how fast pods are placed, how many whole hosts are left, and what gangs cost.
+"""``python -m tests.bench.scheduling``: how fast pods are placed, how many whole hosts stay free, and what gangs cost.
 
-A control plane on loopback with the rendered flags and configuration; kwok stands for the kubelets (`tests.bench.simulated`). Pods are made
-while no scheduler runs, then it is started: from there until the last pod is bound, its start with it. Ways are taken side by side on
-one control plane, whose pods are deleted in between.
+A control plane on loopback with the rendered flags and configuration; kwok simulates the kubelets (`tests.bench.simulated`).
+Pods are created while no scheduler runs. Then the scheduler starts, and the time until the last pod is bound is measured,
+including the start. All ways are measured on one control plane, and pods are deleted in between.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ NODES_, PODS, MEMBERS = 200, 1000, 8
 FULL = (2000, 10_000)
 GPUS = 8
 SIZES = (1,) * 15 + (2,) * 5
-"""GPUs of pods in turns: 5 pods a node then fill 78 % of all GPUs. With some that want four, and 84 %, spreading leaves pods that fit on no
-host any more, and nothing would ever be all bound."""
+"""GPUs of pods, in turns: 5 pods per node then fill 78 % of all GPUs. If some pods wanted four, filling 84 %, spreading would
+leave pods that fit on no host, and never bind all of them."""
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 PATIENCE_S = 1800.0
 
 
 @dataclass(frozen=True)
 class Way:
-    """How pods ask to be placed. profile: schedulerName. gang: whether so many neighbours are a gang."""
+    """How pods ask to be placed. profile: schedulerName. gang: whether MEMBERS consecutive pods form a gang."""
 
     name: str
     profile: str
@@ -55,7 +55,7 @@ WAYS = (SPREAD, PACK, GANGS)
 
 @dataclass(frozen=True)
 class Placed:
-    """What one way showed. seconds: from the scheduler's start until all were bound. free: whole hosts left without any pod."""
+    """Results of one way. seconds: from the scheduler's start until all pods were bound. free: hosts without any pod."""
 
     way: Way
     pods: int
@@ -65,7 +65,7 @@ class Placed:
 
 
 def measure(say: Callable[[str], None], nodes: int = NODES_, pods: int = PODS) -> list[Figure]:
-    """All ways at one size."""
+    """Measure all ways at one size."""
     placed = []
     with (
         ended_by_signals(),
@@ -86,13 +86,13 @@ def measure(say: Callable[[str], None], nodes: int = NODES_, pods: int = PODS) -
 
 
 def mechanisms(say: Callable[[str], None]) -> list[Figure]:
-    """Gangs by each mechanism. Builds what is not part of a cluster, which takes long the first time."""
+    """Measure gangs by each mechanism. Builds the programs that clusters don't have, which takes long the first time."""
     with ended_by_signals(), load.processes(simulated.CLIENTS) as pool:
         return gang_trials.measure(pool, say)
 
 
 def with_nodes(plane: Loopback, pool: Executor, nodes: int) -> None:
-    """So many, all Ready."""
+    """Create `nodes` nodes, and wait until all are Ready."""
     login = plane.login(ADMIN.name)
     simulated.make(pool, login, [simulated.node(number) for number in range(nodes)])
     with Api(login) as api:
@@ -111,18 +111,18 @@ def _place(plane: Loopback, shape: Shape, pool: Executor, way: Way, nodes: int, 
         seconds = time.monotonic() - began
         used = gpus_by_node(api)
     _empty(plane, way)
-    asked = sum(used.values())
-    return Placed(way, count, seconds, nodes - len(used), (nodes * GPUS - asked) // GPUS)
+    requested = sum(used.values())
+    return Placed(way, count, seconds, nodes - len(used), (nodes * GPUS - requested) // GPUS)
 
 
 def group(number: int) -> Call:
-    """Makes the PodGroup of a gang."""
+    """Return the call that creates the PodGroup of a gang."""
     body = gangs.pod_group(versions.KUBERNETES, f"gang-{number}", MEMBERS)
     return "POST", f"/apis/{body['apiVersion']}/namespaces/{NAMESPACE}/podgroups", body, "application/json"
 
 
 def pod(number: int, way: Way) -> Call:
-    """Makes a pod that waits. Members of a gang are alike, as those of a job are."""
+    """Return the call that creates a pending pod. Members of a gang are identical, like those of a job."""
     turn = number // MEMBERS if way.gang else number
     spec = {**pod_spec(SIZES[turn * 7 % len(SIZES)]), "schedulerName": way.profile}
     if way.gang:
@@ -132,20 +132,20 @@ def pod(number: int, way: Way) -> Call:
 
 
 def until_bound(api: Api) -> None:
-    """Wait until no pod is without a node. LoopbackError after too long."""
+    """Wait until every pod has a node. LoopbackError after PATIENCE_S."""
     deadline = time.monotonic() + PATIENCE_S
     while api.get(f"{PODS_PATH}?fieldSelector=spec.nodeName%3D&limit=1")["items"]:
         if time.monotonic() > deadline:
-            raise LoopbackError(f"pods without a node after {PATIENCE_S:.0f} s")
+            raise LoopbackError(f"some pods have no node after {PATIENCE_S:.0f} s")
         time.sleep(0.3)
 
 
 def gpus_by_node(api: Api) -> Counter[str]:
-    """Node -> GPUs that are asked for there."""
+    """Return node -> number of requested GPUs."""
     used: Counter[str] = Counter()
-    for each in api.get(PODS_PATH)["items"]:
-        limits = each["spec"]["containers"][0]["resources"]["limits"]
-        used[each["spec"]["nodeName"]] += int(limits["nvidia.com/gpu"])
+    for item in api.get(PODS_PATH)["items"]:
+        limits = item["spec"]["containers"][0]["resources"]["limits"]
+        used[item["spec"]["nodeName"]] += int(limits["nvidia.com/gpu"])
     return used
 
 
@@ -160,15 +160,15 @@ def _empty(plane: Loopback, way: Way) -> None:
 
 
 def describe(placed: Placed) -> str:
-    """One line for people."""
+    """Return one line for people."""
     return (
         f"{placed.way.name}: {placed.pods} pods bound in {placed.seconds:.1f} s, {placed.pods / placed.seconds:.0f} a second; "
-        f"{placed.free} whole hosts left, of {placed.most_free} that their GPUs leave"
+        f"{placed.free} whole hosts left, of at most {placed.most_free}"
     )
 
 
 def summary(placed: Sequence[Placed], nodes: int) -> list[Figure]:
-    """The figures of all ways; ratios to spreading."""
+    """Return the figures of all ways, with ratios to spreading."""
     by_way = {each.way: each for each in placed}
     figures: list[Figure] = []
     for each in placed:
@@ -188,14 +188,17 @@ def summary(placed: Sequence[Placed], nodes: int) -> list[Figure]:
 
 def main(
     nodes: Annotated[int, typer.Option(min=8, help="Simulated nodes, with 8 GPUs each.")] = NODES_,
-    pods: Annotated[int, typer.Option(min=8, help="Pods that wait.")] = PODS,
+    pods: Annotated[int, typer.Option(min=8, help="Pending pods.")] = PODS,
     full: Annotated[bool, typer.Option(help="2,000 nodes and 10,000 pods.")] = False,
     compare: Annotated[
-        bool, typer.Option(help="Then gangs by Coscheduling and Kueue, too: half an hour; builds both, as root.")
+        bool,
+        typer.Option(
+            help="Then also measure gangs by Coscheduling and Kueue: takes half an hour, builds both, needs root."
+        ),
     ] = False,
     as_json: alone.JsonOpt = False,
 ) -> None:
-    """Measure how fast pods are placed on simulated nodes, spread, packed and in gangs, and what is left of whole hosts."""
+    """Measure how fast pods are placed on simulated nodes, spread, packed and in gangs, and how many whole hosts stay free."""
     if full:
         nodes, pods = FULL
     alone.run(

@@ -1,4 +1,4 @@
-"""Nodes that no machine stands behind, by kwok, and pods that are bound to them when they are made."""
+"""Nodes without machines, simulated by kwok, and pods that are bound to them at creation."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tools import build
 
 STAGES = Path(__file__).with_name("stages.yaml")
 LEASE_S = 120
-"""Four renewals in it, as with kubelets: one in 30 s, where a kubelet's 40 s make one in 10 s. The controller manager, whose
-settings are left alone, takes a node for lost after 50 s, so much longer would not do."""
+"""As with kubelets, a lease has time for four renewals: one every 30 s, where a kubelet's 40 s mean one every 10 s. It can't
+be much longer: the controller manager, with unchanged settings, considers a node lost after 50 s."""
 CLIENTS, CONNECTIONS = 2, 8
 PATIENCE_S = 900.0
 
 
 def name(number: int) -> str:
-    """Of a node."""
+    """Return the name of a node."""
     return f"gpu-{number:05}"
 
 
 @contextmanager
 def kwok(plane: Loopback) -> Iterator[None]:
-    """Every node and pod of the API acts as if a kubelet were there, all in the group of nodes and by one connection."""
+    """Simulate a kubelet for every node in the API, all as one user in the group of nodes, over one connection."""
     program = build.ensure(["kwok"])["kwok"]
     command = [
         str(program), "--manage-all-nodes", f"--config={STAGES}", f"--kubeconfig={plane.kubeconfig(NODES.name)}",
@@ -40,7 +40,7 @@ def kwok(plane: Loopback) -> Iterator[None]:
     with started(command, plane.folder / "kwok.log") as process:
         time.sleep(1.0)
         if process.poll() is not None:
-            raise LoopbackError(f"kwok ended:\n{(plane.folder / 'kwok.log').read_text()[-2000:]}")
+            raise LoopbackError(f"kwok exited:\n{(plane.folder / 'kwok.log').read_text()[-2000:]}")
         yield
 
 
@@ -62,7 +62,7 @@ def node(number: int) -> Call:
 
 
 def pod(number: int, each: int) -> Call:
-    """The `each`th pod of a node. The scheduler is not asked."""
+    """Return the call that creates the `each`th pod of a node. The scheduler is bypassed."""
     container = {
         "name": "trainer",
         "image": "registry.invalid/trainer:1",
@@ -79,15 +79,15 @@ def pod(number: int, each: int) -> Call:
 
 
 def make(pool: Executor, login: Login, calls: Sequence[Call]) -> None:
-    """All of them, by several clients. LoopbackError where one is refused."""
+    """Make all calls, by several clients. LoopbackError if one is refused."""
     shares = [pool.submit(load.as_fast, login, calls[client::CLIENTS], CONNECTIONS) for client in range(CLIENTS)]
     answers = sum((share.result() for share in shares), Counter[str]())
-    if wrong := {said: count for said, count in answers.items() if said != "201"}:
-        raise LoopbackError(f"{sum(wrong.values())} of {len(calls)} objects could not be made: {next(iter(wrong))}")
+    if wrong := {status: count for status, count in answers.items() if status != "201"}:
+        raise LoopbackError(f"{sum(wrong.values())} of {len(calls)} objects could not be created: {next(iter(wrong))}")
 
 
 def unsettled_nodes(api: Api) -> int:
-    """Nodes that aren't Ready, are tainted or have no range of pods yet."""
+    """Return the number of nodes that aren't Ready, are tainted or have no pod range yet."""
     items = api.get("/api/v1/nodes?resourceVersion=0")["items"]
     return sum(not _is_settled(item) for item in items)
 
@@ -99,19 +99,19 @@ def _is_settled(item: dict[str, dict[str, object]]) -> bool:
 
 
 def pending_pods(api: Api) -> int:
-    """1 while pods are Pending, else 0."""
+    """Return 1 while any pod is Pending, else 0."""
     return len(api.get(f"/api/v1/namespaces/{NAMESPACE}/pods?fieldSelector=status.phase=Pending&limit=1")["items"])
 
 
 def until_none(api: Api, left: Callable[[Api], int], pause_s: float) -> None:
-    """Wait until nothing is left. LoopbackError after too long.
+    """Wait until `left` returns 0. LoopbackError after PATIENCE_S.
 
-    A list of thousands of nodes costs the API server a second or two: looking takes a tenth of the time at most.
+    A list of thousands of nodes takes the API server a second or two, so polling uses at most a tenth of the time.
     """
-    began = asked = time.monotonic()
+    began = start_of_poll = time.monotonic()
     while count := left(api):
-        looked = time.monotonic()
-        if looked - began > PATIENCE_S:
+        now = time.monotonic()
+        if now - began > PATIENCE_S:
             raise LoopbackError(f"{left.__name__} after {PATIENCE_S:.0f} s: {count}")
-        time.sleep(max(pause_s, 9 * (looked - asked)))
-        asked = time.monotonic()
+        time.sleep(max(pause_s, 9 * (now - start_of_poll)))
+        start_of_poll = time.monotonic()

@@ -1,9 +1,9 @@
-"""``python -m tests.bench.soak --hours H``: break the lab at random, again and again, and see that it always recovers.
+"""``python -m tests.bench.soak --hours H``: break the lab at random, again and again, and check that it always recovers.
 
-Each round does every kind of fault once, in an order of its own: the faults of `menagerie verify`, which are
-checked while they last; those of `tests.bench.faults`, in random pairs, under clients that keep a history; and `menagerie up`
-killed at a random moment, of a bring-up from nothing and of a repair, after which an `up` must converge. The same seed
-asks for the same faults at the same moments.
+Each round injects every kind of fault once, in random order: the faults of `menagerie verify`, which are checked while they
+last; those of `tests.bench.faults`, in random pairs, under clients that record a history; and `menagerie up` killed at a
+random moment, during a bring-up from scratch and during a repair, after which an `up` must converge. The same seed gives the
+same faults at the same moments.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from tests.bench.toolkit import MENAGERIE, host_names, killed_up
 
 CLUSTER = "lab"
 COMMAND_S = 900.0
-# An `up` that repairs one host, and one from nothing, are over by then on a slow machine: a kill that
-# comes too late is an `up` that was not killed, which must be well too.
+# On a slow machine, an `up` that repairs one host and one from scratch are done by then. If a kill comes too late, `up` was
+# not killed, and the lab must be healthy too.
 REPAIR_S, NOTHING_S = 20.0, 90.0
-REPAIR, NOTHING = "up killed while it repairs a host", "up killed while it builds from nothing"
+REPAIR, NOTHING = "up killed while it repairs a host", "up killed while it builds from scratch"
 PAIR = "two faults at once"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing to do to the lab. proof: of `menagerie verify`. host: to cut the power of. after_s: when `up` dies.
+    """One fault to inject. proof: of `menagerie verify`. host: whose power is cut. after_s: when `up` is killed.
 
-    pair: two of `tests.bench.faults` at once. seed: of whom they strike.
+    pair: two of `tests.bench.faults` at once. seed: determines their targets.
     """
 
     name: str
@@ -63,18 +63,18 @@ class Fault:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a fault went. `error` is "" when the lab recovered as it should."""
+    """Result of a fault. `error` is "" if the lab recovered."""
 
     fault: Fault
     seconds: float
     error: str = ""
 
     def __str__(self) -> str:
-        return f"{self.fault}: {self.error or f'well after {self.seconds:.0f} s'}"
+        return f"{self.fault}: {self.error or f'healthy after {self.seconds:.0f} s'}"
 
 
 def faults(seed: int, machines: tuple[str, ...]) -> Iterator[Fault]:
-    """The faults without end: every kind once in a round, in random order."""
+    """Yield faults without end: every kind once per round, in random order."""
     choice = random.Random(seed)
     while True:
         kinds = [*(Fault(proof.claim, proof=proof.name) for proof in FAULTS)]
@@ -88,30 +88,30 @@ def faults(seed: int, machines: tuple[str, ...]) -> Iterator[Fault]:
 
 
 def record(outcomes: list[Outcome]) -> str:
-    """The track record: how often each kind was done, how often it went well, how long it took."""
+    """Return the track record: how often each kind was injected, how often the lab recovered, and how long it took."""
     names = list(dict.fromkeys(outcome.fault.name for outcome in outcomes))
-    lines = ["  done  well  seconds, least to most"]
+    lines = ["  done    ok  seconds, least to most"]
     for name in names:
-        own = [outcome for outcome in outcomes if outcome.fault.name == name]
-        took = sorted(outcome.seconds for outcome in own)
-        well = sum(not outcome.error for outcome in own)
-        lines.append(f"{len(own):>6}{well:>6}  {took[0]:>6.1f} to {took[-1]:<6.1f}  {name}")
+        of_kind = [outcome for outcome in outcomes if outcome.fault.name == name]
+        seconds = sorted(outcome.seconds for outcome in of_kind)
+        recovered = sum(not outcome.error for outcome in of_kind)
+        lines.append(f"{len(of_kind):>6}{recovered:>6}  {seconds[0]:>6.1f} to {seconds[-1]:<6.1f}  {name}")
     return "\n".join(lines)
 
 
 def main(
-    hours: Annotated[float, typer.Option(min=0.0, help="How long; the fault that runs then is finished.")] = 1.0,
-    seed: Annotated[int | None, typer.Option(help="Repeat the faults of an earlier soak; else one is drawn.")] = None,
+    hours: Annotated[float, typer.Option(min=0.0, help="Duration; the fault that runs at its end is finished.")] = 1.0,
+    seed: Annotated[int | None, typer.Option(help="Repeat the faults of an earlier soak; random if omitted.")] = None,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Go on after a failure; else the lab is left as it failed.")
+        bool, typer.Option("--keep-going", help="Continue after a failure; otherwise the lab is left as it failed.")
     ] = False,
 ) -> None:
-    """Break the lab at random and see that it always recovers. It is brought up first, and left up."""
+    """Break the lab at random and check that it always recovers. It is brought up first, and left up."""
     seed = random.randrange(10**6) if seed is None else seed
     machines = host_names(load_cluster(find_cluster(CLUSTER, ROOT)))
     alone.say(f"seed {seed}, {hours:g} hours")
     if error := converged():
-        sys.exit(f"error: the lab can't be brought up to begin with: {error}")
+        sys.exit(f"error: the lab can't be brought up at the start: {error}")
     began, outcomes = time.monotonic(), list[Outcome]()
     try:
         for fault in faults(seed, machines):
@@ -120,13 +120,13 @@ def main(
             outcomes.append(_attempt(fault))
             alone.say(f"{time.monotonic() - began:8.0f} s  {outcomes[-1]}")
     except KeyboardInterrupt:
-        alone.say("interrupted: the fault that was under way does not count")
+        alone.say("interrupted: the running fault does not count")
     failed = sum(bool(outcome.error) for outcome in outcomes)
     left = bool(failed) and not keep_going
     at_the_end = "left as it failed" if left else invariants()
-    print(f"seed {seed}: {len(outcomes)} faults in {(time.monotonic() - began) / 3600:.2f} hours, {failed} went wrong")
-    print(record(outcomes) if outcomes else "no time for any")
-    print(f"at the end: {at_the_end or 'all is well, and a further up changes nothing'}")
+    print(f"seed {seed}: {len(outcomes)} faults in {(time.monotonic() - began) / 3600:.2f} hours, {failed} failed")
+    print(record(outcomes) if outcomes else "no time for any fault")
+    print(f"at the end: {at_the_end or 'all is healthy, and another up changes nothing'}")
     sys.exit(1 if failed or at_the_end or not outcomes else 0)
 
 
@@ -142,12 +142,12 @@ def _attempt(fault: Fault) -> Outcome:
 
 
 def _proved(proof: str) -> str:
-    code, out, said = _menagerie("verify", CLUSTER, "--only", proof, "--json")
-    return unproved(proof, out) if code == 0 else f"exit code {code}: {(out + said)[-2000:]}"
+    code, out, errors = _menagerie("verify", CLUSTER, "--only", proof, "--json")
+    return unproved(proof, out) if code == 0 else f"exit code {code}: {(out + errors)[-2000:]}"
 
 
 def unproved(proof: str, document: str) -> str:
-    """What of a run of `verify --json` that went well does not count: a fault that was skipped was none. "" where all does."""
+    """Return why a successful `verify --json` proves nothing: a skipped fault is no fault. "" if it counts."""
     results = {each["name"]: each for each in json.loads(document)["proofs"]}
     if proof not in results:
         return f"verify did not try {proof}"
@@ -170,40 +170,40 @@ def _killed_up(fault: Fault) -> str:
     if fault.host:
         hosts.kill(fault.host)
     else:
-        code, _, said = _menagerie("destroy", CLUSTER, "--yes")
+        code, _, errors = _menagerie("destroy", CLUSTER, "--yes")
         if code:
-            return f"destroy ended with {code}: {said[-2000:]}"
+            return f"destroy exited with {code}: {errors[-2000:]}"
     killed_up(CLUSTER, fault.after_s)
     return converged()
 
 
 def converged() -> str:
-    """Run `up`; what is wrong afterwards, "" when nothing is."""
-    code, out, said = _menagerie("up", CLUSTER, "--json")
+    """Run `up`. Return what is wrong afterwards, "" if nothing is."""
+    code, out, errors = _menagerie("up", CLUSTER, "--json")
     if code:
-        return f"up ended with {code}: {said[-2000:]}"
+        return f"up exited with {code}: {errors[-2000:]}"
     return wrong(json.loads(out))
 
 
 def wrong(built: Mapping[str, object]) -> str:
-    """What the document of `up --json` says is not well, "" when all is."""
+    """Return what is unhealthy according to the document of `up --json`, "" if nothing is."""
     status = built["status"]
     assert isinstance(status, dict)
     return "; ".join(f"{item['name']}: {item['detail']}" for item in status["items"] if not item["ok"])
 
 
 def invariants() -> str:
-    """What must hold at the end: the status is ok, and a further `up` changes nothing."""
+    """Check what must hold at the end: the status is ok, and another `up` changes nothing. Return what is wrong, or ""."""
     if error := converged():
         return error
-    code, _, said = _menagerie("status", CLUSTER)
+    code, _, errors = _menagerie("status", CLUSTER)
     if code:
-        return f"status ended with {code}: {said[-2000:]}"
-    code, out, said = _menagerie("up", CLUSTER, "--json")
+        return f"status exited with {code}: {errors[-2000:]}"
+    code, out, errors = _menagerie("up", CLUSTER, "--json")
     if code:
-        return f"the last up ended with {code}: {said[-2000:]}"
+        return f"the last up exited with {code}: {errors[-2000:]}"
     changed = json.loads(out)["changed"]
-    return f"an up of a lab that is well changed {changed} things" if changed else ""
+    return f"an up of a healthy lab changed {changed} things" if changed else ""
 
 
 def _menagerie(*arguments: str) -> tuple[int, str, str]:
@@ -218,7 +218,7 @@ def _menagerie(*arguments: str) -> tuple[int, str, str]:
             env=environment(os.environ),
         )
     except subprocess.TimeoutExpired:
-        return 124, "", f"it did not end within {COMMAND_S:.0f} s"
+        return 124, "", f"it did not finish within {COMMAND_S:.0f} s"
     return done.returncode, done.stdout, done.stderr
 
 

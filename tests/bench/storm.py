@@ -1,14 +1,14 @@
-"""``python -m tests.bench.storm``: what a storm of Events does to other writes, with an etcd of their own and with one for all.
+"""``python -m tests.bench.storm``: how a storm of Events affects other writes, with a separate etcd and with a shared one.
 
-Control planes on loopback, of the same programs and with the rendered flags, on files in memory, where fsync costs nothing. The
-etcd that has the Events gets a slow disk: strace holds up each of its fdatasync calls. Three of them take turns:
+Control planes on loopback, with the same programs and the rendered flags, on files in memory, where fsync costs nothing. The
+etcd with the Events gets a slow disk: strace delays each of its fdatasync calls. Three control planes take turns:
 
     split        main on the fast disk, Events on the slow one
-    both slow    the same, with main on a disk as slow: what the split is worth by itself
+    both slow    the same, with main on an equally slow disk: the value of the split alone
     one          everything in one etcd, on the slow disk
 
-All have the same clients: some that write Events as fast as they are answered, and one that makes ordinary writes at a
-fixed rate, whose clock runs from when each was due.
+All have the same clients: some write Events as fast as they are answered, and one makes ordinary writes at a fixed rate. Its
+clock starts when each write is due.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def measure(
     seconds: float = STORM_S,
     storms: Sequence[Storm] = STORMS,
 ) -> list[Figure]:
-    """Storms of each kind in turns, then the quota of Events' etcd full."""
+    """Measure storms of each kind in turns, then writes while the quota of Events' etcd is full."""
     figures = []
     with ended_by_signals(), load.processes(CLIENTS) as pool:
         for storm in storms:
@@ -74,7 +74,7 @@ def measure(
         with _planes(0.0, QUOTA, (SPLIT, ONE)) as planes:
             failed = {arm.name: failed_when_full(plane) for arm, plane in planes.items()}
     for name, count in failed.items():
-        say(f"quota full, {name}: {count} of {AFTER} writes that are no Events failed")
+        say(f"quota full, {name}: {count} of {AFTER} writes other than Events failed")
     return [*figures, *when_full(failed)]
 
 
@@ -86,17 +86,17 @@ def _turns(
     seconds: float,
     say: Callable[[str], None],
 ) -> Turns:
-    seen = Turns()
+    turns = Turns()
     for arm, plane in planes.items():
         one_round(plane, pool, storm, "warm", WARM_UP_S)
-        seen.put_ms[arm.name] = single_write_ms(plane)
-        say(f"{arm.name}: a single Event takes {seen.put_ms[arm.name]:.1f} ms")
+        turns.put_ms[arm.name] = single_write_ms(plane)
+        say(f"{arm.name}: a single Event takes {turns.put_ms[arm.name]:.1f} ms")
     for number in range(1, rounds + 1):
         for arm, plane in planes.items():
-            done = one_round(plane, pool, storm, f"r{number}", seconds)
-            seen.rounds.setdefault(arm.name, []).append(done)
-            say(f"round {number}, {arm.name}: {describe(done)}")
-    return seen
+            round_ = one_round(plane, pool, storm, f"r{number}", seconds)
+            turns.rounds.setdefault(arm.name, []).append(round_)
+            say(f"round {number}, {arm.name}: {describe(round_)}")
+    return turns
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def _planes(delay_ms: float, quota: int | None = None, arms: tuple[Arm, ...] = A
     with ExitStack() as stack:
         planes = {}
         for number, arm in enumerate(arms):
-            # Files in memory: a disk of this machine would be a delay that nobody chose.
+            # Files in memory: this machine's disk would add an unknown delay.
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm", ignore_cleanup_errors=True)))
             shape = arm.shape(number, round(delay_ms * 1000), quota)
             planes[arm] = plane = stack.enter_context(running(shape, folder, controllers=False))
@@ -116,18 +116,18 @@ def _planes(delay_ms: float, quota: int | None = None, arms: tuple[Arm, ...] = A
 
 
 def single_write_ms(plane: Loopback, times: int = 20) -> float:
-    """Median milliseconds of an Event written alone: with the delay it can't be less than that."""
+    """Return the median milliseconds of an Event written alone. It can't be less than the injected delay."""
     with Api(plane.login(ADMIN.name)) as api:
-        took = []
+        seconds = []
         for call in islice(load.events("alone"), times):
             began = time.monotonic()
             load.outcome(api, call)
-            took.append(time.monotonic() - began)
-    return Timed(tuple(took), Counter()).percentile(0.5) * 1000
+            seconds.append(time.monotonic() - began)
+    return Timed(tuple(seconds), Counter()).percentile(0.5) * 1000
 
 
 def one_round(plane: Loopback, pool: Executor, storm: Storm, tag: str, seconds: float) -> Round:
-    """Ordinary writes alone, then as many in a storm."""
+    """Make ordinary writes alone, then as many in a storm."""
     quiet, main_quiet, _ = _phase(plane, pool, None, f"{tag}-quiet", seconds)
     stormy, main_stormy, events_s = _phase(plane, pool, storm, f"{tag}-storm", seconds)
     return Round(quiet, stormy, main_quiet, main_stormy, events_s)
@@ -144,14 +144,14 @@ def _phase(
         if storm is not None
     ]
     calls = load.ordinary(tag, int(RATE * seconds), _LEASES)
-    # In this process: the others' are niced.
-    done = load.at_rate(researcher, calls, RATE, ORDINARY_CONNECTIONS)
+    # In this process, because the others are niced.
+    timed = load.at_rate(researcher, calls, RATE, ORDINARY_CONNECTIONS)
     written = sum(each.result() for each in storms)
-    return done, main_writes(plane) - before, written / seconds
+    return timed, main_writes(plane) - before, written / seconds
 
 
 def storming(login: Login, storm: Storm, tag: str, seconds: float) -> int:
-    """One process's share of a storm. How many Events were written."""
+    """Run one process's share of a storm. Return the number of Events written."""
     os.setpriority(os.PRIO_PROCESS, 0, load.NICENESS)
     if storm.events_s is None:
         return load.as_fast(login, load.events(tag), CONNECTIONS, seconds)["201"]
@@ -160,36 +160,36 @@ def storming(login: Login, storm: Storm, tag: str, seconds: float) -> int:
 
 
 def main_writes(plane: Loopback) -> float:
-    """Keys that etcd main has written since it started."""
+    """Return the number of keys that etcd main has written since it started."""
     with urllib.request.urlopen(plane.metrics["main"], timeout=10) as answer:
         return prometheus.total(answer.read().decode(), "etcd_mvcc_put_total")
 
 
 def failed_when_full(plane: Loopback) -> int:
-    """Fill the etcd of Events to its quota, then count ordinary writes that fail. LoopbackError when it doesn't fill up."""
-    until = time.monotonic() + FILL_S
-    refused = False
+    """Fill the etcd of Events to its quota, then count ordinary writes that fail. LoopbackError if it doesn't fill up."""
+    deadline = time.monotonic() + FILL_S
+    is_full = False
     for number in range(1000):
         with Api(plane.login(ADMIN.name)) as api:
-            said = [load.outcome(api, call)[0] for call in islice(load.events(f"fill-{number}", FILLER), 50)]
-        refused = any("space exceeded" in each for each in said)
-        if refused or time.monotonic() > until:
+            answers = [load.outcome(api, call)[0] for call in islice(load.events(f"fill-{number}", FILLER), 50)]
+        is_full = any("space exceeded" in answer_ for answer_ in answers)
+        if is_full or time.monotonic() > deadline:
             break
-    if not refused:
-        raise LoopbackError(f"the etcd of Events is not full after {FILL_S:.0f} s; its last answer: {said[-1]}")
+    if not is_full:
+        raise LoopbackError(f"the etcd of Events is not full after {FILL_S:.0f} s; its last answer: {answers[-1]}")
     calls = load.ordinary("after", AFTER, _LEASES)
     return load.at_rate(plane.login(RESEARCHER.name), calls, RATE, ORDINARY_CONNECTIONS).refused
 
 
 def main(
-    rounds: Annotated[int, typer.Option(min=1, help="Storms of each control plane, in turns.")] = ROUNDS,
-    seconds: Annotated[float, typer.Option(min=1, help="Length of a storm.")] = STORM_S,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of storms per control plane, in turns.")] = ROUNDS,
+    seconds: Annotated[float, typer.Option(min=1, help="Duration of a storm.")] = STORM_S,
     storms: Annotated[
-        str, typer.Option(help="Milliseconds that fsync takes, or milliseconds:Events a second, with commas.")
+        str, typer.Option(help="Milliseconds per fsync, or milliseconds:Events per second, separated by commas.")
     ] = "2,20:150",
     as_json: alone.JsonOpt = False,
 ) -> None:
-    """Measure what a storm of Events does to other writes, with an etcd of their own and with one for all."""
+    """Measure the effect of a storm of Events on other writes, with a separate etcd for Events and with a shared one."""
     chosen = [Storm.parsed(each) for each in storms.split(",")]
     alone.run(lambda say: measure(say, rounds, seconds, chosen), as_json=as_json)
 

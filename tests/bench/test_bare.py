@@ -16,7 +16,7 @@ LAB = load_cluster(find_cluster("lab", ROOT))
 SCRIPTS = sorted((ROOT / "tests" / "bench" / "hosts").glob("*.sh"))
 
 
-def test_kubeadm_is_told_of_the_same_cluster() -> None:
+def test_kubeadm_is_configured_for_the_same_cluster() -> None:
     init, cluster, kubelet = bare.kubeadm_documents(LAB, "10.77.0.11", ["http://10.77.0.21:2379"])
     assert init["localAPIEndpoint"]["advertiseAddress"] == "10.77.0.11"
     assert cluster["kubernetesVersion"] == f"v{LAB.spec.kubernetes.version}"
@@ -25,27 +25,27 @@ def test_kubeadm_is_told_of_the_same_cluster() -> None:
 
 
 def test_a_joining_host_trusts_the_clusters_own_authority() -> None:
-    found = bare.discovery_kubeconfig("-----CA-----", "10.77.0.10")["clusters"][0]["cluster"]
-    assert found["server"] == "https://10.77.0.10:6443"
-    assert base64.b64decode(found["certificate-authority-data"]) == b"-----CA-----"
+    cluster = bare.discovery_kubeconfig("-----CA-----", "10.77.0.10")["clusters"][0]["cluster"]
+    assert cluster["server"] == "https://10.77.0.10:6443"
+    assert base64.b64decode(cluster["certificate-authority-data"]) == b"-----CA-----"
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_stops_at_its_first_error_and_says_first_what_it_does(path: Path) -> None:
+def test_a_script_starts_with_a_description_and_stops_at_its_first_error(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert lines[0].startswith("# ")
     assert "set -eu" in lines
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_is_given_every_variable_that_it_wants(path: Path) -> None:
+def test_a_script_gets_every_variable_that_it_uses(path: Path) -> None:
     text = path.read_text()
-    wanted = set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", text)) - {"KUBECONFIG", "KUBELET_KUBEADM_ARGS"}
-    wanted = {name for name in wanted if not name.startswith("FLANNEL_")}
+    needed = set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", text)) - {"KUBECONFIG", "KUBELET_KUBEADM_ARGS"}
+    needed = {name for name in needed if not name.startswith("FLANNEL_")}
     source = (ROOT / "tests" / "bench" / "bare.py").read_text()
-    named = {f"{word.upper()}_URL" for word in ("containerd", "cni", "runc", "kubelet", "kubeadm", "flanneld")}
-    assert wanted
-    assert [name for name in sorted(wanted - named) if f"{name}=" not in source] == []
+    artefact_urls = {f"{word.upper()}_URL" for word in ("containerd", "cni", "runc", "kubelet", "kubeadm", "flanneld")}
+    assert needed
+    assert [name for name in sorted(needed - artefact_urls) if f"{name}=" not in source] == []
 
 
 def test_the_summary_pairs_the_rounds_and_divides_by_the_workers() -> None:

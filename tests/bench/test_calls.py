@@ -1,4 +1,4 @@
-"""Clients of benches, to a server that is none of Kubernetes'."""
+"""Clients of benches, against a plain HTTP server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.bench import calls
 
 
 class HangsUp(BaseHTTPRequestHandler):
-    """Keeps a connection open in words, and closes it after the first answer, as servers do with those that rest for long."""
+    """Announces an open connection, but closes it after the first answer, as servers do with idle connections."""
 
     protocol_version = "HTTP/1.1"
 
@@ -38,17 +38,17 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[calls.Api]:
 
     monkeypatch.setattr(calls.http.client, "HTTPSConnection", plain)
     monkeypatch.setattr(calls.Login, "context", lambda _: None)
-    with calls.Api(calls.Login("127.0.0.1", "", "", "")) as made:
-        yield made
+    with calls.Api(calls.Login("127.0.0.1", "", "", "")) as client:
+        yield client
     server.shutdown()
     server.server_close()
 
 
-def test_what_is_read_after_a_long_rest_is_read_although_the_server_has_hung_up(api: calls.Api) -> None:
+def test_a_read_on_an_idle_connection_that_the_server_has_closed_succeeds(api: calls.Api) -> None:
     assert [api.get("/"), api.get("/")] == [{}, {}]
 
 
-def test_a_connection_that_ended_under_a_call_is_told_of(api: calls.Api) -> None:
+def test_a_connection_that_closes_during_a_call_raises(api: calls.Api) -> None:
     assert api.call("GET", "/")[0] == 200
     with pytest.raises(OSError, match="closed connection"):
         api.call("GET", "/")

@@ -1,4 +1,4 @@
-"""What a fault of the table must come to: what `status` says of it, and how long nobody writes."""
+"""Checks of faults in the table: what `status` reports, and how long writes may stop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from operations.status import Item, Status
-from tests.bench.faults import FAULTS, MOMENT_S, Fault, too_long_silent, untold
+from tests.bench.faults import FAULTS, MOMENT_S, Fault, unreported, write_gaps
 from tests.bench.history import Summary
 
 DOWN = Item("etcds", "etcd-main-1", False, "member of main, no answer")
@@ -19,40 +19,38 @@ QUORUM = next(fault for fault in FAULTS if fault.name == "main loses its quorum"
 
 
 def looks(*each: tuple[Item, ...]) -> Callable[[], Status]:
-    """What status says, look by look; the last again and again."""
+    """Return a function that returns these statuses one by one, and the last one repeatedly."""
     left = list(each)
     return lambda: Status("lab", "https://10.77.0.10:6443", left.pop(0) if len(left) > 1 else left[0])
 
 
-def test_every_fault_says_what_status_tells_of_it_or_why_nothing() -> None:
+def test_every_fault_says_what_status_reports_or_why_nothing() -> None:
     assert len(FAULTS) == 16
-    with pytest.raises(ValueError, match="either what status says, or why it says nothing"):
+    with pytest.raises(ValueError, match="give either what status says, or why it says nothing"):
         Fault("F0", "nothing", FAULTS[0].inject)
-    with pytest.raises(ValueError, match="either what status says, or why it says nothing"):
-        Fault("F0", "both", FAULTS[0].inject, told="DOWN", untold="it is over")
+    with pytest.raises(ValueError, match="give either what status says, or why it says nothing"):
+        Fault("F0", "both", FAULTS[0].inject, status_says="DOWN", why_silent="it is over")
 
 
-def test_what_status_says_at_one_of_its_looks_counts_for_each_of_two_faults() -> None:
-    assert untold([PAUSED, API], looks((DOWN,), (SLOW,)), 60) == []
+def test_two_faults_may_be_reported_by_different_statuses() -> None:
+    assert unreported([PAUSED, API], looks((DOWN,), (SLOW,)), 60) == []
 
 
-def test_a_fault_that_status_does_not_tell_of_is_named_with_what_it_said_last() -> None:
-    (told,) = untold([PAUSED, API], looks((DOWN,)), 0)
-    assert (
-        "status did not say 'load balancer says DOWN' of F15 an API server is paused, but at last: etcd-main-1" in told
-    )
+def test_an_unreported_fault_is_named_with_the_last_report() -> None:
+    (problem,) = unreported([PAUSED, API], looks((DOWN,)), 0)
+    assert "'load balancer says DOWN' for F15 an API server is paused; its last report: etcd-main-1" in problem
 
 
-def test_what_is_well_tells_of_nothing() -> None:
-    (told,) = untold([PAUSED], looks((Item("etcds", "etcd-main-1", True, "healthy"),)), 0)
-    assert told.endswith("but at last: all is well")
+def test_a_healthy_item_reports_no_fault() -> None:
+    (problem,) = unreported([PAUSED], looks((Item("etcds", "etcd-main-1", True, "healthy"),)), 0)
+    assert problem.endswith("its last report: all is healthy")
 
 
-def test_status_is_not_asked_of_what_it_can_not_tell() -> None:
+def test_status_is_not_read_for_faults_that_it_can_not_report() -> None:
     def asked() -> Status:
         raise AssertionError("asked")
 
-    assert untold([KILLED], asked, 0) == []
+    assert unreported([KILLED], asked, 0) == []
 
 
 @pytest.mark.parametrize(
@@ -65,7 +63,7 @@ def test_status_is_not_asked_of_what_it_can_not_tell() -> None:
         ([QUORUM], 1000.0, True),
     ],
 )
-def test_writes_go_on_within_a_moment_and_of_two_faults_a_moment_after_both(
+def test_writes_resume_within_a_moment_or_for_two_faults_a_moment_after_both(
     faults: list[Fault], gap_s: float, well: bool
 ) -> None:
-    assert (too_long_silent(faults, Summary(9, 0, 9, 0, gap_s), lasted_s=10.0) == []) is well
+    assert (write_gaps(faults, Summary(9, 0, 9, 0, gap_s), lasted_s=10.0) == []) is well

@@ -1,4 +1,4 @@
-"""That a fault has its effect, on real processes: an etcd under strace, packets through nftables, a process that is stopped."""
+"""Effects of faults on real processes: an etcd under strace, packets through nftables, a stopped process."""
 
 from __future__ import annotations
 
@@ -68,21 +68,21 @@ def etcd(tmp_path: Path) -> Iterator[Etcd]:
         subprocess.Popen([PROGRAMS[0], *(f"--{name}={value}" for name, value in flags.items())], stderr=log) as process,
     ):
         try:
-            found = Etcd(process, client, metrics)
-            wait_until(found.missing, 60, lambda _: None, every_s=0.1)
-            yield found
+            member = Etcd(process, client, metrics)
+            wait_until(member.missing, 60, lambda _: None, every_s=0.1)
+            yield member
         finally:
             process.kill()
 
 
 @STRACE
-def test_a_slow_disk_shows_in_etcds_own_histogram_and_an_ordinary_one_does_not(etcd: Etcd) -> None:
+def test_a_slow_disk_shows_in_etcds_histogram_and_a_normal_one_does_not(etcd: Etcd) -> None:
     def written(before: Fsyncs) -> str:
         for _ in range(3):
             etcd.put()
         return effects.not_slower(before, etcd.fsyncs(), DELAY_MS / 1000)
 
-    assert f"of {DELAY_MS / 1000:g} s more each" in written(etcd.fsyncs())
+    assert f"expected {DELAY_MS / 1000:g} s more each" in written(etcd.fsyncs())
     with injections.slowed(etcd.process.pid, DELAY_MS):
         assert written(etcd.fsyncs()) == ""
     assert etcd.process.poll() is None
@@ -90,18 +90,18 @@ def test_a_slow_disk_shows_in_etcds_own_histogram_and_an_ordinary_one_does_not(e
 
 
 @STRACE
-def test_nothing_is_slowed_where_there_is_no_process() -> None:
+def test_slowing_a_missing_process_fails() -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
-    with pytest.raises(LabError, match="strace ended with 1.*No such process"), injections.slowed(ended.pid, 1):
-        raise AssertionError("it began")
+    with pytest.raises(LabError, match="strace exited with 1.*No such process"), injections.slowed(ended.pid, 1):
+        raise AssertionError("the fault started")
 
 
 @STRACE
-def test_a_tracer_that_is_lost_before_the_fault_is_over_is_told_of() -> None:
+def test_losing_the_tracer_during_the_fault_fails() -> None:
     with subprocess.Popen(["sleep", "600"]) as process:
         try:
-            with pytest.raises(LabError, match="strace ended"), injections.slowed(process.pid, 1):
+            with pytest.raises(LabError, match="strace exited"), injections.slowed(process.pid, 1):
                 tracer = int(Path(f"/proc/{process.pid}/status").read_text().partition("TracerPid:\t")[2].split()[0])
                 subprocess.run(["kill", str(tracer)], check=True)
                 wait_until(lambda: "" if _is_over(tracer) else "it traces", 10, lambda _: None, every_s=0.05)
@@ -113,20 +113,20 @@ def _is_over(pid: int) -> bool:
     return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
 
 
-def test_a_process_that_a_signal_has_stopped_is_seen_as_that() -> None:
+def test_a_process_stopped_by_a_signal_is_detected() -> None:
     with subprocess.Popen(["sleep", "600"]) as process:
         try:
             status = Path(f"/proc/{process.pid}/status")
             wait_until(lambda: "" if "S (sleeping)" in status.read_text() else "it starts", 10, lambda _: None)
             assert effects.not_paused(status.read_text()) == "State in /proc is S (sleeping), not T"
             process.send_signal(signal.SIGSTOP)
-            effects.seen("SIGSTOP", lambda: effects.not_paused(status.read_text()), 10)
+            effects.until_seen("SIGSTOP", lambda: effects.not_paused(status.read_text()), 10)
         finally:
             process.kill()
 
 
 Cut = Callable[[str, int], str]
-# What is dropped on its way out is an error of sendto(2).
+# sendto(2) fails for packets that are dropped on output.
 SENDS = """
 import contextlib, socket
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
@@ -138,7 +138,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
 
 @pytest.fixture
 def cut(tmp_path: Path) -> Cut:
-    """nftables' counters of a network namespace of its own, in which a few packets went to 127.0.0.1."""
+    """nftables' counters of a separate network namespace in which a few packets went to 127.0.0.1."""
     rules = tmp_path / "rules"
 
     def counted(address: str, share: int) -> str:
@@ -156,14 +156,14 @@ def cut(tmp_path: Path) -> Cut:
     return counted
 
 
-def test_packets_that_are_dropped_are_counted(cut: Cut) -> None:
+def test_dropped_packets_are_counted(cut: Cut) -> None:
     listing = cut("127.0.0.1", 50)
     assert effects.not_cut(listing, 50) == ""
 
 
-def test_a_cut_through_which_no_packet_came_is_none(cut: Cut) -> None:
-    told = "nftables counts, in and out: 0 of 0 packets dropped; 0 of 0 packets dropped"
-    assert effects.not_cut(cut("192.0.2.1", 100), 100) == told
+def test_a_cut_that_no_packet_met_does_not_count(cut: Cut) -> None:
+    expected = "nftables counts, in and out: 0 of 0 packets dropped; 0 of 0 packets dropped"
+    assert effects.not_cut(cut("192.0.2.1", 100), 100) == expected
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_cut_through_which_no_packet_came_is_none(cut: Cut) -> None:
         (50, (5, 0, 7, 4), False),
     ],
 )
-def test_both_directions_must_lose_packets_and_of_a_share_some_must_pass(
+def test_both_directions_must_lose_packets_and_a_partial_cut_must_let_some_pass(
     share: int, counts: tuple[int, ...], well: bool
 ) -> None:
     listing = "".join(f"ip saddr 10.0.0.1 counter packets {count} bytes 60\n" for count in counts)
@@ -190,14 +190,14 @@ FULL = """\
 ENDED = '{"level":"fatal","msg":"failed to commit tx","error":"write /x/member/snap/db: no space left on device"}\n'
 
 
-def test_a_member_that_goes_on_in_what_it_has_allocated_has_no_full_disk() -> None:
+def test_a_member_that_continues_in_its_allocated_space_has_no_full_disk() -> None:
     assert effects.not_full(FULL + ENDED) == ""
     assert "serving client traffic" in effects.not_full(FULL)
     assert effects.not_full("").endswith("nothing")
 
 
 class Host:
-    """A host's commands, by the beginning of what is asked of it."""
+    """Fake answers of a host's commands, by program, or by systemctl's subcommand."""
 
     def __init__(self, **answers: str | list[str]) -> None:
         self.answers, self.done = answers, list[tuple[str, ...]]()
@@ -212,17 +212,17 @@ class Host:
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Host]]:
     def made(**answers: str | list[str]) -> Host:
-        found = Host(**answers)
-        monkeypatch.setattr(injections, "do", found.do)
+        host_ = Host(**answers)
+        monkeypatch.setattr(injections, "do", host_.do)
         monkeypatch.setattr(injections, "_later", lambda *_: None)
         monkeypatch.setattr(injections, "_forget", lambda *_: None)
-        return found
+        return host_
 
-    monkeypatch.setattr(injections, "seen", lambda fault, missing: effects.seen(fault, missing, 0.0))
+    monkeypatch.setattr(injections, "until_seen", lambda fault, missing: effects.until_seen(fault, missing, 0.0))
     yield made
 
 
-def test_a_process_that_outlives_its_end_is_no_fault(host: Callable[..., Host]) -> None:
+def test_a_process_that_survives_sigkill_is_no_fault(host: Callable[..., Host]) -> None:
     host(show="42")
     with pytest.raises(NoEffectError, match=r"SIGKILL of etcd on h had no effect.*process 42"):
         injections.killed("h", "etcd").__enter__()
@@ -232,21 +232,21 @@ def test_a_process_that_outlives_its_end_is_no_fault(host: Callable[..., Host]) 
 
 
 @pytest.mark.parametrize("fault", [injections.killed, injections.paused])
-def test_what_does_not_run_can_not_be_struck(host: Callable[..., Host], fault: Callable[..., object]) -> None:
+def test_a_unit_that_does_not_run_can_not_be_hit(host: Callable[..., Host], fault: Callable[..., object]) -> None:
     host(show="0")
     with pytest.raises(LabError, match="etcd does not run on h"):
         fault("h", "etcd").__enter__()  # type: ignore[attr-defined]
 
 
-def test_a_process_that_goes_on_is_not_paused_and_gets_its_signal_all_the_same(host: Callable[..., Host]) -> None:
-    there = host(show="42", cat="State:\tS (sleeping)\n")
+def test_a_process_that_keeps_running_is_not_paused_but_still_gets_sigcont(host: Callable[..., Host]) -> None:
+    commands = host(show="42", cat="State:\tS (sleeping)\n")
     with pytest.raises(NoEffectError, match="State in /proc is S"):
         injections.paused("h", "etcd").__enter__()
-    assert there.done[-1] == ("systemctl", "kill", "--signal=SIGCONT", "etcd")
+    assert commands.done[-1] == ("systemctl", "kill", "--signal=SIGCONT", "etcd")
 
 
-def test_a_unit_that_still_runs_is_not_stopped(host: Callable[..., Host]) -> None:
-    there = host(show="42")
-    with pytest.raises(NoEffectError, match="it runs on a, it runs on b"):
+def test_a_unit_that_keeps_running_is_not_stopped(host: Callable[..., Host]) -> None:
+    commands = host(show="42")
+    with pytest.raises(NoEffectError, match="it still runs on a, it still runs on b"):
         injections.stopped(["a", "b"], "etcd").__enter__()
-    assert there.done[-2:] == [("systemctl", "start", "--no-block", "etcd")] * 2
+    assert commands.done[-2:] == [("systemctl", "start", "--no-block", "etcd")] * 2

@@ -1,4 +1,4 @@
-"""The bench of neighbour tables: nothing here changes the kernel's thresholds, which the whole machine has."""
+"""The bench of neighbour tables. No test changes the kernel's thresholds, which the whole machine shares."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tests.bench.neighbours import DEFAULTS, PEERS, ROLE, Outcome, call, describ
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with files as /proc has them, in place of the kernel's."""
+    """A folder with files like those in /proc, in place of the kernel's."""
     monkeypatch.setattr(tables, "threshold", lambda family, number: tmp_path / f"{family}-{number}")
     monkeypatch.setattr(tables, "_SAVED", tmp_path / "saved.json")
     tables.set_thresholds(DEFAULTS)
     return tmp_path
 
 
-def test_what_is_measured_is_what_the_role_sets_for_such_a_fleet() -> None:
+def test_the_measured_thresholds_are_those_of_the_role_for_such_a_fleet() -> None:
     assert thresholds(fleet(PEERS)) == ROLE
 
 
-def test_thresholds_are_put_back_whatever_happens(kernel: Path) -> None:
+def test_thresholds_are_restored_after_an_error(kernel: Path) -> None:
     before = tables.read_thresholds()
     with pytest.raises(KeyboardInterrupt), thresholds_put_back():
         tables.set_thresholds(ROLE)
@@ -39,7 +39,7 @@ def test_thresholds_are_put_back_whatever_happens(kernel: Path) -> None:
     assert not (kernel / "saved.json").exists()
 
 
-def test_what_a_killed_run_left_is_put_back_by_the_next(kernel: Path) -> None:
+def test_the_next_run_restores_thresholds_after_a_killed_one(kernel: Path) -> None:
     before = tables.read_thresholds()
     (kernel / "saved.json").write_text(json.dumps(before))
     tables.set_thresholds(ROLE)
@@ -48,7 +48,7 @@ def test_what_a_killed_run_left_is_put_back_by_the_next(kernel: Path) -> None:
     assert tables.read_thresholds() == before
 
 
-def test_only_the_role_has_aims_and_one_late_host_misses_them() -> None:
+def test_only_the_role_has_aims_and_one_slow_host_misses_them() -> None:
     fine, full = Outcome((0.1, 0.2), 0, 0, 0, 2), Outcome((0.1, 1.1), 3, 40, 5, 1024)
     figures = summary({("ipv4", "kernel's thresholds"): full, ("ipv4", "role's thresholds"): fine}, 5)
     assert [figure.met for figure in figures] == [None] * 3 + [True] * 3
@@ -61,7 +61,7 @@ def test_only_the_role_has_aims_and_one_late_host_misses_them() -> None:
     )
 
 
-def test_hosts_of_a_namespace_are_reached_over_both_families_and_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_in_a_namespace_are_reached_over_both_families_and_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() != 0 or not Path("/proc/net/stat/arp_cache").exists() or not os.access("/dev/kmsg", os.R_OK):
         pytest.skip("only root may make networks and read the kernel's log")
     for name in ("_NAMESPACE", "_NEAR", "_FAR"):

@@ -14,7 +14,7 @@ from tests.scheduling.planner.support import ask, pods, pool, room
 SMALL, LARGE = pool("small", 1.0, 20, room(4, 64)), pool("large", 1.5, 20, room(8, 64))
 
 
-def test_the_made_up_hour_is_always_the_same_and_as_large_as_is_said() -> None:
+def test_the_made_up_hour_is_reproducible_and_has_the_documented_size() -> None:
     hour = pending.snapshot()
     assert hour == pending.snapshot()
     assert 31_000 <= len(hour.pods) < 31_500
@@ -22,7 +22,7 @@ def test_the_made_up_hour_is_always_the_same_and_as_large_as_is_said() -> None:
     assert sum(1 for gang in hour.gangs if gang.within) == pending.GANGS // 2
 
 
-def test_all_of_a_smaller_hour_finds_room() -> None:
+def test_every_pod_of_a_smaller_hour_finds_room() -> None:
     hour = pending.snapshot(pods=600, gangs=6)
     assert all(verdict.host for verdict in plan(hour).verdicts.values())
 
@@ -33,16 +33,16 @@ def hour(*pools: Pool, **counts: int) -> Snapshot:
     return Snapshot(0, pools, pods=waiting)
 
 
-def test_first_fit_decreasing_puts_the_large_first_and_fills_the_gaps() -> None:
+def test_first_fit_decreasing_places_large_pods_first_and_fills_the_gaps() -> None:
     assert first_fit_decreasing(hour(SMALL, one=3, three=3)).hosts == {"small": 3}
 
 
-def test_the_autoscaler_of_2017_takes_pods_as_they_come_and_adds_spare_hosts() -> None:
-    # One by one onto the cheapest hosts: 1+1+1 on the first, so that no 3 fits beside them.
+def test_the_autoscaler_of_2017_takes_pods_in_order_and_adds_spare_hosts() -> None:
+    # One by one onto the cheapest hosts: 1+1+1 on the first, where no 3 fits then.
     assert autoscaler_of_2017(hour(SMALL, LARGE, one=3, three=3)).hosts == {"small": 4 + SPARE}
 
 
-def test_it_goes_on_to_the_next_type_when_one_is_used_up() -> None:
+def test_it_continues_with_the_next_type_when_one_is_used_up() -> None:
     packed = autoscaler_of_2017(hour(replace(SMALL, most=1), LARGE, four=3))
     assert packed.hosts == {"small": 1, "large": 1 + SPARE}
     assert packed.spare == {"small": 0, "large": SPARE}
@@ -50,28 +50,31 @@ def test_it_goes_on_to_the_next_type_when_one_is_used_up() -> None:
     assert packed.unplaced == 0
 
 
-def test_pods_for_which_no_quota_is_left_are_counted() -> None:
+def test_pods_without_remaining_quota_are_counted() -> None:
     little = replace(SMALL, most=1)
     assert first_fit_decreasing(hour(little, four=3)).unplaced == 2
     assert autoscaler_of_2017(hour(little, four=3)).unplaced == 2
 
 
-def test_costs_are_told_above_the_bound_and_aims_are_the_planners_alone() -> None:
-    made = plan(hour(SMALL, four=3))
-    exact = replace(made, bound=2_000_000)
+def test_costs_are_relative_to_the_bound_and_only_the_planner_has_aims() -> None:
+    heuristic = plan(hour(SMALL, four=3))
+    exact = replace(heuristic, bound=2_000_000)
     prices = {"small": 1_000_000}
     packed = {"ffd": Packed(prices, {"small": 4}), "2017": Packed(prices, {"small": 9}, spare={"small": SPARE})}
     cpu = {"heuristic": [0.003], "ffd": [1.0], "2017": [2.0]}
     figures = {
-        each.name.removeprefix("plan, "): each for each in summary(hour(SMALL, four=3), made, exact, 3.0, packed, cpu)
+        figure.name.removeprefix("plan, "): figure
+        for figure in summary(hour(SMALL, four=3), heuristic, exact, 3.0, packed, cpu)
     }
     assert figures["cost above the lower bound, exact"].values == (50.0,)
     assert figures["cost above the lower bound, first fit decreasing"].values == (100.0,)
-    of_2017 = {name: each.values for name, each in figures.items() if "lower bound, autoscaler of 2017" in name}
+    of_2017 = {name: figure.values for name, figure in figures.items() if "lower bound, autoscaler of 2017" in name}
     assert list(of_2017.values()) == [(350.0,), (100.0,)]
     assert [name.rpartition("2017 ")[2] for name in of_2017] == ["with its 5 spare hosts a type", "without them"]
     assert figures["CPU a pod, heuristic"].values == pytest.approx((1000.0,))
-    assert Counter(each.aim for each in figures.values() if each.aim) == Counter((ABOVE_AIM, EACH_AIM_US, EXACT_AIM_S))
+    assert Counter(figure.aim for figure in figures.values() if figure.aim) == Counter(
+        (ABOVE_AIM, EACH_AIM_US, EXACT_AIM_S)
+    )
 
 
 def test_costs_of_different_pods_are_not_compared() -> None:

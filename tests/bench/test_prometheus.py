@@ -26,7 +26,7 @@ def latencies(counts: dict[str, int], verb_: str = "GET", scope: str = "resource
     return "".join(f'{LATENCY}_bucket{{{labels},le="{bound}"}} {count}\n' for bound, count in counts.items())
 
 
-def test_a_sample_has_its_labels_and_no_other_metric_that_begins_the_same() -> None:
+def test_samples_have_labels_and_exclude_metrics_with_the_same_prefix() -> None:
     assert total(TEXT, "apiserver_request_total", code="429") == 7
     assert total(TEXT, "apiserver_request_total") == 19
     assert list(samples(TEXT, "process_resident_memory_bytes")) == [({}, 1.5e9)]
@@ -35,11 +35,11 @@ def test_a_sample_has_its_labels_and_no_other_metric_that_begins_the_same() -> N
     )
 
 
-def test_a_counter_that_never_counted_is_nought() -> None:
+def test_a_counter_without_samples_is_zero() -> None:
     assert total(TEXT, "apiserver_flowcontrol_rejected_requests_total") == 0
 
 
-def test_histograms_of_one_key_are_added_up_and_what_has_none_is_left_out() -> None:
+def test_histograms_with_equal_keys_are_summed_and_those_without_a_key_left_out() -> None:
     text = (
         latencies({"0.1": 1, "+Inf": 2})
         + latencies({"0.1": 3, "+Inf": 3}, subresource="status")
@@ -50,7 +50,7 @@ def test_histograms_of_one_key_are_added_up_and_what_has_none_is_left_out() -> N
     assert histograms(text, LATENCY, verb) == {"GET": {0.1: 4, math.inf: 5}}
 
 
-def test_only_what_came_after_the_first_reading_counts() -> None:
+def test_only_observations_after_the_first_reading_count() -> None:
     before = histograms(latencies({"0.1": 100, "1": 100, "+Inf": 100}), LATENCY, verb)
     after = histograms(
         latencies({"0.1": 100, "1": 200, "+Inf": 200}) + latencies({"0.1": 0, "+Inf": 0}, "PUT"), LATENCY, verb
@@ -64,13 +64,13 @@ def test_a_quantile_beyond_the_last_bound_is_that_bound() -> None:
     assert quantile({0.5: 10, 60.0: 20, math.inf: 100}, 0.99) == 60.0
 
 
-def test_a_histogram_that_saw_nothing_has_no_quantile() -> None:
+def test_a_histogram_without_observations_has_no_quantile() -> None:
     with pytest.raises(ValueError, match="without observations"):
         quantile({0.5: 0, math.inf: 0}, 0.99)
 
 
 @given(st.lists(st.integers(0, 50), min_size=4, max_size=4).filter(any), st.floats(0.01, 1.0))
-def test_a_quantile_lies_in_the_bucket_that_has_it(counts: list[int], share: float) -> None:
+def test_a_quantile_is_in_the_bucket_that_contains_it(counts: list[int], share: float) -> None:
     bounds = [0.1, 1.0, 10.0, math.inf]
     reached = list(accumulate(counts))
     value = quantile(dict(zip(bounds, reached, strict=True)), share)
@@ -79,7 +79,7 @@ def test_a_quantile_lies_in_the_bucket_that_has_it(counts: list[int], share: flo
     assert lower <= value <= min(bounds[place], max(lower, 10.0)) + 1e-9
 
 
-def test_a_slope_is_found_again_whatever_the_start() -> None:
+def test_a_slope_is_recovered_for_any_intercept() -> None:
     assert slope({1000: 500 + 0.2 * 1000, 2500: 500 + 0.2 * 2500, 7500: 500 + 0.2 * 7500}) == pytest.approx(0.2)
     with pytest.raises(ValueError, match="two points"):
         slope({500: 1.0})

@@ -12,7 +12,7 @@ from tests.operations.conftest import FakeAccess, outputs
 
 
 class Clock:
-    """Ten seconds for each thing that is done to the lab."""
+    """A clock that advances ten seconds for each action on the lab."""
 
     now = 100.0
 
@@ -25,17 +25,17 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(recovery, "time", made)
+    clock_ = Clock()
+    monkeypatch.setattr(recovery, "time", clock_)
     for owner, name in ((recovery.on_lab, "run"), (recovery.hosts, "kill"), (recovery, "do")):
-        monkeypatch.setattr(owner, name, made.takes)
-    monkeypatch.setattr(recovery, "wait_until", made.takes)
+        monkeypatch.setattr(owner, name, clock_.takes)
+    monkeypatch.setattr(recovery, "wait_until", clock_.takes)
     monkeypatch.setattr(recovery.Victims, "follower", lambda *_: "etcd-main-1")
-    return made
+    return clock_
 
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
-def test_a_recovery_is_counted_from_the_loss_and_beside_it_from_the_verb(
+def test_a_recovery_is_timed_from_the_loss_and_from_the_verb(
     lab: Cluster, clock: Clock, lose: Callable[..., Taken]
 ) -> None:
     access: Any = FakeAccess(outputs())
@@ -44,7 +44,7 @@ def test_a_recovery_is_counted_from_the_loss_and_beside_it_from_the_verb(
     assert taken.from_loss >= 30.0
 
 
-def test_the_aim_is_of_the_time_from_the_loss() -> None:
+def test_the_aim_applies_to_the_time_from_the_loss() -> None:
     loss, verb = summary({"API server lost, to all well": [Taken(61.0, 50.0)]})
     assert (loss.name, loss.values, loss.aim, loss.met) == (
         "API server lost, to all well, from the loss", (61.0,), AIM_S, False,

@@ -14,7 +14,7 @@ from tests.bench.fleet import fleet, outputs
 from tests.bench.workers import Run, answered, exponent, marginal, summary
 
 
-def test_an_exponent_is_found_again() -> None:
+def test_an_exponent_is_recovered() -> None:
     sizes = [10, 100, 1000]
     assert exponent(sizes, [0.7 * size for size in sizes]) == pytest.approx(1.0)
     assert exponent(sizes, [3 * size**1.3 for size in sizes]) == pytest.approx(1.3)
@@ -22,7 +22,7 @@ def test_an_exponent_is_found_again() -> None:
         exponent([10], [1])
 
 
-def test_one_worker_more_is_measured_between_the_two_largest_fleets() -> None:
+def test_the_cost_of_one_more_worker_is_measured_between_the_two_largest_fleets() -> None:
     assert marginal(Run(100, 11, 100.0, 1.0), Run(1000, 11, 1900.0, 1.0)) == pytest.approx(2.0)
 
 
@@ -38,34 +38,34 @@ def test_a_growth_or_a_ratio_past_its_aim_is_missed() -> None:
     assert [bad[name] for name in with_aim] == [False] * 3
 
 
-def test_a_made_up_fleet_has_as_many_hosts_with_addresses_of_their_own() -> None:
+def test_a_made_up_fleet_has_the_requested_hosts_with_unique_addresses() -> None:
     hosts = build(fleet(100), outputs()).data["all"]["hosts"]
     assert len({values["ansible_host"] for values in hosts.values()}) == 100
     assert len(build(fleet(100), outputs()).groups) == 5  # one pool, one site, three racks of 40
 
 
-def test_a_script_tells_what_the_inventory_does() -> None:
-    made = build(fleet(41), outputs())
-    told = inventories_.as_script(made)
-    assert told["_meta"]["hostvars"] == made.data["all"]["hosts"]
-    assert tuple(told["pool_workers"]["hosts"]) == made.hosts
-    assert set(told) == {"_meta", "all", *made.groups}
+def test_a_script_prints_the_same_inventory() -> None:
+    inventory = build(fleet(41), outputs())
+    document = inventories_.as_script(inventory)
+    assert document["_meta"]["hostvars"] == inventory.data["all"]["hosts"]
+    assert tuple(document["pool_workers"]["hosts"]) == inventory.hosts
+    assert set(document) == {"_meta", "all", *inventory.groups}
 
 
-def test_every_task_of_the_peer_runs_to_its_end_on_a_host_that_answers_at_once(
+def test_every_task_of_the_peer_succeeds_on_a_host_that_answers_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first of each kind, and one that is skipped: a kind that failed would end its host early, and cost less."""
-    every = list(peer.tasks())
-    assert len(every) == sum(count for count, _ in peer.KINDS.values()) + peer.SKIPPED
-    chosen = [next(task for task in every if f"ansible.builtin.{kind}" in task) for kind in peer.KINDS]
-    monkeypatch.setattr(peer, "tasks", lambda: iter([*chosen, every[-1]]))
+    """Runs the first task of each kind, and a skipped one. A failing kind would end its host early, and cost less."""
+    tasks = list(peer.tasks())
+    assert len(tasks) == sum(count for count, _ in peer.KINDS.values()) + peer.SKIPPED
+    chosen = [next(task for task in tasks if f"ansible.builtin.{kind}" in task) for kind in peer.KINDS]
+    monkeypatch.setattr(peer, "tasks", lambda: iter([*chosen, tasks[-1]]))
     hosts = answered(build(fleet(1), outputs()), peer.interpreter(tmp_path), dead=False)
     report = run(hosts, root=peer.root(tmp_path))
     (host,) = report.hosts.values()
     assert (report.failures, host.ok, host.skipped) == ((), len(peer.KINDS), 1)
 
 
-def test_the_program_in_the_place_of_python_takes_all_that_it_is_sent(tmp_path: Path) -> None:
+def test_the_stand_in_for_python_reads_all_its_input(tmp_path: Path) -> None:
     done = subprocess.run([peer.interpreter(tmp_path)], input="x" * 2**20, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["changed"] is False

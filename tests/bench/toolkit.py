@@ -1,4 +1,4 @@
-"""Side A: the cluster brought up by `menagerie up`, as a user runs it."""
+"""Side A: the cluster brought up by `menagerie up`, as an operator runs it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NODES_READY = STEPS[4]
 
 @dataclass(frozen=True)
 class Run:
-    """One bring-up from nothing and one more `up`.
+    """One bring-up from scratch and a second `up`.
 
-    seconds, again_s: of the two commands, from their start to their end. cpu_s: of the first, without hosts.
-    booted_to_ready_s: from the moment when the last host had booted until the toolkit saw all nodes Ready.
-    started_to_ready_s: the same, from when the first host's systemd began.
-    ready_cpu_s: until all nodes were Ready, by part: the controller, kinds of hosts, the lab's services.
-    steps: seconds of each step of the first `up`, the start of the command among them.
-    tasks: of Ansible on the worker that had most. changed: by the second `up`.
+    seconds, again_s: duration of the two commands. cpu_s, again_cpu_s: CPU time of each, without hosts.
+    booted_to_ready_s: from the boot of the last host until the toolkit saw all nodes Ready.
+    started_to_ready_s: the same, from the start of the first host's systemd.
+    ready_cpu_s: CPU time until all nodes were Ready, by part: the controller, kinds of hosts, the lab's services.
+    steps: seconds of each step of the first `up`, including the start of the command.
+    tasks: Ansible tasks on the worker with the most. changed: number of changes by the second `up`.
     """
 
     seconds: float
@@ -47,7 +47,7 @@ class Run:
 
 
 def measure(cluster: Cluster) -> Run:
-    """Bring the cluster up twice and take it away. There must be none of it."""
+    """Bring the cluster up twice and destroy it. It must not exist at the start."""
     with Group() as group:
         try:
             at_ready: dict[str, float] = {}
@@ -80,7 +80,7 @@ def measure(cluster: Cluster) -> Run:
 
 
 def peak_memory(cluster: Cluster) -> Mapping[str, int]:
-    """What the toolkit's processes held when together they held most, in a bring-up from nothing; bytes by name."""
+    """Return the memory of the toolkit's processes at their common peak in a bring-up from scratch: bytes by name."""
     with Group() as group:
         try:
             return group.run([MENAGERIE, "up", cluster.name, "--yes"], sample_memory=True).peak
@@ -89,15 +89,15 @@ def peak_memory(cluster: Cluster) -> Mapping[str, int]:
 
 
 def check(times: int = 5) -> tuple[float, ...]:
-    """Seconds of `menagerie check`, each time."""
+    """Return the seconds of each run of `menagerie check`."""
     with Group() as group:
         return tuple(group.run([MENAGERIE, "check"]).seconds for _ in range(times))
 
 
 def killed_up(cluster: str, after_s: float) -> None:
-    """Start `up` and kill it with all its children after some seconds, as a machine that goes down would.
+    """Start `up`, and kill it with all its children after some seconds, as if the machine had crashed.
 
-    Returns earlier where `up` is done earlier.
+    Return earlier if `up` finishes earlier.
     """
     process = subprocess.Popen(
         [MENAGERIE, "up", cluster, "--yes"],
@@ -114,35 +114,35 @@ def killed_up(cluster: str, after_s: float) -> None:
 
 
 def take_away(cluster: Cluster, group: Group) -> None:
-    """Delete the cluster and whatever is left of its lab."""
+    """Destroy the cluster and everything left of its lab."""
     group.run([MENAGERIE, "destroy", cluster.name, "--yes"])
 
 
 def done_step(line: str) -> str | None:
-    """The step that a line of `up` says is done, None for every other line."""
-    found = re.match(r"\s*\d+/\d+\s+[\d.]+ s ✓ (.*)", line)
-    if not found:
+    """Return the step that a line of `up` reports as done; None for other lines."""
+    match = re.match(r"\s*\d+/\d+\s+[\d.]+ s ✓ (.*)", line)
+    if not match:
         return None
-    return next((name for name in STEPS if found[1].startswith(name)), None)
+    return next((name for name in STEPS if match[1].startswith(name)), None)
 
 
 def step_ends(up: Cost) -> dict[str, float]:
-    """When each step of `up` was done, monotonic seconds. CommandError when one is missing."""
+    """Return the monotonic time at which each step of `up` was done. CommandError if a step is missing."""
     ends = {step: when for when, line in up.lines if (step := done_step(line))}
     if missing := [name for name in STEPS if name not in ends]:
-        said = "".join(line for _, line in up.lines)
-        raise CommandError(f"`up` never said that it had done {', '.join(missing)}; it said:\n{said}")
+        progress = "".join(line for _, line in up.lines)
+        raise CommandError(f"`up` never reported {', '.join(missing)} as done; its output:\n{progress}")
     return ends
 
 
 def step_seconds(began: float, ends: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of each step, from when the one before it was done. The first has the start of the command in it."""
+    """Return the seconds of each step since the previous one was done. The first step includes the start of the command."""
     starts = [began, *ends.values()]
     return {name: end - start for (name, end), start in zip(ends.items(), starts, strict=False)}
 
 
 def kinds(cluster: Cluster) -> dict[str, tuple[str, ...]]:
-    """Every machine of the cluster, by what it does. One that does two things counts as the first."""
+    """Return the cluster's machines by kind. A machine of two kinds counts as the first."""
     plan = addresses.plan(cluster)
     api = tuple(host.name for host in plan.api_servers)
     members = tuple(host.name for host in plan.hosts() if host.name not in api)
@@ -152,5 +152,5 @@ def kinds(cluster: Cluster) -> dict[str, tuple[str, ...]]:
 
 
 def host_names(cluster: Cluster) -> tuple[str, ...]:
-    """Every machine of the cluster."""
+    """Return the names of all machines of the cluster."""
     return tuple(name for names in kinds(cluster).values() for name in names)

@@ -1,9 +1,8 @@
-"""``python -m tests.bench.traffic``: how fast pods send to each other in the lab, beside their hosts on the same cable.
+"""``python -m tests.bench.traffic``: throughput between pods in the lab, compared with their hosts on the same cable.
 
-Three ways are taken in turns: between two hosts of one rack, between pods on them (routed, without encapsulation), and
-between pods in two racks (VXLAN), the last beside their hosts too. iperf3 runs on the hosts; for pods, in the network
-namespace of a pod. All of it shares this machine's cores, so what is measured is what the ways cost, not what a card
-does.
+Three paths are measured in turns: between two hosts of one rack, between pods on them (routed, without encapsulation), and
+between pods in two racks (VXLAN), the last also compared with their hosts. iperf3 runs on the hosts; for pods, in a pod's
+network namespace. All of it shares this machine's cores, so the figures show the cost of the paths, not the speed of a card.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from tests.bench.toolkit import MENAGERIE, take_away
 ROUNDS, SECONDS = 5, 3
 SHARE_AIM = 0.95
 _PORT = 5201
-# ip-netns(8) lists those that containerd made for pods.
+# ip-netns(8) lists the namespaces that containerd created for pods.
 _NAMESPACE_OF = (
     'for n in $(ip netns list | cut -d" " -f1); do ip -n $n -4 -o addr | grep -qF " {}/" && echo $n; done; true'
 )
-# The hosts' packet filter lets in what the cluster needs; the lab is taken down afterwards.
+# The hosts' packet filter admits only what the cluster needs. The lab is destroyed afterwards.
 _LET_IN = ("nft", "insert", "rule", "inet", "menagerie", "input", "tcp", "dport", str(_PORT), "accept")
 
 
 @dataclass(frozen=True)
 class End:
-    """Where iperf3 runs: on a host, or in a pod's network namespace there. address: of that place."""
+    """Where iperf3 runs: on a host, or in a pod's network namespace on it. address: of the host or pod."""
 
     host: str
     address: str
@@ -52,7 +51,7 @@ class End:
 
 @dataclass
 class Ways:
-    """Bits a second of each round."""
+    """Bits per second of each round."""
 
     hosts_in_rack: list[float] = field(default_factory=list)
     pods_in_rack: list[float] = field(default_factory=list)
@@ -61,7 +60,7 @@ class Ways:
 
 
 def measure(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
-    """Bring the lab up, measure, and take it away. There must be none of it."""
+    """Bring the lab up, measure, and destroy it. It must not exist at the start."""
     cluster = load_cluster(find_cluster("lab", ROOT))
     with Group() as group:
         try:
@@ -72,7 +71,7 @@ def measure(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
 
 
 def summary(ways: Ways) -> list[Figure]:
-    """The figures. Aims are the most that is wanted, so shares are turned round."""
+    """Return the figures. Aims are upper limits, so shares are inverted."""
     gbit = {
         "host to host, one rack": ways.hosts_in_rack,
         "pod to pod, one rack": ways.pods_in_rack,
@@ -94,10 +93,10 @@ def _measured(cluster: Cluster, say: Callable[[str], None], rounds: int) -> Ways
     with _ends(cluster, names) as (machines, pods):
         near, far, distant = names
         for number in range(1, rounds + 1):
-            ways.hosts_in_rack.append(_sent(machines[near], machines[far]))
-            ways.pods_in_rack.append(_sent(pods[near], pods[far]))
-            ways.hosts_across.append(_sent(machines[near], machines[distant]))
-            ways.pods_across.append(_sent(pods[near], pods[distant]))
+            ways.hosts_in_rack.append(_throughput(machines[near], machines[far]))
+            ways.pods_in_rack.append(_throughput(pods[near], pods[far]))
+            ways.hosts_across.append(_throughput(machines[near], machines[distant]))
+            ways.pods_across.append(_throughput(pods[near], pods[distant]))
             share = ways.pods_in_rack[-1] / ways.hosts_in_rack[-1]
             say(f"round {number}: pods of a rack at {share:.2f} of their hosts' speed")
     return ways
@@ -105,13 +104,13 @@ def _measured(cluster: Cluster, say: Callable[[str], None], rounds: int) -> Ways
 
 @contextmanager
 def _ends(cluster: Cluster, names: tuple[str, ...]) -> Iterator[tuple[dict[str, End], dict[str, End]]]:
-    """Hosts and pods by the host's name."""
+    """Provide the ends on hosts and in pods, by the host's name."""
     access = access_to(cluster)
     addresses = {host.name: str(host.address) for _, host in cluster.host_list()}
     with workload(access.api(), frozenset(names), lambda _: None) as running:
         pods = running.pods()
         for name in names:
-            _did(name, _LET_IN)
+            _run(name, _LET_IN)
         yield (
             {name: End(name, addresses[name]) for name in names},
             {name: End(name, pods[name].address, _namespace(name, pods[name].address)) for name in names},
@@ -119,19 +118,19 @@ def _ends(cluster: Cluster, names: tuple[str, ...]) -> Iterator[tuple[dict[str, 
 
 
 def _namespace(host: str, address: str) -> str:
-    return _did(host, ("sh", "-c", _NAMESPACE_OF.format(address))).strip()
+    return _run(host, ("sh", "-c", _NAMESPACE_OF.format(address))).strip()
 
 
-def _sent(source: End, target: End) -> float:
-    """Bits a second that arrive, over one TCP connection."""
-    _did(target.host, target.argv("iperf3", "--server", "--one-off", "--daemon", "--port", str(_PORT)))
+def _throughput(source: End, target: End) -> float:
+    """Return the received bits per second of one TCP connection."""
+    _run(target.host, target.argv("iperf3", "--server", "--one-off", "--daemon", "--port", str(_PORT)))
     time.sleep(0.3)
-    words = ("iperf3", "--client", target.address, "--port", str(_PORT), "--time", str(SECONDS), "--json")
-    told = json.loads(_did(source.host, source.argv(*words)))
-    return float(told["end"]["sum_received"]["bits_per_second"])
+    client = ("iperf3", "--client", target.address, "--port", str(_PORT), "--time", str(SECONDS), "--json")
+    report = json.loads(_run(source.host, source.argv(*client)))
+    return float(report["end"]["sum_received"]["bits_per_second"])
 
 
-def _did(host: str, argv: tuple[str, ...]) -> str:
+def _run(host: str, argv: tuple[str, ...]) -> str:
     done = hosts.run(host, argv)
     if done.returncode:
         raise LabError(f"{' '.join(argv)} failed on {host}: {done.stdout.strip()} {done.stderr.strip()}")
@@ -139,9 +138,9 @@ def _did(host: str, argv: tuple[str, ...]) -> str:
 
 
 def main() -> None:
-    here = machine.read()
+    host = machine.read()
     figures = measure(alone.say)
-    print(f"{here}\n{table(figures)}")
+    print(f"{host}\n{table(figures)}")
     for figure in figures:
         if figure.note:
             print(f"{figure.name}: {figure.note}")

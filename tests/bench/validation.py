@@ -1,4 +1,4 @@
-"""``python -m tests.bench.validation``: what `menagerie validate` takes, and how many resources small clusters are made of."""
+"""``python -m tests.bench.validation``: time and memory of `menagerie validate`, and resources of small clusters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGER = sorted({file.parent for file in (ROOT / "examples").glob("*/cluster.yam
 
 
 def measure(say: Callable[[str], None]) -> list[Figure]:
-    """Validate the larger examples twice, for their time and for their memory, and each small one."""
+    """Validate the larger examples for time and again for memory, and each small one."""
     with Group() as group:
         seconds = _validated(group, LARGER)[0]["seconds"]
         say(f"validate: {seconds:.1f} s")
@@ -32,7 +32,7 @@ def measure(say: Callable[[str], None]) -> list[Figure]:
 
 
 def summary(seconds: float, peaks: Mapping[int | None, Mapping[str, int]], small: Mapping[str, Any]) -> list[Figure]:
-    """The figures. peaks: clusters at a time (None: one a core) -> bytes of each process when all held most."""
+    """Return the figures. peaks: clusters at a time (None: one per core) -> bytes of each process at the common peak."""
     return [
         Figure("validate, every example", "s", (seconds,), SECONDS_AIM),
         *(
@@ -53,16 +53,16 @@ def summary(seconds: float, peaks: Mapping[int | None, Mapping[str, int]], small
 
 
 def made(cluster: Mapping[str, Any]) -> int:
-    """How many resources a cluster's stack made in the cloud."""
+    """Return the number of resources that a cluster's stack created in the cloud."""
     return next(int(stage["resources"]) for stage in cluster["stages"] if stage["resources"] is not None)
 
 
 def _validated(
     group: Group, clusters: Iterable[Path], jobs: int | None = None, *, sample_memory: bool = False
 ) -> tuple[dict[str, Any], Mapping[str, int]]:
-    """The report, and the memory of each process."""
-    wanted = [*map(str, clusters), *(["--parallel", str(jobs)] if jobs else [])]
-    command = [sys.executable, "-m", "cli", "validate", "--json", *wanted]
+    """Return the report, and the memory of each process."""
+    arguments = [*map(str, clusters), *(["--parallel", str(jobs)] if jobs else [])]
+    command = [sys.executable, "-m", "cli", "validate", "--json", *arguments]
     cost = group.run(["env", f"--chdir={ROOT}", *command], sample_memory=sample_memory)
     return json.loads(cost.text), cost.peak
 

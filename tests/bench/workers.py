@@ -1,11 +1,10 @@
-"""``python -m tests.bench.workers``: controller CPU of Ansible for each worker, from few to many, and beside a peer's run.
+"""``python -m tests.bench.workers``: Ansible's controller CPU per worker, from few to many, and compared with a peer's run.
 
-Hosts are names that share this machine: the connection is local, and in place of the host's Python a shell script takes
-the module and answers that nothing has changed. So what is measured is the controller: a second run, with everything but
-ssh. The shell that the local connection starts stands in for the ssh process; ssh's own encryption is left out, and so
-are hosts that take their time. Both sides have it the same.
+Hosts are names for this machine: the connection is local, and instead of the host's Python a shell script reads the module
+and answers that nothing has changed. This measures the controller in a second run, with everything except ssh. The shell of
+the local connection replaces the ssh process; ssh's encryption and slow hosts are left out. This is the same for both sides.
 
-The peer's run has the shape of kubespray's (see `tests.bench.peer`). Figures of CPU depend less than times on other work.
+The peer's run has the shape of kubespray's (see `tests.bench.peer`). CPU time depends less on other work than wall-clock time.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class BenchError(Exception):
 
 @dataclass(frozen=True)
 class Run:
-    """hosts, tasks: how many, tasks on one host. cpu_s: of the controller. seconds: of the wall clock."""
+    """hosts: number of hosts. tasks: tasks on one host. cpu_s: of the controller. seconds: of the wall clock."""
 
     hosts: int
     tasks: int
@@ -58,7 +57,7 @@ class Run:
 def measure(
     say: Callable[[str], None], sizes: Sequence[int] = SIZES, peers: int = PEER_HOSTS, rounds: int = ROUNDS
 ) -> list[Figure]:
-    """Each size once, then the toolkit and the peer in turns, then a run with a dead host."""
+    """Measure each size once, then the toolkit and the peer in turns, then a run with a dead host."""
     ours = []
     for size in sizes:
         ours.append(_measured(OURS, size))
@@ -72,7 +71,7 @@ def measure(
 
 
 def summary(ours: Sequence[Run], pairs: Sequence[tuple[Run, Run]], dead_s: float) -> list[Figure]:
-    """The figures. Ratios are of the two runs of one round."""
+    """Return the figures. Ratios compare the two runs of one round."""
     small = [[run.cpu_s / run.hosts for run in side] for side in zip(*pairs, strict=True)]
     tasks = [[run.cpu_s / run.hosts / run.tasks for run in side] for side in zip(*pairs, strict=True)]
     theirs = pairs[0][1]
@@ -114,9 +113,9 @@ def summary(ours: Sequence[Run], pairs: Sequence[tuple[Run, Run]], dead_s: float
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
-    """b of costs = a · sizes^b, by least squares on logarithms. ValueError for less than two sizes."""
+    """Return b of costs = a · sizes^b, by least squares on logarithms. ValueError for fewer than two sizes."""
     if len(sizes) < 2:
-        raise ValueError("an exponent needs two sizes at least")
+        raise ValueError("an exponent needs at least two sizes")
     x, y = [math.log(size) for size in sizes], [math.log(cost) for cost in costs]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
     spread = sum((each - mean_x) ** 2 for each in x)
@@ -124,31 +123,31 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
 
 
 def marginal(smaller: Run, larger: Run) -> float:
-    """CPU of one worker more between the two, over the mean of the smaller."""
+    """Return the CPU time per additional worker between the two runs, relative to the mean of the smaller run."""
     more = (larger.cpu_s - smaller.cpu_s) / (larger.hosts - smaller.hosts)
     return more / (smaller.cpu_s / smaller.hosts)
 
 
 def _measured(kind: str, hosts: int) -> Run:
-    """One run in a process of its own, which the kernel counts with all that it waited for (getrusage(2))."""
+    """Do one run in a separate process. The kernel counts it with all its waited-for children (getrusage(2))."""
     command = [sys.executable, "-m", "tests.bench.workers", "--run", kind, "--hosts", str(hosts)]
     began = time.monotonic()
-    with tempfile.TemporaryFile("w+") as told, tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=told, stderr=said)
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.monotonic() - began
-        told.seek(0)
+        output.seek(0)
         if process.returncode:
-            said.seek(0)
-            raise BenchError(f"{kind}, {hosts} hosts: {said.read()[-2000:]}")
-        return Run(hosts, int(json.loads(told.read())["tasks"]), used.ru_utime + used.ru_stime, seconds)
+            errors.seek(0)
+            raise BenchError(f"{kind}, {hosts} hosts: {errors.read()[-2000:]}")
+        return Run(hosts, int(json.loads(output.read())["tasks"]), used.ru_utime + used.ru_stime, seconds)
 
 
 def _run(kind: str, hosts: int) -> int:
-    """What `_measured` starts. Tasks on one host."""
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    """Do the run that `_measured` starts. Return the tasks on one host."""
+    with tempfile.TemporaryDirectory() as path:
+        folder = Path(path)
         inventory = answered(build(fleet(hosts), outputs()), peer.interpreter(folder), dead=kind == UNREACHABLE)
         root = peer.root(folder) if kind == THEIRS else ROOT
         shares = batches(inventory.hosts, None)
@@ -162,24 +161,26 @@ def _run(kind: str, hosts: int) -> int:
 
 
 def answered(inventory: Inventory, interpreter: Path, *, dead: bool) -> Inventory:
-    """The inventory with this machine in the place of every host; the first one may be at an address of nobody."""
+    """Return the inventory with this machine in place of every host. dead: the first host gets an unused address."""
     whole: Mapping[str, Any] = inventory.data["all"]
     local = {"ansible_connection": "local", "ansible_python_interpreter": str(interpreter)}
-    nobody = {"ansible_connection": "ssh", "ansible_host": "192.0.2.1", "ansible_timeout": TIMEOUT_S}
+    unused = {"ansible_connection": "ssh", "ansible_host": "192.0.2.1", "ansible_timeout": TIMEOUT_S}
     hosts = {host: {**values, **local} for host, values in whole["hosts"].items()}
     if dead:  # 192.0.2.0/24 is for documentation (RFC 5737)
-        hosts[inventory.hosts[0]] |= nobody
+        hosts[inventory.hosts[0]] |= unused
     return replace(inventory, data={"all": {**whole, "hosts": hosts}})
 
 
 def main(
-    sizes: Annotated[str, typer.Option(help="Fleets to measure, with commas.")] = ",".join(map(str, SIZES)),
-    peers: Annotated[int, typer.Option(min=1, help="Workers of the runs beside the peer's.")] = PEER_HOSTS,
-    rounds: Annotated[int, typer.Option(min=1, help="Times that both run in turns.")] = ROUNDS,
+    sizes: Annotated[str, typer.Option(help="Fleet sizes to measure, separated by commas.")] = ",".join(
+        map(str, SIZES)
+    ),
+    peers: Annotated[int, typer.Option(min=1, help="Number of workers in the comparison with the peer.")] = PEER_HOSTS,
+    rounds: Annotated[int, typer.Option(min=1, help="How often both run, in turns.")] = ROUNDS,
     kind: Annotated[str, typer.Option("--run", hidden=True)] = "",
     hosts: Annotated[int, typer.Option(hidden=True)] = 0,
 ) -> None:
-    """Measure controller CPU of Ansible over fleets of made-up workers, and beside a run of kubespray's shape."""
+    """Measure Ansible's controller CPU over fleets of made-up workers, and compare it with a run of kubespray's shape."""
     if kind:
         print(json.dumps({"tasks": _run(kind, hosts)}))
         return

@@ -1,4 +1,4 @@
-"""The cluster of tests/specs/valid-ceph.yaml, and what its hosts say when all is well."""
+"""The cluster of tests/specs/valid-ceph.yaml, and the reports of its hosts when everything is fine."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def narwhal() -> Cluster:
 
 
 @pytest.fixture
-def told(narwhal: Cluster) -> list[dict[str, Any]]:
-    """The facts of all its storage hosts, each with as many disks as the spec says."""
+def reports(narwhal: Cluster) -> list[dict[str, Any]]:
+    """Return the reports of all its storage hosts, each with the disks that the spec expects."""
     rules = settings(narwhal)["disks"]
 
     def disk(host: str, kind: str, number: int) -> dict[str, Any]:

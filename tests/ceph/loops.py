@@ -1,4 +1,4 @@
-"""Loop devices over files of a temporary folder, under names as udev would give disks."""
+"""Loop devices on files in a temporary folder, with links like those that udev makes for disks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 MIB = 1 << 20
 SIZE = 64 * MIB
 RULE = {"by_id": "nvme-MODEL_*", "count": 1, "min_size": SIZE, "max_size": None, "rotational": True}
-"""The kernel calls a loop device rotational where the disk under its file is."""
+"""The kernel reports a loop device as rotational if the disk below its file is."""
 
 
 class Loops:
-    """What a test makes of loop devices; `add` gives the path of the device."""
+    """The loop devices of a test."""
 
     def __init__(self, folder: Path, ends: ExitStack) -> None:
         self.by_id, self._folder, self._ends = folder / "by-id", folder, ends
@@ -26,7 +26,7 @@ class Loops:
         self.paths: dict[str, str] = {}
 
     def add(self, name: str, content: bytes = b"", at: int = 0, size: int = SIZE) -> str:
-        """A loop device whose file holds `content` at `at` (from the end where negative) and else zeros."""
+        """Make a loop device and return its path. Its file holds `content` at `at` (from the end if negative), otherwise zeros."""
         file = self._folder / f"{name}.img"
         with file.open("wb") as handle:
             handle.truncate(size)
@@ -40,7 +40,7 @@ class Loops:
         return path
 
     def rule(self, **changes: Any) -> dict[str, Any]:
-        """A rule that means these devices, as rotational as this machine's loop devices are."""
+        """Return a rule that matches these devices, rotational like this machine's loop devices."""
         name = os.path.basename(next(iter(self.paths.values())))
         turns = Path(f"/sys/block/{name}/queue/rotational").read_text().strip() == "1"
         return {**RULE, "rotational": turns, **changes}
@@ -48,7 +48,7 @@ class Loops:
 
 @contextmanager
 def made(folder: Path) -> Iterator[Loops]:
-    """Skips where there are no loop devices."""
+    """Yield loop devices. Skips the test if this machine can't make any."""
     if os.geteuid() != 0:
         pytest.skip("only root may make loop devices")
     if not Path("/dev/loop-control").exists():

@@ -1,4 +1,4 @@
-"""menagerie-disks on real loop devices: what is empty, and why everything else is refused."""
+"""menagerie-disks on real loop devices: which disks are empty, and why it refuses all others."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def edge(loops: Loops, **folders: str) -> Any:
     return program.Edge(by_id=str(loops.by_id), **folders)
 
 
-def told(loops: Loops, name: str, **folders: str) -> dict[str, Any]:
-    """What is said of one device."""
+def report(loops: Loops, name: str, **folders: str) -> dict[str, Any]:
+    """Return the report on one device."""
     here = edge(loops, **folders)
     every = program.disks(here)
     (disk,) = (disk for disk in every if disk.path == loops.paths[name])
@@ -41,7 +41,7 @@ def told(loops: Loops, name: str, **folders: str) -> dict[str, Any]:
 
 
 def gpt() -> bytes:
-    """A protective MBR, a header and one entry (UEFI 2.10, chapter 5), as a partitioning tool writes them."""
+    """Return a protective MBR, a header and one entry (UEFI 2.10, chapter 5), as a partitioning tool writes them."""
     mbr = (
         bytes(446)
         + struct.pack("<B3sB3sII", 0, b"\0\2\0", 0xEE, b"\xff" * 3, 1, SIZE // 512 - 1)
@@ -75,7 +75,7 @@ def gpt() -> bytes:
 
 
 def xfs() -> bytes:
-    """The superblock's fields that blkid looks at (xfs_sb in the kernel), in a file system of this size."""
+    """Return the superblock fields that blkid reads (xfs_sb in the kernel), for a file system of this size."""
     fields = struct.pack(">4sIQQQ16sQQQQIIIIIHHHH", b"XFSB", 4096, SIZE // 4096, 0, 0, b"\4" * 16, 4100, 64, 65, 66,
                          1, SIZE // 4096 // 4, 4, 0, 855, 0xB4A5, 512, 512, 8)  # fmt: skip
     return (
@@ -93,7 +93,7 @@ def osd(fsid: str = FSID) -> bytes:
 
 
 def test_an_empty_disk_is_named_by_id(loops: Loops) -> None:
-    disk = told(loops, "probe")
+    disk = report(loops, "probe")
     assert (disk["state"], disk["why"]) == ("empty", [])
     assert disk["device"] == "/dev/disk/by-id/nvme-MODEL_probe"
     assert disk["size"] == SIZE
@@ -111,9 +111,9 @@ def test_an_empty_disk_is_named_by_id(loops: Loops) -> None:
     ],
     ids=["xfs", "LVM", "GPT", "LUKS", "raw data", "raw data at the end"],
 )  # fmt: skip
-def test_a_disk_that_holds_something_is_refused(loops: Loops, content: bytes, at: int, reason: str) -> None:
+def test_a_disk_with_content_is_refused(loops: Loops, content: bytes, at: int, reason: str) -> None:
     loops.add("full", content, at)
-    disk = told(loops, "full")
+    disk = report(loops, "full")
     assert (disk["state"], disk["why"], disk["device"]) == ("refused", [reason], None)
 
 
@@ -122,38 +122,36 @@ def test_a_disk_that_holds_something_is_refused(loops: Loops, content: bytes, at
     [(["mkfs.ext4", "-q"], "has an ext4 file system"), (["mkswap"], "has swap space")],
     ids=["ext4", "swap"],
 )
-def test_a_disk_with_what_this_machines_own_tools_make_is_refused(
-    loops: Loops, command: list[str], reason: str
-) -> None:
+def test_a_disk_formatted_by_this_machines_tools_is_refused(loops: Loops, command: list[str], reason: str) -> None:
     path = loops.add("made")
     subprocess.run([*command, path], check=True, capture_output=True)
-    disk = told(loops, "made")
+    disk = report(loops, "made")
     assert (disk["state"], disk["why"]) == ("refused", [reason])
 
 
-def test_a_disk_that_is_zeroed_again_is_empty(loops: Loops) -> None:
+def test_a_wiped_disk_is_empty_again(loops: Loops) -> None:
     path = loops.add("used", xfs())
-    assert told(loops, "used")["state"] == "refused"
+    assert report(loops, "used")["state"] == "refused"
     with open(path, "r+b") as handle:
         handle.write(bytes(MIB))
-    assert told(loops, "used")["state"] == "empty"
+    assert report(loops, "used")["state"] == "empty"
 
 
-def test_a_mounted_disk_is_refused_with_its_place(loops: Loops, tmp_path: Path) -> None:
+def test_a_mounted_disk_is_refused_with_its_mount_point(loops: Loops, tmp_path: Path) -> None:
     path, place = loops.add("mounted"), tmp_path / "mounted"
     subprocess.run(["mkfs.ext4", "-q", path], check=True)
     place.mkdir()
     if subprocess.run(["mount", path, place], check=False).returncode:
         pytest.skip("nothing may be mounted here")
     try:
-        disk = told(loops, "mounted")
+        disk = report(loops, "mounted")
     finally:
         subprocess.run(["umount", place], check=True)
     assert disk["why"] == [f"is mounted at {place}", "has an ext4 file system"]
 
 
-def test_a_disk_that_another_mount_namespace_holds_is_refused(loops: Loops, tmp_path: Path) -> None:
-    """Nothing in /proc of this process shows it: only that the kernel gives nobody the disk alone."""
+def test_a_disk_in_use_by_another_mount_namespace_is_refused(loops: Loops, tmp_path: Path) -> None:
+    """Nothing in this process's /proc shows it; the only sign is that the kernel refuses exclusive access to the disk."""
     path, place = loops.add("elsewhere"), tmp_path / "elsewhere"
     subprocess.run(["mkfs.ext4", "-q", path], check=True)
     place.mkdir()
@@ -164,20 +162,20 @@ def test_a_disk_that_another_mount_namespace_holds_is_refused(loops: Loops, tmp_
         assert other.stdout and other.stdin
         if other.stdout.readline().strip() != "there":
             pytest.skip("no other mount namespace can be made here")
-        disk = told(loops, "elsewhere")
+        disk = report(loops, "elsewhere")
         other.stdin.close()
     assert disk["why"][0] == "has an ext4 file system"
     assert disk["why"][1].startswith("is in use, by what doesn't show here")
 
 
 def fake_sys(folder: Path, name: str, **files: str) -> str:
-    """The kernel's own folder of one device with more in it, such as a holder that this kernel has no module for."""
-    made = folder / "sys" / "block" / name
-    made.mkdir(parents=True)
+    """Copy the kernel's folder of a device and add to it, for example a holder that this kernel has no module for."""
+    device = folder / "sys" / "block" / name
+    device.mkdir(parents=True)
     for key in ("dev", "size", "ro", "removable"):
-        (made / key).write_text(Path(f"/sys/block/{name}/{key}").read_text())
-    (made / "queue").mkdir()
-    (made / "queue" / "rotational").write_text(Path(f"/sys/block/{name}/queue/rotational").read_text())
+        (device / key).write_text(Path(f"/sys/block/{name}/{key}").read_text())
+    (device / "queue").mkdir()
+    (device / "queue" / "rotational").write_text(Path(f"/sys/block/{name}/queue/rotational").read_text())
     for path, text in files.items():
         place = folder / "sys" / "block" / path.replace("NAME", name)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -198,12 +196,10 @@ def fake_sys(folder: Path, name: str, **files: str) -> str:
     ],
     ids=["LVM", "multipath", "md", "partition", "read-only", "removable", "two paths"],
 )
-def test_what_the_kernel_has_built_on_a_disk_is_named(
-    loops: Loops, tmp_path: Path, files: dict[str, str], reason: str
-) -> None:
+def test_holders_of_a_disk_are_named(loops: Loops, tmp_path: Path, files: dict[str, str], reason: str) -> None:
     name = os.path.basename(loops.paths["probe"])
     sys_ = fake_sys(tmp_path, name, **{k.replace("NAMEp", f"{name}p"): v for k, v in files.items()})
-    disk = told(loops, "probe", sys_=sys_)
+    disk = report(loops, "probe", sys_=sys_)
     assert (disk["state"], disk["why"]) == ("refused", [reason.replace("NAME", name)])
 
 
@@ -211,32 +207,32 @@ def test_a_disk_with_swap_on_it_is_refused(loops: Loops, tmp_path: Path) -> None
     (tmp_path / "proc").mkdir()
     head = "Filename Type Size Used Priority\n"
     (tmp_path / "proc" / "swaps").write_text(f"{head}{loops.paths['probe']} partition 65532 0 -2\n")
-    disk = told(loops, "probe", proc=str(tmp_path / "proc"))
+    disk = report(loops, "probe", proc=str(tmp_path / "proc"))
     assert disk["why"] == [f"swap is on it: {loops.paths['probe']}"]
 
 
-def test_a_path_that_udev_gave_to_multipath_is_refused(loops: Loops, tmp_path: Path) -> None:
+def test_a_path_of_a_multipath_device_is_refused(loops: Loops, tmp_path: Path) -> None:
     number = Path(f"/sys/block/{os.path.basename(loops.paths['probe'])}/dev").read_text().strip()
     (tmp_path / "udev" / "data").mkdir(parents=True)
     (tmp_path / "udev" / "data" / f"b{number}").write_text("S:disk/by-id/x\nE:DM_MULTIPATH_DEVICE_PATH=1\n")
-    assert told(loops, "probe", run=str(tmp_path))["why"] == ["is a path of a multipath device"]
+    assert report(loops, "probe", run=str(tmp_path))["why"] == ["is a path of a multipath device"]
 
 
-def test_an_osd_of_ceph_stays_one_and_says_whose(loops: Loops) -> None:
-    """The second run must not want it wiped."""
+def test_an_osd_is_reported_with_its_fsid(loops: Loops) -> None:
+    """A second run must not demand that it be wiped."""
     loops.add("osd", osd())
-    disk = told(loops, "osd")
+    disk = report(loops, "osd")
     assert (disk["state"], disk["why"], disk["fsid"]) == ("osd", [], FSID)
     assert disk["device"] == "/dev/disk/by-id/nvme-MODEL_osd"
 
 
-def test_a_disk_too_small_or_of_another_name_is_not_meant(loops: Loops) -> None:
+def test_a_disk_that_is_too_small_or_has_another_name_is_not_selected(loops: Loops) -> None:
     loops.add("small", size=32 * MIB)
-    assert told(loops, "small")["disks"] is None
+    assert report(loops, "small")["disks"] is None
     other = loops.by_id / "ata-OTHER_1"
     loops.add("other")
     (loops.by_id / "nvme-MODEL_other").rename(other)
-    disk = told(loops, "other")
+    disk = report(loops, "other")
     assert (disk["disks"], disk["state"], disk["device"]) == (None, "other", None)
 
 
@@ -252,8 +248,8 @@ def run_with_udev(tmp_path: Path) -> str:
     return str(tmp_path / "run")
 
 
-def test_as_many_disks_as_the_spec_says_is_well(loops: Loops, tmp_path: Path) -> None:
-    """One more of the same model with partitions, as a system's disk is, hurts nobody."""
+def test_the_number_of_disks_in_the_spec_is_accepted(loops: Loops, tmp_path: Path) -> None:
+    """Another disk of the same model with partitions, such as the system disk, does not matter."""
     loops.add("second")
     loops.add("system", gpt())
     here = edge(loops, run=run_with_udev(tmp_path))
@@ -266,48 +262,48 @@ def test_a_disk_that_is_missing_is_explained(loops: Loops, tmp_path: Path, capsy
     networks = {"public": [], "cluster": ["198.51.100.0/24"]}
     here = edge(loops, run=run_with_udev(tmp_path))
     assert program.main(["--settings", str(settings(tmp_path, loops, networks, count=2))], here) == 1
-    host, said = os.uname().nodename, capsys.readouterr()
-    assert said.err.splitlines() == [
+    host, output = os.uname().nodename, capsys.readouterr()
+    assert output.err.splitlines() == [
         f"{host}: 1 empty disks are as ceph.disks.nvme says (nvme-MODEL_*), not 2",
         f"{host}:{path} has an ext4 file system. Rook takes only empty devices. Wipe it, or remove it from ceph.disks",
         f"{host} has no address in networks.cluster (198.51.100.0/24); its daemons would not start",
     ]
-    assert f"{path}  0.00 TB  nvme  refused: has an ext4 file system\n    /dev/disk/by-id/nvme-MODEL_full\n" in said.out
+    assert (
+        f"{path}  0.00 TB  nvme  refused: has an ext4 file system\n    /dev/disk/by-id/nvme-MODEL_full\n" in output.out
+    )
 
 
-def test_a_disk_more_than_the_spec_says_is_wrong(
-    loops: Loops, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_surplus_disk_is_reported(loops: Loops, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loops.add("second")
     here = edge(loops, run=run_with_udev(tmp_path))
     assert program.main(["--settings", str(settings(tmp_path, loops, count=1))], here) == 1
     assert "2 empty disks are as ceph.disks.nvme says (nvme-MODEL_*), not 1" in capsys.readouterr().err
 
 
-def test_settings_that_are_missing_are_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_settings_give_a_readable_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["--settings", "/nowhere/storage.json"], program.Edge()) == 1
     assert "No such file or directory: '/nowhere/storage.json'" in capsys.readouterr().err
 
 
-def test_a_missing_tool_makes_no_disk_empty(loops: Loops, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_tool_no_disk_counts_as_empty(loops: Loops, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    disk = told(loops, "probe")
+    disk = report(loops, "probe")
     assert (disk["state"], disk["device"]) == ("refused", None)
     assert disk["why"][0].startswith("can't be looked at: wipefs can't be asked")
 
 
-def test_a_file_system_over_an_old_osd_is_no_osd(loops: Loops) -> None:
+def test_a_file_system_on_an_old_osd_is_not_an_osd(loops: Loops) -> None:
     path = loops.add("both", osd())
     subprocess.run(["mkfs.ext4", "-q", "-F", path], check=True)
     with open(path, "r+b") as handle:
         handle.write(osd())
-    disk = told(loops, "both")
+    disk = report(loops, "both")
     assert (disk["state"], disk["device"]) == ("refused", None)
     assert disk["why"]
 
 
 def test_nothing_is_written_to_any_disk(loops: Loops, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every byte, and how often the kernel wrote, before and after; every device was looked at."""
+    """Compares all bytes and the kernel's count of writes before and after, and checks that every device was inspected."""
     loops.add("full", xfs())
     loops.add("osd", osd())
     path = settings(tmp_path, loops)
@@ -316,7 +312,7 @@ def test_nothing_is_written_to_any_disk(loops: Loops, tmp_path: Path, capsys: py
         return {name: hashlib.sha256(Path(device).read_bytes()).hexdigest() for name, device in loops.paths.items()}
 
     def written() -> dict[str, str]:
-        """/sys/block/*/stat: the fifth number counts writes."""
+        """Return the writes of each device: the fifth number in /sys/block/*/stat."""
         return {
             name: Path(f"/sys/block/{os.path.basename(p)}/stat").read_text().split()[4]
             for name, p in loops.paths.items()
@@ -325,6 +321,6 @@ def test_nothing_is_written_to_any_disk(loops: Loops, tmp_path: Path, capsys: py
     before = state(), written()
     for option in ([], ["--json"]):
         program.main([*option, "--settings", str(path)], edge(loops))
-        said = capsys.readouterr().out
-        assert [name for name, device in loops.paths.items() if os.path.basename(device) not in said] == [], said
+        output = capsys.readouterr().out
+        assert [name for name, device in loops.paths.items() if os.path.basename(device) not in output] == [], output
     assert (state(), written()) == before

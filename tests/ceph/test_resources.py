@@ -1,4 +1,4 @@
-"""Rook's resources, from the model and from what hosts have found."""
+"""Rook's resources, from the model and from hosts' reports."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from components.control_plane.objects import Object
 
 
 @pytest.fixture
-def things(narwhal: Cluster, told: list[dict[str, Any]]) -> tuple[Object, ...]:
-    return render.objects(narwhal, judge(narwhal, told).devices)
+def things(narwhal: Cluster, reports: list[dict[str, Any]]) -> tuple[Object, ...]:
+    return render.objects(narwhal, judge(narwhal, reports).devices)
 
 
 def of_kind(things: tuple[Object, ...], kind: str) -> dict[str, Object]:
@@ -33,7 +33,7 @@ def changed(cluster: Cluster, **ceph: Any) -> Cluster:
     return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"sites": sites})})
 
 
-def test_ceph_gets_the_disks_that_were_found_and_no_wildcard(things: tuple[Object, ...]) -> None:
+def test_ceph_gets_the_reported_disks_and_no_wildcard(things: tuple[Object, ...]) -> None:
     storage = of_kind(things, "CephCluster")["rook-ceph"]["spec"]["storage"]
     assert (storage["useAllNodes"], storage["useAllDevices"]) == (False, False)
     assert not {"deviceFilter", "devicePathFilter", "devices"} & set(storage)
@@ -57,7 +57,7 @@ def test_monitors_are_spread_over_racks_and_stay_on_storage_hosts(narwhal: Clust
     assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
 
 
-def test_daemons_listen_in_the_specs_networks(narwhal: Cluster, things: tuple[Object, ...]) -> None:
+def test_daemons_listen_on_the_networks_of_the_spec(narwhal: Cluster, things: tuple[Object, ...]) -> None:
     network = of_kind(things, "CephCluster")["rook-ceph"]["spec"]["network"]
     assert network["addressRanges"]["cluster"] == ["10.11.0.0/24", "10.11.1.0/24", "10.11.2.0/24"]
     assert network["connections"]["requireMsgr2"] is True
@@ -69,8 +69,8 @@ def _ceph(cluster: Cluster) -> Any:
     return cluster.spec.sites["sjc1"].ceph
 
 
-def test_every_pool_has_its_replicas_in_racks_and_on_one_kind_of_disks(things: tuple[Object, ...]) -> None:
-    """One pool without a device class, and Ceph sizes none."""
+def test_every_pool_spreads_replicas_over_racks_on_one_kind_of_disk(things: tuple[Object, ...]) -> None:
+    """A single pool without a device class makes Ceph stop sizing all pools."""
     pools = [thing["spec"] for thing in of_kind(things, "CephBlockPool").values()]
     for name in ("metadataPool", "dataPool"):
         pools += [
@@ -103,7 +103,7 @@ def test_each_team_has_its_own_pools_with_its_quotas(things: tuple[Object, ...])
     assert (user["spec"]["quotas"]["maxSize"], user["spec"]["store"]) == (str(5 * tib), "objects")
 
 
-def test_classes_name_what_is_made(things: tuple[Object, ...]) -> None:
+def test_classes_refer_to_the_objects_that_are_created(things: tuple[Object, ...]) -> None:
     classes, groups = of_kind(things, "StorageClass"), of_kind(things, "CephFilesystemSubVolumeGroup")
     assert set(classes) == {"block-robotics", "file-robotics", "file-language"}
     assert classes["block-robotics"]["parameters"]["pool"] in of_kind(things, "CephBlockPool")
@@ -115,17 +115,17 @@ def test_classes_name_what_is_made(things: tuple[Object, ...]) -> None:
     assert all("annotations" not in each["metadata"] for each in classes.values())
 
 
-def test_the_toolbox_waits_until_it_is_asked_for(things: tuple[Object, ...]) -> None:
+def test_the_toolbox_does_not_run_until_it_is_scaled_up(things: tuple[Object, ...]) -> None:
     assert of_kind(things, "Deployment")["ceph-toolbox"]["spec"]["replicas"] == 0
 
 
-def test_images_are_those_of_the_pinned_release(things: tuple[Object, ...]) -> None:
+def test_images_are_of_the_pinned_release(things: tuple[Object, ...]) -> None:
     text = render.text(things)
     assert text.count(f"ceph/ceph:v{versions.CEPH}@sha256:") == 2
     assert tuple(yaml.safe_load_all(text)) == things
 
 
-def test_a_cluster_without_teams_has_pools_for_nobody(narwhal: Cluster) -> None:
+def test_a_cluster_without_teams_has_no_team_pools(narwhal: Cluster) -> None:
     kinds = {thing["kind"] for thing in render.objects(changed(narwhal, teams={}), {})}
     admission = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
     assert kinds == {"Namespace", "CephCluster", "CephBlockPool", "ConfigMap", "Deployment"} | admission
@@ -136,7 +136,7 @@ def test_a_cluster_without_ceph_is_refused(lab: Cluster) -> None:
         render.objects(lab, {})
 
 
-def test_alerts_say_what_to_do_and_know_the_quotas(narwhal: Cluster, things: tuple[Object, ...]) -> None:
+def test_alerts_say_what_to_do_and_cover_the_quotas(narwhal: Cluster, things: tuple[Object, ...]) -> None:
     (rules,) = json.loads(of_kind(things, "ConfigMap")["ceph-alerts"]["data"]["ceph.rules.json"])["groups"]
     names = [rule["alert"] for rule in rules["rules"]]
     assert len(names) == len(set(names))
@@ -162,5 +162,5 @@ def test_alerts_say_what_to_do_and_know_the_quotas(narwhal: Cluster, things: tup
         ([], 1, 0),
     ],
 )
-def test_what_fits_depends_on_the_smaller_domains(capacities: list[int], replicas: int, expected: int) -> None:
+def test_capacity_depends_on_the_smaller_domains(capacities: list[int], replicas: int, expected: int) -> None:
     assert most_data(capacities, replicas) == expected

@@ -1,4 +1,4 @@
-"""What is rendered, given to a real API server that has Rook's own CRDs: it alone knows every field."""
+"""The rendered objects on a real API server with Rook's own CRDs, the only place that knows every field."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def crds() -> list[Object]:
 def api(crds: list[Object], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
     with running(program, tmp_path_factory.mktemp("api")) as ready:
         for crd in crds:
-            status, said = ready.apply(applied(crd))
-            assert status < 300, (crd["metadata"]["name"], said)
+            status, message = ready.apply(applied(crd))
+            assert status < 300, (crd["metadata"]["name"], message)
         _served(ready, {crd["metadata"]["name"] for crd in crds})
         yield ready
 
 
 def _served(api: RealApi, names: set[str]) -> None:
-    """Until the server has made an API of each CRD."""
+    """Wait until the server serves the API of each CRD."""
     left = set(names)
 
     def served() -> bool:
@@ -55,32 +55,32 @@ def _served(api: RealApi, names: set[str]) -> None:
 
 
 @pytest.fixture
-def things(narwhal: Cluster, told: list[dict[str, Any]]) -> tuple[Object, ...]:
-    return render.objects(narwhal, judge(narwhal, told).devices)
+def things(narwhal: Cluster, reports: list[dict[str, Any]]) -> tuple[Object, ...]:
+    return render.objects(narwhal, judge(narwhal, reports).devices)
 
 
 @pytest.fixture
-def made(api: RealApi, things: tuple[Object, ...]) -> tuple[Object, ...]:
+def created(api: RealApi, things: tuple[Object, ...]) -> tuple[Object, ...]:
     for thing in things:
-        status, said = api.apply(applied(thing))
-        assert status < 300, (thing["kind"], thing["metadata"]["name"], said)
+        status, message = api.apply(applied(thing))
+        assert status < 300, (thing["kind"], thing["metadata"]["name"], message)
     return things
 
 
-def test_every_object_is_taken_without_an_unknown_field_twice(api: RealApi, made: tuple[Object, ...]) -> None:
-    """The second time nothing changes: the server keeps the version of what is as it was."""
+def test_every_object_is_accepted_without_unknown_fields_twice(api: RealApi, created: tuple[Object, ...]) -> None:
+    """The second time nothing changes: an unchanged object keeps its version."""
 
     def versions() -> list[str]:
-        answers = [api.call("GET", applied(thing)["path"])[1] for thing in made]
+        answers = [api.call("GET", applied(thing)["path"])[1] for thing in created]
         return [answer["metadata"]["resourceVersion"] for answer in answers]
 
     before = versions()
-    assert [api.apply(applied(thing)) for thing in made] == [(200, "")] * len(made)
+    assert [api.apply(applied(thing)) for thing in created] == [(200, "")] * len(created)
     assert versions() == before
 
 
-def test_nothing_that_was_rendered_is_dropped(api: RealApi, made: tuple[Object, ...]) -> None:
-    """A server prunes what a CRD does not have; Strict should have refused it before."""
+def test_no_rendered_field_is_dropped(api: RealApi, created: tuple[Object, ...]) -> None:
+    """A server prunes fields that a CRD does not have; strict validation should have refused them earlier."""
 
     def within(small: Any, large: Any) -> bool:
         if isinstance(small, dict):
@@ -91,7 +91,7 @@ def test_nothing_that_was_rendered_is_dropped(api: RealApi, made: tuple[Object, 
             return isinstance(large, list) and len(small) == len(large) and all(map(within, small, large))
         return bool(small == large)
 
-    for thing in made:
+    for thing in created:
         if thing["apiVersion"] == "ceph.rook.io/v1":
             assert within(thing["spec"], api.call("GET", applied(thing)["path"])[1]["spec"]), thing["kind"]
 
@@ -108,13 +108,13 @@ def test_nothing_that_was_rendered_is_dropped(api: RealApi, made: tuple[Object, 
     ],
 )
 def test_a_mistake_in_a_resource_is_noticed(
-    api: RealApi, made: tuple[Object, ...], kind: str, change: dict[str, Any]
+    api: RealApi, created: tuple[Object, ...], kind: str, change: dict[str, Any]
 ) -> None:
-    thing = copy.deepcopy(next(each for each in made if each["kind"] == kind))
+    thing = copy.deepcopy(next(candidate for candidate in created if candidate["kind"] == kind))
     thing["spec"] |= change
-    status, said = api.apply(applied(thing), dry_run=True)
+    status, message = api.apply(applied(thing), dry_run=True)
     assert status >= 400
-    assert next(iter(change)) in said
+    assert next(iter(change)) in message
 
 
 def claim(api: RealApi, namespace: str, storage_class: str | None) -> tuple[int, str]:
@@ -130,15 +130,15 @@ def claim(api: RealApi, namespace: str, storage_class: str | None) -> tuple[int,
     return status, str(answer.get("message", ""))
 
 
-def test_a_team_can_not_use_up_the_quota_of_another(api: RealApi, made: tuple[Object, ...]) -> None:
+def test_a_team_can_not_use_up_the_quota_of_another(api: RealApi, created: tuple[Object, ...]) -> None:
     for name, labels in (("arms", {"menagerie.dev/team": "robotics"}), ("none", {})):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         assert api.apply(applied(namespace))[0] < 300
-    # A policy takes a moment to be in force.
+    # A policy takes a moment to take effect.
     until(lambda: claim(api, "none", "block-robotics")[0] >= 400, every_s=0.2)
-    status, said = claim(api, "none", "block-robotics")
+    status, message = claim(api, "none", "block-robotics")
     assert status == 403
-    assert "block-robotics is for namespaces with the label menagerie.dev/team=robotics" in said
+    assert "block-robotics is for namespaces with the label menagerie.dev/team=robotics" in message
     assert claim(api, "arms", "file-language")[0] == 403
     for namespace, storage_class in (
         ("arms", "block-robotics"),

@@ -1,4 +1,4 @@
-"""Role storage_host with its own modules under the real ansible-playbook, on copies of the folders that it writes to."""
+"""Role storage_host under the real ansible-playbook with its own modules, on copies of the folders that it writes to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UDEV = "mount -t tmpfs x /run && mkdir /run/udev && touch /run/udev/control"
 
 
 class Storage(Host):
-    """Nothing reaches this machine's kernel; udev seems to run."""
+    """A host on which nothing reaches this machine's kernel, and udev seems to run."""
 
     def __init__(self, folder: Path) -> None:
         role = "role: storage_host, when: storage_host_settings is defined"
@@ -36,7 +36,7 @@ def host(tmp_path: Path) -> Storage:
     return Storage(tmp_path)
 
 
-def test_the_role_writes_once_and_tells_of_drift_without_mending_it(host: Storage) -> None:
+def test_the_role_writes_once_and_reports_drift_in_check_mode(host: Storage) -> None:
     given = {
         "storage_host_settings": {"disks": {}, "networks": NETWORKS},
         "storage_host_lvm_filter": ["r|^/dev/rbd|", "r|^/x$|"],
@@ -59,13 +59,13 @@ def test_the_role_writes_once_and_tells_of_drift_without_mending_it(host: Storag
     assert (third.code, third.changed, host.files()) == (0, 0, files), third.out
     drifted = host.layer("upper", "/etc") / "menagerie" / "storage.json"
     drifted.write_text("{}\n")
-    # The program reads what somebody left there, so the host fails, and says so; nothing is mended.
+    # The program reads the changed file, so the host fails and says so; nothing is repaired.
     fourth = host.play("--check", "--diff", **given)
     assert (fourth.changed, drifted.read_text()) == (1, "{}\n"), fourth.out
     assert '+    "disks": {},' in fourth.out
 
 
-def test_a_host_without_the_disks_of_the_spec_fails_and_says_so(host: Storage) -> None:
+def test_a_host_without_the_disks_of_the_spec_fails_with_a_reason(host: Storage) -> None:
     ran = host.play(
         storage_host_settings={"disks": {"nvme": RULE}, "networks": {**NETWORKS, "cluster": ["198.51.100.0/24"]}}
     )
@@ -74,6 +74,6 @@ def test_a_host_without_the_disks_of_the_spec_fails_and_says_so(host: Storage) -
     assert "has no address in networks.cluster (198.51.100.0/24)" in ran.out
 
 
-def test_a_host_that_is_no_storage_host_is_left_alone(host: Storage) -> None:
+def test_a_host_without_storage_is_left_alone(host: Storage) -> None:
     ran = host.play()
     assert (ran.code, ran.changed, host.files()) == (0, 0, {}), ran.out

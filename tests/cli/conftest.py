@@ -1,4 +1,4 @@
-"""The command in this process; nothing here reaches a real cluster."""
+"""The command in this process; no test here reaches a real cluster."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ LAB = INVENTORIES / "lab"
 
 @pytest.fixture(scope="session", autouse=True)
 def _read_once() -> Iterator[None]:
-    """The checkout's own specs stay as they are; one has 2500 hosts, and every verb that builds reads it. Rules judge anew."""
-    plain = load._read
+    """Read the checkout's own specs only once, for speed: one has 2500 hosts, and every verb that builds reads it.
+
+    Rules are still checked every time.
+    """
+    original = load._read
 
     @cache
-    def kept(path: Path, _folder: Path) -> Any:
-        return plain(path)
+    def cached(path: Path, _folder: Path) -> Any:
+        return original(path)
 
     def read(path: Path) -> Any:
         own = any(load.real(path).is_relative_to(folder) for folder in (EXAMPLES, INVENTORIES))
-        return kept(path, Path.cwd()) if own else plain(path)
+        return cached(path, Path.cwd()) if own else original(path)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(load, "_read", read)
@@ -39,7 +42,7 @@ def _read_once() -> Iterator[None]:
 
 @pytest.fixture
 def menagerie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Menagerie:
-    """As root, with no cluster built, and with verbs that would act failing the test."""
+    """Run as root, with no cluster built. A verb that would act fails the test."""
     from operations import build
 
     def act(*_: object, **__: object) -> object:
@@ -57,7 +60,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Callable[..., Path]:
-    """The lab's spec in a folder of its own, with parts of its text replaced."""
+    """spec(replacements): write the lab's spec to a temporary folder, with parts of its text replaced."""
 
     def write(*replacements: tuple[str, str]) -> Path:
         text = (LAB / "cluster.yaml").read_text()
@@ -74,7 +77,7 @@ def spec(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The checkout that the command works in: the lab and the larger examples are its clusters."""
+    """Let the command work in a checkout whose clusters are the lab and the larger examples."""
     folder = tmp_path / "checkout"
     (folder / "inventories").mkdir(parents=True)
     for cluster in (LAB, *(EXAMPLES / name for name in ("horus", "ibis", "jaguar"))):

@@ -1,4 +1,4 @@
-"""The command in this process, from its words to its streams and its exit code."""
+"""Run the command in this process, and capture its streams and its exit code."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ Menagerie = Callable[..., Ran]
 
 
 class Terminal(io.StringIO):
-    """Standard input at which somebody types."""
+    """Standard input of a terminal with typed text."""
 
     def isatty(self) -> bool:
         return True
 
 
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Menagerie:
-    """Run a command line; `typed` is what somebody types at a terminal, without it there is none."""
+    """Return a function that runs a command line. `typed`: input on a terminal; without it there is no terminal."""
 
     def call(*words: str, typed: str | None = None) -> Ran:
         monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
         code = run(words)
-        told = capsys.readouterr()
-        return Ran(code, told.out, told.err)
+        streams = capsys.readouterr()
+        return Ran(code, streams.out, streams.err)
 
     return call
 
 
 def between_rounds(monkeypatch: pytest.MonkeyPatch, pause: Callable[[float], None]) -> None:
-    """Call `pause` where a service sleeps between its rounds, and nowhere else: other threads and libraries sleep as ever."""
+    """Call `pause` instead of a service's sleep between rounds. Other threads and libraries sleep as usual."""
     monkeypatch.setattr("cli.rounds.time", SimpleNamespace(sleep=pause))

@@ -1,4 +1,4 @@
-"""Spellings of the last release still work, and say what to use now. Goes with `cli.aliases`."""
+"""Spellings of the last release still work and print the new spelling. Delete this file together with `cli.aliases`."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ SPELLINGS = {
     "vpn configure jaguar --check": "vpn configure jaguar --dry-run",
     "vpn show jaguar": "show vpn jaguar",
 }
-"""Then -> now."""
+"""Former -> current command line."""
 
 
 def parsed(line: list[str]) -> dict[str, Any]:
-    """The parameters of a verb, as they would reach it."""
+    """Return a verb's parsed parameters."""
     verb = verbs.chosen(line)
     assert verb
     with named(verb.name).make_context(verb.name, line[len(verb.name.split()) :]) as context:
@@ -63,12 +63,12 @@ def parsed(line: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("then", "now"), SPELLINGS.items())
-def test_a_former_spelling_is_today_s_and_parses(then: str, now: str) -> None:
-    line, told = aliases.current(shlex.split(then))
+def test_a_former_spelling_becomes_the_current_one_and_parses(then: str, now: str) -> None:
+    line, warning = aliases.current(shlex.split(then))
     assert line == shlex.split(now)
     assert parsed(line)
-    assert f"`menagerie {' '.join(shlex.split(then))}` is now `menagerie {' '.join(line)}`" in told
-    assert told.count("\n") == 0
+    assert f"`menagerie {' '.join(shlex.split(then))}` is now `menagerie {' '.join(line)}`" in warning
+    assert warning.count("\n") == 0
 
 
 def test_every_former_verb_and_option_is_in_the_table() -> None:
@@ -84,12 +84,12 @@ def test_every_former_verb_and_option_is_in_the_table() -> None:
 @pytest.mark.parametrize(
     "now", [*SPELLINGS.values(), "check lab", "keys rotate lab encryption --wait 5m", "--help", "capacity"]
 )
-def test_today_s_spelling_stays_and_nothing_is_said(now: str) -> None:
+def test_a_current_spelling_is_unchanged_without_a_warning(now: str) -> None:
     assert aliases.current(shlex.split(now)) == (shlex.split(now), "")
 
 
-def test_the_line_goes_to_standard_error_and_a_document_stays_one(menagerie: Menagerie) -> None:
+def test_the_warning_goes_to_standard_error_and_json_stays_valid(menagerie: Menagerie) -> None:
     ran = menagerie("flows", "lab", "--json")
     assert (ran.code, ran.json["cluster"]) == (0, "lab")
-    (told,) = ran.err.splitlines()
-    assert told.startswith("deprecated: `menagerie flows lab --json` is now `menagerie show flows lab --json`; ")
+    (warning,) = ran.err.splitlines()
+    assert warning.startswith("deprecated: `menagerie flows lab --json` is now `menagerie show flows lab --json`; ")

@@ -1,4 +1,4 @@
-"""What `audit` prints, and how it ends."""
+"""`audit`: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from operations import audit as operation
 from operations import trials
 from tests.cli.terminal import Menagerie
 
-TRIED = Attempt("M.8", "worker-1 → etcd-main-1 10.77.0.21:2379", True, "silent")
-OPEN = replace(TRIED, ok=False, seen="open")
-Sees = Callable[[Evidence], None]
+SILENT = Attempt("M.8", "worker-1 → etcd-main-1 10.77.0.21:2379", True, "silent")
+OPEN = replace(SILENT, ok=False, seen="open")
+Observe = Callable[[Evidence], None]
 
 
 @pytest.fixture
-def sees(monkeypatch: pytest.MonkeyPatch) -> Sees:
-    """What is seen of the lab."""
+def observe(monkeypatch: pytest.MonkeyPatch) -> Observe:
+    """observe(evidence): let `audit` see this evidence of the lab."""
 
     def given(evidence: Evidence) -> None:
         monkeypatch.setattr(look, "has_stack", lambda _: True)
@@ -30,8 +30,8 @@ def sees(monkeypatch: pytest.MonkeyPatch) -> Sees:
     return given
 
 
-def test_every_control_has_a_line_and_what_was_not_seen_is_counted_as_that(menagerie: Menagerie, sees: Sees) -> None:
-    sees(Evidence(attempts=(TRIED,)))
+def test_every_control_has_a_line_and_unseen_ones_are_counted(menagerie: Menagerie, observe: Observe) -> None:
+    observe(Evidence(attempts=(SILENT,)))
     ran = menagerie("audit", "lab")
     assert ran.code == 4
     assert "pass       M.8    Workers do not reach etcds" in ran.out
@@ -40,8 +40,8 @@ def test_every_control_has_a_line_and_what_was_not_seen_is_counted_as_that(menag
     assert [int(word) for word in last.split()[1:]] == [1, len(controls()) - 1]
 
 
-def test_a_failure_is_told_with_what_was_seen_and_ends_with_1(menagerie: Menagerie, sees: Sees) -> None:
-    sees(Evidence(attempts=(OPEN,)))
+def test_a_failure_is_shown_with_its_evidence_and_exits_with_1(menagerie: Menagerie, observe: Observe) -> None:
+    observe(Evidence(attempts=(OPEN,)))
     ran = menagerie("audit", "lab", "--failed")
     assert ran.code == 1
     first, second, third, *_ = ran.out.splitlines()
@@ -52,51 +52,53 @@ def test_a_failure_is_told_with_what_was_seen_and_ends_with_1(menagerie: Menager
 
 
 @pytest.mark.parametrize(("expected", "code"), [(True, 0), (False, 4)])
-def test_a_host_that_is_unreachable_ends_it_with_4_unless_that_is_by_design(
-    menagerie: Menagerie, sees: Sees, expected: bool, code: int
+def test_an_unreachable_host_exits_with_4_unless_by_design(
+    menagerie: Menagerie, observe: Observe, expected: bool, code: int
 ) -> None:
     unseen = (Unseen(Kind.WORKER, "worker-2", "No route to host", expected),)
-    sees(Evidence(attempts=(TRIED,), unseen=unseen))
+    observe(Evidence(attempts=(SILENT,), unseen=unseen))
     ran = menagerie("audit", "lab", "--section", "4.1,M.8", "--json")
     assert (ran.code, ran.json["ok"], ran.json["unreachable"]) == (code, expected, [] if expected else ["worker-2"])
     assert ran.json["unseen"]["by_design" if expected else "not_accepted"] == [f"4.1.{n}" for n in range(1, 11)]
-    sees(Evidence(attempts=(OPEN,), unseen=unseen))
+    observe(Evidence(attempts=(OPEN,), unseen=unseen))
     assert menagerie("audit", "lab").code == 1
 
 
-def test_a_control_that_could_not_be_seen_is_no_success_and_where_it_says_why_is_told(
-    menagerie: Menagerie, sees: Sees
+def test_an_unseen_control_is_no_success_and_the_message_says_where_to_look(
+    menagerie: Menagerie, observe: Observe
 ) -> None:
-    sees(Evidence(attempts=(TRIED,), audit_logs="the bucket does not answer"))
+    observe(Evidence(attempts=(SILENT,), audit_logs="the bucket does not answer"))
     ran = menagerie("audit", "lab", "--section", "M.8,M.24", "--failed")
     assert ran.code == 4
-    assert "error: 1 control could not be seen, so nobody knows whether the cluster meets it: M.24" in ran.err
+    assert "error: 1 control could not be seen, so it is unknown whether the cluster meets it: M.24" in ran.err
     assert "./menagerie audit lab --section M.24" in ran.err
     assert "the bucket does not answer" in menagerie("audit", "lab", "--section", "M.24").out
 
 
-def test_a_control_that_need_not_be_seen_is_named_by_whoever_says_so(menagerie: Menagerie, sees: Sees) -> None:
-    sees(Evidence(attempts=(TRIED,)))
+def test_accept_unseen_names_the_controls_that_may_stay_unseen(menagerie: Menagerie, observe: Observe) -> None:
+    observe(Evidence(attempts=(SILENT,)))
     ran = menagerie("audit", "lab", "--section", "M.8,M.9,M.10", "--accept-unseen", "M.9,M.10", "--json")
     assert (ran.code, ran.json["ok"], ran.err) == (0, True, "")
     assert ran.json["unseen"] == {"by_design": [], "accepted": ["M.9", "M.10"], "not_accepted": []}
     ran = menagerie("audit", "lab", "--section", "M.8,M.9,M.10", "--accept-unseen", "M.1", "--json")
     assert (ran.code, ran.json["unseen"]["not_accepted"]) == (4, ["M.9", "M.10"])
-    sees(Evidence(attempts=(OPEN,)))
+    observe(Evidence(attempts=(OPEN,)))
     assert menagerie("audit", "lab", "--section", "M.8", "--accept-unseen", "M.8").code == 1
 
 
-def test_what_workers_at_sites_would_try_is_not_seen_by_design_where_none_is(menagerie: Menagerie, sees: Sees) -> None:
-    tried = ("M.8", "M.9", "M.10", "M.27")
-    sees(Evidence(attempts=tuple(trials.without_sources(trials.NO_SITE, tried, expected=True))))
-    ran = menagerie("audit", "lab", "--section", ",".join(tried), "--json")
-    assert (ran.code, ran.json["unseen"]["by_design"]) == (0, list(tried))
-    sees(Evidence(attempts=tuple(trials.without_sources("no worker at a site answers", tried))))
-    assert menagerie("audit", "lab", "--section", ",".join(tried)).code == 4
+def test_attempts_of_workers_at_sites_are_unseen_by_design_without_sites(
+    menagerie: Menagerie, observe: Observe
+) -> None:
+    controls_ = ("M.8", "M.9", "M.10", "M.27")
+    observe(Evidence(attempts=tuple(trials.without_sources(trials.NO_SITE, controls_, expected=True))))
+    ran = menagerie("audit", "lab", "--section", ",".join(controls_), "--json")
+    assert (ran.code, ran.json["unseen"]["by_design"]) == (0, list(controls_))
+    observe(Evidence(attempts=tuple(trials.without_sources("no worker at a site answers", controls_))))
+    assert menagerie("audit", "lab", "--section", ",".join(controls_)).code == 4
 
 
-def test_a_section_is_chosen_by_the_beginning_of_ids(menagerie: Menagerie, sees: Sees) -> None:
-    sees(Evidence(attempts=(OPEN,)))
+def test_a_section_is_selected_by_a_prefix_of_ids(menagerie: Menagerie, observe: Observe) -> None:
+    observe(Evidence(attempts=(OPEN,)))
     ran = menagerie("audit", "lab", "--section", "1.2,5.3", "--json")
     ids = [result["id"] for result in ran.json["results"]]
     assert ids == [*(f"1.2.{number}" for number in range(1, 31)), "5.3.1", "5.3.2"]
@@ -104,14 +106,14 @@ def test_a_section_is_chosen_by_the_beginning_of_ids(menagerie: Menagerie, sees:
 
 
 @pytest.mark.parametrize("option", ["--section", "--accept-unseen"])
-def test_a_section_that_is_none_is_refused_before_anything_is_asked(menagerie: Menagerie, option: str) -> None:
+def test_an_unknown_section_is_refused_before_the_cluster_is_contacted(menagerie: Menagerie, option: str) -> None:
     ran = menagerie("audit", "lab", option, "1.9")
     assert ran.code == 2
-    assert "no control begins with 1.9; docs/reference/audit.md lists them" in ran.err
+    assert "no control starts with 1.9; docs/reference/audit.md lists them" in ran.err
 
 
-def test_as_json_only_what_failed_may_be_asked_for(menagerie: Menagerie, sees: Sees) -> None:
-    sees(Evidence(attempts=(OPEN,)))
+def test_json_can_be_limited_to_failures(menagerie: Menagerie, observe: Observe) -> None:
+    observe(Evidence(attempts=(OPEN,)))
     ran = menagerie("audit", "lab", "--failed", "--json")
     assert [result["id"] for result in ran.json["results"]] == ["M.8"]
     assert ran.json["counts"]["1.2"] == {"not seen": 30}

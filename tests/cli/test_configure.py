@@ -1,4 +1,4 @@
-"""`configure` as somebody meets it: what it asks, prints and ends with. No worker is reached."""
+"""`configure`: its question, output and exit codes. No worker is contacted."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Ends = Callable[..., list[operation.Request]]
 
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> Ends:
-    """ends(report): how a run ends that begins; gives the requests that were made."""
-    made: list[operation.Request] = []
+    """ends(report): let runs end with this report. Returns the list of requests."""
+    requests: list[operation.Request] = []
 
     def plan(_: object, __: object, request: operation.Request) -> object:
         hosts = ("worker-1", "worker-2")
@@ -35,14 +35,14 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Ends:
 
     def begin(report: RunReport, why: str = "", work: object = None) -> list[operation.Request]:
         def act(work: SimpleNamespace, _: object, watch: Callable[[Progress], None]) -> tuple[RunReport, str]:
-            made.append(work.request)
+            requests.append(work.request)
             watch(Progress("worker-1", "kubelet", "t", Status.OK, 1, 1, is_last=True))
             return report, why
 
         monkeypatch.setattr(operation, "configure", act)
         if work:
             monkeypatch.setattr(operation, "plan", lambda *_: work)
-        return made
+        return requests
 
     monkeypatch.setattr(operation, "refuse", lambda *_: None)
     monkeypatch.setattr(operation, "plan", plan)
@@ -53,63 +53,63 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Ends:
     return begin
 
 
-def test_it_does_not_begin_without_a_yes(menagerie: Menagerie, ends: Ends) -> None:
-    made = ends(GOOD)
+def test_it_does_not_start_without_a_yes(menagerie: Menagerie, ends: Ends) -> None:
+    requests = ends(GOOD)
     ran = menagerie("configure", "lab")
-    assert (ran.code, made) == (2, [])
+    assert (ran.code, requests) == (2, [])
     assert "./menagerie configure lab --yes" in ran.err
     refused = menagerie("configure", "lab", typed="n\n")
-    assert (refused.code, made) == (1, [])
+    assert (refused.code, requests) == (1, [])
     assert "Configure 2 hosts? [y/N]" in refused.err
     assert menagerie("configure", "lab", typed="y\n").code == 0
-    assert len(made) == 1
+    assert len(requests) == 1
 
 
 def test_workers_of_another_release_are_left_to_upgrade(
     menagerie: Menagerie, ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = ends(GOOD)
-    asked: list[tuple[str, ...]] = []
+    requests = ends(GOOD)
+    roles_asked: list[tuple[str, ...]] = []
     monkeypatch.setattr(
-        guard, "other_workers", lambda cluster, access, roles: asked.append(roles) or frozenset({"worker-3"})
+        guard, "other_workers", lambda cluster, access, roles: roles_asked.append(roles) or frozenset({"worker-3"})
     )
     ran = menagerie("configure", "lab", "--yes")
-    assert (ran.code, made[0].leaves) == (0, {"worker-3"})
-    assert "left out (worker-3); drained, by ./menagerie upgrade lab" in ran.err
+    assert (ran.code, requests[0].leaves) == (0, {"worker-3"})
+    assert "left out (worker-3); to drain and upgrade them, run: ./menagerie upgrade lab" in ran.err
     menagerie("configure", "lab", "--tags", "containerd", "--yes")
-    assert (asked, made[1].leaves) == ([(), ("containerd",)], {"worker-3"})
+    assert (roles_asked, requests[1].leaves) == ([(), ("containerd",)], {"worker-3"})
 
 
-def test_a_look_is_at_workers_of_another_release_too(
+def test_a_dry_run_includes_workers_of_another_release(
     menagerie: Menagerie, ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = ends(GOOD)
+    requests = ends(GOOD)
     monkeypatch.setattr(guard, "other_workers", lambda *_: frozenset({"worker-3"}))
     ran = menagerie("configure", "lab", "--dry-run")
-    assert (ran.code, made[0].leaves) == (0, frozenset())
+    assert (ran.code, requests[0].leaves) == (0, frozenset())
     assert "left out" not in ran.err
 
 
-def test_workers_of_api_servers_of_another_release_are_left_alone(
+def test_it_is_refused_if_api_servers_run_another_release(
     menagerie: Menagerie, ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = ends(GOOD)
+    requests = ends(GOOD)
     monkeypatch.setattr(guard, "other_release", lambda *_: "run ./menagerie upgrade lab")
     ran = menagerie("configure", "lab", "--yes")
-    assert (ran.code, made) == (2, [])
+    assert (ran.code, requests) == (2, [])
     assert "run ./menagerie upgrade lab" in ran.err
 
 
-def test_a_look_asks_nothing(menagerie: Menagerie, ends: Ends) -> None:
-    made = ends(GOOD)
+def test_a_dry_run_asks_nothing(menagerie: Menagerie, ends: Ends) -> None:
+    requests = ends(GOOD)
     ran = menagerie("configure", "lab", "--dry-run", "--diff")
-    assert (ran.code, made[0].check, made[0].diff) == (0, True, True)
+    assert (ran.code, requests[0].check, requests[0].diff) == (0, True, True)
     assert "1 would change" in ran.out
     assert "worker-1: Places files" in ran.out
 
 
 def test_every_option_reaches_the_run(menagerie: Menagerie, ends: Ends) -> None:
-    made = ends(GOOD)
+    requests = ends(GOOD)
     options = (
         "--limit",
         "w*",
@@ -123,13 +123,13 @@ def test_every_option_reaches_the_run(menagerie: Menagerie, ends: Ends) -> None:
         "--yes",
     )
     assert menagerie("configure", "lab", *options).code == 0
-    assert made == [operation.Request("w*", ("base", "kubelet"), False, False, True, Amount(5, True), Amount(3))]
+    assert requests == [operation.Request("w*", ("base", "kubelet"), False, False, True, Amount(5, True), Amount(3))]
 
 
 @pytest.mark.parametrize(
     ("report", "code", "word"), [(FAILED, 1, "workers-failed"), (UNREACHABLE, 4, "workers-unreachable")]
 )
-def test_it_ends_as_the_workers_step_of_up_and_json_has_both_report_and_error(
+def test_it_exits_like_the_workers_step_of_up_and_json_has_report_and_error(
     menagerie: Menagerie, ends: Ends, report: RunReport, code: int, word: str
 ) -> None:
     ends(report)
@@ -141,16 +141,16 @@ def test_it_ends_as_the_workers_step_of_up_and_json_has_both_report_and_error(
     assert set(ran.json["hosts"]) == set(report.hosts)
 
 
-def test_an_interrupt_ends_with_130_and_leaves_a_report(menagerie: Menagerie, ends: Ends, tmp_path: Path) -> None:
+def test_an_interrupt_exits_with_130_and_leaves_a_report(menagerie: Menagerie, ends: Ends, tmp_path: Path) -> None:
     ends(RunReport({"worker-1": DONE}, canceled=True, not_begun=("worker-2",)))
     page = tmp_path / "run.html"
     ran = menagerie("configure", "lab", "--yes", "--report", str(page))
     assert ran.code == 130
-    assert "it goes on" in ran.err
+    assert "run the same command again to continue" in ran.err
     assert "The run was cut off" in page.read_text()
 
 
-def test_the_page_is_written_also_after_a_failure_and_runs_nothing(
+def test_the_page_is_written_even_after_a_failure_and_runs_no_script(
     menagerie: Menagerie, ends: Ends, tmp_path: Path
 ) -> None:
     ends(UNREACHABLE)
@@ -161,30 +161,34 @@ def test_the_page_is_written_also_after_a_failure_and_runs_nothing(
     assert [word for word in ("<script", "http://", "https://", "<link", "<img") if word in text] == []
 
 
-def test_hosts_that_are_done_leave_nothing_to_ask_about(menagerie: Menagerie, ends: Ends) -> None:
+def test_it_asks_nothing_if_all_hosts_are_done(menagerie: Menagerie, ends: Ends) -> None:
     request = operation.Request(resume=True)
-    made = ends(GOOD, work=SimpleNamespace(request=request, hosts=(), left_out=("worker-1",), batches=(), access=None))
+    requests = ends(
+        GOOD, work=SimpleNamespace(request=request, hosts=(), left_out=("worker-1",), batches=(), access=None)
+    )
     ran = menagerie("configure", "lab", "--resume")
-    assert (ran.code, made) == (0, [])
+    assert (ran.code, requests) == (0, [])
     assert "nothing to do" in ran.out
 
 
 @pytest.mark.parametrize("option", [("--parallel", "0"), ("--max-failures", "101%"), ("--parallel", "many")])
-def test_a_number_of_hosts_that_is_none_is_refused(menagerie: Menagerie, ends: Ends, option: tuple[str, str]) -> None:
-    made = ends(GOOD)
+def test_an_invalid_number_of_hosts_is_refused(menagerie: Menagerie, ends: Ends, option: tuple[str, str]) -> None:
+    requests = ends(GOOD)
     ran = menagerie("configure", "lab", "--yes", *option)
-    assert (ran.code, made) == (2, [])
+    assert (ran.code, requests) == (2, [])
     assert "write 50 or 10%" in ran.err
 
 
-def test_a_cluster_that_was_never_built_is_told_so(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unbuilt_cluster_is_refused_with_the_command_that_builds_it(
+    menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(operation, "has_stack", lambda _: False)
     ran = menagerie("configure", "lab", "--yes")
     assert ran.code == 1
     assert "./menagerie up lab" in ran.err
 
 
-def test_a_role_that_is_none_is_refused_before_anything_is_read(menagerie: Menagerie) -> None:
+def test_an_unknown_role_is_refused_before_anything_is_read(menagerie: Menagerie) -> None:
     ran = menagerie("configure", "lab", "--tags", "neighbors")
     assert ran.code == 2
     assert "did you mean neighbours" in ran.err

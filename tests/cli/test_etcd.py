@@ -1,4 +1,4 @@
-"""`etcd ...`: what it takes, asks, refuses and prints, over members that are not there."""
+"""`etcd ...`: arguments, questions, refusals and output, with simulated members."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ STATUS = MemberStatus("1", "c1", "1", 70, 2, "3.6.14", 10**8, 9 * 10**7, 8 * 2**
 
 
 class NoAgent:
-    """An agent that remembers what it was asked."""
+    """An agent that records its requests."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.requests: list[tuple[str, dict[str, Any]]] = []
 
     def state(self) -> dict[str, Any]:
         return {"kept_aside": {"before-x": 1, "restore-1": 1}, "kept_aside_s": {"before-x": 10**6, "restore-1": 60}}
 
     def act(self, action: str, report: Any = None, **body: Any) -> dict[str, Any]:
-        self.asked.append((action, body))
+        self.requests.append((action, body))
         if action == "forget":
             return {"forgotten": ["before-x"]}
         raise AgentError(f"asked to {action}")
@@ -52,42 +52,42 @@ class NoAgent:
 
 @dataclasses.dataclass
 class World:
-    """Changes of every member's view: fields of `Seen` by the member's name."""
+    """Simulated members. changes: fields of `Seen` to replace, by the member's name."""
 
     changes: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     agents: dict[str, NoAgent] = dataclasses.field(default_factory=dict)
 
     def reach(self, cluster: Cluster, access: object, role: RoleName) -> Etcd:
-        everyone = members(cluster, role, plan(cluster))
-        agents = {each.name: self.agents.setdefault(each.name, NoAgent()) for each in everyone}
-        return Etcd(cluster, role, None, agents, everyone)  # type: ignore[arg-type]
+        all_members = members(cluster, role, plan(cluster))
+        agents = {member.name: self.agents.setdefault(member.name, NoAgent()) for member in all_members}
+        return Etcd(cluster, role, None, agents, all_members)  # type: ignore[arg-type]
 
     def look(self, etcd: Etcd) -> View:
-        return View(etcd, tuple(self._seen(number, each) for number, each in enumerate(etcd.members, start=1)))
+        return View(etcd, tuple(self._seen(number, member) for number, member in enumerate(etcd.members, start=1)))
 
     def _seen(self, number: int, member: Any) -> Seen:
         status = MemberStatus(f"{number}", "c1", "1", 70 + number, 2, "3.6.14", 10**8, 9 * 10**7, 8 * 2**30, False, ())
-        seen = Seen(member, status, "", dict(AGENT), "")
-        return dataclasses.replace(seen, **self.changes.get(member.name, {}))
+        view = Seen(member, status, "", dict(AGENT), "")
+        return dataclasses.replace(view, **self.changes.get(member.name, {}))
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World()
+    fake = World()
     monkeypatch.setattr(stack, "access_to", lambda *_: None)
     monkeypatch.setattr(etcd_restore, "_snapshots", lambda *_, needed: ())
     monkeypatch.setattr("operations.record.one_operation", lambda *_, **__: nullcontext(Unrecorded()))
-    monkeypatch.setattr(looking, "reach", made.reach)
-    monkeypatch.setattr(looking, "look", made.look)
+    monkeypatch.setattr(looking, "reach", fake.reach)
+    monkeypatch.setattr(looking, "look", fake.look)
     monkeypatch.setenv("COLUMNS", "200")
-    return made
+    return fake
 
 
 def down(error: str = "context deadline exceeded") -> dict[str, Any]:
     return {"status": None, "ailment": error}
 
 
-def test_the_state_of_sound_etcds_is_a_table_and_nothing_under_it(menagerie: Menagerie, world: World) -> None:
+def test_the_state_of_healthy_etcds_is_a_table_without_findings(menagerie: Menagerie, world: World) -> None:
     done = menagerie("status", "lab", "etcd")
     assert done.code == 0, done.err
     assert "etcd main" in done.out and "etcd events" in done.out
@@ -101,7 +101,7 @@ def test_the_state_of_sound_etcds_is_a_table_and_nothing_under_it(menagerie: Men
     [
         (
             {"etcd-main-2": down()},
-            "main: 2 of 3 members healthy; etcd-main-2 (10.77.0.22) is down. Writes still work; one more loss stops them. "
+            "main: 2 of 3 members healthy; etcd-main-2 (10.77.0.22) is down. Writes still work; losing one more stops them. "
             + "Replace it: ./menagerie etcd replace lab main etcd-main-2",
         ),
         (
@@ -125,7 +125,7 @@ def test_the_state_of_sound_etcds_is_a_table_and_nothing_under_it(menagerie: Men
         ),
     ],
 )
-def test_what_is_not_as_it_should_be_is_told_with_what_helps(
+def test_a_finding_names_the_problem_and_the_way_out(
     menagerie: Menagerie, world: World, changes: dict[str, Any], text: str
 ) -> None:
     world.changes = changes
@@ -148,20 +148,20 @@ def test_what_is_not_as_it_should_be_is_told_with_what_helps(
         (["recover-space", "lab", "main"], 2, "./menagerie etcd recover-space lab main --yes"),
         (["defragment", "lab", "main"], 0, "no member has 30 % free"),
         (["defragment", "lab", "main", "--force"], 2, "./menagerie etcd defragment lab main --yes"),
-        (["move-leader", "lab", "main", "etcd-main-1"], 0, "etcd-main-1 leads already"),
+        (["move-leader", "lab", "main", "etcd-main-1"], 0, "etcd-main-1 is the leader already"),
         (["forget", "lab", "main"], 2, "give --token or --older-than"),
         (["forget", "lab", "main", "--older-than", "soon"], 2, "2h or 7d"),
         (["state", "nowhere"], 2, "nowhere"),
         (["restore", "lab", "leases"], 2, "leases"),
     ],
 )
-def test_what_is_refused_touches_nothing_and_says_why(
+def test_a_refusal_touches_nothing_and_says_why(
     menagerie: Menagerie, world: World, arguments: list[str], code: int, text: str
 ) -> None:
     done = menagerie("etcd", *arguments)
     assert done.code == code, done.err
     assert text in done.err + done.out
-    assert all(agent.asked == [] for agent in world.agents.values())
+    assert all(agent.requests == [] for agent in world.agents.values())
 
 
 @pytest.mark.parametrize(
@@ -171,37 +171,35 @@ def test_what_is_refused_touches_nothing_and_says_why(
         (["replace", "lab", "main", "etcd-main-2", "--although-healthy"], "would replace etcd-main-2"),
         (["recover-space", "lab", "main"], "would compact at 73 and defragment etcd-main-1 100.0 MB"),
         (["defragment", "lab", "main", "--force"], "would defragment etcd-main-1, etcd-main-2, etcd-main-3"),
-        (["move-leader", "lab", "main", "etcd-main-2"], "the leader would move from etcd-main-1 to etcd-main-2"),
+        (["move-leader", "lab", "main", "etcd-main-2"], "leadership would move from etcd-main-1 to etcd-main-2"),
     ],
 )
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(
+def test_a_dry_run_says_what_it_would_do_and_does_nothing(
     menagerie: Menagerie, world: World, arguments: list[str], text: str
 ) -> None:
     done = menagerie("etcd", *arguments, "--dry-run")
     assert done.code == 0, done.err
     assert text in done.out
-    assert all(agent.asked == [] for agent in world.agents.values())
+    assert all(agent.requests == [] for agent in world.agents.values())
 
 
 @pytest.mark.parametrize(("ailment", "code"), [("Unable to fetch the alarm list", 2), ("Active Alarm(s): NOSPACE ", 0)])
-def test_a_member_too_slow_to_tell_its_alarms_stands_in_the_way_of_a_replacement_and_an_alarm_does_not(
+def test_a_member_too_slow_to_list_alarms_blocks_a_replacement_and_an_alarm_does_not(
     menagerie: Menagerie, world: World, ailment: str, code: int
 ) -> None:
     world.changes = {"etcd-main-2": down(), "etcd-main-3": {"ailment": ailment}}
     done = menagerie("etcd", "replace", "lab", "main", "etcd-main-2", "--dry-run")
     assert done.code == code, done.err
-    assert (f"another member is not healthy (etcd-main-3: {ailment})" in done.err) == bool(code)
+    assert (f"another member is unhealthy (etcd-main-3: {ailment})" in done.err) == bool(code)
 
 
-def test_a_file_without_facts_is_taken_only_when_that_is_meant(
-    menagerie: Menagerie, world: World, tmp_path: Path
-) -> None:
+def test_a_file_without_facts_needs_no_facts(menagerie: Menagerie, world: World, tmp_path: Path) -> None:
     file = tmp_path / "main.db"
     file.write_bytes(b"x" * 544)
     bare = menagerie("etcd", "restore", "lab", "main", "--file", str(file))
-    assert (bare.code, "to restore it all the same: --no-facts" in bare.err) == (2, True)
-    meant = menagerie("etcd", "restore", "lab", "main", "--file", str(file), "--no-facts", "--dry-run")
-    assert (meant.code, "only its own digest is checked" in meant.err) == (0, True)
+    assert (bare.code, "to restore it anyway: --no-facts" in bare.err) == (2, True)
+    accepted = menagerie("etcd", "restore", "lab", "main", "--file", str(file), "--no-facts", "--dry-run")
+    assert (accepted.code, "only its own digest is checked" in accepted.err) == (0, True)
     facts = tmp_path / "main.db.json"
     facts.write_text('{"etcd": "main"}')
     assert (
@@ -214,7 +212,7 @@ def test_a_file_without_facts_is_taken_only_when_that_is_meant(
     assert "in the last 0 minutes will be lost: 13 revisions, from 60" in known.out
 
 
-def test_an_operator_who_says_no_is_told_that_nothing_was_touched(menagerie: Menagerie, world: World) -> None:
+def test_after_a_no_nothing_was_touched_and_the_message_says_so(menagerie: Menagerie, world: World) -> None:
     done = menagerie("etcd", "recover-space", "lab", "main", typed="n\n")
     assert (done.code, "nothing was touched" in done.err) == (1, True)
 
@@ -222,16 +220,16 @@ def test_an_operator_who_says_no_is_told_that_nothing_was_touched(menagerie: Men
 @pytest.mark.parametrize(
     "verb", [["restore", "lab", "events", "--to-empty"], ["replace", "lab", "main", "etcd-main-2"]]
 )
-def test_data_are_not_set_aside_for_a_document_alone(menagerie: Menagerie, world: World, verb: list[str]) -> None:
+def test_json_without_yes_sets_no_data_aside(menagerie: Menagerie, world: World, verb: list[str]) -> None:
     done = menagerie("etcd", *verb, *(["--although-healthy"] if "replace" in verb else []), "--json")
-    assert (done.code, "--json asks nothing, and nothing was touched" in done.err) == (2, True)
-    assert not any(agent.asked for agent in world.agents.values())
+    assert (done.code, "--json does not ask; nothing was touched" in done.err) == (2, True)
+    assert not any(agent.requests for agent in world.agents.values())
 
 
-def test_forget_tells_of_each_member_what_went(menagerie: Menagerie, world: World) -> None:
+def test_forget_lists_the_deleted_folders_of_each_member(menagerie: Menagerie, world: World) -> None:
     done = menagerie("etcd", "forget", "lab", "main", "--older-than", "7d", "--yes")
     assert done.out.splitlines() == [f"etcd-main-{n}: before-x" for n in (1, 2, 3)]
-    assert world.agents["etcd-main-1"].asked == [("forget", {"older_than_s": 604800.0})]
+    assert world.agents["etcd-main-1"].requests == [("forget", {"older_than_s": 604800.0})]
 
 
 @pytest.mark.parametrize(
@@ -242,14 +240,14 @@ def test_a_dry_run_of_forget_names_the_folders_and_a_real_one_asks(
     menagerie: Menagerie, world: World, which: tuple[str, str], names: str
 ) -> None:
     dry = menagerie("etcd", "forget", "lab", "main", *which, "--dry-run")
-    assert (dry.code, dry.out.splitlines()) == (0, [f"would delete of etcd-main-{n}: {names}" for n in (1, 2, 3)])
-    asked = menagerie("etcd", "forget", "lab", "main", *which)
-    assert (asked.code, "--yes" in asked.err, "--dry-run" in asked.err) == (2, True, True)
+    assert (dry.code, dry.out.splitlines()) == (0, [f"would delete on etcd-main-{n}: {names}" for n in (1, 2, 3)])
+    refused = menagerie("etcd", "forget", "lab", "main", *which)
+    assert (refused.code, "--yes" in refused.err, "--dry-run" in refused.err) == (2, True, True)
     assert menagerie("etcd", "forget", "lab", "main", *which, typed="n\n").code == 1
-    assert all(agent.asked == [] for agent in world.agents.values())
+    assert all(agent.requests == [] for agent in world.agents.values())
 
 
-def test_ages_that_an_older_agent_does_not_report_are_no_guess(
+def test_ages_that_an_older_agent_does_not_report_are_not_guessed(
     menagerie: Menagerie, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(NoAgent, "state", lambda _: {"kept_aside": {"before-x": 1}})
@@ -267,8 +265,8 @@ def test_a_dry_run_of_a_backup_names_the_host_that_would_make_it(
         lambda *given: dataclasses.replace(world.reach(*given), client=SimpleNamespace(statuses=lambda: statuses)),
     )
     done = menagerie("etcd", "backup", "lab", "--dry-run")
-    assert (done.code, done.out) == (0, "etcd main: etcd-main-2 would make a backup\n")
-    assert all(agent.asked == [] for agent in world.agents.values())
+    assert (done.code, done.out) == (0, "etcd main: etcd-main-2 would make the backup\n")
+    assert all(agent.requests == [] for agent in world.agents.values())
 
 
 def test_a_failure_of_an_agent_is_a_document_with_json(menagerie: Menagerie, world: World) -> None:
@@ -289,43 +287,43 @@ def test_the_help_of_each_verb_has_examples_that_fit(menagerie: Menagerie, verb:
 
 @pytest.fixture
 def rolled(world: World, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """All hosts run what their stores hold; `text` is what those hold, and `took` the hosts that took it."""
+    """All hosts run the payload in their stores. text: that payload. took: the hosts that were rolled."""
     from operations import backups
     from operations.etcds import roll
 
     text = json.dumps({"files": [], "downloads": [], "disks": [], "packages": [], "users": [], "start": ["a.timer"]})
     old = json.dumps({**json.loads(text), "start": []})
     sha256 = hashlib.sha256(text.encode()).hexdigest()
-    made = SimpleNamespace(text=text, took=[], running={"sha256": sha256, "whole": True})
+    fake = SimpleNamespace(text=text, took=[], running={"sha256": sha256, "whole": True})
     names = [f"etcd-{role}-{n}" for role in ("main", "events") for n in (1, 2, 3)]
     access = SimpleNamespace(etcd_payloads=dict.fromkeys(names, text))
     monkeypatch.setattr(stack, "access_to", lambda *_: access)
     monkeypatch.setattr(backups, "newest_age", lambda *_: lambda: 60.0)
     monkeypatch.setattr(NoAgent, "payload", lambda _: json.loads(old), raising=False)
-    world.changes = {name: {"agent": AGENT | {"payload": made.running}} for name in names}
+    world.changes = {name: {"agent": AGENT | {"payload": fake.running}} for name in names}
     monkeypatch.setattr("operations.record.one_operation", lambda *_, **__: nullcontext(Unrecorded()))
 
     def take(plan: Any, operation: Any, step: Any, report: Any) -> None:
-        made.took += [change.host.name for change in plan.changes]
+        fake.took += [change.host.name for change in plan.changes]
 
     monkeypatch.setattr(roll, "roll", take)
-    return made
+    return fake
 
 
-def test_a_roll_has_nothing_to_do_where_every_host_runs_what_its_store_holds(
+def test_a_roll_has_nothing_to_do_if_every_host_runs_its_stores_payload(
     menagerie: Menagerie, rolled: SimpleNamespace
 ) -> None:
     done = menagerie("etcd", "roll", "lab")
-    assert (done.code, done.out) == (0, "nothing to do: every host runs what its store holds\n")
+    assert (done.code, done.out) == (0, "nothing to do: every host runs the payload in its store\n")
     assert menagerie("etcd", "roll", "lab", "--json").json["hosts"] == []
 
 
-def test_a_roll_says_what_differs_asks_and_takes_events_before_main_and_leaders_last(
+def test_a_roll_shows_differences_asks_and_takes_events_first_and_leaders_last(
     menagerie: Menagerie, rolled: SimpleNamespace
 ) -> None:
     rolled.running["sha256"] = "0" * 64
     dry = menagerie("etcd", "roll", "lab", "--dry-run")
-    assert (dry.code, dry.out) == (0, "would take 6 hosts to another payload\n")
+    assert (dry.code, dry.out) == (0, "would move 6 hosts to another payload\n")
     assert "start: +a.timer" in dry.err
     refused = menagerie("etcd", "roll", "lab", "events")
     assert refused.code == 2
@@ -333,7 +331,7 @@ def test_a_roll_says_what_differs_asks_and_takes_events_before_main_and_leaders_
     assert menagerie("etcd", "roll", "lab", typed="no").code == 1
     assert rolled.took == []
     done = menagerie("etcd", "roll", "lab", "--yes")
-    assert (done.code, done.out) == (0, "6 hosts run what their stores hold\n")
+    assert (done.code, done.out) == (0, "6 hosts run the payloads in their stores\n")
     events, main = ([f"etcd-{role}-{n}" for n in (2, 3, 1)] for role in ("events", "main"))
     assert rolled.took == [*events, *main]
     (first, *_) = menagerie("etcd", "roll", "lab", "main", "--json").json["hosts"]
@@ -347,7 +345,7 @@ def test_a_roll_says_what_differs_asks_and_takes_events_before_main_and_leaders_
         ({"etcd-main-2": {"agent": {}, "agent_error": "no answer"}}, "no answer; docs/runbooks/etcd-agent-silent.md"),
     ],
 )
-def test_a_roll_is_refused_while_a_member_ails_that_no_roll_mends(
+def test_a_roll_is_refused_while_a_member_is_unhealthy_for_another_reason(
     menagerie: Menagerie, world: World, rolled: SimpleNamespace, changes: dict[str, Any], text: str
 ) -> None:
     for name, change in changes.items():

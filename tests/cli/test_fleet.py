@@ -19,10 +19,10 @@ from tests.cluster.test_errors import CODES
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_list_has_each_cluster_with_its_place_and_whether_it_is_built(menagerie: Menagerie) -> None:
-    kept = stack.STATE / "lab" / "pulumi" / ".pulumi" / "stacks" / "menagerie"
-    kept.mkdir(parents=True)
-    (kept / "lab.json").touch()
+def test_the_list_shows_where_each_cluster_is_and_whether_it_is_built(menagerie: Menagerie) -> None:
+    stacks = stack.STATE / "lab" / "pulumi" / ".pulumi" / "stacks" / "menagerie"
+    stacks.mkdir(parents=True)
+    (stacks / "lab.json").touch()
     rows = {row["name"]: row for row in menagerie("list", "--json").json["clusters"]}
     assert rows["lab"] == {
         "name": "lab", "cloud": "lab", "region": "local", "sites": ["onprem"], "built": True, "error": False
@@ -49,25 +49,25 @@ def test_a_code_is_explained_in_either_case(menagerie: Menagerie, code: str, tex
     assert menagerie("explain", code, "--json").json["codes"][0]["code"].lower() == code
 
 
-def test_a_code_that_does_not_exist_names_the_nearest(menagerie: Menagerie) -> None:
+def test_for_an_unknown_code_the_nearest_is_named(menagerie: Menagerie) -> None:
     ran = menagerie("explain", "lockd")
     assert ran.code == 2
     assert "there is no code lockd; did you mean locked?" in " ".join(ran.err.split())
 
 
 def test_all_codes_are_listed(menagerie: Menagerie) -> None:
-    found = {row["code"] for row in menagerie("explain", "--json").json["codes"]}
-    assert found == {*MEANING, *failure_codes.MEANING}
+    codes = {row["code"] for row in menagerie("explain", "--json").json["codes"]}
+    assert codes == {*MEANING, *failure_codes.MEANING}
 
 
-def test_every_failure_that_is_foreseen_has_a_meaning_and_its_exit_code() -> None:
-    known = {word: exit_code for exit_code, words in CODES.items() for word in words.split()}
-    found = {word: exit_code for word, (exit_code, _) in failure_codes.MEANING.items()}
-    assert found == {**known, "usage": exits.BAD_INPUT, "interrupted": exits.INTERRUPTED}
+def test_every_known_failure_has_a_meaning_and_its_exit_code() -> None:
+    expected = {word: exit_code for exit_code, words in CODES.items() for word in words.split()}
+    actual = {word: exit_code for word, (exit_code, _) in failure_codes.MEANING.items()}
+    assert actual == {**expected, "usage": exits.BAD_INPUT, "interrupted": exits.INTERRUPTED}
 
 
 @pytest.mark.parametrize("of", ["cluster", "hosts"])
-def test_a_schema_is_json_of_its_file(menagerie: Menagerie, of: str) -> None:
+def test_a_schema_describes_its_file(menagerie: Menagerie, of: str) -> None:
     document = menagerie("show", "schema", of).json
     assert document["$schema"].startswith("https://json-schema.org/")
     assert ("kubernetes" in document["properties"]) is (of == "cluster")

@@ -5,14 +5,14 @@ from itertools import product
 from tests.cli.conftest import EXAMPLES
 
 
-def test_the_flows_of_a_cluster_are_told_from_its_spec_alone(menagerie):
-    told = menagerie("show", "flows", str(EXAMPLES / "jaguar"))
-    assert told.code == 0
-    assert "to API server" in told.out
-    assert "worker in the region" not in told.out
+def test_flows_are_derived_from_the_spec_alone(menagerie):
+    ran = menagerie("show", "flows", str(EXAMPLES / "jaguar"))
+    assert ran.code == 0
+    assert "to API server" in ran.out
+    assert "worker in the region" not in ran.out
 
 
-def test_as_json_every_flow_has_its_ports_and_reason(menagerie):
+def test_in_json_every_flow_has_its_ports(menagerie):
     document = menagerie("show", "flows", "lab", "--json").json
     assert document["cluster"] == "lab"
     kubelets = [flow for flow in document["flows"] if flow["ports"] == [10250]]

@@ -1,4 +1,4 @@
-"""What gRPC and the start of Ansible, in one process, do to each other."""
+"""gRPC and the start of Ansible in one process do not disturb each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ os._exit(0)
 """
 
 
-def test_a_program_that_is_forked_beside_grpc_says_nothing_but_its_own_words() -> None:
-    """Without what `cli` sets, about one fork in a hundred did."""
+def test_a_program_forked_next_to_grpc_prints_only_its_own_output() -> None:
+    """Without the variable that `cli` sets, about one fork in a hundred printed something."""
     done = subprocess.run([sys.executable, "-c", FORKS], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,4 +1,4 @@
-"""What somebody learns who has only the command."""
+"""The help pages, and what a help page and a refusal import."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ for line in sys.stdin.read().splitlines():
         continue
     with contextlib.redirect_stdout(io.StringIO()):
         run(line.split())
-    if found := {HEAVY} & set(sys.modules):
-        print(line, sorted(found), flush=True)
+    if heavy := {HEAVY} & set(sys.modules):
+        print(line, sorted(heavy), flush=True)
     sys.stderr.flush()
     os._exit(0)
 """
@@ -96,7 +96,7 @@ VERBS = [verb.name for verb in every()]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
-def test_without_a_verb_there_is_the_help_with_every_verb_and_the_exit_codes(
+def test_without_a_verb_the_help_lists_every_verb_and_the_exit_codes(
     menagerie: Menagerie, arguments: tuple[str, ...]
 ) -> None:
     page = menagerie(*arguments)
@@ -112,8 +112,8 @@ def test_importing_the_command_imports_no_engine() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_help_page_a_check_and_a_refusal_import_no_engine() -> None:
-    """Each line in a process that has imported the command alone."""
+def test_help_pages_checks_and_refusals_import_no_engine() -> None:
+    """Run each line in a process that has imported only the command."""
     done = subprocess.run(
         [sys.executable, "-c", WALK], input="\n".join(LIGHT), cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -121,9 +121,9 @@ def test_a_help_page_a_check_and_a_refusal_import_no_engine() -> None:
     assert done.stderr.count("did you mean lab?") == len(WRONG_CLUSTER)
 
 
-def test_every_verb_that_takes_a_cluster_is_among_them() -> None:
+def test_wrong_cluster_has_every_verb_that_takes_a_cluster() -> None:
     takes = {
-        verb.name for verb in every() if any("CLUSTER" in (each.metavar or "") for each in named(verb.name).params)
+        verb.name for verb in every() if any("CLUSTER" in (param.metavar or "") for param in named(verb.name).params)
     }
     assert takes - {"validate"} <= {verb.name for line in WRONG_CLUSTER if (verb := chosen(line.split()))}
 

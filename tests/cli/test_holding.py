@@ -1,4 +1,4 @@
-"""--wait and --without-record of verbs that hold a cluster."""
+"""--wait and --without-record of verbs that lock a cluster."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Locked(InUseError):
 def verb(errors: list[Exception]) -> Any:
     @holding.holds()
     def held(cluster: ClusterArg, dry_run: DryOpt = False) -> None:
-        """One."""
+        """Hold the cluster."""
         if errors:
             raise errors.pop()
 
     return held
 
 
-def test_the_options_are_before_those_that_every_verb_has() -> None:
+def test_the_options_come_before_those_that_every_verb_has() -> None:
     assert list(inspect.signature(verb([])).parameters) == ["cluster", "wait", "without_record", "dry_run"]
 
 
@@ -44,26 +44,26 @@ def test_without_a_wait_a_lock_refuses_at_once() -> None:
         verb([Locked()])(cluster="lab")
 
 
-def test_a_verb_starts_again_once_the_cluster_is_free(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_verb_starts_again_when_the_cluster_is_free(capsys: pytest.CaptureFixture[str]) -> None:
     errors: list[Exception] = [Locked(), Locked()]
     verb(errors)(cluster="lab", wait=60.0)
     assert errors == []
-    assert capsys.readouterr().err.count("lab is locked by mia@ops-2; waiting for it for up to") == 2
+    assert capsys.readouterr().err.count("lab is locked by mia@ops-2; waiting up to") == 2
 
 
 @pytest.mark.parametrize("error", [LockedError("cut short"), Locked(ends=False), typer.BadParameter("no")])
-def test_nobody_waits_for_what_does_not_end(error: Exception) -> None:
+def test_wait_does_not_wait_for_what_does_not_end(error: Exception) -> None:
     with pytest.raises(type(error)):
         verb([error])(cluster="lab", wait=60.0)
 
 
-def test_the_record_may_be_left_out_for_the_length_of_a_run() -> None:
-    seen = []
+def test_without_record_holds_for_one_run() -> None:
+    values = []
 
     @holding.holds()
     def held(cluster: ClusterArg) -> None:
-        seen.append(holding._without_record.get())
+        values.append(holding._without_record.get())
 
     held(cluster="lab", without_record=True)
     held(cluster="lab")
-    assert seen == [True, False]
+    assert values == [True, False]

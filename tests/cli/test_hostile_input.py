@@ -1,4 +1,4 @@
-"""Files that are no specs, and specs that nobody means well with: refused in words, within bounds, and never repeated."""
+"""Files that are not specs, and malicious specs: refused with a message, within limits, and never echoed."""
 
 from __future__ import annotations
 
@@ -75,31 +75,31 @@ def refused(ended: Ended) -> list[str]:
     return ended.text.splitlines()
 
 
-def untold(ended: Ended) -> None:
+def reveals_nothing(ended: Ended) -> None:
     assert ended.code == 2, ended.text
     assert SECRET not in ended.text
     assert "8675309" not in ended.text
 
 
 @pytest.mark.parametrize("text", FOREIGN.values(), ids=list(FOREIGN))
-def test_nothing_of_a_file_of_another_kind_is_told(text: str) -> None:
-    """Neither as a hosts file nor as a spec, as text or as JSON; with --debug nothing of what was caught inside shows."""
+def test_nothing_of_a_file_of_another_kind_is_revealed(text: str) -> None:
+    """As a hosts file and as a spec, as text and as JSON; with --debug, no exception caught inside shows."""
     for file in (written(hosts=text), written(text)):
-        untold(command("--debug", "check", file))
-        untold(command("check", file, "--json"))
+        reveals_nothing(command("--debug", "check", file))
+        reveals_nothing(command("check", file, "--json"))
 
 
 @pytest.mark.parametrize("kind", ["key", "token", "kubeconfig", "password"])
-def test_nothing_of_a_file_that_is_no_list_of_people_or_switches_is_told(kind: str) -> None:
+def test_nothing_of_a_file_given_as_people_or_switches_is_revealed(kind: str) -> None:
     Path("file.yaml").write_text(FOREIGN[kind])
-    untold(command("--debug", "roce", "plan", str(SPECS / "valid-roce.yaml"), "--facts", "file.yaml"))
-    with pytest.raises(SpecError) as told:
+    reveals_nothing(command("--debug", "roce", "plan", str(SPECS / "valid-roce.yaml"), "--facts", "file.yaml"))
+    with pytest.raises(SpecError) as caught:
         FileDirectory(Path("file.yaml"), Tenancy.model_validate({"directory": {"file": "file.yaml"}})).read()
-    assert SECRET not in f"{told.value} {told.value.__context__} {told.value.problems}"
+    assert SECRET not in f"{caught.value} {caught.value.__context__} {caught.value.problems}"
 
 
 @pytest.mark.parametrize("text", DEEP.values(), ids=list(DEEP))
-def test_what_is_nested_or_long_without_end_is_refused(text: str) -> None:
+def test_extreme_nesting_and_length_are_refused(text: str) -> None:
     for words in (("check", written(text)), ("check", written(hosts=text))):
         ended = command(*words)
         lines = refused(ended)
@@ -130,8 +130,8 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     yield name
 
 
-def test_a_path_to_what_is_no_ordinary_file_is_refused(odd: str) -> None:
-    """As the hosts file, as the authority of registries, and, but for NUL, which no command line has, as the spec."""
+def test_a_path_to_a_special_file_is_refused(odd: str) -> None:
+    """As the hosts file, as the authority of registries, and as the spec, except NUL, which a command line cannot contain."""
     spec = SPEC.replace("hosts: hosts-jaguar.yaml", f'hosts: "{odd}"')
     assert spec != SPEC
     ended = command("check", written(spec), wall_s=20)
@@ -149,7 +149,7 @@ def test_a_path_to_what_is_no_ordinary_file_is_refused(odd: str) -> None:
 
 
 def test_seven_thousand_machines_with_nine_links_each_load() -> None:
-    """docs/how-to/links.md. On the machine of the measurement 2.9 s of CPU and 260 MB; others have other neighbours."""
+    """See docs/how-to/links.md. Measured: 2.9 s of CPU and 260 MB; the limits leave room for busy machines."""
     names = [f"ens{number}f0" for number in range(1, 10)]
     lines = ["hosts:"]
     for host in range(7500):
@@ -172,22 +172,22 @@ def test_seven_thousand_machines_with_nine_links_each_load() -> None:
     assert ended.text.startswith("1 checked, no errors: jaguar\n")
 
 
-def test_a_million_machines_are_refused_by_the_limit_that_they_break() -> None:
+def test_a_million_machines_are_refused_with_the_limit_that_they_exceed() -> None:
     short = "".join(f"- {{name: g{number}}}\n" for number in range(1_000_000))
     text = " ".join(refused(command("check", written(hosts=f"hosts:\n{short}"), memory=GIB)))
-    assert "a list or a mapping has more than 10,000 entries, the most that is read" in text
+    assert "a list or a mapping has more than 10,000 entries, the limit" in text
     wide = f"- [{'1, ' * 100}]\n" * 5000
     text = " ".join(refused(command("check", written(hosts=f"hosts:\n{wide}"), memory=GIB)))
-    assert "holds more than 350,000 values, the most that is read" in text
+    assert "has more than 350,000 values, the limit" in text
     long = "".join(f"- {{name: gpu-{number}, rack: r1, address: 10.8.0.1}}\n" for number in range(1_000_000))
     text = " ".join(refused(command("check", written(hosts=f"hosts:\n{long}"), memory=GIB)))
-    assert "the most that is read is 33,554,432 bytes" in text
+    assert "the limit is 33,554,432 bytes" in text
 
 
 @pytest.mark.parametrize(
     "entry", ["{{name: GPU_{0}, rack: r1, address: 10.8.0.1}}", "{{name: g{0}, rack: r1, address: 1.1.1.1, x{0}: 1}}"]
 )
-def test_of_ten_thousand_bad_machines_twenty_are_told(entry: str) -> None:
+def test_of_ten_thousand_bad_machines_twenty_are_listed(entry: str) -> None:
     hosts = "hosts:\n" + "".join(f"- {entry.format(number)}\n" for number in range(10_000))
     ended = command("check", written(hosts=hosts))
     lines = refused(ended)
@@ -195,7 +195,7 @@ def test_of_ten_thousand_bad_machines_twenty_are_told(entry: str) -> None:
     assert any(re.search(r"and 9,\d\d\d more; --json has all", line) for line in lines)
 
 
-def test_overlaps_of_two_thousand_racks_are_told_in_few_lines() -> None:
+def test_overlaps_of_two_thousand_racks_are_reported_in_few_lines() -> None:
     racks = ", ".join(f"r{number}: 10.8.0.0/24" for number in range(2000))
     ended = command(
         "check",
@@ -205,7 +205,7 @@ def test_overlaps_of_two_thousand_racks_are_told_in_few_lines() -> None:
     assert ended.cpu_s < 10
 
 
-def test_a_value_of_a_megabyte_is_not_told_whole() -> None:
+def test_a_value_of_a_megabyte_is_not_printed_in_full() -> None:
     ended = command("check", written(SPEC.replace("name: jaguar", f"name: {'x' * 1_000_000}")))
     text = " ".join(refused(ended))
     assert "isn't valid; use lower case letters" in text
@@ -213,7 +213,7 @@ def test_a_value_of_a_megabyte_is_not_told_whole() -> None:
 
 
 @pytest.mark.parametrize("sign", ["\x1b[31m", "\u202e", "\u2066", "\x07", "\u200b", "\x85", "\u2028"])
-def test_signs_that_a_terminal_obeys_are_written_out(sign: str) -> None:
+def test_control_characters_in_a_spec_are_escaped(sign: str) -> None:
     escaped = "".join(f"\\U{ord(c):08x}" for c in sign)
     ended = command("check", written(SPEC.replace("name: jaguar", f'name: "a{escaped}b"')))
     refused(ended)
@@ -221,7 +221,7 @@ def test_signs_that_a_terminal_obeys_are_written_out(sign: str) -> None:
     assert sign not in ended.text
 
 
-def test_a_name_with_signs_on_the_command_line_is_written_out() -> None:
+def test_control_characters_on_the_command_line_are_escaped() -> None:
     ended = command("check", "\x1b[31mred\u202e")
     assert ended.code == 2
     assert not {"\x1b", "\u202e"} & set(ended.text)

@@ -1,4 +1,4 @@
-"""`init`: what it prints, what it writes, and that `check` finds nothing to say about it."""
+"""`init`: its output, its files, and that they pass `check`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli.terminal import Menagerie
 
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A checkout with the lab alone."""
+    """A checkout with only the lab."""
     (tmp_path / "inventories").mkdir()
     (tmp_path / "inventories" / "lab").symlink_to(LAB)
     for module in ("cli.init", "cli.proof", "cli.specs", "cli.validate"):
@@ -31,16 +31,14 @@ KINDS = [
 
 
 @pytest.mark.parametrize("words", KINDS, ids=" ".join)
-def test_what_is_written_passes_check_without_a_word(menagerie: Menagerie, fleet: Path, words: list[str]) -> None:
+def test_written_files_pass_check_without_warnings(menagerie: Menagerie, fleet: Path, words: list[str]) -> None:
     assert menagerie("init", "koala", *words).code == 0
     checked = menagerie("check")
     assert (checked.code, checked.err) == (0, "")
     assert "2 checked, no errors: koala, lab" in checked.out
 
 
-def test_it_says_the_region_the_ranges_and_all_that_is_lacking_in_the_order_of_work(
-    menagerie: Menagerie, fleet: Path
-) -> None:
+def test_it_prints_the_region_the_ranges_and_the_next_steps_in_order(menagerie: Menagerie, fleet: Path) -> None:
     ran = menagerie("init", "koala", "--cloud", "site", "--gpu", "h100")
     assert ran.code == 0
     first, second, _, _, *steps = ran.out.splitlines()
@@ -48,9 +46,9 @@ def test_it_says_the_region_the_ranges_and_all_that_is_lacking_in_the_order_of_w
     assert second == "wrote inventories/koala/cluster.yaml, inventories/koala/hosts.yaml"
     numbered = [line.split(". ", 1)[1].split("  ")[0] for line in steps if line[2].isdigit()]
     assert numbered == [
-        "replace what is marked PLACEHOLDER:",
+        "replace each PLACEHOLDER:",
         "./menagerie check koala",
-        "give the SHA-256 of 9 downloads in artefacts.sha256; `up` refuses to start without them:",
+        "write the SHA-256 of 9 downloads into artefacts.sha256; `up` does not start without them:",
         "./menagerie validate koala",
         "docs/start/aws.md",
         "./menagerie secret koala vpn-onprem-edge-1",
@@ -59,19 +57,19 @@ def test_it_says_the_region_the_ranges_and_all_that_is_lacking_in_the_order_of_w
         "./menagerie up koala",
     ]
     assert "sites.onprem.vpn.routers: the public addresses of your edge routers" in ran.out
-    told = menagerie("check", "koala").out
+    output = menagerie("check", "koala").out
     listed = [line.strip() for line in steps if line.startswith("     ") and "/" in line]
-    assert listed == [line.strip().split(": <")[0] for line in told.splitlines() if ": <" in line]
+    assert listed == [line.strip().split(": <")[0] for line in output.splitlines() if ": <" in line]
 
 
-def test_a_lab_needs_nothing_more(menagerie: Menagerie, fleet: Path) -> None:
+def test_a_lab_needs_nothing_else(menagerie: Menagerie, fleet: Path) -> None:
     ran = menagerie("init", "koala", "--cloud", "lab")
     assert ran.code == 0
     assert "PLACEHOLDER" not in ran.out + (fleet / "koala" / "cluster.yaml").read_text()
-    assert ran.out.splitlines()[-1].split() == ["3.", "./menagerie", "up", "koala", "builds", "it;", "asks", "first"]
+    assert ran.out.splitlines()[-1].split() == ["3.", "./menagerie", "up", "koala", "ask,", "then", "build"]
 
 
-def test_every_page_that_it_names_is_there(menagerie: Menagerie, fleet: Path) -> None:
+def test_every_page_that_it_names_exists(menagerie: Menagerie, fleet: Path) -> None:
     for words in KINDS:
         named = menagerie("init", "koala", *words, "--dry-run", "--json").json["next"]
         pages = [word for line in named for word in line.split() if word.endswith(".md")]
@@ -88,7 +86,7 @@ def test_a_dry_run_shows_the_files_and_writes_none(menagerie: Menagerie, fleet: 
     assert [path.name for path in fleet.iterdir()] == ["lab"]
 
 
-def test_as_json_it_is_one_document_with_the_texts(menagerie: Menagerie, fleet: Path) -> None:
+def test_json_is_a_document_with_the_files(menagerie: Menagerie, fleet: Path) -> None:
     dry = menagerie("init", "koala", "--cloud", "azure", "--json", "--dry-run")
     wet = menagerie("init", "koala", "--cloud", "azure", "--json")
     assert (dry.json["written"], wet.json["written"], dry.err, wet.err) == (False, True, "", "")
@@ -101,7 +99,7 @@ def test_as_json_it_is_one_document_with_the_texts(menagerie: Menagerie, fleet: 
     from cluster.load import load_cluster
 
     lacking = without_checksum(load_cluster(fleet.parent / path).spec)
-    assert wet.json["checksums_lacking"] == [each.source for each in lacking]
+    assert wet.json["checksums_lacking"] == [download.source for download in lacking]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +110,7 @@ def test_as_json_it_is_one_document_with_the_texts(menagerie: Menagerie, fleet: 
         (["koala", "--cloud", "aws", "--region", "mars"], "aws has no region mars"),
         (["koala", "--cloud", "aws", "--gpu", "h1000"], "write one of t4, a10g, l4"),
         (["koala", "--cloud", "lab", "--gpu", "h100"], "a lab has no GPUs"),
-        (["koala", "--cloud", "aws", "--control-plane", "gcp"], "--control-plane is for --cloud site"),
+        (["koala", "--cloud", "aws", "--control-plane", "gcp"], "--control-plane needs --cloud site"),
         (["koala"], "Missing option '--cloud'"),
     ],
 )

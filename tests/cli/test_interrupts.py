@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, on a terminal and off it: exit code, message, and no process left behind."""
+"""Ctrl-C and SIGTERM, with and without a terminal: exit code, message, and no process left behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# An `up` whose cloud side is a child that counts its interrupts and takes a moment to end, as Pulumi does.
+# An `up` whose cloud side is a child that counts its interrupts and takes a moment to exit, like Pulumi.
 _CHILD = """
 import json, os, pathlib, signal, sys, time
 seen = []
@@ -50,17 +50,17 @@ def _wait_for(note: Path) -> None:
     until(note.exists, "the child never ran", every_s=0.02)
 
 
-def _check(note: Path, code: int, told: str) -> None:
+def _check(note: Path, code: int, output: str) -> None:
     child = json.loads(note.read_text())
-    assert code == 130, told
-    assert "run the same command again and it goes on" in told
-    assert "Traceback" not in told
+    assert code == 130, output
+    assert "run the same command again to continue" in output
+    assert "Traceback" not in output
     assert (child["interrupts"], child["done"]) == (1, True)
     assert not Path(f"/proc/{child['pid']}").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_the_command_alone_reaches_its_children_once_and_waits_for_them(
+def test_a_signal_to_the_command_reaches_its_children_once_and_it_waits_for_them(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     note = tmp_path / "note"
@@ -75,11 +75,11 @@ def test_a_signal_to_the_command_alone_reaches_its_children_once_and_waits_for_t
     )
     _wait_for(note)
     process.send_signal(number)
-    told, _ = process.communicate(timeout=60)
-    _check(note, process.returncode, told)
+    output, _ = process.communicate(timeout=60)
+    _check(note, process.returncode, output)
 
 
-def test_ctrl_c_on_a_terminal_reaches_the_children_once_and_waits_for_them(tmp_path: Path) -> None:
+def test_ctrl_c_on_a_terminal_reaches_the_children_once_and_it_waits_for_them(tmp_path: Path) -> None:
     note = tmp_path / "note"
     pid, terminal = pty.fork()
     if pid == 0:
@@ -87,17 +87,17 @@ def test_ctrl_c_on_a_terminal_reaches_the_children_once_and_waits_for_them(tmp_p
         os.execv(sys.executable, [sys.executable, "-c", _PARENT, _CHILD, str(note)])
     _wait_for(note)
     os.write(terminal, b"\x03")
-    told = b""
+    output = b""
     try:
         while part := os.read(terminal, 4096):
-            told += part
+            output += part
     except OSError:
-        pass  # how a terminal ends on Linux
+        pass  # Linux reports a closed terminal like this
     _, status = os.waitpid(pid, 0)
-    _check(note, os.waitstatus_to_exitcode(status), told.decode())
+    _check(note, os.waitstatus_to_exitcode(status), output.decode())
 
 
-def test_a_child_that_does_not_end_is_killed_and_a_daemon_of_its_own_session_is_not() -> None:
+def test_a_child_that_does_not_exit_is_killed_and_a_daemon_in_its_own_session_is_not() -> None:
     code = """
 import signal, subprocess, sys, time
 from cli import interrupts
@@ -114,7 +114,7 @@ daemon.kill()
     assert (done.stdout.strip(), done.stderr) == ("set() None", "")
 
 
-def test_an_interrupted_command_leaves_threads_of_its_process_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_command_restores_the_reporting_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 

@@ -1,4 +1,4 @@
-"""`keys`: what it refuses before it looks at anything."""
+"""`keys`: help page, refusals and failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.cli.terminal import Menagerie
 
 
 @pytest.mark.parametrize("verb", ["rotate"])
-def test_the_help_of_a_verb_has_examples_of_it_that_fit_a_terminal(
+def test_the_help_of_a_verb_has_examples_that_fit_80_columns(
     menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -23,19 +23,22 @@ def test_the_help_of_a_verb_has_examples_of_it_that_fit_a_terminal(
     assert [line for line in lines if not line.startswith(f"./menagerie keys {verb}")] == []
 
 
-def test_a_ring_that_there_is_not_is_refused_with_those_that_there_are(menagerie: Menagerie) -> None:
+def test_an_unknown_ring_is_refused_with_the_list_of_rings(menagerie: Menagerie) -> None:
     refused = menagerie("keys", "rotate", "lab", "encrypton")
     assert refused.code == 2
     assert "no key ring encrypton; there are: encryption, service-account, etcd-main-ca" in refused.err
 
 
-def test_a_rotation_that_ends_for_an_operator_to_go_on_has_a_word_for_machines() -> None:
+def test_a_rotation_that_needs_an_operator_has_an_error_code() -> None:
     again = "./menagerie keys rotate lab kubernetes-ca"
     silent = kubelets.late([kubelets.Said("w1", False, "")], kubelets.Needs(("api",), frozenset({"x"})))
     old = (pods.Late("kube-system", "Deployment", "coredns", ("coredns-1",)),)
-    told = [
+    failures = [
         explain(kubelets.behind("lab", silent, again)),
         explain(pods.behind(old, datetime(2026, 7, 1, tzinfo=UTC), again)),
     ]
-    assert [(each.kind, each.exit_code) for each in told if each] == [("kubelets-behind", 1), ("pods-behind", 1)]
-    assert all(again in each.text for each in told if each)
+    assert [(failure.kind, failure.exit_code) for failure in failures if failure] == [
+        ("kubelets-behind", 1),
+        ("pods-behind", 1),
+    ]
+    assert all(again in failure.text for failure in failures if failure)

@@ -1,4 +1,4 @@
-"""`machines` as somebody types it; no BMC is reached. tests/provisioning has the verbs with real ones."""
+"""`machines`: output, questions and refusals, without BMCs. tests/provisioning runs the verbs with real ones."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ VERBS = ("render", "install")
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
-    """What BMCs tell, by the machine's name: its MACs, or an error; each its own MAC where nothing is said here."""
-    told: dict[str, Any] = {}
+    """BMCs' answers by the machine's name: MACs, or an error. Default: the machine's own MAC."""
+    macs: dict[str, Any] = {}
 
     class Fake:
         def __init__(self, machine: Machine) -> None:
             self._machine = machine
 
         def told(self) -> Told:
-            return Told("Maker R1", "S1", "On", told.get(self._machine.name, (self._machine.mac,)))
+            return Told("Maker R1", "S1", "On", macs.get(self._machine.name, (self._machine.mac,)))
 
     @contextmanager
     def connect(machine: Machine) -> Any:
-        if isinstance(told.get(machine.name), BmcError):
-            raise told[machine.name]
+        if isinstance(macs.get(machine.name), BmcError):
+            raise macs[machine.name]
         yield Fake(machine)
 
     monkeypatch.setattr(bmcs, "connections", lambda *_: connect)
@@ -47,7 +47,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.setattr(operation, "nodes", lambda _: frozenset())
     monkeypatch.setattr(operation, "stale", lambda _: ([], []))
     monkeypatch.setattr(install.Installation, "run", _must_not)
-    return told
+    return macs
 
 
 def _must_not(*_: object) -> None:
@@ -55,13 +55,13 @@ def _must_not(*_: object) -> None:
 
 
 @pytest.fixture
-def meant(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Cluster]:
-    """Take the spec with these values of its provisioning in place of the one that is named."""
+def provisioned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Cluster]:
+    """Replace the named spec with one that has these values of provisioning."""
 
     def set_(**replaced: str) -> Cluster:
-        found = built(**replaced)
-        monkeypatch.setattr("cli.machines._cluster", lambda _: (found, Path()))
-        return found
+        replacement = built(**replaced)
+        monkeypatch.setattr("cli.machines._cluster", lambda _: (replacement, Path()))
+        return replacement
 
     return set_
 
@@ -101,10 +101,10 @@ def test_a_cluster_without_machines_to_install_is_bad_input(menagerie: Menagerie
     ran = menagerie("machines", "render", "lab", "-o", str(tmp_path), "--json")
     assert (ran.code, ran.json["error"]["code"]) == (2, "nothing-to-provision")
     ran = menagerie("status", LYNX, "machines", "--limit", "r9")
-    assert (ran.code, "--limit r9 fits no machine of lynx" in ran.err) == (2, True)
+    assert (ran.code, "--limit r9 matches no machine of lynx" in ran.err) == (2, True)
 
 
-def test_check_shows_each_machine_and_says_what_is_wrong(menagerie: Menagerie, answers: dict[str, Any]) -> None:
+def test_status_shows_each_machine_and_its_problems(menagerie: Menagerie, answers: dict[str, Any]) -> None:
     assert menagerie("status", LYNX, "machines").code == 0
     answers |= {
         "lynx-gpu-1": ("b8:59:9f:10:00:02",),
@@ -113,19 +113,17 @@ def test_check_shows_each_machine_and_says_what_is_wrong(menagerie: Menagerie, a
     }
     ran = menagerie("status", LYNX, "machines")
     assert ran.code == 1
-    assert "0 of 3 machines are the ones of the spec" in ran.out
-    assert "error[INV-003] the BMC at 10.9.254.11 (lynx-gpu-1) is the one of lynx-gpu-2" in ran.err
-    assert "knows no MAC at all" in ran.err
+    assert "0 of 3 machines match the spec" in ran.out
+    assert "error[INV-003] the BMC at 10.9.254.11 (lynx-gpu-1) belongs to lynx-gpu-2" in ran.err
+    assert "reports no MACs" in ran.err
     assert "lynx-gpu-3: BMC does not know user x" in ran.err
 
 
-def test_bmcs_that_only_do_not_answer_have_an_exit_code_of_their_own(
-    menagerie: Menagerie, answers: dict[str, Any]
-) -> None:
+def test_silent_bmcs_alone_have_their_own_exit_code(menagerie: Menagerie, answers: dict[str, Any]) -> None:
     answers["lynx-gpu-3"] = BmcError(Kind.UNREACHABLE, "BMC does not answer")
     ran = menagerie("status", LYNX, "machines", "--json")
     assert ran.code == 4
-    assert [one["ok"] for one in ran.json["machines"]] == [True, True, False]
+    assert [machine["ok"] for machine in ran.json["machines"]] == [True, True, False]
     assert ran.json["machines"][2]["error"]["code"] == "bmc-unreachable"
     ran = menagerie("machines", "install", LYNX, "--limit", "lynx-gpu-3", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (4, "machines-unreachable")
@@ -144,8 +142,13 @@ def test_a_dry_run_says_what_would_be_installed_and_touches_nothing(menagerie: M
 @pytest.mark.parametrize(
     ("options", "typed", "code", "text"),
     [
-        ((), None, 2, "no terminal to ask at, and nothing was touched; to overwrite the system disks of 3 machines"),
-        (("--json",), None, 2, "--json asks nothing"),
+        (
+            (),
+            None,
+            2,
+            "there is no terminal to ask on; nothing was touched; to overwrite the system disks of 3 machines",
+        ),
+        (("--json",), None, 2, "--json does not ask"),
         ((), "y\n", 1, '"y" is not lynx; nothing was touched'),
         ((), "\n", 1, '"" is not lynx'),
     ],
@@ -158,39 +161,35 @@ def test_nothing_is_overwritten_unless_the_cluster_is_named(
 
 
 @pytest.mark.usefixtures("answers")
-def test_nodes_of_the_cluster_are_refused_unless_they_are_asked_for(
-    menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_of_the_cluster_are_refused_without_again(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operation, "nodes", lambda _: frozenset({"lynx-gpu-2", "cloud-1"}))
     ran = menagerie("machines", "install", LYNX, "--yes", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (2, "machines-refused")
-    assert "nodes of lynx already: lynx-gpu-2;" in ran.err
+    assert "already nodes of lynx: lynx-gpu-2;" in ran.err
     assert menagerie("machines", "install", LYNX, "--again", "--dry-run").code == 0
 
 
 @pytest.mark.usefixtures("answers")
-def test_what_is_served_must_be_what_the_spec_says(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_served_files_must_match_the_spec(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operation, "stale", lambda _: (["lynx-gpu-1"], []))
     ran = menagerie("machines", "install", LYNX, "--yes")
-    assert (ran.code, "what is served for lynx-gpu-1 isn't what the spec says" in ran.err) == (2, True)
+    assert (ran.code, "the files served for lynx-gpu-1 differ from the spec" in ran.err) == (2, True)
     monkeypatch.setattr(operation, "stale", lambda _: ([], ["http://10.9.255.5/menagerie"]))
     ran = menagerie("machines", "install", LYNX, "--dry-run")
-    assert (ran.code, "http://10.9.255.5/menagerie does not answer here" in ran.err) == (0, True)
+    assert (ran.code, "http://10.9.255.5/menagerie does not answer from here" in ran.err) == (0, True)
 
 
 @pytest.mark.usefixtures("answers")
-def test_a_site_where_nothing_would_tell_the_end_is_refused(
-    menagerie: Menagerie, meant: Callable[..., Cluster]
-) -> None:
-    meant(bmc="null", reports="null")
+def test_a_site_without_bmc_and_reports_is_refused(menagerie: Menagerie, provisioned: Callable[..., Cluster]) -> None:
+    provisioned(bmc="null", reports="null")
     ran = menagerie("machines", "install", "lynx", "--yes")
     assert (ran.code, "provisioning has neither bmc nor reports" in ran.err) == (2, True)
     ran = menagerie("status", "lynx", "machines")
-    assert (ran.code, "no machine of lynx that is meant has a BMC" in ran.err) == (2, True)
+    assert (ran.code, "no selected machine of lynx has a BMC" in ran.err) == (2, True)
 
 
 @pytest.mark.usefixtures("answers")
-def test_wrong_amounts_are_refused_before_anything_is_asked(menagerie: Menagerie) -> None:
+def test_invalid_amounts_are_refused_before_any_bmc_is_contacted(menagerie: Menagerie) -> None:
     ran = menagerie("machines", "install", LYNX, "--parallel", "0")
     assert (ran.code, "'--parallel': \"0\" is neither a number, 1 or more" in ran.err) == (2, True)
 
@@ -198,14 +197,14 @@ def test_wrong_amounts_are_refused_before_anything_is_asked(menagerie: Menagerie
 def test_the_login_of_bmcs_is_a_secret_that_can_be_stored(
     menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: list[tuple[str, str]] = []
+    stored: list[tuple[str, str]] = []
 
     class Stack:
         def set_secret(self, name: str, value: str) -> None:
-            kept.append((name, value))
+            stored.append((name, value))
 
     monkeypatch.setattr("cli.build.make_stack", lambda *_: Stack())
     monkeypatch.setattr("getpass.getpass", lambda _: "root:cal:vin")
     ran = menagerie("secret", LYNX, "bmc-sjc1", typed="")
-    assert (ran.code, kept) == (0, [("bmc-sjc1", "root:cal:vin")])
+    assert (ran.code, stored) == (0, [("bmc-sjc1", "root:cal:vin")])
     assert "`machines install` uses it" in ran.err

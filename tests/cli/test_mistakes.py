@@ -1,4 +1,4 @@
-"""What somebody is told who mistypes, forgets or refuses; and that nothing happens then."""
+"""Mistyped, forgotten and refused input: the message, and that nothing happens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITH_JSON = ("up", "configure", "preview", "destroy", "status", "verify")
 
 
 def fails(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Make `up` raise."""
+    """Let `up` raise an error."""
 
     def up(*_: object) -> None:
         raise error
@@ -31,21 +31,21 @@ def fails(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("verb", ("check", *ON_ONE))
-def test_a_mistyped_cluster_is_named_with_the_nearest_one(menagerie: Menagerie, verb: str) -> None:
+def test_for_a_mistyped_cluster_the_nearest_is_named(menagerie: Menagerie, verb: str) -> None:
     ran = menagerie(verb, "lba")
     assert (ran.code, ran.out) == (2, "")
     assert "there is no cluster lba; did you mean lab?" in ran.err
 
 
 @pytest.mark.parametrize("verb", WITH_JSON)
-def test_a_bad_spec_is_one_json_document_with_its_problems(menagerie: Menagerie, verb: str) -> None:
+def test_a_bad_spec_is_a_json_document_with_its_problems(menagerie: Menagerie, verb: str) -> None:
     ran = menagerie(verb, "lba", "--json")
     error = ran.json["error"]
     assert (ran.code, error["code"], error["exit_code"]) == (2, "bad-spec", 2)
     assert [problem["code"] for problem in error["problems"]] == ["CFG-016"]
 
 
-def test_a_check_that_fails_has_the_document_of_one_that_passes(menagerie: Menagerie) -> None:
+def test_a_failed_check_prints_the_same_document_as_a_passed_one(menagerie: Menagerie) -> None:
     good, bad = menagerie("check", "lab", "--json"), menagerie("check", "lba", "--json")
     assert (good.code, bad.code) == (0, 2)
     assert set(good.json) == set(bad.json) == {"clusters", "problems"}
@@ -59,7 +59,7 @@ def test_a_path_that_does_not_exist_is_named(menagerie: Menagerie) -> None:
     assert "nowhere/cluster.yaml: error[CFG-010] there is no such file" in ran.err
 
 
-def test_all_errors_of_a_broken_spec_are_told_at_once_with_their_places(
+def test_all_errors_of_a_broken_spec_are_listed_at_once_with_their_places(
     menagerie: Menagerie, spec: Callable[..., Path]
 ) -> None:
     path = spec(
@@ -84,7 +84,7 @@ def test_all_errors_of_a_broken_spec_are_told_at_once_with_their_places(
         (("up", "lab", "--yess"), "No such option: --yess"),
     ],
 )
-def test_a_wrong_command_line_is_told_where_the_help_is(
+def test_a_wrong_command_line_is_refused_with_a_hint_to_help(
     menagerie: Menagerie, arguments: tuple[str, ...], text: str
 ) -> None:
     ran = menagerie(*arguments)
@@ -94,13 +94,13 @@ def test_a_wrong_command_line_is_told_where_the_help_is(
     assert menagerie(*arguments, "--json").json["error"]["code"] == "usage"
 
 
-def test_a_group_of_verbs_without_a_verb_names_them(menagerie: Menagerie) -> None:
+def test_a_noun_without_a_verb_lists_its_verbs(menagerie: Menagerie) -> None:
     ran = menagerie("roce")
     assert ran.code == 2
     assert "error: choose plan or test" in ran.err
 
 
-def test_a_mistyped_proof_is_named_with_the_nearest_one_and_all_there_are(menagerie: Menagerie) -> None:
+def test_for_a_mistyped_proof_the_nearest_and_all_proofs_are_named(menagerie: Menagerie) -> None:
     ran = menagerie("verify", "lab", "--only", "dirct")
     assert ran.code == 2
     assert "no proof dirct; did you mean direct?" in ran.err
@@ -108,37 +108,37 @@ def test_a_mistyped_proof_is_named_with_the_nearest_one_and_all_there_are(menage
 
 
 @pytest.mark.parametrize("verb", ("apply", "remove"))
-def test_a_mistyped_controller_is_told_before_anything_is_asked_of_the_cluster(menagerie: Menagerie, verb: str) -> None:
+def test_a_mistyped_controller_is_refused_before_the_cluster_is_contacted(menagerie: Menagerie, verb: str) -> None:
     ran = menagerie("controllers", verb, "lab", "--only", "tenancy-sink,quotas")
-    said = " ".join(ran.err.replace("│", " ").split())
+    message = " ".join(ran.err.replace("│", " ").split())
     assert ran.code == 2
-    assert "for --only: no controller tenancy-sink; did you mean tenancy-sync or tenancy-capacity?" in said
-    assert "no controller quotas there are: tenancy-sync, tenancy-capacity" in said
+    assert "for --only: no controller tenancy-sink; did you mean tenancy-sync or tenancy-capacity?" in message
+    assert "no controller quotas there are: tenancy-sync, tenancy-capacity" in message
 
 
 @pytest.mark.parametrize("words", [("show", "flows"), ("show", "policies", "lab"), ("show", "schema", "pools")])
-def test_a_subject_that_lacks_a_cluster_or_takes_none_is_told(menagerie: Menagerie, words: tuple[str, ...]) -> None:
+def test_a_subject_refuses_a_missing_or_superfluous_cluster(menagerie: Menagerie, words: tuple[str, ...]) -> None:
     ran = menagerie(*words)
     assert (ran.code, ran.out) == (2, "")
     assert any(text in ran.err for text in ("name a cluster", "name none", "write cluster or hosts"))
 
 
-def test_a_section_takes_its_own_options(menagerie: Menagerie) -> None:
+def test_a_section_refuses_options_of_other_sections(menagerie: Menagerie) -> None:
     assert "--last is for backups and operations" in menagerie("status", "lab", "etcd", "--last", "3").err
     assert "--limit is for backups and machines and links" in menagerie("status", "lab", "--limit", "r1").err
 
 
-def test_a_list_of_proofs_can_be_of_some(menagerie: Menagerie) -> None:
+def test_a_list_of_proofs_can_be_limited(menagerie: Menagerie) -> None:
     ran = menagerie("verify", "lab", "--list", "--only", "vxlan,direct", "--json")
     assert [proof["name"] for proof in ran.json] == ["direct", "vxlan"]
 
 
 @pytest.mark.parametrize("verb", ("audit", "status", "verify", "kubeconfig"))
-def test_a_cluster_that_was_never_built_is_told_how_to_build_it(menagerie: Menagerie, verb: str) -> None:
+def test_for_an_unbuilt_cluster_the_message_says_how_to_build_it(menagerie: Menagerie, verb: str) -> None:
     ran = menagerie(verb, "lab")
     assert (ran.code, ran.out) == (1, "")
     assert "lab has not been built: file://" in ran.err
-    assert "knows no stack of that name; run: ./menagerie up lab" in ran.err
+    assert "has no stack of that name; run: ./menagerie up lab" in ran.err
 
 
 IN_AZURE = (
@@ -151,7 +151,7 @@ IN_AZURE = (
 
 
 @pytest.mark.parametrize("verb", ("up", "preview", "destroy"))
-def test_a_cloud_without_credentials_says_all_that_is_missing_and_offers_validate(
+def test_without_credentials_all_that_is_missing_is_listed_and_validate_is_offered(
     menagerie: Menagerie, spec: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     monkeypatch.setattr(readiness, "missing", lambda *_: ["no subscription: set ARM_SUBSCRIPTION_ID"])
@@ -210,7 +210,7 @@ def test_up_without_a_terminal_asks_for_yes_and_starts_nothing(menagerie: Menage
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", ""])
-def test_up_starts_nothing_unless_told_to_go_on(menagerie: Menagerie, typed: str) -> None:
+def test_up_starts_nothing_without_a_yes(menagerie: Menagerie, typed: str) -> None:
     ran = menagerie("up", "lab", typed=typed)
     assert (ran.code, ran.out) == (1, "")
     assert "3 machines at sites" in ran.err
@@ -231,7 +231,7 @@ def test_destroy_deletes_nothing_when_the_name_is_wrong(menagerie: Menagerie, ty
     assert "is not lab; nothing was touched" in ran.err
 
 
-def test_destroy_goes_on_with_the_right_name(menagerie: Menagerie) -> None:
+def test_destroy_continues_with_the_right_name(menagerie: Menagerie) -> None:
     ran = menagerie("destroy", "lab", typed="lab\n")
     assert "the verb acted" in ran.err
 
@@ -241,7 +241,7 @@ def test_only_root_may_touch_the_lab(menagerie: Menagerie, monkeypatch: pytest.M
     monkeypatch.setattr("os.geteuid", lambda: 65534)
     ran = menagerie(verb, "lab", typed="lab\n")
     assert ran.code == 1
-    assert "only root may touch; use sudo" in ran.err
+    assert "which need root; use sudo" in ran.err
 
 
 def test_a_file_that_may_not_be_read_is_named(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +270,7 @@ def _workers_error(host: HostReport) -> MenagerieError:
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_exit_codes_are_those_of_the_help_page_and_machines_have_a_word_for_each(
+def test_every_failure_has_the_exit_code_of_the_help_page_and_a_code_in_json(
     menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, word: str
 ) -> None:
     fails(monkeypatch, error)
@@ -280,7 +280,7 @@ def test_exit_codes_are_those_of_the_help_page_and_machines_have_a_word_for_each
     assert "Traceback" not in ran.err
 
 
-def test_an_error_that_nobody_foresaw_has_no_trace_and_says_how_to_get_it(
+def test_an_unexpected_error_has_no_traceback_and_says_how_to_get_it(
     menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fails(monkeypatch, KeyError("surprise"))
@@ -291,7 +291,7 @@ def test_an_error_that_nobody_foresaw_has_no_trace_and_says_how_to_get_it(
 
 
 @pytest.mark.parametrize("arguments", [("--debug", "up", "lab", "--yes"), ("up", "lab", "--yes", "--debug")])
-def test_debug_shows_the_trace_wherever_it_stands(
+def test_debug_shows_the_traceback_anywhere_on_the_line(
     menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     fails(monkeypatch, KeyError("surprise"))
@@ -300,7 +300,7 @@ def test_debug_shows_the_trace_wherever_it_stands(
     assert "Traceback" in ran.err
 
 
-def test_the_environment_asks_for_traces_too(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_can_ask_for_tracebacks(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
     fails(monkeypatch, StackLockedError("locked"))
     monkeypatch.setenv("MENAGERIE_DEBUG", "1")
     ran = menagerie("up", "lab", "--yes")

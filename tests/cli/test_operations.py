@@ -1,4 +1,4 @@
-"""`operations` and `unlock`: what they print, ask and refuse."""
+"""`status CLUSTER operations` and `unlock`: output, questions and refusals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lab(menagerie: Menagerie) -> Cluster:
 
 @pytest.fixture
 def left(lab: Cluster) -> Record:
-    """What a run of a process that is dead left, with one step done."""
+    """The record that a dead process left, with one step done."""
     dead = Holder.this().model_copy(update={"who": "mia@ops-2", "pid": 4711, "started": 1})
     record = Record(
         id="4f1c2a9b", run="r", cluster="lab", verb="etcd restore", about="main", repeatable=False, holder=dead,
@@ -34,28 +34,28 @@ def left(lab: Cluster) -> Record:
     return record
 
 
-def test_on_a_cluster_on_which_nobody_works_the_past_is_shown(menagerie: Menagerie, lab: Cluster) -> None:
+def test_on_an_idle_cluster_past_operations_are_shown(menagerie: Menagerie, lab: Cluster) -> None:
     with one_operation(lab, None, "up", "--limit worker-1"):
         pass
     ran = menagerie("status", "lab", "operations")
     assert ran.code == 0
     first, second = ran.out.splitlines()
-    assert first.startswith("nobody works on it (")
+    assert first.startswith("no operation is running (")
     assert "up --limit worker-1" in second
     assert "  done  0 s" in second
 
 
-def test_what_was_cut_short_is_shown_with_the_commands_that_end_it(menagerie: Menagerie, left: Record) -> None:
+def test_an_interrupted_operation_is_shown_with_the_commands_that_end_it(menagerie: Menagerie, left: Record) -> None:
     out = menagerie("status", "lab", "operations").out
     assert out.startswith("cut short by mia@ops-2 (pid 4711, since ")
     assert "done: stopped member=etcd-main-1" in out
-    assert "go on with it: ./menagerie etcd restore lab main\n" in out
+    assert "to continue it: ./menagerie etcd restore lab main\n" in out
     assert "./menagerie unlock lab --operation 4f1c2a9b" in out
-    told = menagerie("status", "lab", "operations", "--json").json
-    assert (told["state"], told["current"]["steps"][0]["facts"]) == ("cut short", {"member": "etcd-main-1"})
+    document = menagerie("status", "lab", "operations", "--json").json
+    assert (document["state"], document["current"]["steps"][0]["facts"]) == ("cut short", {"member": "etcd-main-1"})
 
 
-def test_an_unlock_asks_and_frees(menagerie: Menagerie, left: Record) -> None:
+def test_unlock_asks_and_releases(menagerie: Menagerie, left: Record) -> None:
     refused = menagerie("unlock", "lab", "--operation", "4f1c2a9b")
     assert refused.code == exits.BAD_INPUT
     assert "--yes" in refused.err
@@ -65,20 +65,20 @@ def test_an_unlock_asks_and_frees(menagerie: Menagerie, left: Record) -> None:
     freed = menagerie("unlock", "lab", "--operation", "4f1c2a9b", typed="y\n")
     assert (freed.code, freed.out.splitlines()[-1]) == (
         0,
-        'lab is free; "etcd restore main" of mia@ops-2 had done: stopped',
+        'lab is released; "etcd restore main" of mia@ops-2 had done: stopped',
     )
     again = menagerie("unlock", "lab", "--operation", "4f1c2a9b", "--json", "--yes")
     assert (again.code, again.json["error"]["code"]) == (exits.BAD_INPUT, "not-held")
 
 
-def test_a_dry_run_of_unlock_refuses_the_same_and_frees_nothing(menagerie: Menagerie, left: Record) -> None:
+def test_a_dry_run_of_unlock_has_the_same_refusals_and_releases_nothing(menagerie: Menagerie, left: Record) -> None:
     dry = menagerie("unlock", "lab", "--operation", "4f1c2a9b", "--dry-run")
     assert (dry.code, dry.out) == (0, 'would release lab; "etcd restore main" of mia@ops-2 had done: stopped\n')
     assert menagerie("unlock", "lab", "--operation", "0", "--dry-run").code == exits.BAD_INPUT
     assert menagerie("status", "lab", "operations").out.startswith("cut short")
 
 
-def test_who_waits_goes_on_once_the_cluster_is_free(menagerie: Menagerie, lab: Cluster) -> None:
+def test_a_waiting_operation_continues_when_the_cluster_is_free(menagerie: Menagerie, lab: Cluster) -> None:
     from operations.record import InUseError
 
     def soon(seconds: float) -> None:
@@ -94,7 +94,7 @@ def test_who_waits_goes_on_once_the_cluster_is_free(menagerie: Menagerie, lab: C
         pass
 
 
-def test_what_lives_is_unlocked_only_by_who_insists(menagerie: Menagerie, lab: Cluster) -> None:
+def test_a_live_operation_is_unlocked_only_with_take_over(menagerie: Menagerie, lab: Cluster) -> None:
     with pytest.raises(Exception, match="unlocked by"), one_operation(lab, None, "etcd restore", "main") as held:
         given = ("unlock", "lab", "--operation", held.record.id, "--yes", "--json")
         refused = menagerie(*given)

@@ -1,4 +1,4 @@
-"""What is drawn where: one line at a time on a terminal, few lines elsewhere, no colour in a file."""
+"""Progress output: one line at a time on a terminal, few lines elsewhere, no colour in a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = ("cloud side", "API server", "workers")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def test_without_a_terminal_each_step_is_one_line_with_its_time_and_what_is_left(
+def test_without_a_terminal_each_step_is_a_line_with_its_time_and_the_steps_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     steps = Steps(NAMES)
@@ -35,7 +35,7 @@ def test_without_a_terminal_each_step_is_one_line_with_its_time_and_what_is_left
     assert list(steps.seconds) == list(NAMES)
 
 
-def test_a_step_that_fails_is_named_with_its_own_number(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_step_is_shown_with_its_number(capsys: pytest.CaptureFixture[str]) -> None:
     steps = Steps(NAMES)
     with steps.step("cloud side"):
         pass
@@ -44,7 +44,7 @@ def test_a_step_that_fails_is_named_with_its_own_number(capsys: pytest.CaptureFi
     assert re.fullmatch(r" 2/3 +0\.\d s ✗ API server", capsys.readouterr().err.splitlines()[1])
 
 
-def test_details_without_a_terminal_are_the_newest_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_only_the_newest_detail_is_printed_at_intervals(capsys: pytest.CaptureFixture[str]) -> None:
     every_s, began = 0.2, time.monotonic()
     details = Details("workers: ", every_s=every_s)
     with details.lines():
@@ -59,7 +59,7 @@ def test_details_without_a_terminal_are_the_newest_now_and_then(capsys: pytest.C
     assert len(set(lines)) == len(lines)
 
 
-def test_a_detail_that_comes_once_is_shown_although_nothing_follows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_detail_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     details = Details(every_s=0.05)
     with details.lines():
         details.tell("building kubernetes")
@@ -67,7 +67,7 @@ def test_a_detail_that_comes_once_is_shown_although_nothing_follows(capsys: pyte
     assert [line[-19:] for line in capsys.readouterr().err.splitlines()] == ["building kubernetes"]
 
 
-def test_quiet_steps_print_nothing_and_are_timed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_steps_print_nothing_but_are_timed(capsys: pytest.CaptureFixture[str]) -> None:
     steps = Steps(NAMES, quiet=True)
     with steps.step("cloud side"):
         steps.detail("something")
@@ -89,7 +89,7 @@ def test_on_a_terminal_the_running_step_is_one_line(monkeypatch: pytest.MonkeyPa
     assert all(len(line) < width for line in running)
     assert any("creating host [" in line for line in running) or width == 40
     assert any("left" in line for line in running)
-    # One line is drawn anew by going to its start; two would need a step up while drawing.
+    # A single line is redrawn from its start; two lines would need the cursor to move up.
     assert screen.getvalue().count("\x1b[1A") <= 1
 
 

@@ -46,31 +46,31 @@ def shown(monkeypatch, plan, *, colour=False):
     return screen.getvalue()
 
 
-def test_a_plan_is_told_by_component_with_the_worst_first_and_new_things_together(monkeypatch):
+def test_a_plan_is_shown_by_component_with_the_worst_first_and_new_resources_together(monkeypatch):
     assert shown(monkeypatch, PLAN).splitlines() == [
         "etcd  horus-etcd",
-        "  ± disk                         data-1  replaced: availabilityZone can't change in place; lost: a disk",
-        "  ± security group ingress rule  rule  replaced: port can't change in place",
+        "  ± disk                         data-1  replaced: availabilityZone cannot change in place; lost: a disk",
+        "  ± security group ingress rule  rule  replaced: port cannot change in place",
         "  - public address               way-out  deleted",
         "  ~ group of machines            group  maxSize, tags",
         "  + 9 × subnet                   subnet-0, subnet-1, subnet-2 and 6 more",
         "  + VPC                          vpc",
         "whole cluster",
         "  + certificate authority  ca",
-        "what it takes  after the update (and change)",
+        "resources  after the update (and change)",
         "  machines      6 × i4i.xlarge (+6), 3–200 × m7i.8xlarge (+0 to +100)",
         "  disks         0 × gp3 100 GiB (-2)",
         "  NAT gateways  1",
-        "lost for good, for it can't be made anew:",
+        "lost permanently, because it cannot be recreated:",
         "  data-1: a disk",
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "colour"),
-    [("data-1", "1;31"), ("rule", "1;35"), ("way-out", "1;35"), ("lost for good", "1;31")],
+    [("data-1", "1;31"), ("rule", "1;35"), ("way-out", "1;35"), ("lost permanently", "1;31")],
 )
-def test_what_is_lost_is_red_and_what_is_replaced_or_deleted_stands_out(monkeypatch, text, colour):
+def test_losses_are_red_and_replacements_and_deletions_magenta(monkeypatch, text, colour):
     line = next(line for line in shown(monkeypatch, PLAN, colour=True).splitlines() if text in line)
     assert f"\x1b[{colour}m" in line
 
@@ -80,7 +80,7 @@ def test_disks_are_summed_up(monkeypatch):
     assert "394–25,610 GiB of disks in all" in shown(monkeypatch, plan)
 
 
-def test_an_empty_plan_says_nothing_but_that_there_is_nothing(monkeypatch):
+def test_an_empty_plan_prints_nothing(monkeypatch):
     assert shown(monkeypatch, Plan(unchanged=9, before=PLAN.before, after=PLAN.before)) == ""
     assert counts(Plan()) == "nothing to change"
     assert counts(PLAN) == "2 to replace, 1 to delete, 1 to update, 11 to create"
@@ -90,19 +90,19 @@ def previewed(monkeypatch, answer):
     monkeypatch.setattr(build, "preview", answer)
 
 
-def test_a_preview_tells_the_plan_and_what_workers_would_be_given(menagerie, monkeypatch):
+def test_a_preview_shows_the_plan_and_the_changes_of_workers(menagerie, monkeypatch):
     workers = RunReport({"worker-1": HostReport(9, 2, 0, 0, 0, 1.0)}, changes={"worker-1": ("Says hello",)})
     previewed(monkeypatch, lambda *_: Built(Summary({"create": 14}, 0.0), workers, None, PLAN))
-    told = menagerie("up", "lab", "--dry-run")
-    assert told.code == 0
-    assert "± disk" in told.out
-    assert told.out.splitlines()[-2:] == [
+    ran = menagerie("up", "lab", "--dry-run")
+    assert ran.code == 0
+    assert "± disk" in ran.out
+    assert ran.out.splitlines()[-2:] == [
         "lab: 2 to replace, 1 to delete, 1 to update, 11 to create; workers: 2 changed tasks; nothing was touched",
         "worker-1: Says hello",
     ]
 
 
-def test_as_json_the_plan_is_beside_what_was_told_before(menagerie, monkeypatch):
+def test_json_has_the_plan_next_to_the_counts(menagerie, monkeypatch):
     previewed(monkeypatch, lambda *_: Built(Summary({"create": 14}, 0.0), None, None, PLAN))
     document = menagerie("up", "lab", "--dry-run", "--json").json
     assert (document["stack"]["changes"], document["workers"]) == ({"create": 14}, None)
@@ -124,14 +124,14 @@ def test_as_json_the_plan_is_beside_what_was_told_before(menagerie, monkeypatch)
     }
 
 
-def test_a_preview_that_the_engine_refuses_tells_how_far_it_came(menagerie, monkeypatch):
+def test_a_preview_that_the_engine_refuses_shows_the_plan_so_far(menagerie, monkeypatch):
     def refused(_cluster, _steps, _selection, planner):
         planner.hear(Begun("delete", "urn:pulumi:lab::m::a:b:Eip::way-out", "a:b:Eip", "", False, {}, None))
         raise StackError("marked for protection")
 
     previewed(monkeypatch, refused)
-    told = menagerie("up", "lab", "--dry-run")
-    assert told.code == 1
-    assert "- public address  way-out  deleted" in told.out
-    assert "marked for protection" in told.err
+    ran = menagerie("up", "lab", "--dry-run")
+    assert ran.code == 1
+    assert "- public address  way-out  deleted" in ran.out
+    assert "marked for protection" in ran.err
     assert menagerie("up", "lab", "--dry-run", "--json").json["error"]["code"] == "stack"

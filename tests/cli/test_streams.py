@@ -1,4 +1,4 @@
-"""The command where a terminal, a pipe or a disk is not as it should be: its own process, as an operator runs it."""
+"""The command with an odd terminal, pipe or disk, in its own process, as an operator runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SPEC = str(ROOT / "tests" / "specs" / "valid-smallest.yaml")
 
 
 def ran(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """A line of sh; $M is the command."""
+    """Run a line of sh; $M is the command."""
     env = {**os.environ, "M": str(ROOT / "menagerie"), **environment}
     return subprocess.run(["sh", "-c", line], env=env, capture_output=True, timeout=120, check=False)
 
@@ -23,7 +23,7 @@ def test_without_home_the_command_works() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_terminal_in_ascii_is_told_what_it_can_show(tmp_path: Path) -> None:
+def test_an_ascii_terminal_gets_escapes(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(Path(SPEC).read_text().replace("name: koala", 'name: "köala→"'))
     done = ran(f'"$M" check {path}', PYTHONIOENCODING="ascii")
@@ -36,13 +36,13 @@ def test_a_terminal_in_ascii_is_told_what_it_can_show(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", [f"show flows {SPEC}", f"show flows {SPEC} --json", "show schema"])
-def test_who_stops_reading_ends_the_command_quietly(verb: str) -> None:
+def test_a_reader_that_goes_away_ends_the_command_quietly(verb: str) -> None:
     done = ran(f'("$M" {verb}; echo "code $?" >&2) | true')
     assert done.stderr == b"code 141\n"
 
 
 @pytest.mark.parametrize("verb", [f"check {SPEC} --json", f"check {SPEC}", f"show flows {SPEC} --json"])
-def test_a_full_disk_below_standard_output_is_told_once(verb: str) -> None:
+def test_a_full_disk_under_standard_output_is_one_error(verb: str) -> None:
     done = ran(f'"$M" {verb} >/dev/full')
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
@@ -50,5 +50,5 @@ def test_a_full_disk_below_standard_output_is_told_once(verb: str) -> None:
     assert b"space" in done.stderr
 
 
-def test_a_full_disk_below_both_streams_ends_with_a_failure() -> None:
+def test_a_full_disk_under_both_streams_is_a_failure() -> None:
     assert ran(f'"$M" check {SPEC} --json >/dev/full 2>&1').returncode == 1

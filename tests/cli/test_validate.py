@@ -1,4 +1,4 @@
-"""`menagerie validate`: what it looks at, prints and writes. Nothing runs: the fleet is replaced."""
+"""`menagerie validate`: its selection, output and files. Nothing runs: the fleet is replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cli.conftest import EXAMPLES
 from tests.cli.terminal import Menagerie
 
 FINDING = Finding("loses-data", "a [disk] be lost", "do not", file="inventories/horus/cluster.yaml", line=9, column=1)
-Asked = list[Subject]
+Subjects = list[Subject]
 
 pytestmark = pytest.mark.usefixtures("fleet")
 
@@ -34,14 +34,14 @@ def outcome(subject: Subject, findings: tuple[Finding, ...] = ()) -> ClusterResu
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]:
-    """ran(findings): from now on every cluster comes to these; gives the list of those that were asked for."""
+def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Subjects]:
+    """ran(findings): let every cluster have these findings. Returns the list of validated subjects."""
 
-    def replaced(*findings: Finding) -> Asked:
-        asked: Asked = []
+    def replaced(*findings: Finding) -> Subjects:
+        validated: Subjects = []
 
         def validate(subjects: Sequence[Subject], options: Options, tell: fleet.Tell, done: fleet.Done) -> Report:
-            asked.extend(subjects)
+            validated.extend(subjects)
             results = []
             for subject in subjects:
                 tell(subject.name, Stage.UP, "creating [a thing]")
@@ -51,28 +51,30 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]:
 
         monkeypatch.setattr(fleet, "validate", validate)
         monkeypatch.setattr(fleet, "engine", lambda: Path("/nowhere/pulumi"))
-        return asked
+        return validated
 
     return replaced
 
 
-def test_without_names_it_is_every_cluster_in_a_cloud(menagerie: Menagerie, ran: Callable[..., Asked]) -> None:
-    asked = ran()
+def test_without_names_every_cluster_in_a_cloud_is_validated(
+    menagerie: Menagerie, ran: Callable[..., Subjects]
+) -> None:
+    validated = ran()
     done = menagerie("validate")
-    assert (done.code, [one.name for one in asked]) == (0, ["horus", "ibis", "jaguar"])
-    assert not any(one.must for one in asked)
-    assert f"{len(asked)} passed; 7 s, and nothing ran outside of this machine" in done.out
-    assert f" {len(asked)}/{len(asked)}" in done.err
+    assert (done.code, [subject.name for subject in validated]) == (0, ["horus", "ibis", "jaguar"])
+    assert not any(subject.must for subject in validated)
+    assert f"{len(validated)} passed; 7 s; nothing ran outside this machine" in done.out
+    assert f" {len(validated)}/{len(validated)}" in done.err
 
 
-def test_named_clusters_must_pass(menagerie: Menagerie, ran: Callable[..., Asked]) -> None:
-    asked = ran()
+def test_named_clusters_must_pass(menagerie: Menagerie, ran: Callable[..., Subjects]) -> None:
+    validated = ran()
     assert menagerie("validate", "ibis", "lab", str(EXAMPLES / "ibis")).code == 0
-    assert [(one.name, one.must) for one in asked] == [("ibis", True), ("lab", True)]
+    assert [(subject.name, subject.must) for subject in validated] == [("ibis", True), ("lab", True)]
 
 
-def test_a_failed_stage_is_printed_with_its_place_and_its_way_out_and_ends_with_1(
-    menagerie: Menagerie, ran: Callable[..., Asked]
+def test_a_failed_stage_is_printed_with_its_place_and_fix_and_exits_with_1(
+    menagerie: Menagerie, ran: Callable[..., Subjects]
 ) -> None:
     ran(FINDING)
     done = menagerie("validate", "horus")
@@ -82,7 +84,7 @@ def test_a_failed_stage_is_printed_with_its_place_and_its_way_out_and_ends_with_
     assert "1 failed; 7 s" in done.out
 
 
-def test_a_wrong_spec_ends_with_2_and_skips_the_rest(menagerie: Menagerie, ran: Callable[..., Asked], spec) -> None:
+def test_a_bad_spec_exits_with_2_and_skips_the_rest(menagerie: Menagerie, ran: Callable[..., Subjects], spec) -> None:
     ran()
     path = spec(("main: {members: 3", "main: {members: 4"))
     done = menagerie("validate", str(path))
@@ -91,13 +93,13 @@ def test_a_wrong_spec_ends_with_2_and_skips_the_rest(menagerie: Menagerie, ran: 
     assert "preview, up, policies, second preview, update, drift, destroy: the spec is wrong" in done.out
 
 
-def test_notes_are_counted(menagerie: Menagerie, ran: Callable[..., Asked]) -> None:
+def test_notes_are_counted(menagerie: Menagerie, ran: Callable[..., Subjects]) -> None:
     ran(Finding("unproven", "a type", severity="note"), Finding("unproven", "another", severity="note"))
     done = menagerie("validate", "horus")
-    assert (done.code, "notes: 2 unproven; --json tells them" in done.out) == (0, True)
+    assert (done.code, "notes: 2 unproven; --json lists them" in done.out) == (0, True)
 
 
-def test_json_is_one_document_and_nothing_else(menagerie: Menagerie, ran: Callable[..., Asked]) -> None:
+def test_json_is_one_document_and_nothing_else(menagerie: Menagerie, ran: Callable[..., Subjects]) -> None:
     ran(FINDING)
     done = menagerie("validate", "horus", "--json")
     (cluster,) = done.json["clusters"]
@@ -106,33 +108,33 @@ def test_json_is_one_document_and_nothing_else(menagerie: Menagerie, ran: Callab
     assert cluster["stages"][5]["findings"][0]["line"] == 9
 
 
-def test_sarif_and_junit_are_written_also_when_something_failed(
-    menagerie: Menagerie, ran: Callable[..., Asked], tmp_path: Path
+def test_sarif_and_junit_are_written_even_after_a_failure(
+    menagerie: Menagerie, ran: Callable[..., Subjects], tmp_path: Path
 ) -> None:
     ran(FINDING)
     sarif, junit = tmp_path / "out.sarif", tmp_path / "out.xml"
     assert menagerie("validate", "horus", "--sarif", str(sarif), "--junit", str(junit)).code == 1
-    assert "loses-data" in {one["ruleId"] for one in json.loads(sarif.read_text())["runs"][0]["results"]}
+    assert "loses-data" in {item["ruleId"] for item in json.loads(sarif.read_text())["runs"][0]["results"]}
     assert 'type="loses-data"' in junit.read_text()
 
 
-def test_a_folder_that_is_not_there_is_told_before_anything_runs(
-    menagerie: Menagerie, ran: Callable[..., Asked], tmp_path: Path
+def test_a_missing_folder_is_refused_before_anything_runs(
+    menagerie: Menagerie, ran: Callable[..., Subjects], tmp_path: Path
 ) -> None:
-    asked = ran()
+    validated = ran()
     done = menagerie("validate", "--junit", str(tmp_path / "none" / "out.xml"))
-    assert (done.code, asked) == (2, [])
+    assert (done.code, validated) == (2, [])
     assert f"there is no folder {tmp_path / 'none'}" in done.err
 
 
-def test_a_mistyped_cluster_is_named_with_the_nearest_one(menagerie: Menagerie, ran: Callable[..., Asked]) -> None:
-    asked = ran()
+def test_for_a_mistyped_cluster_the_nearest_is_named(menagerie: Menagerie, ran: Callable[..., Subjects]) -> None:
+    validated = ran()
     done = menagerie("validate", "horsu")
-    assert (done.code, asked) == (2, [])
+    assert (done.code, validated) == (2, [])
     assert "there is no cluster horsu; did you mean horus?" in done.err
 
 
-def test_without_the_engine_it_says_how_to_get_it(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_engine_is_an_error_in_json(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Path:
         raise FailedError("pulumi is not built yet; build it once", code="programs")
 
@@ -142,7 +144,7 @@ def test_without_the_engine_it_says_how_to_get_it(menagerie: Menagerie, monkeypa
 
 
 def test_on_a_terminal_each_running_cluster_is_one_line(
-    menagerie: Menagerie, ran: Callable[..., Asked], monkeypatch: pytest.MonkeyPatch
+    menagerie: Menagerie, ran: Callable[..., Subjects], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(verb, "errors", Console(file=screen, force_terminal=True, width=60, soft_wrap=True))

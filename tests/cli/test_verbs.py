@@ -1,4 +1,4 @@
-"""Every verb: whether it changes something, what it asks, and that an option means one thing wherever it is."""
+"""Every verb: whether it changes something, whether it asks, and that an option means the same in every verb."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ ASKS = """
     etcd recover-space, etcd replace, etcd restore, etcd roll, keys rotate, machines install, reboot, repair, tenancy sync,
     unlock, up, upgrade, vpn configure
 """
-"""They change something, and ask first: they take --yes."""
+"""Verbs that change something and ask first: they take --yes."""
 ASKS_NOTHING = {
-    "controllers image": "pushes to the place that it is given",
+    "controllers image": "writes and pushes only where its options say",
     "etcd backup": "adds a backup",
-    "init": "adds a folder, and touches none that is there",
-    "etcd move-leader": "the etcd serves all the time",
-    "machines render": "writes to the folder that it is given",
-    "roce test": "loads the fabric, and changes no setting",
+    "init": "adds a folder, and changes none that exists",
+    "etcd move-leader": "the etcd keeps serving",
+    "machines render": "writes to the folder in its options",
+    "roce test": "loads the fabric, but changes no setting",
     "secret": "asks for the secret itself",
     "verify": "runs in CI; --list says what each proof does",
-    "vpn request": "keeps keys that are there",
+    "vpn request": "keeps existing keys",
 }
-"""They change something without a question, because of this."""
+"""Verbs that change something without asking -> the reason."""
 LOOKS = """
     audit, autoscaler plan, autoscaler simulate, capacity, ceph facts, ceph render, check, expander run, explain, kubeconfig,
     list, roce plan, show, status, validate
 """
-"""They change nothing but a file that they are told to write."""
+"""Verbs that change nothing except a file named in their options."""
 HOLDS = """
     configure, controllers apply, controllers remove, destroy, etcd defragment, etcd forget, etcd move-leader,
     etcd recover-space, etcd replace, etcd restore, etcd roll, keys rotate, reboot, repair, tenancy sync, up, upgrade
 """
-"""They hold the cluster, and so can wait for it. `up` and `destroy` go on where the bucket of records does not answer."""
+"""Verbs that lock the cluster, and so can wait for it. `up` and `destroy` continue if the bucket of records does not answer."""
 EVERY = [verb.name for verb in verbs.every()]
 
 
@@ -49,7 +49,10 @@ def names(table: str) -> set[str]:
 
 def options(name: str) -> dict[str, Any]:
     return {
-        option: each for each in named(name).params for option in (*each.opts, *each.secondary_opts) if option[0] == "-"
+        option: param
+        for param in named(name).params
+        for option in (*param.opts, *param.secondary_opts)
+        if option[0] == "-"
     }
 
 
@@ -64,41 +67,41 @@ def test_every_verb_is_in_one_table_and_there_are_about_forty() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(names(ASKS) | set(ASKS_NOTHING)))
-def test_every_verb_that_changes_something_has_a_dry_run_and_asks_or_says_why_not(name: str) -> None:
+def test_every_verb_that_changes_something_has_a_dry_run_and_asks_unless_listed(name: str) -> None:
     assert "--dry-run" in OPTIONS[name]
     assert ("--yes" in OPTIONS[name]) is (name in names(ASKS))
 
 
 @pytest.mark.parametrize("name", sorted(names(LOOKS)))
-def test_no_verb_that_looks_has_a_dry_run_or_asks(name: str) -> None:
+def test_verbs_that_only_look_have_no_dry_run_and_do_not_ask(name: str) -> None:
     assert {"--dry-run", "--yes"} & set(OPTIONS[name]) == set()
 
 
-def test_every_verb_that_holds_the_cluster_can_wait_for_it_and_go_on_without_its_record() -> None:
+def test_every_verb_that_locks_the_cluster_has_wait_and_without_record() -> None:
     assert {name for name in EVERY if "--wait" in OPTIONS[name]} == names(HOLDS) | {"status"}
     assert {name for name in EVERY if "--without-record" in OPTIONS[name]} == names(HOLDS) - {"up", "destroy"}
 
 
-def test_an_option_has_one_meaning_type_and_metavar_whichever_verb_takes_it() -> None:
-    found: dict[str, dict[tuple[object, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
-    for name, known in OPTIONS.items():
-        for option, each in known.items():
+def test_an_option_has_the_same_help_type_and_metavar_in_every_verb() -> None:
+    uses: dict[str, dict[tuple[object, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, params in OPTIONS.items():
+        for option, param in params.items():
             if option not in ("--help", "-h"):
                 kind = (
-                    each.help,
-                    each.metavar,
-                    each.is_flag,
-                    each.multiple,
-                    str(each.type_descriptor.annotation),
-                    tuple(each.opts),
+                    param.help,
+                    param.metavar,
+                    param.is_flag,
+                    param.multiple,
+                    str(param.type_descriptor.annotation),
+                    tuple(param.opts),
                 )
-                found[option][kind].append(name)
-    assert {option: dict(kinds) for option, kinds in found.items() if len(kinds) > 1} == {}
+                uses[option][kind].append(name)
+    assert {option: dict(kinds) for option, kinds in uses.items() if len(kinds) > 1} == {}
 
 
-def test_no_former_name_of_an_option_is_left() -> None:
-    gone = {"--check", "--batch", "--at-once", "--jobs", "--every", "--back-timeout", "--to"}
-    assert {name: gone & set(known) for name, known in OPTIONS.items() if gone & set(known)} == {}
+def test_no_verb_has_a_former_name_of_an_option() -> None:
+    former = {"--check", "--batch", "--at-once", "--jobs", "--every", "--back-timeout", "--to"}
+    assert {name: former & set(params) for name, params in OPTIONS.items() if former & set(params)} == {}
 
 
 def test_every_line_of_the_help_page_fits_80_columns(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +120,9 @@ def test_the_help_of_a_verb_has_examples_of_it_that_fit_80_columns(
     monkeypatch.setenv("COLUMNS", "80")
     page = menagerie(*name.split(), "--help")
     assert page.code == 0
-    said, _, shown = page.out.partition("Examples")
-    assert inspect.cleandoc(str(named(name).help)).splitlines()[0].split()[0] in said
-    lines = [line.strip() for line in shown.partition("A line of a trace")[0].splitlines() if line.strip()]
+    text, _, examples = page.out.partition("Examples")
+    assert inspect.cleandoc(str(named(name).help)).splitlines()[0].split()[0] in text
+    lines = [line.strip() for line in examples.partition("A line of a trace")[0].splitlines() if line.strip()]
     assert lines
     assert [line for line in lines if not line.startswith((f"./menagerie {name}", ".menagerie/bin/kubectl"))] == []
 
@@ -148,7 +151,7 @@ def test_a_time_is_plain_seconds_or_has_a_unit(given: str) -> None:
         ("up", "lab", "--wait", "-1"),
     ],
 )
-def test_what_is_no_time_is_refused_by_the_name_of_its_option(menagerie: Menagerie, words: tuple[str, ...]) -> None:
+def test_an_invalid_time_is_refused_with_the_name_of_its_option(menagerie: Menagerie, words: tuple[str, ...]) -> None:
     ran = menagerie(*words)
     assert (ran.code, ran.out) == (2, "")
     assert words[-2] in ran.err

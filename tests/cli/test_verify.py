@@ -1,4 +1,4 @@
-"""`verify`: what it says at its end, and how it ends."""
+"""`verify`: its verdict and exit codes."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ GROWTH = skipped("growth", "no pool can grow")
 
 @pytest.fixture
 def proves(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proves]:
-    """The proofs that there are, of a lab that is built."""
+    """proves(proofs): the proofs that exist, for a lab that is built."""
     monkeypatch.setattr(look, "has_stack", lambda _: True)
     monkeypatch.setattr(look, "access_to", lambda _: FakeAccess(outputs()))
     yield lambda *proofs: monkeypatch.setattr(run, "PROOFS", proofs)
 
 
-def test_nothing_proved_is_no_success_and_the_way_out_is_told(menagerie: Menagerie, proves: Proves) -> None:
+def test_if_nothing_was_proved_it_fails_and_says_what_to_do(menagerie: Menagerie, proves: Proves) -> None:
     proves(KILLED, CUT, GROWTH)
     ran = menagerie("verify", "lab")
     assert ran.code == 1
     assert ran.out.splitlines()[-1] == "3 skipped (killed, cut: needs machines; growth: no pool can grow)"
     assert ran.err.splitlines()[-1] == (
-        "error: nothing was proved, for every proof was skipped; "
-        "give the cluster what they ask for, or choose others: ./menagerie verify lab --list"
+        "error: nothing was proved, because every proof was skipped; "
+        "give the cluster what they need, or choose others: ./menagerie verify lab --list"
     )
 
 
-def test_one_proof_that_was_asked_for_by_name_and_skipped_is_no_success(menagerie: Menagerie, proves: Proves) -> None:
+def test_a_named_proof_that_is_skipped_is_no_success(menagerie: Menagerie, proves: Proves) -> None:
     proves(PROVED, GROWTH)
     ran = menagerie("verify", "lab", "--only", "growth", "--json")
     assert (ran.code, ran.json["ok"]) == (1, False)
     assert ran.json["counts"] == {"proved": 0, "failed": 0, "skipped": 1}
 
 
-def test_what_was_skipped_beside_a_proof_is_counted_with_its_reasons(menagerie: Menagerie, proves: Proves) -> None:
+def test_skipped_proofs_are_counted_with_their_reasons(menagerie: Menagerie, proves: Proves) -> None:
     proves(PROVED, KILLED, GROWTH)
     ran = menagerie("verify", "lab")
     assert ran.code == 0
@@ -80,7 +80,7 @@ def test_a_dry_run_says_which_proofs_would_run_and_runs_none(menagerie: Menageri
 
 
 @pytest.mark.parametrize("others", [(PROVED,), (KILLED,), ()])
-def test_a_failure_ends_it_with_1_and_is_no_matter_of_what_was_skipped(
+def test_a_failure_exits_with_1_whatever_was_skipped(
     menagerie: Menagerie, proves: Proves, others: tuple[Proof, ...]
 ) -> None:
     proves(FAILED, *others)

@@ -1,4 +1,4 @@
-"""`vpn request` and `show vpn`, with routers and stacks that are not there."""
+"""`vpn request` and `show vpn`, with simulated routers and stacks."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ GOOD = Requested("sjc1/edge-1", Path("vpn/edge-1.pem.csr"))
 BAD = Requested("sjc1/edge-2", None, "Connection refused")
 
 
-@pytest.mark.parametrize(("found", "code"), [([GOOD], 0), ([GOOD, BAD], 1)])
-def test_each_router_is_told_of_and_one_without_a_request_is_a_failure(monkeypatch, found, code) -> None:
-    asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(router_requests, "request", lambda _, __, only, **_how: asked.append(tuple(only)) or found)
+@pytest.mark.parametrize(("requests", "code"), [([GOOD], 0), ([GOOD, BAD], 1)])
+def test_each_router_is_listed_and_one_without_a_request_is_a_failure(monkeypatch, requests, code) -> None:
+    selections: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        router_requests, "request", lambda _, __, only, **_options: selections.append(tuple(only)) or requests
+    )
     plain = RUNNER.invoke(app, ["vpn", "request", HORUS, "--router", "sjc1/edge-1,sjc1/edge-2"])
     assert plain.exit_code == code
-    assert asked == [("sjc1/edge-1", "sjc1/edge-2")]
+    assert selections == [("sjc1/edge-1", "sjc1/edge-2")]
     assert "sjc1/edge-1: vpn/edge-1.pem.csr" in plain.stdout
     assert ("sjc1/edge-2: none, Connection refused" in plain.stdout) is bool(code)
     as_json = RUNNER.invoke(app, ["vpn", "request", HORUS, "--json"])
-    assert [each["why"] for each in json.loads(as_json.stdout)["requests"]] == [each.why for each in found]
+    assert [row["why"] for row in json.loads(as_json.stdout)["requests"]] == [item.why for item in requests]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,7 @@ def test_each_router_is_told_of_and_one_without_a_request_is_a_failure(monkeypat
         ({"expires": None, "wrong": "vpn/e.pem can't be read"}, "IKE identity: vpn/e.pem can't be read"),
     ],
 )
-def test_show_prints_until_when_a_certificate_is_and_whom_the_router_believes(monkeypatch, certificate, words) -> None:
+def test_show_prints_when_a_certificate_expires_and_whom_the_router_trusts(monkeypatch, certificate, words) -> None:
     ends = {"file": "vpn/e.pem", "ca": "vpn/ca.pem", "gateway_subject": "CN=end-0", **certificate}
     tunnel = {
         "site": "sjc1", "router": "edge-1", "tunnel": 0, "router_address": "198.51.100.1", "gateway_address": None,
@@ -53,5 +55,5 @@ def test_show_prints_until_when_a_certificate_is_and_whom_the_router_believes(mo
     done = RUNNER.invoke(app, ["show", "vpn", HORUS], env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     assert words in done.stdout
-    assert "believes  CN=end-0, if signed by the first of vpn/ca.pem" in done.stdout
+    assert "trusts    CN=end-0, if signed by the first of vpn/ca.pem" in done.stdout
     assert "also its IKE identity" not in done.stdout

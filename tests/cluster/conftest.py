@@ -1,4 +1,4 @@
-"""A valid spec as plain data, to be changed and written out again."""
+"""A valid spec as plain data, for tests to change and write."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,9 +17,9 @@ Check = Callable[..., tuple[list[Loaded], list[Problem]]]
 
 @pytest.fixture
 def data() -> dict[str, Any]:
-    found = yaml.safe_load((SPECS / "valid-onprem.yaml").read_text())
-    assert isinstance(found, dict)
-    return found
+    spec = yaml.safe_load((SPECS / "valid-onprem.yaml").read_text())
+    assert isinstance(spec, dict)
+    return spec
 
 
 def dumped(data: Any) -> str:
@@ -28,9 +28,9 @@ def dumped(data: Any) -> str:
 
 @pytest.fixture(scope="module")
 def check(tmp_path_factory: pytest.TempPathFactory) -> Check:
-    """check(data): write data as a spec, beside the hosts file of valid-onprem.yaml, and check it.
+    """check(data): write data as a spec, next to the hosts file of valid-onprem.yaml, and check it.
 
-    check(data, base): the same, sooner, where most sections of the data are those of a constant themselves.
+    check(data, base): the same, but faster if most sections of the data are identical objects in a constant `base`.
     """
     folder = tmp_path_factory.mktemp("spec")
     (folder / "hosts-jaguar.yaml").write_text((SPECS / "hosts-jaguar.yaml").read_text())

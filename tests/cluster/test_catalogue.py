@@ -1,4 +1,4 @@
-"""The catalogue of the clouds: every fact in its place, with a source."""
+"""The catalogue of clouds: every fact in its place, with a source."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ READ = date(2026, 11, 21)
 
 
 def blocks(facts: Catalogue) -> Iterator[Any]:
-    """Everything that names its sources."""
+    """Yield everything that names sources."""
     yield from (facts.regions, facts.user_data, facts.others)
     yield from (*facts.disks.values(), *facts.names.values(), *facts.machines)
 
@@ -36,7 +36,7 @@ def offers(facts: Catalogue) -> Iterator[tuple[str, Places]]:
 
 
 @EACH
-def test_every_block_names_sources_that_are_listed_and_every_source_is_named(cloud: Cloud) -> None:
+def test_every_block_names_listed_sources_and_every_source_is_used(cloud: Cloud) -> None:
     facts = catalogue.of(cloud)
     named = {key for block in blocks(facts) for key in block.sources}
     assert all(block.sources for block in blocks(facts))
@@ -44,7 +44,7 @@ def test_every_block_names_sources_that_are_listed_and_every_source_is_named(clo
 
 
 @EACH
-def test_every_source_has_a_title_of_its_own_and_a_date_that_has_passed(cloud: Cloud) -> None:
+def test_every_source_has_a_unique_title_and_a_past_date(cloud: Cloud) -> None:
     sources = catalogue.of(cloud).sources.values()
     assert len({source.title for source in sources}) == len(sources)
     for source in sources:
@@ -53,7 +53,7 @@ def test_every_source_has_a_title_of_its_own_and_a_date_that_has_passed(cloud: C
 
 
 @EACH
-def test_a_machine_type_is_in_one_place_only(cloud: Cloud) -> None:
+def test_every_machine_type_is_listed_once(cloud: Cloud) -> None:
     facts = catalogue.of(cloud)
     names = [name for series in facts.machines for name in series.types]
     names += [*facts.others.amd64, *facts.others.arm64, *facts.others.unstated]
@@ -62,13 +62,13 @@ def test_a_machine_type_is_in_one_place_only(cloud: Cloud) -> None:
     assert len({series.series for series in facts.machines}) == len(facts.machines)
 
 
-def test_no_two_clouds_have_a_machine_type_of_one_name() -> None:
+def test_machine_types_of_different_clouds_have_different_names() -> None:
     names = [name for cloud in catalogue.CLOUDS for name in catalogue.of(cloud).machine_types]
     assert len(set(names)) == len(names)
 
 
 @EACH
-def test_every_zone_belongs_to_a_region_and_to_one_only(cloud: Cloud) -> None:
+def test_every_zone_belongs_to_exactly_one_region(cloud: Cloud) -> None:
     regions = catalogue.of(cloud).regions
     assert not set(regions.zones) & set(regions.zones_unknown)
     assert set(regions.zone_ids) <= set(regions.zones)
@@ -84,7 +84,7 @@ def test_every_zone_belongs_to_a_region_and_to_one_only(cloud: Cloud) -> None:
 
 
 @EACH
-def test_every_type_is_offered_in_regions_and_zones_that_there_are(cloud: Cloud) -> None:
+def test_every_type_is_offered_in_existing_regions_and_zones(cloud: Cloud) -> None:
     facts = catalogue.of(cloud)
     for name, places in offers(facts):
         assert places, name
@@ -96,7 +96,7 @@ def test_every_type_is_offered_in_regions_and_zones_that_there_are(cloud: Cloud)
 
 
 @EACH
-def test_a_type_has_gpus_where_its_series_names_their_kind_and_nowhere_else(cloud: Cloud) -> None:
+def test_a_type_has_gpus_exactly_if_its_series_names_their_kind(cloud: Cloud) -> None:
     for series in catalogue.of(cloud).machines:
         for name, each in series.types.items():
             assert (each.gpus > 0) is (series.gpu is not None), name
@@ -104,22 +104,22 @@ def test_a_type_has_gpus_where_its_series_names_their_kind_and_nowhere_else(clou
 
 
 @EACH
-def test_etcd_is_advised_disks_and_machines_that_do(cloud: Cloud) -> None:
+def test_recommended_disks_and_machines_for_etcd_are_fast(cloud: Cloud) -> None:
     facts, (machine, network) = catalogue.of(cloud), ADVICE[cloud]
-    found = facts.machine_types[machine].type
-    assert found and found.nvme
+    size = facts.machine_types[machine].type
+    assert size and size.nvme
     assert facts.disks[network].fast
     assert facts.disks["local-nvme"].fast
 
 
 @EACH
-def test_names_have_room_for_something(cloud: Cloud) -> None:
+def test_limits_for_names_are_sensible(cloud: Cloud) -> None:
     assert all(1 <= length.min < length.max for length in catalogue.of(cloud).names.values())
 
 
 def test_user_data_is_limited_as_the_clouds_say() -> None:
     limits = [catalogue.of(cloud).user_data.max_bytes for cloud in catalogue.CLOUDS]
-    # Azure's is of the base64: 87,380 characters.
+    # Azure's limit is on the base64 text: 87,380 characters.
     assert limits == [65_535, 16 * 1024, 256 * 1024]
 
 
@@ -138,7 +138,7 @@ def test_user_data_is_limited_as_the_clouds_say() -> None:
         (GCP, "a3-highgpu-8g", 208, 1872, 8, "H100"),
     ],
 )
-def test_machines_are_as_large_as_their_clouds_say(
+def test_machine_sizes_match_the_clouds_documentation(
     cloud: Cloud, name: str, vcpus: int, memory: float, gpus: int, kind: str | None
 ) -> None:
     machine = catalogue.of(cloud).machine_types[name]
@@ -147,7 +147,7 @@ def test_machines_are_as_large_as_their_clouds_say(
     assert (machine.series.gpu and machine.series.gpu.kind) == kind
 
 
-def test_fast_networks_and_local_disks_are_told() -> None:
+def test_fast_networks_and_local_disks_are_in_the_catalogue() -> None:
     azure, aws = catalogue.of(AZURE).machine_types, catalogue.of(AWS).machine_types
     h100, p5, etcd = azure["Standard_ND96isr_H100_v5"], aws["p5.48xlarge"], azure["Standard_L16s_v3"]
     assert h100.series and p5.type and etcd.type
@@ -165,25 +165,25 @@ def test_fast_networks_and_local_disks_are_told() -> None:
         ("vcpus: 8, memory_gb: 64", "memory_gb: 64", "Field required"),
         ("nvme: 2x1920", "nvme: 2 x 1920", "two of 1900 GB each"),
         ("eastus:1,2,3", "eastus: 1,2,3", "after a colon"),
-        ("zones_unknown: taiwannorth", "zones_unknown: ''", "words"),
+        ("zones_unknown: taiwannorth", "zones_unknown: ''", "separated by spaces"),
         ("date: 2026-08-01", "date: summer", "valid date"),
         ("fast: false", "fast: no", "valid boolean"),
     ],
 )
-def test_a_file_that_is_not_exactly_right_is_refused(old: str, new: str, refused: str) -> None:
+def test_an_invalid_catalogue_is_refused(old: str, new: str, refused: str) -> None:
     text = catalogue.file_of(AZURE).read_text()
     assert old in text
     with pytest.raises((ValueError, ValidationError), match=refused):
         catalogue.load(text.replace(old, new), "azure.yaml")
 
 
-def test_a_region_twice_is_refused() -> None:
+def test_a_duplicate_region_is_refused() -> None:
     text = catalogue.file_of(AZURE).read_text().replace("eastus2:1,2,3 francecentral", "eastus:1,2,3 francecentral", 1)
-    with pytest.raises(ValidationError, match="region eastus stands twice"):
+    with pytest.raises(ValidationError, match="region eastus is listed twice"):
         catalogue.load(text, "azure.yaml")
 
 
-def test_a_catalogue_is_read_only_when_a_spec_names_its_cloud() -> None:
+def test_a_catalogue_is_only_read_when_a_spec_uses_its_cloud() -> None:
     code = (
         "from pathlib import Path; from cluster import catalogue; from cluster.load import check_paths\n"
         "for spec in ('inventories/lab/cluster.yaml', 'tests/specs/valid-aws.yaml'):\n"

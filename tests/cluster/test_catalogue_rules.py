@@ -1,4 +1,4 @@
-"""What a spec hears of regions, zones, machine types and disks that its cloud doesn't have."""
+"""Problems with regions, zones, machine types and disks that the cloud doesn't have."""
 
 import copy
 from collections.abc import Callable
@@ -20,7 +20,7 @@ SPECS = Path(__file__).parents[1] / "specs"
 
 @pytest.fixture
 def problems(data: dict[str, Any]) -> Callable[..., list[Problem]]:
-    """Problems of the jaguar cluster with parts of its spec merged in; no machines at sites."""
+    """Return problems of the jaguar cluster with changes to its spec."""
     hosts = load_cluster(SPECS / "valid-onprem.yaml").hosts
 
     def merged(base: Any, changes: Any) -> Any:
@@ -28,22 +28,22 @@ def problems(data: dict[str, Any]) -> Callable[..., list[Problem]]:
             return changes
         return base | {key: merged(base.get(key), value) for key, value in changes.items()}
 
-    def found(**changes: Any) -> list[Problem]:
+    def of(**changes: Any) -> list[Problem]:
         spec = ClusterSpec.model_validate(merged(copy.deepcopy(data), changes))
         return check_cluster(Cluster(spec=spec, hosts=hosts))
 
-    return found
+    return of
 
 
 Problems = Callable[..., list[Problem]]
 
 
-def said(found: list[Problem], code: str = "CLD") -> list[str]:
+def messages(found: list[Problem], code: str = "CLD") -> list[str]:
     return [problem.message for problem in found if problem.code.startswith(code)]
 
 
 def aws(**changes: Any) -> dict[str, Any]:
-    """The jaguar cluster's control plane and etcds in AWS."""
+    """Return changes that put the jaguar cluster's control plane and etcds in AWS."""
     plane = {"cloud": "aws", "region": "us-east-1", "zones": ["us-east-1a", "us-east-1b", "us-east-1c"]}
     etcd = {"machine": "i4i.2xlarge"}
     return {
@@ -62,7 +62,7 @@ def aws(**changes: Any) -> dict[str, Any]:
         ("gcp", "europe-west-4", "europe-west4"),
     ],
 )
-def test_a_region_that_is_not_names_the_nearest(cloud: str, region: str, best: str) -> None:
+def test_an_unknown_region_suggests_the_nearest(cloud: str, region: str, best: str) -> None:
     spec = yaml.safe_load((SPECS / "valid-smallest.yaml").read_text())
     spec["control_plane"] |= {"cloud": cloud, "region": region.lower().replace(" ", "-"), "zones": [1]}
     found = [p for p in check_cluster(Cluster(spec=ClusterSpec.model_validate(spec))) if p.path.endswith("region")]
@@ -70,34 +70,34 @@ def test_a_region_that_is_not_names_the_nearest(cloud: str, region: str, best: s
     assert f"did you mean {best}" in found[0].message
 
 
-def test_a_region_that_nothing_is_like_names_none(problems: Problems) -> None:
+def test_an_unknown_region_without_similar_ones_suggests_none(problems: Problems) -> None:
     (found,) = (p for p in problems(control_plane={"region": "x"}) if p.code == "CLD-001")
     assert found.message == 'azure has no region "x"'
-    assert found.hint.startswith("write a region of azure; --allow-unknown")
+    assert found.hint.startswith("write a region of azure; or pass --allow-unknown")
 
 
-def test_a_region_without_known_zones_is_taken_with_any(problems: Problems) -> None:
-    assert said(problems(control_plane={"region": "taiwannorth", "zones": [1, 2, 3]}), "CLD-001") == []
+def test_a_region_with_unknown_zones_accepts_any(problems: Problems) -> None:
+    assert messages(problems(control_plane={"region": "taiwannorth", "zones": [1, 2, 3]}), "CLD-001") == []
 
 
-def test_letters_of_zones_are_not_held_against_a_machine_type_in_aws(problems: Problems) -> None:
+def test_zone_letters_of_aws_are_not_checked_against_machine_types(problems: Problems) -> None:
     """m7i isn't in use1-az3, which is us-east-1e for some and us-east-1a for others."""
-    assert said(problems(**aws())) == []
-    assert len(said(problems(**aws(zones=["use1-az3", "use1-az1", "use1-az2"])))) == 1
+    assert messages(problems(**aws())) == []
+    assert len(messages(problems(**aws(zones=["use1-az3", "use1-az1", "use1-az2"])))) == 1
 
 
-def test_only_zones_where_hosts_stand_are_asked(problems: Problems) -> None:
+def test_only_zones_with_hosts_are_checked(problems: Problems) -> None:
     """Two API servers fill the first two zones; members fill all three."""
     zones = ["use1-az1", "use1-az2", "use1-az3"]
-    assert said(problems(**aws(zones=zones))) == []
-    (found,) = said(problems(**aws(zones=zones, api_servers=3)))
+    assert messages(problems(**aws(zones=zones))) == []
+    (found,) = messages(problems(**aws(zones=zones, api_servers=3)))
     assert found.startswith("m7i.4xlarge isn't offered in aws/us-east-1 zone use1-az3; offered there in zones use1-az1")
 
 
-def test_a_pool_needs_only_one_zone_that_has_its_machines(problems: Problems) -> None:
-    """Two of the region's three zones have them."""
+def test_a_pool_needs_only_one_zone_that_offers_its_machines(problems: Problems) -> None:
+    """Two of the region's three zones offer them."""
     assert (
-        said(
+        messages(
             problems(
                 pools={"cloud": {"machine": "Standard_ND96isr_H100_v5", "max": 4, "image": "apes:gpu:debian-12:1.0.0"}}
             )
@@ -106,7 +106,7 @@ def test_a_pool_needs_only_one_zone_that_has_its_machines(problems: Problems) ->
     )
 
 
-def test_gpus_without_a_driver_are_refused_in_production_unless_the_cluster_installs_it(problems: Problems) -> None:
+def test_gpus_without_a_driver_are_refused_in_production_unless_the_cluster_installs_one(problems: Problems) -> None:
     gpu: dict[str, Any] = {"machine": "Standard_ND96isr_H100_v5", "max": 4}
     for more, severity in (
         ({}, ["error"]),
@@ -119,33 +119,33 @@ def test_gpus_without_a_driver_are_refused_in_production_unless_the_cluster_inst
     assert [p.severity for p in develop if "driver" in p.message] == ["warning"]
 
 
-def test_a_wrong_cloud_has_its_counterpart_named(problems: Problems) -> None:
+def test_a_machine_type_of_another_cloud_suggests_its_counterpart(problems: Problems) -> None:
     found = [p for p in problems(pools={"gpu2": {"machine": "a2-highgpu-1g", "max": 4}}) if p.code == "CLD-002"]
-    assert [problem.message for problem in found] == ["a2-highgpu-1g is a gcp size, this pool is in azure"]
+    assert [problem.message for problem in found] == ["a2-highgpu-1g is a gcp size, but this pool is in azure"]
     assert found[0].hint == "write Standard_NC24ads_A100_v4"
     etcd = [p for p in problems(etcd={"main": {"machine": "i4i.2xlarge"}}) if p.code == "CLD-002"]
     assert [(p.message, p.hint) for p in etcd] == [
-        ("i4i.2xlarge is an aws size, this etcd is in azure", "write Standard_L8as_v3")
+        ("i4i.2xlarge is an aws size, but this etcd is in azure", "write Standard_L8as_v3")
     ]
 
 
-def test_a_machine_of_which_only_the_name_is_known_is_taken(problems: Problems) -> None:
+def test_a_machine_type_known_only_by_name_is_accepted(problems: Problems) -> None:
     name = catalogue.of(Cloud.AZURE).others.amd64[0]
-    assert said(problems(control_plane={"machine": name})) == []
+    assert messages(problems(control_plane={"machine": name})) == []
 
 
-def test_the_machine_of_an_etcd_that_runs_on_the_hosts_of_the_other_is_not_asked(problems: Problems) -> None:
-    """It would have been refused for its name, and for having no local disk."""
+def test_the_machine_type_of_an_etcd_on_the_other_s_hosts_is_not_checked(problems: Problems) -> None:
+    """It would otherwise be refused for its name, and for its lack of a local disk."""
     two_disks = {"machine": "Standard_L16s_v3"}
     found = problems(etcd={"main": two_disks, "events": {"hosts": "main", "machine": "Standard_D15_v9"}})
-    assert said(found) == said(found, "ETC-008") == []
+    assert messages(found) == messages(found, "ETC-008") == []
     found = problems(etcd={"main": {"machine": "Standard_D16ds_v5"}, "events": {"hosts": "main"}})
-    assert said(found, "ETC-008") == [
-        f"etcd.{role} disk is local-nvme, and Standard_D16ds_v5 has no local NVMe disk" for role in ("events", "main")
+    assert messages(found, "ETC-008") == [
+        f"etcd.{role} disk is local-nvme, but Standard_D16ds_v5 has no local NVMe disk" for role in ("events", "main")
     ]
 
 
-def test_a_lab_is_not_looked_up() -> None:
+def test_a_lab_is_not_checked_against_a_catalogue() -> None:
     _, found = check_paths([SPECS / "valid-smallest.yaml"])
     assert found == []
 
@@ -160,7 +160,7 @@ NOT_UNKNOWN = [
 
 
 @pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path.stem)
-def test_what_the_catalogue_lacks_can_be_allowed(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_entries_missing_from_the_catalogue_can_be_allowed(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loaded, found = check_paths([path], allow_unknown=True)
     assert [one.path for one in loaded] == [path]
     assert found
@@ -170,7 +170,7 @@ def test_what_the_catalogue_lacks_can_be_allowed(path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("path", NOT_UNKNOWN, ids=lambda path: path.stem)
-def test_every_other_error_stays_one(path: Path) -> None:
+def test_allow_unknown_changes_no_other_error(path: Path) -> None:
     loaded, found = check_paths([path], allow_unknown=True)
     assert loaded == []
     assert any(problem.is_error for problem in found)
@@ -178,11 +178,13 @@ def test_every_other_error_stays_one(path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["up", "preview"])
-def test_what_builds_takes_unknown_entries_only_when_told(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbs_that_build_accept_unknown_entries_only_with_the_flag(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = str(SPECS / "invalid-CLD-002-unknown.yaml")
     assert run([verb, path]) == 2
     assert "error[CLD-002]" in capsys.readouterr().err
     run([verb, path, "--allow-unknown"])
-    told = capsys.readouterr().err
-    assert "warning[CLD-002]" in told
-    assert "can't be reached yet" in told
+    output = capsys.readouterr().err
+    assert "warning[CLD-002]" in output
+    assert "can't be reached yet" in output

@@ -1,8 +1,8 @@
-"""Words of a spec are data wherever they end: shells, units, cloud-init, iPXE, dnsmasq, swanctl, FRR, nftables, GRUB, JSON, pages.
+"""Words of a spec are only data in every output: shells, units, cloud-init, iPXE, dnsmasq, swanctl, FRR, nftables, GRUB, JSON, pages.
 
-A cluster with every field that takes a special character is rendered twice: with plain words, and with the worst that each
-field takes, field takes, between marks. What carries a mark is read by its format's own rules, and is then the plain one but for what
-stands between them. What carries none is the same to the byte.
+A cluster with every field that accepts special characters is rendered twice: with plain words, and with the worst that each field
+accepts, between marks. Output with a mark is read by its format's rules, and must then equal the plain one except between marks.
+Output without marks must be identical.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ WORDS = yaml.safe_load(Path(__file__).with_name("every_word.yaml").read_text())
 MODELS = ((ClusterSpec, "spec"), (HostsFile, "hosts"), (PeopleFile, "people"))
 SPECIAL = [each for each in f"{string.punctuation} " if each not in "._:/@+-"]
 MARKED = re.compile("zq(.*?)qz")
-"""What was put into a word. No text of ours has these letters."""
+"""What was inserted into a word. No text of ours has these letters."""
 ENDS = ("203.0.113.1", "203.0.113.2")
 STORE = SimpleNamespace(script=lambda: "#!/usr/bin/python3\n")
 
@@ -69,14 +69,16 @@ Change = Callable[[str, str], str]
 
 @cache
 def worst(path: str, word: str) -> str:
-    """The word with as many special characters inside as its field takes at once, between marks. What takes a line break has
-    a rule of `cluster.check` that refuses it (test_words.py)."""
+    """Return the word with as many special characters between marks as its field accepts at once.
+
+    Fields that accept a line break have a rule of `cluster.check` that refuses it (test_words.py).
+    """
     places = () if takes(LEAVES[path], "\n") else (1, len(word) - 1)
     return max((_filled(LEAVES[path], word[:at], word[at:]) for at in places), key=len, default=word)
 
 
 def harmless(path: str, word: str) -> str:
-    """As long, for drawings leave as much room, with letters between the marks."""
+    """Return a word of the same length, for equal layout of drawings, with letters between the marks."""
     return MARKED.sub(lambda found: f"zq{'x' * len(found[1])}qz", worst(path, word))
 
 
@@ -88,11 +90,11 @@ def _filled(adapter: TypeAdapter[Any], before: str, after: str) -> str:
 
 
 class World:
-    """Everything that is made of a cluster for others to read: name -> text, or data that is never written by hand."""
+    """All output for a cluster that something else reads: name -> text, or data that is never written by hand."""
 
     def __init__(self, folder: Path, change: Change) -> None:
         self.marked: set[str] = set()
-        """What was put into words."""
+        """What was inserted into words."""
 
         def noted(path: str, word: str) -> str:
             self.marked.update(MARKED.findall(change(path, word)))
@@ -150,17 +152,17 @@ class World:
             yield f"{name}/startup", startup_script(plain, STORE, "h")
 
     def _of_workers_at_sites(self) -> Iterator[tuple[str, Any]]:
-        known = ArtefactOutput(
+        artefacts = ArtefactOutput(
             mirror=self._source.mirror, sha256=dict(self._source.sha256), registry=self._source.registry
         )
         outputs = ClusterOutputs(
             cluster="zebra", endpoint="api.zebra.internal:6443", balancers=("10.32.0.4",), konnectivity="k:8132",
-            ca_pem="-----BEGIN CERTIFICATE-----\n", api_servers=(), etcds={}, artefacts=known,
+            ca_pem="-----BEGIN CERTIFICATE-----\n", api_servers=(), etcds={}, artefacts=artefacts,
         )  # fmt: skip
         whole = inventory(self.cluster, outputs).data["all"]
         (host,) = whole["hosts"]
-        told = {name: each for group in whole["children"].values() for name, each in group["vars"].items()}
-        given = {**whole["vars"], **told, **whole["hosts"][host]}
+        of_groups = {name: each for group in whole["children"].values() for name, each in group["vars"].items()}
+        given = {**whole["vars"], **of_groups, **whole["hosts"][host]}
         yield from ((f"variable {name}", value) for name, value in given.items())
         for each in declarations({**given, "inventory_hostname": host}):
             files = each.arguments.get("files", [])
@@ -190,28 +192,28 @@ def lines(text: str) -> list[str]:
 
 
 def of_shell(text: str) -> list[str]:
-    """Its lines. What is marked stands between single quotes, where a shell reads nothing."""
+    """Return the lines. Marked text must be in single quotes, where a shell interprets nothing."""
     read = [re.sub("'[^']*'", lambda quoted: MARKED.sub("", quoted[0]), line) for line in lines(text)]
     assert not [line for line in read if MARKED.search(line)]
     return read
 
 
 def of_grub(text: str) -> list[str]:
-    """What a shell that reads it holds then. It runs nothing: a word on its own would be no command."""
+    """Return the words after a shell has read the text, which must not run any command."""
     command = f'{text}\nprintf %s "$GRUB_CMDLINE_LINUX_DEFAULT"'
     return subprocess.run(["sh", "-e"], input=command, capture_output=True, text=True, check=True).stdout.split()
 
 
 def of_ipxe(text: str) -> list[list[str]]:
-    """ipxe.org/scripting: blanks divide, ${} is filled in, # begins a comment at a line's beginning, || and && join."""
+    """ipxe.org/scripting: blanks separate, ${} expands, # at the start of a line is a comment, || and && join."""
     return [re.split(r" +|(\$\{[^}]*\}|\|\||&&)", line) for line in lines(text)]
 
 
 def of_dnsmasq(text: str) -> list[list[str]]:
-    """dnsmasq(8): # after a blank begins a comment, quotes keep commas."""
-    told = [line for line in lines(text) if not line.startswith("#")]
-    assert not [line for line in told if re.search(r"\s#|[\"\\]", line)]
-    return [re.split("[=,]", line) for line in told]
+    """dnsmasq(8): # after a blank starts a comment, quotes protect commas."""
+    settings = [line for line in lines(text) if not line.startswith("#")]
+    assert not [line for line in settings if re.search(r"\s#|[\"\\]", line)]
+    return [re.split("[=,]", line) for line in settings]
 
 
 def of_preseed(text: str) -> list[list[str]]:
@@ -220,15 +222,15 @@ def of_preseed(text: str) -> list[list[str]]:
 
 
 def of_swanctl(text: str) -> list[tuple[str, ...]]:
-    """strongswan.conf(5): sections, and settings whose value is in quotes unless it is plain. Between quotes a backslash
-    escapes. A * alone for a part of a name is anybody's ("Identity Parsing")."""
-    found: list[tuple[str, ...]] = []
+    """strongswan.conf(5): sections, and settings whose value is in quotes unless it is plain. In quotes a backslash
+    escapes. A single * as part of a name is a wildcard ("Identity Parsing")."""
+    parsed: list[tuple[str, ...]] = []
     for line in lines(text):
         match = re.fullmatch(r'([\w-]+) \{|\}|(\w+) = (?:"([^"\\]*)"|([\w./: -]*))', line)
         assert match, line
         assert "*" not in (match[3] or ""), line
-        found.append((line[:1] if line == "}" else "", *(each or "" for each in match.groups())))
-    return found
+        parsed.append((line[:1] if line == "}" else "", *(each or "" for each in match.groups())))
+    return parsed
 
 
 def of_lvm(text: str) -> list[str]:
@@ -238,7 +240,7 @@ def of_lvm(text: str) -> list[str]:
 
 
 def _named(pattern: str) -> str:
-    """A regular expression between bars, as the name with * and ? that it was made of."""
+    """Convert a regular expression between bars back to the name with * and ?."""
     match = re.fullmatch(r"[ar]\|((\[[.+]\]|\.\*?|[^][|.*+?()\\])*)\|", pattern)
     assert match, pattern
     turned = {"[.]": ".", "[+]": "+", ".*": "*", ".": "?"}
@@ -273,7 +275,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "grub": of_grub,
     "cluster.*": lambda text: _Page(text).found,
 }
-"""Formats that a marked word reaches. Another one is refused until it has a reader here."""
+"""Readers of formats that marked words reach. A new format fails until it has a reader here."""
 
 
 def read(name: str, made: Any) -> Any:
@@ -283,7 +285,7 @@ def read(name: str, made: Any) -> Any:
 
 
 def unmarked(value: Any, known: set[str]) -> Any:
-    """Without what was put into the words, which must be there whole. Labels have a - in place of what they don't take."""
+    """Remove what was inserted into words, which must be complete. Labels have a - instead of characters they can't have."""
     if isinstance(value, str):
         assert set(MARKED.findall(value)) <= {*known, *("-" * len(each) for each in known)}, value
         return re.sub("(?<=menagerie.boot=)[0-9a-f]+", "", MARKED.sub("", value))
@@ -306,7 +308,7 @@ def takes_more(path: str) -> bool:
     return any(worst(path, sample) != sample for sample in SAMPLES if takes(LEAVES[path], sample))
 
 
-def test_every_field_that_takes_a_special_character_is_in_what_is_rendered() -> None:
+def test_every_field_that_accepts_special_characters_is_rendered() -> None:
     seen: set[str] = set()
 
     def change(path: str, word: str) -> str:
@@ -319,7 +321,7 @@ def test_every_field_that_takes_a_special_character_is_in_what_is_rendered() -> 
     assert {path for path in LEAVES if takes_more(path)} <= seen
 
 
-def test_words_are_data_in_whatever_is_made_of_them(plain: World, spoilt: World) -> None:
+def test_words_are_only_data_in_all_rendered_formats(plain: World, spoilt: World) -> None:
     assert plain.made.keys() == spoilt.made.keys()
     for name, made in spoilt.made.items():
         if not MARKED.search(str(made)):
@@ -329,13 +331,13 @@ def test_words_are_data_in_whatever_is_made_of_them(plain: World, spoilt: World)
         assert told == unmarked(read(name, plain.made[name]), plain.marked), name
 
 
-def test_every_format_that_has_a_reader_is_reached(spoilt: World) -> None:
-    """Units, cloud-init, FRR, nftables and switches are reached by no special character at all."""
+def test_every_format_with_a_reader_is_reached(spoilt: World) -> None:
+    """No special character reaches units, cloud-init, FRR, nftables and switches."""
     reached = [name for name, made in spoilt.made.items() if MARKED.search(str(made))]
     assert {pattern for pattern in READERS if any(fnmatch(name, pattern) for name in reached)} == READERS.keys()
 
 
-def test_shells_and_dnsmasq_take_what_words_are_in(spoilt: World, tmp_path: Path) -> None:
+def test_shells_and_dnsmasq_accept_files_with_special_characters(spoilt: World, tmp_path: Path) -> None:
     scripts = [made for name, made in spoilt.made.items() if name.endswith(".sh") and name.startswith("machines/")]
     assert len(scripts) == 2
     for script in scripts:
@@ -345,7 +347,7 @@ def test_shells_and_dnsmasq_take_what_words_are_in(spoilt: World, tmp_path: Path
         subprocess.run([dnsmasq, "--test", "-C", tmp_path / "dnsmasq.conf"], capture_output=True, check=True)
 
 
-def test_ssh_takes_the_path_of_a_key_as_one_file(spoilt: World) -> None:
+def test_ssh_reads_a_key_path_with_spaces_as_one_file(spoilt: World) -> None:
     key = spoilt.cluster.spec.sites["sjc1"].ssh.private_key
     assert key and " " in key
     with Ssh(spoilt.cluster, "10.8.1.11 ssh-ed25519 AAAA\n") as ssh:

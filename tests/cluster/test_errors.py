@@ -1,4 +1,4 @@
-"""Every error has a word for machines and an exit code that callers rely on: neither may get lost or change."""
+"""Every error has a code and an exit code that callers rely on: neither may disappear or change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRODUCT = (
     *("inventories", "network", "operations", "sandbox", "stacks", "tools"),
 )
 ON_HOSTS = ("cluster/audit/host", "components/control_plane/host", "components/userdata", "etcd/host")
-"""Programs for hosts know nothing of each other, nor of the command."""
+"""Programs for hosts, which are independent of each other and of the command."""
 
 CODES = {
     1: "ansible api api-unreachable directory endless-tokens etcd etcd-agent file groups image kubelets-behind lab "
@@ -37,7 +37,7 @@ CODES = {
     4: "machines-unreachable workers-unreachable",
     5: "state-unreadable",
 }
-"""Exit code -> words. A new word belongs here; one that is here stays."""
+"""Exit code -> error codes. Add new codes here; never remove one."""
 
 
 def trees() -> Iterator[tuple[Path, ast.Module]]:
@@ -52,16 +52,18 @@ TREES = dict(trees())
 
 
 def kinds() -> dict[str, type[MenagerieError]]:
-    """Every class of error by its name, made again from what its source says: importing all packages takes long."""
-    found = {
+    """Return every class of error by name, rebuilt from the sources, because importing all packages takes long."""
+    classes = {
         name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, MenagerieError)
     }
     nodes = [node for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)]
-    while ready := [node for node in nodes if node.name not in found and node.bases and {*bases(node)} <= found.keys()]:
+    while ready := [
+        node for node in nodes if node.name not in classes and node.bases and {*bases(node)} <= classes.keys()
+    ]:
         for node in ready:
             own = {each.targets[0].id: ast.literal_eval(each.value) for each in node.body if is_word(each)}
-            found[node.name] = type(node.name, tuple(found[name] for name in bases(node)), own)
-    return found
+            classes[node.name] = type(node.name, tuple(classes[name] for name in bases(node)), own)
+    return classes
 
 
 def bases(node: ast.ClassDef) -> list[str]:
@@ -76,7 +78,7 @@ KINDS = kinds()
 
 
 def raised() -> Iterator[tuple[str, ast.Call, type[MenagerieError]]]:
-    """Every error that is made somewhere: the place, the call, the class."""
+    """Yield (place, call, class) of every error that is created."""
     for path, tree in TREES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
@@ -86,12 +88,12 @@ def raised() -> Iterator[tuple[str, ast.Call, type[MenagerieError]]]:
 
 
 def code_of(call: ast.Call) -> str:
-    """The literal after code=, "" without."""
+    """Return the literal after code=, or ""."""
     return next((str(ast.literal_eval(each.value)) for each in call.keywords if each.arg == "code"), "")
 
 
 def foreign() -> Iterator[tuple[str, int]]:
-    """Words for errors that are not ours."""
+    """Yield codes for errors of others."""
     for name in ("failures", "running"):
         for node in ast.walk(TREES[ROOT / "cli" / f"{name}.py"]):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Foreseen":
@@ -104,17 +106,17 @@ def foreign() -> Iterator[tuple[str, int]]:
                     yield str(word.value), getattr(exits, number.attr)
 
 
-def test_every_word_and_its_exit_code_is_as_it_was() -> None:
-    found = {(code_of(call) or kind.code, kind.exit_code) for _, call, kind in raised()}
-    found |= {("not-confirmed", exits.FAILED), *((word, number) for word, number in foreign())}
-    assert found == {(word, number) for number, words in CODES.items() for word in words.split()}
+def test_error_codes_and_their_exit_codes_do_not_change() -> None:
+    pairs = {(code_of(call) or kind.code, kind.exit_code) for _, call, kind in raised()}
+    pairs |= {("not-confirmed", exits.FAILED), *((word, number) for word, number in foreign())}
+    assert pairs == {(word, number) for number, words in CODES.items() for word in words.split()}
 
 
-def test_every_error_that_is_made_has_a_word() -> None:
+def test_every_raised_error_has_a_code() -> None:
     assert [place for place, call, kind in raised() if not code_of(call) and not hasattr(kind, "code")] == []
 
 
-def test_no_two_classes_of_errors_have_one_name() -> None:
+def test_error_classes_have_unique_names() -> None:
     names = Counter(
         node.name
         for tree in TREES.values()
@@ -124,7 +126,7 @@ def test_no_two_classes_of_errors_have_one_name() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_an_error_has_the_code_of_its_class_unless_it_is_given_one() -> None:
+def test_an_error_has_the_code_of_its_class_unless_it_gets_another() -> None:
     problem = Problem("INV-006", "no host")
     error = RefusedError("no host", code="nothing-matches", problems=[problem])
     assert (str(error), error.code, error.exit_code, [*error.problems]) == ("no host", "nothing-matches", 2, [problem])
@@ -132,8 +134,6 @@ def test_an_error_has_the_code_of_its_class_unless_it_is_given_one() -> None:
 
 
 @pytest.mark.parametrize(("declined", "exit_code"), [(False, 2), (True, 1)])
-def test_a_verb_that_nobody_confirmed_was_refused_and_one_that_somebody_declined_has_failed(
-    declined: bool, exit_code: int
-) -> None:
+def test_an_unconfirmed_verb_is_refused_and_a_declined_one_fails(declined: bool, exit_code: int) -> None:
     error = NotConfirmedError("no", declined=declined)
     assert (error.code, error.exit_code) == ("not-confirmed", exit_code)

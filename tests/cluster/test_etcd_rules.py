@@ -1,4 +1,4 @@
-"""Quorum arithmetic against every way that members can be lost."""
+"""Quorum arithmetic compared with every possible loss of members."""
 
 import copy
 from itertools import combinations
@@ -23,13 +23,13 @@ def codes(**main: object) -> set[str]:
 
 
 @given(st.integers(1, 40))
-def test_a_quorum_is_the_least_of_which_two_always_share_a_member(members: int) -> None:
+def test_a_quorum_is_the_smallest_number_of_which_two_always_share_a_member(members: int) -> None:
     votes = quorum(members)
     assert 2 * votes > members >= 2 * (votes - 1)
 
 
 @given(st.integers(1, 40))
-def test_an_even_number_of_members_is_refused_and_never_survives_more(members: int) -> None:
+def test_an_even_number_of_members_is_refused_and_survives_no_more_losses(members: int) -> None:
     refused = "ETC-001" in codes(members=members)
     survives = members - quorum(members)
     before = members - 1 - quorum(members - 1)
@@ -53,6 +53,6 @@ def test_quorums_of_five_members_always_share_one() -> None:
 
 
 @given(st.integers(1, 2000), st.integers(0, 20_000))
-def test_an_election_takes_five_heartbeats_at_least(heartbeat: int, election: int) -> None:
-    found = codes(heartbeat_interval=f"{heartbeat}ms", election_timeout=f"{election}ms")
-    assert ("ETC-007" in found) is (election < 5 * heartbeat)
+def test_an_election_timeout_has_at_least_five_heartbeats(heartbeat: int, election: int) -> None:
+    reported = codes(heartbeat_interval=f"{heartbeat}ms", election_timeout=f"{election}ms")
+    assert ("ETC-007" in reported) is (election < 5 * heartbeat)

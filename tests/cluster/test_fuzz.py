@@ -1,6 +1,6 @@
-"""Any bytes and any values: `check` ends with 0 or 2, in words, within 1 GB and 10 s of processor time.
+"""Any bytes and any values: `check` exits with 0 or 2, with messages, within 1 GB and 10 s of CPU time.
 
-Always the same examples; `make soak` tries MENAGERIE_FUZZ others a test, from a seed that it prints and that
+The examples are always the same; `make soak` tries MENAGERIE_FUZZ others per test, from a seed that it prints and that
 MENAGERIE_FUZZ_SEED repeats.
 """
 
@@ -33,13 +33,13 @@ _settings = settings(
     database=None,
     deadline=None,
     print_blob=True,
-    phases=[Phase.generate],  # each example is a batch: the one that fails is told by its text
+    phases=[Phase.generate],  # each example is a batch; the failing file is in the message
     suppress_health_check=list(HealthCheck),
 )
 
 
 def some(test: Any) -> Any:
-    """The same examples each time, or others from the seed."""
+    """Use the same examples each time, or others from the seed."""
     if not _SOAK:
         return _settings(test)
     print(f"MENAGERIE_FUZZ_SEED={_SEED}", flush=True)
@@ -57,7 +57,7 @@ _trees = st.recursive(
 
 
 def _of(part: dict[str, Any], definitions: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]:  # noqa: C901
-    """Values that a part of the JSON Schema lets through, and some that it doesn't."""
+    """Return values that a part of the JSON Schema accepts, and some that it doesn't."""
     if "$ref" in part:
         return _of(definitions[part["$ref"].rpartition("/")[2]], definitions, depth)
     if "enum" in part or "const" in part:
@@ -96,8 +96,8 @@ def _of(part: dict[str, Any], definitions: dict[str, Any], depth: int = 0) -> st
 
 
 def _drawn(of: Any) -> st.SearchStrategy[Any]:
-    made = schema.schema(of)
-    return _of(made, made["$defs"])
+    root = schema.schema(of)
+    return _of(root, root["$defs"])
 
 
 def _places(value: Any, prefix: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -109,7 +109,7 @@ def _places(value: Any, prefix: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 
 @st.composite
 def _changed(draw: st.DrawFn) -> bytes:
-    """A valid spec with some of its values replaced by any."""
+    """A valid spec with some values replaced by arbitrary ones."""
     data = yaml.safe_load(TEXTS[draw(st.sampled_from(sorted(TEXTS)))])
     for _ in range(draw(st.integers(1, 4))):
         changed = copy.deepcopy(data)
@@ -124,7 +124,7 @@ def _changed(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def _broken(draw: st.DrawFn) -> bytes:
-    """The bytes of a valid file with pieces cut out, repeated, swapped, or written over."""
+    """The bytes of a valid file with pieces removed, repeated, swapped or overwritten."""
     data = bytearray(draw(st.sampled_from([*TEXTS.values(), HOSTS])).encode())
     for _ in range(draw(st.integers(1, 5))):
         at, end = sorted((draw(st.integers(0, len(data))), draw(st.integers(0, len(data)))))
@@ -148,7 +148,7 @@ def _dumped(data: Any) -> bytes:
 
 
 def _tried(folder: Path, files: list[tuple[bytes, bytes]]) -> None:
-    """Check each in a child; where it ends badly, each alone, so that the one is told."""
+    """Check all in a child process; if that fails, each alone to find the failing one."""
     if (ended := _child(folder, files)) is not None and len(files) > 1:
         for one in files:
             _tried(folder, [one])
@@ -171,9 +171,9 @@ def _child(folder: Path, files: list[tuple[bytes, bytes]]) -> str | None:
         return 0
 
     ended = forked(work, cpu_s=10 if len(files) == 1 else 60, memory=GIB, wall_s=600)
-    said = re.search(r"Traceback|this is a defect", ended.text)
+    defect = re.search(r"Traceback|this is a defect", ended.text)
     control = sorted({c for c in ended.text if c != "\n" and not c.isprintable()})
-    if ended.code == 0 and not said and not control:
+    if ended.code == 0 and not defect and not control:
         return None
     return f"ended with {ended.code}, {ended.cpu_s:.1f} s, {ended.peak >> 20} MiB: {control} {ended.text[-3000:]}"
 
@@ -183,7 +183,7 @@ _hosts = st.just(HOSTS.encode()) | _drawn("hosts").map(_dumped) | st.binary(max_
 
 @some
 @given(files=st.lists(st.tuples(_drawn("cluster").map(_dumped), _hosts), min_size=5, max_size=5))
-def test_any_spec_that_the_schema_describes_is_judged(
+def test_check_handles_any_spec_that_matches_the_schema(
     tmp_path_factory: pytest.TempPathFactory, files: list[tuple[bytes, bytes]]
 ) -> None:
     _tried(tmp_path_factory.mktemp("spec"), files)
@@ -191,7 +191,7 @@ def test_any_spec_that_the_schema_describes_is_judged(
 
 @some
 @given(files=st.lists(st.tuples(_changed(), st.just(HOSTS.encode())), min_size=5, max_size=5))
-def test_any_value_in_a_valid_spec_is_judged(
+def test_check_handles_any_value_in_a_valid_spec(
     tmp_path_factory: pytest.TempPathFactory, files: list[tuple[bytes, bytes]]
 ) -> None:
     _tried(tmp_path_factory.mktemp("spec"), files)
@@ -199,5 +199,5 @@ def test_any_value_in_a_valid_spec_is_judged(
 
 @some
 @given(files=st.lists(st.tuples(_broken() | st.binary(max_size=80), _broken()), min_size=8, max_size=8))
-def test_any_bytes_are_judged(tmp_path_factory: pytest.TempPathFactory, files: list[tuple[bytes, bytes]]) -> None:
+def test_check_handles_any_bytes(tmp_path_factory: pytest.TempPathFactory, files: list[tuple[bytes, bytes]]) -> None:
     _tried(tmp_path_factory.mktemp("spec"), files)

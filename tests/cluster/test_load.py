@@ -1,4 +1,4 @@
-"""Finding, reading and handing out specs."""
+"""Finding, reading and returning specs."""
 
 import difflib
 from ipaddress import IPv4Network
@@ -35,7 +35,7 @@ def test_a_cluster_has_its_hosts_in_the_order_of_the_file() -> None:
     assert cluster.spec.network.pods == IPv4Network("10.200.0.0/16")
 
 
-def test_a_host_keeps_its_place_when_one_before_it_is_left_out(tmp_path: Path) -> None:
+def test_a_host_keeps_its_position_if_one_before_it_is_left_out(tmp_path: Path) -> None:
     spec = (SPECS / "valid-onprem.yaml").read_text()
     hosts = (SPECS / "hosts-jaguar.yaml").read_text().replace("gpu-001", "GPU-001").replace("10.8.1.11", "10.7.1.11")
     write(tmp_path / "hosts-jaguar.yaml", hosts)
@@ -59,8 +59,8 @@ def test_all_stages_of_all_files_report_in_one_run(tmp_path: Path) -> None:
     assert [(p.file, p.line) for p in problems] == sorted((p.file, p.line) for p in problems)
 
 
-def test_a_value_that_was_left_out_is_not_judged(tmp_path: Path) -> None:
-    """Its default would be: the quota falls back to 8GiB, which is above disk_size."""
+def test_a_value_that_was_left_out_is_not_checked(tmp_path: Path) -> None:
+    """Its default would be reported: the quota falls back to 8GiB, which is above disk_size."""
     spec = (
         (SPECS / "valid-smallest.yaml")
         .read_text()
@@ -70,12 +70,12 @@ def test_a_value_that_was_left_out_is_not_judged(tmp_path: Path) -> None:
     assert {problem.code for problem in problems} == {"CFG-003", "CFG-019"}
 
 
-def test_warnings_do_not_keep_a_cluster_from_being_loaded() -> None:
+def test_a_cluster_with_warnings_is_loaded() -> None:
     loaded = load(SPECS / "invalid-NET-008-docker.yaml")
     assert [(problem.code, problem.severity) for problem in loaded.warnings] == [("NET-008", "warning")]
 
 
-def test_positions_lead_to_either_file() -> None:
+def test_positions_point_to_either_file() -> None:
     loaded = load(SPECS / "valid-onprem.yaml")
     spec, host = (
         loaded.positions.mark(("network", "pods")),
@@ -85,12 +85,12 @@ def test_positions_lead_to_either_file() -> None:
     assert (Path(host.file).name, host.line, host.path) == ("hosts-jaguar.yaml", 5, "hosts[2].address")
 
 
-def test_a_default_is_found_at_what_is_around_it() -> None:
+def test_a_default_has_the_position_of_its_parent() -> None:
     mark = load(SPECS / "valid-onprem.yaml").positions.mark(("network", "flannel", "vni"))
     assert (mark.line, mark.column) == (26, 12)
 
 
-def test_a_cluster_of_no_file_is_checked_by_name() -> None:
+def test_a_cluster_without_a_file_is_reported_by_name() -> None:
     loaded = load(SPECS / "invalid-NET-008-docker.yaml")
     (problem,) = check(loaded.cluster)
     assert str(problem).startswith("jaguar: warning[NET-008] network.services 172.17.0.0/16")
@@ -101,7 +101,7 @@ def test_two_clusters_are_compared_without_files() -> None:
     assert {problem.code for problem in check(one, [one])} == {"NET-001", "CFG-017", "INV-001"}
 
 
-def test_the_same_file_twice_is_one_cluster() -> None:
+def test_the_same_file_given_twice_is_one_cluster() -> None:
     path = SPECS / "valid-onprem.yaml"
     loaded, problems = check_paths([path, path.parent / ".." / "specs" / path.name])
     assert (len(loaded), problems) == (1, [])
@@ -123,21 +123,21 @@ def test_the_same_file_twice_is_one_cluster() -> None:
         ("a: [&a [1,1,1,1,1,1,1,1,1], &b [" + "*a," * 9 + "]]\n" + "\n", "CFG-012", 1),
     ],
 )
-def test_a_file_that_is_no_spec_gives_a_problem(tmp_path: Path, text: str | bytes, code: str, line: int) -> None:
+def test_a_file_that_is_not_a_spec_gives_a_problem(tmp_path: Path, text: str | bytes, code: str, line: int) -> None:
     _, problems = check_paths([write(tmp_path / "cluster.yaml", text)])
     assert (problems[0].code, problems[0].line) == (code, line)
 
 
-def test_aliases_that_stand_for_billions_are_refused() -> None:
+def test_aliases_that_expand_to_billions_are_refused() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     document = parse("l0: &l0 [1, 1]\n" + "\n".join(levels), "bomb.yaml")
     assert [problem.code for problem in document.problems] == ["CFG-011"]
 
 
-def test_of_ten_thousand_keys_that_are_unknown_the_first_are_guessed(
+def test_only_the_first_of_thousands_of_unknown_keys_get_suggestions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A guess compares a word with all that are known; people read twenty problems, and what is counted stays right."""
+    """A suggestion compares a word with all known ones, and people only read twenty problems. Counts stay right."""
     compared: list[str] = []
 
     def count(word: str, known: list[str], **how: float) -> list[str]:
@@ -155,15 +155,15 @@ def test_of_ten_thousand_keys_that_are_unknown_the_first_are_guessed(
     assert len(compared) <= MOST_COMPARED
 
 
-def test_guesses_are_as_many_as_ever_outside_of_a_report() -> None:
+def test_suggestions_are_unlimited_outside_a_report() -> None:
     known = [f"pod{number}" for number in range(100)]
     with few_guesses():
         assert [bool(near("pods", known)) for _ in range(MOST_COMPARED // 100 + 1)][-2:] == [True, False]
     assert near("pods", known)
 
 
-def test_a_hosts_file_is_of_one_pool(tmp_path: Path) -> None:
-    """Each pool's file is read and compared by itself; five thousand pools with the same one were read five thousand times."""
+def test_a_hosts_file_belongs_to_one_pool(tmp_path: Path) -> None:
+    """Each pool's file is read and compared separately, so five thousand pools with the same file took five thousand reads."""
     (tmp_path / "hosts.yaml").write_text("hosts: [{name: gpu-1, rack: r1, address: 10.8.0.5}]\n")
     path = tmp_path / "cluster.yaml"
     pools = "pools:\n  a: {site: sjc1, hosts: hosts.yaml}\n  b: {site: sjc1, hosts: ./hosts.yaml}\n"
@@ -172,7 +172,7 @@ def test_a_hosts_file_is_of_one_pool(tmp_path: Path) -> None:
     assert [(problem.code, problem.path) for problem in problems if problem.is_error] == [("INV-001", "pools.b.hosts")]
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_the_first_key(tmp_path: Path) -> None:
     path = write(tmp_path / "cluster.yaml", b"\xef\xbb\xbf" + (SPECS / "valid-smallest.yaml").read_bytes())
     assert load_cluster(path).name == "koala"
 
@@ -188,7 +188,7 @@ def test_scalars_are_those_of_yaml_1_2(text: str, value: object) -> None:
     assert (type(found), found) == (type(value), value)
 
 
-def test_a_missing_file_says_so(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_as_missing(tmp_path: Path) -> None:
     assert only(tmp_path / "cluster.yaml").message == "there is no such file"
 
 
@@ -196,7 +196,7 @@ def test_a_folder_is_not_a_spec(tmp_path: Path) -> None:
     assert only(tmp_path).code == "CFG-010"
 
 
-def test_a_cluster_is_found_by_name_by_folder_and_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_is_found_by_name_folder_and_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "inventories" / "jaguar" / "cluster.yaml", "")
     monkeypatch.chdir(tmp_path)
     assert find_cluster("jaguar", tmp_path) == path
@@ -212,7 +212,7 @@ def test_a_folder_with_the_name_of_a_cluster_does_not_hide_it(tmp_path: Path, mo
     assert find_cluster("lab", tmp_path) == path
 
 
-def test_an_unknown_cluster_names_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_cluster_suggests_the_nearest(tmp_path: Path) -> None:
     write(tmp_path / "inventories" / "jaguar" / "cluster.yaml", "")
     with pytest.raises(SpecError, match="there is no cluster jagaur; did you mean jaguar") as refused:
         find_cluster("jagaur", tmp_path)
@@ -228,7 +228,7 @@ def test_an_unknown_cluster_names_the_nearest(tmp_path: Path) -> None:
         ("/elsewhere/jagaur", "/elsewhere/jagaur/cluster.yaml"),
     ],
 )
-def test_a_path_that_is_no_cluster_is_told_as_it_was_given(tmp_path: Path, name: str, file: str) -> None:
+def test_a_path_without_a_cluster_is_reported_as_given(tmp_path: Path, name: str, file: str) -> None:
     write(tmp_path / "inventories" / "jaguar" / "cluster.yaml", "")
     with pytest.raises(SpecError, match="did you mean jaguar") as refused:
         find_cluster(name, tmp_path)
@@ -236,7 +236,7 @@ def test_a_path_that_is_no_cluster_is_told_as_it_was_given(tmp_path: Path, name:
 
 
 @pytest.mark.parametrize("name", ["", "..", "no/such", "x" * 300])
-def test_any_name_that_is_no_cluster_is_refused(tmp_path: Path, name: str) -> None:
+def test_any_name_without_a_cluster_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(SpecError):
         load_cluster(find_cluster(name, tmp_path))
 
@@ -251,7 +251,7 @@ def test_problems_of_a_hosts_file_name_that_file(tmp_path: Path) -> None:
     write(tmp_path / "hosts-jaguar.yaml", "hosts: {}\n")
     problem = only(write(tmp_path / "cluster.yaml", (SPECS / "valid-onprem.yaml").read_bytes()))
     assert problem.file.endswith("hosts-jaguar.yaml")
-    assert problem.message == "hosts is a mapping; a list must stand here"
+    assert problem.message == "hosts is a mapping, but must be a list"
 
 
 def test_thousands_of_hosts_are_loaded_and_compared(tmp_path: Path) -> None:

@@ -14,16 +14,16 @@ def site(link=1500, uplink=1500, racks=("r1", "r2")):
     return {"racks": {"r1": None, "r2": None} | ranges, "link_mtu": link, "uplink_mtu": uplink}
 
 
-def test_vxlan_takes_fifty_bytes_of_the_link(lab):
+def test_vxlan_takes_fifty_bytes_of_the_link_mtu(lab):
     assert pod_mtu(lab.spec) == 1450
 
 
-def test_jumbo_links_behind_a_tunnel_are_held_down_by_the_tunnel(build):
+def test_a_tunnel_limits_the_mtu_of_jumbo_links(build):
     cluster = build({"network": {"link_mtu": 9000}, "sites": {"onprem": site(9000, 1420)}})
     assert pod_mtu(cluster.spec) == 1370
 
 
-def test_one_rack_behind_a_tunnel_is_held_down_by_its_way_to_the_api_servers(build):
+def test_the_path_to_the_api_servers_limits_a_single_rack(build):
     cluster = build({"network": {"link_mtu": 9000}, "sites": {"onprem": site(9000, 1400, ("r1",))}})
     assert pod_mtu(cluster.spec) == 1400
 
@@ -38,12 +38,12 @@ def test_host_gw_takes_nothing(build):
     assert tightest(cluster.spec).room == 1500
 
 
-def test_the_narrowest_of_two_sites_decides_for_both(build):
+def test_the_site_with_the_smaller_mtu_decides_for_both(build):
     second = {"racks": {"r1": "10.79.9.0/24"}, "link_mtu": 1500, "uplink_mtu": 1380}
     assert pod_mtu(build({"sites": {"second": second}}).spec) == 1330
 
 
-def test_workers_in_the_cloud_bring_the_cloud_link_into_the_chain(build):
+def test_workers_in_the_cloud_add_the_cloud_s_link(build):
     sites = {"onprem": site(9000, 9000)}
     assert pod_mtu(build({"network": {"link_mtu": 1460}, "sites": sites}).spec) == 1460
     assert pod_mtu(build({"network": {"link_mtu": 1460}, "sites": sites, "pools": CLOUD_POOL}).spec) == 1410
@@ -55,11 +55,11 @@ def test_a_cluster_without_sites_has_the_cloud_link(build):
     assert pod_mtu(cluster.spec) == 1450
 
 
-def test_a_smaller_mtu_of_the_spec_is_taken(build):
+def test_a_smaller_mtu_in_the_spec_is_used(build):
     assert pod_mtu(build({"network": {"flannel": {"mtu": 1400}}}).spec) == 1400
 
 
-def test_an_mtu_that_does_not_fit_is_refused_from_the_first_byte_with_every_path(build):
+def test_an_mtu_one_byte_too_large_is_refused_with_every_path(build):
     def problems(mtu):
         changes = {"network": {"link_mtu": 9000, "flannel": {"mtu": mtu}}, "sites": {"onprem": site(9000, 1420)}}
         return [problem for problem in check(build(changes)) if problem.code == "NET-009"]
@@ -96,7 +96,7 @@ def test_a_pod_packet_fits_every_link_it_can_cross_and_one_byte_more_does_not(
 
 
 @given(links, uplinks, st.integers(0, 500))
-def test_a_wider_link_never_makes_the_mtu_smaller(build, link, uplink, more):
+def test_a_larger_link_mtu_never_reduces_the_pod_mtu(build, link, uplink, more):
     narrow = build({"network": {"link_mtu": 9216}, "sites": {"onprem": site(link, uplink)}})
     wide = build({"network": {"link_mtu": 9216}, "sites": {"onprem": site(min(link + more, 9216), uplink)}})
     assert pod_mtu(narrow.spec) <= pod_mtu(wide.spec)

@@ -1,4 +1,4 @@
-"""One field of a valid spec changed at a time: a problem or a cluster that every package can use."""
+"""Change one field of a valid spec at a time: the result is a problem or a cluster that every package can use."""
 
 import copy
 import re
@@ -31,7 +31,7 @@ Check = Callable[..., tuple[list[Loaded], list[Problem]]]
 Place = tuple[str | int, ...]
 
 PATH = Path(__file__).parents[1] / "specs" / "valid-onprem.yaml"
-# With every key written out, also those that the file leaves to their defaults.
+# With every key written out, including those that have their defaults in the file.
 SPEC = ClusterSpec.model_validate(yaml.safe_load(PATH.read_text())).model_dump(mode="json")
 HOSTS = load_cluster(PATH).hosts["gpu"]
 VALUES: list[Any] = [
@@ -42,12 +42,12 @@ VALUES: list[Any] = [
     [], [1], [[]], ["a", "a"], {}, {"a": 1}, {"A B": {}},
 ]  # fmt: skip
 
-# A flag in a unit: one word of ASCII, for systemd would make two of what has a space.
+# A flag in a unit: one ASCII word, as systemd would split at a space.
 FLAG = re.compile(r'    ("?)--[a-z-]+=[!-~]+\1( \\)?')
 
 
 def places(value: Any, prefix: Place = ()) -> Iterator[Place]:
-    """Of a list the first and the last: those between are like them, and the lists of defaults are long."""
+    """Yield all paths. For lists only the first and last entry: the others are similar, and default lists are long."""
     ends = {0: value[0], len(value) - 1: value[-1]} if isinstance(value, list) and value else {}
     items = value.items() if isinstance(value, dict) else ends.items()
     for key, inner in items:
@@ -60,7 +60,7 @@ def put(value: Any, holder: Any, key: Any) -> None:
 
 
 def changed(place: Place, change: Callable[[Any, Any], None]) -> Any:
-    """The spec with a change; whatever holds what is changed is a copy, the rest is the spec's own."""
+    """Return the spec with a change. Only containers of the changed value are copied."""
     data = holder = copy.copy(SPEC)
     for key in place[:-1]:
         holder[key] = copy.copy(holder[key])
@@ -70,15 +70,15 @@ def changed(place: Place, change: Callable[[Any, Any], None]) -> Any:
 
 
 def distinct(place: Place) -> Iterator[Any]:
-    """The spec with each value that the model takes there, and with one of each type that it refuses with the same words."""
+    """Yield the spec with each value that the model accepts there, and one of each type per error message."""
     seen: set[tuple[type, tuple[str, ...]]] = set()
     for value in VALUES:
         data = changed(place, partial(put, value))
         try:
             ClusterSpec.model_validate(data)
         except ValidationError as refused:
-            told = [f"{error['loc']}: {error['msg']}" for error in refused.errors()]
-            words = (type(value), tuple(line.replace(repr(value), "").replace(str(value), "") for line in told))
+            errors = [f"{error['loc']}: {error['msg']}" for error in refused.errors()]
+            words = (type(value), tuple(line.replace(repr(value), "").replace(str(value), "") for line in errors))
             if words in seen:
                 continue
             seen.add(words)
@@ -86,7 +86,7 @@ def distinct(place: Place) -> Iterator[Any]:
 
 
 def usable(cluster: Cluster) -> None:
-    """None of the packages that read a checked cluster refuses it."""
+    """Assert that no package that reads a checked cluster refuses it."""
     where = plan(cluster)
     hosts = where.hosts()
     served = catalogue(versions.KUBERNETES if cluster.is_lab else cluster.spec.kubernetes.version)
@@ -129,7 +129,7 @@ def test_any_field_left_out_gives_problems_or_a_usable_cluster(check: Check) -> 
         judge(*check(changed(place, lambda holder, key: holder.__delitem__(key)), SPEC))
 
 
-def test_any_key_misspelt_gives_a_problem(check: Check) -> None:
+def test_any_misspelt_key_gives_a_problem(check: Check) -> None:
     for place in places(SPEC):
         named = place[-2] in ("sites", "racks", "pools", "labels") if len(place) > 1 else False
         if isinstance(place[-1], str) and not named:
@@ -152,7 +152,7 @@ def test_any_tree_for_any_field_gives_problems_or_a_usable_cluster(check: Check,
 
 @st.composite
 def sizes(draw: st.DrawFn) -> dict[str, Any]:
-    """A spec whose numbers are near the limits of what has room."""
+    """A spec with numbers near the limits of the available room."""
     data: dict[str, Any] = copy.deepcopy(SPEC)
     data["control_plane"]["api_servers"] = draw(st.integers(1, 110))
     data["control_plane"]["zones"] = list(range(1, draw(st.integers(1, 5)) + 1))

@@ -1,4 +1,4 @@
-"""How a problem is written, and how the reference lists it."""
+"""How a problem is printed, and how the reference lists it."""
 
 from cluster.codes import MEANING, reference
 from cluster.problems import Problem, SpecError, in_order
@@ -15,7 +15,7 @@ PROBLEM = Problem(
 )
 
 
-def test_the_text_names_place_severity_code_and_the_way_out() -> None:
+def test_text_has_position_severity_code_and_hint() -> None:
     assert str(PROBLEM) == (
         "inventories/jaguar/cluster.yaml:14:13: error[NET-001] network.pods 10.0.0.0/14 "
         "overlaps network.nodes 10.2.0.0/20\n"
@@ -25,9 +25,9 @@ def test_the_text_names_place_severity_code_and_the_way_out() -> None:
 
 
 def test_json_has_the_agreed_keys() -> None:
-    found = PROBLEM.to_json()
-    assert found["docs"] == "docs/reference/errors.md#net-001"
-    assert set(found) == {
+    document = PROBLEM.to_json()
+    assert document["docs"] == "docs/reference/errors.md#net-001"
+    assert set(document) == {
         "code", "severity", "file", "line", "column", "path", "message", "hint", "notes", "docs",
     }  # fmt: skip
 

@@ -21,7 +21,7 @@ SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("
 
 
 def runs(python: str) -> bool:
-    """Whether it is a Python, and not a shim for one that isn't there."""
+    """Return whether it is a working Python, not a shim for a missing one."""
     return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
@@ -70,7 +70,7 @@ if os.name: "a text alone"
 
 
 def dumped(program: str) -> str:
-    """The syntax of a program without the statements that are only a text."""
+    """Return the syntax tree of a program without statements that are only a string."""
     tree = ast.parse(program)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -81,7 +81,7 @@ def dumped(program: str) -> str:
 
 
 def is_of_its_pieces(made: str, source: str) -> bool:
-    """Whether every line is the beginning of one of the source's, in their order, or ``pass`` where a text stood."""
+    """Return whether every line is the start of one of the source's, in order, or ``pass`` instead of a string."""
     lines = iter(source.split("\n"))
     return all(
         any(line.startswith(each) or re.sub(r"[\"'].*", "pass", line) == each for line in lines)
@@ -90,7 +90,7 @@ def is_of_its_pieces(made: str, source: str) -> bool:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_host_program_without_its_words_does_the_same_and_is_made_of_its_own_lines(path: Path) -> None:
+def test_a_stripped_host_program_has_the_same_syntax_and_only_its_own_lines(path: Path) -> None:
     source = path.read_text()
     made = without_words(source)
     assert dumped(made) == dumped(source)
@@ -98,12 +98,12 @@ def test_a_host_program_without_its_words_does_the_same_and_is_made_of_its_own_l
 
 
 @pytest.mark.parametrize("file", [applying.files()[0], refreshing.files()[0]], ids=lambda file: file.path)
-def test_a_program_joined_of_modules_loses_all_of_its_words(file: HostFile) -> None:
+def test_a_program_joined_from_modules_loses_all_comments_and_docstrings(file: HostFile) -> None:
     assert "#" not in file.text.removeprefix("#!")
     assert ast.get_docstring(ast.parse(file.text)) is None
 
 
-def test_only_words_go_and_texts_stay_as_they_stand() -> None:
+def test_only_comments_and_docstrings_are_removed_and_strings_are_kept() -> None:
     assert (
         without_words(AWKWARD)
         == '''\
@@ -130,13 +130,13 @@ if os.name: pass
     )
 
 
-def test_the_lines_of_a_text_are_told_from_lines_that_somebody_else_wrote() -> None:
+def test_lines_of_a_source_are_distinguished_from_others() -> None:
     assert is_of_its_pieces("x = f'{y}'\n", "x = f'{y}'  # why\n")
     assert not is_of_its_pieces("x = f'{y}'\n", 'x = f"{y}"\n')
 
 
-def test_every_python_makes_the_same_of_every_program() -> None:
-    """Every newer one that this machine has, and this one in another process."""
+def test_every_python_gives_the_same_result_for_every_program() -> None:
+    """Tries every newer Python on this machine, and this one in another process."""
     program = "import runpy, sys; w = runpy.run_path('cluster/programs.py'); print(w['without_words'](sys.stdin.read()), end='')"
     source = "\n".join(
         (AWKWARD, *(re.sub("^from __future__.*", "", p.read_text(), flags=re.MULTILINE) for p in SOURCES))

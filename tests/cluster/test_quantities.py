@@ -37,7 +37,7 @@ def test_what_is_not_a_size_is_refused(text: object) -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 32))
-def test_a_range_is_taken_without_host_bits_only(address: int, prefix: int) -> None:
+def test_a_range_is_accepted_only_without_host_bits(address: int, prefix: int) -> None:
     network = IPv4Network((address, prefix), strict=False)
     assert parse_network(str(network)) == network
     text = f"{IPv4Network(address).network_address}/{prefix}"
@@ -56,7 +56,7 @@ def test_what_is_not_an_address_is_refused(text: object) -> None:
 
 
 @given(st.text(max_size=80))
-def test_a_name_is_refused_with_one_that_is_taken(text: str) -> None:
+def test_a_refused_name_comes_with_a_valid_suggestion(text: str) -> None:
     try:
         assert parse_name(text) == text
     except PydanticCustomError as refused:
@@ -79,11 +79,11 @@ FOLDERS = [
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_data_folder_that_could_be_someone_elses_is_refused(folder: str) -> None:
+def test_a_data_folder_that_others_may_use_is_refused(folder: str) -> None:
     with pytest.raises(PydanticCustomError) as refused:
         parse_data_dir(folder)
     assert refused.value.type == "ETC-003"
 
 
-def test_a_plain_folder_of_its_own_is_taken() -> None:
+def test_a_plain_separate_folder_is_accepted() -> None:
     assert parse_data_dir("/mnt/nvme0/etcd-1.d") == "/mnt/nvme0/etcd-1.d"

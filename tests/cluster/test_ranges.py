@@ -1,4 +1,4 @@
-"""Ranges against a brute-force count of their addresses."""
+"""Ranges compared with a brute-force comparison of their addresses."""
 
 from ipaddress import IPv4Network
 from itertools import combinations
@@ -19,12 +19,12 @@ def networks(draw: st.DrawFn) -> IPv4Network:
 
 
 @given(st.lists(networks(), max_size=6))
-def test_overlaps_are_those_of_the_addresses(listed: list[IPv4Network]) -> None:
+def test_overlaps_match_a_comparison_of_all_addresses(listed: list[IPv4Network]) -> None:
     addresses = [set(map(int, network)) for network in listed]
     brute = {(i, j) for i, j in combinations(range(len(listed)), 2) if addresses[i] & addresses[j]}
-    found = list(overlapping(listed))
-    assert set(found) == brute
-    assert len(found) == len(brute)
+    pairs = list(overlapping(listed))
+    assert set(pairs) == brute
+    assert len(pairs) == len(brute)
 
 
 @st.composite
@@ -52,7 +52,7 @@ def test_no_range_is_suggested_only_when_none_is_free(prefix: int, taken: list[I
     assert free(prefix, taken) == (left[0] if left else None)
 
 
-def test_of_many_equal_ranges_each_is_told_with_few_others() -> None:
-    found = list(overlapping([IPv4Network("10.0.0.0/24")] * 2000))
-    assert {index for pair in found for index in pair} == set(range(2000))
-    assert len(found) < 2000 * 6
+def test_many_equal_ranges_are_each_reported_with_only_a_few_others() -> None:
+    pairs = list(overlapping([IPv4Network("10.0.0.0/24")] * 2000))
+    assert {index for pair in pairs for index in pair} == set(range(2000))
+    assert len(pairs) < 2000 * 6

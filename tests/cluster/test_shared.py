@@ -1,4 +1,4 @@
-"""Data of several versions of Menagerie: what is newer is refused, what is unknown is passed over, what has no version is read."""
+"""Data of other versions of Menagerie: newer data is refused, unknown fields are ignored, data without a version is read."""
 
 from __future__ import annotations
 
@@ -25,59 +25,61 @@ class Thing:
     size: int = 0
 
 
-@pytest.mark.parametrize("said", [None, 1, "1", 2, "2"])
-def test_older_data_and_that_without_a_version_is_read(said: object) -> None:
-    shared.check("it", said, 2)
+@pytest.mark.parametrize("version", [None, 1, "1", 2, "2"])
+def test_older_data_and_data_without_a_version_is_read(version: object) -> None:
+    shared.check("it", version, 2)
 
 
-@pytest.mark.parametrize("said", [3, "3", "2.1", "x", "", -1, True, [1], 10**40, "\u00b2"])
-def test_newer_data_and_what_is_no_version_is_refused_with_the_way_out(said: object) -> None:
-    with pytest.raises(NewerDataError, match="^it is of version .* reads version 2 at most: .*use the checkout of"):
-        shared.check("it", said, 2)
+@pytest.mark.parametrize("version", [3, "3", "2.1", "x", "", -1, True, [1], 10**40, "\u00b2"])
+def test_newer_data_and_invalid_versions_are_refused_with_a_hint(version: object) -> None:
+    with pytest.raises(
+        NewerDataError, match="^it has version .* reads at most version 2: .*use the checkout that wrote it"
+    ):
+        shared.check("it", version, 2)
 
 
-def test_fields_that_nobody_knows_are_passed_over_and_one_that_is_needed_is_missed() -> None:
+def test_unknown_fields_are_ignored_and_missing_ones_are_an_error() -> None:
     assert shared.known(Thing, {"name": "a", "colour": "red"}) == Thing("a")
     with pytest.raises(TypeError, match="name"):
         shared.known(Thing, {"size": 1})
 
 
-def told(**more: Any) -> dict[str, object]:
-    """A stack's outputs, as an operator's machine reads them."""
+def stack_outputs(**more: Any) -> dict[str, object]:
+    """Return a stack's outputs in the form that an operator's machine reads."""
     document = json.loads(outputs().model_dump_json()) | more
     keys = ("operator_certificate", "operator_key", "operator_etcd_certificate", "operator_etcd_key")
     return {"outputs": json.dumps(document), **dict.fromkeys(keys, "")}
 
 
-def test_a_stack_says_its_version_and_one_from_before_is_read() -> None:
+def test_outputs_have_a_version_and_those_without_are_read() -> None:
     assert json.loads(outputs().model_dump_json())["version"] == 1
     document = json.loads(outputs().model_dump_json())
     del document["version"]
     assert ClusterOutputs.model_validate_json(json.dumps(document)) == outputs()
 
 
-def test_nobody_acts_on_a_stack_that_a_newer_menagerie_built() -> None:
-    with pytest.raises(NewerDataError, match="what the stack says of the cluster is of version 2"):
-        Access.from_stack("lab", told(version=2))
+def test_outputs_of_a_newer_menagerie_are_refused() -> None:
+    with pytest.raises(NewerDataError, match="the document of the stack's outputs has version 2"):
+        Access.from_stack("lab", stack_outputs(version=2))
 
 
-def test_what_only_a_newer_menagerie_knows_of_a_stack_is_passed_over() -> None:
-    found = json.loads(outputs().model_dump_json())
-    found["api_servers"][0]["rack"] = "r1"
-    access = Access.from_stack("lab", told(weather="fine", api_servers=found["api_servers"]))
+def test_unknown_fields_of_outputs_are_ignored() -> None:
+    document = json.loads(outputs().model_dump_json())
+    document["api_servers"][0]["rack"] = "r1"
+    access = Access.from_stack("lab", stack_outputs(weather="fine", api_servers=document["api_servers"]))
     assert access.outputs == outputs()
 
 
-def test_a_journal_that_a_newer_menagerie_wrote_is_refused_and_not_written_over(tmp_path: Path) -> None:
+def test_a_journal_of_a_newer_menagerie_is_refused_and_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     path.write_text('{"v":1,"host":"a","roles":{"base":"x"}}\n{"v":2,"hosts":["b"]}\n')
     before = path.read_bytes()
-    with pytest.raises(NewerDataError, match=f"a line of {path} is of version 2"):
+    with pytest.raises(NewerDataError, match=f"a line of {path} has version 2"):
         Journal(path).begin({"a": {"base": "y"}})
     assert path.read_bytes() == before
 
 
-def test_what_only_a_newer_menagerie_knows_of_a_line_is_passed_over(tmp_path: Path) -> None:
+def test_unknown_fields_of_a_journal_line_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     path.write_text('{"v":1,"host":"a","roles":{"base":"x"},"took_s":3}\n{"cut\n')
     assert Journal(path).is_at("a", {"base": "x"})
@@ -90,7 +92,7 @@ REPORT = {
 }  # fmt: skip
 
 
-def test_a_report_of_a_host_with_another_program_is_read_or_refused() -> None:
+def test_a_report_of_another_collector_version_is_read_or_refused() -> None:
     assert Report.model_validate_json(json.dumps({"format": 1, **REPORT, "firmware": {}})).host == "api-1"
-    with pytest.raises(NewerDataError, match="the report of how a host is set up is of version 2"):
+    with pytest.raises(NewerDataError, match="a host's report has version 2"):
         Report.model_validate_json(json.dumps({"format": 2, **REPORT}))

@@ -1,4 +1,4 @@
-"""tests/specs: every file says in its head what a check of it must give."""
+"""tests/specs: the header of every file lists the problems that check must report."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ NOT_FROM_A_FILE |= {
     "TEN-009",
     "TEN-010",
     "TEN-011",
-}  # these are told of the file with people, by the verb that reads it
+}  # reported for the file with people, by the verb that reads it
 
 
 def head(path: Path, key: str) -> list[str]:
@@ -44,8 +44,8 @@ def test_a_valid_spec_gives_no_problem(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
-def test_an_invalid_spec_gives_exactly_what_its_head_says_each_with_its_place_and_a_way_out(path: Path) -> None:
-    """And who has an error is not handed out."""
+def test_an_invalid_spec_gives_exactly_the_problems_in_its_header_each_with_position_and_hint(path: Path) -> None:
+    """Clusters with an error aren't returned."""
     loaded, problems = check_paths([*map(Path, head(path, "beside")), Path(path.name)])
     lines = [str(problem).splitlines()[0].removeprefix(f"{path.name}:") for problem in problems]
     assert lines == head(path, "expect")
@@ -61,7 +61,7 @@ def test_an_invalid_spec_gives_exactly_what_its_head_says_each_with_its_place_an
 
 
 def is_of(file: str, path: Path) -> bool:
-    """Whether it is the spec itself or the hosts file that goes with it, and not another cluster's."""
+    """Return whether a file is the spec itself or its hosts file, and not another cluster's."""
     return file == path.name or file.startswith("hosts-")
 
 
@@ -72,7 +72,7 @@ def test_every_code_has_a_spec_and_a_meaning() -> None:
 
 
 def test_valid_specs_together_are_valid() -> None:
-    """They repeat each other's pod ranges, which is refused, and nothing else."""
+    """The only problem is that they share pod ranges."""
     _, problems = check_paths([Path(path.name) for path in VALID])
     assert {problem.code for problem in problems} == {"NET-001"}
 
@@ -83,8 +83,8 @@ def test_the_clusters_of_the_inventories_give_no_problem_together() -> None:
     assert {one.cluster.name: len(one.cluster.host_list()) for one in loaded} == {"lab": 3}
 
 
-def test_the_examples_may_all_be_built_beside_each_other_and_the_clusters_of_the_inventories() -> None:
-    """Whoever copies one there is refused nothing: no name and no range is another's."""
+def test_examples_can_be_built_together_with_each_other_and_the_inventories() -> None:
+    """Copies of examples clash with nothing: all names and ranges are unique."""
     examples = sorted((ROOT / "examples").glob("*/cluster.yaml"))
     loaded, problems = check_paths([*examples, *(find_cluster(name, ROOT) for name in clusters(ROOT))])
     slow = [problem for problem in problems if problem.code == "ETC-008" and "gp3" in problem.message]
@@ -99,8 +99,8 @@ def test_the_examples_may_all_be_built_beside_each_other_and_the_clusters_of_the
     }
 
 
-def test_the_table_of_wrong_inputs_names_specs_that_there_are() -> None:
-    """In a row, `-other` is short for another spec of the code before it."""
+def test_the_table_of_wrong_inputs_names_existing_specs() -> None:
+    """In a row, `-other` is short for another spec with the preceding code."""
     table = (SPECS / "README.md").read_text()
     named = []
     for row in table.splitlines():

@@ -1,4 +1,4 @@
-"""First specs: whatever is asked for, they pass `check` as they are, beside all that the fleet has."""
+"""First specs: for all options they pass `check` unchanged, together with the rest of the fleet."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ ASKED = [
 Load = Callable[[Starter], Cluster]
 
 
-def said(asked: Asked) -> str:
+def case_id(asked: Asked) -> str:
     return f"{asked.cloud}{'-site' if asked.site else ''}{f'-{asked.gpu}' if asked.gpu else ''}"
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A checkout with the lab of ours, which every other has as well."""
+    """A checkout with our lab, as in every checkout."""
     (tmp_path / "inventories").mkdir()
     (tmp_path / "inventories" / "lab").symlink_to(ROOT / "inventories" / "lab")
     (tmp_path / "cluster").symlink_to(ROOT / "cluster")
@@ -56,7 +56,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
-    """The cluster of a folder that has not a single problem."""
+    """Return the cluster of a folder, which must not have any problem."""
     numbers = iter(range(1_000_000))
 
     def loaded(made: Starter) -> Cluster:
@@ -70,7 +70,7 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
 
 
 def fleet(root: Path) -> list[Loaded]:
-    """All clusters of a checkout, none of which has a problem."""
+    """Return all clusters of a checkout, which must not have any problem."""
     loaded, problems = check_paths(sorted((root / "inventories").glob("*/cluster.yaml")))
     assert [str(problem) for problem in problems] == []
     return loaded
@@ -80,8 +80,8 @@ def networks(one: Loaded) -> set[IPv4Network]:
     return {each.network for each in ranges(Checked(one.cluster, one.positions))}
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=said)
-def test_a_first_spec_passes_check_untouched_and_a_second_beside_it_has_other_ranges(root: Path, asked: Asked) -> None:
+@pytest.mark.parametrize("asked", ASKED, ids=case_id)
+def test_a_first_spec_passes_check_unchanged_and_a_second_gets_other_ranges(root: Path, asked: Asked) -> None:
     for name in ("koala", "zebu"):
         write(prepare(Asked(name, asked.cloud, asked.site, asked.region, asked.gpu), root))
     one, _, other = fleet(root)
@@ -89,8 +89,8 @@ def test_a_first_spec_passes_check_untouched_and_a_second_beside_it_has_other_ra
     assert not any(a.overlaps(b) for a, b in product(networks(one), networks(other)))
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=said)
-def test_its_texts_are_as_linters_and_editors_want_them(root: Path, asked: Asked) -> None:
+@pytest.mark.parametrize("asked", ASKED, ids=case_id)
+def test_texts_pass_the_linter_and_name_their_schema(root: Path, asked: Asked) -> None:
     prepared = prepare(asked, root)
     write(prepared)
     assert set(prepared.starter.files) == {path.name for path in prepared.folder.iterdir()}
@@ -106,7 +106,7 @@ def test_its_texts_are_as_linters_and_editors_want_them(root: Path, asked: Asked
 
 
 @pytest.mark.parametrize("of", ["cluster", "hosts"])
-def test_the_schemas_that_they_name_are_current(of: Literal["cluster", "hosts"]) -> None:
+def test_the_schema_files_are_current(of: Literal["cluster", "hosts"]) -> None:
     """`menagerie schema` prints the first; MENAGERIE_UPDATE_GOLDEN=1 rewrites both."""
     path = ROOT / "cluster" / "schemas" / f"{of}.schema.json"
     text = schema.text(of)
@@ -116,7 +116,7 @@ def test_the_schemas_that_they_name_are_current(of: Literal["cluster", "hosts"])
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_every_region_that_is_taken_and_every_kind_of_gpu_passes(cloud: Cloud, load: Load) -> None:
+def test_every_accepted_region_and_every_kind_of_gpu_passes_check(cloud: Cloud, load: Load) -> None:
     taken = []
     for region in catalogue.of(cloud).region_names:
         try:
@@ -134,7 +134,7 @@ def test_every_region_that_is_taken_and_every_kind_of_gpu_passes(cloud: Cloud, l
         assert expected.gpus.product == hardware.gpus().gpus[kind].product
 
 
-def test_a_machine_type_is_a_kind_of_gpu_too(load: Load) -> None:
+def test_a_machine_type_can_be_given_as_the_kind_of_gpu(load: Load) -> None:
     asked = Asked("koala", Cloud.AWS, region="us-east-1", gpu="p5.4xlarge")
     assert load(make(asked, ())).spec.pools["gpu"].machine == "p5.4xlarge"
     own = Asked("koala", Cloud.AWS, site=True, gpu="dgx-h100")
@@ -147,7 +147,7 @@ ODD = st.sampled_from(["null", "true", "on", "n", "1e3", "0x1f", "0", "2026-11-2
 
 @settings(max_examples=60)
 @given(NAMES | ODD, st.sampled_from(ASKED))
-def test_every_name_of_a_cluster_is_read_back_as_it_was_given(load: Load, name: str, asked: Asked) -> None:
+def test_every_cluster_name_is_read_back_unchanged(load: Load, name: str, asked: Asked) -> None:
     cluster = load(make(Asked(name, asked.cloud, asked.site, gpu=asked.gpu), ()))
     assert cluster.name == name
     assert len({host.name for _, host in cluster.host_list()}) == len(cluster.host_list())
@@ -155,7 +155,7 @@ def test_every_name_of_a_cluster_is_read_back_as_it_was_given(load: Load, name: 
 
 @settings(max_examples=60)
 @given(st.text("aZ0-_./ é\n", min_size=1, max_size=65).filter(lambda text: text[0] not in "/"))
-def test_a_name_is_taken_just_when_check_takes_it(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+def test_a_name_is_accepted_exactly_if_check_accepts_it(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     root = tmp_path_factory.mktemp("root")
     valid = len(name) <= 63 and name.strip("-") == name and set(name) <= set("a0-")
     try:
@@ -168,7 +168,7 @@ def test_a_name_is_taken_just_when_check_takes_it(tmp_path_factory: pytest.TempP
     assert list(root.iterdir()) == []
 
 
-def test_fifty_clusters_of_all_kinds_have_fifty_sets_of_ranges(load: Load, tmp_path: Path) -> None:
+def test_fifty_clusters_of_all_kinds_have_disjoint_ranges(load: Load, tmp_path: Path) -> None:
     clusters: list[Cluster] = []
     for number in range(50):
         asked = ASKED[number % len(ASKED)]
@@ -185,7 +185,7 @@ def test_equal_fleets_give_equal_texts() -> None:
         assert make(asked, ()).files == make(asked, ()).files
 
 
-def test_what_a_fleet_uses_beside_its_ranges_is_left_to_it(root: Path) -> None:
+def test_other_addresses_in_use_by_the_fleet_are_avoided(root: Path) -> None:
     asked = Asked("koala", Cloud.AWS)
     folder = root / "inventories" / "first"
     text = make(asked, ()).files["cluster.yaml"].replace("name: koala", "name: first")
@@ -201,8 +201,8 @@ def kept_for() -> Iterator[tuple[str, IPv4Network]]:
         yield "the lab's own", network
 
 
-def test_ranges_of_examples_and_labs_are_kept_for_them() -> None:
-    """A copied example clashes with nothing that was made before."""
+def test_ranges_of_examples_and_labs_are_reserved() -> None:
+    """A copied example clashes with nothing created earlier."""
     wrong = [
         f"{whose} {network}"
         for whose, network in kept_for()
@@ -216,29 +216,29 @@ def test_ranges_of_examples_and_labs_are_kept_for_them() -> None:
     [
         (Asked("lab", Cloud.LAB), "inventories/lab exists, and was not touched"),
         (Asked("koala", Cloud.AWS, region="useast1"), "did you mean us-east-1"),
-        (Asked("koala", Cloud.AWS, region="us-west-1"), "no 3 zones that are known to offer m7i.large or m6i.large"),
+        (Asked("koala", Cloud.AWS, region="us-west-1"), "doesn't have 3 zones known to offer m7i.large or m6i.large"),
         (Asked("koala", Cloud.GCP, region="us-west3", gpu="h200"), "us-west3 has a100-40, b200"),
         (Asked("koala", Cloud.AZURE, gpu="v100"), "write one of t4, a100-pcie-80, h100-nvl"),
-        (Asked("koala", Cloud.AWS, True, gpu="t4"), "no kind of machines of your own has GPU t4"),
+        (Asked("koala", Cloud.AWS, True, gpu="t4"), "no kind of on-prem machines has GPU t4"),
         (Asked("koala", Cloud.LAB, gpu="h100"), "a lab has no GPUs"),
         (Asked("koala", Cloud.LAB, region="eastus"), "the region of a lab is local"),
     ],
 )
-def test_what_there_is_not_is_refused_with_what_there_is(root: Path, asked: Asked, told: str) -> None:
+def test_an_unknown_choice_is_refused_with_the_alternatives(root: Path, asked: Asked, told: str) -> None:
     before = sorted(root.rglob("*"))
     with pytest.raises(RefusedError, match=told):
         prepare(asked, root)
     assert sorted(root.rglob("*")) == before
 
 
-def test_a_cluster_whose_ranges_nobody_knows_is_in_the_way(root: Path) -> None:
+def test_a_cluster_that_cannot_be_loaded_blocks_init(root: Path) -> None:
     new_folder(root / "inventories" / "broken", {"cluster.yaml": "name: broken\n"})
     with pytest.raises(RefusedError, match=r"while broken can't be loaded; .*/menagerie check broken"):
         prepare(Asked("koala", Cloud.AWS), root)
 
 
-def test_a_name_that_another_cluster_has_is_refused_as_check_does(root: Path) -> None:
-    """In a project of Google Cloud both would have one name."""
+def test_a_name_that_clashes_with_another_cluster_is_refused_like_in_check(root: Path) -> None:
+    """In a project of Google Cloud both would have the same resource names."""
     write(prepare(Asked("m9lives", Cloud.GCP), root))
     with pytest.raises(SpecError) as refused:
         prepare(Asked("9lives", Cloud.GCP), root)
@@ -248,7 +248,7 @@ def test_a_name_that_another_cluster_has_is_refused_as_check_does(root: Path) ->
     assert not (root / "inventories" / "9lives").exists()
 
 
-def test_who_was_first_keeps_the_folder(root: Path) -> None:
+def test_the_first_writer_keeps_the_folder(root: Path) -> None:
     first, second = prepare(Asked("koala", Cloud.AWS), root), prepare(Asked("koala", Cloud.GCP), root)
     write(first)
     with pytest.raises(FileExistsError):
@@ -257,7 +257,7 @@ def test_who_was_first_keeps_the_folder(root: Path) -> None:
     assert {path.name for path in (root / "inventories").iterdir()} == {"koala", "lab"}
 
 
-def test_a_disk_that_is_full_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing_behind(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = prepare(Asked("koala", Cloud.AWS, True), root)
     monkeypatch.setattr("cluster.writing.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(OSError, match="No space"):

@@ -1,4 +1,4 @@
-"""What a spec's storage comes to, without a stack."""
+"""What follows from a spec's storage, without a stack."""
 
 from __future__ import annotations
 
@@ -42,17 +42,19 @@ def spec() -> Spec:
         ({}, None),
     ],
 )
-def test_controllers_run_where_they_cost_least_and_always_are(spec: Spec, pools: Any, expected: str | None) -> None:
+def test_controllers_run_on_the_cheapest_pool_that_always_has_machines(
+    spec: Spec, pools: Any, expected: str | None
+) -> None:
     assert controllers_pool(spec(pools=pools)) == expected
 
 
-def test_the_spec_s_own_choice_wins(spec: Spec) -> None:
+def test_the_choice_in_the_spec_takes_precedence(spec: Spec) -> None:
     pools = {"gpu": GPU, "cpu": CPU}
     assert controllers_pool(spec(pools=pools, storage={"controllers": "gpu"})) == "gpu"
 
 
 @pytest.mark.parametrize(("block", "file"), [(True, True), (True, False), (False, True), (False, False)])
-def test_there_is_a_pool_of_controllers_where_there_is_a_class(spec: Spec, block: bool, file: bool) -> None:
+def test_a_pool_of_controllers_exists_exactly_if_a_class_does(spec: Spec, block: bool, file: bool) -> None:
     made = spec(storage={"block": block, "file": file})
     assert (has_block(made), has_file(made), bool(controllers_pool(made))) == (block, file, block or file)
 
@@ -66,6 +68,6 @@ def test_there_is_a_pool_of_controllers_where_there_is_a_class(spec: Spec, block
         ({}, "pd-balanced"),
     ],
 )
-def test_the_disk_is_one_that_the_machines_take(spec: Spec, pools: Any, expected: str) -> None:
+def test_the_default_disk_is_one_that_the_machines_support(spec: Spec, pools: Any, expected: str) -> None:
     assert block_disk(spec(pools=pools)) == expected
     assert block_disk(spec(pools=pools, storage={"block_disk": "pd-ssd"})) == "pd-ssd"

@@ -22,7 +22,7 @@ def spec(prefix, zones, main=3, events=3, hosts="dedicated"):
     }
 
 
-def test_a_zone_has_the_subnets_that_the_reference_shows(build):
+def test_a_zone_has_the_documented_subnets(build):
     first, second = zone_subnets(build(spec(16, 2)).spec)
     assert [str(subnet) for subnet in first.all()] == [
         "10.32.0.0/27",
@@ -40,7 +40,7 @@ def test_a_zone_has_the_subnets_that_the_reference_shows(build):
 
 
 @given(prefixes, zone_counts)
-def test_subnets_lie_in_the_range_of_nodes_and_never_overlap(build, prefix, zones):
+def test_subnets_are_in_the_range_of_nodes_and_never_overlap(build, prefix, zones):
     cluster = build(spec(prefix, zones))
     made = zone_subnets(cluster.spec)
     subnets = [subnet for zone in made for subnet in zone.all()]
@@ -50,7 +50,7 @@ def test_subnets_lie_in_the_range_of_nodes_and_never_overlap(build, prefix, zone
 
 
 @given(prefixes, zone_counts)
-def test_workers_may_hold_certificates_for_their_subnets_and_for_no_other(build, prefix, zones):
+def test_worker_ranges_include_all_worker_subnets_and_no_others(build, prefix, zones):
     cluster = build(spec(prefix, zones))
     ranges = worker_ranges(cluster.spec)
     for zone in zone_subnets(cluster.spec):
@@ -60,12 +60,12 @@ def test_workers_may_hold_certificates_for_their_subnets_and_for_no_other(build,
 
 
 @given(prefixes, zone_counts)
-def test_a_zone_more_moves_no_subnet(build, prefix, zones):
+def test_an_additional_zone_moves_no_subnet(build, prefix, zones):
     before, after = (zone_subnets(build(spec(prefix, count)).spec) for count in (zones, zones + 1))
     assert after[: len(before)] == before
 
 
-def test_a_region_has_the_subnets_that_the_reference_shows(build):
+def test_a_region_has_the_documented_subnets(build):
     made = region_subnets(build(spec(16, 2)).spec)
     assert [str(subnet) for subnet in made.all()] == [
         "10.32.0.0/26",
@@ -78,7 +78,7 @@ def test_a_region_has_the_subnets_that_the_reference_shows(build):
 
 
 @given(prefixes)
-def test_the_subnets_of_a_region_lie_in_the_range_of_nodes_and_never_overlap(build, prefix):
+def test_the_subnets_of_a_region_are_in_the_range_of_nodes_and_never_overlap(build, prefix):
     cluster = build(spec(prefix, 3))
     subnets = region_subnets(cluster.spec).all()
     assert all(subnet.subnet_of(cluster.spec.network.nodes) for subnet in subnets)

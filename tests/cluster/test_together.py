@@ -1,4 +1,4 @@
-"""Clusters beside each other: what both can't have is refused, and both files are named."""
+"""Clusters loaded together: conflicts are refused, and both files are named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cli.running import run
 from cluster.check import check
-from cluster.check.names import begins_with
+from cluster.check.names import resource_prefix
 from cluster.load import check_paths, load_beside
 from cluster.spec import Cluster, ClusterSpec
 from stacks.gcp import tags
@@ -28,7 +28,7 @@ Inventories = Callable[..., Path]
 
 @pytest.fixture
 def inventories(tmp_path: Path) -> Inventories:
-    """A checkout with the clusters one and two, the second of which has these ranges."""
+    """A checkout with the clusters one and two; the second has these ranges."""
 
     def made(**network: str) -> Path:
         for name, changes in (("one", {}), ("two", {"pods": "10.96.0.0/12", "nodes": "10.33.0.0/24", **network})):
@@ -44,7 +44,7 @@ def inventories(tmp_path: Path) -> Inventories:
 
 
 @pytest.mark.parametrize("path", TOGETHER, ids=lambda path: path.stem)
-def test_what_clashes_names_both_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clash_names_both_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(SPECS)
     (beside,) = (line.removeprefix("# beside: ") for line in path.read_text().splitlines() if "# beside" in line)
     _, problems = check_paths([Path(beside), Path(path.name)])
@@ -55,13 +55,13 @@ def test_what_clashes_names_both_files(path: Path, monkeypatch: pytest.MonkeyPat
         assert any(file in problem.message for file in files)
 
 
-def test_there_is_a_clash_of_names_addresses_and_peers_among_them() -> None:
+def test_clashes_of_names_addresses_and_peers_are_covered() -> None:
     assert {"-".join(path.stem.split("-")[1:3]) for path in TOGETHER} == {
         *("CFG-017", "NET-001", "INV-001", "VPN-001", "VPN-006", "VPN-008", "PUB-001"),
     }
 
 
-def test_what_is_built_is_compared_with_all_of_the_inventories(inventories: Inventories) -> None:
+def test_a_cluster_to_build_is_compared_with_all_inventories(inventories: Inventories) -> None:
     root = inventories(nodes="10.32.0.0/24")
     for name, other in (("one", "two"), ("two", "one")):
         loaded, problems = load_beside(root / "inventories" / name / "cluster.yaml", root)
@@ -71,7 +71,7 @@ def test_what_is_built_is_compared_with_all_of_the_inventories(inventories: Inve
         assert all(f"of cluster {other} (" in problem.message for problem in problems)
 
 
-def test_another_cluster_s_own_problem_keeps_none_from_being_built(inventories: Inventories) -> None:
+def test_problems_of_another_cluster_do_not_prevent_building(inventories: Inventories) -> None:
     root = inventories(services="10.200.0.0/30")
     loaded, problems = load_beside(root / "inventories" / "one" / "cluster.yaml", root)
     assert loaded is not None
@@ -79,7 +79,7 @@ def test_another_cluster_s_own_problem_keeps_none_from_being_built(inventories: 
     assert load_beside(root / "inventories" / "two" / "cluster.yaml", root)[0] is None
 
 
-def test_a_file_outside_of_the_inventories_is_compared_with_none(inventories: Inventories, tmp_path: Path) -> None:
+def test_a_file_outside_the_inventories_is_compared_with_none(inventories: Inventories, tmp_path: Path) -> None:
     root = inventories()
     draft = tmp_path / "draft.yaml"
     draft.write_text((root / "inventories" / "one" / "cluster.yaml").read_text())
@@ -89,7 +89,7 @@ def test_a_file_outside_of_the_inventories_is_compared_with_none(inventories: In
 
 
 @pytest.mark.parametrize("verb", ["up", "preview"])
-def test_what_builds_refuses_a_cluster_that_clashes(
+def test_verbs_that_build_refuse_a_cluster_that_clashes(
     verb: str, inventories: Inventories, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("cli.specs.ROOT", inventories(nodes="10.32.0.0/24"))
@@ -111,7 +111,7 @@ LABELS = st.text("ab-", min_size=1, max_size=5).filter(lambda text: not text.sta
 
 
 @given(st.tuples(LABELS, LABELS), st.tuples(LABELS, LABELS))
-def test_groups_of_two_clusters_are_refused_just_when_google_cloud_would_have_one_name_for_both(
+def test_groups_of_two_clusters_are_refused_exactly_if_their_names_in_google_cloud_clash(
     one: tuple[str, str], other: tuple[str, str]
 ) -> None:
     pool = {"machine": "n2-standard-32", "max": 1}
@@ -122,13 +122,13 @@ def test_groups_of_two_clusters_are_refused_just_when_google_cloud_would_have_on
 
 
 @pytest.mark.parametrize("name", ["9lives", "m9lives", "ibis"])
-def test_names_in_google_cloud_begin_as_the_stack_makes_them(name: str) -> None:
-    assert tags.named(ibis(name, 1, {}), "api") == f"{begins_with(name)}-api"
+def test_resource_prefix_matches_the_stack_s_names(name: str) -> None:
+    assert tags.named(ibis(name, 1, {}), "api") == f"{resource_prefix(name)}-api"
 
 
-def test_names_that_differ_by_the_letter_that_google_cloud_asks_for_are_refused() -> None:
+def test_names_that_only_differ_by_the_required_first_letter_are_refused() -> None:
     found = check(ibis("9lives", 2, {}), [ibis("m9lives", 1, {})])
     assert [problem.message for problem in found if problem.code == "CFG-017"] == [
-        "in a project of Google Cloud all that 9lives has would be named m9lives-…, as all that m9lives has"
+        "in a project of Google Cloud, all resources of 9lives would be named m9lives-…, like those of m9lives"
     ]
     assert [p for p in check(ibis("9lives", 2, {}), [ibis("ibis", 1, {})]) if p.code == "CFG-017"] == []

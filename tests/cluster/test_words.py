@@ -1,6 +1,6 @@
-"""No free word of a spec, a hosts file or a file of people means anything to Ansible, a shell, a command line or a file of lines.
+"""No free-form word of a spec, hosts file or people file has a meaning for Ansible, a shell, a command line or a line-based file.
 
-The models are walked: a field that is added without a pattern fails here.
+The test walks the models, so a new field without a pattern fails here.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ HOSTILE = (
     "$(touch /tmp/ran)",
     "a\nExecStartPre=/usr/bin/touch /tmp/ran",
 )
-"""Refused wherever they stand in a text."""
+"""Refused anywhere in a text."""
 AT_THE_BEGINNING = "-oProxyCommand=touch /tmp/ran"
 SPECIAL = '\n\r\x00\x1b\u202e`${}"\\;|<>'
-"""What a shell, a template, systemd, nftables, swanctl, FRR, dnsmasq or a terminal reads as more than a letter."""
+"""Characters with a meaning for a shell, a template, systemd, nftables, swanctl, FRR, dnsmasq or a terminal."""
 
 OF_LDAP = (".tenancy.directory.ldap", '\\";|<>')
-"""Where special characters of LDAP's own stay, for ldap3 alone reads them."""
+"""Fields with special characters of LDAP, which only ldap3 reads."""
 
 
 def spoilt(adapter: TypeAdapter[Any], hostile: str) -> Iterator[str]:
-    """A text alone, and within everything that a field takes."""
+    """Yield a text alone, and inside everything that a field accepts."""
     yield hostile
     for sample in (sample for sample in SAMPLES if takes(adapter, sample)):
         yield from (
@@ -50,7 +50,7 @@ def one_worker(**changes: Any) -> dict[str, Any]:
     return {"hosts_by_pool": {"workers": (Host.model_validate(worker),)}}
 
 
-# Fields whose words a rule of cluster.check refuses, with words of its own: how each gets a text.
+# Fields whose words a rule of cluster.check refuses with its own message, and how to set each.
 RULED: dict[str, Callable[[str], dict[str, Any]]] = {
     ".kubernetes.version": lambda text: {"changes": {"kubernetes": {"version": text}}},
     ".pools{}.labels{key}": lambda text: {"changes": {"pools": {"workers": {"labels": {text: "x"}}}}},
@@ -68,14 +68,14 @@ RULED: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-def test_every_field_is_tried_with_something_that_it_takes() -> None:
+def test_every_field_accepts_one_of_the_samples() -> None:
     assert len(LEAVES) > 150
     assert [path for path, adapter in LEAVES.items() if not any(takes(adapter, each) for each in SAMPLES)] == []
     assert set(RULED) <= set(LEAVES)
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, AT_THE_BEGINNING])
-def test_no_field_takes_what_something_would_run(hostile: str) -> None:
+def test_no_field_accepts_text_that_something_would_execute(hostile: str) -> None:
     def texts(adapter: TypeAdapter[Any]) -> Iterator[str]:
         return iter((hostile,)) if hostile == AT_THE_BEGINNING else spoilt(adapter, hostile)
 
@@ -83,7 +83,7 @@ def test_no_field_takes_what_something_would_run(hostile: str) -> None:
     assert free <= set(RULED)
 
 
-def test_no_field_takes_a_character_that_means_more_than_itself() -> None:
+def test_no_field_accepts_a_special_character() -> None:
     free: dict[str, str] = {}
     for path, adapter in LEAVES.items():
         found = "".join(each for each in SPECIAL if any(takes(adapter, text) for text in spoilt(adapter, each)))
@@ -93,7 +93,7 @@ def test_no_field_takes_a_character_that_means_more_than_itself() -> None:
     assert free == {}
 
 
-def test_no_field_takes_what_a_command_line_reads_as_an_option() -> None:
+def test_no_field_accepts_text_that_looks_like_an_option() -> None:
     free = {
         path: text
         for path, adapter in LEAVES.items()
@@ -104,14 +104,14 @@ def test_no_field_takes_what_a_command_line_reads_as_an_option() -> None:
 
 
 @pytest.mark.parametrize("path", RULED)
-def test_what_a_type_lets_through_a_rule_refuses(path: str, build: Callable[..., Cluster]) -> None:
+def test_rules_refuse_what_types_accept(path: str, build: Callable[..., Cluster]) -> None:
     for hostile in (*HOSTILE, AT_THE_BEGINNING, "-a", *(f"a{letter}b" for letter in SPECIAL)):
         refused = [problem.code for problem in check(build(**RULED[path](hostile))) if problem.is_error]
         assert refused, (path, hostile)
 
 
 def test_the_subject_of_a_gateway_s_certificate_is_one_subject_and_no_wildcard() -> None:
-    """strongSwan takes any certificate of the authority for one whose parts are * ("Identity Parsing" of its documentation)."""
+    """For strongSwan, * as a part matches any certificate of the CA ("Identity Parsing" of its documentation)."""
     subject = LEAVES[".sites{}.vpn.routers{}.certificate.names[]"]
     for name in ("CN=vpn-0a.endpoint-0", "C=DE, O=Müller & Co. (IT),CN=O'Hara", "C=US, ST=WA, O=Amazon.com, CN=a b"):
         assert takes(subject, name), name
@@ -119,9 +119,9 @@ def test_the_subject_of_a_gateway_s_certificate_is_one_subject_and_no_wildcard()
         assert not takes(subject, name), name
 
 
-def test_a_message_says_rule_and_way_out_and_repeats_no_more_than_a_line_has_room_for() -> None:
+def test_a_message_has_rule_and_hint_and_cuts_long_values() -> None:
     spec = f'name: a\ncontrol_plane: {{machine: "{"{" * 900}"}}\nsites: {{s: {{ssh: {{user: -oA=b}}}}}}\n'
     problems = {problem.path: problem for problem in validate(ClusterSpec, parse(spec, "x.yaml")).problems}
     assert len(problems["control_plane.machine"].message) < 250
     assert problems["sites.s.ssh.user"].code == "CFG-030"
-    assert "write the user that sshd lets in: root" in problems["sites.s.ssh.user"].hint
+    assert "write a user that can log in over SSH, for example root" in problems["sites.s.ssh.user"].hint

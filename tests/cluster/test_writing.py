@@ -1,4 +1,4 @@
-"""Files that verbs write: whole or not at all, and never over something else."""
+"""Files that verbs write: completely or not at all, and never over other files."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 def test_no_verb_writes_over_a_file_of_another_kind(
     menagerie: Menagerie, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    """Refused before anything else is done: no engine starts and no host is reached."""
+    """Refused before anything else happens: no engine starts and no host is contacted."""
     given = [word.replace("FILE", str(tmp_path / "notes")) for word in words]
     path = next(Path(word) for word in given if word.startswith(str(tmp_path)))
     path.write_text(NOTES)
-    told = menagerie(*given)
-    assert (told.code, path.read_text()) == (2, NOTES), told.err
-    assert "so it was not touched" in told.err
+    result = menagerie(*given)
+    assert (result.code, path.read_text()) == (2, NOTES), result.err
+    assert "so it wasn't changed" in result.err
     assert os.listdir(tmp_path) == [path.name]
 
 
@@ -67,7 +67,7 @@ def test_an_empty_file_is_written_and_a_device_is_not(tmp_path: Path) -> None:
         write(tmp_path / "pipe", "mark\n", "a mark", bears("mark"))
 
 
-def test_what_cannot_be_written_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file_intact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_text("mark of old\n")
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_written_leaves_the_old_file_whole(tmp_path: Path, monkey
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_folder_with_machines_of_its_own_is_no_tree_to_render_into(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_rendered_into(tmp_path: Path) -> None:
     (tmp_path / "machines").mkdir()
     (tmp_path / "machines" / "letters.txt").write_text(NOTES)
     with pytest.raises(ForeignFileError, match=r"letters\.txt"):
@@ -100,6 +100,6 @@ def test_a_folder_with_machines_of_its_own_is_no_tree_to_render_into(tmp_path: P
         ("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n", False),
     ],
 )
-def test_a_list_of_known_hosts_is_told_from_other_files(text: str, *, is_one: bool) -> None:
+def test_a_known_hosts_file_is_distinguished_from_other_files(text: str, *, is_one: bool) -> None:
     recognised: Callable[[bytes], bool] = KIND[1]
     assert recognised(text.encode()) is is_one

@@ -1,4 +1,4 @@
-"""The fields of what operators write (specs, hosts files, files of people) that take free text, found by walking the models."""
+"""Walk the models of specs, hosts files and people files to find all fields that accept free text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster.pools import HostsFile
 from cluster.spec import ClusterSpec
 from controllers.tenancy.directory.files import PeopleFile
 
-# Something that each field takes.
+# Each field accepts at least one of these.
 SAMPLES = (
     *("a", "root", "x-1", "eth1a", "m7i.large", "Ready", "10.8.0.1", "10.8.0.0/24", "1.36.4", "2", "64", "10%", "a.example.org"),
     *("https://a.example.org/b", "ldaps://a.example.org", "http://10.8.0.5:8642", "a.example.org:5000", "/data/etcd", "a.yaml"),
@@ -26,7 +26,7 @@ Leaf = tuple[str, TypeAdapter[Any]]
 
 
 def leaves(annotation: Any, path: str = "", meta: tuple[Any, ...] = ()) -> Iterator[Leaf]:
-    """(path, what validates it) of each field of a model that takes free text, also as a key and in a list."""
+    """Yield (path, validator) of each field of a model that accepts free text, also as a key and in a list."""
     if get_origin(annotation) is Annotated:
         inner, *more = get_args(annotation)
         yield from leaves(inner, path, (*meta, *more))
@@ -63,7 +63,7 @@ def takes(adapter: TypeAdapter[Any], text: str) -> bool:
 
 
 def changed(annotation: Any, data: Any, change: Callable[[str, str], str], path: str = "") -> Any:
-    """Data of a model, with change(path, text) for each text of it that a field of free text holds."""
+    """Return data of a model with change(path, text) applied to each free text."""
     if get_origin(annotation) is Annotated:
         return changed(get_args(annotation)[0], data, change, path)
     if get_origin(annotation) in (Union, types.UnionType):

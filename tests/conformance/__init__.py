@@ -1,1 +1,1 @@
-"""`make conformance`: Kubernetes' own suite against a cluster."""
+"""`make conformance`: Kubernetes' own test suite against a cluster."""

@@ -1,4 +1,4 @@
-"""The reports that e2e.test writes: how each test ended."""
+"""The reports of e2e.test: the result of each test."""
 
 from __future__ import annotations
 
@@ -9,33 +9,36 @@ from pathlib import Path
 from typing import Literal
 
 _TEST = "[It] "
-_WORDS = 4000  # of what a test said at its end: the report has all
+_MAX_CHARACTERS = 4000  # length of a failure message in the summary; the report has all of it
 
 
 class ReportError(Exception):
-    """There is no report, or it can't be read: the run did not come to its end."""
+    """The report is missing or unreadable: the run was not completed."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """How one test ended. said: why it failed, "" where it did not; seconds: how long it took."""
+    """The result of one test. message: why it failed or was skipped, "" if it passed; seconds: how long it took."""
 
     test: str
     state: Literal["passed", "failed", "skipped"]
     seconds: float = 0.0
-    said: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True)
 class Report:
-    """results: of tests. beside: what failed that is no test, the suite's own preparation for example."""
+    """The results of a run.
+
+    results: of tests. other_failures: failures outside tests, for example in the suite's own setup.
+    """
 
     results: tuple[Result, ...]
-    beside: tuple[Result, ...]
+    other_failures: tuple[Result, ...]
 
 
 def read(path: Path) -> Report:
-    """The report at `path`. ReportError where it is missing or cut short."""
+    """Read the report at `path`. Raises ReportError if it is missing or truncated."""
     try:
         root = ET.parse(path).getroot()
     except (OSError, ET.ParseError) as error:
@@ -50,16 +53,16 @@ def read(path: Path) -> Report:
 def _cases(root: ET.Element) -> Iterator[tuple[bool, Result]]:
     for case in root.iter("testcase"):
         name = case.get("name", "")
-        wrong = next((each for each in (case.find("failure"), case.find("error")) if each is not None), None)
-        # The status says `skipped` of what was not chosen, and of a test that found it can't run here.
+        failure = next((child for child in (case.find("failure"), case.find("error")) if child is not None), None)
+        # The status is `skipped` for tests that were not selected, and for tests that found they cannot run here.
         state = case.get("status", "")
         seconds = float(case.get("time", 0))
-        if wrong is not None:
-            said = " ".join(filter(None, (wrong.get("message"), wrong.text or ""))).strip()
-            yield name.startswith(_TEST), Result(name.removeprefix(_TEST), "failed", seconds, said[:_WORDS])
+        if failure is not None:
+            message = " ".join(filter(None, (failure.get("message"), failure.text or ""))).strip()
+            yield name.startswith(_TEST), Result(name.removeprefix(_TEST), "failed", seconds, message[:_MAX_CHARACTERS])
         elif state == "passed":
             yield name.startswith(_TEST), Result(name.removeprefix(_TEST), "passed", seconds)
         else:
             skipped = case.find("skipped")
-            said = skipped.get("message", "") if skipped is not None else state
-            yield name.startswith(_TEST), Result(name.removeprefix(_TEST), "skipped", seconds, said)
+            message = skipped.get("message", "") if skipped is not None else state
+            yield name.startswith(_TEST), Result(name.removeprefix(_TEST), "skipped", seconds, message)

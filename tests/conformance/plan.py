@@ -1,4 +1,4 @@
-"""Which tests run, how, and which are left out for a reason that somebody has reviewed. Pure but for reading the list."""
+"""Decide which tests run and how, and which are left out for a reviewed reason. Pure except for reading the list."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ALONE = ("[Serial]", "[Disruptive]")
 
 
 class ListError(Exception):
-    """The list of what is left out can't be used; the text says which row, and what is wrong with it."""
+    """The list of left-out tests cannot be used; the message names the row and the problem."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the list. test: a whole name, in which * stands for any text."""
+    """A row of the list. test: a full name, in which * stands for any text."""
 
     test: str
     reason: str
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """Names of tests. together: may run beside each other; alone: one at a time, after them. left_out: with the reason."""
+    """Names of tests. together: may run in parallel; alone: one at a time, after them. left_out: (test, reason)."""
 
     together: tuple[str, ...]
     alone: tuple[str, ...]
@@ -44,11 +44,11 @@ class Plan:
 
 
 def read(path: Path = LIST) -> tuple[Row, ...]:
-    """The rows of a list. ListError where one is not whole, or a test has two."""
+    """Return the rows of a list. Raises ListError if a row is incomplete, or a test has two rows."""
     document = yaml.safe_load(path.read_text(encoding="utf-8")) or []
     if not isinstance(document, list):
-        raise ListError(f"{path.name} is no list")
-    rows = tuple(_row(number, each, path) for number, each in enumerate(document, 1))
+        raise ListError(f"{path.name} is not a list")
+    rows = tuple(_row(number, entry, path) for number, entry in enumerate(document, 1))
     twice = sorted({row.test for row in rows if sum(row.test == other.test for other in rows) > 1})
     if twice:
         raise ListError(f"{path.name} has two rows for {twice[0]}")
@@ -60,19 +60,22 @@ def _row(number: int, given: Any, path: Path) -> Row:
         texts = [str(given[key] or "").strip() for key in ("test", "reason")]
         if all(texts):
             return Row(*texts)
-    raise ListError(f"{path.name}, row {number}: a row has a test and a reason, and nothing else")
+    raise ListError(f"{path.name}, row {number}: give a test and a reason, and nothing else")
 
 
-def plan(known: Sequence[str], rows: Iterable[Row], wanted: Iterable[str] | None = None) -> Plan:
-    """known: all tests of the suite. wanted: those asked for, None for all. ListError where a row names none that is known."""
+def plan(known: Sequence[str], rows: Iterable[Row], selected: Iterable[str] | None = None) -> Plan:
+    """Return the plan.
+
+    known: all tests of the suite. selected: those to run, None for all. Raises ListError if a row matches no known test.
+    """
     reasons: dict[str, str] = {}
     for row in rows:
-        named = [test for test in known if row.names(test)]
-        if not named:
-            raise ListError(f"{LIST.name} leaves out a test that the suite doesn't have: {row.test}")
-        reasons |= dict.fromkeys(named, row.reason)
-    asked = sorted(set(known if wanted is None else wanted))
-    run = [test for test in asked if test not in reasons]
-    alone = tuple(test for test in run if any(mark in test for mark in _ALONE))
-    together = tuple(test for test in run if test not in alone)
-    return Plan(together, alone, tuple((test, reasons[test]) for test in asked if test in reasons))
+        matching = [test for test in known if row.names(test)]
+        if not matching:
+            raise ListError(f"{LIST.name} has a test that the suite doesn't have: {row.test}; remove the row")
+        reasons |= dict.fromkeys(matching, row.reason)
+    chosen = sorted(set(known if selected is None else selected))
+    planned = [test for test in chosen if test not in reasons]
+    alone = tuple(test for test in planned if any(mark in test for mark in _ALONE))
+    together = tuple(test for test in planned if test not in alone)
+    return Plan(together, alone, tuple((test, reasons[test]) for test in chosen if test in reasons))

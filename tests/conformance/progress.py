@@ -1,7 +1,7 @@
-"""What ginkgo's log says of each test as it ends.
+"""Follow the results of tests in ginkgo's log.
 
-The suite can post its progress to an address as well (`--progress-report-url`), but e2e.test of 1.36 posts that it starts and ends,
-and no test between the two.
+The suite can post its progress to an address as well (`--progress-report-url`), but e2e.test of 1.36 posts only its own
+start and end, and no test in between.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _ENDED = re.compile(r"• (?:\[([A-Z ]+)\] )?\[\d+\.\d+ seconds\]")
 _LABELS = re.compile(r" \[[^\[\]]*\]$")
 
 
-class Told:
-    """Hears the log line by line; `say` hears of each of `total` tests once it has ended.
+class Progress:
+    """Reads the log line by line, and calls `say` for each of `total` tests when it ends.
 
-    Between two rules are a test's name and how it ended: the name first where one process runs all tests, and last where several do.
-    states: test -> how it ended, in ginkgo's word.
+    Between two rules the log has a test's name and its result: the name first if one process runs all tests, and last if
+    there are several processes. states: test -> result, in ginkgo's word.
     """
 
     def __init__(self, total: int, say: Say) -> None:

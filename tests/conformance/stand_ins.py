@@ -1,7 +1,7 @@
-"""Images that the suite's pods name, made of programs of this release and of Debian's packages: no registry is asked.
+"""Images that the suite's pods use, built from programs of this release and Debian packages without asking a registry.
 
-docs/how-to/conformance.md says how each differs from upstream's. Which there are follows from test/utils/image/manifest.go and
-from what tests with [Conformance] in their name use of it.
+docs/how-to/conformance.md lists the differences from upstream's. The list of images follows from
+test/utils/image/manifest.go and from what tests with [Conformance] in their name use of it.
 """
 
 from __future__ import annotations
@@ -42,50 +42,53 @@ DEBIAN = (
     "netcat-openbsd",
     "procps",
     "sed",
-    "usr-is-merged",  # or what asks for a merged /usr would bring the program that merges, and Perl
+    "usr-is-merged",  # otherwise packages that need a merged /usr would install the program that merges it, and Perl
     "util-linux",
     "wget",
 )
-"""What upstream's agnhost takes from Alpine. /bin/sh is dash: tests compare a shell's messages, and bash words its own."""
+"""What upstream's agnhost has from Alpine. /bin/sh is dash: tests compare a shell's messages, and those of bash differ."""
 
 AGNHOST, AGNHOST_BEFORE = "2.63.0", "2.55"
 _TESTS = "registry.k8s.io/e2e-test-images"
-_UID, _GID = 1000, 50000  # as upstream's Dockerfile has them: tests compare them
+_UID, _GID = 1000, 50000  # as in upstream's Dockerfile: tests compare them
 _PEOPLE = {
     "etc/passwd": f"root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:{_UID}:{_UID}::/:/bin/sh\n"
     "nobody:x:65534:65534::/:/bin/false\n",
     "etc/group": f"root:x:0:\nuser-defined-in-image:x:{_UID}:\n"
     f"group-defined-in-image:x:{_GID}:user-defined-in-image\nnogroup:x:65534:\n",
-    # glibc asks only DNS for a host's name unless it is told to look into /etc/hosts first.
+    # glibc resolves host names by DNS only, unless this file puts /etc/hosts first.
     "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
-# Debian's scripts would choose between alternatives, and are not run.
+# Debian's package scripts would choose between alternatives, but they are not run.
 _LINKS = {"usr/bin/nc": "nc.openbsd", "usr/bin/awk": "mawk", "usr/local/bin/iperf": "/usr/bin/iperf"}
-# BusyBox's shell in Debian 12, and dash, pass on no variable whose name is no name of a shell's. Tests that look for "data-1" run `sh`,
-# and find this first; one that compares a message runs /bin/sh, which is BusyBox.
+# BusyBox's shell in Debian 12, and dash, do not pass on variables whose names are not valid in a shell. Tests that look for
+# "data-1" run `sh`, and find this one first; a test that compares a message runs /bin/sh, which is BusyBox.
 _SHELL = "usr/bin/bash-static"
-# A test reads the os-release of this image through a volume, and compares it with the name of upstream's base.
+# A test reads this image's os-release through a volume, and looks for the name of upstream's base image.
 _KITTEN = b'NAME="a stand-in for an image that is based on Alpine Linux"\n'
 
 Say = Callable[[str], None]
 
 
 def ensure(say: Say = lambda _: None) -> ImageStore:
-    """All of them in the cache, beside the lab's own; some seconds when they were made before.
+    """Build all stand-ins into the cache, with the lab's own images; a few seconds if they exist.
 
-    Raises what tools.build.ensure and tools.files.ensure raise, FailedError where packages can't be had, and LabError.
+    Raises what tools.build.ensure and tools.files.ensure raise, FailedError if packages cannot be fetched, and LabError.
     """
     paths = build.ensure(PROGRAMS, lambda event: say(str(event)))
     paths |= {name: files.ensure(name) for name in FILES}
     system = _debian(say)
     paths["shell"] = system / _SHELL
-    made = recipes(paths, tuple(tar.entries(system)), images.busybox())
+    images_by_name = recipes(paths, tuple(tar.entries(system)), images.busybox())
     say("writing the images of the suite")
-    return images.keep(made)
+    return images.keep(images_by_name)
 
 
 def recipes(paths: Mapping[str, Path], system: tuple[Entry, ...], busybox: tuple[Entry, ...]) -> dict[str, Image]:
-    """Reference -> image. paths: of PROGRAMS and FILES, and the `shell` beside BusyBox. system: Debian's part of those with a shell."""
+    """Return reference -> image.
+
+    paths: of PROGRAMS and FILES, and of the `shell` for BusyBox. system: Debian's part of the images with a shell.
+    """
     people = tuple(Entry(path, text.encode(), 0o644) for path, text in _PEOPLE.items())
     agnhost = (system, _agnhost(paths, people))
     web = (("/agnhost",), ("test-webserver",))
@@ -126,16 +129,16 @@ def _agnhost(paths: Mapping[str, Path], people: tuple[Entry, ...]) -> tuple[Entr
 
 
 def _pet(paths: Mapping[str, Path], name: str, release: bytes = b"") -> tuple[Entry, ...]:
-    told = (Entry("etc/os-release", release, 0o644),) if release else ()
+    os_release = (Entry("etc/os-release", release, 0o644),) if release else ()
     return (
         Entry(f"{name}.jpg", paths[f"{name}.jpg"], 0o644),
         Entry("data.json", paths[f"{name}.json"], 0o644),
-        *told,
+        *os_release,
     )
 
 
 def _debian(say: Say) -> Path:
-    """The folder with the packages unpacked, made anew when others are wanted: newer ones change nothing that is tested."""
+    """Return the folder with the unpacked packages, rebuilt when the list changes; newer packages do not matter to tests."""
     home = cache.root() / "conformance"
     key = cache.digest(Path(debian.__file__).read_bytes(), *DEBIAN, *_LINKS, *_LINKS.values())[:16]
     target = home / f"system-{key}"

@@ -1,4 +1,4 @@
-"""Upstream's suite as programs: what it has, and running a part of it."""
+"""Upstream's suite as programs: list its tests, and run a part of it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tests.conformance.junit import Report, Result
 
 PROGRAMS = ("e2e.test", "ginkgo", "kubectl")
 _LABEL = "Conformance"
-_LIMIT = "24h"  # ginkgo's own is an hour
-_LAST = 15  # lines of what a program said
+_LIMIT = "24h"  # ginkgo's default is an hour
+_LAST = 15  # lines of a program's output
 
 
 class SuiteError(Exception):
-    """The suite can't be asked, or a part of it ended without a report; the text has its last words."""
+    """The suite cannot be run, or a part ended without a report; the message has the end of its output."""
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Where the programs are. version: of Kubernetes, without a v."""
+    """The suite's programs. version: of Kubernetes, without a v."""
 
     version: str
     e2e: Path
@@ -34,7 +34,7 @@ class Suite:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a run. name: of its report and log. processes: that share its tests."""
+    """A part of a run. name: of its report and log. processes: number of processes that share its tests."""
 
     name: str
     tests: tuple[str, ...]
@@ -42,38 +42,43 @@ class Part:
 
 
 def tests(suite: Suite, focus: str = "") -> tuple[str, ...]:
-    """Names of the tests with [Conformance] that ginkgo would run. focus: a regular expression of Go's. Asks no cluster."""
+    """Return the names of the tests with [Conformance] that ginkgo would run. Contacts no cluster.
+
+    focus: a Go regular expression.
+    """
     with tempfile.TemporaryDirectory() as folder:
         command = [str(suite.e2e), "--ginkgo.dry-run", f"--ginkgo.label-filter={_LABEL}", f"--report-dir={folder}"]
         command += ["--host=http://127.0.0.1:1", *([f"--ginkgo.focus={focus}"] if focus else [])]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-        if ran.returncode:
-            raise SuiteError(f"e2e.test can't list its tests:\n{_last(ran.stdout + ran.stderr)}")
+        listed = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if listed.returncode:
+            raise SuiteError(f"e2e.test can't list its tests:\n{_last(listed.stdout + listed.stderr)}")
         report = junit.read(Path(folder) / "junit_01.xml")
     return tuple(sorted(result.test for result in report.results if result.state == "passed"))
 
 
 def command(suite: Suite, part: Part, kubeconfig: Path, folder: Path) -> list[str]:
-    """The command that runs a part. Tests are named one by one, so what is not planned does not run."""
+    """Return the command that runs a part. Tests are named one by one, so that only planned tests run."""
     ginkgo = [str(suite.ginkgo), "-v", f"--procs={part.processes}", f"--timeout={_LIMIT}", "--no-color", "--keep-going"]
-    # What a process says that panics would be lost with it.
+    # Otherwise the output of a process that panics is lost.
     ginkgo += ["--output-interceptor-mode=none"]
     ginkgo += [f"--label-filter={_LABEL}", *(f"--focus={re.escape(test)}$" for test in part.tests)]
     e2e = [f"--kubeconfig={kubeconfig}", f"--kubectl-path={suite.kubectl}", "--provider=skeleton"]
     e2e += [f"--report-dir={folder}", f"--report-prefix={part.name}_"]
-    e2e += ["--disable-log-dump"]  # of hosts, to which the suite would log in
+    e2e += ["--disable-log-dump"]  # of hosts, which the suite would log in to
     return [*ginkgo, str(suite.e2e), "--", *e2e]
 
 
 def run(suite: Suite, part: Part, kubeconfig: Path, folder: Path, say: progress.Say) -> Report:
-    """Run a part; its report and its log are in `folder`. SuiteError where it ends without a report before any test has.
+    """Run a part, and write its report and log to `folder`.
 
-    A test that fails is told in the report, so the program's exit code says nothing more. Where one of several processes was
-    lost, ginkgo writes no report: the log says how each test ended."""
+    Raises SuiteError if the part ends without a report before any test has run. Failed tests are in the report, so the
+    program's exit code adds nothing. If one of several processes was lost, ginkgo writes no report, and results come from
+    the log.
+    """
     log = folder / f"{part.name}.log"
-    told = progress.Told(len(part.tests), say)
+    results = progress.Progress(len(part.tests), say)
     with (
-        log.open("w", encoding="utf-8") as kept,
+        log.open("w", encoding="utf-8") as log_file,
         subprocess.Popen(
             command(suite, part, kubeconfig, folder),
             cwd=folder,
@@ -82,36 +87,36 @@ def run(suite: Suite, part: Part, kubeconfig: Path, folder: Path, say: progress.
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-        ) as running,
+        ) as process,
     ):
-        assert running.stdout
-        for line in running.stdout:
-            # ginkgo's lines with one S for each of the thousands of tests that are not of this part say nothing.
+        assert process.stdout
+        for line in process.stdout:
+            # Omit ginkgo's lines with one S for each of the thousands of tests outside this part.
             if set(line.rstrip("\n")) != {"S"}:
-                kept.write(line)
-                told(line.rstrip("\n"))
+                log_file.write(line)
+                results(line.rstrip("\n"))
     try:
         return junit.read(folder / f"junit_{part.name}_01.xml")
     except junit.ReportError as error:
-        why = f"{error}; {log} ends with:\n{_last(log.read_text(encoding='utf-8'))}"
-        if not told.states:
-            raise SuiteError(why) from None
-        return Report(tuple(_from_log(told)), (Result(f"the run of what is {part.name}", "failed", said=why),))
+        reason = f"{error}; {log} ends with:\n{_last(log.read_text(encoding='utf-8'))}"
+        if not results.states:
+            raise SuiteError(reason) from None
+        return Report(tuple(_from_log(results)), (Result(f"the part {part.name}", "failed", message=reason),))
 
 
-def _from_log(told: progress.Told) -> Iterator[Result]:
-    for test, state in told.states.items():
+def _from_log(results: progress.Progress) -> Iterator[Result]:
+    for test, state in results.states.items():
         if state in ("passed", "skipped"):
             yield Result(test, "passed" if state == "passed" else "skipped")
         else:
-            yield Result(test, "failed", said=f"ginkgo says: {state}")
+            yield Result(test, "failed", message=f"ginkgo says: {state}")
 
 
 def parts(together: Sequence[str], alone: Sequence[str], processes: int) -> list[Part]:
-    """What is not empty of a plan: tests that may run beside each other, then those that may not."""
-    every = (Part("together", tuple(together), processes), Part("alone", tuple(alone), 1))
-    return [part for part in every if part.tests]
+    """Return the parts of a plan that have tests: those that may run in parallel, then those that may not."""
+    all_parts = (Part("together", tuple(together), processes), Part("alone", tuple(alone), 1))
+    return [part for part in all_parts if part.tests]
 
 
-def _last(said: str) -> str:
-    return "\n".join(f"    {line}" for line in said.strip().splitlines()[-_LAST:])
+def _last(output: str) -> str:
+    return "\n".join(f"    {line}" for line in output.strip().splitlines()[-_LAST:])

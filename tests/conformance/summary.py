@@ -1,4 +1,4 @@
-"""What a run came to: every test that was planned is passed, failed, skipped or never ran. Pure."""
+"""Summarise a run: every planned test has passed, failed, skipped itself or never run. Pure."""
 
 from __future__ import annotations
 
@@ -11,61 +11,66 @@ from tests.conformance.plan import Plan
 
 @dataclass(frozen=True)
 class Summary:
-    """skipped: by the test itself, which found that it can't run here. missing: planned, and in no report."""
+    """The result of a run. skipped: tests that found they cannot run here. missing: planned, but in no report."""
 
     passed: tuple[Result, ...]
     failed: tuple[Result, ...]
     skipped: tuple[Result, ...]
     missing: tuple[str, ...]
-    beside: tuple[Result, ...]
+    other_failures: tuple[Result, ...]
     left_out: tuple[tuple[str, str], ...]
 
     @property
     def good(self) -> bool:
-        """Whether every test that was planned has passed. Where none was planned, nothing is proved."""
-        return bool(self.passed) and not (self.failed or self.skipped or self.missing or self.beside)
+        """Whether every planned test has passed. A run without planned tests proves nothing."""
+        return bool(self.passed) and not (self.failed or self.skipped or self.missing or self.other_failures)
 
 
 def summary(planned: Plan, parts: Iterable[tuple[Sequence[str], Report]]) -> Summary:
-    """Of a plan and its parts: the tests that each was to run, and its report, which names all others as skipped."""
-    every = tuple(parts)
-    found = {result.test: result for tests, report in every for result in report.results if result.test in set(tests)}
+    """Return the summary of a plan and its parts.
+
+    parts: for each part its tests and its report, which lists all other tests as skipped.
+    """
+    all_parts = tuple(parts)
+    results = {
+        result.test: result for tests, report in all_parts for result in report.results if result.test in set(tests)
+    }
 
     def ended(state: str) -> tuple[Result, ...]:
-        return tuple(found[test] for test in planned.all if test in found and found[test].state == state)
+        return tuple(results[test] for test in planned.all if test in results and results[test].state == state)
 
     return Summary(
         ended("passed"),
         ended("failed"),
         ended("skipped"),
-        tuple(test for test in planned.all if test not in found),
-        tuple(result for _, report in every for result in report.beside),
+        tuple(test for test in planned.all if test not in results),
+        tuple(result for _, report in all_parts for result in report.other_failures),
         planned.left_out,
     )
 
 
-def text(told: Summary) -> str:
-    """For people: what is wrong by name, the longest tests, and the numbers at the end."""
+def text(outcome: Summary) -> str:
+    """Return a readable summary: problems by name, the longest tests, and the totals at the end."""
     lines: list[str] = []
     for title, results in (
-        ("failed", told.failed),
-        ("skipped by themselves", told.skipped),
-        ("wrong beside tests", told.beside),
+        ("failed", outcome.failed),
+        ("skipped itself", outcome.skipped),
+        ("failed outside tests", outcome.other_failures),
     ):
-        lines += [f"{title}: {result.test}\n{_indented(result.said)}".rstrip() for result in results]
-    lines += [f"never ran: {test}" for test in told.missing]
-    lines += [f"left out: {test}\n    {reason}" for test, reason in told.left_out]
-    longest = sorted(told.passed, key=lambda result: -result.seconds)[:5]
+        lines += [f"{title}: {result.test}\n{_indented(result.message)}".rstrip() for result in results]
+    lines += [f"never ran: {test}" for test in outcome.missing]
+    lines += [f"left out: {test}\n    {reason}" for test, reason in outcome.left_out]
+    longest = sorted(outcome.passed, key=lambda result: -result.seconds)[:5]
     lines += [f"took {result.seconds:.0f} s: {result.test}" for result in longest]
-    numbers = (
-        (len(told.passed), "passed"),
-        (len(told.failed), "failed"),
-        (len(told.skipped), "skipped by themselves"),
-        (len(told.missing), "never ran"),
-        (len(told.left_out), "left out"),
+    totals = (
+        (len(outcome.passed), "passed"),
+        (len(outcome.failed), "failed"),
+        (len(outcome.skipped), "skipped themselves"),
+        (len(outcome.missing), "never ran"),
+        (len(outcome.left_out), "left out"),
     )
-    return "\n".join([*lines, ", ".join(f"{number} {what}" for number, what in numbers)])
+    return "\n".join([*lines, ", ".join(f"{number} {state}" for number, state in totals)])
 
 
-def _indented(said: str) -> str:
-    return "\n".join(f"    {line}" for line in said.splitlines()[:12])
+def _indented(message: str) -> str:
+    return "\n".join(f"    {line}" for line in message.splitlines()[:12])

@@ -1,4 +1,4 @@
-"""Which tests of the suite run, and the list of those that don't."""
+"""Which tests of the suite run, and the list of those that do not."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_tests_that_disturb_others_run_alone() -> None:
-    made = plan.plan(SUITE, ())
-    assert (made.together, made.alone, made.left_out) == ((JOB, DNS), (TAINT, SCHEDULER), ())
+    planned = plan.plan(SUITE, ())
+    assert (planned.together, planned.alone, planned.left_out) == ((JOB, DNS), (TAINT, SCHEDULER), ())
 
 
-def test_what_is_left_out_is_told_with_its_reason_and_does_not_run() -> None:
-    made = plan.plan(SUITE, [Row("[sig-node] NoExecuteTaintManager *", "one kernel"), Row(JOB, "why")])
-    assert made.all == (DNS, SCHEDULER)
-    assert made.left_out == ((JOB, "why"), (TAINT, "one kernel"))
+def test_a_test_that_is_left_out_has_a_reason_and_does_not_run() -> None:
+    planned = plan.plan(SUITE, [Row("[sig-node] NoExecuteTaintManager *", "one kernel"), Row(JOB, "why")])
+    assert planned.all == (DNS, SCHEDULER)
+    assert planned.left_out == ((JOB, "why"), (TAINT, "one kernel"))
 
 
-def test_a_row_that_names_no_test_is_refused() -> None:
+def test_a_row_that_matches_no_test_is_refused() -> None:
     with pytest.raises(ListError, match=r"doesn't have: \[sig-apps\] Job should fly"):
         plan.plan(SUITE, [Row("[sig-apps] Job should fly [Conformance]", "why")])
 
 
-def test_a_row_is_judged_by_the_whole_suite_also_where_a_part_is_asked_for() -> None:
-    made = plan.plan(SUITE, [Row(TAINT, "why")], wanted=[DNS])
-    assert (made.all, made.left_out) == ((DNS,), ())
+def test_rows_are_checked_against_the_whole_suite_even_if_a_part_is_requested() -> None:
+    planned = plan.plan(SUITE, [Row(TAINT, "why")], selected=[DNS])
+    assert (planned.all, planned.left_out) == ((DNS,), ())
 
 
-def test_brackets_and_dots_of_a_name_are_no_pattern() -> None:
+def test_brackets_and_dots_of_a_name_are_literal() -> None:
     assert not Row("[sig-apps] Job should delete a job [Conformance", "").names(JOB)
     assert not Row("[sig.apps] *", "").names(JOB)
     assert Row("* should delete * [Conformance]", "").names(JOB)
@@ -57,17 +57,17 @@ def test_rows_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("a: b\n", "is no list"),
-        ("- {test: x}\n", "row 1: a row has a test and a reason"),
+        ("a: b\n", "is not a list"),
+        ("- {test: x}\n", "row 1: give a test and a reason"),
         ('- {test: x, reason: ""}\n', "row 1"),
         ("- {test: x, reason: y}\n- {test: z, reason: y, until: never}\n", "row 2"),
         ("- {test: x, reason: y}\n- {test: x, reason: z}\n", "two rows for x"),
     ],
 )
-def test_a_list_that_is_not_whole_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(ListError, match=said):
+def test_an_incomplete_list_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ListError, match=message):
         plan.read(written(tmp_path, text))
 
 

@@ -1,4 +1,4 @@
-"""How the suite is started, and what is heard of it: a script in the place of upstream's programs."""
+"""How the suite is started and its output is read, with a script in place of upstream's programs."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def test_tests_are_those_that_a_dry_run_reports_as_passed(tmp_path: Path) -> Non
     assert suite.tests(programs(tmp_path, copied)) == (PASSED,)
 
 
-def test_a_suite_that_lists_nothing_is_told_with_its_words(tmp_path: Path) -> None:
+def test_the_error_has_the_suites_output_if_it_lists_no_tests(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="unknown flag"):
         suite.tests(programs(tmp_path, "echo unknown flag >&2; exit 2"))
     with pytest.raises(ReportError):
         suite.tests(programs(tmp_path, "exit 0"))
 
 
-def test_a_part_names_its_tests_one_by_one_as_expressions_of_themselves() -> None:
-    there = Suite("1.36.4", Path("/e2e.test"), Path("/ginkgo"), Path("/kubectl"))
+def test_a_part_selects_its_tests_one_by_one_with_escaped_names() -> None:
+    fake = Suite("1.36.4", Path("/e2e.test"), Path("/ginkgo"), Path("/kubectl"))
     part = Part("alone", ("[sig-x] a (b) [Serial]", "[sig-y] c"), 1)
-    made = suite.command(there, part, Path("/kubeconfig"), Path("/report"))
-    ours, theirs = made[: made.index("--")], made[made.index("--") :]
-    focus = [word for word in ours if word.startswith("--focus=")]
+    arguments = suite.command(fake, part, Path("/kubeconfig"), Path("/report"))
+    ginkgo, e2e = arguments[: arguments.index("--")], arguments[arguments.index("--") :]
+    focus = [word for word in ginkgo if word.startswith("--focus=")]
     assert focus == [r"--focus=\[sig\-x\]\ a\ \(b\)\ \[Serial\]$", r"--focus=\[sig\-y\]\ c$"]
-    assert "--procs=1" in ours
-    assert {"--kubeconfig=/kubeconfig", "--report-dir=/report", "--report-prefix=alone_"} <= set(theirs)
+    assert "--procs=1" in ginkgo
+    assert {"--kubeconfig=/kubeconfig", "--report-dir=/report", "--report-prefix=alone_"} <= set(e2e)
 
 
-def test_a_cluster_that_is_not_there_is_refused_before_anything_is_built() -> None:
+def test_an_unknown_cluster_is_refused_before_anything_is_built() -> None:
     with pytest.raises(SystemExit, match="there is no cluster labb; did you mean lab"):
         main("labb")
 
@@ -56,25 +56,25 @@ def test_parts_without_tests_are_not_run() -> None:
     assert [(part.name, part.processes) for part in suite.parts(["a"], ["b"], 4)] == [("together", 4), ("alone", 1)]
 
 
-def test_a_part_that_failed_is_known_by_its_report_alone(tmp_path: Path) -> None:
+def test_the_result_of_a_failed_part_is_read_from_its_report(tmp_path: Path) -> None:
     shutil.copy(SAMPLE, tmp_path / "junit_together_01.xml")
-    there = programs(tmp_path, "echo said; exit 1")
-    report = suite.run(there, Part("together", (PASSED,), 4), Path("/kubeconfig"), tmp_path, print)
+    fake = programs(tmp_path, "echo said; exit 1")
+    report = suite.run(fake, Part("together", (PASSED,), 4), Path("/kubeconfig"), tmp_path, print)
     assert len(report.results) > 1
     assert (tmp_path / "together.log").read_text() == "said\n"
 
 
-def test_the_log_is_ginkgos_without_the_lines_of_what_is_not_of_the_part(tmp_path: Path) -> None:
+def test_the_log_omits_ginkgos_lines_for_tests_outside_the_part(tmp_path: Path) -> None:
     shutil.copy(SAMPLE, tmp_path / "junit_together_01.xml")
-    there = programs(tmp_path, "printf 'SSSS\\n\\nSummarizing 1 Failure:\\nS\\n'; exit 1")
-    suite.run(there, Part("together", (PASSED,), 4), Path("/kubeconfig"), tmp_path, print)
+    fake = programs(tmp_path, "printf 'SSSS\\n\\nSummarizing 1 Failure:\\nS\\n'; exit 1")
+    suite.run(fake, Part("together", (PASSED,), 4), Path("/kubeconfig"), tmp_path, print)
     assert (tmp_path / "together.log").read_text() == "\nSummarizing 1 Failure:\n"
 
 
-def test_a_part_without_a_report_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
-    there = programs(tmp_path, "echo no cluster there; exit 1")
+def test_the_error_has_the_end_of_the_log_if_a_part_writes_no_report(tmp_path: Path) -> None:
+    fake = programs(tmp_path, "echo no cluster there; exit 1")
     with pytest.raises(SuiteError, match="no cluster there"):
-        suite.run(there, Part("alone", (PASSED,), 1), Path("/kubeconfig"), tmp_path, print)
+        suite.run(fake, Part("alone", (PASSED,), 1), Path("/kubeconfig"), tmp_path, print)
 
 
 RULE = "-" * 30
@@ -107,20 +107,20 @@ k8s.io/kubernetes@v1.36.4/test/e2e/apps/job.go:1
 """
 
 
-def test_where_ginkgo_lost_a_process_its_log_says_how_each_test_ended(tmp_path: Path) -> None:
+def test_results_come_from_the_log_if_ginkgo_lost_a_process(tmp_path: Path) -> None:
     (tmp_path / "said").write_text(f"{TOGETHER}Ginkgo timed out waiting for all parallel procs to report back\n")
-    there = programs(tmp_path, f"cat {tmp_path}/said; exit 1")
-    report = suite.run(there, Part("together", (PASSED, "[sig-y] b c", "d"), 4), Path("/kubeconfig"), tmp_path, print)
-    assert [(each.test, each.state) for each in report.results] == [(PASSED, "passed"), ("[sig-y] b c", "failed")]
-    (lost,) = report.beside
-    assert (lost.test, lost.state) == ("the run of what is together", "failed")
-    assert "Ginkgo timed out waiting" in lost.said
+    fake = programs(tmp_path, f"cat {tmp_path}/said; exit 1")
+    report = suite.run(fake, Part("together", (PASSED, "[sig-y] b c", "d"), 4), Path("/kubeconfig"), tmp_path, print)
+    assert [(result.test, result.state) for result in report.results] == [(PASSED, "passed"), ("[sig-y] b c", "failed")]
+    (lost,) = report.other_failures
+    assert (lost.test, lost.state) == ("the part together", "failed")
+    assert "Ginkgo timed out waiting" in lost.message
 
 
 @pytest.mark.parametrize("log", [TOGETHER, ALONE])
-def test_each_test_is_told_once_as_it_ends(log: str) -> None:
-    heard: list[str] = []
-    told = progress.Told(2, heard.append)
+def test_each_test_is_reported_once_when_it_ends(log: str) -> None:
+    lines: list[str] = []
+    follow = progress.Progress(2, lines.append)
     for line in log.splitlines():
-        told(line)
-    assert heard == [f"[1/2] passed  {PASSED}", "[2/2] failed  [sig-y] b c"]
+        follow(line)
+    assert lines == [f"[1/2] passed  {PASSED}", "[2/2] failed  [sig-y] b c"]

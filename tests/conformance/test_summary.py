@@ -1,4 +1,4 @@
-"""What a run came to, from reports that ginkgo wrote (`junit_together_01.xml`: a test that passed, failed and skipped itself)."""
+"""The summary of a run, from reports that ginkgo wrote (`junit_together_01.xml`: tests that passed, failed and skipped)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALONE = (
 )
 
 
-def test_a_report_of_ginkgos_is_read() -> None:
+def test_a_ginkgo_report_is_read() -> None:
     report = junit.read(SAMPLE)
     states = {result.test: result.state for result in report.results}
     assert (states[PASSED], states[FAILED], states[SKIPPED], states[ALONE]) == (
@@ -29,12 +29,12 @@ def test_a_report_of_ginkgos_is_read() -> None:
         "skipped",
     )
     (failed,) = [result for result in report.results if result.test == FAILED]
-    assert "waiting for the pod" in failed.said
-    assert report.beside == ()
+    assert "waiting for the pod" in failed.message
+    assert report.other_failures == ()
 
 
 @pytest.mark.parametrize("cut", [0, 300])
-def test_a_report_that_is_cut_short_is_none(tmp_path: Path, cut: int) -> None:
+def test_a_truncated_report_is_an_error(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "junit.xml"
     path.write_text(SAMPLE.read_text()[:cut])
     with pytest.raises(junit.ReportError):
@@ -43,17 +43,17 @@ def test_a_report_that_is_cut_short_is_none(tmp_path: Path, cut: int) -> None:
         junit.read(tmp_path / "other.xml")
 
 
-def test_a_run_is_summed_up_by_the_plan_and_not_by_what_reports_name() -> None:
+def test_a_summary_follows_the_plan_and_not_the_reports() -> None:
     planned = plan.plan([PASSED, FAILED, SKIPPED, ALONE, "[sig-x] lost [Conformance]"], ())
-    told = summary(planned, [(planned.together, junit.read(SAMPLE))])
-    assert [result.test for result in told.passed] == [PASSED]
-    assert [result.test for result in told.failed] == [FAILED]
-    assert [result.test for result in told.skipped] == [SKIPPED]
-    assert told.missing == ("[sig-x] lost [Conformance]", ALONE)
-    assert not told.good
+    outcome = summary(planned, [(planned.together, junit.read(SAMPLE))])
+    assert [result.test for result in outcome.passed] == [PASSED]
+    assert [result.test for result in outcome.failed] == [FAILED]
+    assert [result.test for result in outcome.skipped] == [SKIPPED]
+    assert outcome.missing == ("[sig-x] lost [Conformance]", ALONE)
+    assert not outcome.good
 
 
-def test_a_run_is_good_only_where_all_that_was_planned_has_passed() -> None:
+def test_a_run_is_good_only_if_every_planned_test_has_passed() -> None:
     planned = plan.plan([PASSED, ALONE], ())
     parts = [(planned.together, junit.read(SAMPLE)), (planned.alone, Report((Result(ALONE, "passed"),), ()))]
     assert summary(planned, parts).good
@@ -61,17 +61,17 @@ def test_a_run_is_good_only_where_all_that_was_planned_has_passed() -> None:
     assert not summary(plan.plan([], ()), []).good
 
 
-def test_a_failed_preparation_of_the_suite_is_no_good_run() -> None:
+def test_a_run_with_a_failed_suite_setup_is_not_good() -> None:
     planned = plan.plan([PASSED], ())
-    broken = Report((Result(PASSED, "passed"),), (Result("[SynchronizedBeforeSuite]", "failed", said="no nodes"),))
-    told = summary(planned, [(planned.together, broken)])
-    assert not told.good
-    assert "wrong beside tests: [SynchronizedBeforeSuite]\n    no nodes" in text(told)
+    broken = Report((Result(PASSED, "passed"),), (Result("[SynchronizedBeforeSuite]", "failed", message="no nodes"),))
+    outcome = summary(planned, [(planned.together, broken)])
+    assert not outcome.good
+    assert "failed outside tests: [SynchronizedBeforeSuite]\n    no nodes" in text(outcome)
 
 
-def test_the_text_names_what_is_wrong_and_ends_with_the_numbers() -> None:
+def test_the_text_lists_problems_and_ends_with_the_numbers() -> None:
     planned = plan.plan([PASSED, FAILED, ALONE], [plan.Row(ALONE, "one kernel")])
-    told = text(summary(planned, [(planned.together, junit.read(SAMPLE))])).splitlines()
-    assert f"failed: {FAILED}" in told
-    assert told[told.index(f"left out: {ALONE}") + 1] == "    one kernel"
-    assert told[-1] == "1 passed, 1 failed, 0 skipped by themselves, 0 never ran, 1 left out"
+    lines = text(summary(planned, [(planned.together, junit.read(SAMPLE))])).splitlines()
+    assert f"failed: {FAILED}" in lines
+    assert lines[lines.index(f"left out: {ALONE}") + 1] == "    one kernel"
+    assert lines[-1] == "1 passed, 1 failed, 0 skipped themselves, 0 never ran, 1 left out"

@@ -1,4 +1,4 @@
-"""The lab's cluster and variations of it, and what an API-server host of it is given."""
+"""The lab's cluster and variations of it, and the configuration of its API-server hosts."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def config(lab: Cluster, source: ArtefactSource) -> HostConfig:
 
 @pytest.fixture(scope="session")
 def program() -> Callable[[str], Path]:
-    """program("kubeadm"): its path in the cache; the test is skipped where it was not built yet."""
+    """Return program("kubeadm"), which returns a program's path in the cache and skips the test if it is not built yet."""
     return programs.program

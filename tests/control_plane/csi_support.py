@@ -1,4 +1,4 @@
-"""Clusters of the three clouds with every kind of volume, and what their stacks would tell."""
+"""Clusters of the three clouds with every kind of volume, and the values that their stacks would give."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ PARAMETERS: dict[Cloud, dict[str, dict[str, str]]] = {
 
 
 def cluster(cloud: Cloud, storage: Mapping[str, Any] | None = None, **changes: Any) -> Cluster:
-    """The small cluster of a cloud, with drivers of both kinds unless `storage` says otherwise."""
+    """Return the small cluster of a cloud, with drivers of both kinds unless `storage` says otherwise."""
     spec = yaml.safe_load((EXAMPLES / f"{cloud}-small" / "cluster.yaml").read_text())
-    asked = {"file": True} if storage is None else storage
-    return Cluster(spec=with_digests(ClusterSpec.model_validate({**spec, "storage": asked, **changes})))
+    kinds = {"file": True} if storage is None else storage
+    return Cluster(spec=with_digests(ClusterSpec.model_validate({**spec, "storage": kinds, **changes})))
 
 
 def applied(cloud: Cloud, storage: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """All that cluster-bootstrap applies for volumes, in order."""
-    made = cluster(cloud, storage)
-    kinds = {kind: given for kind, given in PARAMETERS[cloud].items() if made.spec.storage.file or kind != "file"}
-    ours = {path(thing) for thing in csi.objects(made)}
-    listed = [item for item in json.loads(manifests.render(made, plan(made))) if item["path"] in ours]
-    return [*listed, *json.loads(csi.storage_classes(made, kinds))]
+    """Return everything that cluster-bootstrap applies for volumes, in order."""
+    small = cluster(cloud, storage)
+    kinds = {kind: given for kind, given in PARAMETERS[cloud].items() if small.spec.storage.file or kind != "file"}
+    ours = {path(thing) for thing in csi.objects(small)}
+    items = [item for item in json.loads(manifests.render(small, plan(small))) if item["path"] in ours]
+    return [*items, *json.loads(csi.storage_classes(small, kinds))]

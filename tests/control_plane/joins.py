@@ -1,4 +1,4 @@
-"""A real API server and controller manager, tokens that are really authenticated, and requests as a kubelet sends them."""
+"""A real API server and controller manager with authenticated tokens, and requests like those of kubelets."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SECRETS = "/api/v1/namespaces/kube-system/secrets"
 
 
 class AsHosts:
-    """What `menagerie_host.api.Api` is to the programs of an API-server host."""
+    """Stands in for `menagerie_host.api.Api` in the programs of API-server hosts."""
 
     def __init__(self, real: RealApi, user: str = "") -> None:
-        """user: as whom it asks; all that may be done without."""
+        """user: the identity of requests; without one, everything is allowed."""
         self.real = real
         self.user = user
         self.host, self.port = "127.0.0.1", real.port
@@ -44,9 +44,9 @@ class AsHosts:
         return answer
 
     def apply(self, path: str, thing: dict[str, Any], manager: str, force: bool) -> None:
-        status, told = self.real.apply({"path": path, "object": thing, "force": force})
+        status, message = self.real.apply({"path": path, "object": thing, "force": force})
         if status >= 400:
-            raise ApiError(status, told)
+            raise ApiError(status, message)
 
     def watch(self, path: str, version: str, wait_s: int = 0) -> Iterator[dict[str, Any]]:
         yield from ()
@@ -54,10 +54,12 @@ class AsHosts:
 
 def asked_pem(key: ec.EllipticCurvePrivateKey, name: str, organization: str = "system:nodes", **more: Any) -> str:
     subject = [(NameOID.ORGANIZATION_NAME, organization), (NameOID.COMMON_NAME, name)]
-    made = x509.CertificateSigningRequestBuilder(x509.Name([x509.NameAttribute(*each) for each in subject]))
+    builder = x509.CertificateSigningRequestBuilder(x509.Name([x509.NameAttribute(*each) for each in subject]))
     if names := more.get("names"):
-        made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(each) for each in names]), critical=False)
-    return base64.b64encode(made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)).decode()
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(each) for each in names]), critical=False
+        )
+    return base64.b64encode(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)).decode()
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
@@ -66,18 +68,18 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 @dataclass
 class Cluster:
-    """The API, what signs, and how to be somebody in it."""
+    """The API, its signer, and ways to act as somebody in it."""
 
     real: RealApi
     folder: Path
-    made: int = 0
+    counter: int = 0
     keys: dict[str, ec.EllipticCurvePrivateKey] = field(default_factory=dict)
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
         return AsHosts(self.real).call(method, path, body, kind)
 
     def as_(self, method: str, path: str, body: Any = None, *, bearer: str = "", identity: Path | None = None) -> Any:
-        """(HTTP status, answer) of a request by the bearer of a token, or with a certificate."""
+        """Return (HTTP status, answer) of a request with a token or a certificate."""
         tls = trusting()
         if identity:
             tls.load_cert_chain(identity)
@@ -91,61 +93,61 @@ class Cluster:
             connection.close()
 
     def ask(self, bearer: str, name: str, key: ec.EllipticCurvePrivateKey | None = None, **changes: Any) -> str:
-        """A request for a node's client certificate, as kubelets send it; its name."""
+        """Request a node's client certificate like a kubelet; return the name of the request."""
         key = key or new_key()
         spec = {
             "signerName": CLIENT,
             "request": asked_pem(key, f"system:node:{name}", **changes),
             "usages": changes.get("usages", ["digital signature", "client auth"]),
         }
-        self.made += 1
+        self.counter += 1
         body = {
             "apiVersion": "certificates.k8s.io/v1",
             "kind": "CertificateSigningRequest",
-            "metadata": {"name": f"node-csr-{self.made}"},
+            "metadata": {"name": f"node-csr-{self.counter}"},
             "spec": spec,
         }
-        # A token that was made a moment ago is known a moment later.
+        # The API server learns of a new token after a moment.
         status, answer = 401, None
 
-        def known() -> bool:
+        def is_accepted() -> bool:
             nonlocal status, answer
             status, answer = self.as_("POST", CSR, body, bearer=bearer)
             return status != 401
 
-        until(known, lambda: str(answer), every_s=0)
+        until(is_accepted, lambda: str(answer), every_s=0)
         assert status == 201, answer
         self.keys[body["metadata"]["name"]] = key
         return str(body["metadata"]["name"])
 
     def status(self, request: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.call("GET", f"{CSR}/{request}").get("status") or {}
-        return found
+        state: dict[str, Any] = self.call("GET", f"{CSR}/{request}").get("status") or {}
+        return state
 
     def approved(self, request: str) -> bool:
         return any(each["type"] == "Approved" for each in self.status(request).get("conditions") or ())
 
     def identity(self, request: str) -> Path:
-        """The certificate that was signed, with its key, once it is there."""
-        found = ""
+        """Wait for the signed certificate and return its file, which also has the key."""
+        certificate = ""
 
         def signed() -> bool:
-            nonlocal found
-            found = self.status(request).get("certificate", "")
-            return bool(found)
+            nonlocal certificate
+            certificate = self.status(request).get("certificate", "")
+            return bool(certificate)
 
         until(signed, lambda: f"nobody signed {request}: {self.status(request)}", every_s=0.05)
         key = self.keys[request].private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         path = self.folder / f"{request}.pem"
-        path.write_bytes(base64.b64decode(found) + key)
+        path.write_bytes(base64.b64decode(certificate) + key)
         return path
 
     def token(self, groups: str, identity: str = "") -> str:
-        """A bootstrap token with these groups."""
-        self.made += 1
-        identity = identity or f"t{self.made:05d}"
+        """Create a bootstrap token with these groups."""
+        self.counter += 1
+        identity = identity or f"t{self.counter:05d}"
         plain = {
             "token-id": identity,
             "token-secret": "0123456789abcdef",
@@ -170,7 +172,7 @@ class Cluster:
         until(lambda: self.approved(request), f"{request} was not approved", every_s=0.05)
 
     def kubeconfig(self) -> Path:
-        """With all rights, by the token of these tests."""
+        """Return a kubeconfig with all rights, by the token of these tests."""
         path = self.folder / "kubeconfig"
         cluster = {"server": f"https://127.0.0.1:{self.real.port}", "insecure-skip-tls-verify": True}
         text = {
@@ -187,7 +189,7 @@ class Cluster:
 
 @contextmanager
 def joining(program: Callable[[str], Path], folder: Path) -> Iterator[Cluster]:
-    """The flags are those of `components.control_plane.flags` that joining depends on."""
+    """Run an API server and a controller manager with the flags of `components.control_plane.flags` that joining depends on."""
     authority = new_authority("kubernetes")
     (folder / "ca.crt").write_text(authority.certificate)
     (folder / "ca.key").write_text(authority.private_key)
@@ -208,7 +210,7 @@ def joining(program: Callable[[str], Path], folder: Path) -> Iterator[Cluster]:
 
 
 def kubeadms_own(program: Callable[[str], Path], cluster: Cluster, folder: Path) -> None:
-    """What an API server of an earlier release does at its boot."""
+    """Run the steps that an API server of an earlier release does at its boot."""
     command = [program("kubeadm"), "init", "phase", "bootstrap-token", "--skip-token-print"]
     done = subprocess.run([*command, "--kubeconfig", cluster.kubeconfig()], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

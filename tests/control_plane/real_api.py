@@ -25,15 +25,15 @@ _FRESH_S = 20
 
 
 def trusting() -> ssl.SSLContext:
-    """TLS to a server that made its certificate itself, a second ago, for this test."""
-    # Without the authorities of the machine: to read them costs more than twenty requests.
+    """Return a TLS context for a server with a self-signed certificate, which it just made for this test."""
+    # Without the machine's authorities: reading them takes longer than twenty requests.
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     return tls
 
 
 class Line:
-    """Requests to such a server at a port of 127.0.0.1. Each thread has a connection of its own, which stays open."""
+    """Requests to such a server on a port of 127.0.0.1. Each thread has its own connection, which stays open."""
 
     def __init__(self, port: int) -> None:
         self._port, self._tls, self._own = port, trusting(), threading.local()
@@ -41,7 +41,7 @@ class Line:
     def ask(
         self, method: str, path: str, data: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """(HTTP status, what it answers). OSError or HTTPException when it does not."""
+        """Return (HTTP status, answer). Raises OSError or HTTPException without an answer."""
         connection = self._connection()
         try:
             connection.request(method, path, data, dict(headers or {}))
@@ -52,18 +52,18 @@ class Line:
             raise
 
     def _connection(self) -> http.client.HTTPSConnection:
-        """One on which something was asked a moment ago: servers end those that are idle for long. Else a new one."""
-        found: http.client.HTTPSConnection | None = getattr(self._own, "connection", None)
-        if found is None or time.monotonic() > self._own.fresh_until:
-            if found:
-                found.close()
-            found = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=patience(30), context=self._tls)
-        self._own.connection, self._own.fresh_until = found, time.monotonic() + _FRESH_S
-        return found
+        """Return this thread's connection if it was used recently, otherwise a new one: servers close idle connections."""
+        connection: http.client.HTTPSConnection | None = getattr(self._own, "connection", None)
+        if connection is None or time.monotonic() > self._own.fresh_until:
+            if connection:
+                connection.close()
+            connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=patience(30), context=self._tls)
+        self._own.connection, self._own.fresh_until = connection, time.monotonic() + _FRESH_S
+        return connection
 
 
 class RealApi:
-    """What `components.control_plane.host.api.Api` can do, to an API that knows one token, which may do everything."""
+    """The methods of `components.control_plane.host.api.Api`, for an API with one token that may do everything."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -89,7 +89,7 @@ class RealApi:
         return status, json.loads(answer or b"null")
 
     def apply(self, item: dict[str, Any], *, dry_run: bool = False) -> tuple[int, str]:
-        """As cluster-bootstrap does, and stricter: (HTTP status, what the server says)."""
+        """Apply an object like cluster-bootstrap, with strict validation. Return (HTTP status, message)."""
         query = {"fieldManager": "menagerie", "force": str(item["force"]).lower(), "fieldValidation": "Strict"}
         query |= {"dryRun": "All"} if dry_run else {}
         path = f"{item['path']}?{urllib.parse.urlencode(query)}"
@@ -101,9 +101,9 @@ class RealApi:
 def running(
     program: Callable[[str], Path], folder: Path, *flags: str, etcd_flags: Sequence[str] = ()
 ) -> Iterator[RealApi]:
-    """The API, ready. program: name -> path. flags: further ones of the API server.
+    """Run the API until the block ends. program: name -> path. flags: further ones of the API server.
 
-    etcd_flags: of an etcd that runs already; else it gets one of its own.
+    etcd_flags: of a running etcd; without them it gets its own.
     """
     with ExitStack() as ends:
         etcd = () if etcd_flags else ("--etcd-servers", ends.enter_context(storing(program, folder)))
@@ -112,16 +112,16 @@ def running(
 
 @contextmanager
 def plain(folder: Path) -> Iterator[RealApi]:
-    """The API as it is without further flags. Tests of the group `plain_api` share one."""
+    """Run the API without further flags. Tests of the group `plain_api` share one."""
     with running(cached, folder) as api:
         yield api
 
 
 @contextmanager
 def storing(program: Callable[[str], Path], folder: Path) -> Iterator[str]:
-    """An etcd that answers; its URL."""
+    """Run an etcd; yield its URL when it answers."""
     client, peer = free_ports(2)
-    # Reserved ports are given up here, so that the programs get them.
+    # Reserved ports are released here, so that the programs can use them.
     command = [
         program("etcd"), "--data-dir", folder / "etcd", "--listen-client-urls", f"http://127.0.0.1:{client}",
         "--advertise-client-urls", f"http://127.0.0.1:{client}", "--listen-peer-urls", f"http://127.0.0.1:{peer}",
@@ -136,7 +136,7 @@ def storing(program: Callable[[str], Path], folder: Path) -> Iterator[str]:
 
 @contextmanager
 def serving(program: Callable[[str], Path], folder: Path, *flags: str) -> Iterator[RealApi]:
-    """An API server, ready. flags: those that name its etcd, and further ones."""
+    """Run an API server until the block ends. flags: those that name its etcd, and further ones."""
     (port,) = free_ports(1)
     (folder / "tokens.csv").write_text(f"{TOKEN},tester,1,system:masters\n")
     key = folder / "sa.key"
@@ -150,20 +150,20 @@ def serving(program: Callable[[str], Path], folder: Path, *flags: str) -> Iterat
     ]  # fmt: skip
     with started("kube-apiserver", command, folder):
         api = RealApi(port)
-        # RBAC's own roles come a moment after the rest, and over another server's etcd the namespace is there before all.
+        # RBAC's roles appear a moment after the rest; with another server's etcd, the namespace exists from the start.
         system = "/api/v1/namespaces/kube-system"
         _wait(lambda: api.ready() and api.call("GET", system)[0] == http.HTTPStatus.OK, folder / "kube-apiserver.log")
         yield api
 
 
 def spending_memory() -> dict[str, str]:
-    """The environment of a program of Go that is to collect its garbage less often: it holds about a third more memory."""
+    """Return the environment for a Go program that collects garbage less often. It uses about a third more memory."""
     return {"GOGC": "400", **os.environ}
 
 
 @contextmanager
 def started(name: str, command: Sequence[object], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A program for the length of a block; what it says goes to a file of its name in the folder."""
+    """Run a program until the block ends; its output goes to a file with its name in the folder."""
     with (folder / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, env=spending_memory())
         try:
@@ -178,12 +178,12 @@ def _answers(url: str) -> bool:
         return bool(answer.status == http.HTTPStatus.OK)
 
 
-def _wait(well: Callable[[], bool], log: Path) -> None:
-    """Until it is; what can't be reached is not well yet. It fails with the end of the log."""
+def _wait(ready: Callable[[], bool], log: Path) -> None:
+    """Wait until `ready` returns true; an unreachable server is not ready yet. Fails with the end of the log."""
 
-    def seen() -> bool:
+    def is_ready() -> bool:
         with suppress(OSError):
-            return well()
+            return ready()
         return False
 
-    until(seen, lambda: log.read_text()[-2000:], every_s=0.2)
+    until(is_ready, lambda: log.read_text()[-2000:], every_s=0.2)

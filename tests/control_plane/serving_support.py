@@ -1,7 +1,7 @@
-"""A control plane on loopback with its rendered flags, the approver of serving certificates as its unit starts it, and kubelets
-that ask as whom they are: real etcds, API server, controller manager, konnectivity.
+"""A control plane on loopback with its rendered flags, the approver of serving certificates as its unit starts it, and requests
+with the identities of kubelets: real etcds, API server, controller manager, konnectivity.
 
-What is not there: systemd, and kubelets, for which TLS servers stand.
+There is no systemd, and TLS servers stand in for kubelets.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ APPROVER = "menagerie:kubelet-csr-approver"
 
 @dataclass
 class Plane:
-    """authority: of Kubernetes, who signs for clients and the API server."""
+    """A control plane. authority: Kubernetes' CA, which signs for clients and the API server."""
 
     cluster: Cluster
     folder: Path
@@ -68,11 +68,11 @@ class Plane:
         return Api(self.kubeconfig(name, *(groups or ("system:masters",))))
 
     def node(self, name: str) -> Api:
-        """As the kubelet of a node."""
+        """Return the API with the identity of a node's kubelet."""
         return self.api(f"system:node:{name}", "system:nodes")
 
     def register(self, name: str, *addresses: str) -> None:
-        """As a kubelet does: its Node, and the addresses that it says."""
+        """Register a Node with addresses, like a kubelet."""
         own = self.node(name)
         try:
             own.call("POST", "/api/v1/nodes", {"metadata": {"name": name}})
@@ -82,33 +82,33 @@ class Plane:
         self.say(name, *addresses)
 
     def say(self, name: str, *addresses: str) -> None:
-        said = [{"type": "InternalIP", "address": each} for each in addresses]
-        status = {"addresses": said, "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}}
+        reported = [{"type": "InternalIP", "address": each} for each in addresses]
+        status = {"addresses": reported, "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}}
         kind = "application/merge-patch+json"
         self.node(name).call("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, kind)
 
     def ask(self, name: str, names: Sequence[str], addresses: Sequence[str] = ()) -> tuple[str, str]:
-        """A kubelet asks for a serving certificate: name of the request, and the key."""
+        """Request a serving certificate as a kubelet; return the name of the request and the key."""
         self._counter[0] += 1
         key = ec.generate_private_key(ec.SECP256R1())
         pem = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        made = f"csr-{self._counter[0]}"
+        request_name = f"csr-{self._counter[0]}"
         spec = {
             "signerName": SIGNER,
             "request": base64.b64encode(request(key, name, names, addresses)).decode(),
             "usages": ["digital signature", "server auth"],
         }
-        self.node(name).call("POST", CSRS, {"metadata": {"name": made}, "spec": spec})
-        return made, pem.decode()
+        self.node(name).call("POST", CSRS, {"metadata": {"name": request_name}, "spec": spec})
+        return request_name, pem.decode()
 
     def state(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.api().call("GET", f"{CSRS}/{name}").get("status", {})
-        return found
+        status: dict[str, Any] = self.api().call("GET", f"{CSRS}/{name}").get("status", {})
+        return status
 
     def approve(self, name: str) -> None:
-        """As an operator who looks at nothing. The approver may have done it before."""
+        """Approve a request as an operator who checks nothing. The approver may have approved it before."""
         thing = self.api().call("GET", f"{CSRS}/{name}")
         thing["status"] = {"conditions": [{"type": "Approved", "status": "True", "reason": "Test"}]}
         try:
@@ -118,18 +118,18 @@ class Plane:
                 raise
 
     def given(self, name: str, key: str) -> Signed:
-        """The certificate of a request that is approved."""
+        """Return the certificate of an approved request."""
         wait(lambda: bool(self.state(name).get("certificate")), lambda: f"{name}: {self.state(name)}")
         return Signed(base64.b64decode(self.state(name)["certificate"]).decode(), key)
 
     def refused(self, name: str, good: tuple[str, Sequence[str], Sequence[str]]) -> bool:
-        """Whether a request is still undecided once a later one, of which nothing is wrong, is granted."""
+        """Return whether a request is still undecided after a later, valid one was granted."""
         later, key = self.ask(*good)
         self.given(later, key)
         return not self.state(name).get("conditions")
 
     def trusted_by_clients_of_the_api(self, signed: Signed, name: str) -> str:
-        """ "" where who trusts the cluster's authority, as kubelets, pods and operators do, takes this server for `name`."""
+        """Return "" if clients that trust the cluster's authority, like kubelets, pods and operators, accept this server as `name`."""
         with listener("127.0.0.1", 0, signed, []) as port:
             tls = ssl.create_default_context(cadata=(self.folder / "etc/kubernetes/pki/ca.crt").read_text())
             try:
@@ -146,18 +146,18 @@ def request(key: ec.EllipticCurvePrivateKey, node: str, names: Sequence[str], ad
     subject = [(NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, f"system:node:{node}")]
     others: list[x509.GeneralName] = [x509.DNSName(each) for each in names]
     others += [x509.IPAddress(ipaddress.ip_address(each)) for each in addresses]
-    made = x509.CertificateSigningRequestBuilder(x509.Name([x509.NameAttribute(*each) for each in subject]))
-    made = made.add_extension(x509.SubjectAlternativeName(others), critical=False)
-    return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    builder = x509.CertificateSigningRequestBuilder(x509.Name([x509.NameAttribute(*each) for each in subject]))
+    builder = builder.add_extension(x509.SubjectAlternativeName(others), critical=False)
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 @contextmanager
-def listener(address: str, port: int, signed: Signed, seen: list[str], says: str = "stolen") -> Iterator[int]:
-    """A TLS server that stands for a kubelet, or for who poses as one; its port. seen: the paths that it was asked for."""
+def listener(address: str, port: int, signed: Signed, requested: list[str], says: str = "stolen") -> Iterator[int]:
+    """Run a TLS server in place of a kubelet or an impostor; yield its port. requested: the paths of its requests."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            seen.append(self.path)
+            requested.append(self.path)
             self.send_response(200)
             self.end_headers()
             self.wfile.write(says.encode())
@@ -187,24 +187,24 @@ def listener(address: str, port: int, signed: Signed, seen: list[str], says: str
 
 
 def wait(true: Callable[[], bool], why: Callable[[], str]) -> None:
-    """Until it is so; what can't be reached, or refuses, is not there yet."""
+    """Wait until `true` returns true; an unreachable or refusing server is not ready yet."""
 
-    def seen() -> bool:
+    def is_ready() -> bool:
         with suppress(ApiError, OSError):
             return true()
         return False
 
-    until(seen, why)
+    until(is_ready, why)
 
 
 @contextmanager
 def up(cluster: Cluster, folder: Path) -> Iterator[Plane]:
-    """Up, with everything but workers. cluster: with one API server and one member an etcd, in 127.0.0.0/8."""
+    """Run everything except workers. cluster: one API server and one member per etcd, in 127.0.0.0/8."""
     plan_ = plan(cluster)
     write(cluster, plan_, folder)
     pki = folder / paths.PKI.lstrip("/")
     authority = Signed((pki / "ca.crt").read_text(), (pki / "ca.key").read_text())
-    made = Plane(cluster, folder, str(plan_.api_servers[0].address), authority)
+    plane = Plane(cluster, folder, str(plan_.api_servers[0].address), authority)
     socket_ = folder / "konnectivity.socket"
     egress = folder / paths.CONFIG.lstrip("/") / "egress.yaml"
     egress.write_text(egress.read_text().replace(paths.KONNECTIVITY_SOCKET, str(socket_)))
@@ -218,20 +218,20 @@ def up(cluster: Cluster, folder: Path) -> Iterator[Plane]:
         for role in SHAPE.roles:
             run("etcd", etcd(SHAPE, cluster, plan_, role, folder), f"etcd-{role}")
         run("kube-apiserver", api)
-        admin = made.api()
+        admin = plane.api()
         system, log = "/api/v1/namespaces/kube-system", folder / "kube-apiserver.log"
         wait(lambda: bool(admin.call("GET", system)), lambda: _end(log))
         for item in json.loads(manifests.render(cluster, plan_)):
             admin.apply(item["path"], item["object"], "menagerie", force=True)
         run("kube-controller-manager", manager)
-        ends.enter_context(_approver(made))
-        yield made
+        ends.enter_context(_approver(plane))
+        yield plane
 
 
 @contextmanager
-def _approver(made: Plane) -> Iterator[None]:
-    """As its unit starts it, with the files of its host."""
-    cluster, folder = made.cluster, made.folder
+def _approver(plane: Plane) -> Iterator[None]:
+    """Run the approver as its unit does, with the files of its host."""
+    cluster, folder = plane.cluster, plane.folder
     source = ArtefactSource(mirror=None, sha256={each.source: "0" * 64 for each in catalogue().values()})
     library = folder / "library/menagerie_host"
     library.mkdir(parents=True)
@@ -240,48 +240,48 @@ def _approver(made: Plane) -> Iterator[None]:
             text = file.text.replace("/etc/kubernetes", f"{folder}/etc/kubernetes")
             (library / Path(file.path).name).write_text(text)
     (folder / "credentials").mkdir()
-    made.kubeconfig(APPROVER, "nobody").replace(folder / "credentials/kubeconfig")
+    plane.kubeconfig(APPROVER, "nobody").replace(folder / "credentials/kubeconfig")
     words = [f"PYTHONPATH={library.parent}", f"CREDENTIALS_DIRECTORY={folder}/credentials", sys.executable, "-sB", "-m"]
     with started(["/usr/bin/env", *words, "menagerie_host.approver"], folder / "approver.log"):
         yield
 
 
 @contextmanager
-def tunnels(made: Plane) -> Iterator[tuple[str, int]]:
-    """konnectivity's server with its rendered flags: where agents connect."""
+def tunnels(plane: Plane) -> Iterator[tuple[str, int]]:
+    """Run konnectivity's server with its rendered flags; yield the address for agents."""
     agents, admin, health = free_ports(3)
-    folder = made.folder / "tunnels"
+    folder = plane.folder / "tunnels"
     folder.mkdir(exist_ok=True)
     for end in ("crt", "key"):
-        (folder / f"apiserver.{end}").write_bytes((made.folder / f"etc/kubernetes/pki/apiserver.{end}").read_bytes())
-    made.kubeconfig(flags.KONNECTIVITY_USER, "nobody").replace(folder / "kubeconfig")
+        (folder / f"apiserver.{end}").write_bytes((plane.folder / f"etc/kubernetes/pki/apiserver.{end}").read_bytes())
+    plane.kubeconfig(flags.KONNECTIVITY_USER, "nobody").replace(folder / "kubeconfig")
     own = {
-        "uds-name": str(made.folder / "konnectivity.socket"),
+        "uds-name": str(plane.folder / "konnectivity.socket"),
         "agent-port": str(agents),
         "admin-port": str(admin),
         "health-port": str(health),
     }
-    table = flags.konnectivity_server(made.cluster, str(folder)) | own
+    table = flags.konnectivity_server(plane.cluster, str(folder)) | own
     words = [str(program("proxy-server")), *(f"--{name}={value}" for name, value in table.items())]
     with started(words, folder / "server.log"):
-        wait(lambda: (made.folder / "konnectivity.socket").exists(), lambda: _end(folder / "server.log"))
-        yield made.address, agents
+        wait(lambda: (plane.folder / "konnectivity.socket").exists(), lambda: _end(folder / "server.log"))
+        yield plane.address, agents
 
 
 @contextmanager
-def agent(made: Plane, at: tuple[str, int], token: str, pretends: str, log: str) -> Iterator[Path]:
-    """A real agent, which says that it stands at an address."""
+def agent(plane: Plane, at: tuple[str, int], token: str, pretends: str, log: str) -> Iterator[Path]:
+    """Run a real agent that claims an address; yield its log."""
     admin, health = free_ports(2)
-    path = made.folder / "tunnels" / f"{log}.token"
+    path = plane.folder / "tunnels" / f"{log}.token"
     path.write_text(token)
     words = [
-        f"--ca-cert={made.folder}/etc/kubernetes/pki/ca.crt", f"--service-account-token-path={path}",
+        f"--ca-cert={plane.folder}/etc/kubernetes/pki/ca.crt", f"--service-account-token-path={path}",
         f"--proxy-server-host={at[0]}", f"--proxy-server-port={at[1]}", f"--agent-identifiers=ipv4={pretends}",
         f"--admin-server-port={admin}", f"--health-server-port={health}", "--sync-interval=1s",
     ]  # fmt: skip
-    said = made.folder / "tunnels" / f"{log}.log"
-    with started([str(program("proxy-agent")), *words], said):
-        yield said
+    log_file = plane.folder / "tunnels" / f"{log}.log"
+    with started([str(program("proxy-agent")), *words], log_file):
+        yield log_file
 
 
 def _end(log: Path) -> str:

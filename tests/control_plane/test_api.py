@@ -1,4 +1,4 @@
-"""The client that programs on API-server hosts have; its calls are tried against a real API elsewhere."""
+"""The API client of programs on API-server hosts; other tests use it with a real API."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ EVENTS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "asked"), [("/nodes", "/nodes?"), ("/csr?fieldSelector=a", "/csr?fieldSelector=a&")])
-def test_a_watch_gives_what_came_or_changed_until_the_server_ends_it(
-    monkeypatch: pytest.MonkeyPatch, path: str, asked: str
+@pytest.mark.parametrize(
+    ("path", "requested"), [("/nodes", "/nodes?"), ("/csr?fieldSelector=a", "/csr?fieldSelector=a&")]
+)
+def test_a_watch_yields_new_and_changed_objects_until_the_server_ends_it(
+    monkeypatch: pytest.MonkeyPatch, path: str, requested: str
 ) -> None:
     paths = []
 
@@ -34,10 +36,10 @@ def test_a_watch_gives_what_came_or_changed_until_the_server_ends_it(
     client = Api.__new__(Api)
     client.host, client.port, client._tls = "127.0.0.1", 1, api.ssl.create_default_context()
     assert [thing["n"] for thing in client.watch(path, "9")] == [1, 3]
-    assert paths == [f"{asked}resourceVersion=9&watch=true&timeoutSeconds=300"]
+    assert paths == [f"{requested}resourceVersion=9&watch=true&timeoutSeconds=300"]
 
 
-def test_after_a_failure_it_goes_on_a_little_later_and_says_so(
+def test_after_a_failure_it_continues_a_little_later_and_reports_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slept: list[float] = []

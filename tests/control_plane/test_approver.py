@@ -1,4 +1,4 @@
-"""kubelet-csr-approver, on real requests. What it does on a real control plane is in test_serving_certificates.py."""
+"""kubelet-csr-approver, on real requests. test_serving_certificates.py runs it on a real control plane."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OWN = (x509.DNSName("worker-1"), x509.IPAddress(ipaddress.ip_address("10.78.1.11
 
 
 def request(common_name="system:node:worker-1", organizations=("system:nodes",), names=OWN, extra=(), key=None):
-    """A request in PEM as a kubelet would write it, but for the arguments."""
+    """Return a request in PEM like a kubelet's, changed by the arguments."""
     subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
     subject.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
     builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(subject))
@@ -56,14 +56,14 @@ def address(text):
 
 
 def node(name, *addresses, uid=None):
-    said = [{"type": "InternalIP", "address": each} for each in addresses]
-    return {"metadata": {"name": name, "uid": uid or f"uid-{name}"}, "status": {"addresses": said}}
+    reported = [{"type": "InternalIP", "address": each} for each in addresses]
+    return {"metadata": {"name": name, "uid": uid or f"uid-{name}"}, "status": {"addresses": reported}}
 
 
 class FakeApi:
     """An API with a spec's hosts, records of workers, and Nodes.
 
-    status: with which it refuses to write, whatever has `refused` in its path. listed, coming: requests.
+    status: of refused writes, to every path with `refused` in it. listed, coming: requests.
     """
 
     def __init__(self, status=0, nodes=(), records=None, listed=(), coming=(), refused=""):
@@ -103,17 +103,17 @@ class FakeApi:
         return self.nodes[name]
 
 
-def refusal(asked, api=None, ranges=REGION):
-    """Why a request is refused, or not decided yet; None where it is granted."""
+def refusal(request_spec, api=None, ranges=REGION):
+    """Return why a request is refused or not decided yet; None if it is granted."""
     try:
-        Claims(api or FakeApi(), ranges).settle(*read(asked, RESERVED))
+        Claims(api or FakeApi(), ranges).settle(*read(request_spec, RESERVED))
     except (Refused, NotYet) as reason:
         return str(reason)
     return None
 
 
 def of(name, *addresses):
-    """A request of a node for its name and these addresses."""
+    """Return a node's request for its name and these addresses."""
     names = (x509.DNSName(name), *(address(each) for each in addresses))
     return spec(request(common_name=f"system:node:{name}", names=names), username=f"system:node:{name}")
 
@@ -122,7 +122,7 @@ def test_a_node_gets_its_own_name_and_addresses():
     assert refusal(spec()) is None
 
 
-def test_an_rsa_kubelet_may_ask_for_key_encipherment():
+def test_a_kubelet_with_an_rsa_key_may_request_key_encipherment():
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     usages = ["digital signature", "key encipherment", "server auth"]
     assert refusal(spec(request(key=key), usages=usages)) is None
@@ -159,9 +159,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("asked", "reason"), REFUSED.values(), ids=REFUSED)
-def test_anything_else_is_refused_with_the_reason(asked, reason):
-    assert reason in (refusal(asked) or "")
+@pytest.mark.parametrize(("request_spec", "reason"), REFUSED.values(), ids=REFUSED)
+def test_any_other_request_is_refused_with_the_reason(request_spec, reason):
+    assert reason in (refusal(request_spec) or "")
 
 
 def test_a_name_that_openssl_would_print_as_two_names_is_one_foreign_name():
@@ -188,8 +188,8 @@ def test_a_request_with_one_changed_byte_never_gains_a_name(position, value):
     der[position % len(der)] = value
     pem = b"-----BEGIN CERTIFICATE REQUEST-----\n" + base64.b64encode(der) + b"\n-----END CERTIFICATE REQUEST-----\n"
     if refusal(spec(pem)) is None:
-        found = csr.parse(pem.decode())
-        assert (found.common_name, set(found.dns_names) - {"worker-1"}) == ("system:node:worker-1", set())
+        parsed = csr.parse(pem.decode())
+        assert (parsed.common_name, set(parsed.dns_names) - {"worker-1"}) == ("system:node:worker-1", set())
 
 
 def approver(api):
@@ -200,7 +200,7 @@ def listed(name="csr-1", **changes):
     return {"metadata": {"name": name, "uid": f"u-{name}"}, "spec": spec(**changes), "status": {}}
 
 
-def test_an_approval_is_sent_once_the_request_is_found_good():
+def test_a_valid_request_is_approved():
     api = FakeApi()
     approver(api).decide(listed())
     ((method, path, body),) = api.calls
@@ -208,7 +208,7 @@ def test_an_approval_is_sent_once_the_request_is_found_good():
     assert body["status"]["conditions"][0]["type"] == "Approved"
 
 
-def test_what_somebody_decided_is_left_alone():
+def test_a_decided_request_is_left_alone():
     api = FakeApi()
     decided = listed() | {"status": {"conditions": [{"type": "Denied"}]}}
     approver(api).decide(decided)
@@ -220,25 +220,25 @@ def test_losing_the_race_against_another_host_is_no_error():
 
 
 @pytest.mark.parametrize("status", [403, 409, 422, 500])
-def test_a_request_that_the_api_refuses_to_approve_stops_no_other(status, capsys):
+def test_a_request_that_the_api_refuses_to_approve_does_not_stop_others(status, capsys):
     api = FakeApi(status, listed=[listed(), listed("csr-2")], coming=[listed(), listed("csr-3")], refused="/csr-1/")
     deciding = approver(api)
     deciding.follow()
     deciding.follow()
     assert {"csr-2", "csr-3"} <= set(api.approved())
-    # Another host's approver was faster with it.
+    # Another host's approver was faster.
     lost = status == 409
     assert api.watched_s == [WATCH_S if lost else AGAIN_S] * 2
     assert capsys.readouterr().out.count(f"csr-1: HTTP {status}: no\n") == (0 if lost else 1)
 
 
-def test_a_request_that_nobody_can_read_stops_no_other():
+def test_an_unreadable_request_does_not_stop_others():
     api = FakeApi(listed=[listed() | {"spec": None}, listed("csr-2")])
     approver(api).follow()
     assert api.approved() == ["csr-2"]
 
 
-def test_a_request_that_comes_before_its_node_is_looked_at_again_soon():
+def test_a_request_that_arrives_before_its_node_is_checked_again_soon():
     early = listed() | {"spec": of("a", A)}
     api = FakeApi(coming=[early, listed("csr-2")])
     approver(api).follow()
@@ -249,7 +249,7 @@ def test_a_request_that_comes_before_its_node_is_looked_at_again_soon():
 
 
 class Lost(FakeApi):
-    """An API that goes away while it is written to."""
+    """An API that becomes unreachable during a write."""
 
     def call(self, method, path, body=None, kind="", timeout_s=0):
         if method == "PUT":
@@ -260,13 +260,13 @@ class Lost(FakeApi):
 @pytest.mark.parametrize(
     ("api", "error"), [(Lost(listed=[listed()]), OSError), (FakeApi(401, listed=[listed()]), ApiError)]
 )
-def test_an_api_that_does_not_answer_or_knows_nobody_any_more_ends_the_round(api, error):
+def test_an_api_that_does_not_answer_or_authenticate_ends_the_round(api, error):
     with pytest.raises(error):
         approver(api).follow()
     assert api.watched_s == []
 
 
-def test_a_bad_request_is_told_once(capsys):
+def test_a_bad_request_is_reported_once(capsys):
     deciding = approver(FakeApi())
     for _ in range(3):
         deciding.decide(listed(username="alice"))
@@ -286,8 +286,8 @@ def test_the_names_of_the_control_plane_are_those_of_its_certificates_its_hosts_
     cluster = build(
         {"control_plane": {"cloud": "azure", "region": "r", "machine": "m"}, "network": {"nodes": "10.40.0.0/16"}}
     )
-    told = settings(cluster, plan(cluster))
-    reserved = Reserved(told["names"], told["kinds"], told["zones"])
+    names = settings(cluster, plan(cluster))
+    reserved = Reserved(names["names"], names["kinds"], names["zones"])
     for name in ("api.lab.internal", "kubernetes.default.svc", "api-1", "etcd-events-2", str(plan(cluster).service_ip)):
         assert reserved.has(name), name
     assert not [host.name for _, host in cluster.host_list() if reserved.has(host.name)]
@@ -298,7 +298,7 @@ A, B = "10.40.128.5", "10.40.128.6"
 
 
 @pytest.mark.parametrize(
-    ("asked", "nodes", "records", "reason"),
+    ("request_spec", "nodes", "records", "reason"),
     [
         (of("a", A), [node("a", A)], {}, None),
         (of("a"), [], {}, None),
@@ -307,22 +307,22 @@ A, B = "10.40.128.5", "10.40.128.6"
         (of("a", A, B), [node("a", A, B)], {}, "has one address"),
         (of("a", "10.40.0.4"), [node("a", "10.40.0.4")], {}, "is no address of workers"),
         (of("a", "10.78.1.12"), [node("a", "10.78.1.12")], {}, "is no address of workers"),
-        # Who has had one keeps it, whatever it says, and however many others say that it is theirs.
+        # A node keeps its address, whatever it reports, and however many others claim it.
         (of("a", B), [node("a", B)], {"a": f"uid-a {A}"}, f"it has had {A} since it joined"),
         (of("a", A), [node("a"), node("b", A)], {"a": f"uid-a {A}"}, None),
-        # A Node of the same name that was made anew is another machine.
+        # A new Node of the same name is another machine.
         (of("a", B), [node("a", B, uid="2")], {"a": f"uid-a {A}"}, None),
-        # Two that say so and have had none: nobody knows whose it is.
+        # Two nodes without a record claim the address: its owner is unknown.
         (of("a", A), [node("a", A), node("b", A)], {}, f"{A} is b's"),
         (of("a", A), [node("a", A), node("b", B)], {"b": f"uid-b {A}"}, f"{A} is b's"),
-        # Who has another one does not stand in the way of whom it belongs to, nor does a Node that is gone.
+        # Claims of a node with another address, or of a deleted Node, do not block the owner.
         (of("a", A), [node("a", A), node("b", A, B)], {"b": f"uid-b {B}"}, None),
         (of("a", A), [node("a", A)], {"b": f"uid-b {A}"}, None),
     ],
 )
-def test_a_worker_in_the_region_has_the_one_address_that_was_its_own_first(asked, nodes, records, reason):
-    found = refusal(asked, FakeApi(nodes=nodes, records=records))
-    assert found is None if reason is None else reason in (found or "")
+def test_a_worker_in_the_region_gets_only_the_address_that_it_had_first(request_spec, nodes, records, reason):
+    refused_because = refusal(request_spec, FakeApi(nodes=nodes, records=records))
+    assert refused_because is None if reason is None else reason in (refused_because or "")
 
 
 def test_a_claim_is_written_with_the_version_that_was_read_before_anything_is_approved():
@@ -334,13 +334,13 @@ def test_a_claim_is_written_with_the_version_that_was_read_before_anything_is_ap
     assert body["data"] == {"a": f"uid-a {A}", "c": f"uid-c {B}"}
 
 
-def test_where_another_approver_was_faster_nothing_is_approved_and_it_is_looked_at_again():
+def test_if_another_approver_was_faster_nothing_is_approved_and_the_request_is_checked_again():
     api = FakeApi(status=409, nodes=[node("a", A)])
     with pytest.raises(NotYet, match="another approver"):
         approver(api).decide(listed() | {"spec": of("a", A)})
     assert [path.rpartition("/")[2] for _, path, _ in api.calls] == ["workers"]
 
 
-def test_a_cluster_without_workers_in_the_region_grants_no_name_but_those_of_its_spec():
-    found = refusal(of("a", A), FakeApi(nodes=[node("a", A)]), ranges=())
-    assert found == "a is no host that the cluster was told of; run ./menagerie configure"
+def test_a_cluster_without_workers_in_the_region_grants_only_names_of_its_spec():
+    refused_because = refusal(of("a", A), FakeApi(nodes=[node("a", A)]), ranges=())
+    assert refused_because == "a is no host that the cluster was told of; run ./menagerie configure"

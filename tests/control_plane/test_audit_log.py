@@ -1,4 +1,4 @@
-"""audit-log: every line of the API server's audit log reaches the bucket once, whatever happens to the host on the way."""
+"""audit-log: every line of the API server's audit log reaches the bucket once, whatever happens to the host."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from components.control_plane.host.bucket import BucketError
 
 
 class KilledError(BaseException):
-    """As of a process that got SIGKILL."""
+    """Stands for the end of a process by SIGKILL."""
 
 
 class Bucket:
-    """Takes each name once. down: does not answer. killed: ends the shipper ``before`` or ``after`` the next object is there."""
+    """Accepts each name once. down: does not answer. killed: kills the shipper ``before`` or ``after`` the next object is stored."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
@@ -42,12 +42,12 @@ class Bucket:
         return is_new
 
     def lines(self) -> list[str]:
-        """As a reader has them, who sorts the names."""
+        """Return the lines for a reader, who sorts the names."""
         return gzip.decompress(b"".join(self.objects[name] for name in sorted(self.objects))).decode().splitlines()
 
 
 class Host:
-    """An API-server host with its log, as kube-apiserver (lumberjack) writes, rotates and packs it."""
+    """An API-server host with its log, which kube-apiserver (lumberjack) writes, rotates and compresses."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "audit" / "audit.log"
@@ -81,7 +81,7 @@ class Host:
         return name
 
     def pack(self, *, whole: bool = True) -> None:
-        """The oldest that is not packed. whole: else it is seen half written, beside the plain one."""
+        """Compress the oldest plain file. whole: if false, the result is half written and the plain file still exists."""
         for path in sorted(self.log.parent.glob("audit-*.log"))[:1]:
             packed = gzip.compress(path.read_bytes())
             path.with_name(f"{path.name}.gz").write_bytes(packed if whole else packed[: len(packed) // 2])
@@ -115,7 +115,7 @@ EVENTS = ("write", "several", "rotate", "pack", "half-pack", "step", "kill-befor
 
 @given(events=st.lists(st.sampled_from(EVENTS), max_size=40))
 @settings(max_examples=80)
-def test_every_line_arrives_once_and_in_order_whatever_happens_between(events: list[str]) -> None:
+def test_every_line_arrives_once_and_in_order_whatever_happens(events: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         host = Host(Path(folder))
         for event in events:
@@ -148,11 +148,11 @@ def test_a_line_is_never_split(host: Host) -> None:
     assert host.bucket.lines()[3:] == ['{"auditID": "whole"}']
 
 
-def test_the_lines_of_a_host_that_is_gone_are_in_the_bucket_and_root_there_takes_none_back(host: Host) -> None:
-    """The log on the host is removed, cut and written anew by whoever is root there."""
+def test_the_lines_of_a_lost_host_are_in_the_bucket_and_root_on_it_can_not_remove_them(host: Host) -> None:
+    """Root on the host removes, truncates and rewrites the log."""
     host.write(20)
     host.step()
-    known = dict(host.bucket.objects)
+    shipped = dict(host.bucket.objects)
     host.log.unlink()
     host.state.unlink()
     host.log.write_text('{"auditID": "000000", "verb": "forged"}\n')
@@ -160,10 +160,10 @@ def test_the_lines_of_a_host_that_is_gone_are_in_the_bucket_and_root_there_takes
     host.boot()
     host.step()
     assert host.bucket.lines()[:20] == host.written
-    assert {name: host.bucket.objects[name] for name in known} == known
+    assert {name: host.bucket.objects[name] for name in shipped} == shipped
 
 
-def test_a_bucket_that_was_down_for_longer_than_files_are_kept_leaves_a_gap_that_is_told_once(host: Host) -> None:
+def test_a_bucket_that_is_down_longer_than_files_are_kept_leaves_a_gap_that_is_reported_once(host: Host) -> None:
     host.write(5)
     host.step()
     host.write(5)
@@ -184,7 +184,7 @@ def test_a_bucket_that_was_down_for_longer_than_files_are_kept_leaves_a_gap_that
     assert [line for line in host.bucket.lines() if "Gap" not in line] == [*host.written[:5], *host.written[10:]]
 
 
-def test_a_killed_shipper_tells_of_a_gap_once(host: Host) -> None:
+def test_a_killed_shipper_reports_a_gap_once(host: Host) -> None:
     host.bucket.down = True
     host.write(3)
     host.step()
@@ -195,7 +195,7 @@ def test_a_killed_shipper_tells_of_a_gap_once(host: Host) -> None:
     assert len([line for line in host.bucket.lines() if "Gap" in line]) == 1
 
 
-def test_names_sort_by_sequence_although_the_clock_jumps(host: Host) -> None:
+def test_names_sort_by_sequence_even_if_the_clock_jumps(host: Host) -> None:
     for jump in (0, -86_400, 172_800, -5):
         host.clock += jump
         host.write(2)
@@ -204,7 +204,7 @@ def test_names_sort_by_sequence_although_the_clock_jumps(host: Host) -> None:
     assert all(name.startswith("lab/api-1/20260921T") for name in host.bucket.objects)
 
 
-def test_a_full_disk_stops_no_shipping(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_does_not_stop_shipping(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -215,7 +215,7 @@ def test_a_full_disk_stops_no_shipping(host: Host, monkeypatch: pytest.MonkeyPat
     assert host.bucket.lines() == host.written
 
 
-def test_a_damaged_file_holds_up_no_other(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_does_not_block_others(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     host.write(50)
     host.rotate()
     host.pack()
@@ -228,7 +228,7 @@ def test_a_damaged_file_holds_up_no_other(host: Host, capsys: pytest.CaptureFixt
     assert "damaged" in capsys.readouterr().out
 
 
-def test_a_state_that_can_t_be_read_loses_nothing(host: Host) -> None:
+def test_an_unreadable_state_loses_nothing(host: Host) -> None:
     host.write(3)
     host.step()
     host.state.write_text('{"boot": ')
@@ -238,7 +238,7 @@ def test_a_state_that_can_t_be_read_loses_nothing(host: Host) -> None:
     assert set(host.bucket.lines()) == set(host.written)
 
 
-def test_an_api_server_that_logs_nothing_is_told_from_one_that_ships_nothing(
+def test_a_quiet_api_server_is_distinguished_from_one_that_ships_nothing(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.write(1)
@@ -251,7 +251,7 @@ def test_an_api_server_that_logs_nothing_is_told_from_one_that_ships_nothing(
     assert host.bucket.lines() == host.written
 
 
-def test_a_machine_that_takes_a_host_s_name_writes_beside_it(host: Host, tmp_path: Path) -> None:
+def test_a_machine_with_a_hosts_old_name_writes_other_objects(host: Host, tmp_path: Path) -> None:
     host.write(2)
     host.step()
     (folder := tmp_path / "new").mkdir()
@@ -264,7 +264,7 @@ def test_a_machine_that_takes_a_host_s_name_writes_beside_it(host: Host, tmp_pat
     assert sorted(host.bucket.lines()) == sorted(host.written * 2)
 
 
-def test_a_file_that_is_being_packed_counts_once(host: Host) -> None:
+def test_a_file_during_compression_counts_once(host: Host) -> None:
     host.write(9)
     host.rotate()
     host.pack(whole=False)

@@ -1,6 +1,6 @@
 """Objects in buckets: real S3 servers (moto for locks and signatures, versitygw as the lab has it), Azure and Google as documented.
 
-The attack: somebody with all that an API-server host has writes over what was shipped, or deletes it.
+The attack: somebody with the identity of an API-server host overwrites or deletes shipped objects.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DAYS = 30
 
 
 def locked_bucket(client: Any, name: str) -> None:
-    """As stacks/aws/storage.py declares it."""
+    """Create a bucket like that of stacks/aws/storage.py."""
     client.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
     rule = {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": DAYS}}
     lock = {"ObjectLockEnabled": "Enabled", "Rule": rule}
@@ -43,7 +43,7 @@ def locked_bucket(client: Any, name: str) -> None:
 
 
 class S3(Aws):
-    """The bucket behind the same door as secrets: it compares each signature with botocore's."""
+    """A bucket that, like the simulated secret store, compares each signature with botocore's."""
 
     signer = S3SigV4Auth
 
@@ -81,14 +81,14 @@ def settings(cloud: Cloud) -> dict[str, Any]:
     }
 
 
-def test_a_host_puts_new_objects_by_its_role_and_none_over_another(s3: S3) -> None:
+def test_a_host_adds_objects_with_its_role_and_overwrites_none(s3: S3) -> None:
     assert bucket.put(settings(s3), "jaguar/a b+c/1.gz", b"first")
     assert not bucket.put(settings(s3), "jaguar/a b+c/1.gz", b"second")
     assert s3.client().get_object(Bucket="logs", Key="jaguar/a b+c/1.gz")["Body"].read() == b"first"
 
 
-def test_what_was_shipped_to_a_locked_bucket_stays_although_its_writer_deletes_and_overwrites_it(s3: S3) -> None:
-    """More than a host's policy lets it try: without a condition, and with the right to delete."""
+def test_objects_in_a_locked_bucket_survive_deletes_and_overwrites_by_their_writer(s3: S3) -> None:
+    """More than a host's policy allows: without a condition, and with the right to delete."""
     bucket.put(settings(s3), "jaguar/host/1.gz", b"the lines")
     client = s3.client()
     (version,) = client.list_object_versions(Bucket="logs", Prefix="jaguar/host/")["Versions"]
@@ -101,7 +101,7 @@ def test_what_was_shipped_to_a_locked_bucket_stays_although_its_writer_deletes_a
     assert kept["ObjectLockMode"] == "GOVERNANCE"
 
 
-def test_a_bucket_that_refuses_says_which_right_is_missing(s3: S3) -> None:
+def test_a_refusal_of_a_bucket_names_the_missing_right(s3: S3) -> None:
     s3.store_fault = Answer(403, "<Code>AccessDenied</Code>")
     try:
         with pytest.raises(
@@ -112,14 +112,14 @@ def test_a_bucket_that_refuses_says_which_right_is_missing(s3: S3) -> None:
         s3.store_fault = None
 
 
-def test_what_does_not_answer_is_told_as_the_bucket(s3: S3) -> None:
+def test_a_time_out_is_reported_with_the_bucket(s3: S3) -> None:
     with pytest.raises(BucketError, match="bucket logs: ConnectionRefusedError"):
         bucket.put({**settings(s3), "endpoint": f"http://127.0.0.1:{free_port()}", "key": KEY}, "x", b"")
 
 
 @pytest.fixture
 def lab_server(tmp_path: Path) -> Iterator[str]:
-    """versitygw as the lab starts it."""
+    """Run versitygw like the lab."""
     gateway, port = program("versitygw"), free_port()
     for name in ("data", "about"):
         (tmp_path / name).mkdir()
@@ -140,18 +140,18 @@ def lab_server(tmp_path: Path) -> Iterator[str]:
     running.wait()
 
 
-def test_the_lab_s_server_takes_each_name_once(lab_server: str) -> None:
+def test_the_labs_server_accepts_each_name_once(lab_server: str) -> None:
     output = BucketOutput(kind="s3", name="audit-logs", region="us-east-1", endpoint=lab_server)
-    known = json.loads(audit_log.settings(output, "lab", {"key": KEY}))
-    assert bucket.put(known, "lab/api-1/b/00000/1.gz", b"first")
-    assert not bucket.put(known, "lab/api-1/b/00000/1.gz", b"second")
+    bucket_settings = json.loads(audit_log.settings(output, "lab", {"key": KEY}))
+    assert bucket.put(bucket_settings, "lab/api-1/b/00000/1.gz", b"first")
+    assert not bucket.put(bucket_settings, "lab/api-1/b/00000/1.gz", b"second")
     client = boto3.client("s3", "us-east-1", None, True, None, lab_server, *KEY.values())
     assert client.get_object(Bucket="audit-logs", Key="lab/api-1/b/00000/1.gz")["Body"].read() == b"first"
 
 
 @dataclass
 class Documented(Cloud):
-    """Objects by name, as `of_store` of a cloud keeps them."""
+    """Objects by name, kept by each cloud's `of_store`."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
 
@@ -159,12 +159,12 @@ class Documented(Cloud):
 
 
 class Blobs(Documented):
-    """ "Put Blob" for an identity that may add blobs and not write over any."""
+    """ "Put Blob" for an identity that may add blobs but not overwrite any."""
 
     def of_metadata(self, method: str, path: str, headers: Any) -> Answer:
-        asked = dict(urllib.parse.parse_qsl(path.partition("?")[2]))
-        wanted = {"api-version": "2018-02-01", "resource": "https://storage.azure.com/", "client_id": "0-1-2"}
-        is_right = headers.get("Metadata") == "true" and asked == wanted
+        query = dict(urllib.parse.parse_qsl(path.partition("?")[2]))
+        expected = {"api-version": "2018-02-01", "resource": "https://storage.azure.com/", "client_id": "0-1-2"}
+        is_right = headers.get("Metadata") == "true" and query == expected
         return told(200, access_token=self.TOKEN) if is_right else told(400, error="invalid_request")
 
     def of_store(self, method: str, path: str, headers: Any, body: bytes) -> Answer:
@@ -189,28 +189,28 @@ class Objects(Documented):
         return told(200, access_token=self.TOKEN) if is_right else Answer(403, "")
 
     def of_store(self, method: str, path: str, headers: Any, body: bytes) -> Answer:
-        found = re.fullmatch(r"/upload/storage/v1/b/logs/o\?(.*)", path)
-        if method != "POST" or not found or headers.get("Authorization") != f"Bearer {self.TOKEN}":
+        match = re.fullmatch(r"/upload/storage/v1/b/logs/o\?(.*)", path)
+        if method != "POST" or not match or headers.get("Authorization") != f"Bearer {self.TOKEN}":
             return told(401, error={"code": 401})
-        asked = dict(urllib.parse.parse_qsl(found[1]))
-        if asked["name"] in self.objects:
+        query = dict(urllib.parse.parse_qsl(match[1]))
+        if query["name"] in self.objects:
             return told(
-                412 if asked.get("ifGenerationMatch") == "0" else 403, error={"message": "storage.objects.delete"}
+                412 if query.get("ifGenerationMatch") == "0" else 403, error={"message": "storage.objects.delete"}
             )
-        self.objects[asked["name"]] = body
-        return told(200, name=asked["name"])
+        self.objects[query["name"]] = body
+        return told(200, name=query["name"])
 
 
 @pytest.mark.parametrize(("cloud", "kind"), [(Blobs(), "azure"), (Objects(), "gcs")])
-def test_azure_and_google_take_each_name_once(cloud: Documented, kind: str) -> None:
+def test_azure_and_google_accept_each_name_once(cloud: Documented, kind: str) -> None:
     stop = serve(cloud)
-    known = {"kind": kind, "name": "logs", "client_id": "0-1-2", "url": cloud.url, "metadata": cloud.metadata}
+    bucket_settings = {"kind": kind, "name": "logs", "client_id": "0-1-2", "url": cloud.url, "metadata": cloud.metadata}
     try:
-        assert bucket.put(known, "jaguar/host/1.gz", b"first")
-        assert not bucket.put(known, "jaguar/host/1.gz", b"second")
+        assert bucket.put(bucket_settings, "jaguar/host/1.gz", b"first")
+        assert not bucket.put(bucket_settings, "jaguar/host/1.gz", b"second")
         assert list(cloud.objects.values()) == [b"first"]
         cloud.store_fault = Answer(503, "later")
         with pytest.raises(BucketError, match="bucket logs: HTTP 503 later"):
-            bucket.put(known, "jaguar/host/2.gz", b"third")
+            bucket.put(bucket_settings, "jaguar/host/2.gz", b"third")
     finally:
         stop()

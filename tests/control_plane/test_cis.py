@@ -1,4 +1,4 @@
-"""The 97 controls of the CIS Kubernetes benchmark 1.12 that concern hosts and flags, on what is rendered."""
+"""The 97 controls of the CIS Kubernetes benchmark 1.12 that concern hosts and flags, on the rendered configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PKI = "/etc/kubernetes/pki"
 
 @dataclass(frozen=True)
 class Rendered:
-    """What hosts are given, in the shape in which controls ask for it."""
+    """The configuration of hosts, in the form that controls need."""
 
     config: HostConfig
     etcds: dict[str, HostConfig]
@@ -31,7 +31,7 @@ class Rendered:
         return next(file.text for file in self.config.files if file.path == path)
 
     def flags(self, unit: str, config: HostConfig | None = None) -> dict[str, str]:
-        """Flags on the command line of a unit, where kube-bench reads them."""
+        """Return the flags on a unit's command line, where kube-bench reads them."""
         files = (config or self.config).files
         text = next(file.text for file in files if file.path == f"{UNITS}/{unit}.service")
         start = text[text.index("ExecStart=") + len("ExecStart=") :].replace("\\\n", " ").split("\n", 1)[0]
@@ -68,7 +68,7 @@ class Rendered:
         return any((f.mode, f.owner) == (0o600, "root:root") for f in self.config.files if f.path == path)
 
     def level(self, resource: str) -> str:
-        """Audit level of the first rule that names `resource` or is about everything, as the API server matches."""
+        """Return the audit level of the first rule that names `resource` or applies to everything, as the API server matches."""
         for rule in self.document("audit-policy.yaml", "Policy")["rules"]:
             named = [r for entry in rule.get("resources", []) for r in entry.get("resources", [])]
             if resource in named or set(rule) == {"level"}:
@@ -77,12 +77,12 @@ class Rendered:
 
 
 def _member_units(r: Rendered) -> bool:
-    wanted = {(f.mode, f.owner) for c in r.etcds.values() for f in c.files if f.path.startswith(f"{UNITS}/etcd-")}
-    return wanted == {(0o600, "root:root")}
+    modes = {(f.mode, f.owner) for c in r.etcds.values() for f in c.files if f.path.startswith(f"{UNITS}/etcd-")}
+    return modes == {(0o600, "root:root")}
 
 
 def _kubeconfigs_by_root(r: Rendered) -> bool:
-    """kubeadm and phases.py write them with 0600; both run as root with this mask."""
+    """kubeadm and phases.py write them with mode 0600; both run as root with this umask."""
     unit = r.text(f"{UNITS}/kubeadm-phases.service")
     return "UMask=0077" in unit and "User=" not in unit
 
@@ -106,8 +106,8 @@ def _plugin(name: str) -> Callable[[Rendered], bool]:
 
 def _secrets(suffix: str, mode: int) -> Callable[[Rendered], bool]:
     def check(r: Rendered) -> bool:
-        found = [s for s in r.config.secrets if s.path.startswith(PKI) and s.path.endswith(suffix)]
-        return bool(found) and all(s.mode & ~mode == 0 and s.owner == "root:root" for s in found)
+        secrets = [s for s in r.config.secrets if s.path.startswith(PKI) and s.path.endswith(suffix)]
+        return bool(secrets) and all(s.mode & ~mode == 0 and s.owner == "root:root" for s in secrets)
 
     return check
 
@@ -124,7 +124,7 @@ CHECKS: dict[str, Callable[[Rendered], bool]] = {
             for flags, config in zip(r.members, r.etcds.values(), strict=True)
         ),
     ),
-    # Neither stays: super-admin.conf is made in memory for the minute that it is used, admin.conf never.
+    # Neither is on disk: super-admin.conf exists in memory while it is used, admin.conf never.
     **dict.fromkeys(
         ("1.1.13", "1.1.14"),
         lambda r: (
@@ -241,6 +241,6 @@ def test_every_control_is_met_or_excused_once():
     assert sorted([*CHECKS, *EXCEPTIONS, *ELSEWHERE]) == sorted(BENCHMARK)
 
 
-def test_the_kubernetes_ca_is_never_an_etcds(rendered):
+def test_the_kubernetes_ca_is_never_the_ca_of_an_etcd(rendered):
     names = json.dumps([[s.name for s in c.secrets] for c in rendered.etcds.values()])
     assert "kubernetes" not in names

@@ -1,4 +1,4 @@
-"""What is applied for volumes, given to a real API server: it alone knows every field."""
+"""The objects for volumes on a real API server, the only place that knows every field."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> RealApi:
 
 
 class _Client:
-    """`components.control_plane.host.api.Api` over the real API of the test."""
+    """`components.control_plane.host.api.Api` on the real API of the test."""
 
     def __init__(self, api: RealApi) -> None:
         self._api = api
@@ -43,13 +43,13 @@ class _Client:
         return answer
 
     def apply(self, path: str, thing: dict[str, Any], manager: str, force: bool) -> None:
-        status, said = self._api.apply({"path": path, "object": thing, "force": force})
+        status, message = self._api.apply({"path": path, "object": thing, "force": force})
         if status >= 400:
-            raise ApiError(status, said)
+            raise ApiError(status, message)
 
 
-def test_every_object_of_every_cloud_is_taken_without_an_unknown_field(api: RealApi) -> None:
-    """Twice: a second boot finds what the first one made. A real cluster has one cloud's classes only."""
+def test_every_object_of_every_cloud_is_accepted_without_unknown_fields(api: RealApi) -> None:
+    """Twice, because a second boot finds the objects of the first. A real cluster has only one cloud's classes."""
     client = _Client(api)
     for cloud in (*CLOUDS, *CLOUDS):
         for item in applied(cloud):
@@ -62,8 +62,8 @@ def test_a_field_that_is_misspelt_is_noticed(api: RealApi) -> None:
     assert api.apply(item, dry_run=True)[0] >= 400
 
 
-def test_a_class_with_another_kind_of_disk_is_made_anew(api: RealApi, capsys: pytest.CaptureFixture[str]) -> None:
-    """The API takes no change of a class's parameters."""
+def test_a_class_with_another_kind_of_disk_is_replaced(api: RealApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """The API does not allow changes of a class's parameters."""
     kinds = []
     for kind in ("gp3", "io2"):
         (item,) = (item for item in applied(Cloud.AWS, {"block_disk": kind, "file": True}) if item["path"] == CLASS)
@@ -74,12 +74,12 @@ def test_a_class_with_another_kind_of_disk_is_made_anew(api: RealApi, capsys: py
 
 
 def may(api: RealApi, who: str, verb: str, resource: str, group: str = "", namespace: str = "") -> bool:
-    """What RBAC itself says of a ServiceAccount of the drivers."""
-    asked = {"verb": verb, "resource": resource, "group": group, "namespace": namespace}
+    """Return whether RBAC allows a request of a driver's ServiceAccount."""
+    attributes = {"verb": verb, "resource": resource, "group": group, "namespace": namespace}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
-        "spec": {"user": f"system:serviceaccount:{NAMESPACE}:{who}", "resourceAttributes": asked},
+        "spec": {"user": f"system:serviceaccount:{NAMESPACE}:{who}", "resourceAttributes": attributes},
     }
     _, answer = api.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
     return bool(answer["status"]["allowed"])
@@ -90,8 +90,8 @@ def volume(name: str, **source: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
 
 
-def test_a_stolen_token_of_the_controllers_makes_no_folder_of_a_host_a_volume(api: RealApi) -> None:
-    """Whoever mounts that is root on the host: no PodSecurity looks into claims."""
+def test_a_stolen_token_of_the_controllers_can_not_make_a_volume_of_a_host_folder(api: RealApi) -> None:
+    """Mounting such a volume gives root on the host, and PodSecurity does not check claims."""
     for item in applied(Cloud.AWS):
         apply(_Client(api), item)  # type: ignore[arg-type]
     drivers = (BLOCK[Cloud.AWS].name, FILE[Cloud.AWS].name)
@@ -108,8 +108,8 @@ def test_a_stolen_token_of_the_controllers_makes_no_folder_of_a_host_a_volume(ap
     }  # fmt: skip
     until(lambda: api.call("POST", f"{path}?dryRun=All", foreign["host"], as_user=account)[0] == 403)
     for body in foreign.values():
-        status, said = api.call("POST", path, body, as_user=account)
-        assert (status, "make and change volumes of" in said["message"]) == (403, True), said
+        status, message = api.call("POST", path, body, as_user=account)
+        assert (status, "make and change volumes of" in message["message"]) == (403, True), message
         assert api.call("POST", path, body)[0] == 201
         name = body["metadata"]["name"]
         claim = {"spec": {"claimRef": {"namespace": "default", "name": "mine"}}}
@@ -121,7 +121,7 @@ def test_a_stolen_token_of_the_controllers_makes_no_folder_of_a_host_a_volume(ap
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_rbac_lets_drivers_do_their_work_and_no_more(api: RealApi, cloud: Cloud) -> None:
+def test_rbac_allows_drivers_only_what_they_need(api: RealApi, cloud: Cloud) -> None:
     for item in applied(cloud):
         apply(_Client(api), item)  # type: ignore[arg-type]
     block, file = BLOCK[cloud].short, FILE[cloud].short
@@ -139,15 +139,15 @@ def test_rbac_lets_drivers_do_their_work_and_no_more(api: RealApi, cloud: Cloud)
     assert not may(api, f"{block}-node", "create", "persistentvolumes")
 
 
-def test_kube_proxy_of_kubeadm_is_told_its_digest_and_keeps_all_else(
+def test_kubeadms_kube_proxy_gets_its_digest_and_keeps_everything_else(
     api: RealApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The real API merges the digest into what kubeadm made; kubeadm itself replaces the object, as its client does."""
+    """The real API merges the digest into kubeadm's object; kubeadm itself replaces the object, as its client does."""
     path, image = bootstrap.PROXY, f"registry.k8s.io/kube-proxy:v1.36.4@sha256:{'a' * 64}"
     labels = {"k8s-app": "kube-proxy"}
     container = {"name": "kube-proxy", "image": "registry.k8s.io/kube-proxy:v1.36.4", "command": ["kube-proxy"]}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container], "hostNetwork": True}}
-    made = {
+    daemon_set = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
         "metadata": {"name": "kube-proxy", "namespace": "kube-system"},
@@ -155,8 +155,8 @@ def test_kube_proxy_of_kubeadm_is_told_its_digest_and_keeps_all_else(
     }
 
     def kubeadm(words: list[str], kubeconfig: Path) -> None:
-        status = api.call("POST", path.rpartition("/")[0], made)[0]
-        assert status == 201 or api.call("PUT", path, made)[0] == 200
+        status = api.call("POST", path.rpartition("/")[0], daemon_set)[0]
+        assert status == 201 or api.call("PUT", path, daemon_set)[0] == 200
 
     (tmp_path / "kubeadm.yaml").write_text("mode: nftables\n")
     monkeypatch.setattr(bootstrap, "TEMPLATE", tmp_path / "kubeadm.yaml")
@@ -164,8 +164,8 @@ def test_kube_proxy_of_kubeadm_is_told_its_digest_and_keeps_all_else(
     for version in ("mode: nftables\n", "mode: iptables\n"):
         (tmp_path / "kubeadm.yaml").write_text(version)
         bootstrap.kube_proxy(_Client(api), image, tmp_path)  # type: ignore[arg-type]
-        (found,) = api.call("GET", path)[1]["spec"]["template"]["spec"]["containers"]
-        assert (found["image"], found["command"]) == (image, ["kube-proxy"])
+        (running,) = api.call("GET", path)[1]["spec"]["template"]["spec"]["containers"]
+        assert (running["image"], running["command"]) == (image, ["kube-proxy"])
     generation = api.call("GET", path)[1]["metadata"]["generation"]
     bootstrap.kube_proxy(_Client(api), image, tmp_path)  # type: ignore[arg-type]
     assert api.call("GET", path)[1]["metadata"]["generation"] == generation

@@ -1,4 +1,4 @@
-"""StorageClasses: what pods ask for, with what the stack alone knows."""
+"""StorageClasses, with values that only the stack knows."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 
 def classes(cloud: Cloud, storage: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    made = cluster(cloud, storage)
-    kinds = {kind: given for kind, given in PARAMETERS[cloud].items() if made.spec.storage.file or kind != "file"}
-    listed = [item["object"] for item in json.loads(storage_classes(made, kinds))]
-    return {thing["metadata"]["name"]: thing for thing in listed}
+    small = cluster(cloud, storage)
+    kinds = {kind: given for kind, given in PARAMETERS[cloud].items() if small.spec.storage.file or kind != "file"}
+    objects = [item["object"] for item in json.loads(storage_classes(small, kinds))]
+    return {thing["metadata"]["name"]: thing for thing in objects}
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_block_is_the_default_and_both_wait_for_a_pod(cloud: Cloud) -> None:
-    made = classes(cloud)
-    assert made["block"]["metadata"]["annotations"] == {DEFAULT: "true"}
-    assert "annotations" not in made["file"]["metadata"]
-    assert (made["block"]["provisioner"], made["file"]["provisioner"]) == (BLOCK[cloud].name, FILE[cloud].name)
-    assert {made[kind]["volumeBindingMode"] for kind in ("block", "file")} == {"WaitForFirstConsumer"}
-    assert made["block"]["allowVolumeExpansion"] is True
+    rendered = classes(cloud)
+    assert rendered["block"]["metadata"]["annotations"] == {DEFAULT: "true"}
+    assert "annotations" not in rendered["file"]["metadata"]
+    assert (rendered["block"]["provisioner"], rendered["file"]["provisioner"]) == (BLOCK[cloud].name, FILE[cloud].name)
+    assert {rendered[kind]["volumeBindingMode"] for kind in ("block", "file")} == {"WaitForFirstConsumer"}
+    assert rendered["block"]["allowVolumeExpansion"] is True
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_there_is_a_class_for_each_driver_alone(cloud: Cloud) -> None:
+def test_there_is_a_class_only_for_each_driver(cloud: Cloud) -> None:
     assert {name for name in classes(cloud, {}) if name in ("block", "file")} == {"block"}
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_what_the_stack_gives_is_in_the_class(cloud: Cloud) -> None:
-    made = classes(cloud)
+def test_values_of_the_stack_are_in_the_class(cloud: Cloud) -> None:
+    rendered = classes(cloud)
     for kind in ("block", "file"):
-        assert made[kind]["parameters"].items() >= PARAMETERS[cloud][kind].items()
+        assert rendered[kind]["parameters"].items() >= PARAMETERS[cloud][kind].items()
 
 
 def test_disks_are_encrypted_with_the_customer_s_key() -> None:
     assert classes(Cloud.AWS)["block"]["parameters"]["encrypted"] == "true"
     keys = {Cloud.AWS: "kmsKeyId", Cloud.AZURE: "diskEncryptionSetID", Cloud.GCP: "disk-encryption-kms-key"}
     for cloud, key in keys.items():
-        given = {kind: dict(found) for kind, found in PARAMETERS[cloud].items()}
+        given = {kind: dict(values) for kind, values in PARAMETERS[cloud].items()}
         del given["block"][key]
         with pytest.raises(ValueError, match=f"{cloud}, block: {key} missing"):
             storage_classes(cluster(cloud), given)
 
 
 @pytest.mark.parametrize(
-    ("cloud", "asked", "parameter", "kind"),
+    ("cloud", "disk", "parameter", "kind"),
     [
         (Cloud.AWS, None, "type", "gp3"),
         (Cloud.AWS, "io2", "type", "io2"),
@@ -65,17 +65,17 @@ def test_disks_are_encrypted_with_the_customer_s_key() -> None:
         (Cloud.GCP, "hyperdisk-balanced", "type", "hyperdisk-balanced"),
     ],
 )
-def test_the_kind_of_disk_is_the_spec_s(cloud: Cloud, asked: str | None, parameter: str, kind: str) -> None:
-    storage = {"block_disk": asked} if asked else {}
+def test_the_kind_of_disk_comes_from_the_spec(cloud: Cloud, disk: str | None, parameter: str, kind: str) -> None:
+    storage = {"block_disk": disk} if disk else {}
     assert classes(cloud, storage)["block"]["parameters"][parameter] == kind
 
 
-def test_disks_that_are_bought_with_operations_say_how_many() -> None:
+def test_disks_with_bought_iops_say_how_many() -> None:
     assert classes(Cloud.AWS, {"block_disk": "io2"})["block"]["parameters"]["iopsPerGB"] == "50"
     assert "iopsPerGB" not in classes(Cloud.AWS)["block"]["parameters"]
 
 
-def test_disks_of_azure_are_closed_to_the_network_and_cached_where_they_can_be() -> None:
+def test_disks_of_azure_are_closed_to_the_network_and_cached_if_possible() -> None:
     plain, second = (
         classes(Cloud.AZURE, storage)["block"]["parameters"] for storage in ({}, {"block_disk": "ultra_ssd"})
     )
@@ -89,18 +89,18 @@ def test_a_volume_is_kept_or_deleted_with_its_claim_as_the_spec_says(retain: boo
         assert thing["reclaimPolicy"] == policy
 
 
-def test_azure_s_drivers_find_their_cloud_without_a_secret() -> None:
+def test_azures_drivers_find_their_cloud_without_a_secret() -> None:
     config = json.loads(classes(Cloud.AZURE)["azure-cloud"]["data"]["azure.json"])
     assert config.items() >= PARAMETERS[Cloud.AZURE]["cloud"].items()
     assert (config["useManagedIdentityExtension"], config["vmType"]) == (True, "vmss")
     assert not [key for key in config if "secret" in key.lower()]
 
 
-def test_what_no_class_needs_is_refused() -> None:
+def test_unknown_and_missing_parameters_are_refused() -> None:
     given = {**PARAMETERS[Cloud.AWS], "block": {"kmsKeyId": "arn", "type": "gp2"}}
-    with pytest.raises(ValueError, match="aws, block: type is nothing that the stack should give"):
+    with pytest.raises(ValueError, match="aws, block: unknown parameters type"):
         storage_classes(cluster(Cloud.AWS), given)
-    with pytest.raises(ValueError, match="aws, file: fileSystemId is nothing"):
+    with pytest.raises(ValueError, match="aws, file: unknown parameters fileSystemId"):
         storage_classes(cluster(Cloud.AWS, {}), PARAMETERS[Cloud.AWS])
-    with pytest.raises(ValueError, match="has no classes of volumes"):
+    with pytest.raises(ValueError, match="has no storage classes"):
         storage_classes(cluster(Cloud.AWS, {"block": False}), {})

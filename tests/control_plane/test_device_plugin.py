@@ -22,7 +22,7 @@ WAITING = "No devices found. Waiting indefinitely."
 
 
 class Plugin:
-    """The program beside a socket that stands for the kubelet's, in a folder of its own."""
+    """The program with a socket in place of the kubelet's, in its own folder."""
 
     def __init__(self, program: Path, folder: Path, environment: dict[str, str]) -> None:
         self.folder, self.log = folder, folder.with_suffix(".log")
@@ -32,7 +32,7 @@ class Plugin:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def kubelet(self) -> socket.socket:
-        """A socket where the kubelet takes registrations; a new one means that the kubelet has started again."""
+        """Create a socket that accepts registrations like the kubelet's; a new one looks like a restart of the kubelet."""
         (self.folder / "kubelet.sock").unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(str(self.folder / "kubelet.sock"))
@@ -66,10 +66,10 @@ def start(program: Callable[[str], Path], tmp_path: Path) -> Iterator[Callable[.
             each.process.wait()
 
 
-def test_without_a_gpu_it_comes_up_and_offers_the_kubelet_none(start: Callable[..., Plugin]) -> None:
+def test_without_a_gpu_it_starts_and_registers_none_with_the_kubelet(start: Callable[..., Plugin]) -> None:
     plugin = start(FAIL_ON_INIT_ERROR="false", MIG_STRATEGY="mixed")
     plugin.until_said(WAITING)
-    with pytest.raises(BlockingIOError):  # nobody has come to register anything
+    with pytest.raises(BlockingIOError):  # the plugin has registered nothing
         plugin.socket.accept()
     assert [path.name for path in plugin.folder.iterdir()] == ["kubelet.sock"]
     assert plugin.process.poll() is None
@@ -79,10 +79,10 @@ def test_without_a_gpu_it_comes_up_and_offers_the_kubelet_none(start: Callable[.
     assert plugin.stop() == 0
 
 
-def test_as_the_cluster_starts_it_a_node_without_nvml_is_told_apart_at_once(
+def test_as_the_cluster_starts_it_the_plugin_fails_at_once_on_a_node_without_nvml(
     start: Callable[..., Plugin], build: Callable[..., object]
 ) -> None:
-    """A labelled node whose driver is gone has a pod that fails, which `status` shows; it never claims to have no GPU."""
+    """On a labelled node without its driver the pod fails, which `status` shows; it never reports that there are no GPUs."""
     (daemon_set, _) = gpu.objects(build({"pools": {"workers": {"hardware": "dgx-h100"}}}))  # type: ignore[arg-type]
     (container,) = daemon_set["spec"]["template"]["spec"]["containers"]
     plugin = start(**{each["name"]: each["value"] for each in container["env"]})

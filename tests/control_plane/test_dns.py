@@ -28,16 +28,16 @@ def rules(cluster: Any) -> set[str]:
         ({"taints": [TAINT]}, 3, False),
         ({"taints": [SOFT]}, 2, True),
     ],
-    ids=["three hosts", "one host", "hosts of one team alone", "hosts that would rather not"],
+    ids=["three hosts", "one host", "hosts of one team alone", "hosts with a soft taint"],
 )
-def test_two_replicas_never_share_a_host_where_there_is_one_for_each(
+def test_two_replicas_never_share_a_host_if_there_are_enough(
     build: Any, lab: Any, pool: dict[str, Any], hosts: int, *, kept_apart: bool
 ) -> None:
     cluster = build({"pools": {"workers": pool}}, {"workers": lab.hosts["workers"][:hosts]})
     assert rules(cluster) == {f"{'required' if kept_apart else 'preferred'}DuringSchedulingIgnoredDuringExecution"}
 
 
-def test_workers_in_the_region_count_as_often_as_their_pool_has_them_at_least(build: Any, lab: Any) -> None:
+def test_workers_in_the_region_count_with_the_minimum_of_their_pool(build: Any, lab: Any) -> None:
     pools = {"region": {"machine": "lab-small", "min": 1, "max": 9}}
     cluster = build({"pools": pools}, {"workers": lab.hosts["workers"][:1]})
     assert rules(cluster) == {"requiredDuringSchedulingIgnoredDuringExecution"}

@@ -1,4 +1,4 @@
-"""gangs: whose PodGroup is made, when a gang is ended, when it is resumed, and what the program may do in the API."""
+"""gangs: which PodGroups are created, when a gang is suspended and resumed, and what the program may do in the API."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ ALPHA = "scheduling.k8s.io/v1alpha2"
 
 
 def job(failed: int = 0, **more: Any) -> dict[str, Any]:
-    """A gang of 4. more: annotations, suspend, active, terminating, conditions that are true."""
-    made = words.job("train", 4, {"containers": []})
-    made["metadata"] |= {"namespace": "vision", "uid": "u", "resourceVersion": "7"}
-    made["metadata"].setdefault("annotations", {}).update(more.get("annotations", {}))
-    made["spec"]["suspend"] = more.get("suspend", False)
+    """Return a gang of 4. more: annotations, suspend, active, terminating, conditions that are true."""
+    gang = words.job("train", 4, {"containers": []})
+    gang["metadata"] |= {"namespace": "vision", "uid": "u", "resourceVersion": "7"}
+    gang["metadata"].setdefault("annotations", {}).update(more.get("annotations", {}))
+    gang["spec"]["suspend"] = more.get("suspend", False)
     true = [{"type": each, "status": "True"} for each in more.get("conditions", ())]
-    made["status"] = {
+    gang["status"] = {
         "failed": failed,
         "conditions": true,
         **{key: more[key] for key in ("active", "terminating") if key in more},
     }
-    return made
+    return gang
 
 
 def suspended(**more: Any) -> dict[str, Any]:
     return job(1, suspend=True, annotations={RESTARTING: "1"}, **more)
 
 
-def test_names_on_hosts_are_those_of_the_model() -> None:
+def test_names_on_hosts_match_the_model() -> None:
     assert (LABEL, WITHIN) == (words.LABEL, words.WITHIN)
 
 
-def test_a_gang_is_ended_once_for_each_failure_that_was_not_answered() -> None:
+def test_a_gang_is_suspended_once_for_each_unhandled_failure() -> None:
     assert change(job(0)) is None
-    wanted = change(job(2))
-    assert wanted == {"metadata": {"annotations": {RESTARTING: "2"}}, "spec": {"suspend": True}}
+    patch = change(job(2))
+    assert patch == {"metadata": {"annotations": {RESTARTING: "2"}}, "spec": {"suspend": True}}
     assert change(job(2, annotations={ANSWERED: "2"})) is None
     assert change(job(3, annotations={ANSWERED: "2"})) is not None
 
@@ -54,45 +54,45 @@ def test_a_gang_is_ended_once_for_each_failure_that_was_not_answered() -> None:
 @pytest.mark.parametrize(
     "there",
     [{"active": 1, "conditions": ["Suspended"]}, {"terminating": 1, "conditions": ["Suspended"]}, {}],
-    ids=["a member runs", "a member is on its way out", "the controller has not seen it yet"],
+    ids=["a member runs", "a member is terminating", "the controller has not noticed yet"],
 )
-def test_it_is_not_resumed_while_a_member_may_still_run(there: dict[str, Any]) -> None:
+def test_a_gang_is_not_resumed_while_a_member_may_still_run(there: dict[str, Any]) -> None:
     assert change(suspended(**there)) is None
 
 
-def test_it_is_resumed_when_no_member_is_left_and_failures_so_far_are_answered() -> None:
-    wanted = change(suspended(conditions=["Suspended"]))
-    assert wanted == {"metadata": {"annotations": {RESTARTING: None, ANSWERED: "1"}}, "spec": {"suspend": False}}
+def test_a_gang_is_resumed_when_no_member_is_left_and_its_failures_are_handled() -> None:
+    patch = change(suspended(conditions=["Suspended"]))
+    assert patch == {"metadata": {"annotations": {RESTARTING: None, ANSWERED: "1"}}, "spec": {"suspend": False}}
 
 
-def test_a_gang_that_somebody_suspended_stays_so() -> None:
+def test_a_gang_that_somebody_suspended_stays_suspended() -> None:
     assert change(job(1, suspend=True)) is None
 
 
 @pytest.mark.parametrize("end", ["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"])
-def test_a_gang_that_is_over_is_left_alone(end: str) -> None:
+def test_a_finished_gang_is_left_alone(end: str) -> None:
     assert change(job(1, conditions=[end])) is None
 
 
-def test_a_pod_group_is_the_jobs_own_and_as_large() -> None:
-    made = pod_group(job(annotations={WITHIN: "menagerie.dev/rack"}), ALPHA)
-    assert made
-    (owner,) = made["metadata"].pop("ownerReferences")
+def test_a_pod_group_belongs_to_its_job_and_has_its_size() -> None:
+    group = pod_group(job(annotations={WITHIN: "menagerie.dev/rack"}), ALPHA)
+    assert group
+    (owner,) = group["metadata"].pop("ownerReferences")
     assert (owner["kind"], owner["uid"]) == ("Job", "u")
-    made["metadata"].pop("namespace")
-    assert made == words.pod_group("1.36.4", "train", 4, "menagerie.dev/rack")
+    group["metadata"].pop("namespace")
+    assert group == words.pod_group("1.36.4", "train", 4, "menagerie.dev/rack")
 
 
-def test_a_pod_group_is_of_the_class_of_its_pods() -> None:
+def test_a_pod_group_has_the_priority_class_of_its_pods() -> None:
     urgent = job()
     urgent["spec"]["template"]["spec"]["priorityClassName"] = "services"
-    made = pod_group(urgent, ALPHA)
-    assert made
-    assert made["spec"] == words.pod_group("1.36.4", "train", 4, priority="services")["spec"]
+    group = pod_group(urgent, ALPHA)
+    assert group
+    assert group["spec"] == words.pod_group("1.36.4", "train", 4, priority="services")["spec"]
 
 
 class FakeApi:
-    """refuse: method, path and body of a request -> the status it is refused with, 0 for none."""
+    """A fake API. refuse: method, path and body of a request -> the status of the refusal, 0 for none."""
 
     def __init__(
         self, jobs: Sequence[dict[str, Any]] = (), refuse: Callable[[str, str, Any], int] | None = None
@@ -115,7 +115,7 @@ class FakeApi:
         return iter(())
 
     def groups(self) -> list[str]:
-        """Of which Jobs PodGroups were asked for."""
+        """Return the Jobs for which PodGroups were requested."""
         return [
             body["metadata"]["ownerReferences"][0]["uid"] for _, path, body in self.calls if path.endswith("podgroups")
         ]
@@ -129,18 +129,20 @@ def keeper(api: FakeApi) -> Keeper:
 
 
 def other(**more: Any) -> dict[str, Any]:
-    """A gang of somebody else's."""
-    made = job(**more)
-    made["metadata"] |= {"name": "other", "namespace": "nlp", "uid": "o"}
-    return made
+    """Return a gang of another owner."""
+    gang = job(**more)
+    gang["metadata"] |= {"name": "other", "namespace": "nlp", "uid": "o"}
+    return gang
 
 
 def only(method: str, what: str, status: int) -> Callable[[str, str, Any], int]:
-    """Refuses a kind of request about the Job train alone."""
+    """Return a function that refuses one kind of request, only for the Job train."""
     return lambda used, path, body: status if (used == method and what in path and "/vision/" in path) else 0
 
 
-def test_its_pod_group_is_made_once_and_a_change_is_bound_to_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
+def test_its_pod_group_is_created_once_and_a_change_needs_the_version_that_was_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     api = FakeApi()
     kept = keeper(api)
     kept.decide(job(0))
@@ -168,7 +170,7 @@ def test_losing_a_race_is_no_error(status: int) -> None:
         "too large for etcd",
     ],
 )
-def test_a_gang_that_the_api_refuses_is_told_to_its_owner_and_stops_no_other(refusal: Any) -> None:
+def test_a_gang_that_the_api_refuses_is_reported_to_its_owner_and_does_not_stop_others(refusal: Any) -> None:
     api = FakeApi([job(1), other(failed=1)], refusal)
     keeper(api).follow()
     assert "o" in api.groups()
@@ -179,10 +181,10 @@ def test_a_gang_that_the_api_refuses_is_told_to_its_owner_and_stops_no_other(ref
 
 
 @pytest.mark.parametrize(
-    "said", ["x", "", "-1", "1e3", "9" * 50, "2147483648", "\u0663", "1\n", "\x1b[31m\u202e"], ids=ascii
+    "number", ["x", "", "-1", "1e3", "9" * 50, "2147483648", "\u0663", "1\n", "\x1b[31m\u202e"], ids=ascii
 )
-def test_a_number_that_is_none_is_told_to_its_owner_and_stops_no_other_gang(said: str) -> None:
-    api = FakeApi([job(1, annotations={ANSWERED: said}), other(failed=1)])
+def test_an_invalid_number_is_reported_to_its_owner_and_does_not_stop_other_gangs(number: str) -> None:
+    api = FakeApi([job(1, annotations={ANSWERED: number}), other(failed=1)])
     keeper(api).follow()
     assert api.groups() == ["u", "o"]
     assert [path for method, path, _ in api.calls if method == "PATCH"] == ["/apis/batch/v1/namespaces/nlp/jobs/other"]
@@ -199,10 +201,10 @@ _ODD = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.sampled_from((ANSWERED, RESTARTING, WITHIN)), _TEXT), _ODD, st.integers(0, 3), st.data())
-def test_whatever_is_written_in_a_job_stops_no_other_gang(
+def test_nothing_in_a_job_can_stop_another_gang(
     annotations: dict[str, str], odd: Any, failed: int, data: st.DataObject
 ) -> None:
-    """Also what the API would never let through: a field of another type, or none."""
+    """Including what the API would never accept: a field of another type, or a missing one."""
     bad = job(failed, annotations=annotations)
     place = data.draw(st.sampled_from(("none", "spec", "status", "template", "annotations")))
     if place in ("spec", "status"):
@@ -216,7 +218,7 @@ def test_whatever_is_written_in_a_job_stops_no_other_gang(
     assert "o" in api.groups()
 
 
-def test_the_same_trouble_is_told_once_and_another_again() -> None:
+def test_the_same_problem_is_reported_once_and_a_new_one_again() -> None:
     api = FakeApi([job(1, annotations={ANSWERED: "x"})])
     kept = keeper(api)
     kept.follow()
@@ -228,19 +230,19 @@ def test_the_same_trouble_is_told_once_and_another_again() -> None:
 
 
 @pytest.mark.parametrize("status", [403, 500])
-def test_without_rights_or_room_for_events_gangs_are_kept_all_the_same(status: int) -> None:
+def test_without_rights_or_room_for_events_gangs_are_still_handled(status: int) -> None:
     api = FakeApi([job(annotations={ANSWERED: "x"}), other()], lambda _, path, __: status if "/events" in path else 0)
     keeper(api).follow()
     assert api.groups() == ["u", "o"]
 
 
-def test_an_api_that_knows_nobody_any_more_ends_the_round() -> None:
+def test_an_api_that_does_not_authenticate_ends_the_round() -> None:
     with pytest.raises(ApiError):
         keeper(FakeApi([job()], lambda *request: 401)).follow()
 
 
 @pytest.mark.parametrize("status", [404, 422, 403])
-def test_a_pod_group_that_was_not_made_is_asked_for_again(status: int) -> None:
+def test_a_pod_group_that_was_not_created_is_requested_again(status: int) -> None:
     api = FakeApi([job()], only("POST", "podgroups", status))
     kept = keeper(api)
     kept.follow()
@@ -251,7 +253,7 @@ def test_a_pod_group_that_was_not_made_is_asked_for_again(status: int) -> None:
     assert api.groups() == ["u", "u"]
 
 
-def test_a_pod_group_that_is_there_is_made() -> None:
+def test_an_existing_pod_group_is_accepted() -> None:
     api = FakeApi([job()], only("POST", "podgroups", 409))
     api.refuse = lambda method, path, _: 409 if method == "POST" else 0
     kept = keeper(api)
@@ -261,7 +263,7 @@ def test_a_pod_group_that_is_there_is_made() -> None:
 
 
 @pytest.mark.parametrize("about", [{"deletionTimestamp": "now"}, {"ownerReferences": [{"uid": "an earlier one"}]}])
-def test_a_pod_group_that_goes_with_an_earlier_job_of_that_name_is_not_taken_for_its_own(about: dict[str, Any]) -> None:
+def test_the_pod_group_of_an_earlier_job_of_that_name_is_not_used(about: dict[str, Any]) -> None:
     api = FakeApi([job()], lambda method, path, _: 409 if path.endswith("podgroups") else 0)
     api.group = {"metadata": {"name": "train", **about}}
     kept = keeper(api)
@@ -271,13 +273,13 @@ def test_a_pod_group_that_goes_with_an_earlier_job_of_that_name_is_not_taken_for
     assert api.groups() == ["u", "u"]
 
 
-def test_a_cluster_without_gangs_has_none_of_it(lab: Any) -> None:
+def test_a_cluster_without_gangs_has_no_objects_for_them(lab: Any) -> None:
     assert gangs.objects(lab) == ()
     assert "feature-gates" not in flags.api_server(lab, plan(lab))
     assert "gangs.service" not in [unit.name for unit in units.units(lab, plan(lab))]
 
 
-def test_gates_are_those_of_the_release(build: Any) -> None:
+def test_feature_gates_depend_on_the_release(build: Any) -> None:
     cluster = build({"scheduling": {"gangs": True}})
     api = flags.api_server(cluster, plan(cluster))
     assert api["runtime-config"] == f"admissionregistration.k8s.io/v1beta1=true,{ALPHA}=true"
@@ -290,19 +292,19 @@ def test_gates_are_those_of_the_release(build: Any) -> None:
     assert words.pod_group("1.37.1", "x", 2)["apiVersion"] == "scheduling.k8s.io/v1beta1"
 
 
-def test_a_flag_that_is_no_list_is_said_once(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flag_that_is_not_a_list_may_occur_only_once(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = build({"scheduling": {"gangs": True}})
     monkeypatch.setattr(flags.gangs, "flags", lambda *_: {"profiling": "true"})
     with pytest.raises(ValueError, match="profiling is false and true"):
         flags.api_server(cluster, plan(cluster))
 
 
-def test_a_release_before_pod_groups_has_no_words_for_a_gang() -> None:
+def test_a_release_before_pod_groups_has_no_gangs() -> None:
     with pytest.raises(KeyError):
         words.pod_group("1.35.4", "x", 2)
 
 
-def test_the_program_sees_and_changes_jobs_makes_groups_and_nothing_else(build: Any) -> None:
+def test_the_program_may_only_read_and_change_jobs_and_create_groups(build: Any) -> None:
     role, binding, *_ = gangs.objects(build({"scheduling": {"gangs": True}}))
     assert role["rules"] == [
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "patch", "watch"]},

@@ -1,4 +1,4 @@
-"""What an API server says of its authorities before it knows who asks, against servers that speak TLS for real."""
+"""What an API server shows of its authorities before authentication, on real TLS servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = issue(KUBERNETES, Request("kube-apiserver", dns_names=("localhost",)))
 
 @contextmanager
 def server(folder: Path, *known: str) -> Iterator[int]:
-    """Asks for a certificate of the authorities that it knows; its port. Python's own servers name no authorities."""
+    """Run a server that requests certificates of its known authorities; yield its port. Python's own servers name no authorities."""
     for name, text in {"shown.pem": SHOWN.certificate + SHOWN.private_key, "known.pem": "".join(known)}.items():
         (folder / name).write_text(text)
     port = free_port()
@@ -56,32 +56,32 @@ def pki(tmp_path: Path) -> Path:
 ALL = (KUBERNETES.certificate, NEWER.certificate, FRONT.certificate)
 
 
-def test_a_server_says_what_it_shows_and_whose_clients_it_knows(pki):
+def test_a_server_shows_its_certificate_and_the_authorities_of_its_clients(pki):
     with server(pki, *ALL) as port:
-        said = greeting.greeting("127.0.0.1", port)
-    assert said.certificate == leaf.blocks(SHOWN.certificate)[0]
-    assert len(said.authorities) == 3
-    assert serving.wrong_authorities(said, pki) == ""
+        shown = greeting.greeting("127.0.0.1", port)
+    assert shown.certificate == leaf.blocks(SHOWN.certificate)[0]
+    assert len(shown.authorities) == 3
+    assert serving.wrong_authorities(shown, pki) == ""
 
 
-def test_an_authority_too_few_or_too_many_is_told(pki):
+def test_missing_and_surplus_authorities_are_reported(pki):
     with server(pki, KUBERNETES.certificate, FRONT.certificate) as port:
-        said = greeting.greeting("127.0.0.1", port)
-    assert "does not know clients of 1 of 3 authorities yet" in serving.wrong_authorities(said, pki)
+        shown = greeting.greeting("127.0.0.1", port)
+    assert "does not know clients of 1 of 3 authorities yet" in serving.wrong_authorities(shown, pki)
     (pki / "ca.crt").write_text(KUBERNETES.certificate)
     with server(pki, *ALL) as port:
-        said = greeting.greeting("127.0.0.1", port)
-    assert "still knows clients of 1 authorities" in serving.wrong_authorities(said, pki)
+        shown = greeting.greeting("127.0.0.1", port)
+    assert "still knows clients of 1 authorities" in serving.wrong_authorities(shown, pki)
 
 
-def test_another_certificate_than_the_one_on_the_disk_is_told(pki):
+def test_a_certificate_that_differs_from_the_one_on_disk_is_reported(pki):
     (pki / "apiserver.crt").write_text(issue(NEWER, Request("kube-apiserver")).certificate)
     with server(pki, *ALL) as port:
-        said = greeting.greeting("127.0.0.1", port)
-    assert "shows another certificate" in serving.wrong_authorities(said, pki)
+        shown = greeting.greeting("127.0.0.1", port)
+    assert "shows another certificate" in serving.wrong_authorities(shown, pki)
 
 
-def test_what_is_no_such_server_is_an_error_and_no_answer(pki):
+def test_other_servers_are_an_error(pki):
     with server(pki) as port, pytest.raises(OSError, match="asks for none"):
         greeting.greeting("127.0.0.1", port)
     with socket.create_server(("127.0.0.1", 0)) as listener:

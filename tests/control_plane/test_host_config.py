@@ -24,25 +24,25 @@ def documents(cluster):
     return {d["kind"]: d for d in yaml.safe_load_all(kubeadm.render(cluster, plan(cluster)))}
 
 
-def test_the_files_of_an_api_server_host_are_what_was_reviewed(config):
+def test_the_files_of_an_api_server_host_match_the_golden_files(config):
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
-    made = {file.path.lstrip("/"): file.text for file in config.files if not file.path.endswith(".py")}
+    rendered = {file.path.lstrip("/"): file.text for file in config.files if not file.path.endswith(".py")}
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         shutil.rmtree(GOLDEN, ignore_errors=True)
-        for path, text in made.items():
+        for path, text in rendered.items():
             (GOLDEN / path).parent.mkdir(parents=True, exist_ok=True)
             (GOLDEN / path).write_text(text)
     kept = {str(path.relative_to(GOLDEN)): path.read_text() for path in GOLDEN.rglob("*") if path.is_file()}
-    assert made == kept
+    assert rendered == kept
 
 
-def test_nothing_in_it_names_one_of_the_hosts(lab, config):
+def test_nothing_in_it_names_a_particular_host(lab, config):
     everything = "".join(file.text for file in config.files)
     assert [host.name for host in plan(lab).api_servers if host.name in everything] == []
     assert [host.address for host in plan(lab).api_servers if f"{host.address}:" in everything] == []
 
 
-def test_adding_an_api_server_or_a_worker_changes_no_more_than_it_must(build, source):
+def test_adding_an_api_server_or_a_worker_changes_only_what_it_must(build, source):
     two, three = ({f.path: f for f in host_config(c, plan(c), source).files} for c in (
         build(), build({"control_plane": {"api_servers": 3}})
     ))  # fmt: skip
@@ -54,17 +54,17 @@ def test_a_program_without_a_checksum_is_named(lab):
         host_config(lab, plan(lab), ArtefactSource(mirror=None, sha256={}))
 
 
-def test_units_are_started_in_an_order_that_respects_what_they_come_after(lab):
-    made = units.units(lab, plan(lab))
-    assert [unit.name for unit in made] == [
+def test_units_start_after_the_units_that_they_depend_on(lab):
+    in_order = units.units(lab, plan(lab))
+    assert [unit.name for unit in in_order] == [
         name for name in units.ORDER if name not in ("gangs.service", "join-tokens.service")
     ]
-    for unit in made:
+    for unit in in_order:
         ours = [before for before in unit.after if before != "network-online.target"]
         assert all(units.ORDER.index(before) < units.ORDER.index(unit.name) for before in ours)
 
 
-def test_every_unit_is_sandboxed_and_none_starts_by_itself(lab):
+def test_every_unit_is_sandboxed_and_none_is_enabled(lab):
     for unit in units.units(lab, plan(lab)):
         text = units.render(unit)
         assert "\nCapabilityBoundingSet=\n" in text
@@ -77,7 +77,7 @@ def test_systemd_understands_every_line_of_every_unit(lab, tmp_path):
     paths = []
     for unit in units.units(lab, plan(lab)):
         paths.append(tmp_path / unit.name)
-        # Programs and users that this machine lacks are no fault of the unit.
+        # Ignore programs and users that this machine does not have.
         text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", units.render(unit), flags=re.MULTILINE)
         paths[-1].write_text(re.sub(r"^(User|Group|SupplementaryGroups)=.*\n", "", text, flags=re.MULTILINE))
     done = subprocess.run(
@@ -88,9 +88,9 @@ def test_systemd_understands_every_line_of_every_unit(lab, tmp_path):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_real_program_accepts_its_flags(lab, program, name):
-    """With --help last, every flag before it is parsed with its type."""
+    """With --help last, the program parses every flag before it with its type."""
     table = {
-        # systemd puts the address in place of the variable.
+        # systemd replaces the variable by the address.
         "kube-apiserver": lambda: flags.api_server(lab, plan(lab)) | {"advertise-address": "10.77.0.10"},
         "kube-controller-manager": lambda: flags.controller_manager(lab),
         "kube-scheduler": lambda: flags.scheduler(lab, "/etc/kubernetes/menagerie/scheduler.yaml", "/x"),
@@ -145,24 +145,24 @@ def test_pods_find_the_api_behind_the_load_balancer(lab, config):
     assert settings["balancers"] == ["10.77.0.10"]
 
 
-def test_jobs_at_a_site_outlive_a_cut_tunnel_and_others_are_given_up_as_usual(build):
+def test_jobs_at_a_site_survive_a_cut_tunnel_and_others_are_evicted_as_usual(build):
     cloud = build({"pools": {"workers": None, "gpu": {"machine": "large"}}, "sites": None})
     seconds = [flags.api_server(c, plan(c))["default-unreachable-toleration-seconds"] for c in (build(), cloud)]
     assert seconds == ["86400", "300"]
 
 
-def test_one_api_server_never_tells_clients_to_go_away(build):
-    one = build({"control_plane": {"api_servers": 1}})
-    assert "goaway-chance" not in flags.api_server(one, plan(one))
-    assert flags.konnectivity_server(one, "")["server-count"] == "1"
+def test_a_single_api_server_never_sends_goaway(build):
+    single = build({"control_plane": {"api_servers": 1}})
+    assert "goaway-chance" not in flags.api_server(single, plan(single))
+    assert flags.konnectivity_server(single, "")["server-count"] == "1"
 
 
-def test_kube_proxy_leaves_the_connection_table_to_the_host(lab):
+def test_kube_proxy_keeps_the_hosts_connection_table(lab):
     conntrack = documents(lab)["KubeProxyConfiguration"]["conntrack"]
     assert conntrack["maxPerCore"] == conntrack["min"] == 0
 
 
-def test_kubelets_are_given_the_dns_of_the_cluster(build):
+def test_kubelets_get_the_clusters_dns(build):
     cluster = build({"network": {"dns_ip": "10.201.0.53", "max_pods": 60}})
     kubelet = documents(cluster)["KubeletConfiguration"]
     assert (kubelet["clusterDNS"], kubelet["maxPods"]) == (["10.201.0.53"], 60)
@@ -170,7 +170,7 @@ def test_kubelets_are_given_the_dns_of_the_cluster(build):
     assert service["spec"]["clusterIP"] == "10.201.0.53"
 
 
-def test_every_manifest_says_where_it_lives_and_only_configmaps_give_way(lab):
+def test_every_manifest_has_its_path_and_only_configmaps_yield(lab):
     listed = json.loads(manifests.render(lab, plan(lab)))
     paths = {item["path"]: item["force"] for item in listed}
     assert "/apis/apps/v1/namespaces/kube-system/daemonsets/konnectivity-agent" in paths
@@ -201,7 +201,7 @@ def test_programs_and_manifests_agree_on_names_and_sockets(lab, config):
     assert f"udsName: {paths.KONNECTIVITY_SOCKET}\n" in egress
 
 
-def test_a_program_is_restarted_for_every_file_that_systemd_copies_for_it(build):
+def test_a_program_is_restarted_for_every_file_that_systemd_copies_to_it(build):
     cluster = build({"pools": {"cpu": {"machine": "large"}}})
     watched: dict[str, set[str]] = {}
     for consumer in refreshing.refresh(cluster, plan(cluster)).consumers:
@@ -210,17 +210,17 @@ def test_a_program_is_restarted_for_every_file_that_systemd_copies_for_it(build)
         assert {path for _, path in unit.credentials} <= watched.get(unit.name, set()), unit.name
 
 
-def test_every_file_that_is_watched_is_one_that_the_host_has(lab, config):
-    """Placed from the store, or made by kubeadm's phases."""
+def test_every_watched_file_exists_on_the_host(lab, config):
+    """It comes from the store or from kubeadm's phases."""
     users = json.loads(next(file.text for file in config.files if file.path.endswith("host.json")))
-    made = {f"{paths.PKI}/{name}.{end}" for name in phases.LEAVES for end in ("crt", "key")}
-    made |= {f"{paths.KUBERNETES}/{name}.conf" for name in phases.kubeconfigs(users)}
+    created = {f"{paths.PKI}/{name}.{end}" for name in phases.LEAVES for end in ("crt", "key")}
+    created |= {f"{paths.KUBERNETES}/{name}.conf" for name in phases.kubeconfigs(users)}
     watched = {path for consumer in config.refresh.consumers for path in consumer.paths}
-    assert watched <= made | {secret.path for secret in config.secrets}
+    assert watched <= created | {secret.path for secret in config.secrets}
 
 
 def test_the_controller_manager_signs_with_one_authority_and_publishes_all(config):
-    """It refuses to sign with a file of several."""
+    """It refuses to sign with a file of several authorities."""
     text = next(file.text for file in config.files if file.path.endswith("/kube-controller-manager.service"))
     for signer in ("kubelet-client", "kube-apiserver-client"):
         assert f"--cluster-signing-{signer}-cert-file=/etc/kubernetes/pki/ca-signing.crt" in text

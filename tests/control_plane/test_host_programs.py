@@ -1,4 +1,4 @@
-"""The other programs of an API-server host."""
+"""Other programs of an API-server host."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LINKS = [
 ]
 
 
-def test_a_hosts_own_address_is_the_one_among_nodes_and_not_the_load_balancers():
+def test_a_hosts_own_address_is_in_the_range_of_nodes_and_not_the_load_balancers():
     assert phases.own_address(LINKS, "10.77.0.0/24", ["10.77.0.10"]) == "10.77.0.11"
 
 
-def test_a_host_outside_of_nodes_is_told_what_it_has():
+def test_a_host_outside_the_range_of_nodes_gets_an_error_with_its_addresses():
     with pytest.raises(LookupError, match=r"no address in 10\.50\.0\.0/16, only 127\.0\.0\.1, 10\.79\.2\.11"):
         phases.own_address(LINKS, "10.50.0.0/16", ["10.50.0.10"])
 
@@ -34,7 +34,7 @@ def test_an_api_server_advertises_the_load_balancer_of_its_own_zone():
     ]
 
 
-def test_only_the_local_configuration_leaves_the_load_balancer(config, tmp_path, monkeypatch):
+def test_only_the_local_configuration_bypasses_the_load_balancer(config, tmp_path, monkeypatch):
     template = tmp_path / "kubeadm.yaml.in"
     template.write_text(next(f.text for f in config.files if f.path.endswith("kubeadm.yaml")))
     monkeypatch.setattr(phases, "TEMPLATE", template)
@@ -56,7 +56,7 @@ class Refusing:
         raise ApiError(self.status, "conflict")
 
 
-def test_what_people_changed_in_a_configmap_stays(capsys):
+def test_changes_by_people_in_a_configmap_stay(capsys):
     bootstrap.apply(Refusing(409), {"path": "/x", "object": {}, "force": False})
     assert "left as somebody changed it" in capsys.readouterr().out
 
@@ -67,7 +67,7 @@ def test_any_other_refusal_of_a_manifest_fails_the_bootstrap(status, force):
         bootstrap.apply(Refusing(status), {"path": "/x", "object": {}, "force": force})
 
 
-def test_a_phase_that_lost_a_race_is_run_again(monkeypatch, tmp_path):
+def test_a_phase_that_lost_a_race_is_retried(monkeypatch, tmp_path):
     outcomes = [RuntimeError("AlreadyExists"), RuntimeError("Conflict"), None]
     commands = []
 
@@ -82,34 +82,36 @@ def test_a_phase_that_lost_a_race_is_run_again(monkeypatch, tmp_path):
     assert len(commands) == 3
 
 
-def test_no_phase_of_kubeadm_makes_the_rule_by_which_any_token_is_any_node():
-    """For a moment it would be there, and the controller manager tries again what waits."""
+def test_no_phase_of_kubeadm_creates_the_rule_that_makes_any_token_any_node():
+    """Even for a moment it would be dangerous: the controller manager retries waiting requests."""
     assert [words for words in bootstrap.PHASES if words[0] == "bootstrap-token"] == []
 
 
 class Cluster:
-    """An API that holds nothing but kubeadm's configuration."""
+    """An API with only kubeadm's configuration."""
 
-    def __init__(self, said):
-        self.said = said
+    def __init__(self, release):
+        self.release = release
 
     def call(self, method, path):
-        if not self.said:
+        if not self.release:
             raise ApiError(404, "not found")
-        return {"data": {"ClusterConfiguration": f"kind: ClusterConfiguration\nkubernetesVersion: {self.said}\n"}}
+        return {"data": {"ClusterConfiguration": f"kind: ClusterConfiguration\nkubernetesVersion: {self.release}\n"}}
 
 
-@pytest.mark.parametrize(("said", "other"), [("", ""), ("v1.36.4", ""), ("v1.35.4", "v1.35.4"), ("v1.36.3", "v1.36.3")])
-def test_a_new_host_leaves_kube_proxy_alone_while_the_cluster_is_said_to_run_another_release(
-    config, tmp_path, monkeypatch, said, other
+@pytest.mark.parametrize(
+    ("release", "other"), [("", ""), ("v1.36.4", ""), ("v1.35.4", "v1.35.4"), ("v1.36.3", "v1.36.3")]
+)
+def test_a_new_host_leaves_kube_proxy_alone_while_the_cluster_runs_another_release(
+    config, tmp_path, monkeypatch, release, other
 ):
-    """Else the first host of an upgrade would bring a kube-proxy that is newer than the other API servers."""
+    """Otherwise the first host of an upgrade would install a kube-proxy that is newer than the other API servers."""
     monkeypatch.setattr(bootstrap, "RUN", tmp_path)
     (tmp_path / "kubeadm.yaml").write_text(next(f.text for f in config.files if f.path.endswith("kubeadm.yaml")))
-    assert bootstrap.other_release(Cluster(said)) == other
+    assert bootstrap.other_release(Cluster(release)) == other
 
 
-def test_an_api_that_refuses_to_say_what_it_runs_fails_the_bootstrap(tmp_path, monkeypatch):
+def test_an_api_that_refuses_to_tell_its_release_fails_the_bootstrap(tmp_path, monkeypatch):
     class Refuses:
         def call(self, method, path):
             raise ApiError(403, "forbidden")

@@ -1,4 +1,4 @@
-"""Every image of a cluster's own is pulled by digest: nobody who may push a tag, or stands on the way, chooses what runs."""
+"""Every image of a cluster is pulled by digest, so nobody who can push a tag, or who is on the network path, chooses what runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BY_DIGEST = re.compile(r"[a-z0-9.:/-]+:[A-Za-z0-9.-]+@sha256:[0-9a-f]{64}")
 
 
 def with_everything(cloud: Cloud, **changes: Any) -> Cluster:
-    """Volumes of both kinds, GPUs, a balloon: all that a cluster of the cloud may run."""
+    """Return a cluster with both kinds of volumes, GPUs and a balloon: everything that it can run in the cloud."""
     small = cluster(cloud).spec
     pools = {name: pool.model_dump(mode="json", exclude_defaults=True) for name, pool in small.pools.items()}
     first = next(name for name, pool in pools.items() if "machine" in pool)
@@ -42,7 +42,7 @@ def with_everything(cloud: Cloud, **changes: Any) -> Cluster:
 
 
 def named(thing: Any) -> Iterator[str]:
-    """Every value of a key `image`, however deep."""
+    """Yield every value of a key `image`, at any depth."""
     if isinstance(thing, dict):
         for key, value in thing.items():
             yield from (value,) if key == "image" and isinstance(value, str) else named(value)
@@ -52,30 +52,30 @@ def named(thing: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_no_manifest_has_an_image_by_its_tag(cloud: Cloud) -> None:
-    made = with_everything(cloud)
-    found = set(named(manifests.objects(made, plan(made))))
-    assert len(found) >= 10
-    assert [each for each in found if not BY_DIGEST.fullmatch(each)] == []
+def test_no_manifest_has_an_image_by_tag(cloud: Cloud) -> None:
+    cluster = with_everything(cloud)
+    references = set(named(manifests.objects(cluster, plan(cluster))))
+    assert len(references) >= 10
+    assert [each for each in references if not BY_DIGEST.fullmatch(each)] == []
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_the_list_of_images_is_what_the_manifests_have(cloud: Cloud) -> None:
-    made = with_everything(cloud)
-    of_manifests = {each.partition("@")[0] for each in named(manifests.objects(made, plan(made)))}
-    # kubeadm makes kube-proxy, `verify` its own pods.
-    beside = {images.kube_proxy(made.spec.kubernetes.version), images.BUSYBOX}
-    assert {each.source for each in images.pulled(made.spec)} == of_manifests | beside
+def test_the_list_of_images_matches_the_manifests(cloud: Cloud) -> None:
+    cluster = with_everything(cloud)
+    of_manifests = {each.partition("@")[0] for each in named(manifests.objects(cluster, plan(cluster)))}
+    # kubeadm creates kube-proxy, and `verify` its own pods.
+    beside = {images.kube_proxy(cluster.spec.kubernetes.version), images.BUSYBOX}
+    assert {each.source for each in images.pulled(cluster.spec)} == of_manifests | beside
 
 
-def test_a_mirror_is_asked_for_the_same_digest() -> None:
-    made = with_everything(Cloud.AWS, artefacts={"registry": "registry.example.org:5000"})
-    mirrored = image(made, images.DEVICE_PLUGIN)
+def test_a_mirror_serves_the_same_digest() -> None:
+    cluster = with_everything(Cloud.AWS, artefacts={"registry": "registry.example.org:5000"})
+    mirrored = image(cluster, images.DEVICE_PLUGIN)
     assert mirrored.startswith("registry.example.org:5000/nvidia/k8s-device-plugin:v")
-    assert mirrored.partition("@")[2] == images.by_digest(made.spec, images.DEVICE_PLUGIN).partition("@")[2]
+    assert mirrored.partition("@")[2] == images.by_digest(cluster.spec, images.DEVICE_PLUGIN).partition("@")[2]
 
 
-def test_published_digests_are_of_images_that_some_cluster_pulls() -> None:
+def test_published_digests_belong_to_images_that_some_cluster_pulls() -> None:
     pulled = {each.source for cloud in CLOUDS for each in images.pulled(with_everything(cloud).spec)} | {images.CEPH}
     assert set(images.published()) <= pulled
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in images.published().values())
@@ -85,11 +85,11 @@ def test_an_image_without_a_digest_is_never_pulled_by_its_tag() -> None:
     spec = with_everything(Cloud.AWS).spec.model_copy(update={"artefacts": Artefacts()})
     proxy = images.kube_proxy(spec.kubernetes.version)
     assert proxy in {each.source for each in without_checksum(spec)}
-    with pytest.raises(KeyError, match=re.escape(f"no digest is known of {proxy}")):
+    with pytest.raises(KeyError, match=re.escape(f"the digest of {proxy} isn't known")):
         images.by_digest(spec, proxy)
 
 
-def test_up_says_of_which_images_it_needs_the_digest_and_how_it_is_obtained() -> None:
+def test_up_names_images_without_a_digest_and_says_how_to_get_it() -> None:
     horus = load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
     with pytest.raises(RefusedError) as refused:
         refuse_unready(horus, {})
@@ -98,7 +98,7 @@ def test_up_says_of_which_images_it_needs_the_digest_and_how_it_is_obtained() ->
 
 
 class _Host:
-    """An API that has kube-proxy as kubeadm makes it, each time anew and by its tag, and keeps who ran kubeadm."""
+    """An API with the kube-proxy that kubeadm creates, each time with a tag. It counts the runs of kubeadm."""
 
     def __init__(self) -> None:
         self.proxy: dict[str, Any] | None = None
@@ -122,40 +122,40 @@ class _Host:
 
     @property
     def image(self) -> str:
-        (found,) = named(self.proxy)
-        return found
+        (reference,) = named(self.proxy)
+        return reference
 
 
-def test_kube_proxy_is_by_digest_and_made_anew_only_for_what_changed(
+def test_kube_proxy_has_a_digest_and_is_created_again_only_after_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     template, host = tmp_path / "kubeadm.yaml", _Host()
     template.write_text("mode: nftables\n")
     monkeypatch.setattr(bootstrap, "TEMPLATE", template)
     monkeypatch.setattr(bootstrap, "phase", host.kubeadm)
-    wanted = f"registry.k8s.io/kube-proxy:v1.36.4@sha256:{'a' * 64}"
+    expected = f"registry.k8s.io/kube-proxy:v1.36.4@sha256:{'a' * 64}"
     for _ in range(2):
-        bootstrap.kube_proxy(host, wanted, tmp_path)  # type: ignore[arg-type]
-        assert (host.image, host.runs) == (wanted, 1)
+        bootstrap.kube_proxy(host, expected, tmp_path)  # type: ignore[arg-type]
+        assert (host.image, host.runs) == (expected, 1)
     template.write_text("mode: iptables\n")
-    bootstrap.kube_proxy(host, wanted, tmp_path)  # type: ignore[arg-type]
-    assert (host.image, host.runs) == (wanted, 2)
+    bootstrap.kube_proxy(host, expected, tmp_path)  # type: ignore[arg-type]
+    assert (host.image, host.runs) == (expected, 2)
 
 
-def test_what_api_servers_are_told_of_kube_proxy_is_a_digest() -> None:
+def test_api_servers_get_the_digest_of_kube_proxy() -> None:
     from components.control_plane.render import _configuration
 
-    made = with_everything(Cloud.AWS)
-    files = {file.path.rpartition("/")[2]: file.text for file in _configuration(made, plan(made))}
+    cluster = with_everything(Cloud.AWS)
+    files = {file.path.rpartition("/")[2]: file.text for file in _configuration(cluster, plan(cluster))}
     assert BY_DIGEST.fullmatch(json.loads(files["host.json"])["kube_proxy"])
 
 
-def test_the_pods_of_verify_are_by_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_the_pods_of_verify_have_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+    images_used: list[str] = []
 
     @contextmanager
     def started(api: Any, nodes: frozenset[str], report: Any, image: str) -> Iterator[None]:
-        asked.append(image)
+        images_used.append(image)
         yield
 
     def proves(context: Any) -> str:
@@ -168,4 +168,4 @@ def test_the_pods_of_verify_are_by_digest(monkeypatch: pytest.MonkeyPatch) -> No
     proof = Proof("p", "claim", proves)
     (result,) = verify_run.verify(with_everything(Cloud.AWS), access, (proof,), None, lambda _: None, print)  # type: ignore[arg-type]
     assert result.seen == "seen"
-    assert [bool(BY_DIGEST.fullmatch(each)) for each in asked] == [True]
+    assert [bool(BY_DIGEST.fullmatch(each)) for each in images_used] == [True]

@@ -1,4 +1,4 @@
-"""The keeper of the join token, against an API server of the test."""
+"""The keeper of the join token, with a fake API server."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ START = float(SLOT * tokens.SLOT_S)
 
 
 class Cluster:
-    """Secrets of kube-system, as an API server keeps them; `now` is its clock."""
+    """Secrets of kube-system, like an API server's. now: its clock."""
 
     def __init__(self):
         self.secrets = {}
         self.now = START
-        self.asked = []
+        self.requests = []
 
     def call(self, method, path, body=None, kind="application/json"):
-        self.asked.append((method, path))
+        self.requests.append((method, path))
         assert path.startswith("/api/v1/namespaces/kube-system/secrets")
         name = body["metadata"]["name"] if method == "POST" else path.rpartition("/")[2]
         if method == "POST":
@@ -63,7 +63,7 @@ def tick(cluster, *keepers, seconds=tokens.PAUSE_S):
         keeper.keep(cluster.now)
 
 
-def test_a_token_is_made_written_and_good_for_an_hour_at_most(cluster):
+def test_a_token_is_created_stored_and_valid_for_an_hour_at_most(cluster):
     store = []
     tokens.Keeper(cluster, store.append).keep(START + 5)
     ((name, secret),) = cluster.secrets.items()
@@ -77,7 +77,7 @@ def test_a_token_is_made_written_and_good_for_an_hour_at_most(cluster):
     assert secret["metadata"]["labels"] == {JOIN_TOKEN_FOR: IN_REGION}
 
 
-def test_there_is_a_new_token_every_20_minutes_and_one_write_for_each(cluster):
+def test_there_is_a_new_token_every_20_minutes_with_one_write_each(cluster):
     store = []
     keeper = tokens.Keeper(cluster, store.append)
     for _ in range(4 * 60):
@@ -93,7 +93,7 @@ def test_api_servers_together_write_one_token(cluster):
     assert len(store) == len(cluster.secrets) == 2
 
 
-def test_two_that_make_the_token_in_the_same_moment_agree_on_one(cluster, monkeypatch):
+def test_two_hosts_that_create_the_token_at_the_same_time_agree_on_one(cluster, monkeypatch):
     store = []
     first, second = (tokens.Keeper(cluster, store.append) for _ in range(2))
     monkeypatch.setattr(second, "_found", lambda name: None)
@@ -102,7 +102,7 @@ def test_two_that_make_the_token_in_the_same_moment_agree_on_one(cluster, monkey
     assert len(store) == 1
 
 
-def test_another_host_steps_in_where_the_one_that_made_a_token_died_before_writing_it(cluster):
+def test_another_host_steps_in_if_the_creator_of_a_token_died_before_storing_it(cluster):
     def die(value):
         raise RuntimeError("killed")
 
@@ -117,7 +117,7 @@ def test_another_host_steps_in_where_the_one_that_made_a_token_died_before_writi
     assert len(cluster.secrets) == 1
 
 
-def test_a_write_that_failed_is_tried_again_at_once_with_the_same_token(cluster):
+def test_a_failed_write_is_retried_at_once_with_the_same_token(cluster):
     outcomes, store = [RuntimeError("the store is silent"), None], []
 
     def put(value):
@@ -134,7 +134,7 @@ def test_a_write_that_failed_is_tried_again_at_once_with_the_same_token(cluster)
 
 
 @pytest.mark.parametrize("status", [403, 500])
-def test_any_other_refusal_of_the_api_is_told(cluster, status, monkeypatch):
+def test_any_other_refusal_of_the_api_is_reported(cluster, status, monkeypatch):
     def refuse(*request):
         raise ApiError(status, "no")
 
@@ -143,7 +143,7 @@ def test_any_other_refusal_of_the_api_is_told(cluster, status, monkeypatch):
         tokens.Keeper(cluster, print).keep(START)
 
 
-def test_slots_of_ten_years_have_names_of_their_own():
+def test_slots_of_ten_years_have_unique_names():
     slots = range(SLOT, SLOT + 10 * 365 * 72)
     names = {tokens.identity(slot) for slot in slots}
     assert len(names) == len(slots)
@@ -152,7 +152,7 @@ def test_slots_of_ten_years_have_names_of_their_own():
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """program(text): have the store's program be this shell script."""
+    """Return program(text), which makes a shell script the store's program."""
 
     def placed(script):
         path = tmp_path / "menagerie-secret"
@@ -163,7 +163,7 @@ def program(tmp_path, monkeypatch):
     return placed
 
 
-def test_the_token_goes_to_the_store_over_standard_input(program, tmp_path, capsys):
+def test_the_token_reaches_the_store_through_standard_input(program, tmp_path, capsys):
     program(f"""echo "$*" > {tmp_path}/words; cat > {tmp_path}/value; echo "version 3 stays" >&2\n""")
     tokens.put("abcdef.0123456789abcdef")
     assert (tmp_path / "words").read_text() == f"--put {JOIN_TOKEN}\n"
@@ -171,14 +171,14 @@ def test_the_token_goes_to_the_store_over_standard_input(program, tmp_path, caps
     assert "version 3 stays" in capsys.readouterr().out
 
 
-def test_what_the_store_says_against_it_is_told_without_the_token(program):
+def test_a_refusal_of_the_store_is_reported_without_the_token(program):
     program("echo 'join-token: HTTP 403' >&2; exit 1\n")
-    with pytest.raises(RuntimeError, match="join-token is not in the store: join-token: HTTP 403") as told:
+    with pytest.raises(RuntimeError, match="join-token is not in the store: join-token: HTTP 403") as failure:
         tokens.put("TOKEN")
-    assert "TOKEN" not in str(told.value)
+    assert "TOKEN" not in str(failure.value)
 
 
-def test_a_failure_is_told_once_and_tried_again(monkeypatch, capsys):
+def test_a_failure_is_reported_once_and_retried(monkeypatch, capsys):
     outcomes = [OSError("no route"), OSError("no route"), None, OSError("no route")]
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", "/nowhere")
     monkeypatch.setattr(tokens, "Api", lambda path: None)
@@ -205,7 +205,7 @@ def in_region(build):
     return build({"pools": {"cpu": {"machine": "large", "max": 5}}, "scheduling": {"gangs": True}})
 
 
-def test_only_a_cluster_with_workers_in_the_region_has_the_unit_its_user_and_its_rights(lab, in_region, source):
+def test_only_clusters_with_workers_in_the_region_have_the_unit_its_user_and_its_rights(lab, in_region, source):
     for cluster, has in ((lab, False), (in_region, True)):
         config = host_config(cluster, plan(cluster), source)
         settings = json.loads(next(file.text for file in config.files if file.path.endswith("host.json")))
@@ -216,9 +216,9 @@ def test_only_a_cluster_with_workers_in_the_region_has_the_unit_its_user_and_its
 
 
 def test_the_unit_starts_last_and_sees_no_key_of_an_authority(in_region):
-    made = units.units(in_region, plan(in_region))
-    assert tuple(unit.name for unit in made) == units.ORDER
-    text = units.render(made[-1])
+    in_order = units.units(in_region, plan(in_region))
+    assert tuple(unit.name for unit in in_order) == units.ORDER
+    text = units.render(in_order[-1])
     for key in ("ca.key", "front-proxy-ca.key", "sa.key"):
         assert f"InaccessiblePaths=-{paths.PKI}/{key}\n" in text
     assert tokens.NAME == JOIN_TOKEN

@@ -1,4 +1,4 @@
-"""node-join-approver: which claim to be a node is believed."""
+"""node-join-approver: which claims to be a node it accepts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = new_key()
 NODE = "system:node:worker-1"
 OWN = joining.group_of("worker-1")
 ASKED = 1_000_000.0
-"""2026 is not needed."""
+
 STAMP = "1970-01-12T13:46:40Z"
 
 
@@ -39,20 +39,20 @@ def request(pem: str = "", groups: tuple[str, ...] = (OWN,), name: str = "csr-1"
     return {"metadata": {"name": name, "uid": name, "creationTimestamp": STAMP}, "spec": spec | changes, "status": {}}
 
 
-def test_a_claim_is_who_a_kubelet_asks_to_be_by_the_token_of_that_host() -> None:
-    found = claim(request())
-    assert (found.name, found.in_region, found.asked) == ("worker-1", False, ASKED)
-    assert found.key == claim(request(asked_pem(KEY, "system:node:worker-1"))).key
-    assert found.key != claim(request(asked_pem(new_key(), NODE))).key
+def test_a_claim_is_the_node_that_a_kubelet_requests_with_the_token_of_its_host() -> None:
+    claimed = claim(request())
+    assert (claimed.name, claimed.in_region, claimed.asked) == ("worker-1", False, ASKED)
+    assert claimed.key == claim(request(asked_pem(KEY, "system:node:worker-1"))).key
+    assert claimed.key != claim(request(asked_pem(new_key(), NODE))).key
 
 
-def test_a_machine_of_the_region_has_no_second_name_by_a_domain_that_nobody_checks() -> None:
-    asked = asked_pem(KEY, "system:node:i-0123456789abcdef0.invented")
+def test_a_machine_of_the_region_gets_no_second_name_with_an_unchecked_domain() -> None:
+    pem = asked_pem(KEY, "system:node:i-0123456789abcdef0.invented")
     with pytest.raises(Refused, match="one name, which is without a domain"):
-        claim(request(asked, groups=(joining.REGION,)))
+        claim(request(pem, groups=(joining.REGION,)))
 
 
-def test_the_regions_token_claims_any_name_and_proves_none() -> None:
+def test_the_regions_token_can_claim_any_name_and_proves_none() -> None:
     assert claim(request(groups=(joining.REGION,))).in_region
 
 
@@ -79,20 +79,20 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("asked", "reason"), WRONG.values(), ids=WRONG)
-def test_anything_else_is_no_claim(asked: dict[str, Any], reason: str) -> None:
+@pytest.mark.parametrize(("csr", "reason"), WRONG.values(), ids=WRONG)
+def test_any_other_request_is_refused(csr: dict[str, Any], reason: str) -> None:
     with pytest.raises(Refused, match=re.escape(reason)):
-        claim(asked)
+        claim(csr)
 
 
 @given(st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True))
-def test_every_name_of_a_host_fits_into_a_group_as_kubernetes_takes_it(name: str) -> None:
+def test_every_host_name_fits_into_a_group_that_kubernetes_accepts(name: str) -> None:
     """k8s.io/cluster-bootstrap/token/api, BootstrapGroupPattern."""
     assert parse_name(name) == name
     assert re.fullmatch(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]", joining.group_of(name))
 
 
-def test_the_programs_on_hosts_know_the_groups_that_tokens_are_given() -> None:
+def test_the_programs_on_hosts_know_the_groups_of_tokens() -> None:
     assert (joining.group_of("") + "x", joining.REGION) == (program.ONE + "x", program.REGION)
     assert joining.groups(joining.REGION) == tokens.GROUPS
 
@@ -123,19 +123,19 @@ def rival(**changes: Any) -> list[tuple[str, Claim]]:
         (0.0, None, rival(asked=5.0), "with another key"),
     ],
     ids=[
-        "a machine of the cloud", "no machine", "asked too early", "a node already", "the node of a former machine",
-        "two keys", "the same key", "another name", "by a token of its own", "of a former machine",
+        "a machine of the cloud", "no machine", "requested too early", "a node already", "the node of an earlier machine",
+        "two keys", "the same key", "another name", "with its own token", "of an earlier machine",
         "by its name alone", "by name, a node already", "by name, two keys",
     ],
 )  # fmt: skip
-def test_the_regions_token_is_enough_for_a_machine_that_is_no_node_and_has_no_rival(
+def test_the_regions_token_is_enough_for_a_machine_without_a_node_and_without_a_rival(
     machine: float | None, node: float | None, rivals: list[tuple[str, Claim]], reason: str | None
 ) -> None:
-    told = unattested(MINE, machine, node, rivals)
-    assert told is None if reason is None else reason in (told or "")
+    refused_because = unattested(MINE, machine, node, rivals)
+    assert refused_because is None if reason is None else reason in (refused_because or "")
 
 
-def test_a_cloud_that_gives_no_answer_lets_nobody_in(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_answer_of_the_cloud_nobody_is_let_in(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "menagerie-machine"
     monkeypatch.setattr(program, "MACHINE", str(path))
     for text in (None, "#!/bin/sh\necho busy >&2; exit 69\n", "#!/bin/sh\necho nonsense\n", "#!/bin/sh\necho '[]'\n"):
@@ -149,7 +149,7 @@ def test_a_cloud_that_gives_no_answer_lets_nobody_in(tmp_path: Any, monkeypatch:
 
 
 class Api:
-    """Lists what it was given, and keeps approvals."""
+    """Lists the given requests, and records approvals."""
 
     def __init__(self, *listed: dict[str, Any]) -> None:
         self.listed = list(listed)
@@ -173,24 +173,24 @@ def in_region(name: str, pem: str) -> dict[str, Any]:
     return request(pem, (joining.REGION,), name)
 
 
-def test_a_machine_that_the_cloud_does_not_know_yet_is_asked_about_again_and_less_often_by_and_by() -> None:
-    api, now, asked = Api(in_region("csr-1", asked_pem(KEY, NODE))), [0.0], []
+def test_a_machine_that_the_cloud_does_not_know_yet_is_looked_up_again_less_and_less_often() -> None:
+    api, now, queries = Api(in_region("csr-1", asked_pem(KEY, NODE))), [0.0], []
     answers: list[float | None] = [None] * 6 + [BEFORE]
 
     def machine(name: str) -> float | None:
-        asked.append(now[0])
+        queries.append(now[0])
         return answers.pop(0)
 
     approver = Approver(api, machine, lambda: now[0])  # type: ignore[arg-type]
     while answers:
         approver.follow()
         now[0] += 1.0 if now[0] < 20 else 60.0
-    assert asked[:4] == [0.0, 5.0, 10.0, 15.0]
+    assert queries[:4] == [0.0, 5.0, 10.0, 15.0]
     assert api.approved == ["csr-1"]
     assert set(api.watched) == {program.LOOK_S, WATCH_S}
 
 
-def test_a_request_that_comes_while_it_watches_is_decided_beside_those_that_it_knows() -> None:
+def test_a_request_that_arrives_during_the_watch_is_compared_with_the_known_ones() -> None:
     first, second = (in_region(f"csr-{n}", asked_pem(new_key(), NODE)) for n in (1, 2))
     decided = first | {"status": {"conditions": [{"type": "Approved"}]}}
     api = Api(decided)
@@ -205,19 +205,19 @@ def test_a_request_that_comes_while_it_watches_is_decided_beside_those_that_it_k
     assert other.approved == ["csr-2"]
 
 
-def test_of_two_that_approvers_of_two_hosts_decide_about_at_once_not_both_are_let_in() -> None:
-    """Neither has heard of the other's when it begins, and one approves before the other looks."""
+def test_two_approvers_that_decide_at_once_do_not_both_approve() -> None:
+    """Each starts without the other's request, and one approves before the other checks."""
     first, second = (in_region(f"csr-{n}", asked_pem(new_key(), NODE)) for n in (1, 2))
     server = Api(first)
     here, there = (Approver(server, lambda name: BEFORE) for _ in range(2))  # type: ignore[arg-type]
     server.listed = [first, second]
-    for approver, asked in ((here, first), (there, second)):
+    for approver, csr in ((here, first), (there, second)):
         with pytest.raises(NotYet):
-            approver.decide(asked)
+            approver.decide(csr)
     assert server.approved == []
 
 
-def test_who_proves_its_name_by_a_token_waits_for_no_cloud() -> None:
+def test_a_host_that_proves_its_name_with_a_token_does_not_wait_for_the_cloud() -> None:
     api, order = Api(in_region("csr-1", asked_pem(KEY, NODE)), request(name="csr-2")), []
 
     def machine(name: str) -> float | None:
@@ -228,7 +228,7 @@ def test_who_proves_its_name_by_a_token_waits_for_no_cloud() -> None:
     assert order == ["csr-2"]
 
 
-def test_a_refusal_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     approver = Approver(Api(request(username="alice")))  # type: ignore[arg-type]
     for _ in range(3):
         approver.follow()
@@ -236,7 +236,7 @@ def test_a_refusal_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 class Refusing(Api):
-    """error: what it answers whoever approves csr-1."""
+    """error: the answer to an approval of csr-1."""
 
     def __init__(self, error: Exception, *listed: dict[str, Any]) -> None:
         super().__init__(*listed)
@@ -255,7 +255,7 @@ def test_a_lost_race_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 422, 500])
-def test_a_request_that_the_api_refuses_to_approve_stops_no_other(
+def test_a_request_that_the_api_refuses_to_approve_does_not_stop_others(
     status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api = Refusing(program.ApiError(status, "no"), request(), request(name="csr-2"))
@@ -268,21 +268,21 @@ def test_a_request_that_the_api_refuses_to_approve_stops_no_other(
     assert capsys.readouterr().out.count(f"csr-1: HTTP {status}: no\n") == 1
 
 
-def test_a_request_that_nobody_can_read_stops_no_other() -> None:
+def test_an_unreadable_request_does_not_stop_others() -> None:
     api = Api(request(usages=7), request(name="csr-2"))
     Approver(api).follow()  # type: ignore[arg-type]
     assert api.approved == ["csr-2"]
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(), program.ApiError(401, "who?")], ids=["gone", "unknown"])
-def test_an_api_that_does_not_answer_or_knows_nobody_any_more_ends_the_round(error: Exception) -> None:
+def test_an_api_that_does_not_answer_or_authenticate_ends_the_round(error: Exception) -> None:
     api = Refusing(error, request())
     with pytest.raises(type(error)):
         Approver(api).follow()  # type: ignore[arg-type]
     assert api.watched == []
 
 
-def test_its_unit_runs_as_nobody_else_and_reads_its_kubeconfig_alone(lab: Any) -> None:
+def test_its_unit_has_its_own_user_and_reads_only_its_kubeconfig(lab: Any) -> None:
     (unit,) = (each for each in units.units(lab, plan(lab)) if each.name == f"{joining.NAME}.service")
     assert unit.user == joining.NAME
     assert unit.credentials == (("kubeconfig", f"/etc/kubernetes/{joining.NAME}.conf"),)

@@ -1,4 +1,4 @@
-"""node-labels: one Node that can't be labelled is one. What it does on a real API server is in test_node_policies.py."""
+"""node-labels: a Node that can't be labelled does not stop others. test_node_policies.py runs it on a real API server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def in_region(name: str) -> dict[str, Any]:
 
 
 class FakeApi:
-    """Nodes that are there and that come, and the table. refused: the Node whose changes are, with a status."""
+    """Existing and new Nodes, and the table. refused: the Node whose changes are refused, with a status."""
 
     def __init__(self, *nodes: dict[str, Any], refused: str = "", status: int = 500) -> None:
         self.nodes, self.table = nodes, dict(TOLD)
@@ -54,7 +54,9 @@ def keeper(api: FakeApi) -> Keeper:
 
 
 @pytest.mark.parametrize("status", [403, 422, 500])
-def test_a_node_that_the_api_refuses_to_change_stops_no_other(status: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_that_the_api_refuses_to_change_does_not_stop_others(
+    status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     api = FakeApi(in_region("w-1"), in_region("w-2"), refused="w-1", status=status)
     api.coming = [in_region("w-1"), in_region("w-3")]
     kept = keeper(api)
@@ -65,12 +67,12 @@ def test_a_node_that_the_api_refuses_to_change_stops_no_other(status: int, capsy
     assert capsys.readouterr().out.count(f"w-1: HTTP {status}: no\n") == 1
 
 
-def test_an_api_that_knows_nobody_any_more_ends_the_round() -> None:
+def test_an_api_that_does_not_authenticate_ends_the_round() -> None:
     with pytest.raises(ApiError):
         keeper(FakeApi(in_region("w-1"), refused="w-1", status=401)).follow()
 
 
-def test_a_machine_whose_line_was_written_a_moment_before_it_joins_gets_its_labels() -> None:
+def test_a_machine_that_joins_right_after_its_line_was_written_gets_its_labels() -> None:
     class Told(FakeApi):
         def watch(self, path: str, version: str, wait_s: int = 0) -> Iterator[dict[str, Any]]:
             self.table["site-2"] = "kind"
@@ -81,7 +83,7 @@ def test_a_machine_whose_line_was_written_a_moment_before_it_joins_gets_its_labe
     assert api.labelled == ["site-2"]
 
 
-def test_what_workers_in_the_region_tell_of_themselves_again_and_again_costs_no_table_each() -> None:
+def test_repeated_reports_of_workers_in_the_region_do_not_reload_the_table() -> None:
     settled = node("w-1", **{CLAIMED: "cpu", TRUSTED: "cpu"})
     api = FakeApi(settled)
     api.coming = [settled] * 5

@@ -1,4 +1,4 @@
-"""What a kubelet may say of its Node, on a real API server: what kubelets say, and what one would say to draw others' pods."""
+"""What a kubelet may change in its Node, on a real API server: normal changes, and changes to attract others' pods."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def cluster(build: Callable[..., Cluster]) -> Cluster:
 
 
 class Client:
-    """`components.control_plane.host.api.Api` as somebody, over the real API of the test."""
+    """`components.control_plane.host.api.Api` with an identity, on the real API of the test."""
 
     def __init__(self, api: RealApi, user: str = "", group: str = "") -> None:
         self._api, self._who = api, (user, group)
 
-    def tried(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, str]:
+    def request(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, str]:
         status, answer = self._api.call(method, path, body, kind, *self._who)
         return status, str((answer or {}).get("message", ""))
 
@@ -66,7 +66,7 @@ def kubelet(api: RealApi, name: str) -> Client:
 def api(
     program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory, cluster: Cluster
 ) -> Iterator[RealApi]:
-    """Authorizing and admitting as ours does, with the policies in force and the table of the spec's hosts."""
+    """Yield an API that authorizes and admits like ours, with the policies in force and the table of the spec's hosts."""
     flags = ("--authorization-mode", "Node", "--enable-admission-plugins", "NodeRestriction")
     with running(program, tmp_path_factory.mktemp("api"), *flags) as ready:
         administrator = Client(ready)
@@ -74,20 +74,20 @@ def api(
         apply_all(administrator, [applied(thing, yields=thing["kind"] == "ConfigMap") for thing in things])  # type: ignore[arg-type]
         table = {"data": node_labels.table(cluster)}
         path = f"{labels.CONFIGMAPS}/{labels.TABLE}"
-        assert administrator.tried("PATCH", path, table, MERGE)[0] == OK
-        assert administrator.tried("POST", NODES, {"metadata": {"name": "probe"}})[0] == CREATED
-        # Policies are in force a moment after they are made.
+        assert administrator.request("PATCH", path, table, MERGE)[0] == OK
+        assert administrator.request("POST", NODES, {"metadata": {"name": "probe"}})[0] == CREATED
+        # Policies take effect a moment after they are created.
         until(
             lambda: (
-                kubelet(ready, "probe").tried("PATCH", f"{NODES}/probe?dryRun=All", labelled(a="b"), MERGE)[0]
+                kubelet(ready, "probe").request("PATCH", f"{NODES}/probe?dryRun=All", labelled(a="b"), MERGE)[0]
                 == FORBIDDEN
             )
         )
         probe = {"metadata": {"name": "probe-2", "labels": {places.RACK: "r"}}}
-        until(lambda: kubelet(ready, "probe-2").tried("POST", f"{NODES}?dryRun=All", probe)[0] == FORBIDDEN)
+        until(lambda: kubelet(ready, "probe-2").request("POST", f"{NODES}?dryRun=All", probe)[0] == FORBIDDEN)
         companion = Client(ready, node_labels.USER)
         cordon = {"spec": {"unschedulable": True}}
-        until(lambda: companion.tried("PATCH", f"{NODES}/probe?dryRun=All", cordon, MERGE)[0] == FORBIDDEN)
+        until(lambda: companion.request("PATCH", f"{NODES}/probe?dryRun=All", cordon, MERGE)[0] == FORBIDDEN)
         yield ready
 
 
@@ -96,25 +96,25 @@ def labelled(**own: str | None) -> dict[str, Any]:
 
 
 def registration(cluster: Cluster, name: str = SITE_HOST, **own: str | None) -> dict[str, Any]:
-    """The Node that a kubelet makes when it starts (k8s.io/kubernetes, pkg/kubelet, initialNode). own: labels, None for none."""
+    """Return the Node that a kubelet creates at its start (k8s.io/kubernetes, pkg/kubelet, initialNode). own: labels; None removes one."""
     (host,) = (host for _, host in cluster.host_list() if host.name == SITE_HOST)
-    known = (
+    of_pool_or_site = (
         places.of_node(cluster, "workers", host)
         if name in (SITE_HOST, OTHER_HOST)
         else {POOL_LABEL: "region", **OF_CLOUD}
     )
-    found = {**OF_KUBELETS, "kubernetes.io/hostname": name, **known, **own}
+    all_labels = {**OF_KUBELETS, "kubernetes.io/hostname": name, **of_pool_or_site, **own}
     taints = [{"key": TAINT.key, "effect": str(TAINT.effect)}] if name != IN_REGION else []
-    metadata = {"name": name, "labels": {key: value for key, value in found.items() if value is not None}}
+    metadata = {"name": name, "labels": {key: value for key, value in all_labels.items() if value is not None}}
     return {"metadata": {**metadata, "annotations": ATTACHES}, "spec": {"taints": taints}, "status": {"conditions": []}}
 
 
 @pytest.fixture
 def joined(api: RealApi, cluster: Cluster) -> Iterator[RealApi]:
-    """With the Nodes of a machine at a site and of a worker in the region, which their kubelets have made."""
+    """Yield the API with the Nodes of a machine at a site and of a worker in the region, created by their kubelets."""
     for name in (SITE_HOST, IN_REGION):
-        status, said = kubelet(api, name).tried("POST", NODES, registration(cluster, name))
-        assert status == CREATED, said
+        status, message = kubelet(api, name).request("POST", NODES, registration(cluster, name))
+        assert status == CREATED, message
     yield api
     for name in (SITE_HOST, IN_REGION):
         api.call("DELETE", f"{NODES}/{name}")
@@ -139,15 +139,15 @@ LEGITIMATE: dict[str, tuple[str, dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-def test_what_kubelets_and_their_companions_write_is_taken(joined: RealApi) -> None:
+def test_changes_of_kubelets_and_their_companions_are_accepted(joined: RealApi) -> None:
     own = kubelet(joined, SITE_HOST)
     tries = {
-        what: own.tried("PATCH", f"{NODES}/{SITE_HOST}{at}", body, kind)
+        what: own.request("PATCH", f"{NODES}/{SITE_HOST}{at}", body, kind)
         for what, (at, body, kind) in LEGITIMATE.items()
     }
     assert {what: status for what, (status, _) in tries.items()} == dict.fromkeys(LEGITIMATE, OK), tries
     lease = {"metadata": {"name": SITE_HOST}, "spec": {"holderIdentity": SITE_HOST}}
-    assert own.tried("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease)[0] == CREATED
+    assert own.request("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease)[0] == CREATED
 
 
 RELABELS: dict[str, dict[str, str | None]] = {
@@ -166,17 +166,17 @@ RELABELS: dict[str, dict[str, str | None]] = {
 
 
 @pytest.mark.parametrize("what", RELABELS)
-def test_a_kubelet_relabels_its_node_by_no_way(joined: RealApi, what: str) -> None:
+def test_a_kubelet_can_not_relabel_its_node(joined: RealApi, what: str) -> None:
     own, path = kubelet(joined, SITE_HOST), f"{NODES}/{SITE_HOST}"
     before = joined.call("GET", path)[1]
     whole = {**before["metadata"]["labels"], **RELABELS[what]}
     put = {**before, "metadata": {**before["metadata"], "labels": {k: v for k, v in whole.items() if v is not None}}}
     ways = [
-        own.tried("PATCH", f"{path}{at}", labelled(**RELABELS[what]), kind)
+        own.request("PATCH", f"{path}{at}", labelled(**RELABELS[what]), kind)
         for at in ("", "/status")
         for kind in (MERGE, STRATEGIC)
     ]
-    ways += [own.tried("PUT", f"{path}{at}", put) for at in ("", "/status")]
+    ways += [own.request("PUT", f"{path}{at}", put) for at in ("", "/status")]
     assert [status for status, _ in ways] == [FORBIDDEN] * 6, ways
     assert joined.call("GET", path)[1]["metadata"]["labels"] == before["metadata"]["labels"]
 
@@ -190,12 +190,12 @@ BEYOND: dict[str, dict[str, Any]] = {
 }
 
 
-def test_a_kubelet_changes_nothing_else_that_others_go_by(joined: RealApi) -> None:
+def test_a_kubelet_can_not_change_anything_else_that_others_rely_on(joined: RealApi) -> None:
     path = f"{NODES}/{SITE_HOST}"
     assert joined.call("PATCH", path, {"spec": {"unschedulable": True}}, MERGE)[0] == OK
-    tries = {what: kubelet(joined, SITE_HOST).tried("PATCH", path, body, MERGE) for what, body in BEYOND.items()}
+    tries = {what: kubelet(joined, SITE_HOST).request("PATCH", path, body, MERGE) for what, body in BEYOND.items()}
     assert {what: status for what, (status, _) in tries.items()} == dict.fromkeys(BEYOND, FORBIDDEN), tries
-    assert kubelet(joined, SITE_HOST).tried("DELETE", path)[0] == FORBIDDEN
+    assert kubelet(joined, SITE_HOST).request("DELETE", path)[0] == FORBIDDEN
     for body in BEYOND.values():
         assert joined.call("PATCH", f"{path}?dryRun=All", body, MERGE)[0] == OK
 
@@ -216,16 +216,18 @@ CLAIMS: dict[str, tuple[str, dict[str, str | None], str]] = {
 
 
 @pytest.mark.parametrize("what", CLAIMS)
-def test_a_kubelet_whose_node_was_deleted_comes_back_as_nothing_else(api: RealApi, cluster: Cluster, what: str) -> None:
-    name, claimed, told = CLAIMS[what]
+def test_a_kubelet_whose_node_was_deleted_can_not_return_as_something_else(
+    api: RealApi, cluster: Cluster, what: str
+) -> None:
+    name, claimed, expected = CLAIMS[what]
     own, path = kubelet(api, name), f"{NODES}?dryRun=All"
-    assert own.tried("POST", path, registration(cluster, name))[0] == CREATED
-    status, said = own.tried("POST", path, registration(cluster, name, **claimed))
-    assert (status, told in said) == (FORBIDDEN, True), said
+    assert own.request("POST", path, registration(cluster, name))[0] == CREATED
+    status, message = own.request("POST", path, registration(cluster, name, **claimed))
+    assert (status, expected in message) == (FORBIDDEN, True), message
 
 
-def test_a_kubelet_registers_with_the_taints_of_the_spec_and_no_teams(api: RealApi, cluster: Cluster) -> None:
-    for name, taints, told in (
+def test_a_kubelet_registers_with_the_taints_of_the_spec_and_no_other_teams(api: RealApi, cluster: Cluster) -> None:
+    for name, taints, expected in (
         (SITE_HOST, [], f"{SITE_HOST} registers without the taint {TAINT.key}=:NoSchedule"),
         (
             SITE_HOST,
@@ -235,18 +237,18 @@ def test_a_kubelet_registers_with_the_taints_of_the_spec_and_no_teams(api: RealA
         (IN_REGION, [{"key": TEAM_KEY, "value": "a", "effect": "NoSchedule"}], "whose host"),
     ):
         body = {**registration(cluster, name), "spec": {"taints": taints}}
-        status, said = kubelet(api, name).tried("POST", f"{NODES}?dryRun=All", body)
-        assert (status, told in said) == (FORBIDDEN, True), said
+        status, message = kubelet(api, name).request("POST", f"{NODES}?dryRun=All", body)
+        assert (status, expected in message) == (FORBIDDEN, True), message
 
 
-def test_a_kubelet_that_starts_again_with_labels_from_before_is_told_what_it_understands(
+def test_a_kubelet_that_restarts_with_old_labels_gets_an_answer_that_it_understands(
     joined: RealApi, cluster: Cluster
 ) -> None:
-    """409, or 403: after any other answer it would never look for the Node that is there (tryRegisterWithAPIServer)."""
+    """409 or 403: after any other answer it would never look for the existing Node (tryRegisterWithAPIServer)."""
     own = kubelet(joined, SITE_HOST)
-    assert own.tried("POST", NODES, registration(cluster))[0] == CONFLICT
-    assert own.tried("POST", NODES, registration(cluster, **{"openai.org/gpu": "a100"}))[0] == FORBIDDEN
-    assert own.tried("GET", f"{NODES}/{SITE_HOST}")[0] == OK
+    assert own.request("POST", NODES, registration(cluster))[0] == CONFLICT
+    assert own.request("POST", NODES, registration(cluster, **{"openai.org/gpu": "a100"}))[0] == FORBIDDEN
+    assert own.request("GET", f"{NODES}/{SITE_HOST}")[0] == OK
 
 
 def test_operators_and_controllers_change_nodes_as_before(joined: RealApi) -> None:
@@ -255,26 +257,26 @@ def test_operators_and_controllers_change_nodes_as_before(joined: RealApi) -> No
         assert joined.call("PATCH", f"{path}?dryRun=All", labelled(**what), MERGE)[0] == OK
     controller = Client(joined, "system:serviceaccount:kube-system:node-controller", "system:serviceaccounts")
     taint = {"spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}}
-    assert controller.tried("PATCH", path, taint, STRATEGIC)[0] == OK
+    assert controller.request("PATCH", path, taint, STRATEGIC)[0] == OK
 
 
-def test_nodes_are_given_the_labels_of_the_spec_and_the_one_that_no_kubelet_may_set(
+def test_nodes_get_the_labels_of_the_spec_and_the_one_that_no_kubelet_may_set(
     joined: RealApi, cluster: Cluster
 ) -> None:
     (host,) = (host for _, host in cluster.host_list() if host.name == SITE_HOST)
     joined.call("PATCH", f"{NODES}/{SITE_HOST}", labelled(**{places.RACK: "r9", "openai.org/gpu": None}), MERGE)
     keeper = labels.Keeper(Client(joined, node_labels.USER))  # type: ignore[arg-type]
     keeper.look()
-    found = {name: joined.call("GET", f"{NODES}/{name}")[1]["metadata"] for name in (SITE_HOST, IN_REGION)}
-    assert places.given(cluster, "workers", host).items() <= found[SITE_HOST]["labels"].items()
-    assert found[IN_REGION]["labels"][TRUSTED_POOL] == "region"
+    metadata = {name: joined.call("GET", f"{NODES}/{name}")[1]["metadata"] for name in (SITE_HOST, IN_REGION)}
+    assert places.given(cluster, "workers", host).items() <= metadata[SITE_HOST]["labels"].items()
+    assert metadata[IN_REGION]["labels"][TRUSTED_POOL] == "region"
     keeper.look()
-    for name, before in found.items():
+    for name, before in metadata.items():
         assert joined.call("GET", f"{NODES}/{name}")[1]["metadata"]["resourceVersion"] == before["resourceVersion"]
 
 
-def test_nodes_that_are_there_are_labelled_before_a_pod_goes_by_it(joined: RealApi) -> None:
-    """An API server of a new release that boots beside older ones: what runs on a node stays there."""
+def test_existing_nodes_are_labelled_before_a_pod_selects_by_the_label(joined: RealApi) -> None:
+    """An API server of a new release boots next to older ones: pods stay on their nodes."""
     heard = []
 
     class Heard(Client):
@@ -283,13 +285,13 @@ def test_nodes_that_are_there_are_labelled_before_a_pod_goes_by_it(joined: RealA
             heard.append((method, path.partition("?")[0]))
             return answer
 
-    labels_ = {"app": "x"}
-    template = {"metadata": {"labels": labels_}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
+    all_labels = {"app": "x"}
+    template = {"metadata": {"labels": all_labels}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
     thing = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "x", "namespace": "kube-system"},
-        "spec": {"selector": {"matchLabels": labels_}, "template": template},
+        "spec": {"selector": {"matchLabels": all_labels}, "template": template},
     }
     apply_all(Heard(joined), [applied(each, yields=True) for each in (*nodes.objects()[:2], thing)])  # type: ignore[arg-type]
     done = [path for method, path in heard if method == "PATCH"]
@@ -297,25 +299,23 @@ def test_nodes_that_are_there_are_labelled_before_a_pod_goes_by_it(joined: RealA
     joined.call("DELETE", applied(thing)["path"])
 
 
-def test_a_worker_that_comes_back_with_another_pool_is_not_believed(
-    joined: RealApi, cluster: Cluster, capsys: Any
-) -> None:
+def test_a_worker_that_returns_with_another_pool_is_not_trusted(joined: RealApi, cluster: Cluster, capsys: Any) -> None:
     keeper = labels.Keeper(Client(joined, node_labels.USER))  # type: ignore[arg-type]
     keeper.look()
     joined.call("DELETE", f"{NODES}/{IN_REGION}")
     other = registration(cluster, IN_REGION, **{POOL_LABEL: "cpu"})
-    assert kubelet(joined, IN_REGION).tried("POST", NODES, other)[0] == CREATED
+    assert kubelet(joined, IN_REGION).request("POST", NODES, other)[0] == CREATED
     keeper.look()
     assert TRUSTED_POOL not in joined.call("GET", f"{NODES}/{IN_REGION}")[1]["metadata"]["labels"]
-    said = capsys.readouterr().out
-    assert "says that it is of pool cpu, and was of region: not believed" in said
+    output = capsys.readouterr().out
+    assert "says that it is of pool cpu, and was of region: not believed" in output
     forget = {"data": {IN_REGION: None}}
     joined.call("PATCH", f"{labels.CONFIGMAPS}/{labels.POOLS}", forget, MERGE)
     keeper.look()
     assert joined.call("GET", f"{NODES}/{IN_REGION}")[1]["metadata"]["labels"][TRUSTED_POOL] == "cpu"
 
 
-def test_the_companion_changes_labels_of_nodes_and_nothing_else(joined: RealApi) -> None:
+def test_the_companion_changes_only_labels_of_nodes(joined: RealApi) -> None:
     companion, path = Client(joined, node_labels.USER), f"{NODES}/{SITE_HOST}"
     tries = (
         ("PATCH", path, {"spec": {"taints": None}}, MERGE),
@@ -328,10 +328,10 @@ def test_the_companion_changes_labels_of_nodes_and_nothing_else(joined: RealApi)
         ("PATCH", f"{labels.CONFIGMAPS}/{labels.TABLE}", {"data": {"x": "y"}}, MERGE),
         ("GET", f"{labels.CONFIGMAPS}/coredns"),
     )
-    assert [companion.tried(*each)[0] for each in tries] == [FORBIDDEN] * len(tries)
+    assert [companion.request(*each)[0] for each in tries] == [FORBIDDEN] * len(tries)
 
 
-def test_the_names_on_hosts_are_ours() -> None:
+def test_names_on_hosts_match_ours() -> None:
     assert (labels.TABLE, labels.POOLS, labels.CLAIMED, labels.TRUSTED) == (
         node_labels.TABLE,
         node_labels.POOLS,

@@ -1,4 +1,4 @@
-"""Whether what API servers are given still fits into the store of every cloud."""
+"""The payload of API servers still fits into the store of every cloud."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from stacks.azure.store import AzureStore
 from tests.control_plane.csi_support import CLOUDS, cluster
 
 SHORTEST_BYTES = 65_535
-"""What AWS takes of a secret, less a byte, and Azure of custom data ("Virtual Machines - Create Or Update", osProfile), which holds
-more than the payload. Google Cloud takes 256 KiB of a startup script."""
+"""Limits in bytes: of a secret on AWS, less a byte, and of custom data on Azure ("Virtual Machines - Create Or Update", osProfile),
+which also holds more than the payload. Google Cloud takes 256 KiB of a startup script."""
 RESERVE_BYTES = 8 * 1024
-"""For what comes."""
+"""Reserve for growth."""
 _MIRROR = "https://mirror.a-cluster-with-a-long-name.research.example.org/pub/kubernetes"
 SOURCE = ArtefactSource(
     _MIRROR, {each.source: hashlib.sha256(each.source.encode()).hexdigest() for each in catalogue().values()}
 )
-"""Checksums as they are: nothing packs them."""
+"""Random checksums, which do not compress."""
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_the_largest_cluster_with_everything_on_leaves_room(cloud: Cloud) -> None:
     small = cluster(cloud).spec
-    made = cluster(
+    largest = cluster(
         cloud,
         pools={
             **{name: pool.model_dump(mode="json", exclude_defaults=True) for name, pool in small.pools.items()},
@@ -49,7 +49,7 @@ def test_the_largest_cluster_with_everything_on_leaves_room(cloud: Cloud) -> Non
         scheduling={"gangs": True},
         artefacts={"mirror": _MIRROR, "registry": "registry.research.example.org:5000"},
     )
-    payload = Payload.of(host_config(made, plan(made), SOURCE), SOURCE)
+    payload = Payload.of(host_config(largest, plan(largest), SOURCE), SOURCE)
     assert len(payload.packed()) < SHORTEST_BYTES - RESERVE_BYTES
     if cloud is Cloud.AZURE:
         store = AzureStore("https://vault.example.net", "1" * 36, "api", {}, {payload.name: payload.packed()})

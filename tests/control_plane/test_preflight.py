@@ -1,4 +1,4 @@
-"""node-preflight: which verdict lifts the taint, which puts it back, and what it may do in the API."""
+"""node-preflight: which verdicts remove the taint, which set it again, and what it may do in the API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHER = {"key": "openai.org/team", "value": "robotics", "effect": "NoSchedule"}
 OURS = {"key": "menagerie.dev/preflight", "effect": "NoSchedule"}
 
 
-def node(status=None, taints=(), said="2025-10-09T08:50:00Z", made="2025-10-01T00:00:00Z", **more):
+def node(status=None, taints=(), heartbeat="2025-10-09T08:50:00Z", created="2025-10-01T00:00:00Z", **more):
     conditions = [{"type": "Ready", "status": "True"}]
     if status:
         verdict = {
@@ -24,44 +24,44 @@ def node(status=None, taints=(), said="2025-10-09T08:50:00Z", made="2025-10-01T0
             "status": status,
             "reason": "R",
             "message": "m",
-            "lastHeartbeatTime": said,
+            "lastHeartbeatTime": heartbeat,
         }
         conditions.append(verdict | more)
     return {
-        "metadata": {"name": "w-1", "uid": "u", "resourceVersion": "7", "creationTimestamp": made},
+        "metadata": {"name": "w-1", "uid": "u", "resourceVersion": "7", "creationTimestamp": created},
         "spec": {"taints": list(taints)} if taints else {},
         "status": {"conditions": conditions},
     }
 
 
-def test_a_good_and_fresh_verdict_lifts_the_taint_and_no_other():
+def test_a_fresh_good_verdict_removes_the_taint_and_no_other():
     assert wanted(node("True", [OURS]), NOW) == []
     assert wanted(node("True", [OTHER, OURS]), NOW) == [OTHER]
 
 
-def test_a_bad_verdict_puts_it_back_and_a_host_at_work_keeps_its_pods():
+def test_a_bad_verdict_sets_the_taint_again_and_a_busy_host_keeps_its_pods():
     assert wanted(node("False", [OTHER]), NOW) == [OTHER, OURS]
     assert wanted(node("False"), NOW) == [OURS]
     assert OURS["effect"] == "NoSchedule"
 
 
 @pytest.mark.parametrize(
-    "found",
+    "existing",
     [
-        node(None, [OURS]),  # nothing said yet
+        node(None, [OURS]),  # no verdict yet
         node("False", [OURS]),  # bad, and tainted
         node("True"),  # good, and free
-        node(None),  # of before there was a preflight
+        node(None),  # from before preflight existed
         node("Unknown", [OURS]),
         node("Unknown"),
     ],
 )
-def test_there_is_nothing_to_do(found):
-    assert wanted(found, NOW) is None
+def test_there_is_nothing_to_do(existing):
+    assert wanted(existing, NOW) is None
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("heartbeat", "why"),
     [
         ("2025-10-09T08:20:00Z", "older than half an hour"),
         ("2025-10-09T09:00:00Z", "from the future"),
@@ -69,19 +69,19 @@ def test_there_is_nothing_to_do(found):
         (None, "missing"),
     ],
 )
-def test_a_verdict_of_another_time_lifts_nothing(said, why):
-    assert wanted(node("True", [OURS], said=said), NOW) is None, why
+def test_a_stale_or_future_verdict_removes_nothing(heartbeat, why):
+    assert wanted(node("True", [OURS], heartbeat=heartbeat), NOW) is None, why
 
 
-def test_a_verdict_of_a_node_of_the_same_name_that_was_there_before_lifts_nothing():
-    assert wanted(node("True", [OURS], made="2025-10-09T08:52:00Z"), NOW) is None
+def test_a_verdict_of_an_earlier_node_of_the_same_name_removes_nothing():
+    assert wanted(node("True", [OURS], created="2025-10-09T08:52:00Z"), NOW) is None
 
 
 def test_a_bad_verdict_counts_however_old_it_is():
-    assert wanted(node("False", said="2020-01-01T00:00:00Z"), NOW) == [OURS]
+    assert wanted(node("False", heartbeat="2020-01-01T00:00:00Z"), NOW) == [OURS]
 
 
-def test_a_node_that_changed_since_is_left_alone():
+def test_a_node_that_changed_meanwhile_is_left_alone():
     assert patch(node("True", [OURS]), []) == [
         {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
         {"op": "add", "path": "/spec/taints", "value": []},
@@ -103,7 +103,7 @@ class FakeApi:
         return iter(self.changed)
 
 
-def test_what_was_done_is_told_once_with_the_reason(capsys):
+def test_actions_are_reported_once_with_the_reason(capsys):
     api = FakeApi()
     Gate(api).decide(node("True", [OURS]), NOW)
     Gate(api).decide(node("True"), NOW)
@@ -123,7 +123,7 @@ def test_a_refusal_of_the_api_is_an_error():
         Gate(FakeApi(403)).decide(node("True", [OURS]), NOW)
 
 
-def test_all_nodes_are_looked_at_first_and_then_what_changes(monkeypatch):
+def test_all_nodes_are_checked_first_and_then_changes(monkeypatch):
     monkeypatch.setattr("components.control_plane.host.preflight.time.time", lambda: NOW)
     api = FakeApi(nodes=[node("True", [OURS]), node("True")], changed=[node("False")])
     Gate(api).follow()
@@ -136,8 +136,8 @@ def test_all_nodes_are_looked_at_first_and_then_what_changes(monkeypatch):
 
 
 @pytest.mark.parametrize("left_out", ["reason", "message", "lastHeartbeatTime", "status"])
-def test_a_condition_that_lacks_a_field_stops_no_other_node(monkeypatch, left_out):
-    """A kubelet may leave them out: the API asks for type and status alone."""
+def test_a_condition_without_a_field_does_not_stop_other_nodes(monkeypatch, left_out):
+    """A kubelet may leave them out: the API requires only type and status."""
     monkeypatch.setattr("components.control_plane.host.preflight.time.time", lambda: NOW)
     odd, other = node("True", [OURS]), node("True", [OURS])
     del odd["status"]["conditions"][1][left_out]
@@ -147,7 +147,7 @@ def test_a_condition_that_lacks_a_field_stops_no_other_node(monkeypatch, left_ou
     assert ("PATCH", "/api/v1/nodes/w-2", "application/json-patch+json") in api.calls
 
 
-def test_a_node_that_the_api_refuses_stops_no_other(monkeypatch):
+def test_a_node_that_the_api_refuses_does_not_stop_others(monkeypatch):
     monkeypatch.setattr("components.control_plane.host.preflight.time.time", lambda: NOW)
     other = node("True", [OURS])
     other["metadata"] |= {"name": "w-2", "uid": "other"}
@@ -156,12 +156,12 @@ def test_a_node_that_the_api_refuses_stops_no_other(monkeypatch):
     assert [path for method, path, _ in api.calls if method == "PATCH"] == ["/api/v1/nodes/w-1", "/api/v1/nodes/w-2"]
 
 
-def test_what_a_host_says_is_written_on_one_line_without_control_letters(capsys):
+def test_a_hosts_message_is_written_on_one_line_without_control_characters(capsys):
     Gate(FakeApi()).decide(node("True", [OURS], message="a\n\x1b[2Jw-2: lifted"), NOW)
     assert capsys.readouterr().out.count("\n") == 1
 
 
-def test_it_may_see_and_patch_nodes_and_nothing_else():
+def test_it_may_only_read_and_patch_nodes():
     role, binding, policy, bound = preflight.objects()
     assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch", "watch"]}]
     assert binding["subjects"] == [{"kind": "User", "name": USER, "apiGroup": "rbac.authorization.k8s.io"}]

@@ -1,4 +1,4 @@
-"""Who becomes which node, on a real API server and a real controller manager."""
+"""Which host becomes which node, on a real API server and a real controller manager."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _ITEMS = [applied(thing) for thing in joining.objects()]
 
 
 def boot(cluster: Cluster) -> None:
-    """What an API server of this release does at its boot, as far as joining is concerned."""
+    """Run the steps for joining that an API server of this release does at its boot."""
     bootstrap.settle(AsHosts(cluster.real), _ITEMS)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
 def old(program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster whose objects for joining an earlier release made, with kubeadm."""
+    """Yield a cluster whose objects for joining come from an earlier release, with kubeadm."""
     folder = tmp_path_factory.mktemp("joining")
-    with cluster_that_is_joined(program, folder) as made:
-        kubeadms_own(program, made, folder)
-        yield made
+    with cluster_that_is_joined(program, folder) as joined:
+        kubeadms_own(program, joined, folder)
+        yield joined
 
 
 @pytest.fixture(scope="module")
 def stolen(old: Cluster) -> Path:
-    """What the earlier release gave: somebody with the token of one host is another, before this release's first boot."""
+    """Return what an attacker got from the earlier release: with one host's token, the identity of another, before this release's first boot."""
     old.node("worker-b")
     request = old.ask(old.token(DEFAULT), "worker-b")
     old.until_approved_by_anybody(request)
@@ -57,7 +57,7 @@ def stolen(old: Cluster) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(old: Cluster, stolen: Path) -> Cluster:
-    """The same after the first boot of this release, and the second."""
+    """Return the same cluster after the first and second boot of this release."""
     boot(old)
     boot(old)
     return old
@@ -65,13 +65,13 @@ def cluster(old: Cluster, stolen: Path) -> Cluster:
 
 @pytest.fixture
 def machines() -> dict[str, float]:
-    """Name -> when it was made: what the cloud knows."""
+    """Return name -> creation time, as the cloud knows it."""
     return {}
 
 
 @pytest.fixture
 def approver(cluster: Cluster, machines: dict[str, float]) -> Approver:
-    """With its own rights, and no others."""
+    """Return the approver, with only its own rights."""
     ours = AsHosts(cluster.real, joining.USER)
     return Approver(ours, machines.get, lambda: time.monotonic() * 1000)  # type: ignore[arg-type]
 
@@ -91,20 +91,20 @@ REGION = joining.groups(joining.REGION)
 
 
 def test_on_a_cluster_of_an_earlier_release_any_token_makes_any_node(old: Cluster, stolen: Path) -> None:
-    """The attack, as it succeeded."""
+    """The attack succeeds."""
     assert whoami(old, stolen) == "system:node:worker-b"
     status, _ = old.as_("GET", "/api/v1/nodes/worker-b", identity=stolen)
     assert status == 200
 
 
-def test_the_first_boot_of_this_release_takes_the_rule_away_and_leaves_kubelets_their_renewal(
+def test_the_first_boot_of_this_release_removes_the_rule_but_kubelets_can_still_renew(
     cluster: Cluster, stolen: Path, approver: Approver
 ) -> None:
     status, _ = cluster.real.call("GET", AUTO)
     assert status == 404
     attack = cluster.ask(cluster.token(own("worker-a")), "worker-b")
     approver.follow()
-    # Asked for after the attack, and approved by the controller manager alone.
+    # Requested after the attack, and approved by the controller manager alone.
     spec_of = cluster.call("GET", f"{CSR}/{attack}")["spec"]
     renewal = {**spec_of, "username": None, "groups": None, "uid": None, "extra": None}
     body = {
@@ -119,7 +119,7 @@ def test_the_first_boot_of_this_release_takes_the_rule_away_and_leaves_kubelets_
     assert not cluster.status(attack).get("certificate")
 
 
-def test_the_token_of_one_host_makes_that_host_and_no_other(cluster: Cluster, approver: Approver) -> None:
+def test_the_token_of_a_host_joins_that_host_and_no_other(cluster: Cluster, approver: Approver) -> None:
     token = cluster.token(own("worker-c"))
     attack, honest = cluster.ask(token, "worker-d"), cluster.ask(token, "worker-c")
     approver.follow()
@@ -127,7 +127,7 @@ def test_the_token_of_one_host_makes_that_host_and_no_other(cluster: Cluster, ap
     assert not cluster.approved(attack)
 
 
-def test_a_host_that_is_installed_anew_joins_by_a_token_of_its_own_though_its_node_is_there(
+def test_a_reinstalled_host_joins_with_its_own_token_although_its_node_exists(
     cluster: Cluster, approver: Approver
 ) -> None:
     cluster.node("worker-e")
@@ -141,7 +141,7 @@ def test_a_host_that_is_installed_anew_joins_by_a_token_of_its_own_though_its_no
     [DEFAULT, f"{own('worker-f')},{joining.group_of('worker-b')}", f"{own('worker-f')},{joining.REGION}"],
     ids=["of an earlier release", "for two", "for one and the region"],
 )
-def test_a_token_that_does_not_name_one_host_makes_none(cluster: Cluster, approver: Approver, groups: str) -> None:
+def test_a_token_that_does_not_name_one_host_joins_none(cluster: Cluster, approver: Approver, groups: str) -> None:
     request = cluster.ask(cluster.token(groups), "worker-f")
     approver.follow()
     assert not cluster.approved(request)
@@ -156,7 +156,7 @@ def test_a_token_that_does_not_name_one_host_makes_none(cluster: Cluster, approv
     ],
     ids=["masters", "alternative names", "further usages"],
 )
-def test_the_right_token_gets_no_more_than_a_kubelets_certificate(
+def test_the_right_token_gets_only_a_kubelets_certificate(
     cluster: Cluster, approver: Approver, changes: dict[str, object]
 ) -> None:
     token = cluster.token(own("worker-g"))
@@ -175,7 +175,7 @@ def test_in_the_region_a_machine_of_the_cloud_becomes_the_node_of_its_name(
     assert whoami(cluster, cluster.identity(request)) == "system:node:region-1"
 
 
-def test_in_the_region_nobody_becomes_a_node_that_is_there_or_one_of_a_site_or_one_that_no_machine_has(
+def test_in_the_region_nobody_becomes_an_existing_node_or_one_of_a_site_or_one_without_a_machine(
     cluster: Cluster, approver: Approver, machines: dict[str, float]
 ) -> None:
     token = cluster.token(REGION)
@@ -187,7 +187,7 @@ def test_in_the_region_nobody_becomes_a_node_that_is_there_or_one_of_a_site_or_o
     assert [cluster.approved(attack) for attack in attacks] == [False] * 3
 
 
-def test_a_node_that_an_earlier_machine_of_the_name_left_keeps_no_machine_out(
+def test_a_node_of_an_earlier_machine_with_the_name_does_not_keep_a_machine_out(
     cluster: Cluster, approver: Approver, machines: dict[str, float]
 ) -> None:
     cluster.node("region-4")
@@ -199,7 +199,7 @@ def test_a_node_that_an_earlier_machine_of_the_name_left_keeps_no_machine_out(
     assert cluster.approved(request)
 
 
-def test_of_two_that_want_one_name_in_the_region_neither_gets_it_until_one_is_gone(
+def test_if_two_machines_claim_a_name_in_the_region_neither_gets_it_until_one_is_gone(
     cluster: Cluster, approver: Approver, machines: dict[str, float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     token = cluster.token(REGION)
@@ -214,7 +214,7 @@ def test_of_two_that_want_one_name_in_the_region_neither_gets_it_until_one_is_go
     assert cluster.approved(honest)
 
 
-def test_who_comes_after_a_name_was_given_away_is_not_let_in_beside(
+def test_a_later_claim_of_a_granted_name_is_refused(
     cluster: Cluster, approver: Approver, machines: dict[str, float]
 ) -> None:
     token = cluster.token(REGION)
@@ -226,7 +226,7 @@ def test_who_comes_after_a_name_was_given_away_is_not_let_in_beside(
     assert (cluster.approved(first), cluster.approved(second)) == (True, False)
 
 
-def test_the_approver_may_approve_for_kubelets_clients_alone(cluster: Cluster) -> None:
+def test_the_approver_may_approve_only_client_certificates_of_kubelets(cluster: Cluster) -> None:
     ours = AsHosts(cluster.real, joining.USER)
     for method, path in (
         ("GET", "/api/v1/namespaces/kube-system/secrets"),
@@ -245,10 +245,10 @@ def test_the_approver_may_approve_for_kubelets_clients_alone(cluster: Cluster) -
             "usages": ["client auth"],
         },
     }
-    made = cluster.call("POST", CSR, thing)
-    made["status"] = {"conditions": [{"type": "Approved", "status": "True", "reason": "Test"}]}
+    request = cluster.call("POST", CSR, thing)
+    request["status"] = {"conditions": [{"type": "Approved", "status": "True", "reason": "Test"}]}
     with pytest.raises(bootstrap.ApiError, match="403"):
-        ours.call("PUT", f"{CSR}/admin/approval", made)
+        ours.call("PUT", f"{CSR}/admin/approval", request)
 
 
 def operators(cluster: Cluster) -> client.ApiClient:
@@ -260,7 +260,7 @@ def operators(cluster: Cluster) -> client.ApiClient:
 
 
 def heard(cluster: Cluster, node: str, seconds_ago: float) -> None:
-    """What the kubelet of a node writes."""
+    """Write a heartbeat like a node's kubelet."""
     at = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(time.time() - seconds_ago))
     body = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -272,7 +272,7 @@ def heard(cluster: Cluster, node: str, seconds_ago: float) -> None:
 
 
 def held(cluster: Cluster) -> dict[str, dict[str, str]]:
-    """Host -> the token that is for it, by its fields."""
+    """Return host -> the fields of its token."""
     path = "/api/v1/namespaces/kube-system/secrets?labelSelector=" + JOIN_TOKEN_FOR
     return {
         each["metadata"]["labels"][JOIN_TOKEN_FOR]: {
@@ -282,34 +282,34 @@ def held(cluster: Cluster) -> dict[str, dict[str, str]]:
     }
 
 
-def test_a_run_makes_one_token_for_each_host_that_is_no_node_and_takes_them_back(
+def test_a_run_creates_a_token_for_each_host_without_a_node_and_deletes_them(
     cluster: Cluster, approver: Approver
 ) -> None:
     heard(cluster, "joined-1", 3)
     heard(cluster, "silent-1", 60)
-    with join_tokens(operators(cluster), ["joined-1", "silent-1", "new-1"]) as made:
-        assert set(made) == set(held(cluster)) == {"silent-1", "new-1"}
+    with join_tokens(operators(cluster), ["joined-1", "silent-1", "new-1"]) as created:
+        assert set(created) == set(held(cluster)) == {"silent-1", "new-1"}
         for host, fields in held(cluster).items():
-            assert made[host] == f"{fields['token-id']}.{fields['token-secret']}"
+            assert created[host] == f"{fields['token-id']}.{fields['token-secret']}"
             expires = time.strptime(fields["expiration"], "%Y-%m-%dT%H:%M:%SZ")
             assert time.mktime(expires) - time.mktime(time.gmtime()) <= 3600
-        attack, honest = cluster.ask(made["new-1"], "silent-1"), cluster.ask(made["new-1"], "new-1")
+        attack, honest = cluster.ask(created["new-1"], "silent-1"), cluster.ask(created["new-1"], "new-1")
         approver.follow()
         assert (cluster.approved(attack), cluster.approved(honest)) == (False, True)
     assert held(cluster) == {}
 
 
-def test_a_run_that_is_cut_takes_its_tokens_back_too(cluster: Cluster) -> None:
-    with pytest.raises(KeyboardInterrupt), join_tokens(operators(cluster), ["new-2", "new-3"]) as made:
-        assert len(made) == 2
+def test_an_interrupted_run_deletes_its_tokens_too(cluster: Cluster) -> None:
+    with pytest.raises(KeyboardInterrupt), join_tokens(operators(cluster), ["new-2", "new-3"]) as created:
+        assert len(created) == 2
         raise KeyboardInterrupt
     assert held(cluster) == {}
 
 
-def test_the_token_that_an_api_server_of_the_earlier_release_made_for_the_region_goes_on_as_the_regions(
+def test_the_regions_token_of_an_api_server_of_the_earlier_release_stays_valid(
     cluster: Cluster, approver: Approver, machines: dict[str, float]
 ) -> None:
-    """While the group rolls, both take part in keeping it: workers of the region join all the while."""
+    """While the group rolls, both releases maintain it: workers in the region can join all the time."""
     slot = int(time.time()) // tokens.SLOT_S + 1
     former = cluster.token(DEFAULT, tokens.identity(slot))
     stored: list[str] = []
@@ -318,7 +318,7 @@ def test_the_token_that_an_api_server_of_the_earlier_release_made_for_the_region
     assert stored == [former]
     machines["region-7"] = time.time() - 30
     for _ in range(50):
-        # The API server notices a moment later what a token is for.
+        # The API server notices the groups of a token after a moment.
         request = cluster.ask(former, "region-7")
         approver.follow()
         if cluster.approved(request):
@@ -329,7 +329,7 @@ def test_the_token_that_an_api_server_of_the_earlier_release_made_for_the_region
     assert held(cluster)[IN_REGION]["auth-extra-groups"] == REGION
 
 
-def test_an_api_server_of_the_earlier_release_that_boots_while_the_group_rolls_brings_no_key_back_that_the_next_leaves(
+def test_a_rule_that_an_api_server_of_the_earlier_release_restores_during_the_roll_is_removed_by_the_next_boot(
     program: Callable[[str], Path], cluster: Cluster, approver: Approver, tmp_path: Path
 ) -> None:
     kubeadms_own(program, cluster, tmp_path)
@@ -342,19 +342,19 @@ def test_an_api_server_of_the_earlier_release_that_boots_while_the_group_rolls_b
     boot(cluster)
     assert cluster.real.call("GET", AUTO)[0] == 404
     assert audited(cluster) == []
-    # Workers in the region that have it already go on joining.
+    # Workers in the region that already have it can still join.
     held_now = cluster.call("GET", f"/api/v1/namespaces/kube-system/secrets/bootstrap-token-{in_store}")
     assert base64.b64decode(held_now["data"]["auth-extra-groups"]).decode() == REGION
 
 
 def audited(cluster: Cluster) -> list[Finding]:
-    """What control M.14 finds."""
+    """Return the findings of control M.14."""
     names = ("cluster roles", "cluster role bindings")
     objects = {name: tuple(cluster.call("GET", API_LISTS[name])["items"]) for name in names}
     return list(no_token_approves_itself(Evidence(objects=objects)))
 
 
-def test_a_cluster_that_kubeadm_never_prepared_lets_hosts_ask_look_for_their_node_and_renew(
+def test_on_a_cluster_that_kubeadm_never_prepared_hosts_can_request_find_their_node_and_renew(
     cluster: Cluster, approver: Approver
 ) -> None:
     for name in ("kubelet-bootstrap", "get-nodes", "node-autoapprove-certificate-rotation"):
@@ -379,24 +379,24 @@ def test_a_cluster_that_kubeadm_never_prepared_lets_hosts_ask_look_for_their_nod
     cluster.until_approved_by_anybody("renewal-n")
 
 
-def test_what_tools_read_that_join_hosts_is_published_once(cluster: Cluster) -> None:
+def test_the_configuration_for_tools_that_join_hosts_is_published_once(cluster: Cluster) -> None:
     kubeconfig = f"certificate-authority-data: {base64.b64encode(b'PEM').decode()}\n"
     path = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
     cluster.real.call("DELETE", path)
     for text in (kubeconfig, kubeconfig.replace("UEVN", "T1RIRVI=")):
         bootstrap.publish(AsHosts(cluster.real), text, "api.lab.internal")  # type: ignore[arg-type]
-    (told,) = json.loads(cluster.call("GET", path)["data"]["kubeconfig"])["clusters"]
-    assert told["cluster"]["server"] == f"https://api.lab.internal:{cluster.real.port}"
-    assert base64.b64decode(told["cluster"]["certificate-authority-data"]) == b"PEM"
+    (published,) = json.loads(cluster.call("GET", path)["data"]["kubeconfig"])["clusters"]
+    assert published["cluster"]["server"] == f"https://api.lab.internal:{cluster.real.port}"
+    assert base64.b64decode(published["cluster"]["certificate-authority-data"]) == b"PEM"
 
 
 @contextmanager
 def kubelet(program: Callable[[str], Path], cluster: Cluster, token: str, folder: Path) -> Iterator[None]:
-    """A real one that asks for its first certificate as worker-k: which it does before it needs anything of a host."""
-    config = json.loads(cluster.kubeconfig().read_text())
-    config["users"][0]["user"] = {"token": token}
-    (folder / "bootstrap.conf").write_text(json.dumps(config))
-    told = {
+    """Run a real kubelet that requests its first certificate as worker-k, which it does before it needs anything else from a host."""
+    kubeconfig = json.loads(cluster.kubeconfig().read_text())
+    kubeconfig["users"][0]["user"] = {"token": token}
+    (folder / "bootstrap.conf").write_text(json.dumps(kubeconfig))
+    config = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "failCgroupV1": False,
@@ -404,7 +404,7 @@ def kubelet(program: Callable[[str], Path], cluster: Cluster, token: str, folder
         "enforceNodeAllocatable": [],
         "containerRuntimeEndpoint": f"unix://{folder}/nobody.sock",
     }
-    (folder / "config.yaml").write_text(json.dumps(told))
+    (folder / "config.yaml").write_text(json.dumps(config))
     command = [
         program("kubelet"), "--bootstrap-kubeconfig", folder / "bootstrap.conf", "--kubeconfig", folder / "kubelet.conf",
         "--config", folder / "config.yaml", "--cert-dir", folder / "pki", "--root-dir", folder / "root",
@@ -417,13 +417,13 @@ def kubelet(program: Callable[[str], Path], cluster: Cluster, token: str, folder
 def requests_of(cluster: Cluster, node: str) -> list[str]:
     listed = cluster.call("GET", CSR)["items"]
     named = {each["metadata"]["name"]: csr.parse(base64.b64decode(each["spec"]["request"]).decode()) for each in listed}
-    return [name for name, asked in named.items() if asked.common_name == f"system:node:{node}"]
+    return [name for name, parsed in named.items() if parsed.common_name == f"system:node:{node}"]
 
 
-def test_a_real_kubelet_is_let_in_by_the_right_token_and_an_attempt_with_a_wrong_one_stands_in_no_way(
+def test_a_real_kubelet_joins_with_the_right_token_even_after_an_attempt_with_a_wrong_one(
     program: Callable[[str], Path], cluster: Cluster, approver: Approver, tmp_path: Path
 ) -> None:
-    """Nothing of its request is refused that is strict by mistake."""
+    """So the checks are not too strict for a real kubelet's request."""
 
     def log() -> str:
         return (tmp_path / "kubelet.log").read_text()[-3000:]
@@ -432,7 +432,7 @@ def test_a_real_kubelet_is_let_in_by_the_right_token_and_an_attempt_with_a_wrong
         until(lambda: requests_of(cluster, "worker-k"), log)
     approver.follow()
     (wrong,) = requests_of(cluster, "worker-k")
-    # What `kubelet_join` removes: with it the kubelet would wait for the request that is there, whatever its token.
+    # `kubelet_join` removes this. With it, the kubelet would wait for the existing request, whatever its token.
     assert joining_host.BOOTSTRAP_KEY == "/var/lib/kubelet/pki/kubelet-client.key.tmp"
     (tmp_path / "pki" / "kubelet-client.key.tmp").unlink()
     with kubelet(program, cluster, cluster.token(own("worker-k")), tmp_path):

@@ -1,4 +1,4 @@
-"""Programs of each supported release with what they are told here: our flags, kubeadm's configuration, its add-on."""
+"""Programs of each supported release with our flags, kubeadm's configuration and its add-on."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def release(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def at(program: Program, release: str) -> Program:
-    """Programs of the release."""
+    """Return a function that returns the path of a program in the release."""
     return lambda name: program(manifest.at(name, release) if name.startswith("kube") else name)
 
 
@@ -56,43 +56,43 @@ def cluster(build: Callable[..., Cluster], release: str) -> Cluster:
 
 
 def written(cluster: Cluster, folder: Path) -> Path:
-    """kubeadm's configuration with its certificates in a folder."""
+    """Write kubeadm's configuration with its certificates in a folder; return the file."""
     text = kubeadm.render(cluster, addresses.plan(cluster)).replace(kubeadm.OWN_ADDRESS, "10.77.0.11")
     path = folder / "kubeadm.yaml"
     path.write_text(text.replace(paths.PKI, str(folder / "pki")))
     return path
 
 
-def said(command: list[str | Path]) -> str:
+def output_of(command: list[str | Path]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_kubeadm_takes_our_configuration(at: Program, cluster: Cluster, tmp_path: Path) -> None:
-    assert said([at("kubeadm"), "config", "validate", "--config", written(cluster, tmp_path)]).strip() == "ok"
+def test_kubeadm_accepts_our_configuration(at: Program, cluster: Cluster, tmp_path: Path) -> None:
+    assert output_of([at("kubeadm"), "config", "validate", "--config", written(cluster, tmp_path)]).strip() == "ok"
 
 
 @pytest.mark.soak
-def test_kube_proxies_of_two_releases_differ_by_their_image_alone(
+def test_kube_proxies_of_two_releases_differ_only_in_their_image(
     program: Program, build: Callable[..., Cluster], tmp_path: Path
 ) -> None:
-    """So `upgrade` changes nothing but the image (operations/upgrade/addons.py)."""
-    made = set()
+    """So `upgrade` changes only the image (operations/upgrade/addons.py)."""
+    rendered = set()
     for version in RELEASES:
         config = written(build({"kubernetes": {"version": version}}), tmp_path)
         words = ["init", "phase", "addon", "kube-proxy", "--config", config, "--print-manifest"]
-        text = said([program(manifest.at("kubeadm", version)), *words])
+        text = output_of([program(manifest.at("kubeadm", version)), *words])
         assert f"registry.k8s.io/kube-proxy:v{version}" in text
-        made.add(text.replace(f":v{version}", ":any"))
-    assert len(made) == 1
+        rendered.add(text.replace(f":v{version}", ":any"))
+    assert len(rendered) == 1
 
 
 @pytest.fixture
 def folder(at: Program, cluster: Cluster, tmp_path: Path) -> Path:
-    """What stands for /etc/kubernetes, with certificates that the release's own kubeadm made."""
-    said([at("kubeadm"), "init", "phase", "certs", "all", "--config", written(cluster, tmp_path)])
-    # kubeadm trusts and signs by one file; ours are two, so that a rotation can trust more than the one that signs.
+    """Return a folder in place of /etc/kubernetes, with certificates from the release's own kubeadm."""
+    output_of([at("kubeadm"), "init", "phase", "certs", "all", "--config", written(cluster, tmp_path)])
+    # kubeadm trusts and signs with one file. We have two, so that a rotation can trust more authorities than the one that signs.
     shutil.copy(tmp_path / "pki" / "ca.crt", tmp_path / "pki" / Path(paths.SIGNING_CA).name)
     serving = new_authority("kubelet-serving")
     for path, text in (
@@ -114,12 +114,12 @@ def folder(at: Program, cluster: Cluster, tmp_path: Path) -> Path:
 
 
 def _any_source(cluster: Cluster) -> ArtefactSource:
-    known = catalogue(cluster.spec.kubernetes.version).values()
-    return ArtefactSource(None, {each.source: "0" * 64 for each in known})
+    artefacts = catalogue(cluster.spec.kubernetes.version).values()
+    return ArtefactSource(None, {artefact.source: "0" * 64 for artefact in artefacts})
 
 
 def command(program: Path, values: Mapping[str, str], folder: Path) -> list[str]:
-    """The command line as a unit has it, with a folder in the place of /etc/kubernetes."""
+    """Return the command line of a unit, with a folder in place of /etc/kubernetes."""
     return [
         str(program),
         *(f"--{name}={value.replace('/etc/kubernetes', str(folder))}" for name, value in values.items()),
@@ -135,22 +135,22 @@ def answers(port: int, path: str) -> bool:
 
 @contextmanager
 def serves(name: str, words: list[str], port: int, path: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The program, once it answers."""
+    """Run the program; yield when it answers."""
     with started(name, words, folder) as process:
         until_or_ended(lambda: answers(port, path), process, lambda: log_of(name, folder))
         yield process
 
 
 def until_or_ended(true: Callable[[], bool], process: subprocess.Popen[bytes], log: Callable[[], str]) -> None:
-    """Until it is so, which a program that has ended never brings about."""
+    """Wait until `true` returns true, or fail at once when the program has exited."""
 
-    def seen() -> bool:
+    def is_over() -> bool:
         if true():
             return True
         assert process.poll() is None, log()
         return False
 
-    until(seen, log, every_s=0.2)
+    until(is_over, log, every_s=0.2)
 
 
 def log_of(name: str, folder: Path) -> str:
@@ -161,7 +161,7 @@ WORK = {
     "kube-controller-manager": "/api/v1/namespaces/default/serviceaccounts/default",
     "kube-scheduler": "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler",
 }
-"""What only its work brings about. Both answer on /healthz before they have built their controllers."""
+"""Evidence that only working controllers create. Both programs answer on /healthz before they have built their controllers."""
 
 
 def works(name: str, api: RealApi) -> bool:
@@ -169,7 +169,7 @@ def works(name: str, api: RealApi) -> bool:
 
 
 def api_server(cluster: Cluster, folder: Path, etcd: str, port: int) -> Flags:
-    """Our flags; etcd without TLS, and a token instead of a client certificate, are the test's own."""
+    """Return our flags; only for the test, etcd has no TLS, and a token replaces the client certificate."""
     ours = flags.api_server(cluster, addresses.plan(cluster))
     of_etcd = ("etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-servers-overrides")
     own = {
@@ -184,7 +184,7 @@ def api_server(cluster: Cluster, folder: Path, etcd: str, port: int) -> Flags:
 
 
 def access(folder: Path, port: int) -> Access:
-    """An operator's, with a client certificate that kubeadm made."""
+    """Return an operator's access, with a client certificate from kubeadm."""
     own = "apiserver-kubelet-client"
     ca, certificate, key = ((folder / "pki" / name).read_text() for name in ("ca.crt", f"{own}.crt", f"{own}.key"))
     outputs = ClusterOutputs(
@@ -226,10 +226,10 @@ def test_the_control_plane_starts_with_our_flags(at: Program, cluster: Cluster, 
 
 
 def test_the_kubelet_reads_its_configuration(at: Program, cluster: Cluster, tmp_path: Path) -> None:
-    """It ends before it touches the machine, by the one value that the test made wrong."""
+    """It exits before it changes the machine, because of one value that the test made invalid."""
     config = kubeadm.kubelet_configuration(cluster, addresses.plan(cluster))
     config["authentication"]["x509"] = {}
-    # Of the machine that the test runs on.
+    # Depends on the machine that runs the test.
     config["failCgroupV1"] = False
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config | {"maxPods": -1}))
     words = ["--config", tmp_path / "config.yaml", "--root-dir", tmp_path / "kubelet", "--cert-dir", tmp_path / "pki"]

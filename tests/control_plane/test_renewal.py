@@ -1,4 +1,4 @@
-"""Which certificates of an API-server host are made anew, and when."""
+"""Which certificates of an API-server host are renewed, and when."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LEAF = issue(AUTHORITY, Request("kube-apiserver", addresses=("10.0.0.1",), days=
     [AUTHORITY.certificate, LEAF.certificate, LEAF.certificate + AUTHORITY.certificate],
     ids=["authority", "leaf", "both"],
 )
-def test_a_certificate_is_read_as_the_library_reads_it(pem):
-    known, found = x509.load_pem_x509_certificate(pem.encode()), leaf.first(pem)
-    lives = (known.not_valid_before_utc.timestamp(), known.not_valid_after_utc.timestamp())
-    assert (found.begins, found.ends) == lives
-    assert (found.issuer == found.subject) == (known.issuer == known.subject)
+def test_a_certificate_is_parsed_like_in_the_library(pem):
+    expected, certificate = x509.load_pem_x509_certificate(pem.encode()), leaf.first(pem)
+    lives = (expected.not_valid_before_utc.timestamp(), expected.not_valid_after_utc.timestamp())
+    assert (certificate.begins, certificate.ends) == lives
+    assert (certificate.issuer == certificate.subject) == (expected.issuer == expected.subject)
 
 
-def test_a_year_after_2049_is_read_too():
+def test_a_year_after_2049_is_parsed_too():
     far = issue(AUTHORITY, Request("x", days=365 * 40))
     assert (
         leaf.first(far.certificate).ends
@@ -45,27 +45,27 @@ def test_a_year_after_2049_is_read_too():
      "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"],
     ids=["nothing", "text", "key", "cut", "empty"],
 )  # fmt: skip
-def test_anything_else_is_no_certificate(text):
+def test_anything_else_is_not_a_certificate(text):
     with pytest.raises(ValueError):
         leaf.first(text)
     assert issubclass(Malformed, ValueError)
 
 
 @pytest.mark.parametrize(("share", "due"), [(0.1, False), (0.66, False), (0.67, True), (1.5, True)])
-def test_it_is_due_after_two_thirds_of_its_life_as_in_the_stack(share, due):
-    found, signer = leaf.first(LEAF.certificate), leaf.first(AUTHORITY.certificate)
-    now = found.begins + (found.ends - found.begins) * share
-    assert found.is_due(signer, now) == due
+def test_renewal_is_due_after_two_thirds_of_the_lifetime_as_in_the_stack(share, due):
+    certificate, signer = leaf.first(LEAF.certificate), leaf.first(AUTHORITY.certificate)
+    now = certificate.begins + (certificate.ends - certificate.begins) * share
+    assert certificate.is_due(signer, now) == due
     assert certificates.is_due(LEAF.certificate, datetime.datetime.fromtimestamp(now, datetime.UTC)) == due
 
 
-def test_it_is_due_once_another_authority_signs():
-    found = leaf.first(LEAF.certificate)
-    assert found.is_due(leaf.first(NEWER.certificate + AUTHORITY.certificate), found.begins)
-    assert not found.is_due(leaf.first(AUTHORITY.certificate + NEWER.certificate), found.begins)
+def test_renewal_is_due_when_another_authority_signs():
+    certificate = leaf.first(LEAF.certificate)
+    assert certificate.is_due(leaf.first(NEWER.certificate + AUTHORITY.certificate), certificate.begins)
+    assert not certificate.is_due(leaf.first(AUTHORITY.certificate + NEWER.certificate), certificate.begins)
 
 
-def test_what_is_missing_or_damaged_is_due_and_nothing_else(tmp_path, monkeypatch):
+def test_only_missing_or_damaged_certificates_are_due(tmp_path, monkeypatch):
     for module in (renewal, phases):
         monkeypatch.setattr(module, "PKI", tmp_path / "pki")
         monkeypatch.setattr(module, "KUBERNETES", tmp_path)
@@ -80,7 +80,7 @@ def test_what_is_missing_or_damaged_is_due_and_nothing_else(tmp_path, monkeypatc
     assert renewal.due(settings, now) == ["apiserver-kubelet-client", "controller-manager", "scheduler", "join-tokens"]
 
 
-def test_a_kubeconfig_is_made_anew_once_another_authority_is_trusted(tmp_path, monkeypatch):
+def test_a_kubeconfig_is_renewed_when_another_authority_is_trusted(tmp_path, monkeypatch):
     for module in (renewal, phases):
         monkeypatch.setattr(module, "PKI", tmp_path)
         monkeypatch.setattr(module, "KUBERNETES", tmp_path)
@@ -109,7 +109,7 @@ METRICS = (
 )
 
 
-def test_an_api_server_works_with_the_encryption_keys_whose_hash_it_tells():
+def test_an_api_server_uses_the_encryption_keys_whose_hash_it_reports():
     config = json.dumps({"a": 1}).encode()
     assert serving.wrong_encryption(METRICS % hashlib.sha256(config).hexdigest(), config) == ""
     assert "works with encryption keys of hash sha256:00" in serving.wrong_encryption(METRICS % "00", config)

@@ -1,4 +1,4 @@
-"""host-report: what it writes, when a report is old, and what its right in the API is for; against a real API server."""
+"""host-report: what it writes, when a report is outdated, and what its rights in the API allow, on a real API server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def document(host: str, taken: float) -> str:
 
 
 class AsReporter:
-    """`components.control_plane.host.api.Api` over the real API of the test, with the rights of host-report."""
+    """`components.control_plane.host.api.Api` on the real API of the test, with the rights of host-report."""
 
     apply = Api.apply
 
@@ -35,22 +35,22 @@ class AsReporter:
         self._api = api
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
-        status, told = self._api.call(method, path, body, kind, as_user=reports.USER)
+        status, answer = self._api.call(method, path, body, kind, as_user=reports.USER)
         if status >= http.HTTPStatus.BAD_REQUEST:
-            raise ApiError(status, told["message"])
-        return told
+            raise ApiError(status, answer["message"])
+        return answer
 
 
 @pytest.fixture
 def api(tmp_path_factory: pytest.TempPathFactory) -> RealApi:
     ready = shared("api", lambda: plain(tmp_path_factory.mktemp("api")))
     for thing in reports.objects():
-        status, said = ready.apply(applied(thing))
-        assert status in (200, 201), said
+        status, message = ready.apply(applied(thing))
+        assert status in (200, 201), message
     return ready
 
 
-def test_hosts_write_their_reports_again_and_again_and_remove_those_of_hosts_that_are_gone(
+def test_hosts_update_their_reports_and_remove_those_of_deleted_hosts(
     api: RealApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mine = AsReporter(api)
@@ -58,8 +58,8 @@ def test_hosts_write_their_reports_again_and_again_and_remove_those_of_hosts_tha
     report.report(mine, document("api-2", NOW - 900), NOW)  # type: ignore[arg-type]
     assert "host-report-api-1.example: removed" in capsys.readouterr().out
     report.report(mine, document("api-2", NOW), NOW)  # type: ignore[arg-type]
-    found = mine.call("GET", report.CONFIGMAPS)["items"]
-    assert {each["metadata"]["name"]: report.taken(each) for each in found} == {"host-report-api-2": NOW}
+    items = mine.call("GET", report.CONFIGMAPS)["items"]
+    assert {each["metadata"]["name"]: report.taken(each) for each in items} == {"host-report-api-2": NOW}
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_hosts_write_their_reports_again_and_again_and_remove_those_of_hosts_tha
         ("GET", "/api/v1/nodes"),
     ],
 )
-def test_it_may_nothing_else(api: RealApi, method: str, path: str) -> None:
+def test_it_may_do_nothing_else(api: RealApi, method: str, path: str) -> None:
     with pytest.raises(ApiError) as refused:
         AsReporter(api).call(method, path, {} if method == "POST" else None)
     assert refused.value.status == http.HTTPStatus.FORBIDDEN
 
 
-def test_what_is_no_report_is_left_alone_and_one_that_cannot_be_read_is_old() -> None:
-    found = [
+def test_other_objects_are_left_alone_and_an_unreadable_report_is_outdated() -> None:
+    items = [
         {"metadata": {"name": "kube-root-ca.crt"}, "data": {}},
         {"metadata": {"name": "host-report-a"}, "data": {report.KEY: "{"}},
         {"metadata": {"name": "host-report-b"}, "data": {report.KEY: document("b", NOW - report.KEPT_S + 1)}},
     ]
-    assert report.outdated(found, NOW) == ["host-report-a"]
+    assert report.outdated(items, NOW) == ["host-report-a"]
 
 
-def test_a_report_is_made_anew_once_a_key_is_changed_and_not_before(tmp_path: Path) -> None:
+def test_a_report_is_written_again_only_after_a_key_changed(tmp_path: Path) -> None:
     key = tmp_path / "kubelet-serving-ca.crt"
     key.write_text("former")
     before, waited = report.stamps(tmp_path), list[float]()
@@ -99,17 +99,15 @@ def test_a_report_is_made_anew_once_a_key_is_changed_and_not_before(tmp_path: Pa
     report.rest(report.EVERY_S, before, tmp_path, pause)
     assert waited == [report.LOOK_S] * 3
     report.rest(report.EVERY_S, before, tmp_path, pause)
-    assert len(waited) == 3, "one that was changed while the report was made is in the next"
+    assert len(waited) == 3, "a change during a report is in the next one"
 
 
-def test_the_collector_runs_as_it_stands_on_a_host(
-    config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_collector_runs_as_on_a_host(config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (placed,) = (file for file in config.files if file.path.endswith("/menagerie_evidence.py"))
     (tmp_path / "menagerie_evidence.py").write_text(placed.text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    found = Report.model_validate_json(report.collected())
-    assert (found.kind, bool(found.listening)) == (Kind.API, True)
+    collected = Report.model_validate_json(report.collected())
+    assert (collected.kind, bool(collected.listening)) == (Kind.API, True)
     (tmp_path / "menagerie_evidence.py").write_text("raise SystemExit('no')")
     with pytest.raises(RuntimeError, match="menagerie_evidence: no"):
         report.collected()

@@ -17,26 +17,26 @@ DOCS = (ROOT / "docs" / "explanation" / "scale.md").read_text()
 
 
 @given(st.integers(0, 20_000), st.integers(0, 20_000))
-def test_a_larger_cluster_never_gets_less_and_none_gets_less_than_kubernetes_default(one: int, other: int) -> None:
-    fewer, more = sorted((one, other))
+def test_settings_never_decrease_with_size_or_below_kubernetes_defaults(size: int, other_size: int) -> None:
+    fewer, more = sorted((size, other_size))
     for setting in sizing.SETTINGS:
         assert setting.default <= setting.at(fewer) <= setting.at(more)
 
 
 @pytest.mark.parametrize("program", ["kube-controller-manager", "kube-scheduler"])
 @given(nodes=st.integers(0, 20_000))
-def test_a_client_may_burst_at_least_as_much_as_it_may_call_in_a_second(program: sizing.Program, nodes: int) -> None:
+def test_a_clients_burst_is_at_least_its_rate_per_second(program: sizing.Program, nodes: int) -> None:
     chosen = {setting.flag: setting.at(nodes) for setting in sizing.SETTINGS if setting.program == program}
     assert chosen["kube-api-burst"] >= chosen["kube-api-qps"]
 
 
-def test_a_small_cluster_has_kubernetes_own_numbers_but_for_the_controller_managers_calls() -> None:
+def test_a_small_cluster_has_kubernetes_defaults_except_for_the_controller_managers_calls() -> None:
     assert sizing.flags("kube-apiserver", 1000) == {}
     assert sizing.flags("kube-scheduler", 1000) == {}
     assert sizing.flags("kube-controller-manager", 1000) == {"kube-api-qps": "100", "kube-api-burst": "200"}
 
 
-def test_a_size_is_the_most_nodes_that_pools_can_grow_to(build) -> None:
+def test_the_size_is_the_most_nodes_that_pools_can_grow_to(build) -> None:
     region = {"region": {"machine": "lab-small", "min": 1, "max": 3000}}
     cluster = build({"pools": region})
     assert sizing.most_nodes(cluster) == 3000 + len(cluster.host_list())

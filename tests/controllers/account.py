@@ -1,4 +1,4 @@
-"""The API as the ServiceAccount of a controller, by a token as its pods have them."""
+"""Access to the API as a controller's ServiceAccount, with a token like that of its pods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 
 
 def token_of(server: Server, kind: Kind) -> str:
-    """As a kubelet asks for it."""
+    """Request a token as a kubelet does."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{kind.name}/token"
     status, answer = server.real.call("POST", path, body)
@@ -34,7 +34,7 @@ def token_of(server: Server, kind: Kind) -> str:
 
 @dataclass
 class Account:
-    """An access as `PodAccess` gives it; `said` is what the API answered last to a `call`."""
+    """Access like that of `PodAccess`. said: the API's answer to the last `call`."""
 
     server: Server
     token: str
@@ -48,7 +48,7 @@ class Account:
         return client.ApiClient(configuration)
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json", **headers: str) -> int:
-        """HTTP status of a request that is not made where it would be allowed."""
+        """Return the HTTP status of a dry run of a request."""
         tls = ssl.create_default_context()
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         connection = http.client.HTTPSConnection("127.0.0.1", self.server.real.port, timeout=30, context=tls)

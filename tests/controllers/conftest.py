@@ -1,4 +1,4 @@
-"""A real API server with the controllers' objects in it, and the lab's spec with people, teams and allocations."""
+"""A real API server with the controllers' objects, and the lab's spec with people, teams and allocations."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def _server(tmp_path_factory: pytest.TempPathFactory) -> Server:
 
 @pytest.fixture
 def bare(_server: Server) -> Iterator[Server]:
-    """The lab's three workers, and nothing of anybody."""
+    """The API server with the lab's three workers and nothing else."""
     hosts.join(_server, "worker-1", "worker-2", "worker-3")
     for name in ("worker-1", "worker-2", "worker-3"):
-        # As node-labels does.
+        # Label nodes as node-labels does.
         label = {"metadata": {"labels": {TRUSTED_POOL: "workers"}}}
         _server.real.call("PATCH", f"/api/v1/nodes/{name}", label, hosts.STRATEGIC)
     yield _server
-    made = Controllers(_server.api())
-    made.remove(made.to_remove(tuple(KINDS.values())))
-    # Namespaces first: a Deployment in one makes its pods anew as long as there is one.
+    controllers = Controllers(_server.api())
+    controllers.remove(controllers.to_remove(tuple(KINDS.values())))
+    # Namespaces first: while a Deployment exists, it creates its pods again.
     _server.clear()
     hosts.clear(_server)
     until(lambda: _server.real.call("GET", f"/api/v1/namespaces/{NAMESPACE}")[0] == 404)
@@ -75,7 +75,7 @@ def bare(_server: Server) -> Iterator[Server]:
 
 @pytest.fixture
 def server(bare: Server, wanted: Wanted) -> Server:
-    """With the controllers' objects, as `controllers apply` makes them."""
-    made = Controllers(bare.api())
-    made.apply(wanted, made.look(wanted))
+    """The API server with the controllers' objects, as `controllers apply` creates them."""
+    controllers = Controllers(bare.api())
+    controllers.apply(wanted, controllers.look(wanted))
     return bare

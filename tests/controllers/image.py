@@ -1,4 +1,4 @@
-"""The controllers' image, unpacked, and its program started in it as a container would."""
+"""Unpacks the controllers' image and starts its program as a container would."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _ACCOUNT = "var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def manifest_of(layout: Path) -> dict[str, Any]:
-    """Of the only image in a folder in OCI's layout."""
+    """Return the manifest of the only image in an OCI layout."""
     (only,) = json.loads((layout / "index.json").read_text())["manifests"]
-    found: dict[str, Any] = json.loads(_blob(layout, only))
-    return found
+    manifest: dict[str, Any] = json.loads(_blob(layout, only))
+    return manifest
 
 
 def config_of(layout: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_blob(layout, manifest_of(layout)["config"]))
-    return found
+    config: dict[str, Any] = json.loads(_blob(layout, manifest_of(layout)["config"]))
+    return config
 
 
 def layers_of(layout: Path) -> Iterator[tarfile.TarFile]:
@@ -46,13 +46,13 @@ def _blob(layout: Path, descriptor: Mapping[str, Any]) -> bytes:
 
 
 class Container:
-    """A root file system in which the image's program runs as the image says: user, entry, environment."""
+    """A root file system in which the image's program runs with the image's user, entrypoint and environment."""
 
     def __init__(self, layout: Path, root: Path) -> None:
         self.root, self._config = root, config_of(layout)["config"]
 
     def mount(self, token: str, authority: str, spec: Path) -> None:
-        """What a kubelet puts there: the ServiceAccount's token and authority, and the spec's folder."""
+        """Add what a kubelet mounts: the ServiceAccount's token and CA, and the spec's folder."""
         account = self.root / _ACCOUNT
         account.mkdir(parents=True, exist_ok=True)
         (account / "token").write_text(token)
@@ -65,7 +65,7 @@ class Container:
         return [CHROOT, f"--userspec={self._config['User']}", str(self.root), *self._config["Entrypoint"], *words]
 
     def python(self, program: str) -> str:
-        """What a program prints."""
+        """Run a Python program and return its output."""
         interpreter = self._config["Entrypoint"][0]
         command = [CHROOT, f"--userspec={self._config['User']}", str(self.root), interpreter, "-P", "-c", program]
         ran = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
@@ -78,7 +78,7 @@ class Container:
 
     @contextmanager
     def running(self, log: Path, api_port: int, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-        """The entry with these arguments, for the length of a block; killed at its end."""
+        """Run the entrypoint with these arguments during a block, then kill it."""
         service = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api_port)}
         with log.open("wb") as file:
             process = subprocess.Popen(self.command(*words), env=self.environment | service, stdout=file, stderr=file)

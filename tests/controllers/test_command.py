@@ -1,4 +1,4 @@
-"""`menagerie controllers` from its command line to a real API server, whose pods a thread makes ready as kubelets would."""
+"""`menagerie controllers` from the command line to a real API server. A thread makes pods Ready as kubelets would."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMAGE = "registry.test/menagerie@sha256:1"
 
 @contextmanager
 def kubelets(server: Server) -> Iterator[None]:
-    """Every pod of the controllers is Ready, for the length of a block."""
+    """Make every pod of the controllers Ready during a block."""
     over = threading.Event()
 
     def run() -> None:
@@ -62,9 +62,11 @@ def menagerie(
         yield called  # type: ignore[misc]
 
 
-def test_apply_asks_waits_and_changes_nothing_a_second_time(menagerie: Menagerie, bare: Server, spec: Path) -> None:
+def test_apply_asks_and_waits_and_a_second_apply_changes_nothing(
+    menagerie: Menagerie, bare: Server, spec: Path
+) -> None:
     ran = menagerie("apply")
-    assert (ran.code, "no controller runs yet; name one with --image" in ran.err) == (2, True)
+    assert (ran.code, "no controller runs yet; name an image with --image" in ran.err) == (2, True)
     ran = menagerie("apply", "--image", IMAGE, "--dry-run")
     assert (ran.code, "none was made" in ran.out, "+ Deployment menagerie-system/tenancy-sync" in ran.err) == (
         0,
@@ -76,7 +78,7 @@ def test_apply_asks_waits_and_changes_nothing_a_second_time(menagerie: Menagerie
     assert (ran.code, f"--image {IMAGE} --yes" in ran.err) == (2, True)
     ran = menagerie("apply", "--image", IMAGE, typed="y\n")
     assert (ran.code, "changes made; all ready" in ran.out) == (0, True), ran.err
-    # The one that was applied last has no pod yet when it is first looked at; the other may be ready by then.
+    # The controller applied last has no pod yet at the first look; the other may already be ready.
     assert re.search(r"waiting: tenancy-(sync|capacity) has \d of 2 pods", ran.err), ran.err
     ran = menagerie("apply", "--json")
     assert (ran.code, ran.json["changes"], ran.json["image"]) == (0, [], IMAGE)
@@ -86,7 +88,7 @@ def test_apply_asks_waits_and_changes_nothing_a_second_time(menagerie: Menagerie
     assert "~ ConfigMap menagerie-system/spec: data.people.yaml" in ran.err
     ran = menagerie("show")
     # Nobody acts: no container runs.
-    assert (ran.code, "tenancy-sync  namespaces of people and teams  2 of 2 ready; nobody acts" in ran.out) == (1, True)
+    assert (ran.code, "tenancy-sync  namespaces of people and teams  2 of 2 ready; no leader" in ran.out) == (1, True)
     ran = menagerie("remove", "--only", "tenancy-capacity", "--yes")
     assert ran.code == 0
     assert [each["controller"] for each in json.loads(menagerie("show", "--json").out)["controllers"]] == [
@@ -99,7 +101,7 @@ def test_apply_asks_waits_and_changes_nothing_a_second_time(menagerie: Menagerie
     assert (ran.code, "no controllers; nothing to delete" in ran.out) == (0, True)
 
 
-def test_a_name_that_is_none_and_files_elsewhere_are_told(menagerie: Menagerie, spec: Path) -> None:
+def test_an_unknown_controller_and_files_outside_the_folder_are_reported(menagerie: Menagerie, spec: Path) -> None:
     ran = menagerie("apply", "--image", IMAGE, "--only", "tenancy-sink")
     assert (ran.code, "did you mean tenancy-sync" in ran.err) == (2, True)
     text = spec.read_text()

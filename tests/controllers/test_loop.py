@@ -1,4 +1,4 @@
-"""A controller's loop without a cluster: when it acts, what it says, how well it says it is."""
+"""A controller's loop without a cluster: when it acts, its log, and its health."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class End(BaseException):
-    """Of a test."""
+    """Ends the loop of a test."""
 
 
-class Given(Lease):
-    """A Lease that is ours after so many times of asking, and for so many questions."""
+class FakeLease(Lease):
+    """A Lease that others hold for a number of attempts, and that is then ours."""
 
     def __init__(self, others: int = 0, rounds: int = 100) -> None:
         self.others, self.rounds, self._is_held = others, rounds, False
@@ -50,7 +50,7 @@ class Given(Lease):
 
 
 class Rounds:
-    """What each round comes to, or raises; the lease is lost where the test says so."""
+    """Work whose rounds return the given outcomes or raise the given errors, and then end the loop."""
 
     def __init__(self, *ends: Outcome | Exception) -> None:
         self.ends, self.acted = list(ends), 0
@@ -67,48 +67,50 @@ class Rounds:
 
 def run(work: Rounds, lease: Lease) -> tuple[Loop, list[str]]:
     said: list[str] = []
-    made = Loop(work, lease, 1, said.append, clock=lambda: 1_700_000_000.0, pause=lambda _: None)
+    loop = Loop(work, lease, 1, said.append, clock=lambda: 1_700_000_000.0, pause=lambda _: None)
     with pytest.raises(End):
-        made.run()
-    return made, said
+        loop.run()
+    return loop, said
 
 
-def metrics(made: Loop) -> str:
-    return made.pages()["/metrics"]().text
+def metrics(loop: Loop) -> str:
+    return loop.pages()["/metrics"]().text
 
 
-def test_it_stands_by_says_so_once_and_then_acts() -> None:
+def test_it_logs_standby_once_and_then_acts() -> None:
     work = Rounds(Outcome(made=2))
-    _, said = run(work, Given(others=3))
-    assert said == ["stands by: pod-b acts", "holds menagerie-tenancy-sync: acts from now on"]
+    _, said = run(work, FakeLease(others=3))
+    assert said == ["on standby: pod-b acts", "acquired Lease menagerie-tenancy-sync: this pod acts now"]
     assert work.acted == 1
 
 
-def test_what_passes_is_said_once_and_its_end_too() -> None:
+def test_a_passing_problem_and_its_end_are_logged_once() -> None:
     down = unbelieved("ldaps://x", ["no answer"])
-    made, said = run(Rounds(down, unbelieved("ldaps://x", ["no answer"]), Outcome(), Outcome()), Given())
-    assert said[1:] == ["ldaps://x: no answer", "in step again"]
-    assert f'{PREFIX}rounds_total{{end="failed"}} 2\n' in metrics(made)
-    assert f'{PREFIX}rounds_total{{end="done"}} 2\n' in metrics(made)
+    loop, said = run(Rounds(down, unbelieved("ldaps://x", ["no answer"]), Outcome(), Outcome()), FakeLease())
+    assert said[1:] == ["ldaps://x: no answer", "recovered: no problems in the last round"]
+    assert f'{PREFIX}rounds_total{{end="failed"}} 2\n' in metrics(loop)
+    assert f'{PREFIX}rounds_total{{end="done"}} 2\n' in metrics(loop)
 
 
-def test_a_round_that_was_refused_is_counted_and_no_success() -> None:
-    made, said = run(Rounds(Outcome(made=1), Outcome(refused=("2 of 3 have gone",), sizes={"people": 1})), Given())
-    text = metrics(made)
-    assert "refused: 2 of 3 have gone" in said
+def test_a_refused_round_is_counted_and_is_no_success() -> None:
+    loop, said = run(
+        Rounds(Outcome(made=1), Outcome(refused=("2 of 3 are missing",), sizes={"people": 1})), FakeLease()
+    )
+    text = metrics(loop)
+    assert "refused: 2 of 3 are missing" in said
     assert f'{PREFIX}rounds_total{{end="refused"}} 1\n' in text
     assert f"{PREFIX}last_success_timestamp_seconds 1700000000\n" in text
     assert f'{PREFIX}size{{of="people"}} 1\n' in text
 
 
-def test_what_nobody_foresaw_ends_the_process() -> None:
-    made = Loop(Rounds(ZeroDivisionError()), Given(), 1, str, pause=lambda _: None)
+def test_an_unexpected_error_ends_the_process() -> None:
+    loop = Loop(Rounds(ZeroDivisionError()), FakeLease(), 1, str, pause=lambda _: None)
     with pytest.raises(ZeroDivisionError):
-        made.run()
+        loop.run()
 
 
-def test_who_loses_the_lease_stands_by_again() -> None:
-    lease = Given()
+def test_a_process_that_loses_the_lease_goes_to_standby() -> None:
+    lease = FakeLease()
 
     class Losing(Rounds):
         def once(self, say: Callable[[str], None]) -> Outcome:
@@ -118,16 +120,16 @@ def test_who_loses_the_lease_stands_by_again() -> None:
             return Outcome()
 
     _, said = run(Losing(), lease)
-    assert said[1] == "lost menagerie-tenancy-sync: acts no more"
+    assert said[1] == "lost Lease menagerie-tenancy-sync: this pod no longer acts"
 
 
-def test_before_and_after_it_holds_the_lease_it_is_ready_only_while_the_api_answers(
+def test_without_the_lease_it_is_ready_only_while_the_api_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = Loop(Rounds(), Given(), 1, str, pause=lambda _: None)
-    pages = made.pages()
+    loop = Loop(Rounds(), FakeLease(), 1, str, pause=lambda _: None)
+    pages = loop.pages()
     assert (pages["/readyz"]().status, pages["/healthz"]().status) == (503, 200)
-    made._stand_by(HeldError("x acts on this cluster"))
+    loop._stand_by(HeldError("x acts on this cluster"))
     assert pages["/readyz"]().status == 200
     at = module.time.monotonic()
     monkeypatch.setattr(module.time, "monotonic", lambda: at + module.FRESH_S + 1)
@@ -136,8 +138,8 @@ def test_before_and_after_it_holds_the_lease_it_is_ready_only_while_the_api_answ
     assert pages["/healthz"]().status == 503
 
 
-def test_an_api_that_does_not_answer_is_asked_again() -> None:
-    class Silent(Given):
+def test_an_api_that_does_not_answer_is_retried() -> None:
+    class Silent(FakeLease):
         @contextmanager
         def holding(
             self, wait: Callable[[HeldError], None] | None = None, report: Callable[[str], None] = lambda _: None
@@ -149,14 +151,14 @@ def test_an_api_that_does_not_answer_is_asked_again() -> None:
                 yield
 
     _, said = run(Rounds(Outcome()), Silent(others=2))
-    assert said[0].startswith("the Lease can't be asked for: the API server answers 503 Service Unavailable")
-    assert said[-1] == "holds menagerie-tenancy-sync: acts from now on"
+    assert said[0].startswith("can't read or update the Lease: the API server returned 503 Service Unavailable")
+    assert said[-1] == "acquired Lease menagerie-tenancy-sync: this pod acts now"
 
 
-def test_without_the_lease_nothing_is_written_and_all_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_without_the_lease_reads_are_allowed_and_writes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    methods: list[str] = []
     monkeypatch.setattr("kubernetes.config.load_incluster_config", lambda _: None)
-    monkeypatch.setattr(client.ApiClient, "request", lambda self, method, *_, **__: asked.append(method))
+    monkeypatch.setattr(client.ApiClient, "request", lambda self, method, *_, **__: methods.append(method))
 
     def lost() -> None:
         raise LostTheLockError("lost")
@@ -167,9 +169,9 @@ def test_without_the_lease_nothing_is_written_and_all_is_read(monkeypatch: pytes
         with pytest.raises(LostTheLockError):
             api.request(method, "https://x")
     PodAccess().api().request("PATCH", "https://x")
-    assert asked == ["GET", "PATCH"]
+    assert methods == ["GET", "PATCH"]
 
 
-def test_every_metric_is_in_the_page_for_operators() -> None:
+def test_every_metric_is_documented_for_operators() -> None:
     page = (ROOT / "docs" / "how-to" / "controllers.md").read_text()
     assert [name for name in MEANINGS if f"`{PREFIX}{name}`" not in page] == []

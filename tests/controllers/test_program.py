@@ -1,4 +1,4 @@
-"""The image, and its program in it: as the ServiceAccount, two with one Lease, one killed."""
+"""The image and its program: as the ServiceAccount, with two processes and one Lease, one of them killed."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def container(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Contain
     return Container(layout, root)
 
 
-def test_made_again_it_is_the_same_to_the_last_bit(layout: Path, tmp_path: Path) -> None:
+def test_a_second_build_is_identical(layout: Path, tmp_path: Path) -> None:
     build(tmp_path / "again")
     assert (tmp_path / "again" / "index.json").read_text() == (layout / "index.json").read_text()
 
 
-def test_it_has_no_shell_no_package_manager_and_no_more_of_ours_than_is_imported(layout: Path) -> None:
+def test_it_has_no_shell_no_package_manager_and_only_imported_modules(layout: Path) -> None:
     names = [member.name for archive in layers_of(layout) for member in archive if not member.isdir()]
     assert len(names) == len(set(names))
     programs = sorted(name for name in names if name.startswith(("usr/bin/", "usr/sbin/")))
@@ -72,7 +72,7 @@ def test_it_has_no_shell_no_package_manager_and_no_more_of_ours_than_is_imported
     assert writable == []
 
 
-def test_a_registry_takes_it_and_names_it_by_the_same_digest(layout: Path, tmp_path: Path) -> None:
+def test_a_registry_accepts_it_with_the_same_digest(layout: Path, tmp_path: Path) -> None:
     crane, (port,) = program("crane"), free_ports(1)
     command = [crane, "registry", "serve", f"--address=127.0.0.1:{port}", f"--disk={tmp_path}"]
     with started("registry", command, tmp_path):
@@ -80,21 +80,21 @@ def test_a_registry_takes_it_and_names_it_by_the_same_digest(layout: Path, tmp_p
         reference = push(layout, f"127.0.0.1:{port}/menagerie:1")
         digest = json.loads((layout / "index.json").read_text())["manifests"][0]["digest"]
         assert reference == f"127.0.0.1:{port}/menagerie@{digest}"
-        # Every layer's digest, packed and unpacked, as whoever pulls it computes them.
-        said = subprocess.run([crane, "validate", "--remote", reference], capture_output=True, text=True, check=False)
-        assert (said.returncode, "PASS" in said.stdout + said.stderr) == (0, True), said.stderr
-    with pytest.raises(FailedError, match="was not taken"):
+        # Check every layer's digest, compressed and uncompressed, as a client that pulls it does.
+        ran = subprocess.run([crane, "validate", "--remote", reference], capture_output=True, text=True, check=False)
+        assert (ran.returncode, "PASS" in ran.stdout + ran.stderr) == (0, True), ran.stderr
+    with pytest.raises(FailedError, match="was not accepted"):
         push(layout, f"127.0.0.1:{port}/menagerie:1")
 
 
-def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "work").write_text("mine")
-    with pytest.raises(FailedError, match="has other files than an image"):
+    with pytest.raises(FailedError, match="contains files that are not an image"):
         build(tmp_path)
     assert (tmp_path / "work").read_text() == "mine"
 
 
-def test_python_in_it_imports_all_that_the_program_may_need(container: Container) -> None:
+def test_its_python_imports_everything_that_the_program_may_need(container: Container) -> None:
     modules = [str(path.relative_to(ROOT).with_suffix("")).replace("/", ".") for path in contents.modules()]
     program = "import sys, importlib, ssl, getpass, encodings.idna\n"
     program += f"for name in {[name.removesuffix('.__init__') for name in modules]!r}: importlib.import_module(name)\n"
@@ -104,7 +104,7 @@ def test_python_in_it_imports_all_that_the_program_may_need(container: Container
     assert container.python(program) == "True (3, 11) False\n"
 
 
-def test_a_spec_with_errors_ends_it_with_all_of_them(container: Container, spec: Path) -> None:
+def test_it_exits_with_all_errors_of_the_spec(container: Container, spec: Path) -> None:
     spec.write_text(
         spec.read_text().replace("cloud: lab", "cloud: nowhere").replace("people.yaml", "people.yaml\n    fil: x")
     )
@@ -116,7 +116,7 @@ def test_a_spec_with_errors_ends_it_with_all_of_them(container: Container, spec:
 
 
 def page(port: int, path: str) -> tuple[int, str]:
-    """Status and text; 0 where nobody listens."""
+    """Return status and text; status 0 if nothing listens."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
             return answer.status, answer.read().decode()
@@ -130,7 +130,7 @@ def leads(port: int) -> bool:
     return f"{PREFIX}leader 1\n" in page(port, "/metrics")[1]
 
 
-def test_two_act_as_one_and_who_stands_by_goes_on_when_the_other_is_killed(
+def test_only_one_of_two_acts_and_the_standby_takes_over_when_it_is_killed(
     container: Container, server: Server, spec: Path, tmp_path: Path
 ) -> None:
     authority = (server.folder / "certificates" / "apiserver.crt").read_text()
@@ -139,7 +139,7 @@ def test_two_act_as_one_and_who_stands_by_goes_on_when_the_other_is_killed(
     ports = free_ports(2)
     words = ("tenancy-sync", "--spec", "/etc/menagerie/spec/cluster.yaml", "--every", "1", "--listen", "127.0.0.1")
 
-    def there(name: str) -> bool:
+    def exists(name: str) -> bool:
         return server.real.call("GET", f"/api/v1/namespaces/{name}")[0] == 200
 
     with ExitStack() as ends:
@@ -150,23 +150,23 @@ def test_two_act_as_one_and_who_stands_by_goes_on_when_the_other_is_killed(
             for port in ports
         ]
         until(lambda: any(map(leads, ports)))
-        until(lambda: there("user-ana") and there("team-robotics"))
+        until(lambda: exists("user-ana") and exists("team-robotics"))
         first = next(index for index, port in enumerate(ports) if leads(port))
         leader, other = ports[first], ports[1 - first]
         until(lambda: page(other, "/readyz")[0] == 200)
-        assert "stands by" in page(other, "/readyz")[1]
+        assert "on standby" in page(other, "/readyz")[1]
         assert (leads(other), page(leader, "/readyz")[0], page(leader, "/healthz")[0]) == (False, 200, 200)
         until(lambda: f'{PREFIX}rounds_total{{end="done"}} ' in page(leader, "/metrics")[1])
         text = page(leader, "/metrics")[1]
         assert f'{PREFIX}size{{of="people"}} 3\n' in text
         assert f"{PREFIX}changes_total " in text
         people.write_text(DIRECTORY.replace("cleo: {}", "cleo: {}, dora: {}"))
-        until(lambda: there("user-dora"))
+        until(lambda: exists("user-dora"))
         people.write_text(DIRECTORY.replace("cleo: {}", "cleo: {}, dora: {}, eva: {}"))
         both[first].kill()
         until(lambda: leads(other), seconds=120)
-        until(lambda: there("user-eva"))
-        # Told to end it gives the Lease up, so that nobody has to wait until it has ended by itself.
+        until(lambda: exists("user-eva"))
+        # After SIGTERM it releases the Lease, so that the other does not have to wait for its expiry.
         both[1 - first].send_signal(signal.SIGTERM)
         assert both[1 - first].wait(60) == 0
         assert server.get(LEASE)["spec"].get("holderIdentity", "") == ""

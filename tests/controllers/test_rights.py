@@ -1,4 +1,4 @@
-"""What controllers may do on a real API server with the rights that are rendered for them: all of a round, and no more."""
+"""What controllers may do on a real API server with their rendered rights: everything in a round, and no more."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def deployment(name: str, image: str = "none", replicas: int = 1) -> dict[str, A
     }
 
 
-def test_applying_twice_changes_nothing_and_removing_leaves_nothing_of_ours(server: Server, wanted: Wanted) -> None:
-    made = Controllers(server.api())
-    assert made.look(wanted) == ()
-    assert {state.kind for state in made.states()} == set(wanted.kinds)
-    assert "tenancy-sync has 0 of 2 pods ready" in made.missing(wanted.kinds)
-    made.remove(made.to_remove(wanted.kinds))
+def test_a_second_apply_changes_nothing_and_removal_leaves_no_objects(server: Server, wanted: Wanted) -> None:
+    controllers = Controllers(server.api())
+    assert controllers.look(wanted) == ()
+    assert {state.kind for state in controllers.states()} == set(wanted.kinds)
+    assert "tenancy-sync has 0 of 2 pods ready" in controllers.missing(wanted.kinds)
+    controllers.remove(controllers.to_remove(wanted.kinds))
     until(lambda: server.real.call("GET", f"/api/v1/namespaces/{NAMESPACE}")[0] == 404)
     left = [
         each["metadata"]["name"]
@@ -57,27 +57,27 @@ def test_applying_twice_changes_nothing_and_removing_leaves_nothing_of_ours(serv
         if "tenancy-" in each["metadata"]["name"]
     ]  # fmt: skip
     assert left == []
-    assert made.to_remove(wanted.kinds) == ()
+    assert controllers.to_remove(wanted.kinds) == ()
 
 
-def test_what_was_changed_by_hand_and_another_image_are_seen_and_put_right(server: Server, wanted: Wanted) -> None:
-    made = Controllers(server.api())
+def test_manual_changes_and_another_image_are_detected_and_applied(server: Server, wanted: Wanted) -> None:
+    controllers = Controllers(server.api())
     role = f"{RBAC}/clusterroles/menagerie:tenancy-sync"
     everything = {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
     assert server.real.call("PATCH", role, everything, MERGE)[0] == 200
     other = Wanted("registry.test/menagerie:2", wanted.files, wanted.settings, wanted.kinds)
-    changes = made.look(other)
+    changes = controllers.look(other)
     assert {(change.what, change.fields) for change in changes} == {
         ("ClusterRole menagerie:tenancy-sync", ("rules",)),
         (f"Deployment {NAMESPACE}/tenancy-sync", ("spec.template.spec.containers",)),
         (f"Deployment {NAMESPACE}/tenancy-capacity", ("spec.template.spec.containers",)),
     }
-    made.apply(other, changes)
-    assert made.look(other) == ()
+    controllers.apply(other, changes)
+    assert controllers.look(other) == ()
     assert "*" not in str(server.get(role)["rules"])
 
 
-def test_a_whole_sync_is_made_with_the_rights_of_its_account(server: Server, spec: Path, sync: TenancySync) -> None:
+def test_its_account_has_the_rights_for_a_whole_sync(server: Server, spec: Path, sync: TenancySync) -> None:
     said: list[str] = []
     first = sync.once(said.append)
     # Namespaces of three people and a team, each with quota, limits and editors; owners of the team.
@@ -88,7 +88,7 @@ def test_a_whole_sync_is_made_with_the_rights_of_its_account(server: Server, spe
     job = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": cron}}}
     body = {"metadata": {"name": "yearly"}, "spec": job}
     assert server.real.call("POST", "/apis/batch/v1/namespaces/user-cleo/cronjobs", body)[0] == 201
-    # A binding of ours that somebody made anew to another role is deleted, and made again.
+    # A binding of ours that somebody re-created with another role is deleted and created again.
     path = f"{RBAC}/namespaces/{ROBOTICS}/rolebindings"
     server.real.call("DELETE", f"{path}/{EDITORS}")
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
@@ -106,7 +106,7 @@ def test_a_whole_sync_is_made_with_the_rights_of_its_account(server: Server, spe
     assert sync.once(said.append).made == 0
 
 
-def test_what_a_controller_keeps_itself_is_nothing_to_be_applied_again(
+def test_what_a_controller_writes_itself_is_not_applied_again(
     server: Server, wanted: Wanted, sync: TenancySync
 ) -> None:
     assert sync.once(str).failed == ()
@@ -115,7 +115,7 @@ def test_what_a_controller_keeps_itself_is_nothing_to_be_applied_again(
         assert Controllers(server.api()).look(wanted) == ()
 
 
-def test_a_whole_round_of_capacity_is_made_with_the_rights_of_its_account(
+def test_its_account_has_the_rights_for_a_whole_round_of_capacity(
     server: Server, spec: Path, sync: TenancySync
 ) -> None:
     assert sync.once(str).failed == ()
@@ -130,11 +130,11 @@ def test_a_whole_round_of_capacity_is_made_with_the_rights_of_its_account(
     server.real.call("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/menagerie-team-pods")
     refused = own.once(str)
     assert (refused.made, len(refused.failed)) == (0, 1)
-    assert "menagerie controllers apply writes it" in refused.failed[0]
+    assert "`menagerie controllers apply` restores it" in refused.failed[0]
 
 
 class Try(NamedTuple):
-    """A request that is well-formed: an administrator may make it."""
+    """A well-formed request, which an administrator may make. what: the attempt in words."""
 
     what: str
     method: str
@@ -177,15 +177,15 @@ TOKEN_BODY = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", 
 BOTH = (
     Try("reads secrets", "GET", "/api/v1/namespaces/kube-system/secrets"),
     Try("reads ConfigMaps of others", "GET", "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"),
-    Try("makes pods", "POST", f"/api/v1/namespaces/{ROBOTICS}/pods", POD, "application/json"),
-    Try("makes pods beside its own", "POST", f"/api/v1/namespaces/{NAMESPACE}/pods", POD, "application/json"),
-    Try("takes another's token", "POST", "/api/v1/namespaces/kube-system/serviceaccounts/root/token", TOKEN_BODY,
+    Try("creates pods", "POST", f"/api/v1/namespaces/{ROBOTICS}/pods", POD, "application/json"),
+    Try("creates pods in its own namespace", "POST", f"/api/v1/namespaces/{NAMESPACE}/pods", POD, "application/json"),
+    Try("gets another account's token", "POST", "/api/v1/namespaces/kube-system/serviceaccounts/root/token", TOKEN_BODY,
         "application/json"),
     Try("deletes a namespace", "DELETE", f"/api/v1/namespaces/{ROBOTICS}"),
     Try("deletes a node", "DELETE", "/api/v1/nodes/worker-1"),
     Try("changes its own role", "PATCH", f"{RBAC}/clusterroles/menagerie:tenancy-sync", {"rules": []}),
-    Try("changes what keeps it in bounds", "PATCH", f"{POLICY}-sync-tenants", {"spec": {"failurePolicy": "Ignore"}}),
-    Try("changes what owners may", "PATCH", f"{RBAC}/clusterroles/{OWNER_ROLE}", {"rules": []}),
+    Try("changes a policy that limits it", "PATCH", f"{POLICY}-sync-tenants", {"spec": {"failurePolicy": "Ignore"}}),
+    Try("changes the role of owners", "PATCH", f"{RBAC}/clusterroles/{OWNER_ROLE}", {"rules": []}),
     bound("cluster-admin", "user-bo", OWNERS),
     bound("edit", "kube-system"),
 )  # fmt: skip
@@ -193,14 +193,14 @@ OF_SYNC = (
     bound("edit", ROBOTICS, "another"),
     bound("edit", ROBOTICS, who="Group", id="system:authenticated"),
     bound("edit", ROBOTICS, id="system:anonymous"),
-    Try("frees a namespace", "PATCH", "/api/v1/namespaces/user-bo", {"metadata": {"labels": {SYSTEM_LABEL: "true"}}}),
-    Try("makes a free one", "POST", "/api/v1/namespaces", free(MANAGER, "true"), "application/json"),
-    Try("makes one of nobody", "POST", "/api/v1/namespaces", free("x", ""), "application/json"),
+    Try("makes a namespace a system one", "PATCH", "/api/v1/namespaces/user-bo", {"metadata": {"labels": {SYSTEM_LABEL: "true"}}}),
+    Try("creates a system namespace", "POST", "/api/v1/namespaces", free(MANAGER, "true"), "application/json"),
+    Try("creates a namespace of no tenant", "POST", "/api/v1/namespaces", free("x", ""), "application/json"),
     bound("admin", "user-bo", OWNERS),
-    Try("takes kube-system's marks", "PATCH", "/api/v1/namespaces/kube-system", {"metadata": {"labels": {"a": "b"}}}),
-    Try("runs something else", "PATCH", f"{APPS}/{ROBOTICS}/deployments/web", deployment("web", "another")),
-    Try("stops the system", "PATCH", f"{APPS}/kube-system/deployments/web", {"spec": {"replicas": 0}}),
-    Try("marks a node", "PATCH", "/api/v1/nodes/worker-1", {"metadata": {"labels": {"openai.com/team": "x"}}}),
+    Try("labels kube-system", "PATCH", "/api/v1/namespaces/kube-system", {"metadata": {"labels": {"a": "b"}}}),
+    Try("changes an image", "PATCH", f"{APPS}/{ROBOTICS}/deployments/web", deployment("web", "another")),
+    Try("scales a system workload down", "PATCH", f"{APPS}/kube-system/deployments/web", {"spec": {"replicas": 0}}),
+    Try("labels a node", "PATCH", "/api/v1/nodes/worker-1", {"metadata": {"labels": {"openai.com/team": "x"}}}),
     Try("takes the other's Lease", "PATCH", f"{LEASES}-capacity", {"metadata": {"labels": {"a": "b"}}}),
     Try("sets a quota in kube-system", "PATCH",
         "/api/v1/namespaces/kube-system/resourcequotas/menagerie?fieldManager=x&force=true",
@@ -209,21 +209,21 @@ OF_SYNC = (
 )  # fmt: skip
 OF_CAPACITY = (
     Try("sets another label", "PATCH", "/api/v1/nodes/worker-1", {"metadata": {"labels": {"a": "b"}}}),
-    Try("takes a label away", "PATCH", "/api/v1/nodes/worker-1", {"metadata": {"labels": {"kubernetes.io/hostname": None}}}),
+    Try("removes a label", "PATCH", "/api/v1/nodes/worker-1", {"metadata": {"labels": {"kubernetes.io/hostname": None}}}),
     Try("sets another taint", "PATCH", "/api/v1/nodes/worker-1",
         {"spec": {"taints": [{"key": "a", "value": "b", "effect": "NoExecute"}]}}),
     Try("cordons", "PATCH", "/api/v1/nodes/worker-1", {"spec": {"unschedulable": True}}),
-    Try("ends pods", "DELETE", f"/api/v1/namespaces/{ROBOTICS}/pods"),
+    Try("deletes pods", "DELETE", f"/api/v1/namespaces/{ROBOTICS}/pods"),
     Try("writes a policy", "PATCH", f"{ADMISSION}/validatingadmissionpolicies/menagerie-team-pods",
         {"spec": {"failurePolicy": "Ignore"}}),
     Try("takes the other's Lease", "PATCH", f"{LEASES}-sync", {"metadata": {"labels": {"a": "b"}}}),
-    Try("makes a namespace", "POST", "/api/v1/namespaces", {"metadata": {"name": "x"}}, "application/json"),
+    Try("creates a namespace", "POST", "/api/v1/namespaces", {"metadata": {"name": "x"}}, "application/json"),
 )  # fmt: skip
 
 
 @pytest.fixture
 def inhabited(server: Server, sync: TenancySync) -> Iterator[Server]:
-    """With what attempts are about."""
+    """The API server with the objects that the attempts target."""
     assert sync.once(str).failed == ()
     for inside in (ROBOTICS, "kube-system"):
         assert server.real.call("POST", f"{APPS}/{inside}/deployments", deployment("web", replicas=0))[0] == 201
@@ -238,13 +238,13 @@ def inhabited(server: Server, sync: TenancySync) -> Iterator[Server]:
 )
 def test_its_account_may_do_no_more(inhabited: Server, kind: Kind, tries: tuple[Try, ...]) -> None:
     account, administrator = Account(inhabited, token_of(inhabited, kind)), Account(inhabited, TOKEN)
-    for one in (*BOTH, *tries):
-        request = (one.method, one.path, one.body, one.kind)
-        assert administrator.call(*request) < 300, f"{one.what}: {administrator.said}"
+    for attempt in (*BOTH, *tries):
+        request = (attempt.method, attempt.path, attempt.body, attempt.kind)
+        assert administrator.call(*request) < 300, f"{attempt.what}: {administrator.said}"
 
-        def refused(one: Try = one, request: tuple[Any, ...] = request) -> bool:
+        def refused(attempt: Try = attempt, request: tuple[Any, ...] = request) -> bool:
             return account.call(*request) == 403
 
-        # A policy works from a moment after it was made.
+        # A policy takes effect a moment after its creation.
         until(refused)
     assert account.call("GET", "/api/v1/namespaces", **{"Impersonate-User": "ana"}) == 403

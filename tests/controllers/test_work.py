@@ -1,4 +1,4 @@
-"""Rounds without a cluster: the directory's secret, and what a round's outcome is called."""
+"""Rounds without a cluster: the directory's secret, and the name of a round's outcome."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from controllers.program.work import Outcome, TenancySync
 
 
 class Nowhere:
-    """An access that nobody may use."""
+    """Access that must not be used."""
 
     def api(self, *, once: bool = False, connections: int | None = None) -> object:
-        raise AssertionError("nothing is asked yet")
+        raise AssertionError("no request is expected")
 
 
 def test_a_password_is_read_from_its_file_each_time(tmp_path: Path) -> None:
     work = TenancySync(tmp_path / "cluster.yaml", tmp_path, Nowhere())  # type: ignore[arg-type]
-    with pytest.raises(FailedError, match="secret ldap is not here .*; menagerie controllers apply brings it"):
+    with pytest.raises(FailedError, match="secret ldap can't be read .*; `menagerie controllers apply` delivers it"):
         work._secret("ldap")
     for word in ("one", "another"):
         (tmp_path / "ldap").write_text(f"{word}\n")
         assert work._secret("ldap") == word
 
 
-def test_a_round_has_failed_before_it_was_refused_before_it_is_done() -> None:
+def test_failed_takes_precedence_over_refused_and_refused_over_done() -> None:
     assert [Outcome().end, Outcome(refused=("x",)).end, Outcome(failed=("y",), refused=("x",)).end] == [
         "done",
         "refused",
         "failed",
     ]
     every = Outcome(failed=("a",), refused=("b",), undecided=("c",)).troubles()
-    assert every == ("failed: a", "refused: b", "to be decided: c")
+    assert every == ("failed: a", "refused: b", "needs a decision: c")

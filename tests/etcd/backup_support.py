@@ -1,4 +1,4 @@
-"""An etcd of several members, a server of buckets and what hosts are told of both, on loopback; all of it real."""
+"""A real etcd with several members, a real bucket server, and the hosts' configuration for both, on loopback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEY = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "only-of-this-tes
 
 @dataclass
 class Buckets:
-    """versitygw over a folder."""
+    """versitygw with a folder as its storage."""
 
     program: Path
     folder: Path
@@ -65,7 +65,7 @@ class Buckets:
 
 @dataclass
 class Fleet:
-    """Members of an etcd, each with what its host has."""
+    """Members of an etcd, each with the files of its host."""
 
     folder: Path
     names: tuple[str, ...]
@@ -117,10 +117,10 @@ class Fleet:
         process.kill()
         process.wait()
 
-    def ctl(self, *words: str, asked: str = "") -> str | None:
-        """What etcdctl says of the running members, or of one; None when it fails."""
+    def ctl(self, *words: str, member: str = "") -> str | None:
+        """Return the output of etcdctl for the running members, or for one; None if it fails."""
         pki = self.pki(self.names[0])
-        urls = [self.urls[name] for name in ([asked] if asked else self.running)]
+        urls = [self.urls[name] for name in ([member] if member else self.running)]
         given = [f"--endpoints={','.join(urls)}", f"--cacert={pki}/ca.crt", f"--cert={pki}/peer.crt"]
         given += [f"--key={pki}/peer.key", "--command-timeout=3s"]
         done = subprocess.run(["etcdctl", *given, *words], capture_output=True, text=True, check=False)
@@ -128,7 +128,7 @@ class Fleet:
 
     def leader(self) -> str:
         for name in self.running:
-            (answer,) = json.loads(self.ctl("endpoint", "status", "-w", "json", asked=name) or "[]")
+            (answer,) = json.loads(self.ctl("endpoint", "status", "-w", "json", member=name) or "[]")
             if answer["Status"]["leader"] == answer["Status"]["header"]["member_id"]:
                 return name
         raise AssertionError("no leader")
@@ -136,7 +136,7 @@ class Fleet:
 
 @dataclass
 class Hosts:
-    """What `etcd.backups` gives the hosts of a fleet, with a repository of its own for each test."""
+    """The hosts of a fleet with the files of `etcd.backups`, and a separate repository for each test."""
 
     fleet: Fleet
     repository: Repository
@@ -148,7 +148,7 @@ class Hosts:
     def place(self, name: str) -> Place:
         place = Place(self.folder / name / "credentials", self.folder / name / "cache")
         place.credentials.mkdir(parents=True, exist_ok=True)
-        known = {
+        settings = {
             "cluster": "apes",
             "role": "main",
             "member": name,
@@ -163,7 +163,7 @@ class Hosts:
             "password": self.repository.password,
             "environment": dict(self.repository.environment),
         }
-        (place.credentials / "backup.json").write_text(json.dumps(known))
+        (place.credentials / "backup.json").write_text(json.dumps(settings))
         (place.credentials / "repository.json").write_text(json.dumps(secret))
         return place
 
@@ -171,7 +171,7 @@ class Hosts:
         return self.place(name).settings()
 
     def start(self, program: str, name: str, *words: str) -> subprocess.Popen[str]:
-        """The program as the unit starts it."""
+        """Start the program as its unit does."""
         place = self.place(name)
         own = {"CREDENTIALS_DIRECTORY": str(place.credentials), "CACHE_DIRECTORY": str(place.cache)}
         own |= {"PATH": os.environ["PATH"], "PYTHONPATH": str(HOST)}
@@ -181,17 +181,17 @@ class Hosts:
 
     @staticmethod
     def kill(process: subprocess.Popen[str]) -> None:
-        """And all that it started, as systemd kills what is left of a unit."""
+        """Kill a process and its children, as systemd kills the rest of a unit."""
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        # restic takes a lock for stale once its process is gone, which is here for this process to see to.
+        # restic treats a lock as stale when its process is gone, so reap the process here.
         with suppress(ChildProcessError):
             while True:
                 os.waitpid(-process.pid, 0)
 
     def run(self, program: str, name: str, *words: str) -> tuple[int, str]:
-        """How it ended, and all that it said."""
+        """Run a program; return its exit code and output."""
         process = self.start(program, name, *words)
-        said, failed = process.communicate(timeout=100)
-        return process.returncode, said + failed
+        output, failed = process.communicate(timeout=100)
+        return process.returncode, output + failed

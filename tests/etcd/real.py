@@ -1,4 +1,4 @@
-"""Real etcds on loopback, each member with a folder that stands for its host."""
+"""Real etcds on loopback; each member has a folder in place of its host."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tests.programs import built
 
 
 def _programs() -> tuple[Path, Path] | None:
-    """etcd and etcdctl: beside MENAGERIE_ETCD, or those that were built into the cache."""
+    """Return etcd and etcdctl: those next to MENAGERIE_ETCD, or those built into the cache; None without them."""
     if chosen := os.environ.get("MENAGERIE_ETCD"):
         return Path(chosen), Path(chosen).with_name("etcdctl")
-    found = built()
-    return (found["etcd"], found["etcdctl"]) if {"etcd", "etcdctl"} <= set(found) else None
+    programs = built()
+    return (programs["etcd"], programs["etcdctl"]) if {"etcd", "etcdctl"} <= set(programs) else None
 
 
 PROGRAMS = _programs()
@@ -51,7 +51,7 @@ class Authority:
 
 
 def _signed(name: str, signer: Authority | None, usages: tuple[str, ...] = (), addresses: tuple[str, ...] = ()):
-    """A certificate and its key; an authority of its own when there is no signer."""
+    """Return a certificate and its key; a self-signed authority without a signer."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -87,9 +87,9 @@ def pems(name: str, signer: Authority, usages: tuple[str, ...], addresses: tuple
 
 @dataclass
 class Fleet:
-    """The members' processes, each with a folder that stands for its host.
+    """The members' processes; each has a folder in place of its host.
 
-    unsynced: etcds whose members don't wait for the disk. What they wrote outlives them, as no machine loses its power here.
+    unsynced: etcds whose members don't sync to disk. Their data still survives them, because no machine loses power here.
     """
 
     cluster: Cluster
@@ -100,11 +100,11 @@ class Fleet:
     unsynced: tuple[str, ...] = ()
 
     def metrics_of(self, name: str) -> int:
-        """The port of a member's metrics."""
+        """Return the port of a member's metrics."""
         return self.metrics.setdefault(name, free_port())
 
     def command(self, role: str, name: str) -> list[str]:
-        """The member's own flags. Only what one host can have once is moved: files and 127.0.0.1."""
+        """Return the member's own flags. Only files and 127.0.0.1, which exist once on a host, are replaced."""
         moves = {
             f"https://127.0.0.1:{settings(self.cluster, role).client_port}": f"https://127.0.0.1:{free_port()}",
             f"http://127.0.0.1:{metrics_port(self.cluster, role)}": f"http://127.0.0.1:{self.metrics_of(name)}",
@@ -118,7 +118,7 @@ class Fleet:
         return [str(PROGRAMS[0]), *moved, *(["--unsafe-no-fsync"] if role in self.unsynced else [])]
 
     def place(self, role: str, name: str) -> None:
-        """What is there of a member before its first start."""
+        """Write the files of a member before its first start."""
         data = self.folder / name / "var/lib/etcd" / role
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.folder / f"{name}.log").touch()
@@ -150,7 +150,7 @@ class Fleet:
         return subprocess.run([*command, *words], input=text, capture_output=True, text=True, check=False)
 
     def is_healthy(self, name: str) -> bool:
-        """As the member answers its host: it takes a read through a quorum, and has no alarm."""
+        """Return whether the member tells its host that it is healthy: it serves reads through a quorum, and has no alarm."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_of(name)}/health", timeout=5) as answer:
                 return bool(json.load(answer)["health"] == "true")
@@ -167,8 +167,8 @@ class Fleet:
 
 
 def issue(fleet: Fleet) -> None:
-    """Writes every file that the members' secret references name, bundles in their order."""
-    store: dict[str, str] = {f"etcd-{role}-ca.crt": made.pem for role, made in fleet.authorities.items()}
+    """Write every file that the members' secret references name, bundles in order."""
+    store: dict[str, str] = {f"etcd-{role}-ca.crt": ca.pem for role, ca in fleet.authorities.items()}
     for role, authority in fleet.authorities.items():
         (fleet.folder / f"{role}-ca.crt").write_text(authority.pem)
         client = pems(f"client-of-{role}", authority, ("client",))
@@ -186,6 +186,6 @@ def issue(fleet: Fleet) -> None:
 
 
 def until(true: Callable[[], bool], what: str | Callable[[], str], seconds: float = 30) -> None:
-    """what: that is waited for; a function is asked once it is too late."""
+    """Wait until `true` returns true. what: the condition, for the error; a function is called only after the time-out."""
     late = f"not within {waiting.patience(seconds):g} s"
     waiting.until(true, lambda: f"{late}: {what() if callable(what) else what}", seconds)

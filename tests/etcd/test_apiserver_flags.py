@@ -14,7 +14,7 @@ def test_events_are_overridden_with_semicolons_between_servers(lab):
     ]
 
 
-def test_events_on_the_hosts_of_main_are_told_by_their_port(build):
+def test_events_on_the_hosts_of_main_has_its_own_port(build):
     cluster = build({"etcd": {"events": {"hosts": "main", "members": 1}}})
     assert "--etcd-servers-overrides=/events#https://10.77.0.21:2381" in flags(cluster, plan(cluster))
 

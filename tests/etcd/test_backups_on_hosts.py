@@ -1,4 +1,4 @@
-"""Backups and drills of a real etcd of three members, by restic into a real server of buckets."""
+"""Backups and drills of a real etcd with three members, with restic and a real bucket server."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ def _on_path() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def buckets(tmp_path_factory: pytest.TempPathFactory, _on_path: None) -> Iterator[Buckets]:
-    made = Buckets(PROGRAMS["versitygw"], tmp_path_factory.mktemp("buckets"))
+    server = Buckets(PROGRAMS["versitygw"], tmp_path_factory.mktemp("buckets"))
     try:
-        made.start("backups")
-        yield made
+        server.start("backups")
+        yield server
     finally:
-        made.stop()
+        server.stop()
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory, _on_path: None) -> Iterator[Fleet]:
-    made = Fleet(tmp_path_factory.mktemp("etcd"), NAMES)
+    etcd = Fleet(tmp_path_factory.mktemp("etcd"), NAMES)
     try:
-        made.start()
+        etcd.start()
         for number in range(40):
-            made.ctl("put", f"/registry/configmaps/default/c{number % 30}", "x" * 2000)
-        made.ctl("del", "/registry/configmaps/default/c0")
-        yield made
+            etcd.ctl("put", f"/registry/configmaps/default/c{number % 30}", "x" * 2000)
+        etcd.ctl("del", "/registry/configmaps/default/c0")
+        yield etcd
     finally:
-        for name in list(made.running):
-            made.kill(name)
+        for name in list(etcd.running):
+            etcd.kill(name)
 
 
 @pytest.fixture
@@ -71,37 +71,37 @@ def _files(buckets: Buckets, hosts: Hosts, kind: str) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def test_one_backup_is_made_though_every_member_s_host_could(fleet, hosts):
-    said = {name: hosts.run("backup", name, "--in-turn") for name in NAMES}
+def test_only_one_of_the_hosts_makes_a_backup(fleet, hosts):
+    results = {name: hosts.run("backup", name, "--in-turn") for name in NAMES}
     first = _followers(fleet)[0]
-    assert [code for code, _ in said.values()] == [0, 0, 0], said
-    assert said[first][1].startswith("backup ")
-    assert all(f"it is the turn of {first}" in text for name, (_, text) in said.items() if name != first)
-    (made,) = hosts.repository.snapshots()
-    assert made.tags["member"] == first
+    assert [code for code, _ in results.values()] == [0, 0, 0], results
+    assert results[first][1].startswith("backup ")
+    assert all(f"it is the turn of {first}" in text for name, (_, text) in results.items() if name != first)
+    (backup,) = hosts.repository.snapshots()
+    assert backup.tags["member"] == first
 
 
-def test_a_backup_says_what_a_restore_must_show_again(fleet, hosts):
+def test_a_backup_records_what_a_restore_must_show(fleet, hosts):
     assert hosts.run("backup", _followers(fleet)[0])[0] == 0
-    (made,) = hosts.repository.snapshots("backup")
-    (status,) = json.loads(fleet.ctl("endpoint", "status", "-w", "json", asked=NAMES[0]))
+    (backup,) = hosts.repository.snapshots("backup")
+    (status,) = json.loads(fleet.ctl("endpoint", "status", "-w", "json", member=NAMES[0]))
     header = status["Status"]["header"]
-    assert made.tags["keys"] == "29"
-    assert made.tags["revision"] == str(header["revision"])
-    assert made.tags["cluster_id"] == format(header["cluster_id"], "x")
-    assert made.tags["etcd_version"] == status["Status"]["version"]
-    assert (made.tags["cluster"], made.tags["etcd"], made.kind) == ("apes", "main", "backup")
-    assert abs(made.time - time.time()) < 60
+    assert backup.tags["keys"] == "29"
+    assert backup.tags["revision"] == str(header["revision"])
+    assert backup.tags["cluster_id"] == format(header["cluster_id"], "x")
+    assert backup.tags["etcd_version"] == status["Status"]["version"]
+    assert (backup.tags["cluster"], backup.tags["etcd"], backup.kind) == ("apes", "main", "backup")
+    assert abs(backup.time - time.time()) < 60
 
 
-def test_a_drill_makes_an_etcd_of_the_newest_backup_and_records_that_it_is_good(fleet, hosts):
+def test_a_drill_restores_the_newest_backup_and_records_that_it_is_good(fleet, hosts):
     first, second = _followers(fleet)
     hosts.run("backup", first)
     junk = hosts.place(second).work / "data"
     junk.mkdir(parents=True)
     (junk / "of-a-killed-run").write_text("x")
-    code, said = hosts.run("drill", second, "--in-turn")
-    assert (code, said[:6]) == (0, "backup"), said
+    code, output = hosts.run("drill", second, "--in-turn")
+    assert (code, output[:6]) == (0, "backup"), output
     backup_, drill_ = hosts.repository.snapshots("backup")[0], hosts.repository.snapshots("drill")[0]
     recorded = {key: drill_.tags[key] for key in ("of", "ok", "keys", "member")}
     assert recorded == {"of": backup_.id, "ok": "yes", "keys": "29", "member": second}
@@ -110,21 +110,21 @@ def test_a_drill_makes_an_etcd_of_the_newest_backup_and_records_that_it_is_good(
     assert f"it is the turn of {second}" in hosts.run("drill", first, "--in-turn")[1]
 
 
-def test_a_flipped_byte_in_the_repository_is_found_told_and_recorded(fleet, hosts, buckets):
+def test_a_flipped_byte_in_the_repository_is_found_reported_and_recorded(fleet, hosts, buckets):
     hosts.run("backup", _followers(fleet)[0])
     pack = max(_files(buckets, hosts, "data"), key=lambda path: path.stat().st_size)
     bytes_ = bytearray(pack.read_bytes())
     bytes_[len(bytes_) // 2] ^= 1
     pack.write_bytes(bytes_)
-    code, said = hosts.run("drill", _followers(fleet)[1])
+    code, output = hosts.run("drill", _followers(fleet)[1])
     assert code == 1
-    assert "drill of etcd main failed: backup " in said
+    assert "drill of etcd main failed: backup " in output
     (drilled,) = hosts.repository.snapshots("drill")
     assert drilled.tags["ok"] == "no"
     assert drilled.tags["why"]
 
 
-def test_a_backup_with_another_hash_than_was_recorded_is_not_good(fleet, hosts, tmp_path):
+def test_a_backup_whose_hash_differs_from_the_record_is_not_good(fleet, hosts, tmp_path):
     name = _followers(fleet)[0]
     place, settings = hosts.place(name), hosts.settings(name)
     repository = place.repository()
@@ -132,24 +132,24 @@ def test_a_backup_with_another_hash_than_was_recorded_is_not_good(fleet, hosts, 
     file = tmp_path / "main.db"
     members.etcdctl(settings, [fleet.urls[name]], "snapshot", "save", str(file))
     repository.put(file, "main.db", {"kind": "backup", **backup.facts(settings, file), "hash": "00000000"})
-    code, said = hosts.run("drill", name)
+    code, output = hosts.run("drill", name)
     assert code == 1
-    assert "and 00000000 was recorded with it" in said
+    assert "and 00000000 was recorded with it" in output
 
 
-def test_a_killed_backup_leaves_nothing_that_stops_the_next_one(fleet, hosts, buckets):
+def test_a_killed_backup_does_not_block_the_next_one(fleet, hosts, buckets):
     name = _followers(fleet)[0]
     hosts.run("backup", name)
     process = hosts.start("backup", name)
     until(lambda: bool(_files(buckets, hosts, "locks")) or process.poll() is not None, "a lock of the run", 40)
     hosts.kill(process)
-    code, said = hosts.run("backup", name)
-    assert code == 0, said
+    code, output = hosts.run("backup", name)
+    assert code == 0, output
     assert hosts.run("drill", name)[0] == 0
     assert _files(buckets, hosts, "locks") == []
 
 
-def test_a_lock_of_a_prune_that_was_killed_on_this_host_is_taken_away(fleet, hosts, buckets):
+def test_the_lock_of_a_prune_that_was_killed_on_this_host_is_removed(fleet, hosts, buckets):
     name = _followers(fleet)[0]
     hosts.run("backup", name)
     process = hosts.start("drill", name)
@@ -158,7 +158,7 @@ def test_a_lock_of_a_prune_that_was_killed_on_this_host_is_taken_away(fleet, hos
     assert hosts.run("backup", name)[0] == 0
 
 
-def test_what_is_older_than_it_is_kept_goes_and_the_newest_stays(fleet, hosts, buckets, tmp_path):
+def test_backups_older_than_the_retention_are_removed_and_the_newest_stays(fleet, hosts, buckets, tmp_path):
     name = _followers(fleet)[0]
     hosts.run("backup", name)
     old = Repository(hosts.repository.url, hosts.repository.password, hosts.repository.environment)
@@ -179,17 +179,17 @@ def test_what_is_older_than_it_is_kept_goes_and_the_newest_stays(fleet, hosts, b
     assert (len(old.snapshots("backup")), len(old.snapshots("drill"))) == (1, 1)
 
 
-def test_another_member_steps_in_where_nobody_made_one_in_time(fleet, hosts):
+def test_another_member_steps_in_if_nobody_made_a_backup_in_time(fleet, hosts):
     first, second = _followers(fleet)
     hosts.every = 0.001
     hosts.run("backup", first)
-    code, said = hosts.run("backup", second, "--in-turn")
+    code, output = hosts.run("backup", second, "--in-turn")
     assert code == 0
-    assert f"it is the turn of {first}, but the newest backup is 0 min old" in said
+    assert f"it is the turn of {first}, but the newest backup is 0 min old" in output
     assert hosts.repository.snapshots("backup")[0].tags["member"] == second
 
 
-def test_the_next_follower_has_the_turn_while_one_is_down_and_the_last_member_backs_itself_up(fleet, hosts):
+def test_the_next_follower_has_the_turn_while_one_is_down_and_a_last_member_makes_the_backup(fleet, hosts):
     first, second = _followers(fleet)
     fleet.kill(first)
     try:
@@ -197,26 +197,26 @@ def test_the_next_follower_has_the_turn_while_one_is_down_and_the_last_member_ba
         assert hosts.run("backup", second, "--in-turn")[0] == 0
         leader = fleet.leader()
         fleet.kill(leader)
-        code, said = hosts.run("backup", second, "--in-turn")
-        assert (code, said[:7]) == (0, "backup "), said
+        code, output = hosts.run("backup", second, "--in-turn")
+        assert (code, output[:7]) == (0, "backup "), output
         fleet.start(leader)
     finally:
         fleet.start(*(name for name in NAMES if name not in fleet.running))
 
 
-def test_nobody_answering_is_told_and_no_failure_of_the_unit(hosts):
-    hosts.fleet.urls, known = dict.fromkeys(NAMES, "https://127.0.0.1:1"), hosts.fleet.urls
+def test_an_etcd_that_does_not_answer_is_reported_without_a_failed_unit(hosts):
+    hosts.fleet.urls, urls = dict.fromkeys(NAMES, "https://127.0.0.1:1"), hosts.fleet.urls
     try:
-        code, said = hosts.run("backup", NAMES[0], "--in-turn")
-        asked, failed = hosts.run("backup", NAMES[0])
+        code, output = hosts.run("backup", NAMES[0], "--in-turn")
+        code_of_backup, failed = hosts.run("backup", NAMES[0])
     finally:
-        hosts.fleet.urls = known
-    assert (code, said.strip()) == (0, "etcd-main-1 does not answer; it is the turn of no member")
-    assert asked == 1
+        hosts.fleet.urls = urls
+    assert (code, output.strip()) == (0, "etcd-main-1 does not answer; it is the turn of no member")
+    assert code_of_backup == 1
     assert failed.startswith("no backup of etcd main: etcdctl ended with")
 
 
-def test_a_wrong_password_and_a_place_without_a_repository_are_told_apart(fleet, hosts):
+def test_a_wrong_password_and_a_missing_repository_are_distinguished(fleet, hosts):
     with pytest.raises(RepositoryError, match="there is no repository at s3:http://127.0.0.1"):
         hosts.repository.snapshots()
     assert not hosts.repository.exists()

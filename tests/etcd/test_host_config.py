@@ -21,21 +21,21 @@ SOURCE = ArtefactSource(mirror=None, sha256={catalogue()[name].source: "0" * 64 
 
 
 @pytest.mark.parametrize(("role", "member"), [("main", "etcd-main-1"), ("events", "etcd-events-2")])
-def test_the_files_of_a_member_are_what_was_reviewed(lab, role, member):
+def test_the_files_of_a_member_match_the_golden_files(lab, role, member):
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
     folder = GOLDEN / member
     files = host_config(lab, role, member, plan(lab), SOURCE).files
-    made = {file.path.lstrip("/"): file.text for file in files if not file.path.startswith(agent.LIBRARY)}
+    rendered = {file.path.lstrip("/"): file.text for file in files if not file.path.startswith(agent.LIBRARY)}
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
-        for path, text in made.items():
+        for path, text in rendered.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text)
     kept = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
-    assert made == kept
+    assert rendered == kept
 
 
 @pytest.mark.parametrize("role", ["main", "events"])
-def test_a_member_passes_the_cis_controls_on_its_command_line(lab, role):
+def test_a_members_command_line_passes_the_cis_controls(lab, role):
     given = dict(flag.removeprefix("--").split("=", 1) for flag in flags(lab, role, f"etcd-{role}-1", plan(lab)))
     assert {"cert-file", "key-file", "peer-cert-file", "peer-key-file"} <= given.keys()
     assert given["client-cert-auth"] == given["peer-client-cert-auth"] == "true"
@@ -44,7 +44,7 @@ def test_a_member_passes_the_cis_controls_on_its_command_line(lab, role):
     assert given["data-dir"] == f"/var/lib/etcd/{role}"
 
 
-def test_every_listener_but_the_metrics_of_the_host_itself_is_tls(lab):
+def test_every_listener_except_for_local_metrics_uses_tls(lab):
     listeners = [flag for flag in flags(lab, "main", "etcd-main-2", plan(lab)) if flag.startswith("--listen")]
     urls = [url for flag in listeners for url in flag.split("=", 1)[1].split(",")]
     assert [url for url in urls if not url.startswith("https://")] == ["http://127.0.0.1:2383"]
@@ -57,14 +57,14 @@ def test_quota_and_timings_of_the_spec_reach_the_member(build):
     assert expected <= set(given)
 
 
-def test_unit_and_keys_are_readable_by_their_owner_alone(lab):
+def test_unit_and_keys_are_readable_only_by_their_owner(lab):
     config = host_config(lab, "main", "etcd-main-1", plan(lab), SOURCE)
     assert {file.path: file.mode for file in config.files}["/etc/systemd/system/etcd-main.service"] == 0o600
     keys = [secret for secret in config.secrets if secret.path.endswith(".key")]
     assert [(key.mode, key.owner) for key in keys] == [(0o600, "etcd:etcd")] * 2
 
 
-def test_a_host_is_given_programs_user_and_unit(lab):
+def test_a_host_gets_programs_user_and_unit(lab):
     config = host_config(lab, "main", "etcd-main-1", plan(lab), SOURCE)
     assert config.users == ("etcd",)
     assert config.start == (
@@ -79,7 +79,7 @@ def test_a_host_is_given_programs_user_and_unit(lab):
     )
 
 
-def test_clients_of_events_may_have_a_certificate_of_main_and_not_the_other_way_round():
+def test_events_accepts_client_certificates_of_main_but_not_the_other_way_round():
     def accepted(role, file):
         return [secret.name for secret in secrets(role, f"etcd-{role}-1") if secret.path.endswith(f"/{file}")]
 
@@ -88,7 +88,7 @@ def test_clients_of_events_may_have_a_certificate_of_main_and_not_the_other_way_
     assert accepted("main", "client-ca.crt") == accepted("main", "ca.crt") == ["etcd-main-ca.crt"]
 
 
-def test_a_member_asks_for_no_key_but_its_own():
+def test_a_member_requests_only_its_own_keys():
     names = {secret.name for secret in secrets("events", "etcd-events-2") if secret.name.endswith(".key")}
     assert names == {"etcd-events-2-server.key", "etcd-events-2-peer.key"}
 
@@ -98,7 +98,7 @@ def test_an_archive_without_a_checksum_is_refused(lab):
         host_config(lab, "main", "etcd-main-1", plan(lab), ArtefactSource(mirror=None, sha256={}))
 
 
-def test_an_etcd_without_backups_has_neither_units_nor_restic_nor_a_checksum_of_it(build):
+def test_an_etcd_without_backups_needs_neither_units_nor_restic_nor_its_checksum(build):
     cluster = build({"etcd": {"main": {"backup": None}}})
     source = ArtefactSource(mirror=None, sha256={catalogue()["etcd"].source: "0" * 64})
     config = host_config(cluster, "main", "etcd-main-1", plan(cluster), source)
@@ -109,15 +109,15 @@ def test_an_etcd_without_backups_has_neither_units_nor_restic_nor_a_checksum_of_
         host_config(cluster, "events", "etcd-events-1", plan(cluster), source)
 
 
-def test_what_opens_the_repository_is_root_s_and_only_its_own_etcd_s(lab):
+def test_the_secret_of_the_repository_belongs_to_root_and_to_one_etcd(lab):
     config = host_config(lab, "events", "etcd-events-2", plan(lab), SOURCE)
-    found = [secret for secret in config.secrets if "backups" in secret.name]
-    assert [(secret.name, secret.path, secret.mode, secret.owner) for secret in found] == [
+    of_backups = [secret for secret in config.secrets if "backups" in secret.name]
+    assert [(secret.name, secret.path, secret.mode, secret.owner) for secret in of_backups] == [
         ("etcd-events-backups.json", "/etc/etcd/events/repository.json", 0o600, "root:root")
     ]
 
 
-def test_hosts_of_members_look_for_their_turn_at_different_times(lab):
+def test_hosts_of_members_check_their_turn_at_different_times(lab):
     texts = [
         {file.path: file.text for file in host_config(lab, "main", f"etcd-main-{n}", plan(lab), SOURCE).files}
         for n in (1, 2, 3)
@@ -142,23 +142,23 @@ def test_a_host_with_two_members_gets_both_units_and_one_download(build):
     assert [unit for unit in config.start if unit.endswith(".service")] == units
     assert (len(config.downloads), config.users) == (2, ("etcd",))
     assert len([file for file in config.files if file.path.startswith("/etc/systemd/")]) == 15
-    told = json.loads(next(file.text for file in config.files if file.path == agent.SETTINGS))
-    assert {role: each["name"] for role, each in told["members"].items()} == {
+    agent_settings = json.loads(next(file.text for file in config.files if file.path == agent.SETTINGS))
+    assert {role: member["name"] for role, member in agent_settings["members"].items()} == {
         "main": "etcd-main-2",
         "events": "etcd-events-2",
     }
     assert {"etcd-main-2-peer.key", "etcd-events-2-peer.key"} <= {secret.name for secret in config.secrets}
 
 
-def test_two_contents_for_one_path_are_refused():
-    one, other = (HostConfig(files=(HostFile("/etc/x", text),)) for text in ("a", "b"))
-    assert merge(one, one) == one
+def test_different_contents_for_one_path_are_refused():
+    first, second = (HostConfig(files=(HostFile("/etc/x", text),)) for text in ("a", "b"))
+    assert merge(first, first) == first
     with pytest.raises(ValueError, match="/etc/x has two different contents"):
-        merge(one, other)
+        merge(first, second)
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
-def test_systemd_accepts_the_unit_and_finds_it_hardened(lab, tmp_path):
+def test_systemd_accepts_the_unit_and_rates_it_hardened(lab, tmp_path):
     text = unit(lab, "events", "etcd-events-1", plan(lab)).replace("/usr/local/bin/etcd", shutil.which("true") or "")
     path = tmp_path / "etcd-events.service"
     path.write_text(text)
@@ -166,17 +166,17 @@ def test_systemd_accepts_the_unit_and_finds_it_hardened(lab, tmp_path):
     assert "etcd-events.service" not in verified.stderr
     security = ["systemd-analyze", "security", "--offline=true", "--no-pager", path]
     exposure = subprocess.run(security, capture_output=True, text=True, check=False).stdout
-    found = re.search(r"Overall exposure level for etcd-events.service: (\d+\.\d)", exposure)
-    assert found
-    assert float(found[1]) <= 2.0
+    match = re.search(r"Overall exposure level for etcd-events.service: (\d+\.\d)", exposure)
+    assert match
+    assert float(match[1]) <= 2.0
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
-def test_systemd_accepts_the_units_of_backups_and_finds_them_hardened(lab, tmp_path):
-    made = {
+def test_systemd_accepts_the_units_of_backups_and_rates_them_hardened(lab, tmp_path):
+    rendered = {
         Path(file.path).name: file.text for file in host_config(lab, "main", "etcd-main-1", plan(lab), SOURCE).files
     }
-    units = {name: text for name, text in made.items() if "backup" in name or "drill" in name if "." in name}
+    units = {name: text for name, text in rendered.items() if "backup" in name or "drill" in name if "." in name}
     del units["backup.json"], units["backup.py"], units["drill.py"]
     assert len(units) == 6
     for name, text in units.items():
@@ -188,36 +188,36 @@ def test_systemd_accepts_the_units_of_backups_and_finds_them_hardened(lab, tmp_p
     for name in (each for each in units if each.endswith(".service")):
         security = ["systemd-analyze", "security", "--offline=true", "--no-pager", tmp_path / name]
         exposure = subprocess.run(security, capture_output=True, text=True, check=False).stdout
-        found = re.search(rf"Overall exposure level for {name}: (\d+\.\d)", exposure)
-        assert found
-        assert float(found[1]) <= 2.0
+        match = re.search(rf"Overall exposure level for {name}: (\d+\.\d)", exposure)
+        assert match
+        assert float(match[1]) <= 2.0
 
 
-def test_systemd_accepts_the_unit_of_the_agent_and_finds_it_confined(lab, tmp_path):
+def test_systemd_accepts_the_unit_of_the_agent_and_rates_it_confined(lab, tmp_path):
     path = tmp_path / agent.UNIT
     path.write_text(agent.unit(lab, ("main", "events")))
     verified = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, check=False)
     assert agent.UNIT not in verified.stderr
     security = ["systemd-analyze", "security", "--offline=true", "--no-pager", path]
     exposure = subprocess.run(security, capture_output=True, text=True, check=False).stdout
-    found = re.search(r"Overall exposure level for menagerie-agent.service: (\d+\.\d)", exposure)
-    assert found
-    assert float(found[1]) <= 3.5
+    match = re.search(r"Overall exposure level for menagerie-agent.service: (\d+\.\d)", exposure)
+    assert match
+    assert float(match[1]) <= 3.5
 
 
-def test_the_agent_believes_the_ca_of_main_alone_on_hosts_of_events_too(lab):
+def test_the_agent_trusts_only_the_ca_of_main_also_on_hosts_of_events(lab):
     for host in ("etcd-main-1", "etcd-events-3"):
         (ca,) = agent.host_config(lab, host, plan(lab)).secrets
         assert (ca.name, ca.path) == ("etcd-main-ca.crt", agent.CA)
 
 
-def test_a_member_that_is_held_does_not_start_and_one_that_joins_gets_its_flags(lab):
+def test_a_held_member_does_not_start_and_a_joining_one_gets_its_flags(lab):
     text = unit(lab, "main", "etcd-main-1", plan(lab))
     assert "\nConditionPathExists=!/var/lib/etcd/main/.menagerie/held\n" in text
     assert re.search(r"--enable-grpc-gateway=false \\\n    \$MENAGERIE_JOIN\n", text)
 
 
-def test_members_mount_the_disk_that_the_provider_names_and_none_where_it_names_none(build):
+def test_members_mount_the_disk_that_the_provider_names_and_none_without_one(build):
     cluster = build({"etcd": {"events": {"hosts": "main"}}})
     addresses = plan(cluster)
 
@@ -232,7 +232,7 @@ def test_members_mount_the_disk_that_the_provider_names_and_none_where_it_names_
     assert {config.disks for config in host_configs(cluster, addresses, SOURCE).values()} == {()}
 
 
-def test_a_unit_of_etcd_asks_for_the_place_where_its_disk_is_mounted(lab):
+def test_a_unit_of_etcd_requires_the_mount_of_its_disk(lab):
     for role in ("main", "events"):
         mount = data_disk(lab, role, ()).mount
         assert f"\nRequiresMountsFor={mount}\n" in unit(lab, role, f"etcd-{role}-1", plan(lab))

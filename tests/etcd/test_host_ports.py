@@ -1,4 +1,4 @@
-"""Ports for an etcd that lives for a moment on a member's host."""
+"""Ports for a temporary etcd on a member's host."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from menagerie_etcd import ports
 
 @pytest.fixture
 def connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What stands for net.ipv4.ip_local_port_range."""
+    """Return the file in place of net.ipv4.ip_local_port_range."""
     path = tmp_path / "range"
     monkeypatch.setattr(ports, "_OF_CONNECTIONS", path)
     return path
 
 
-@pytest.mark.parametrize(("told", "below"), [("32768\t60999\n", 32768), ("1024\t65535\n", 20000)])
-def test_ports_lie_below_those_of_connections_where_there_is_room(connections: Path, told: str, below: int) -> None:
-    connections.write_text(told)
-    found = ports.unused(50)
-    assert len(set(found)) == 50
-    assert all(10000 <= port < below for port in found)
+@pytest.mark.parametrize(("text", "below"), [("32768\t60999\n", 32768), ("1024\t65535\n", 20000)])
+def test_ports_are_below_those_of_connections_if_there_is_room(connections: Path, text: str, below: int) -> None:
+    connections.write_text(text)
+    unused = ports.unused(50)
+    assert len(set(unused)) == 50
+    assert all(10000 <= port < below for port in unused)
 
 
-def test_a_port_at_which_somebody_listens_is_not_unused(connections: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_with_a_listener_is_not_unused(connections: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connections.write_text("0 0")
     with socket.create_server(("127.0.0.1", ports.unused(1)[0])) as listening:
         monkeypatch.setattr(ports.random.SystemRandom, "sample", lambda *_: [listening.getsockname()[1]])

@@ -27,19 +27,19 @@ def test_events_on_the_hosts_of_main_keep_their_own_names(build):
     assert (first.name, first.host, first.client_url) == ("etcd-events-1", "etcd-main-1", "https://10.77.0.21:2381")
 
 
-def test_ports_and_data_folder_of_the_spec_win(build):
+def test_ports_and_data_folder_of_the_spec_are_used(build):
     cluster = build({"etcd": {"main": {"client_port": 4001, "peer_port": 7001, "data_dir": "/data/etcd"}}})
     first = member(cluster, "main", "etcd-main-1", plan(cluster))
     assert (first.client_port, first.peer_port, data_dir(cluster, "main")) == (4001, 7001, "/data/etcd")
     assert data_dir(cluster, "events") == "/var/lib/etcd/events"
 
 
-def test_an_unknown_member_is_refused_with_the_names_there_are(lab):
+def test_an_unknown_member_is_refused_with_the_existing_names(lab):
     with pytest.raises(ValueError, match="no member etcd-main-4; its members are etcd-main-1, etcd-main-2, etcd-m"):
         member(lab, "main", "etcd-main-4", plan(lab))
 
 
-def test_metrics_and_http_have_ports_of_their_own(lab):
+def test_metrics_and_http_have_their_own_ports(lab):
     assert (metrics_port(lab, "main"), metrics_port(lab, "events")) == (2383, 2384)
     assert (http_port(lab, "main"), http_port(lab, "events")) == (2385, 2386)
 
@@ -48,7 +48,7 @@ ports = st.one_of(st.integers(2378, 2390), st.integers(1, 65535))
 
 
 @given(st.lists(ports, min_size=4, max_size=4, unique=True))
-def test_no_two_listeners_of_one_host_share_a_port(build, chosen):
+def test_no_two_listeners_on_a_host_share_a_port(build, chosen):
     main_client, main_peer, events_client, events_peer = chosen
     cluster = build(
         {

@@ -1,4 +1,4 @@
-"""The flags tried on the real program: three members of main and one of events, on loopback."""
+"""The flags on the real program: three members of main and one of events, on loopback."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _metric(fleet: Fleet, name: str, metric: str) -> float:
     return next(float(line.split()[-1]) for line in lines if line.startswith(f"{metric} "))
 
 
-def test_three_members_form_one_etcd_that_takes_writes(fleet):
+def test_three_members_form_one_etcd_that_accepts_writes(fleet):
     assert fleet.etcdctl("main", "client-of-main", "put", "/a", "1").stdout == "OK\n"
     listed = json.loads(fleet.etcdctl("main", "client-of-main", "member", "list", "-w", "json").stdout)
     assert sorted(member["name"] for member in listed["members"]) == ["etcd-main-1", "etcd-main-2", "etcd-main-3"]
@@ -51,7 +51,7 @@ def test_the_quota_of_the_spec_is_in_force(fleet):
     assert _metric(fleet, "etcd-events-1", "etcd_server_quota_backend_bytes") == 2 * 2**30
 
 
-def test_the_program_finds_nothing_to_warn_of_in_its_flags(fleet):
+def test_the_program_does_not_warn_about_its_flags(fleet):
     lines = [json.loads(line) for line in fleet.log("etcd-main-1").splitlines()]
     about_flags = [line["msg"] for line in lines if line["level"] == "warn" and line["caller"].startswith("embed/")]
     assert about_flags == []
@@ -61,7 +61,7 @@ def test_a_client_without_a_certificate_is_refused(fleet):
     assert fleet.etcdctl("main", None, "get", "/a").returncode != 0
 
 
-def test_one_client_certificate_of_main_opens_both_and_one_of_events_opens_events_alone(fleet):
+def test_a_client_certificate_of_main_opens_both_and_one_of_events_only_events(fleet):
     opened = {
         (client, role): fleet.etcdctl(role, f"client-of-{client}", "get", "/a").returncode == 0
         for client in ("main", "events")
@@ -75,13 +75,13 @@ def test_one_client_certificate_of_main_opens_both_and_one_of_events_opens_event
     }
 
 
-def test_a_members_peer_certificate_serves_etcdctl_on_its_host(fleet):
+def test_a_members_peer_certificate_works_for_etcdctl_on_its_host(fleet):
     for kind in ("crt", "key"):
         shutil.copy(fleet.folder / "etcd-main-1" / f"etc/etcd/main/pki/peer.{kind}", fleet.folder / f"own.{kind}")
     assert fleet.etcdctl("main", "own", "endpoint", "health").returncode == 0
 
 
-def test_with_one_member_killed_writes_go_on_and_its_disk_brings_it_back(fleet):
+def test_with_one_member_killed_writes_continue_and_its_disk_brings_it_back(fleet):
     def members_now():
         return json.loads(fleet.etcdctl("main", "client-of-main", "member", "list", "-w", "json").stdout)["members"]
 
@@ -102,7 +102,7 @@ def test_with_one_member_killed_writes_go_on_and_its_disk_brings_it_back(fleet):
     assert "starting initial corruption check" in fleet.log("etcd-main-3")
 
 
-def test_a_member_that_lost_its_disk_refuses_to_start_as_if_it_were_new(fleet):
+def test_a_member_that_lost_its_disk_refuses_to_start_as_a_new_one(fleet):
     fleet.kill("etcd-main-2")
     data = fleet.folder / "etcd-main-2" / "var/lib/etcd/main"
     kept = data.with_name("kept")

@@ -1,4 +1,4 @@
-"""The agent's actions on folders, cut short at every change of a disk; real etcds have theirs in tests/operations."""
+"""The agent's actions on folders, interrupted at every change on disk. tests/operations runs them on real etcds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOKEN = {"token": "test-1"}
 
 
 class Units:
-    """Starting a unit is what it does to the data folder."""
+    """Units whose start only changes the data folder."""
 
     def __init__(self, data: Path) -> None:
         self.data, self.active = data, True
@@ -51,8 +51,8 @@ class Units:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Surgery:
-    """A member whose folder says what it is, and one prepared beside it."""
+def surgery(tmp_path: Path) -> Surgery:
+    """Return the surgery of a member whose folders say what they are, with a prepared one next to the data."""
     member = Member("main", "m", "etcd-main.service", "backup.service", tmp_path, "https://m:2380", 1, tmp_path)
     units = Units(tmp_path)
     surgery = Surgery(member, Programs(tmp_path, getpass.getuser()), units, lambda role: pytest.fail(role))
@@ -69,7 +69,7 @@ class Killed(BaseException):
 
 
 def until_done(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> tuple[Any, int]:
-    """What an action comes to that is killed before its first change of a disk, then its second, and so on."""
+    """Run an action that is killed before its first change on disk, then before its second, and so on. Return its result and the kills."""
     changes: list[int] = []
 
     def counting(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,63 +92,65 @@ def until_done(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> tuple
     raise AssertionError("it never ends")
 
 
-def test_a_swap_that_is_killed_anywhere_is_done_by_the_next_one(made: Surgery, monkeypatch: pytest.MonkeyPatch) -> None:
-    made.stop(TOKEN)
-    answer, kills = until_done(monkeypatch, lambda: made.swap(TOKEN))
+def test_a_swap_that_is_killed_anywhere_is_completed_by_the_next_one(
+    surgery: Surgery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surgery.stop(TOKEN)
+    answer, kills = until_done(monkeypatch, lambda: surgery.swap(TOKEN))
     assert kills >= 1
-    data = made.member.data_dir
+    data = surgery.member.data_dir
     assert (data / "member/new").exists()
     assert (Path(answer["kept"]) / "old").exists()
-    assert made.swap(TOKEN) == answer
+    assert surgery.swap(TOKEN) == answer
     assert (data / "member/new").exists()
 
 
 def test_a_join_that_is_killed_anywhere_sets_the_old_data_aside_once(
-    made: Surgery, monkeypatch: pytest.MonkeyPatch
+    surgery: Surgery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = {**TOKEN, "initial_cluster": "m=https://m:2380"}
-    answer, kills = until_done(monkeypatch, lambda: made.join(body))
+    answer, kills = until_done(monkeypatch, lambda: surgery.join(body))
     assert kills >= 3
     assert (Path(answer["kept"]) / "old").exists()
-    assert not (made.member.data_dir / "member/old").exists()
-    assert made.held() == ""
-    units: Any = made._units
+    assert not (surgery.member.data_dir / "member/old").exists()
+    assert surgery.held() == ""
+    units: Any = surgery._units
     assert "--initial-cluster-state=existing --initial-cluster=m=https://m:2380" in units.words
     assert units.words[-1] == ""
 
 
-def test_a_member_that_does_not_join_is_stopped_and_held(made: Surgery, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_does_not_join_is_stopped_and_held(surgery: Surgery, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surgery_module, "JOIN_S", 0)
     monkeypatch.setattr(Units, "start", lambda self, unit: setattr(self, "active", True))
     with pytest.raises(Failure, match=r"m has not joined within 0 s: journalctl -u etcd-main\.service"):
-        made.join({**TOKEN, "initial_cluster": "m=https://m:2380"})
-    assert made.held() == "test-1"
-    assert not made._units.is_active("etcd-main.service")
+        surgery.join({**TOKEN, "initial_cluster": "m=https://m:2380"})
+    assert surgery.held() == "test-1"
+    assert not surgery._units.is_active("etcd-main.service")
 
 
-def test_nothing_is_swapped_while_the_member_runs_or_without_something_prepared(made: Surgery) -> None:
+def test_nothing_is_swapped_while_the_member_runs_or_if_nothing_is_prepared(surgery: Surgery) -> None:
     with pytest.raises(Failure, match="is running; stop it first"):
-        made.swap(TOKEN)
-    made.stop({"token": "other"})
+        surgery.swap(TOKEN)
+    surgery.stop({"token": "other"})
     with pytest.raises(Failure, match="nothing is prepared under the token other"):
-        made.swap({"token": "other"})
-    assert (made.member.data_dir / "member/old").exists()
+        surgery.swap({"token": "other"})
+    assert (surgery.member.data_dir / "member/old").exists()
 
 
-def test_what_is_kept_aside_goes_only_when_it_is_told_to(made: Surgery) -> None:
-    made.stop(TOKEN)
-    made.swap(TOKEN)
-    assert set(made.ages_aside()) == {"before-test-1", "test-1"}
-    assert all(0 <= age < 60 for age in made.ages_aside().values())
-    assert made.forget({"older_than_s": 3600}) == {"forgotten": []}
-    assert made.forget({"token": "another"}) == {"forgotten": []}
-    assert sorted(made.forget(TOKEN)["forgotten"]) == ["before-test-1", "test-1"]
-    assert (made.member.data_dir / "member/new").exists()
+def test_data_set_aside_is_removed_only_on_request(surgery: Surgery) -> None:
+    surgery.stop(TOKEN)
+    surgery.swap(TOKEN)
+    assert set(surgery.ages_aside()) == {"before-test-1", "test-1"}
+    assert all(0 <= age < 60 for age in surgery.ages_aside().values())
+    assert surgery.forget({"older_than_s": 3600}) == {"forgotten": []}
+    assert surgery.forget({"token": "another"}) == {"forgotten": []}
+    assert sorted(surgery.forget(TOKEN)["forgotten"]) == ["before-test-1", "test-1"]
+    assert (surgery.member.data_dir / "member/new").exists()
 
 
-def test_a_backup_is_the_unit_that_makes_them(made: Surgery) -> None:
-    made.backup({})
-    assert made._units.words == ["run backup.service"]  # type: ignore[attr-defined]
+def test_a_backup_runs_the_backup_unit(surgery: Surgery) -> None:
+    surgery.backup({})
+    assert surgery._units.words == ["run backup.service"]  # type: ignore[attr-defined]
 
 
 def test_a_file_that_etcdctl_did_not_write_is_refused(tmp_path: Path) -> None:
@@ -161,22 +163,22 @@ def test_a_file_that_etcdctl_did_not_write_is_refused(tmp_path: Path) -> None:
         refuse_damage(path)
 
 
-def test_words_for_a_joining_member_are_a_drop_in_that_systemd_reads_and_no_reboot_keeps(
+def test_flags_of_a_joining_member_are_a_drop_in_that_systemd_reads_and_a_reboot_removes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, ...]] = []
+    calls: list[tuple[str, ...]] = []
     monkeypatch.setattr(system, "DROP_INS", tmp_path)
-    monkeypatch.setattr(Systemd, "_ask", lambda self, *words, **how: asked.append(words))
+    monkeypatch.setattr(Systemd, "_ask", lambda self, *words, **how: calls.append(words))
     path = tmp_path / "etcd-main.service.d/menagerie-join.conf"
     Systemd().give("etcd-main.service", "--a=b --c=d%20")
     assert path.read_text() == '[Service]\nEnvironment="MENAGERIE_JOIN=--a=b --c=d%%20"\n'
     Systemd().give("etcd-main.service", "")
     assert not path.exists()
     Systemd().give("etcd-main.service", "")
-    assert asked == [("daemon-reload",), ("daemon-reload",)]
+    assert calls == [("daemon-reload",), ("daemon-reload",)]
 
 
-def test_systemctl_is_asked_and_its_words_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systemctl_is_called_and_its_message_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "systemctl"
     program.write_text(
         '#!/bin/sh\ncase "$1" in is-active) echo activating; exit 3;; stop) echo no such unit; exit 5;; esac\n'
@@ -188,7 +190,7 @@ def test_systemctl_is_asked_and_its_words_are_passed_on(tmp_path: Path, monkeypa
         Systemd().stop("etcd-main.service")
 
 
-def test_the_last_words_of_an_etcd_are_its_last_error() -> None:
+def test_the_last_message_of_an_etcd_is_its_last_error() -> None:
     lines = [
         '{"level":"error","msg":"first"}',
         '{"level":"fatal","msg":"failed to start","error":"mvcc: hash mismatch"}',
@@ -204,14 +206,14 @@ def test_the_last_words_of_an_etcd_are_its_last_error() -> None:
     assert last_words(["Starting etcd", "[]", '{"level":"info"}']) == ""
 
 
-def test_a_quantile_is_read_between_two_buckets() -> None:
+def test_a_quantile_is_interpolated_between_two_buckets() -> None:
     text = 'x_bucket{le="0.001"} 50\nx_bucket{le="0.002"} 100\nx_bucket{le="+Inf"} 100\nx_count 100\n'
     assert quantile(samples(text), "x", 0.75) == pytest.approx(0.0015)
     assert quantile(samples(text), "y", 0.5) is None
     assert quantile(samples('x_bucket{le="1"} 0\nx_bucket{le="+Inf"} 4\n'), "x", 0.99) == 1.0
 
 
-def test_the_end_of_a_certificate_is_read_from_its_der() -> None:
+def test_the_expiry_of_a_certificate_is_read_from_its_der() -> None:
     signer = authority("main")
     assert not_after(signer.pem) == int(signer.certificate.not_valid_after_utc.timestamp())
     assert not_after(pems("m", signer, ("server",))[0] + signer.pem) > 0

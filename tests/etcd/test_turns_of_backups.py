@@ -1,4 +1,4 @@
-"""Whose turn a backup or a drill is, and when."""
+"""Which member makes a backup or a drill, and when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from etcd.host.menagerie_etcd.settings import Settings
 SETTINGS = Settings("apes", "main", "m1", {}, every=900, drill=86_400, keep=24, pki=Path("/pki"))
 
 
-def test_a_disk_without_room_for_a_drill_is_told_before_anything_is_done(tmp_path):
+def test_a_disk_without_room_for_a_drill_is_reported_before_anything_is_done(tmp_path):
     with (
         pytest.raises(
             backup.BackupError, match="MiB are free in .*, and a drill takes about 1152921504606846976; nothing"
@@ -33,7 +33,7 @@ def _health(*words: str) -> list[Health]:
 
 
 @pytest.mark.parametrize(
-    ("found", "turn"),
+    ("members_health", "turn"),
     [
         (("leads", "follows", "follows"), "m2"),
         (("follows", "leads", "follows"), "m1"),
@@ -45,8 +45,8 @@ def _health(*words: str) -> list[Health]:
         ((), ""),
     ],
 )
-def test_the_turn_is_the_first_sound_follower_s(found, turn):
-    assert members.in_turn(_health(*found)) == turn
+def test_the_first_healthy_follower_has_the_turn(members_health, turn):
+    assert members.in_turn(_health(*members_health)) == turn
 
 
 def _drilled(*rows: tuple[float, str]) -> list[Snapshot]:
@@ -64,5 +64,5 @@ def _drilled(*rows: tuple[float, str]) -> list[Snapshot]:
         ([(89_000, "no"), (1_000, "yes")], 0),
     ],
 )
-def test_a_drill_is_due_by_the_last_that_passed_and_a_failed_one_is_tried_again_sooner(drills, wait):
+def test_a_drill_is_due_after_the_last_that_passed_and_sooner_after_a_failed_one(drills, wait):
     assert drill.due_in(SETTINGS, _drilled(*drills), 100_000) == wait

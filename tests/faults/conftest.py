@@ -1,4 +1,4 @@
-"""The lab that is up, or one for these tests alone."""
+"""The running lab, or one created for these tests."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.lab.support import menagerie
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Cluster]:
     if os.geteuid() != 0:
-        pytest.skip("the lab needs root: it makes network namespaces, mounts and cgroups")
+        pytest.skip("the lab needs root: it creates network namespaces, mounts and cgroups")
     cluster = load_cluster(find_cluster("lab", ROOT))
     was_up = has_stack(cluster)
     if not was_up or menagerie("status", "lab").code:
-        done = menagerie("up", "lab", "--json")
-        assert done.code == 0, done.err
+        result = menagerie("up", "lab", "--json")
+        assert result.code == 0, result.err
     yield cluster
     if not was_up:
         menagerie("destroy", "lab", "--yes")

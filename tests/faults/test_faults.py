@@ -1,4 +1,4 @@
-"""Every fault of `tests.bench.faults` once, under load; README.md beside this says what was found so far."""
+"""Inject every fault of `tests.bench.faults` once, under load; README.md in this folder lists what was found."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ EACH_TIME = frozenset(
         "all API servers are stopped",
     }
 )
-"""Of the rest one is of a kind with each of these; they are for the soak."""
+"""One fault of each kind. All others resemble one of these and run only in the soak."""
 
 
 @pytest.mark.parametrize(
     "fault",
-    [pytest.param(each, marks=[] if each.name in EACH_TIME else [pytest.mark.soak], id=str(each)) for each in FAULTS],
+    [
+        pytest.param(fault, marks=[] if fault.name in EACH_TIME else [pytest.mark.soak], id=str(fault))
+        for fault in FAULTS
+    ],
 )
 def test_nothing_that_was_acknowledged_is_lost(fault: Fault, lab: Cluster, access: Access) -> None:
     outcome = attempt([fault], lab, access, random.Random(SEED))
@@ -41,9 +44,9 @@ def test_nothing_that_was_acknowledged_is_lost(fault: Fault, lab: Cluster, acces
     assert outcome.load.writes > 0
 
 
-def test_faults_of_the_short_list_are_of_the_table() -> None:
-    assert EACH_TIME <= {each.name for each in FAULTS}
+def test_every_fault_of_the_short_list_is_in_the_table() -> None:
+    assert EACH_TIME <= {fault.name for fault in FAULTS}
 
 
-def test_after_all_of_them_an_up_changes_nothing(lab: Cluster) -> None:
+def test_an_up_after_all_faults_changes_nothing(lab: Cluster) -> None:
     assert menagerie("up", "lab", "--json").json["changed"] == 0

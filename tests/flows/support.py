@@ -1,4 +1,4 @@
-"""Clusters of every shape, and questions that tests of flows share."""
+"""Clusters of every shape, and queries that several tests of flows need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORKERS = (Role.WORKER_IN_REGION, Role.WORKER_AT_SITE)
 
 
 def shape(shared, backend, direct, where, ports, vxlan, ssh, vpn, public, services):
-    """Changes of the lab's spec; `where`: of "region" and "site", who has workers."""
+    """Return changes of the lab's spec. where: which of "region" and "site" have workers."""
     etcds = {role: {"client_port": ports[2 * n], "peer_port": ports[2 * n + 1]} for n, role in enumerate(ROLES)}
     return {
         "control_plane": {"public": public},

@@ -1,4 +1,4 @@
-"""The lab's router against the table: what crosses it, of all that roles could send each other."""
+"""The lab's router against the table: which connections between roles it lets through."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from stacks.lab.workers import between_workers, workers_in_region
 
 REGION = {"pools": {"region": {"machine": "lab-small", "min": 1, "max": 1}}}
 SOURCE = ArtefactSource(lab_plan.MIRROR_URL, {}, lab_plan.REGISTRY)
-# The store has a network of its own, and a lab has no resolver, clock or metadata; pods cross the router in VXLAN only.
+# The store has its own network, and a lab has no resolver, time server or metadata; pods cross the router only in VXLAN.
 PLACED_ELSEWHERE = {Role.SECRET_STORE, Role.RESOLVER, Role.TIME_SERVER, Role.METADATA, Role.POD}
 
 
 @pytest.fixture(scope="module")
 def lab(build):
-    """As it is in inventories/."""
+    """Return the lab's cluster as it is in inventories/."""
     return build(REGION)
 
 
@@ -36,18 +36,18 @@ def table(lab):
 
 @pytest.fixture(scope="module")
 def places(lab):
-    """Role -> (bridge, address) of each of its machines."""
-    made = plan(lab)
+    """Return role -> (bridge, address) of each of its machines."""
+    address_plan = plan(lab)
     cloud = {
-        Role.LOAD_BALANCER: [made.endpoint],
-        Role.API_SERVER: [host.address for host in made.api_servers],
-        Role.ETCD_MAIN: [host.address for host in made.etcd["main"]],
-        Role.ETCD_EVENTS: [host.address for host in made.etcd["events"]],
+        Role.LOAD_BALANCER: [address_plan.endpoint],
+        Role.API_SERVER: [host.address for host in address_plan.api_servers],
+        Role.ETCD_MAIN: [host.address for host in address_plan.etcd["main"]],
+        Role.ETCD_EVENTS: [host.address for host in address_plan.etcd["events"]],
     }
     services = [("br-services", lab_plan.SERVICES_ADDRESS)]
     return {
         Role.OPERATOR: [(rules.UPLINK, lab_plan.UPLINK_RANGE[1])],
-        **{role: [("br-cloud", address) for address in addresses] for role, addresses in cloud.items()},
+        **{role: [("br-cloud", address) for address in hosts] for role, hosts in cloud.items()},
         Role.WORKER_IN_REGION: [("br-workers", worker.host.address) for worker in workers_in_region(lab)],
         Role.WORKER_AT_SITE: [(f"br-{host.rack}", host.address) for _, host in lab.host_list()],
         Role.ARTEFACT_MIRROR: services,
@@ -58,7 +58,7 @@ def places(lab):
 
 @pytest.fixture(scope="module")
 def forwarding(lab):
-    """Rules of the router's forward chain that see the first packet of a connection."""
+    """Return the rules of the router's forward chain that see the first packet of a connection."""
     text = rules.router(lab_spec(lab, None, (API_PORT, KONNECTIVITY_PORT), between_workers(lab)))
     chain = re.search(r"chain forwarding \{\n(.*?)\n    \}", text, re.DOTALL)[1].splitlines()
     assert "hook forward" in chain[0]
@@ -81,15 +81,15 @@ def lets_through(forwarding, source, destination, protocol, port):
 
 
 def is_one_of(value, values):
-    """Of names, addresses and ports, which may be a range."""
+    """Return whether a value matches one of several names, addresses or ports; values may be ranges."""
     spans = [each.split("-") for each in values if re.fullmatch(r"\d+-\d+", each)]
     return value in values or any(int(first) <= int(value) <= int(last) for first, last in spans if value)
 
 
 def crossings(places, table):
-    """(source, destination, from, to, protocol, port) of every connection that could be tried across the router.
+    """Yield (source, destination, from, to, protocol, port) of every connection to try across the router.
 
-    Of a range of ports, the first and the last, and those beside them."""
+    For a range of ports, it tries the first and the last, and their neighbours."""
     edges = {edge for flow in table for first, last in ranges(flow.ports) for edge in (first, last)}
     ports = edges | {29_999, 32_768} | {22, 9_999}
     for (source, senders), (destination, takers) in product(places.items(), repeat=2):
@@ -99,7 +99,7 @@ def crossings(places, table):
                     yield source, destination, sender, taker, protocol, port
 
 
-def test_every_role_has_a_place_in_the_lab_or_none_that_the_router_could_see(table, places):
+def test_every_role_is_in_the_lab_or_out_of_the_routers_sight(table, places):
     assert {role for flow in table for role in (flow.source, flow.destination)} == {*places} | PLACED_ELSEWHERE
 
 
@@ -114,10 +114,10 @@ def test_the_router_lets_through_what_the_table_says(table, places, forwarding):
     assert stopped == []
 
 
-def test_the_router_lets_nothing_else_through_but_to_services_between_racks_and_from_the_operator(
+def test_the_router_lets_nothing_else_through_except_to_services_between_racks_and_from_the_operator(
     table, places, forwarding
 ):
-    """There it opens whole networks: the operator's machine holds the lab, and services hold nothing of the cluster."""
+    """There it opens whole networks: the operator's machine hosts the lab, and services hold nothing of the cluster."""
     allowed = {(f.source, f.destination, f.protocol, port) for f in table for port in f.ports}
     whole = {Role.ARTEFACT_MIRROR, Role.REGISTRY, Role.BUCKETS}
     passed = {

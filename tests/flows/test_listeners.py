@@ -1,4 +1,4 @@
-"""The table against what hosts are given: which ports listen, and which are dialled."""
+"""The table against the configuration of hosts: ports that listen, and ports that are dialled."""
 
 from __future__ import annotations
 
@@ -44,36 +44,36 @@ KUBE_PROXY_HEALTH = 10256
 
 
 def reachable(program, words):
-    """Ports of a command line that listen on more than 127.0.0.1."""
+    """Return the ports of a command line that listen on more than 127.0.0.1."""
     given = dict(word.removeprefix("--").split("=", 1) for word in words if word.startswith("--") and "=" in word)
-    found = {
+    listening = {
         int(given.get(port, default))
         for port, default, address, any_address in LISTENERS[program]
         if given.get(address, any_address) != "127.0.0.1"
     }
-    return found - {0}
+    return listening - {0}
 
 
 def api_server_listeners(cluster):
-    made = units.units(cluster, plan(cluster))
-    return set().union(*(reachable(Path(unit.words[0]).name, unit.words[1:]) for unit in made))
+    api_units = units.units(cluster, plan(cluster))
+    return set().union(*(reachable(Path(unit.words[0]).name, unit.words[1:]) for unit in api_units))
 
 
 def etcd_listeners(cluster):
-    """Name of a host -> ports of every member on it that listen on more than 127.0.0.1."""
-    found = defaultdict(set)
+    """Return host name -> ports of its members that listen on more than 127.0.0.1."""
+    listening = defaultdict(set)
     for role in ROLES:
         for member in members(cluster, role, plan(cluster)):
-            found[member.host].add(agent_port(cluster))
+            listening[member.host].add(agent_port(cluster))
             for flag in flags(cluster, role, member.name, plan(cluster)):
                 if flag.startswith("--listen-"):
                     urls = map(urlsplit, flag.split("=", 1)[1].split(","))
-                    found[member.host] |= {url.port for url in urls if url.hostname != "127.0.0.1"}
-    return found
+                    listening[member.host] |= {url.port for url in urls if url.hostname != "127.0.0.1"}
+    return listening
 
 
 def worker_listeners(cluster):
-    """TCP ports of what runs on every worker; sshd is the site's."""
+    """Return the TCP ports of programs on every worker; sshd belongs to the site."""
     kubelet = kubeadm.kubelet_configuration(cluster, plan(cluster))
     proxy = kubeadm.kube_proxy_configuration(cluster)
     agent = manifests.konnectivity_agent(cluster, plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -90,13 +90,13 @@ def worker_listeners(cluster):
 
 
 @given(SHAPES)
-def test_what_listens_on_an_api_server_is_what_flows_lead_to(build, changes):
+def test_ports_that_listen_on_an_api_server_match_the_flows(build, changes):
     cluster = build(changes)
     assert ports_into(flows(cluster), Role.API_SERVER) == api_server_listeners(cluster)
 
 
 @given(SHAPES)
-def test_what_listens_on_a_members_host_is_what_flows_lead_to(build, changes):
+def test_ports_that_listen_on_a_members_host_match_the_flows(build, changes):
     cluster = build(changes)
     table = flows(cluster)
     for host, ports in etcd_listeners(cluster).items():
@@ -105,11 +105,11 @@ def test_what_listens_on_a_members_host_is_what_flows_lead_to(build, changes):
 
 
 @given(SHAPES)
-def test_what_listens_on_a_worker_is_what_flows_lead_to_but_for_the_health_of_kube_proxy(build, changes):
+def test_ports_that_listen_on_a_worker_match_the_flows_except_for_kube_proxys_health(build, changes):
     cluster = build(changes)
     table = flows(cluster)
     own = {Role.WORKER_IN_REGION: set(), Role.WORKER_AT_SITE: {cluster.spec.sites["onprem"].ssh.port}}
-    services = set(NODE_PORTS)  # kube-proxy leads them elsewhere; nothing listens
+    services = set(NODE_PORTS)  # kube-proxy redirects them; nothing listens
     vxlan = {port for key, port in net_conf(cluster)["Backend"].items() if key == "Port"}
     for worker in set(WORKERS) & set(roles(table)):
         assert ports_into(table, worker) - services | {KUBE_PROXY_HEALTH} == worker_listeners(cluster) | own[worker]
@@ -117,14 +117,14 @@ def test_what_listens_on_a_worker_is_what_flows_lead_to_but_for_the_health_of_ku
         assert ports_into(table, worker, Protocol.UDP) - services == vxlan
 
 
-def test_a_listener_that_leaves_127_0_0_1_is_noticed():
+def test_a_listener_outside_of_127_0_0_1_is_noticed():
     assert reachable("kube-scheduler", ["--bind-address=127.0.0.1"]) == set()
     assert reachable("kube-scheduler", ["--profiling=false"]) == {10259}
     assert reachable("konnectivity-server", ["--server-port=0", "--agent-port=8132"]) == {8132, 8092}
 
 
 @given(SHAPES)
-def test_api_servers_dial_the_etcds_that_flows_lead_to(build, changes):
+def test_api_servers_dial_the_etcds_of_the_flows(build, changes):
     cluster = build(changes)
     words = next(unit.words for unit in units.units(cluster, plan(cluster)) if unit.name == "kube-apiserver.service")
     urls = [url for word in words if word.startswith("--etcd-servers") for url in re.findall(r"https://[\d.:]+", word)]
@@ -137,7 +137,7 @@ def test_api_servers_dial_the_etcds_that_flows_lead_to(build, changes):
 
 
 @given(SHAPES)
-def test_workers_dial_the_load_balancer_where_flows_lead_to(build, changes):
+def test_workers_dial_the_load_balancer_on_the_ports_of_the_flows(build, changes):
     cluster = build(changes)
     table = flows(cluster)
     agent = manifests.konnectivity_agent(cluster, plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]

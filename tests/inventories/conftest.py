@@ -52,7 +52,7 @@ def lab_inventory(lab: Cluster, outputs: ClusterOutputs, known: set[str]) -> Inv
 
 @pytest.fixture
 def local() -> Callable[..., Inventory]:
-    """local("w1", "w2", variable=value): an inventory of hosts that are this machine."""
+    """local("w1", "w2", variable=value): an inventory of hosts that are all this machine."""
 
     def made(*hosts: str, **variables: Any) -> Inventory:
         data = {

@@ -17,13 +17,13 @@ def test_every_host_is_in_one_batch_and_in_order(size, sizes):
     assert tuple(host for batch in found for host in batch) == HOSTS
 
 
-def test_a_large_fleet_goes_in_shares_where_nobody_says_how_many():
+def test_a_large_fleet_runs_in_default_batches():
     many = tuple(map(str, range(SHARE * 2 + 1)))
     assert [len(batch) for batch in batches(many, None)] == [SHARE, SHARE, 1]
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "1.5", "101%", "0%", "5 %", "9999999"])
-def test_what_is_no_number_of_hosts_is_refused_with_what_to_write(text):
+def test_an_invalid_number_of_hosts_is_refused_with_a_hint(text):
     with pytest.raises(AmountError, match=r"neither .* write 50 or 10%"):
         Amount.parse(text, least=1)
 
@@ -42,6 +42,6 @@ def test_what_is_no_number_of_hosts_is_refused_with_what_to_write(text):
         (5, "50", (5, 5), False),
     ],
 )
-def test_no_batch_is_begun_past_the_limit_of_failures(failed, limit, last, stopped):
+def test_no_batch_starts_above_the_limit_of_failures(failed, limit, last, stopped):
     given = Amount.parse(limit) if limit else None
     assert bool(stops(failed, 100, given, last)) is stopped

@@ -13,24 +13,24 @@ from tests.inventories.conftest import TOKEN
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "inventory.json"
 
 
-def test_the_inventory_of_the_lab_is_what_was_reviewed(lab_inventory):
-    """MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the difference."""
-    made = json.dumps(lab_inventory.data, indent=1) + "\n"
+def test_the_lab_s_inventory_matches_the_golden_file(lab_inventory):
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the diff."""
+    text = json.dumps(lab_inventory.data, indent=1) + "\n"
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
-        GOLDEN.write_text(made)
-    assert made == GOLDEN.read_text()
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
 
 
-def test_every_role_variable_that_is_sent_is_declared_by_a_role(lab_inventory, known):
+def test_every_variable_in_the_inventory_is_declared_by_a_role(lab_inventory, known):
     data = lab_inventory.data["all"]
-    sent = {*data["vars"]}
+    used = {*data["vars"]}
     for entry in (*data["hosts"].values(), *(group["vars"] for group in data["children"].values())):
-        sent |= set(entry)
-    undeclared = {name for name in sent - known if not name.startswith(("ansible_", "menagerie_"))}
+        used |= set(entry)
+    undeclared = {name for name in used - known if not name.startswith(("ansible_", "menagerie_"))}
     assert undeclared == set()
 
 
-def test_a_host_is_told_nothing_but_its_own_address_links_and_labels(lab_inventory):
+def test_a_host_only_has_its_own_address_links_and_labels(lab_inventory):
     for host, values in lab_inventory.data["all"]["hosts"].items():
         addresses = {
             value for name, value in values.items() if not name.startswith("links_") and name != "kubelet_labels"
@@ -38,7 +38,7 @@ def test_a_host_is_told_nothing_but_its_own_address_links_and_labels(lab_invento
         assert addresses == {values["links_settings"]["address"]}, host
 
 
-def test_a_further_host_changes_no_entry_of_the_others(lab, outputs):
+def test_an_additional_host_changes_no_entry_of_others(lab, outputs):
     workers = lab.hosts["workers"]
     further = workers[0].model_copy(update={"name": "worker-4", "address": workers[0].address + 9})
     more = Cluster(spec=lab.spec, hosts={"workers": (*workers, further)})
@@ -60,7 +60,7 @@ def test_group_names_are_python_identifiers():
     assert group_name("rack", "sjc-1", "r1").isidentifier()
 
 
-def test_a_host_is_told_its_own_token_and_nobody_else_any(lab, outputs):
+def test_a_joining_host_only_gets_its_own_token(lab, outputs):
     plain, joining = build(lab, outputs), build(lab, outputs).joining({"worker-2": TOKEN, "stranger": TOKEN})
     assert TOKEN not in json.dumps(plain.data)
     hosts = joining.data["all"]["hosts"]
@@ -93,7 +93,7 @@ def test_known_hosts_has_a_line_for_every_host_and_names_a_port_that_is_not_22(l
     assert inventory.data["all"]["children"]["site_onprem"]["vars"]["ansible_port"] == 2222
 
 
-def test_hosts_whose_ssh_key_nobody_knows_are_named(lab, outputs):
+def test_hosts_with_unknown_ssh_keys_are_listed(lab, outputs):
     keys = {"worker-1": "ssh-ed25519 AAAA"}
     some = outputs.model_copy(update={"ssh": outputs.ssh.model_copy(update={"known_hosts": keys})})
     assert build(lab, some).unknown_hosts == ("worker-2", "worker-3")
@@ -106,12 +106,12 @@ def test_an_ordinary_user_becomes_root(lab, outputs):
     assert build(other, outputs).data["all"]["children"]["site_onprem"]["vars"]["menagerie_become"] is True
 
 
-def test_a_variable_of_the_cluster_wins_over_what_is_computed(lab, outputs):
+def test_variables_of_the_cluster_take_precedence_over_computed_ones(lab, outputs):
     inventory = build(lab, outputs, {"all": {"containerd_sandbox_image": "mine/pause:1"}})
     assert inventory.data["all"]["vars"]["containerd_sandbox_image"] == "mine/pause:1"
 
 
-def test_two_groups_of_one_name_are_refused(lab, outputs):
+def test_two_groups_with_the_same_name_are_refused(lab, outputs):
     worker = lab.hosts["workers"][0]
     moved = worker.model_copy(update={"rack": "c-d"}), worker.model_copy(update={"rack": "d", "name": "other"})
     pool = lab.spec.pools["workers"]
@@ -123,7 +123,7 @@ def test_two_groups_of_one_name_are_refused(lab, outputs):
 
 
 def test_workers_at_a_site_know_the_name_of_the_api_at_every_address_of_its_load_balancer(lab, outputs):
-    """A private DNS zone answers inside its region only."""
+    """A private DNS zone answers only inside its region."""
     named = outputs.model_copy(
         update={"endpoint": "api.horus.internal:6443", "balancers": ("10.145.0.4", "10.145.0.68")}
     )

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def root(tmp_path):
-    """A copy of what Ansible runs, for tests that change it."""
+    """A copy of the playbook and roles, for tests that change them."""
     for name in ("site.yml", "ansible.cfg"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "roles", tmp_path / "roles")
@@ -22,7 +22,7 @@ def root(tmp_path):
 
 
 def fleet(**changes):
-    """Three hosts in two racks of one pool. changes: variables of all."""
+    """Return three hosts in two racks of one pool. changes: variables of all."""
     hosts = {f"w{n}": {"ansible_host": f"10.0.0.{n}", "base_address": f"10.0.0.{n}"} for n in (1, 2, 3)}
     children = {
         "pool_gpu": {"hosts": {host: {} for host in hosts}, "vars": {"kubelet_labels": {"a": "b"}, "base_names": []}},
@@ -33,7 +33,7 @@ def fleet(**changes):
 
 
 def changed(before, after):
-    """The hosts whose state is another."""
+    """Return the hosts whose state differs."""
     return {host for host in before if before[host] != after.get(host)}
 
 
@@ -43,7 +43,7 @@ def test_the_same_inventory_has_the_same_digests_for_every_role(root):
     assert set(found["w1"]) == set(roles(ROOT))
 
 
-def test_a_variable_of_all_concerns_every_host_and_one_of_a_rack_its_own(root):
+def test_a_variable_of_all_affects_every_host_and_one_of_a_rack_only_its_hosts(root):
     before, rack, host = desired(fleet(), root), fleet(), fleet()
     rack.data["all"]["children"]["rack_a_r1"]["vars"]["base_swap_off"] = False
     host.data["all"]["hosts"]["w3"]["base_address"] = "10.0.0.9"
@@ -52,15 +52,15 @@ def test_a_variable_of_all_concerns_every_host_and_one_of_a_rack_its_own(root):
     assert changed(before, desired(host, root)) == {"w3"}
 
 
-def test_a_further_host_changes_nothing_for_the_others(root):
+def test_an_additional_host_changes_nothing_for_others(root):
     more = fleet()
     more.data["all"]["hosts"]["w4"] = {"base_address": "10.0.0.4"}
     more.data["all"]["children"]["rack_a_r2"]["hosts"]["w4"] = {}
     assert changed(desired(fleet(), root), desired(more, root)) == set()
 
 
-def test_a_value_that_a_nearer_one_hides_changes_nothing(root):
-    """As Ansible resolves: groups win over all, a later name over an earlier, the host over everything."""
+def test_an_overridden_value_changes_nothing(root):
+    """Precedence as in Ansible: groups over all, a later name over an earlier, the host over everything."""
     hidden = fleet(base_names=["hidden by the pool"])
     assert changed(desired(fleet(), root), desired(hidden, root)) == set()
     both = fleet()
@@ -74,7 +74,7 @@ def test_a_value_that_a_nearer_one_hides_changes_nothing(root):
     assert changed(desired(own, root), desired(over, root)) == set()
 
 
-def test_neither_token_nor_the_place_of_a_key_is_part_of_a_state(root):
+def test_tokens_and_key_paths_are_not_part_of_a_state(root):
     passing = fleet().joining({"w1": "abcdef.0123456789abcdef"})
     passing.data["all"]["vars"]["ansible_ssh_private_key_file"] = "/proc/1/fd/9"
     assert desired(passing, root) == desired(fleet(), root)
@@ -93,7 +93,7 @@ def test_neither_token_nor_the_place_of_a_key_is_part_of_a_state(root):
         ("roles/flannel/README.md", set()),
     ],
 )
-def test_a_changed_file_of_a_role_concerns_that_role(root, name, concerned):
+def test_a_changed_file_of_a_role_affects_only_that_role(root, name, concerned):
     before = desired(fleet(), root)["w1"]
     path = root / name
     path.write_text(path.read_text() + "\n# changed\n") if path.exists() else pytest.fail(f"there is no {name}")

@@ -12,11 +12,11 @@ def event(kind, host="w1", task="a task", second=0, **data):
 
 
 def gathered(*events):
-    seen = []
-    collector = Collector(3, seen.append)
+    progress = []
+    collector = Collector(3, progress.append)
     for each in events:
         assert collector.event(each) is False
-    return collector.report(1.5, False), seen
+    return collector.report(1.5, False), progress
 
 
 def test_counts_are_kept_by_host_and_changes_by_task():
@@ -46,12 +46,12 @@ def test_failed_and_unreachable_hosts_are_told_apart():
     assert report.exit_code == 2
 
 
-def test_only_unreachable_hosts_have_an_exit_code_of_their_own():
+def test_only_unreachable_hosts_give_exit_code_4():
     report, _ = gathered(event("runner_on_unreachable", res={"msg": "lost"}))
     assert report.exit_code == 4
 
 
-def test_an_ignored_failure_is_no_failure():
+def test_an_ignored_failure_does_not_count():
     report, _ = gathered(event("runner_on_failed", ignore_errors=True, res={"msg": "fine"}))
     assert report.succeeded
 
@@ -69,7 +69,7 @@ def test_progress_counts_the_tasks_of_each_host():
     ]
 
 
-def test_a_host_that_needs_more_tasks_than_planned_never_shows_more_than_all():
+def test_the_number_of_a_task_never_exceeds_the_total():
     _, seen = gathered(*[event("runner_on_ok", res={}) for _ in range(5)])
     assert [(p.number, p.total) for p in seen][-1] == (5, 5)
 
@@ -107,7 +107,7 @@ def test_a_task_is_timed_on_every_host_and_names_the_slowest():
     assert report.slowest(1) == (("w1", 7.0),)
 
 
-def test_failures_that_differ_by_the_hosts_own_name_and_address_are_one():
+def test_failures_that_only_differ_in_the_host_s_name_and_address_are_grouped():
     report, _ = gathered(
         event("runner_on_failed", res={"msg": "w1 at 10.0.0.1: no space"}),
         event("runner_on_failed", host="w2", res={"msg": "w2 at 10.0.0.2: no space"}),
@@ -118,7 +118,7 @@ def test_failures_that_differ_by_the_hosts_own_name_and_address_are_one():
     assert (second.message, second.hosts) == ("another", ("w3",))
 
 
-def test_reports_of_batches_are_one():
+def test_reports_of_batches_are_merged():
     one, _ = gathered(event("runner_on_start"), event("runner_on_ok", second=1, res={"changed": True}))
     start, end = event("runner_on_start", host="w2"), event("runner_on_failed", host="w2", second=3, res={"msg": "x"})
     both = merged([one, gathered(start, end)[0]])
@@ -134,16 +134,16 @@ def test_reports_of_batches_are_one():
         ({"msg": "can't be fetched", "stderr": "noise"}, "can't be fetched"),
         ({"argument_errors": ["a is wrong", "b is missing"], "msg": "Validation failed"}, "a is wrong; b is missing"),
         ({"censored": "hidden"}, "hidden"),
-        ({}, "no reason was given"),
+        ({}, "no reason given"),
         (
             {"msg": "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nSHA256:abc.\nHost key verification failed."},
-            "its SSH host key SHA256:abc isn't the one that is known: another machine at this address, or one set up anew",
+            "its SSH host key SHA256:abc has changed: the address belongs to another machine, or this one was reinstalled",
         ),
         (
             {"msg": "No ED25519 host key is known for 10.1.1.1.\nHost key verification failed."},
-            "no SSH host key is known for it; log in once with ssh and compare the fingerprint, then run again",
+            "its SSH host key isn't known; log in once with ssh, compare the fingerprint, then run again",
         ),
     ],
 )
-def test_a_failure_is_told_in_the_words_of_whoever_knows_best(result, expected):
+def test_a_failure_has_the_most_specific_message(result, expected):
     assert failure_message(result) == expected

@@ -21,7 +21,7 @@ def path(tmp_path):
     return tmp_path / "state" / "workers.jsonl"
 
 
-def test_a_host_is_at_the_state_that_it_was_brought_to_and_at_no_other(path):
+def test_a_host_is_only_in_the_state_that_a_run_completed(path):
     journal = Journal(path)
     journal.begin({"w1": OLD})
     assert not Journal(path).is_at("w1", OLD)
@@ -31,8 +31,8 @@ def test_a_host_is_at_the_state_that_it_was_brought_to_and_at_no_other(path):
     assert not Journal(path).is_at("w2", OLD)
 
 
-def test_what_a_run_moves_away_from_is_struck_out_before_it_begins(path):
-    """Cut between the two, the host is at neither; a spec that is turned back must not make it look done."""
+def test_a_run_removes_the_states_it_leaves_before_it_starts(path):
+    """An interrupted host is in neither state: going back to the old spec must not make it look done."""
     Journal(path).begin({"w1": OLD, "w2": OLD})
     Journal(path).done({"w1": OLD, "w2": OLD})
     Journal(path).begin({"w1": NEW})
@@ -41,14 +41,14 @@ def test_what_a_run_moves_away_from_is_struck_out_before_it_begins(path):
     assert Journal(path).is_at("w2", OLD)
 
 
-def test_a_second_look_at_the_same_state_strikes_out_nothing(path):
+def test_a_second_run_to_the_same_state_removes_nothing(path):
     Journal(path).begin({"w1": OLD})
     Journal(path).done({"w1": OLD})
     Journal(path).begin({"w1": OLD})
     assert Journal(path).is_at("w1", OLD)
 
 
-def test_runs_of_a_role_each_add_up(path):
+def test_runs_of_one_role_each_add_up(path):
     for role in OLD:
         journal = Journal(path)
         journal.begin({"w1": {role: "old"}})
@@ -59,7 +59,7 @@ def test_runs_of_a_role_each_add_up(path):
 @pytest.mark.parametrize(
     "torn", ['{"v":1,"host":"w2","ro', "\0\0\0", "[1]", '{"host":"w2","roles":{"base":"old"}}', '{"v":1}', "null"]
 )
-def test_a_line_that_was_cut_or_is_none_of_ours_tells_nothing_and_spoils_no_other(path, torn):
+def test_a_cut_or_foreign_line_is_skipped_and_breaks_no_other(path, torn):
     Journal(path).begin({"w1": OLD})
     Journal(path).done({"w1": OLD})
     with path.open("a") as file:
@@ -72,12 +72,12 @@ def test_a_line_that_was_cut_or_is_none_of_ours_tells_nothing_and_spoils_no_othe
     assert Journal(path).is_at("w3", OLD)
 
 
-def test_a_line_that_a_newer_one_wrote_is_refused_and_nothing_is_written(path):
+def test_a_line_of_a_newer_version_is_refused_and_nothing_is_written(path):
     Journal(path).begin({"w1": OLD})
     with path.open("a") as file:
         file.write('{"v":2,"host":"w2","roles":{"base":"old"}}\n')
     before = path.read_text()
-    with pytest.raises(NewerDataError, match="is of version 2"):
+    with pytest.raises(NewerDataError, match="has version 2"):
         Journal(path).begin({"w3": OLD})
     assert path.read_text() == before
 
@@ -87,7 +87,7 @@ def test_only_its_owner_reads_it(path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_it_keeps_one_line_a_host_from_one_run_to_the_next(path):
+def test_it_keeps_one_line_per_host_between_runs(path):
     for _ in range(3):
         journal = Journal(path)
         journal.begin({"w1": OLD, "w2": OLD})
@@ -97,8 +97,8 @@ def test_it_keeps_one_line_a_host_from_one_run_to_the_next(path):
     assert [json.loads(line)["host"] for line in path.read_text().splitlines()] == ["w1", "w2"]
 
 
-def test_a_process_that_is_killed_while_it_writes_loses_no_host_that_it_has_told_of(path):
-    """The child tells of each host after it is in the journal; what it told before it was killed must be there."""
+def test_a_process_killed_while_writing_loses_no_host_that_it_reported(path):
+    """The child prints each host after it is in the journal; all printed hosts must be in it after the kill."""
     program = (
         "import sys; from pathlib import Path; from inventories.journal import Journal\n"
         "states = {f'w{n}': {'base': 'x' * 24} for n in range(100000)}\n"
@@ -107,11 +107,11 @@ def test_a_process_that_is_killed_while_it_writes_loses_no_host_that_it_has_told
     )
     child = subprocess.Popen([sys.executable, "-c", program, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
-    told = [child.stdout.readline().strip() for _ in range(200)]
+    reported = [child.stdout.readline().strip() for _ in range(200)]
     os.kill(child.pid, signal.SIGKILL)
-    told += [line.strip() for line in child.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    reported += [line.strip() for line in child.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
     child.wait()
     child.stdout.close()
     journal = Journal(path)
-    assert len(told) >= 200
-    assert [host for host in told if not journal.is_at(host, {"base": "x" * 24})] == []
+    assert len(reported) >= 200
+    assert [host for host in reported if not journal.is_at(host, {"base": "x" * 24})] == []

@@ -32,15 +32,15 @@ def fleet():
         ("~gpu-0[12]0", 2),
     ],
 )
-def test_a_limit_means_what_ansible_means_by_it(fleet, limit, count):
+def test_limits_have_the_same_meaning_as_in_ansible(fleet, limit, count):
     assert len(limited(fleet, limit)) == count
 
 
-def test_a_limit_that_matches_nothing_names_what_is_near_and_what_there_is(fleet):
+def test_a_limit_that_matches_nothing_suggests_similar_names_and_lists_hosts(fleet):
     with pytest.raises(RefusedError) as caught:
         limited(fleet, "gpu-99")
-    told, fix = str(caught.value).splitlines()
-    assert told == "jaguar: error[INV-006] --limit gpu-99 matches no host; hosts are gpu-001 … gpu-040, 40 in all"
+    message, fix = str(caught.value).splitlines()
+    assert message == "jaguar: error[INV-006] --limit gpu-99 matches no host; hosts are gpu-001 … gpu-040, 40 in all"
     assert fix.startswith("    fix: write gpu-0")
 
 
@@ -60,8 +60,8 @@ def test_a_limit_that_leaves_no_host_is_an_error(fleet):
         limited(fleet, "gpu-001:!gpu-00*")
 
 
-def test_a_limit_that_is_no_regular_expression_is_an_error(fleet):
-    with pytest.raises(RefusedError, match="no regular expression"):
+def test_an_invalid_regular_expression_in_a_limit_is_an_error(fleet):
+    with pytest.raises(RefusedError, match="isn't a regular expression"):
         limited(fleet, "~(")
 
 
@@ -71,12 +71,12 @@ def test_an_inventory_without_hosts_is_an_error():
         limited(empty, None)
 
 
-def test_a_tag_that_no_task_has_names_the_near_one():
+def test_an_unknown_tag_suggests_a_similar_one():
     with pytest.raises(RefusedError, match='no task has tag "kubelt"; did you mean kubelet'):
         check_tags(["base", "kubelt"], ["base", "kubelet"])
 
 
-def test_tags_that_tasks_have_pass():
+def test_known_tags_pass():
     check_tags(["base"], ["base", "kubelet"])
 
 

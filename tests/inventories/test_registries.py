@@ -1,4 +1,4 @@
-"""Mirrors of a site's spec as role containerd is told them, and what containerd then reads."""
+"""Mirrors in a site's spec: the variables for role containerd, and the files that containerd reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIRRORS = [
 
 @dataclass(frozen=True)
 class Told:
-    """The variables of a site's group, and of all."""
+    """The variables of a site's group and of all."""
 
     site: dict[str, Any]
     shared: dict[str, Any]
@@ -36,7 +36,7 @@ class Told:
 
 @pytest.fixture
 def told(lab, outputs):
-    """By what a site's `registries` say."""
+    """Return variables for a site's `registries`."""
 
     def tell(registries: dict[str, Any] | None, *, authority: str = "", given: dict[str, Any] | None = None) -> Told:
         spec = lab.spec.model_dump(mode="json")
@@ -52,7 +52,7 @@ def told(lab, outputs):
     return tell
 
 
-def test_mirrors_are_asked_in_the_order_of_the_spec_and_the_last_stands_for_the_registry(told) -> None:
+def test_mirrors_are_in_the_order_of_the_spec_and_the_last_replaces_the_registry(told) -> None:
     found = told({"mirrors": MIRRORS})
     assert found.hosts("docker.io")["server"] == "https://two.example.org"
     assert list(found.hosts("docker.io")["host"]) == ["https://one.example.org:5000"]
@@ -60,34 +60,34 @@ def test_mirrors_are_asked_in_the_order_of_the_spec_and_the_last_stands_for_the_
     assert found.hosts("_default") == {"server": "https://three.example.org:8443"}
 
 
-def test_registries_themselves_are_asked_last_where_the_spec_says_so(told) -> None:
+def test_registries_themselves_come_last_with_upstream(told) -> None:
     found = told({"mirrors": MIRRORS, "upstream": True})
     assert list(found.hosts("docker.io")["host"]) == ["https://one.example.org:5000", "https://two.example.org"]
     assert "server" not in found.hosts("docker.io")
 
 
-def test_the_authority_of_a_site_s_mirrors_is_its_file_s_text(told) -> None:
+def test_the_ca_of_a_site_s_mirrors_is_the_content_of_its_file(told) -> None:
     found = told({"mirrors": MIRRORS, "ca": "ca.pem"}, authority="PEM\n")
     assert found.hosts("_default")["ca"] == "/etc/containerd/registry-ca.crt"
     assert found.site["containerd_registry_ca"] == "PEM\n"
 
 
-def test_mirrors_without_tls_are_spoken_to_so(told) -> None:
+def test_mirrors_with_plain_http_have_http_urls(told) -> None:
     assert told({"mirrors": MIRRORS, "plain_http": True}).hosts("ghcr.io") == {"server": "http://one.example.org:5000"}
 
 
-def test_a_site_without_mirrors_of_its_own_has_what_all_have(told, outputs) -> None:
+def test_a_site_without_mirrors_has_the_cluster_s(told, outputs) -> None:
     found = told(None)
     assert not any(name.startswith("containerd_registry") for name in found.site)
     assert set(found.shared["containerd_registry_mirrors"].values()) == {outputs.artefacts.registry}
 
 
-def test_what_group_vars_of_the_site_say_wins(told) -> None:
+def test_group_vars_of_the_site_take_precedence(told) -> None:
     found = told({"mirrors": MIRRORS}, given={"containerd_registry_upstream": True})
     assert found.site["containerd_registry_upstream"] is True
 
 
-def test_the_file_of_an_authority_is_read_with_the_spec(tmp_path, monkeypatch) -> None:
+def test_the_file_of_a_ca_is_read_with_the_spec(tmp_path, monkeypatch) -> None:
     text = (SPECS / "invalid-REG-002-plain-authority.yaml").read_text().replace("      plain_http: true\n", "")
     (tmp_path / "jaguar.yaml").write_text(text)
     for name in ("hosts-jaguar.yaml", "ca-of-a-mirror.pem"):

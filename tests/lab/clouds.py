@@ -1,4 +1,4 @@
-"""The clouds' stores and metadata services on the lab's own network, where hosts of the lab reach them."""
+"""The clouds' stores and metadata services on the lab's own network, reachable by the lab's hosts."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ _CLONE_NEWNET = 0x40000000  # setns(2)
 
 
 def listening(netns: str, address: str) -> socket.socket:
-    """A socket that listens in another network namespace; a socket stays where it was made."""
+    """Return a socket that listens in another network namespace; a socket stays where it was created."""
 
-    def made() -> socket.socket:
+    def create() -> socket.socket:
         with Path("/run/netns", netns).open() as namespace:
             if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), _CLONE_NEWNET):
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), netns)
         return socket.create_server((address, 0))
 
-    # A namespace is a thread's own, and this thread ends.
+    # A namespace is set per thread, and this thread ends.
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(made).result()
+        return pool.submit(create).result()
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A host that waited long enough hangs up."""
+        """Ignore errors: a host that has waited long enough hangs up."""
 
 
 @contextmanager
 def served(cloud: Cloud) -> Iterator[None]:
-    """`cloud` beside the lab's registry and mirror, which every host reaches; it then knows its URLs."""
-    made = listening(networks.netns("services"), str(plan.SERVICES_ADDRESS))
-    server = _Server(made.getsockname(), handler(cloud), bind_and_activate=False)
+    """Serve `cloud` next to the lab's registry and mirror, where every host can reach it; set its URLs."""
+    listener = listening(networks.netns("services"), str(plan.SERVICES_ADDRESS))
+    server = _Server(listener.getsockname(), handler(cloud), bind_and_activate=False)
     server.socket.close()
-    server.socket = made
+    server.socket = listener
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    cloud.url = cloud.metadata = f"http://{plan.SERVICES_ADDRESS}:{made.getsockname()[1]}"
+    cloud.url = cloud.metadata = f"http://{plan.SERVICES_ADDRESS}:{listener.getsockname()[1]}"
     try:
         yield
     finally:

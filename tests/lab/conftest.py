@@ -1,4 +1,4 @@
-"""One lab for all tests of this folder: brought up once, used in file order, taken down at the end."""
+"""One lab for all tests of this folder: brought up once, used in file order, destroyed at the end."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from tests.lab.support import Run, menagerie, traces
 
 @pytest.fixture(scope="session")
 def before() -> dict[str, set[str]]:
-    """What the machine has without a lab. One that this checkout left up goes first."""
+    """What the machine has without a lab. First destroys a lab that this checkout left running."""
     if os.geteuid() != 0:
-        pytest.skip("the lab needs root: it makes network namespaces, mounts and cgroups")
+        pytest.skip("the lab needs root: it creates network namespaces, mounts and cgroups")
     menagerie("destroy", "lab", "--yes")
     return traces()
 
 
 @pytest.fixture(scope="session")
 def interrupted(before: dict[str, set[str]]) -> Run:
-    """An `up` from nothing that was interrupted half way, as by Ctrl-C, after one that was killed."""
+    """An `up` from scratch that was interrupted halfway, as by Ctrl-C, after one that was killed."""
     killed_up("lab", 6)
     return menagerie("up", "lab", "--yes", interrupt_after_s=12)
 
 
 @pytest.fixture(scope="session")
 def lab(interrupted: Run) -> Iterator[Run]:
-    """The result of the `up` that brought the lab up, after some that were cut short."""
+    """The result of the `up` that brought the lab up, after some that were interrupted."""
     killed_up("lab", 20)
     yield menagerie("up", "lab", "--json")
     menagerie("destroy", "lab", "--yes")
@@ -39,7 +39,7 @@ def lab(interrupted: Run) -> Iterator[Run]:
 
 @pytest.fixture(scope="session")
 def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the operator, and of the hosts."""
+    """SSH key of the operator and of the hosts."""
     path = tmp_path_factory.mktemp("ssh") / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path], check=True)
     return path

@@ -1,4 +1,4 @@
-"""People of the lab: client certificates that the cluster itself issues, and what the API says to those who come with one."""
+"""People of the lab: client certificates that the cluster itself issues, and the API's answers to their holders."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ SIGNER = "kubernetes.io/kube-apiserver-client"
 
 
 class Person:
-    """Somebody with a certificate for an hour, which an administrator has approved."""
+    """A person with a certificate for an hour, which an administrator has approved."""
 
     def __init__(self, api: client.ApiClient, name: str, folder: Path) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        wish = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+        request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
         certificate, secret = folder / f"{name}.crt", folder / f"{name}.key"
         plain = serialization.NoEncryption()
         secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
-        certificate.write_text(_issued(api, f"person-{name}", wish.public_bytes(serialization.Encoding.PEM)))
+        certificate.write_text(_issued(api, f"person-{name}", request.public_bytes(serialization.Encoding.PEM)))
         own = client.Configuration(host=api.configuration.host)
         own.ssl_ca_cert, own.cert_file, own.key_file = api.configuration.ssl_ca_cert, str(certificate), str(secret)
         self._api = client.ApiClient(own)
 
     def tries(self, method: str, path: str, body: Any, **headers: str) -> tuple[int, str]:
-        """HTTP status, and what the API says to it."""
+        """Send a request; return the HTTP status and the API's error message, "" if it succeeds."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         sent = {"Content-Type": kind, **{name.replace("_", "-"): value for name, value in headers.items()}}
         try:
@@ -57,10 +57,10 @@ def _issued(api: client.ApiClient, name: str, request: bytes) -> str:
         client.V1CertificateSigningRequest(metadata=client.V1ObjectMeta(name=name), spec=spec)
     )
     try:
-        asked = certificates.read_certificate_signing_request(name)
+        request_ = certificates.read_certificate_signing_request(name)
         approved = client.V1CertificateSigningRequestCondition(type="Approved", status="True", reason="Test")
-        asked.status = client.V1CertificateSigningRequestStatus(conditions=[approved])
-        certificates.replace_certificate_signing_request_approval(name, asked)
+        request_.status = client.V1CertificateSigningRequestStatus(conditions=[approved])
+        certificates.replace_certificate_signing_request_approval(name, request_)
 
         def text() -> str:
             return certificates.read_certificate_signing_request(name).status.certificate or ""

@@ -1,4 +1,4 @@
-"""A workload that is asked all the time: a Deployment of three with a budget, behind a Service."""
+"""A workload under constant requests: a Deployment of three with a budget, behind a Service."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ RESTRICTED = {
     "runAsUser": 65534,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-# A connection for each request, as new clients come. Prints: when (UTC), HTTP status or 0, seconds, who answered or why none did.
-# It ends with its standard input.
+# One connection per request, as from new clients. Prints time (UTC), HTTP status or 0, seconds, and who answered or the error.
+# Ends when its standard input closes.
 _ASK = """
 import select, sys, time
 from http.client import HTTPConnection, HTTPException
 
 address, every, pause = sys.argv[1], float(sys.argv[2]), 0.0
 while not select.select([sys.stdin], [], [], pause)[0]:
-    begun, connection = time.time(), HTTPConnection(address, 80, timeout=2)
+    started, connection = time.time(), HTTPConnection(address, 80, timeout=2)
     try:
         connection.request("GET", "/")
         answer = connection.getresponse()
@@ -40,22 +40,22 @@ while not select.select([sys.stdin], [], [], pause)[0]:
     except (OSError, HTTPException) as error:
         status, who = 0, repr(error)
     connection.close()
-    took = time.time() - begun
-    print(time.strftime("%H:%M:%S", time.gmtime(begun)), status, f"{took:.2f}", who, flush=True)
+    took = time.time() - started
+    print(time.strftime("%H:%M:%S", time.gmtime(started)), status, f"{took:.2f}", who, flush=True)
     pause = max(every - took, 0)
 """
 
 
 @dataclass
 class Probe:
-    """Requests to a Service from a host, one after another. failures: when (UTC), HTTP status or 0, seconds, and why."""
+    """Sequential requests to a Service from a host. failures: time (UTC), HTTP status or 0, seconds, and the error."""
 
-    asked: int = 0
+    requests: int = 0
     failures: list[str] = field(default_factory=list)
 
     def read(self, answers: IO[str]) -> None:
         for line in answers:
-            self.asked += 1
+            self.requests += 1
             if line.split()[1] != "200":
                 self.failures.append(line.strip())
 
@@ -67,7 +67,7 @@ def _deployment() -> dict[str, Any]:
         "image": IMAGE,
         "command": ["sh", "-c", SERVE],
         "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "periodSeconds": 1},
-        # kube-proxies have heard by then that the pod is leaving.
+        # By then kube-proxies know that the pod is leaving.
         "lifecycle": {"preStop": {"exec": {"command": ["sleep", "5"]}}},
         "securityContext": RESTRICTED,
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
@@ -97,7 +97,7 @@ def _deployment() -> dict[str, Any]:
 
 @contextmanager
 def workload(api: client.ApiClient) -> Iterator[client.V1ServiceSpec]:
-    """Three pods that are ready, and their Service, for the length of a block; the namespace goes with it."""
+    """Run three ready pods and their Service for a block; delete the namespace afterwards."""
     core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
     labels = {"app": NAME}
     core.create_namespace({"metadata": {"name": NAME}})
@@ -105,7 +105,7 @@ def workload(api: client.ApiClient) -> Iterator[client.V1ServiceSpec]:
     budget = {"metadata": {"name": NAME}, "spec": {"minAvailable": 2, "selector": {"matchLabels": labels}}}
     client.PolicyV1Api(api).create_namespaced_pod_disruption_budget(NAME, budget)
     spec = {"type": "NodePort", "selector": labels, "ports": [{"port": 80, "targetPort": PORT}]}
-    made_of = core.create_namespaced_service(NAME, {"metadata": {"name": NAME}, "spec": spec}).spec
+    created = core.create_namespaced_service(NAME, {"metadata": {"name": NAME}, "spec": spec}).spec
 
     def missing() -> str:
         ready = apps.read_namespaced_deployment(NAME, NAME).status.ready_replicas or 0
@@ -113,25 +113,25 @@ def workload(api: client.ApiClient) -> Iterator[client.V1ServiceSpec]:
 
     wait_until(missing, 120, print)
     try:
-        yield made_of
+        yield created
     finally:
         core.delete_namespace(NAME)
 
 
 @contextmanager
 def probing(api: client.ApiClient, inside: Sequence[str]) -> Iterator[Probe]:
-    """The workload, asked all the time. inside: begins a command that runs on the host that asks."""
+    """Send constant requests to the workload for a block. inside: start of a command that runs on the requesting host."""
     with workload(api) as service:
-        words = [*inside, "python3", "-c", _ASK, service.cluster_ip, str(EVERY_S)]
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
-            assert asking.stdin
-            assert asking.stdout
-            made = Probe()
-            thread = threading.Thread(target=made.read, args=(asking.stdout,))
+        command = [*inside, "python3", "-c", _ASK, service.cluster_ip, str(EVERY_S)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin
+            assert process.stdout
+            probe = Probe()
+            thread = threading.Thread(target=probe.read, args=(process.stdout,))
             thread.start()
             try:
-                yield made
-                assert asking.poll() is None, "whoever asks has ended"
+                yield probe
+                assert process.poll() is None, "the requesting process has ended"
             finally:
-                asking.stdin.close()
+                process.stdin.close()
                 thread.join()

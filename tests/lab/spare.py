@@ -1,4 +1,4 @@
-"""Machines at the lab's site that are no workers, for roles that no worker of the lab has."""
+"""Machines at the lab's site that are not workers, for roles that no worker of the lab has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.lab import datacentre, hosts, plan
 
 @contextmanager
 def host(name: str, rack: str, address: str, key: Path) -> Iterator[None]:
-    """A machine at the site that is no worker."""
+    """Run a machine at the site that is not a worker, for a block."""
     public = key.with_suffix(".pub").read_text().strip()
     spec = hosts.HostSpec(name, "onprem", plan.rack(rack), address, authorized_keys=(public,), host_key=key.read_text())
     hosts.create(spec, datacentre.spec())

@@ -1,4 +1,4 @@
-"""What the tests of the lab use: the command as a user runs it, and what a lab leaves on a machine."""
+"""Helpers for the lab's tests: the command as a user runs it, and what a lab leaves on a machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Run:
 
 
 def menagerie(*arguments: str, timeout_s: float = 900, interrupt_after_s: float | None = None) -> Run:
-    """Run the command as a user does, without a terminal; interrupt it where a moment for it is given."""
+    """Run the command as a user does, without a terminal; interrupt it after a time if one is given."""
     with subprocess.Popen(
         [MENAGERIE, *arguments],
         stdin=subprocess.DEVNULL,
@@ -47,15 +47,15 @@ def menagerie(*arguments: str, timeout_s: float = 900, interrupt_after_s: float 
 
 
 @contextmanager
-def asking_often(ask: Callable[[str], None], names: Sequence[str]) -> Iterator[None]:
-    """Have hosts ask their store every few seconds rather than every ten minutes."""
+def polling_often(poll: Callable[[str], None], names: Sequence[str]) -> Iterator[None]:
+    """Let hosts query their store every few seconds instead of every ten minutes, for a block."""
     over = threading.Event()
 
-    def asking(name: str) -> None:
+    def poll_repeatedly(name: str) -> None:
         while not over.wait(3):
-            ask(name)
+            poll(name)
 
-    threads = [threading.Thread(target=asking, args=(name,)) for name in names]
+    threads = [threading.Thread(target=poll_repeatedly, args=(name,)) for name in names]
     for thread in threads:
         thread.start()
     try:
@@ -67,7 +67,7 @@ def asking_often(ask: Callable[[str], None], names: Sequence[str]) -> Iterator[N
 
 
 def traces() -> dict[str, set[str]]:
-    """Everything of a kind that a lab makes and could leave on the machine."""
+    """Return everything of the kinds that a lab creates and could leave on the machine."""
     return {
         "namespaces": _lines("ip", "netns", "list"),
         "interfaces": {entry.name for entry in Path("/sys/class/net").iterdir()},
@@ -86,16 +86,16 @@ def _lines(*command: str) -> set[str]:
 
 
 def _processes() -> set[str]:
-    """Processes of this checkout: in its lab's control groups, or started from it."""
-    found = set()
+    """Return the processes of this checkout: in its lab's control groups, or started from it."""
+    processes = set()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             groups, command = (entry / "cgroup").read_text(), (entry / "cmdline").read_text()
             name, _, state_ = (entry / "stat").read_text().partition("(")[2].rpartition(") ")
         except OSError:
             continue
-        if state_[0] in "ZX":  # dead, and waiting for the machine's init to notice
+        if state_[0] in "ZX":  # dead, and not yet reaped by the machine's init
             continue
         if f"{cgroups.ROOT}/{state.lab_id()}" in groups or str(ROOT) in command:
-            found.add(f"{name} {entry.name}")
-    return found
+            processes.add(f"{name} {entry.name}")
+    return processes

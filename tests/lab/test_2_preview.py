@@ -1,4 +1,4 @@
-"""Check mode: drift is reported and not mended."""
+"""Check mode: drift is reported and not corrected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 _DRIFTED = "/etc/sysctl.d/90-menagerie-neighbours.conf"
 
 
-_TASK = "Neighbour tables fit the cluster, now and at boot, and are looked at for overflows"
+_TASK = "Size neighbour tables for the cluster, now and at boot, and check them for overflows"
 
 
 def _drift(host: str) -> None:
@@ -24,7 +24,7 @@ def _text(host: str) -> str:
 
 
 def _changes(run: Run) -> dict[str, list[str]]:
-    """Worker -> what was changed, or would be, and nothing else in the whole cluster."""
+    """Return worker -> what was changed, or would be; assert that nothing else in the cluster was."""
     assert run.code == 0, run.err
     assert set(run.json["stack"]["changes"]) == {"same"}
     changes = {name: host["changes"] for name, host in run.json["workers"]["hosts"].items()}
@@ -32,22 +32,22 @@ def _changes(run: Run) -> dict[str, list[str]]:
     return changes
 
 
-def test_a_selected_role_of_a_selected_worker_is_all_that_is_touched(lab: Run) -> None:
+def test_only_the_selected_role_of_the_selected_worker_runs(lab: Run) -> None:
     _drift("worker-1")
     _drift("worker-2")
-    one = menagerie("up", "lab", "--limit", "worker-1", "--tags", "neighbours", "--json")
-    assert _changes(one) == {"worker-1": [_TASK]}
+    limited = menagerie("up", "lab", "--limit", "worker-1", "--tags", "neighbours", "--json")
+    assert _changes(limited) == {"worker-1": [_TASK]}
     assert "by hand" not in _text("worker-1")
     assert "by hand" in _text("worker-2")
 
 
-def test_a_preview_reports_drift_and_nothing_else_and_leaves_it(lab: Run) -> None:
+def test_a_preview_reports_only_drift_and_leaves_it(lab: Run) -> None:
     preview = menagerie("up", "lab", "--dry-run", "--json")
     assert _changes(preview) == {"worker-1": [], "worker-2": [_TASK], "worker-3": []}
     assert "by hand" in _text("worker-2")
 
 
-def test_the_next_up_mends_it_on_that_host_alone(lab: Run) -> None:
+def test_the_next_up_corrects_it_on_that_host_only(lab: Run) -> None:
     repaired = menagerie("up", "lab", "--json")
     assert _changes(repaired) == {"worker-1": [], "worker-2": [_TASK], "worker-3": []}
     assert "by hand" not in _text("worker-2")

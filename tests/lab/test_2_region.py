@@ -1,4 +1,4 @@
-"""A worker in the region: it boots from user data alone, and its pods do not reach what its machine may read."""
+"""A worker in the region: it boots from user data alone, and its pods can't reach the secrets that its machine may read."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 WORKER = "lab-region-1"
 SECRETS = f"{plan.STORE_URL}/v1/secrets"
-# A packet that is sent to another address and rewritten on its way, as kube-proxy does it, and a table that is asked
-# first and takes everything.
+# A packet to another address that is rewritten on its way, as kube-proxy does, and a table that is evaluated first and
+# accepts everything.
 REWRITING = f"""
 table inet probe {{
     chain before {{ type nat hook prerouting priority dstnat - 10; ip daddr 198.51.100.1 dnat ip to {metadata.METADATA}; }}
@@ -45,8 +45,8 @@ def api(lab: Run) -> client.ApiClient:
 
 @pytest.fixture(scope="module")
 def pods(api: client.ApiClient) -> Iterator[Workload]:
-    with workload(api, frozenset({WORKER}), print) as made:
-        yield made
+    with workload(api, frozenset({WORKER}), print) as workload_:
+        yield workload_
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def pod(pods: Workload) -> Pod:
 
 @pytest.fixture(scope="module")
 def pod_of_the_host(api: client.ApiClient) -> Iterator[Pod]:
-    """One in the network of its host, in the only namespace that allows it."""
+    """A pod in the network of its host, in the only namespace that permits it."""
     core, name = client.CoreV1Api(api), "menagerie-probe"
     container = {
         "name": "a",
@@ -67,7 +67,7 @@ def pod_of_the_host(api: client.ApiClient) -> Iterator[Pod]:
     core.create_namespaced_pod("kube-system", {"metadata": {"name": name}, "spec": spec})
     wait_until(lambda: "" if is_ready(core.read_namespaced_pod(name, "kube-system")) else name, 60, print)
     yield Pod(name, WORKER, "")
-    # It goes with its Node where a test deletes that.
+    # It is deleted with its Node if a test deletes that.
     with suppress(NotFoundException):
         core.delete_namespaced_pod(name, "kube-system")
 
@@ -77,19 +77,21 @@ def on_host(*argv: str) -> str:
     return done.stdout + done.stderr
 
 
-def asked(host: str, method: str, name: str) -> str:
-    """The HTTP status of a request to the store."""
-    told = hosts.run(host, ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-X", method, f"{SECRETS}/{name}"])
-    return told.stdout
+def store_status(host: str, method: str, name: str) -> str:
+    """Return the HTTP status of a request to the store."""
+    response = hosts.run(
+        host, ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-X", method, f"{SECRETS}/{name}"]
+    )
+    return response.stdout
 
 
-def refused() -> int:
-    """Packets that the guard has sent back."""
+def refused_packets() -> int:
+    """Return how many packets the guard has rejected."""
     listed = on_host("nft", "list", "table", "inet", "menagerie-metadata")
     return int(listed.partition("counter packets ")[2].split()[0])
 
 
-def test_a_worker_made_itself_a_node_of_its_pool(api: client.ApiClient) -> None:
+def test_a_worker_joined_as_a_node_of_its_pool(api: client.ApiClient) -> None:
     node = client.CoreV1Api(api).read_node(WORKER)
     assert is_ready(node)
     assert node.metadata.labels["openai.org/location"] == "lab-local"
@@ -102,30 +104,30 @@ def test_nobody_can_log_in_to_it(lab: Run) -> None:
     assert ":22 " not in listening
 
 
-def test_api_servers_write_its_token_and_cannot_read_it_and_it_cannot_write(lab: Run) -> None:
-    assert [asked(WORKER, method, JOIN_TOKEN) for method in ("GET", "PUT")] == ["200", "403"]
-    assert asked("api-1", "GET", JOIN_TOKEN) == "403"
-    assert [asked(WORKER, "GET", name) for name in ("kubernetes-ca.crt", "kubernetes-ca.key")] == ["200", "403"]
+def test_api_servers_can_only_write_its_token_and_it_can_only_read(lab: Run) -> None:
+    assert [store_status(WORKER, method, JOIN_TOKEN) for method in ("GET", "PUT")] == ["200", "403"]
+    assert store_status("api-1", "GET", JOIN_TOKEN) == "403"
+    assert [store_status(WORKER, "GET", name) for name in ("kubernetes-ca.crt", "kubernetes-ca.key")] == ["200", "403"]
 
 
-def test_a_pod_does_not_reach_the_address_from_which_its_host_reads_its_secrets(pods: Workload, pod: Pod) -> None:
-    before = refused()
+def test_a_pod_cannot_reach_the_address_of_its_hosts_secrets(pods: Workload, pod: Pod) -> None:
+    before = refused_packets()
     assert "No route to host" in pods.run(pod, "timeout", "5", "wget", "-q", "-O", "-", f"{SECRETS}/{JOIN_TOKEN}")
-    assert refused() > before
-    assert asked(WORKER, "GET", JOIN_TOKEN) == "200"
+    assert refused_packets() > before
+    assert store_status(WORKER, "GET", JOIN_TOKEN) == "200"
 
 
-def test_a_pod_reaches_other_addresses_outside_of_the_cluster(pods: Workload, pod: Pod) -> None:
-    shown = pods.run(pod, "timeout", "5", "wget", "-S", "-O", "/dev/null", f"http://{plan.REGISTRY}/v2/")
-    assert "200 OK" in shown
+def test_a_pod_reaches_other_addresses_outside_the_cluster(pods: Workload, pod: Pod) -> None:
+    output = pods.run(pod, "timeout", "5", "wget", "-S", "-O", "/dev/null", f"http://{plan.REGISTRY}/v2/")
+    assert "200 OK" in output
 
 
-def test_a_pod_in_the_network_of_its_host_reaches_it(pods: Workload, pod_of_the_host: Pod) -> None:
+def test_a_pod_in_the_network_of_its_host_reaches_the_store(pods: Workload, pod_of_the_host: Pod) -> None:
     inside = Workload(pods.core.api_client, "kube-system", "", frozenset(), print)
     assert len(inside.fetch(pod_of_the_host, f"{SECRETS}/{JOIN_TOKEN}").strip()) == len("abcdef.0123456789abcdef")
 
 
-def test_no_rewriting_of_addresses_and_no_other_table_undoes_the_guard(pods: Workload, pod: Pod) -> None:
+def test_address_rewriting_and_other_tables_cannot_bypass_the_guard(pods: Workload, pod: Pod) -> None:
     on_host("sh", "-c", f"echo '{REWRITING}' | nft -f -")
     try:
         url = f"http://198.51.100.1/v1/secrets/{JOIN_TOKEN}"
@@ -138,7 +140,7 @@ def test_no_rewriting_of_addresses_and_no_other_table_undoes_the_guard(pods: Wor
     assert "No route to host" in pods.run(pod, "timeout", "5", "wget", "-q", "-O", "-", f"{SECRETS}/{JOIN_TOKEN}")
 
 
-def test_a_worker_that_reboots_is_a_node_again_and_guarded_before_any_pod_runs(
+def test_a_rebooted_worker_is_a_node_again_and_guarded_before_any_pod_runs(
     pods: Workload, api: client.ApiClient
 ) -> None:
     core, boots = client.CoreV1Api(api), on_host("cat", "/proc/1/stat").split()[21]
@@ -153,11 +155,11 @@ def test_a_worker_that_reboots_is_a_node_again_and_guarded_before_any_pod_runs(
 
     wait_until(missing, 90, print)
     units = (metadata.UNIT, "containerd.service", "kubelet.service")
-    began = [int(on_host("systemctl", "show", "--value", "-p", "ActiveEnterTimestampMonotonic", u)) for u in units]
-    assert began == sorted(began)
+    started = [int(on_host("systemctl", "show", "--value", "-p", "ActiveEnterTimestampMonotonic", u)) for u in units]
+    assert started == sorted(started)
     assert containers & groups_of_containers() == set(), "control groups survived the reboot"
     assert "menagerie-metadata" in on_host("nft", "list", "tables")
-    # By the worker's clock. Until the API has missed a few reports it says Ready of a host that is away.
+    # By the worker's clock. Until the API server has missed a few heartbeats, it reports a host that is down as Ready.
     started = 'date -d "$(systemctl show --value -p ExecMainStartTimestamp kubelet.service)" +%s'
     booted = int(on_host("sh", "-c", started))
     wait_until(lambda: "" if reported_ready(core.read_node(WORKER)) >= booted else "not Ready", 90, print)
@@ -168,9 +170,11 @@ def groups_of_containers() -> set[str]:
 
 
 def reported_ready(node: client.V1Node) -> float:
-    """When its kubelet last said that it is Ready, in seconds since 1970; 0 where it is not."""
-    found = [each for each in node.status.conditions if (each.type, each.status) == ("Ready", "True")]
-    return float(found[0].last_heartbeat_time.timestamp()) if found else 0.0
+    """Return when its kubelet last reported Ready, in seconds since 1970; 0 if it is not Ready."""
+    ready = [
+        condition for condition in node.status.conditions if (condition.type, condition.status) == ("Ready", "True")
+    ]
+    return float(ready[0].last_heartbeat_time.timestamp()) if ready else 0.0
 
 
 def test_status_counts_it(lab: Run) -> None:
@@ -182,8 +186,8 @@ def test_status_counts_it(lab: Run) -> None:
     wait_until(missing, 60, print)
 
 
-def asked_to_be(node: str) -> str:
-    """What root on the worker does with the token that it may read: the name of its request."""
+def request_as(node: str) -> str:
+    """Request a certificate as root on the worker with the token that it may read; return the request's name."""
     token = json.loads(on_host("/usr/local/sbin/menagerie-secret", JOIN_TOKEN))[JOIN_TOKEN]
     endpoint = json.loads(on_host("cat", render.SETTINGS))["join"]["endpoint"]
     spec = {
@@ -194,29 +198,27 @@ def asked_to_be(node: str) -> str:
     kind = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
     body = json.dumps({**kind, "metadata": {"generateName": "stolen-"}, "spec": spec})
     sent = ("-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {token}", "-d", body)
-    told = on_host("curl", "-s", "--cacert", render.CA, *sent, f"https://{endpoint}{CSR}")
-    return str(json.loads(told)["metadata"]["name"])
+    response = on_host("curl", "-s", "--cacert", render.CA, *sent, f"https://{endpoint}{CSR}")
+    return str(json.loads(response)["metadata"]["name"])
 
 
-def decided(request: str) -> str:
-    """What approvers on API servers say against it, "" before they do."""
+def objection(request: str) -> str:
+    """Return why approvers on API servers left a request pending, "" before they decide."""
     unit = ("-u", f"{joining.NAME}.service", "-o", "cat", "--no-pager")
-    told = [hosts.run(host, ["journalctl", *unit]).stdout for host in hosts.known() if host.startswith("api-")]
-    lines = [line for text in told for line in text.splitlines() if line.startswith(f"{request} is left pending: ")]
+    journals = [hosts.run(host, ["journalctl", *unit]).stdout for host in hosts.known() if host.startswith("api-")]
+    lines = [line for text in journals for line in text.splitlines() if line.startswith(f"{request} is left pending: ")]
     return lines[0] if lines else ""
 
 
 @pytest.mark.parametrize(
     ("node", "why"), [("worker-1", "the cloud has no machine worker-1"), (WORKER, f"{WORKER} is a node since")]
 )
-def test_root_on_it_becomes_no_other_node_with_the_token_that_it_may_read(
-    api: client.ApiClient, node: str, why: str
-) -> None:
+def test_root_on_it_cannot_become_another_node_with_its_token(api: client.ApiClient, node: str, why: str) -> None:
     certificates = client.CertificatesV1Api(api)
-    request = asked_to_be(node)
+    request = request_as(node)
     try:
-        wait_until(lambda: "" if decided(request) else f"nobody decided about {request}", 60, print)
-        assert why in decided(request)
+        wait_until(lambda: "" if objection(request) else f"nobody decided about {request}", 60, print)
+        assert why in objection(request)
         status = certificates.read_certificate_signing_request(request).status
         assert not status.conditions
         assert not status.certificate
@@ -225,18 +227,18 @@ def test_root_on_it_becomes_no_other_node_with_the_token_that_it_may_read(
 
 
 @pytest.mark.soak
-def test_it_joins_again_as_itself_when_an_operator_lets_it(api: client.ApiClient) -> None:
-    """The machine is the same: the operator takes its Node away, and what it was given before."""
+def test_it_joins_again_as_itself_when_an_operator_permits_it(api: client.ApiClient) -> None:
+    """The machine is the same: the operator deletes its Node and its former requests."""
     core, certificates = client.CoreV1Api(api), client.CertificatesV1Api(api)
     on_host("systemctl", "stop", "kubelet.service")
     core.delete_node(WORKER)
     listed = certificates.list_certificate_signing_request(field_selector=f"spec.signerName={CLIENT}")
-    for each in listed.items:
-        wanted = csr.parse(base64.b64decode(each.spec.request).decode()).common_name
-        if each.spec.username.startswith("system:bootstrap:") and wanted == f"system:node:{WORKER}":
-            certificates.delete_certificate_signing_request(each.metadata.name)
+    for request in listed.items:
+        node_name = csr.parse(base64.b64decode(request.spec.request).decode()).common_name
+        if request.spec.username.startswith("system:bootstrap:") and node_name == f"system:node:{WORKER}":
+            certificates.delete_certificate_signing_request(request.metadata.name)
     on_host("rm", "-f", "/etc/kubernetes/kubelet.conf")
-    # A try that is too early for flannel ends in an error, and systemd tries again.
+    # An attempt before flannel is ready fails, and systemd retries.
     hosts.run(WORKER, ["systemctl", "restart", render.JOIN], timeout=300)
     nodes = frozenset({WORKER})
     wait_until(lambda: nodes_missing(api, nodes), 240, print)

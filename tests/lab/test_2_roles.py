@@ -1,4 +1,4 @@
-"""Every role, after somebody has changed something of it: a dry run says so and mends nothing, a run mends that alone."""
+"""Every role after a change by hand: a dry run reports it and corrects nothing, a run corrects only that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.lab.support import ROOT, Run, menagerie
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 HOST = "worker-2"
-# Role -> what somebody does, and what shows whether it is still so.
+# Role -> a change by hand, and a command whose output shows it.
 DRIFTS = {
     "base": ("echo '# by hand' >>/etc/sysctl.d/70-menagerie-node.conf", "cat /etc/sysctl.d/70-menagerie-node.conf"),
     "firewall": ("nft delete table inet menagerie", "nft -s list table inet menagerie"),
@@ -35,35 +35,35 @@ ROLE_OF = {
 }
 
 
-def _seen() -> dict[str, str]:
+def _observed() -> dict[str, str]:
     return {role: on_host(HOST, ["sh", "-c", look]).stdout for role, (_, look) in DRIFTS.items()}
 
 
 def _changes(run: Run) -> set[str]:
-    """Roles that changed something."""
+    """Return the roles that changed something."""
     assert run.code == 0, run.err
     return {ROLE_OF[task] for task in run.json["hosts"][HOST]["changes"]}
 
 
-def _configured(*words: str) -> Run:
-    return menagerie("configure", "lab", "--limit", HOST, "--json", *words)
+def _configured(*arguments: str) -> Run:
+    return menagerie("configure", "lab", "--limit", HOST, "--json", *arguments)
 
 
-def test_a_drift_of_every_role_is_told_and_left_and_then_mended_and_nothing_else(lab: Run) -> None:
-    good = _seen()
-    for does, _ in DRIFTS.values():
-        done = on_host(HOST, ["sh", "-c", does])
+def test_drift_of_every_role_is_reported_then_corrected_and_nothing_else(lab: Run) -> None:
+    good = _observed()
+    for change, _ in DRIFTS.values():
+        done = on_host(HOST, ["sh", "-c", change])
         assert done.returncode == 0, done.stderr
-    drifted = _seen()
+    drifted = _observed()
     assert {role for role in DRIFTS if drifted[role] == good[role]} == set()
     assert _changes(_configured("--dry-run")) == set(DRIFTS)
-    assert _seen() == drifted
+    assert _observed() == drifted
     assert _changes(_configured()) == set(DRIFTS)
-    assert _seen() == good
+    assert _observed() == good
     assert _changes(_configured()) == set()
 
 
-def test_a_port_whose_mtu_somebody_changes_is_set_again_by_its_host_alone(lab: Run) -> None:
+def test_a_host_restores_a_changed_mtu_automatically(lab: Run) -> None:
     on_host(HOST, ["ip", "link", "set", "node0", "mtu", "1400"])
     wait_until(
         lambda: "" if on_host(HOST, ["cat", "/sys/class/net/node0/mtu"]).stdout == "1500\n" else "1400", 30, print

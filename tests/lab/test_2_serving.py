@@ -1,4 +1,4 @@
-"""Kubelets' serving certificates in the lab: who signs them, who believes them, and what a worker is refused."""
+"""Kubelets' serving certificates in the lab: who signs them, who trusts them, and which requests of a worker are refused."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ CLIENT = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
 @pytest.fixture(scope="module")
 def api(lab: Run) -> client.ApiClient:
-    """As the operator."""
+    """API client of the operator."""
     return access_to(load_cluster(ROOT / "inventories" / "lab" / "cluster.yaml")).api()
 
 
 def as_kubelet(name: str) -> client.ApiClient:
-    """What root on a worker can do in the API."""
+    """Return an API client with the identity of root on a worker."""
     access = access_to(load_cluster(ROOT / "inventories" / "lab" / "cluster.yaml"))
     pem = on_host(name, ["cat", CLIENT]).stdout
     return replace(access, certificate=pem, key=pem).api()
 
 
-def asked(name: str, names: list[str], addresses: list[str]) -> str:
-    """Name of a request for a serving certificate."""
+def requested(name: str, names: list[str], addresses: list[str]) -> str:
+    """Request a serving certificate; return the request's name."""
     text = base64.b64encode(request(ec.generate_private_key(ec.SECP256R1()), name, names, addresses)).decode()
     spec = {"signerName": SIGNER, "request": text, "usages": ["digital signature", "server auth"]}
     body = {"metadata": {"generateName": "csr-"}, "spec": spec}
@@ -48,44 +48,46 @@ def asked(name: str, names: list[str], addresses: list[str]) -> str:
 
 
 def conditions(api: client.ApiClient, name: str) -> list[str]:
-    found = client.CertificatesV1Api(api).read_certificate_signing_request(name).status.conditions
-    return [each.type for each in found or ()]
+    conditions_ = client.CertificatesV1Api(api).read_certificate_signing_request(name).status.conditions
+    return [condition.type for condition in conditions_ or ()]
 
 
-def test_each_kubelet_shows_a_certificate_of_the_authority_that_api_servers_alone_believe(lab: Run) -> None:
-    believed = on_host("api-1", ["cat", "/etc/kubernetes/pki/kubelet-serving-ca.crt"]).stdout
+def test_each_kubelet_has_a_certificate_of_the_authority_that_only_api_servers_trust(lab: Run) -> None:
+    trusted = on_host("api-1", ["cat", "/etc/kubernetes/pki/kubelet-serving-ca.crt"]).stdout
     clients = on_host("api-1", ["cat", "/etc/kubernetes/pki/ca.crt"]).stdout
-    (authority,) = x509.load_pem_x509_certificates(believed.encode())
+    (authority,) = x509.load_pem_x509_certificates(trusted.encode())
     assert authority not in x509.load_pem_x509_certificates(clients.encode())
     for worker in (OWN, NEIGHBOUR, IN_REGION):
         shown = x509.load_pem_x509_certificate(on_host(worker, ["cat", SERVING]).stdout.encode())
         shown.verify_directly_issued_by(authority)
 
 
-def test_a_worker_is_given_no_neighbours_address_and_nothing_in_another_s_name(lab: Run, api: client.ApiClient) -> None:
+def test_a_worker_gets_no_certificate_for_another_address_or_name(lab: Run, api: client.ApiClient) -> None:
     nodes = {
-        each.metadata.name: next(one.address for one in each.status.addresses if one.type == "InternalIP")
-        for each in client.CoreV1Api(api).list_node().items
+        node.metadata.name: next(
+            address_.address for address_ in node.status.addresses if address_.type == "InternalIP"
+        )
+        for node in client.CoreV1Api(api).list_node().items
     }
     refused = [
-        asked(OWN, [OWN], [nodes[NEIGHBOUR]]),
-        asked(OWN, [NEIGHBOUR], [nodes[OWN]]),
-        asked(IN_REGION, [IN_REGION], [nodes[OWN]]),
+        requested(OWN, [OWN], [nodes[NEIGHBOUR]]),
+        requested(OWN, [NEIGHBOUR], [nodes[OWN]]),
+        requested(IN_REGION, [IN_REGION], [nodes[OWN]]),
     ]
-    good = asked(OWN, [OWN], [nodes[OWN]])
+    good = requested(OWN, [OWN], [nodes[OWN]])
     for _ in range(60):
         if "Approved" in conditions(api, good):
             break
         time.sleep(1)
-    assert "Approved" in conditions(api, good), "the approver is at work"
-    assert [conditions(api, each) for each in refused] == [[], [], []]
+    assert "Approved" in conditions(api, good), "the approver works"
+    assert [conditions(api, node) for node in refused] == [[], [], []]
 
 
-def test_logs_of_every_worker_come_by_these_certificates(lab: Run, api: client.ApiClient) -> None:
+def test_logs_of_every_worker_are_served_with_these_certificates(lab: Run, api: client.ApiClient) -> None:
     core = client.CoreV1Api(api)
 
     def missing() -> str:
-        """Tests before this one restart kubelets, which answer for their pods a moment later."""
+        """Earlier tests restart kubelets, which serve logs of their pods only a moment later."""
         pods = core.list_namespaced_pod("kube-system", label_selector="k8s-app=konnectivity-agent").items
         silent = {OWN, NEIGHBOUR, IN_REGION} - {pod.spec.node_name for pod in pods if _log(core, pod.metadata.name)}
         return f"no log from {', '.join(sorted(silent))}" if silent else ""
@@ -100,7 +102,7 @@ def _log(core: client.CoreV1Api, pod: str) -> str:
         return ""
 
 
-def test_a_kubelet_neither_reads_who_has_which_address_nor_deletes_its_node(lab: Run) -> None:
+def test_a_kubelet_cannot_read_the_address_table_or_delete_its_node(lab: Run) -> None:
     core = client.CoreV1Api(as_kubelet(IN_REGION))
     with pytest.raises(ApiException, match="403"):
         core.read_namespaced_config_map("workers", "menagerie-serving")

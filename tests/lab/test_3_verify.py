@@ -1,4 +1,4 @@
-"""Every proof of `menagerie verify`, the faults too; those that take minutes only in a soak."""
+"""Every proof of `menagerie verify`, including the faults; those that take minutes run only in a soak."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 LONG = frozenset({"main-member-killed", "events-member-killed", "uplink-cut"})
 ELSEWHERE = frozenset({"growth"})
-"""Needs an autoscaler at work: test_5_scheduling.py."""
+"""Needs a running autoscaler: test_5_scheduling.py."""
 
 
 @pytest.fixture(scope="module")
 def verified(lab: Run, request: pytest.FixtureRequest) -> Run:
-    """One run with all the proofs that this session has tests of."""
+    """One run with all the proofs that this session tests."""
     parameters = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
-    return menagerie("verify", "lab", "--json", "--only", ",".join(each.params["name"] for each in parameters if each))
+    return menagerie(
+        "verify", "lab", "--json", "--only", ",".join(parameter.params["name"] for parameter in parameters if parameter)
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,10 +32,10 @@ def verified(lab: Run, request: pytest.FixtureRequest) -> Run:
         if proof.name not in ELSEWHERE
     ],
 )
-def test_it_is_proved(verified: Run, name: str) -> None:
+def test_the_proof_succeeds(verified: Run, name: str) -> None:
     results = {proof["name"]: proof for proof in verified.json["proofs"]}
     assert results[name]["outcome"] == "proved", results[name]["seen"]
 
 
-def test_the_exit_code_says_that_all_is_proved(verified: Run) -> None:
+def test_the_exit_code_says_that_all_proofs_succeeded(verified: Run) -> None:
     assert (verified.code, verified.json["ok"]) == (0, True), verified.err

@@ -1,4 +1,4 @@
-"""What keeps a lab, its keys and other people's labs safe; and what a dead lab leaves."""
+"""What keeps a lab, its keys and other people's labs safe; and recovery of a dead lab."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.lab.support import ROOT, Run, menagerie
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 
-def test_another_checkout_is_refused_and_told_whose_lab_it_is(lab: Run, tmp_path: Path) -> None:
+def test_another_checkout_is_refused_with_the_labs_owner(lab: Run, tmp_path: Path) -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in tracked.splitlines():
         if (ROOT / name).is_file():
@@ -49,10 +49,10 @@ def test_no_command_leaves_a_key_in_a_file_of_this_machine(lab: Run) -> None:
     assert [path for path in new if "PRIVATE KEY" in path.read_text(errors="replace")] == []
 
 
-def test_hosts_hold_their_own_keys_only(lab: Run) -> None:
+def test_hosts_have_only_their_own_keys(lab: Run) -> None:
     def keys(host: str) -> set[str]:
-        found = hosts.run(host, ["sh", "-c", "grep -rl 'PRIVATE KEY' /etc /var/lib/kubelet/pki 2>/dev/null"])
-        return {Path(line).name for line in found.stdout.splitlines() if "/ssh/" not in line}
+        files = hosts.run(host, ["sh", "-c", "grep -rl 'PRIVATE KEY' /etc /var/lib/kubelet/pki 2>/dev/null"])
+        return {Path(line).name for line in files.stdout.splitlines() if "/ssh/" not in line}
 
     assert keys("etcd-main-1") == {"server.key", "peer.key"}
     assert keys("etcd-events-1") == {"server.key", "peer.key"}

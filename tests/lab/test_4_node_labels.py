@@ -1,4 +1,4 @@
-"""A worker whose root is somebody else: what its kubelet's identity can say of its Node, and what it draws to it."""
+"""A compromised worker: what its kubelet's identity may change on its Node, and what it could attract to it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def api(cluster: Cluster) -> client.ApiClient:
 
 
 def as_kubelet(method: str, path: str, body: Any = None, kind: str = MERGE) -> tuple[int, dict[str, Any]]:
-    """What the API answers to the identity that lies on the worker's disk."""
+    """Return the API's answer to the identity on the worker's disk."""
     text = "" if body is None else json.dumps(body)
     done = hosts.run(WORKER, ["python3", "-c", AS_KUBELET, method, path, text, kind])
     assert done.returncode == 0, done.stderr
@@ -57,8 +57,8 @@ def as_kubelet(method: str, path: str, body: Any = None, kind: str = MERGE) -> t
     return answer["status"], answer["body"]
 
 
-def test_every_node_has_the_labels_of_the_spec_and_the_one_of_trust(cluster: Cluster, api: client.ApiClient) -> None:
-    nodes = {each.metadata.name: each.metadata.labels for each in client.CoreV1Api(api).list_node().items}
+def test_every_node_has_the_labels_of_the_spec_and_the_trust_label(cluster: Cluster, api: client.ApiClient) -> None:
+    nodes = {node.metadata.name: node.metadata.labels for node in client.CoreV1Api(api).list_node().items}
     for pool, host in cluster.host_list():
         assert places.given(cluster, pool, host).items() <= nodes[host.name].items()
     in_region = {name: labels for name, labels in nodes.items() if POOL_LABEL in labels}
@@ -66,7 +66,7 @@ def test_every_node_has_the_labels_of_the_spec_and_the_one_of_trust(cluster: Clu
     assert {labels.get(TRUSTED_POOL) for labels in in_region.values()} == {"region"}
 
 
-def test_root_on_a_worker_neither_relabels_its_node_nor_gives_itself_back(api: client.ApiClient) -> None:
+def test_root_on_a_worker_cannot_relabel_its_node_or_return_it_to_service(api: client.ApiClient) -> None:
     path = f"/api/v1/nodes/{WORKER}"
     before = client.CoreV1Api(api).read_node(WORKER).metadata
     tries = [
@@ -89,45 +89,45 @@ def test_root_on_a_worker_neither_relabels_its_node_nor_gives_itself_back(api: c
     )
 
 
-def test_its_node_can_not_come_back_as_another(api: client.ApiClient) -> None:
-    """As its kubelet would make it anew if somebody had deleted it; nothing is deleted here."""
+def test_its_node_cannot_register_with_other_labels(api: client.ApiClient) -> None:
+    """As its kubelet would create it again if somebody deleted it; nothing is deleted here."""
     status, own = as_kubelet("GET", f"/api/v1/nodes/{WORKER}")
     assert status == 200
-    given = {key: value for key, value in own["metadata"]["labels"].items() if key != TRUSTED_POOL}
+    labels = {key: value for key, value in own["metadata"]["labels"].items() if key != TRUSTED_POOL}
     taints = [{"key": "menagerie.dev/preflight", "effect": "NoSchedule"}]
 
-    def made(taints: list[dict[str, str]], **more: str) -> tuple[int, dict[str, Any]]:
-        body = {"metadata": {"name": WORKER, "labels": {**given, **more}}, "spec": {"taints": taints}}
+    def create(taints: list[dict[str, str]], **more: str) -> tuple[int, dict[str, Any]]:
+        body = {"metadata": {"name": WORKER, "labels": {**labels, **more}}, "spec": {"taints": taints}}
         return as_kubelet("POST", "/api/v1/nodes?dryRun=All", body, "application/json")
 
-    assert made(taints)[0] == 409
+    assert create(taints)[0] == 409
     for more in ({POOL_LABEL: "region"}, {places.RACK: "r9"}, {"openai.com/team": "robotics"}):
-        status, said = made(taints, **more)
-        assert (status, "the spec does not give" in said["message"]) == (FORBIDDEN, True), said
-    status, said = made([])
-    assert (status, "registers without the taint" in said["message"]) == (FORBIDDEN, True), said
+        status, answer = create(taints, **more)
+        assert (status, "the spec does not give" in answer["message"]) == (FORBIDDEN, True), answer
+    status, answer = create([])
+    assert (status, "registers without the taint" in answer["message"]) == (FORBIDDEN, True), answer
 
 
-def test_a_kubelet_that_starts_again_is_ready_as_before(api: client.ApiClient) -> None:
-    """It registers first, with the labels of its join, and then writes its status: nothing of it is refused."""
+def test_a_restarted_kubelet_is_ready_again(api: client.ApiClient) -> None:
+    """It registers first, with the labels of its join, and then writes its status: nothing of that is refused."""
     beat = client.CoreV1Api(api).read_node(WORKER).status.conditions[0].last_heartbeat_time
     assert hosts.run(WORKER, ["systemctl", "restart", "kubelet.service"]).returncode == 0
 
     def missing() -> str:
         conditions = client.CoreV1Api(api).read_node(WORKER).status.conditions
-        ready = next(each for each in conditions if each.type == "Ready")
+        ready = next(condition for condition in conditions if condition.type == "Ready")
         return "" if ready.status == "True" and ready.last_heartbeat_time > beat else f"{WORKER} is {ready.status}"
 
     wait_until(missing, 120, lambda _: None)
 
 
-def test_labels_that_somebody_took_away_come_back(cluster: Cluster, api: client.ApiClient) -> None:
+def test_removed_labels_are_restored(cluster: Cluster, api: client.ApiClient) -> None:
     core = client.CoreV1Api(api)
     core.patch_node(WORKER, {"metadata": {"labels": {TRUSTED_POOL: None, places.RACK: "r9"}}})
-    (given,) = (places.given(cluster, pool, host) for pool, host in cluster.host_list() if host.name == WORKER)
+    (expected,) = (places.given(cluster, pool, host) for pool, host in cluster.host_list() if host.name == WORKER)
 
     def missing() -> str:
         labels = core.read_node(WORKER).metadata.labels
-        return "" if given.items() <= labels.items() else f"{WORKER} has other labels"
+        return "" if expected.items() <= labels.items() else f"{WORKER} has other labels"
 
     wait_until(missing, 60, lambda _: None)

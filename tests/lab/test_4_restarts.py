@@ -1,4 +1,4 @@
-"""Parts of a node that start anew beside what they left in the kernel."""
+"""Parts of a node that restart with existing kernel state."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 NODE = "worker-1"
 
 
-def test_services_are_reached_all_the_time_while_kube_proxy_starts_anew(lab: Run) -> None:
+def test_services_stay_reachable_while_kube_proxy_restarts(lab: Run) -> None:
     api = access_to(load_cluster(find_cluster("lab", ROOT))).api()
     core = client.CoreV1Api(api)
 
     def proxy() -> client.V1Pod:
-        found = core.list_namespaced_pod(
+        pods_ = core.list_namespaced_pod(
             "kube-system", label_selector="k8s-app=kube-proxy", field_selector=f"spec.nodeName={NODE}"
         )
-        return found.items[0]
+        return pods_.items[0]
 
     with workload(api, frozenset({NODE}), print) as pods:
         pod = pods.pods()[NODE]

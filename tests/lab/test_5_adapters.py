@@ -1,6 +1,6 @@
-"""Each cloud's way to its store, on hosts of the lab that boot from user data, while the store fails in every way.
+"""Each cloud's access to its store, on hosts of the lab that boot from user data, while the store fails in every way.
 
-AWS is moto behind a door that checks signatures; Google Cloud and Azure are the documented HTTP. The hosts are real:
+AWS is moto behind a proxy that checks signatures; Google Cloud and Azure follow the documented HTTP. The hosts are real:
 their systemd, cloud-init, network and boot unit are those of every host of the lab's region.
 """
 
@@ -37,7 +37,7 @@ PAYLOAD = Payload.of(
     ),
     ArtefactSource(None, {}),
 )
-# After the hosts that the cluster has.
+# After the numbers of the cluster's hosts.
 FIRST_NUMBER = 50
 NAMES = ("aws", "azure", "gcp")
 SLOW = Answer(200, "{}", after_s=8)
@@ -47,12 +47,12 @@ PATIENCE_S = 40
 
 @dataclass(frozen=True)
 class Fault:
-    """A way to fail; `told` is what the console must say of it, and `found` what the host then has of its payload."""
+    """A way to fail. message: what the console must report. present: what the host then has of its payload."""
 
     name: str
     begin: Callable[[Cloud], None]
-    told: Callable[[Cloud], str]
-    found: str = ""
+    message: Callable[[Cloud], str]
+    present: str = ""
 
 
 def throttled(cloud: Cloud) -> str:
@@ -69,7 +69,7 @@ def forbidden(cloud: Cloud) -> None:
 
 
 def incomplete(cloud: Cloud) -> None:
-    """The payload is readable now, and its secret is not in the bundle."""
+    """Make the payload readable, without its secret in the bundle."""
     cloud.denied.clear()
 
 
@@ -87,12 +87,12 @@ FAULTS = (
 
 
 @dataclass
-class Seen:
-    """What a host said and had: fault -> text of its console since the fault before, and what there was of its payload."""
+class Observed:
+    """What a host reported and had, by fault: text of its console since the previous fault, and what it had of its payload."""
 
-    said: dict[str, str] = field(default_factory=dict)
-    had: dict[str, str] = field(default_factory=dict)
-    asked: dict[str, int] = field(default_factory=dict)
+    console: dict[str, str] = field(default_factory=dict)
+    present: dict[str, str] = field(default_factory=dict)
+    connections: dict[str, int] = field(default_factory=dict)
     end: str = ""
     secret: str = ""
     journal: str = ""
@@ -108,44 +108,44 @@ def clouds() -> Iterator[Mapping[str, Cloud]]:
 
 
 @pytest.fixture(scope="module")
-def seen(lab: Run, clouds: Mapping[str, Cloud]) -> Iterator[Mapping[str, Seen]]:
-    """One host a cloud, side by side, each through every fault and on to the end."""
+def observed(lab: Run, clouds: Mapping[str, Cloud]) -> Iterator[Mapping[str, Observed]]:
+    """One host per cloud, in parallel, each through every fault and then to success."""
     with ExitStack() as stack:
-        running: dict[str, Future[Seen]] = {}
+        running: dict[str, Future[Observed]] = {}
         for name, cloud in clouds.items():
             stack.enter_context(served(cloud))
             stack.callback(hosts.delete, f"adapter-{name}")
         with ThreadPoolExecutor(len(clouds)) as pool:
             for number, (name, cloud) in enumerate(clouds.items(), FIRST_NUMBER):
-                running[name] = pool.submit(lived, f"adapter-{name}", number, cloud)
+                running[name] = pool.submit(lifecycle, f"adapter-{name}", number, cloud)
         yield {name: future.result() for name, future in running.items()}
 
 
-def lived(host: str, number: int, cloud: Cloud) -> Seen:
-    """Boot a host whose store fails in every way, and then does not."""
-    lab, seen = datacentre.spec(), Seen()
+def lifecycle(host: str, number: int, cloud: Cloud) -> Observed:
+    """Boot a host whose store fails in every way, and then works."""
+    lab, observed = datacentre.spec(), Observed()
     cloud.hold({PAYLOAD.name: PAYLOAD.packed(), "other": "value"})
     FAULTS[0].begin(cloud)
     user_data = render(PAYLOAD, cloud.adapter(), host)
     address = IPv4Network(lab.nodes)[number]
     hosts.create(HostSpec(host, "cloud", plan.CLOUD, str(address), user_data), lab)
-    heard = 0
+    read = 0
     for fault in FAULTS:
         fault.begin(cloud)
-        seen.said[fault.name] = until(host, heard, fault.told(cloud))
-        heard += len(seen.said[fault.name])
-        seen.had[fault.name] = had(host)
-        seen.asked[fault.name] = cloud.connections
+        observed.console[fault.name] = until(host, read, fault.message(cloud))
+        read += len(observed.console[fault.name])
+        observed.present[fault.name] = payload_parts(host)
+        observed.connections[fault.name] = cloud.connections
     cloud.metadata_fault = None
     cloud.hold({PAYLOAD.name: PAYLOAD.packed(), SECRET: "the key"})
-    seen.end = until(host, heard, "everything is in place and started")
-    seen.secret = hosts.run(host, ["cat", "/run/probe"]).stdout
-    seen.journal = hosts.run(host, ["journalctl", "-u", "menagerie-boot", "-o", "cat", "--no-pager"]).stdout
-    return seen
+    observed.end = until(host, read, "everything is in place and started")
+    observed.secret = hosts.run(host, ["cat", "/run/probe"]).stdout
+    observed.journal = hosts.run(host, ["journalctl", "-u", "menagerie-boot", "-o", "cat", "--no-pager"]).stdout
+    return observed
 
 
 def until(host: str, heard: int, words: str) -> str:
-    """What the console says from `heard` on, once a line with `words` is in it; all of it when none comes."""
+    """Return the console's text from `heard` on, when a line contains `words`; everything if none does in time."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         text = hosts.console(host).read_text(errors="replace")[heard:]
@@ -154,8 +154,8 @@ def until(host: str, heard: int, words: str) -> str:
         time.sleep(0.1)
 
 
-def had(host: str) -> str:
-    """What a host has of its payload."""
+def payload_parts(host: str) -> str:
+    """Return what a host has of its payload."""
     look = (
         "[ ! -e /etc/systemd/system/probe.service ] || echo unit file; [ ! -e /etc/probe/key ] || echo secret; "
         "systemctl is-active --quiet probe.service && echo unit started; [ ! -e /run/probe ] || echo unit ran"
@@ -165,34 +165,36 @@ def had(host: str) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_the_console_says_what_is_wrong(
-    seen: Mapping[str, Seen], clouds: Mapping[str, Cloud], name: str, fault: Fault
+def test_the_console_reports_the_fault(
+    observed: Mapping[str, Observed], clouds: Mapping[str, Cloud], name: str, fault: Fault
 ) -> None:
-    assert fault.told(clouds[name]) in seen[name].said[fault.name]
-    assert seen[name].said[fault.name].count("FAILED at") == 1
+    assert fault.message(clouds[name]) in observed[name].console[fault.name]
+    assert observed[name].console[fault.name].count("FAILED at") == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_starts_before_everything_is_there(seen: Mapping[str, Seen], name: str) -> None:
-    assert seen[name].had == {fault.name: fault.found for fault in FAULTS}
+def test_nothing_starts_before_everything_is_present(observed: Mapping[str, Observed], name: str) -> None:
+    assert observed[name].present == {fault.name: fault.present for fault in FAULTS}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_host_asks_again_after_every_fault(seen: Mapping[str, Seen], name: str) -> None:
-    counts = list(seen[name].asked.values())
+def test_a_host_retries_after_every_fault(observed: Mapping[str, Observed], name: str) -> None:
+    counts = list(observed[name].connections.values())
     assert counts == sorted(set(counts))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_host_goes_on_when_its_store_recovers(seen: Mapping[str, Seen], name: str) -> None:
-    assert "probe.service is up" in seen[name].end
-    assert seen[name].secret == "the key"
+def test_a_host_continues_when_its_store_recovers(observed: Mapping[str, Observed], name: str) -> None:
+    assert "probe.service is up" in observed[name].end
+    assert observed[name].secret == "the key"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_journal_says_the_same_and_neither_says_a_secret(seen: Mapping[str, Seen], name: str) -> None:
-    console = "".join([*seen[name].said.values(), seen[name].end])
-    told = [line for line in seen[name].journal.splitlines() if line.startswith("menagerie-boot: ")]
-    assert len(told) > len(FAULTS)
-    assert [line for line in told if line.strip() not in console] == []
-    assert "the key" not in console + seen[name].journal
+def test_the_journal_reports_the_same_and_neither_contains_a_secret(
+    observed: Mapping[str, Observed], name: str
+) -> None:
+    console = "".join([*observed[name].console.values(), observed[name].end])
+    lines = [line for line in observed[name].journal.splitlines() if line.startswith("menagerie-boot: ")]
+    assert len(lines) > len(FAULTS)
+    assert [line for line in lines if line.strip() not in console] == []
+    assert "the key" not in console + observed[name].journal

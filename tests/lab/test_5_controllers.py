@@ -1,4 +1,4 @@
-"""Tenancy's controllers in the lab: their image in its registry, people with certificates, a directory that changes, a leader that is killed."""
+"""Tenancy's controllers in the lab: their image in its registry, people with certificates, a changing directory, a killed leader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 @pytest.fixture(scope="module")
 def spec(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The lab's own spec with people and teams; at the end the lab is as it was."""
+    """The lab's own spec with people and teams; restores the lab afterwards."""
     allocations = [{"pool": "workers", "team": "robotics", "hosts": 1}]
     tenancy = {"directory": {"file": "people.yaml"}, "allocations": allocations}
     path = on_lab.changed(tmp_path_factory.mktemp("specs"), lambda spec: spec.update(tenancy=tenancy))
@@ -49,26 +49,26 @@ def api(spec: Path) -> client.ApiClient:
 
 @pytest.fixture(scope="module")
 def image(spec: Path) -> str:
-    """As nodes name it: the lab's registry is their mirror of docker.io."""
+    """The image's name on nodes: the lab's registry is their mirror of docker.io."""
     pushed = menagerie("controllers", "image", "--push", f"{plan.REGISTRY}/{REPOSITORY}:lab", "--json")
     assert pushed.code == 0, pushed.err
     return f"docker.io/{REPOSITORY}@{pushed.json['digest']}"
 
 
 def clear(spec: Path) -> None:
-    """No controllers, tenants, teams' hosts and policies of theirs any more."""
+    """Remove controllers, tenants, teams' hosts and their policies."""
     assert menagerie("controllers", "remove", str(spec), "--yes").code == 0
     api = access_to(load_cluster(spec)).api()
     core = client.CoreV1Api(api)
-    for each in core.list_namespace(label_selector="app.kubernetes.io/managed-by=menagerie-tenancy").items:
-        core.delete_namespace(each.metadata.name)
+    for item in core.list_namespace(label_selector="app.kubernetes.io/managed-by=menagerie-tenancy").items:
+        core.delete_namespace(item.metadata.name)
     for node in core.list_node(label_selector=TEAM_KEY).items:
-        taints = [each for each in node.spec.taints or () if each.key != TEAM_KEY]
+        taints = [item for item in node.spec.taints or () if item.key != TEAM_KEY]
         core.patch_node(
             node.metadata.name,
             {
                 "metadata": {"labels": {TEAM_KEY: None}, "resourceVersion": node.metadata.resource_version},
-                "spec": {"taints": [api.sanitize_for_serialization(each) for each in taints] or None},
+                "spec": {"taints": [api.sanitize_for_serialization(item) for item in taints] or None},
             },
         )
     for path in (
@@ -84,7 +84,7 @@ def clear(spec: Path) -> None:
     client.CoreV1Api(api).delete_namespaced_config_map("menagerie-tenancy", "kube-system")
 
 
-def there(api: client.ApiClient, name: str) -> bool:
+def exists(api: client.ApiClient, name: str) -> bool:
     try:
         client.CoreV1Api(api).read_namespace(name)
     except ApiException as error:
@@ -99,33 +99,33 @@ def holder(api: client.ApiClient) -> str:
 
 
 def shown(spec: Path) -> dict[str, Any]:
-    ran = menagerie("status", str(spec), "controllers", "--json")
-    return {each["controller"]: each for each in json.loads(ran.out)["controllers"]}
+    status = menagerie("status", str(spec), "controllers", "--json")
+    return {entry["controller"]: entry for entry in json.loads(status.out)["controllers"]}
 
 
 def pods(core: client.CoreV1Api) -> list[client.V1Pod]:
-    found: list[client.V1Pod] = core.list_namespaced_pod(NAMESPACE).items
-    return found
+    pods_: list[client.V1Pod] = core.list_namespaced_pod(NAMESPACE).items
+    return pods_
 
 
 def until(missing: Any, timeout_s: float = 300) -> None:
     wait_until(missing, timeout_s, lambda _: None, every_s=1)
 
 
-def test_they_run_from_an_image_that_no_builder_made(spec: Path, api: client.ApiClient, image: str) -> None:
-    ran = menagerie("controllers", "apply", str(spec), "--image", image, "--yes", timeout_s=900)
-    assert ran.code == 0, ran.err
+def test_they_run_from_an_image_built_without_a_builder(spec: Path, api: client.ApiClient, image: str) -> None:
+    applied = menagerie("controllers", "apply", str(spec), "--image", image, "--yes", timeout_s=900)
+    assert applied.code == 0, applied.err
     again = menagerie("controllers", "apply", str(spec), "--dry-run", "--json")
     assert (again.code, again.json["changes"]) == (0, [])
-    until(lambda: "" if there(api, "team-robotics") and there(api, "user-dan") else "no namespaces yet")
-    until(lambda: "" if {each["holder"] != "" for each in shown(spec).values()} == {True} else "nobody acts")
-    found = shown(spec)
-    assert {name: (each["ready"], each["image"]) for name, each in found.items()} == {
+    until(lambda: "" if exists(api, "team-robotics") and exists(api, "user-dan") else "no namespaces yet")
+    until(lambda: "" if {entry["holder"] != "" for entry in shown(spec).values()} == {True} else "no leader yet")
+    by_name = shown(spec)
+    assert {name: (entry["ready"], entry["image"]) for name, entry in by_name.items()} == {
         "tenancy-sync": (2, image),
         "tenancy-capacity": (2, image),
     }
     hosts = [
-        (each.metadata.labels["app.kubernetes.io/name"], each.spec.node_name) for each in pods(client.CoreV1Api(api))
+        (entry.metadata.labels["app.kubernetes.io/name"], entry.spec.node_name) for entry in pods(client.CoreV1Api(api))
     ]
     assert len(set(hosts)) == 4
     until(lambda: "" if teams(api) == ["robotics"] else "no host is the team's yet")
@@ -136,29 +136,27 @@ def teams(api: client.ApiClient) -> list[str]:
     return [node.metadata.labels[TEAM_KEY] for node in nodes]
 
 
-def test_who_has_a_certificate_runs_on_the_hosts_of_the_team(
+def test_a_person_with_a_certificate_runs_pods_on_the_teams_hosts(
     spec: Path, api: client.ApiClient, image: str, tmp_path: Path
 ) -> None:
     ana = Person(api, "ana", tmp_path)
     core = client.CoreV1Api(api)
-    # Nobody says where it goes but its namespace, and the label of the hosts that it wants.
+    # Only its namespace and the label of the wanted hosts decide where it runs.
     body = pod("trains", nodeSelector={TEAM_KEY: "robotics"})
 
-    def made() -> str:
-        status, told = ana.tries("POST", PODS.format("team-robotics"), body)
-        return "" if status in (201, 409) else told
+    def created() -> str:
+        status, message = ana.tries("POST", PODS.format("team-robotics"), body)
+        return "" if status in (201, 409) else message
 
-    until(made)
+    until(created)
     until(lambda: "" if phase(core, "team-robotics", "trains") == "Running" else "it does not run")
-    found = core.read_namespaced_pod("trains", "team-robotics")
-    assert core.read_node(found.spec.node_name).metadata.labels[TEAM_KEY] == "robotics"
-    assert [each.value for each in found.spec.tolerations if each.key == TEAM_KEY] == ["robotics"]
+    pod_ = core.read_namespaced_pod("trains", "team-robotics")
+    assert core.read_node(pod_.spec.node_name).metadata.labels[TEAM_KEY] == "robotics"
+    assert [toleration.value for toleration in pod_.spec.tolerations if toleration.key == TEAM_KEY] == ["robotics"]
     core.delete_namespaced_pod("trains", "team-robotics", grace_period_seconds=0)
 
 
-def test_who_wants_another_teams_hosts_is_refused(
-    spec: Path, api: client.ApiClient, image: str, tmp_path: Path
-) -> None:
+def test_a_person_cannot_use_another_teams_hosts(spec: Path, api: client.ApiClient, image: str, tmp_path: Path) -> None:
     dan = Person(api, "dan", tmp_path)
     (node,) = client.CoreV1Api(api).list_node(label_selector=f"{TEAM_KEY}=robotics").items
     own, host = PODS.format("user-dan"), f"/api/v1/nodes/{node.metadata.name}"
@@ -178,11 +176,11 @@ def test_who_wants_another_teams_hosts_is_refused(
         "a role of his own": (("POST", f"{RBAC}/namespaces/user-dan/rolebindings", admin), 'User "dan" cannot create'),
     }
     assert dan.tries("POST", f"{own}?dryRun=All", pod("p")) == (201, "")
-    for what, (request, said) in attempts.items():
-        status, told = dan.tries(*request)
-        assert (status, said in told) == (403, True), f"{what}: {status} {told}"
-    status, told = dan.tries("POST", PODS.format("team-robotics"), pod("p"), Impersonate_User="ana")
-    assert (status, "cannot impersonate" in told) == (403, True), told
+    for attempt, (request, expected) in attempts.items():
+        status, message = dan.tries(*request)
+        assert (status, expected in message) == (403, True), f"{attempt}: {status} {message}"
+    status, message = dan.tries("POST", PODS.format("team-robotics"), pod("p"), Impersonate_User="ana")
+    assert (status, "cannot impersonate" in message) == (403, True), message
 
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:
@@ -194,34 +192,34 @@ def phase(core: client.CoreV1Api, namespace: str, name: str) -> str:
     return str(core.read_namespaced_pod(name, namespace).status.phase)
 
 
-def test_who_joins_the_directory_gets_a_namespace(spec: Path, api: client.ApiClient, image: str) -> None:
+def test_a_person_added_to_the_directory_gets_a_namespace(spec: Path, api: client.ApiClient, image: str) -> None:
     (spec.parent / "people.yaml").write_text(PEOPLE.replace("dan: {}", "dan: {}, eva: {}"))
-    ran = menagerie("controllers", "apply", str(spec), "--yes", timeout_s=900)
-    assert ran.code == 0, ran.err
-    until(lambda: "" if there(api, "user-eva") else "no namespace user-eva yet")
+    applied = menagerie("controllers", "apply", str(spec), "--yes", timeout_s=900)
+    assert applied.code == 0, applied.err
+    until(lambda: "" if exists(api, "user-eva") else "no namespace user-eva yet")
 
 
-def test_when_the_leader_is_killed_the_other_goes_on(spec: Path, api: client.ApiClient, image: str) -> None:
+def test_when_the_leader_is_killed_the_other_takes_over(spec: Path, api: client.ApiClient, image: str) -> None:
     core = client.CoreV1Api(api)
-    until(lambda: "" if holder(api) else "nobody acts")
+    until(lambda: "" if holder(api) else "no leader yet")
     leader = holder(api).rsplit("_", 1)[0]
     core.delete_namespaced_pod(leader, NAMESPACE, grace_period_seconds=0)
-    until(lambda: "it is there" if leader in {each.metadata.name for each in pods(core)} else "")
-    # What somebody takes away while nobody acts is made again by whoever acts next.
+    until(lambda: "it still exists" if leader in {item.metadata.name for item in pods(core)} else "")
+    # A binding that is deleted while there is no leader is restored by the next leader.
     client.RbacAuthorizationV1Api(api).delete_namespaced_role_binding("menagerie:editors", "user-ana")
-    until(lambda: "" if holder(api).rsplit("_", 1)[0] not in ("", leader) else "nobody else acts yet")
+    until(lambda: "" if holder(api).rsplit("_", 1)[0] not in ("", leader) else "no other leader yet")
 
     def bound() -> str:
-        found = client.RbacAuthorizationV1Api(api).list_namespaced_role_binding("user-ana").items
-        return "" if "menagerie:editors" in {each.metadata.name for each in found} else "no binding yet"
+        bindings = client.RbacAuthorizationV1Api(api).list_namespaced_role_binding("user-ana").items
+        return "" if "menagerie:editors" in {item.metadata.name for item in bindings} else "no binding yet"
 
     until(bound)
     until(lambda: "" if menagerie("status", str(spec), "controllers").code == 0 else "not all are ready yet")
 
 
-def test_they_go_and_what_they_made_stays(spec: Path, api: client.ApiClient, image: str) -> None:
-    ran = menagerie("controllers", "remove", str(spec), "--yes")
-    assert ran.code == 0, ran.err
-    until(lambda: "no namespace of theirs any more" if there(api, NAMESPACE) else "")
-    assert there(api, "user-ana")
+def test_they_are_removed_and_what_they_created_stays(spec: Path, api: client.ApiClient, image: str) -> None:
+    removed = menagerie("controllers", "remove", str(spec), "--yes")
+    assert removed.code == 0, removed.err
+    until(lambda: "their namespace still exists" if exists(api, NAMESPACE) else "")
+    assert exists(api, "user-ana")
     assert menagerie("controllers", "remove", str(spec), "--dry-run", "--json").json["changes"] == []

@@ -1,4 +1,4 @@
-"""A pool of real hosts that grows and shrinks, and gangs on real kubelets: in the lab."""
+"""A pool of real hosts that grows and shrinks, and gangs on real kubelets, in the lab."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def cluster(lab: Run) -> Cluster:
     return load_cluster(find_cluster("lab", ROOT))
 
 
-def test_a_host_boots_for_a_job_and_goes_when_it_is_idle(cluster: Cluster) -> None:
+def test_a_host_boots_for_a_job_and_is_removed_when_idle(cluster: Cluster) -> None:
     skipped = menagerie("verify", "lab", "--only", "growth", "--json").json["proofs"][0]
     assert skipped["outcome"] == "skipped"
     assert "run ./menagerie autoscaler run lab --yes" in skipped["seen"]
-    with on_lab.autoscaler() as said:
+    with on_lab.autoscaler() as log:
         lease = Lease(access_to(cluster).api(), LEASE, "test")
-        wait_until(lambda: "" if lease.other() else "nobody holds the Lease", 60, lambda _: None)
-        ran = menagerie("verify", "lab", "--only", "growth", "--json", timeout_s=1200)
-        assert ran.code == 0, ran.out + said()
-    assert ran.json["proofs"][0]["outcome"] == "proved"
-    print(ran.json["proofs"][0]["seen"])
+        wait_until(lambda: "" if lease.other() else "the Lease has no holder", 60, lambda _: None)
+        verified = menagerie("verify", "lab", "--only", "growth", "--json", timeout_s=1200)
+        assert verified.code == 0, verified.out + log()
+    assert verified.json["proofs"][0]["outcome"] == "proved"
+    print(verified.json["proofs"][0]["seen"])
 
 
 class Gangs:
-    """Jobs of one namespace whose pods have a worker each."""
+    """Jobs in one namespace whose pods each need a worker."""
 
     def __init__(self, api: client.ApiClient, workers: int, millicores: int) -> None:
         self.core, self.batch = client.CoreV1Api(api), client.BatchV1Api(api)
@@ -62,19 +62,19 @@ class Gangs:
         self.batch.create_namespaced_job("default", gangs.job(name, self.members, pod))
 
     def pods(self, name: str) -> list[Any]:
-        found: list[Any] = self.core.list_namespaced_pod("default", label_selector=f"job-name={name}").items
-        return found
+        pods_: list[Any] = self.core.list_namespaced_pod("default", label_selector=f"job-name={name}").items
+        return pods_
 
     def running(self, name: str) -> dict[str, str]:
-        """Uid -> host of those that run."""
+        """Return UID -> host of the running pods."""
         return {pod.metadata.uid: pod.spec.node_name for pod in self.pods(name) if pod.status.phase == "Running"}
 
     def found_no_room(self, name: str) -> bool:
         version = gangs.api("1.36.0").partition("/")[2]
         groups = self.groups.list_namespaced_custom_object("scheduling.k8s.io", version, "default", "podgroups")
-        (group,) = [each for each in groups["items"] if each["metadata"]["name"] == name]
+        (group,) = [item for item in groups["items"] if item["metadata"]["name"] == name]
         conditions = group.get("status", {}).get("conditions", [])
-        return any(each["type"] == "PodGroupScheduled" and each["status"] == "False" for each in conditions)
+        return any(item["type"] == "PodGroupScheduled" and item["status"] == "False" for item in conditions)
 
     def delete(self, name: str) -> None:
         with suppress(ApiException):
@@ -89,14 +89,14 @@ def jobs(cluster: Cluster) -> Iterator[Gangs]:
     api = access_to(cluster).api()
     nodes = client.CoreV1Api(api).list_node().items
     cpu = [node.status.allocatable["cpu"] for node in nodes]
-    made = Gangs(api, len(nodes), min(int(text[:-1]) if text.endswith("m") else int(text) * 1000 for text in cpu))
-    yield made
+    gangs_ = Gangs(api, len(nodes), min(int(text[:-1]) if text.endswith("m") else int(text) * 1000 for text in cpu))
+    yield gangs_
     for name in ("one", "other"):
-        made.delete(name)
-    made.until(lambda: not made.pods("one") and not made.pods("other"), "pods of gangs are there")
+        gangs_.delete(name)
+    gangs_.until(lambda: not gangs_.pods("one") and not gangs_.pods("other"), "pods of gangs still exist")
 
 
-def test_a_gang_starts_anew_as_a_whole_and_another_waits_without_a_pod_until_it_is_gone(jobs: Gangs) -> None:
+def test_a_gang_restarts_as_a_whole_and_another_waits_without_running_pods(jobs: Gangs) -> None:
     jobs.submit("one")
     jobs.until(lambda: len(jobs.running("one")) == jobs.members, "the gang does not run")
     first = jobs.running("one")
@@ -105,10 +105,10 @@ def test_a_gang_starts_anew_as_a_whole_and_another_waits_without_a_pod_until_it_
     jobs.core.delete_namespaced_pod(victim.name, "default", grace_period_seconds=0)
     jobs.until(
         lambda: len(jobs.running("one")) == jobs.members and not set(first) & set(jobs.running("one")),
-        "the gang has not begun anew as a whole",
+        "the gang has not restarted as a whole",
     )
     jobs.submit("other")
-    jobs.until(lambda: bool(jobs.pods("other")) and jobs.found_no_room("other"), "the other has not been looked at")
+    jobs.until(lambda: bool(jobs.pods("other")) and jobs.found_no_room("other"), "the other has not been considered")
     assert [pod.spec.node_name for pod in jobs.pods("other")] == [None] * jobs.members
     jobs.delete("one")
     jobs.until(lambda: len(jobs.running("other")) == jobs.members, "the other gang does not run")

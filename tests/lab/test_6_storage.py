@@ -1,4 +1,4 @@
-"""Storage hosts with empty disks: what they say of them, and what Rook would be told."""
+"""Storage hosts with empty disks: what they report about them, and what Rook would get."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def kubectl(lab: Run) -> list[str]:
 
 @pytest.fixture
 def crds(kubectl: list[str]) -> Iterator[None]:
-    """Rook's own, with the namespace that its release has."""
+    """Rook's own CRDs, with the namespace of its release."""
     crds = str(file("rook-crds.yaml"))
     run(*kubectl, "create", "namespace", "rook-ceph")
     run(*kubectl, "create", "-f", crds)
@@ -42,23 +42,23 @@ def run(*command: str, text: str | None = None) -> str:
     return done.stdout
 
 
-def test_every_link_of_every_machine_is_as_declared(lab: Run) -> None:
+def test_every_link_of_every_machine_matches_its_declaration(lab: Run) -> None:
     checked = menagerie("status", "lab", "links", "--json")
     assert checked.code == 0, checked.out + checked.err
-    assert [(each["host"], each["lines"]) for each in checked.json["hosts"]] == [
+    assert [(host["host"], host["lines"]) for host in checked.json["hosts"]] == [
         ("worker-1", []), ("worker-2", []), ("worker-3", []),
     ]  # fmt: skip
 
 
-def test_a_real_api_server_takes_what_rook_is_told_of_the_disks_that_hosts_have_found(
+def test_a_real_api_server_accepts_rooks_objects_for_the_disks_of_hosts(
     kubectl: list[str], crds: None, tmp_path: Path
 ) -> None:
-    found = menagerie("ceph", "facts", "lab", "-o", str(tmp_path))
-    assert found.code == 0, found.err
+    facts = menagerie("ceph", "facts", "lab", "-o", str(tmp_path))
+    assert facts.code == 0, facts.err
     rendered = menagerie("ceph", "render", "lab", "--facts", str(tmp_path))
     assert rendered.code == 0, rendered.err
     documents = [document for document in yaml.safe_load_all(rendered.out) if document]
-    (cluster,) = [each for each in documents if each["kind"] == "CephCluster"]
+    (cluster,) = [document for document in documents if document["kind"] == "CephCluster"]
     devices = {
         node["name"]: [device["name"] for device in node["devices"]] for node in cluster["spec"]["storage"]["nodes"]
     }
@@ -69,7 +69,7 @@ def test_a_real_api_server_takes_what_rook_is_told_of_the_disks_that_hosts_have_
     run(*kubectl, "delete", "--wait=false", "--ignore-not-found", "-f", "-", text=rendered.out)
 
 
-def test_a_disk_with_something_on_it_is_refused_by_name_and_left_as_it_is(lab: Run) -> None:
+def test_a_disk_with_data_is_refused_by_name_and_left_unchanged(lab: Run) -> None:
     on_host("worker-3", ["mkswap", DISK])
     refused = menagerie("configure", "lab", "--limit", "worker-3", "--tags", "storage_host", "--json")
     try:

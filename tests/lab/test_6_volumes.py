@@ -1,4 +1,4 @@
-"""Drivers of volumes: a lab has none, but its API server is the one that a cloud's cluster has, with all of its rules."""
+"""Volume drivers: a lab has none, but its API server is the same as in a cloud's cluster, with all its rules."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Kubectl = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def kubectl(lab: Run) -> Iterator[Kubectl]:
-    """kubectl("get", "nodes"): what it prints. The drivers' namespace is there meanwhile: a dry run makes none."""
+    """kubectl("get", "nodes"): returns the output. The drivers' namespace exists meanwhile: a dry run creates none."""
     path = menagerie("kubeconfig", "lab").out.strip()
 
-    def run(*words: str, given: Any = None) -> str:
-        command = [ROOT / ".menagerie" / "bin" / "kubectl", "--kubeconfig", path, *words]
+    def run(*arguments: str, given: Any = None) -> str:
+        command = [ROOT / ".menagerie" / "bin" / "kubectl", "--kubeconfig", path, *arguments]
         done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -37,9 +37,15 @@ def kubectl(lab: Run) -> Iterator[Kubectl]:
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_the_api_takes_every_object_of_a_cloud_s_drivers(kubectl: Kubectl, cloud: Cloud) -> None:
-    things = [item["object"] for item in applied(cloud)]
-    listed = {"apiVersion": "v1", "kind": "List", "items": things}
-    how = ("--server-side", "--dry-run=server", "--validate=strict", "--field-manager=menagerie", "--force-conflicts")
-    said = kubectl("apply", *how, "-f", "-", given=listed)
-    assert said.count("serverside-applied (server dry run)") == len(things) > 10
+def test_the_api_accepts_every_object_of_a_clouds_drivers(kubectl: Kubectl, cloud: Cloud) -> None:
+    objects = [item["object"] for item in applied(cloud)]
+    listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+    options = (
+        "--server-side",
+        "--dry-run=server",
+        "--validate=strict",
+        "--field-manager=menagerie",
+        "--force-conflicts",
+    )
+    output = kubectl("apply", *options, "-f", "-", given=listed)
+    assert output.count("serverside-applied (server dry run)") == len(objects) > 10

@@ -1,4 +1,4 @@
-"""`menagerie reboot`: drained, booted, given back."""
+"""`menagerie reboot`: drained, booted, uncordoned."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ def _boot() -> str:
     return on_host(HOST, ["cat", "/proc/sys/kernel/random/boot_id"]).stdout
 
 
-def unwell() -> str:
+def unhealthy() -> str:
     status = menagerie("status", "lab", "--json")
     return "" if status.code == 0 else status.out
 
 
-def test_a_host_whose_packages_ask_for_it_is_rebooted_and_takes_work_again(lab: Run) -> None:
-    """By the file that Debian's kernel packages leave; /run is in memory, so a boot clears it."""
+def test_a_host_whose_packages_require_it_is_rebooted_and_takes_work_again(lab: Run) -> None:
+    """Requested by the file that Debian's kernel packages leave; /run is in memory, so a boot clears it."""
     on_host(HOST, ["sh", "-c", "touch /run/reboot-required; echo linux-image-test >/run/reboot-required.pkgs"])
     before = _boot()
-    looked = menagerie("reboot", "lab", "--dry-run", "--json")
-    assert looked.code == 0, looked.err
+    dry_run = menagerie("reboot", "lab", "--dry-run", "--json")
+    assert dry_run.code == 0, dry_run.err
     assert _boot() == before
     done = menagerie("reboot", "lab", "--json")
     assert done.code == 0, done.err
     assert _boot() != before
     again = menagerie("reboot", "lab")
-    assert (again.code, again.out.strip()) == (0, "lab: no reboot needed, 3 hosts asked"), again.err
+    assert (again.code, again.out.strip()) == (0, "lab: no reboot needed; checked 3 hosts"), again.err
     # Pods of DaemonSets start when the node is Ready; `status` counts them.
-    wait_until(unwell, 60, print)
+    wait_until(unhealthy, 60, print)

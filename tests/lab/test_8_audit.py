@@ -1,4 +1,4 @@
-"""`menagerie audit`: nothing fails, and what is broken by hand is found by its ID and mended."""
+"""`menagerie audit`: nothing fails, and a change by hand is found by its ID and corrected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 HOST, KUBECONFIG = "worker-2", "/etc/kubernetes/kubelet.conf"
 OF_FILES = ("1.1.9", "1.1.10", *(f"4.1.{number}" for number in range(1, 11)), "4.2.7", "M.1", "M.2", "M.3")
-"""Controls of workers that need somebody on the host; nobody is on the worker in the region. A lab's buckets have no locks (M.24)."""
+"""Controls of workers that need access to the host; there is none to the worker in the region. A lab's buckets have no locks (M.24)."""
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ def broken(lab: Run) -> Iterator[None]:
     on_host(HOST, ["chmod", "0600", KUBECONFIG])
 
 
-def test_nothing_fails_and_only_files_of_the_worker_in_the_region_are_not_seen(lab: Run) -> None:
+def test_nothing_fails_and_only_files_of_the_worker_in_the_region_are_not_checked(lab: Run) -> None:
     done = menagerie("audit", "lab", "--json")
-    results = {each["id"]: each for each in done.json["results"]}
-    failed = {id_: each["seen"] for id_, each in results.items() if each["status"] == "fail"}
+    results = {result["id"]: result for result in done.json["results"]}
+    failed = {id_: result["seen"] for id_, result in results.items() if result["status"] == "fail"}
     assert (done.code, failed) == (0, {}), done.err
-    unseen = {id_: each["findings"] for id_, each in results.items() if each["status"] == "not seen"}
+    unseen = {id_: result["findings"] for id_, result in results.items() if result["status"] == "not seen"}
     others = {
         id_: [finding for finding in findings if finding["ok"] is None and not finding["expected"]]
         for id_, findings in unseen.items()
@@ -38,11 +38,11 @@ def test_nothing_fails_and_only_files_of_the_worker_in_the_region_are_not_seen(l
 
 
 @pytest.mark.usefixtures("broken")
-def test_what_is_broken_by_hand_fails_by_its_id_alone_and_configure_mends_it() -> None:
+def test_a_change_by_hand_fails_only_its_control_and_configure_corrects_it() -> None:
     done = menagerie("audit", "lab", "--failed", "--json")
     assert done.code == 1, done.err
     (failed,) = done.json["results"]
     assert (failed["id"], failed["seen"]) == ("4.1.5", f"{HOST}: {KUBECONFIG} is 0644 root:root")
-    mended = menagerie("configure", "lab", "--limit", HOST, "--yes")
-    assert mended.code == 0, mended.err
+    repaired = menagerie("configure", "lab", "--limit", HOST, "--yes")
+    assert repaired.code == 0, repaired.err
     assert menagerie("audit", "lab", "--section", "4.1.5", "--failed").code == 0

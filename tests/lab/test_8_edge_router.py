@@ -1,7 +1,7 @@
 """Role vpn_gateway on a host that boots systemd, with the packages' own units and a gateway that answers.
 
-IKE and its keys are real, and made in user space; packets of tunnels are in tests/vpn. The kernel has no XFRM interfaces,
-so something else stands there under the tunnel's name.
+IKE and its keys are real, in user space; tests/vpn covers packets in tunnels. The kernel has no XFRM interfaces, so
+another interface has the tunnel's name.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ def router() -> EdgeRouter:
     cluster = load_cluster(find_cluster("lab", ROOT))
     site = cluster.spec.sites["onprem"].model_copy(update={"vpn": Vpn.model_validate(VPN, strict=False)})
     spec = cluster.spec.model_copy(update={"sites": {"onprem": site}})
-    (found,) = routers([Joined(cluster.model_copy(update={"spec": spec}), {f"onprem/{NAME}": (END_ADDRESS,)})])
-    return found
+    (edge_router,) = routers([Joined(cluster.model_copy(update={"spec": spec}), {f"onprem/{NAME}": (END_ADDRESS,)})])
+    return edge_router
 
 
 @pytest.fixture(scope="module")
 def inventory(router: EdgeRouter, key: Path) -> Inventory:
-    own = {"vpn_gateway_packages": [], "vpn_gateway_unsettable": "report"}
+    variables = {"vpn_gateway_packages": [], "vpn_gateway_unsettable": "report"}
     keys = {f"{router.machine}/{line.name}": KEY for line in router.lines}
-    made = gateways.build("lab", [router], keys, {"lab": own})
+    built = gateways.build("lab", [router], keys, {"lab": variables})
     public = key.with_suffix(".pub").read_text()
-    return replace(made, known_hosts=f"{ADDRESS} {public}", unknown_hosts=())
+    return replace(built, known_hosts=f"{ADDRESS} {public}", unknown_hosts=())
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +67,18 @@ def edge(lab: Run, router: EdgeRouter, key: Path) -> Iterator[str]:
         on(NAME, f"ip link add {line.interface} type veth peer name nowhere && ip link set nowhere up")
         put(END, "/etc/strongswan.d/menagerie.conf", swanctl.daemon())
         put(END, "/etc/swanctl/conf.d/menagerie.conf", answering(line))
-        given = swanctl.secrets([line], {line.name: KEY}).replace(END_ADDRESS, ADDRESS)
-        put(END, "/etc/swanctl/conf.d/menagerie-keys.conf", given)
+        keys = swanctl.secrets([line], {line.name: KEY}).replace(END_ADDRESS, ADDRESS)
+        put(END, "/etc/swanctl/conf.d/menagerie-keys.conf", keys)
         on(END, "systemctl start strongswan")
         yield NAME
 
 
 def tunnel_missing() -> str:
-    """Why the tunnel is not up; BGP has nobody to speak to."""
-    told = hosts.run(NAME, ["menagerie-vpn", "status", "--json"])
-    (tunnel,) = json.loads(told.stdout or "[{}]")
+    """Return why the tunnel is not up; BGP has no peer."""
+    status = hosts.run(NAME, ["menagerie-vpn", "status", "--json"])
+    (tunnel,) = json.loads(status.stdout or "[{}]")
     ups = on(NAME, f"ip -o link show {tunnel['interface']}") if tunnel else ""
-    return "" if tunnel and tunnel["ike"] == "ESTABLISHED" and ",UP" in ups else f"{tunnel} {ups} {told.stderr}"
+    return "" if tunnel and tunnel["ike"] == "ESTABLISHED" and ",UP" in ups else f"{tunnel} {ups} {status.stderr}"
 
 
 def configured(inventory: Inventory, key: Path, *, check: bool = False) -> RunReport:
@@ -87,14 +87,16 @@ def configured(inventory: Inventory, key: Path, *, check: bool = False) -> RunRe
     return report
 
 
-def test_a_host_becomes_a_router_once_and_its_tunnel_comes_up(edge: str, inventory: Inventory, key: Path) -> None:
+def test_a_host_is_configured_as_a_router_once_and_its_tunnel_comes_up(
+    edge: str, inventory: Inventory, key: Path
+) -> None:
     assert configured(inventory, key).changed > 0
     wait_until(tunnel_missing, 30, print)
     assert configured(inventory, key).changed == 0
     assert on(edge, f"systemctl is-active {' '.join(UNITS)}").split() == ["active"] * len(UNITS)
 
 
-def test_a_drift_is_told_and_left_and_then_mended_without_a_restart(edge: str, inventory: Inventory, key: Path) -> None:
+def test_drift_is_reported_then_corrected_without_a_restart(edge: str, inventory: Inventory, key: Path) -> None:
     since = on(edge, f"systemctl show --value -p ActiveEnterTimestampMonotonic {' '.join(UNITS)}")
     on(edge, "sed -i 's/dpd_delay = 10s/dpd_delay = 99s/' /etc/swanctl/conf.d/menagerie.conf")
     on(edge, "nft flush chain inet menagerie_vpn forward")
@@ -102,21 +104,21 @@ def test_a_drift_is_told_and_left_and_then_mended_without_a_restart(edge: str, i
         edge,
         "vtysh -c 'configure terminal' -c 'router bgp 65010' -c 'no timers bgp' -c 'neighbor 10.1.1.1 remote-as 65099'",
     )
-    seen = "cat /etc/swanctl/conf.d/menagerie.conf; nft list table inet menagerie_vpn; vtysh -c 'show running-config'"
-    drifted = on(edge, seen)
-    looked = configured(inventory, key, check=True)
-    told = " ".join(looked.diffs.values())
-    assert looked.changed == 2
-    assert "dpd_delay = 99s" in told
-    assert on(edge, seen) == drifted
+    look = "cat /etc/swanctl/conf.d/menagerie.conf; nft list table inet menagerie_vpn; vtysh -c 'show running-config'"
+    drifted = on(edge, look)
+    dry_run = configured(inventory, key, check=True)
+    diffs = " ".join(dry_run.diffs.values())
+    assert dry_run.changed == 2
+    assert "dpd_delay = 99s" in diffs
+    assert on(edge, look) == drifted
     assert configured(inventory, key).changed == 2
-    assert "10.1.1.1" not in on(edge, seen)
-    assert "99s" not in on(edge, seen)
+    assert "10.1.1.1" not in on(edge, look)
+    assert "99s" not in on(edge, look)
     assert configured(inventory, key, check=True).changed == 0
     assert on(edge, f"systemctl show --value -p ActiveEnterTimestampMonotonic {' '.join(UNITS)}") == since
 
 
-def test_after_a_reboot_rules_and_interfaces_are_there_before_any_tunnel_and_nothing_is_left_to_do(
+def test_after_a_reboot_rules_and_interfaces_exist_before_any_tunnel_and_nothing_is_left_to_do(
     edge: str, inventory: Inventory, key: Path
 ) -> None:
     before = on(edge, "cat /proc/sys/kernel/random/boot_id")
@@ -131,6 +133,6 @@ def test_after_a_reboot_rules_and_interfaces_are_there_before_any_tunnel_and_not
 
     wait_until(missing, 90, print)
     wait_until(tunnel_missing, 60, print)
-    began = [int(on(edge, f"systemctl show --value -p ActiveEnterTimestampMonotonic {unit}")) for unit in UNITS[:3]]
-    assert began[2] == max(began)
+    started = [int(on(edge, f"systemctl show --value -p ActiveEnterTimestampMonotonic {unit}")) for unit in UNITS[:3]]
+    assert started[2] == max(started)
     assert configured(inventory, key).changed == 0

@@ -1,4 +1,4 @@
-"""Etcds of the lab backed up, tried, put back and mended, while clients write."""
+"""Etcds of the lab are backed up, tested, restored and repaired while clients write."""
 
 from __future__ import annotations
 
@@ -32,60 +32,60 @@ def core(access: Access) -> client.CoreV1Api:
     return client.CoreV1Api(access.api())
 
 
-def test_a_backup_is_made_on_a_member_and_a_drill_finds_it_good(access: Access) -> None:
-    made = menagerie("etcd", "backup", "lab", "--json")
-    assert made.code == 0, made.err
-    assert set(made.json["made"]) == {"main", "events"}
+def test_a_backup_is_made_on_a_member_and_a_drill_verifies_it(access: Access) -> None:
+    backup = menagerie("etcd", "backup", "lab", "--json")
+    assert backup.code == 0, backup.err
+    assert set(backup.json["made"]) == {"main", "events"}
     for role in ("main", "events"):
         do(f"etcd-{role}-1", "systemctl", "start", f"etcd-{role}-drill.service")
     listed = menagerie("status", "lab", "backups", "--json")
     assert listed.code == 0, listed.out
     for state in listed.json["etcds"]:
-        # The timer may have made another one before the drill, which takes the newest, or after it.
-        ids = [each["id"] for each in state["backups"]]
-        since = state["backups"][: ids.index(made.json["made"][state["etcd"]]["id"]) + 1]
-        assert [each for each in since if each["good"]], state
+        # The timer may have made another backup before the drill, which takes the newest, or after it.
+        ids = [entry["id"] for entry in state["backups"]]
+        since = state["backups"][: ids.index(backup.json["made"][state["etcd"]]["id"]) + 1]
+        assert [entry for entry in since if entry["good"]], state
 
 
-def test_main_goes_back_to_a_snapshot_and_no_revision_comes_twice(access: Access) -> None:
+def test_main_is_restored_to_a_snapshot_and_no_revision_repeats(access: Access) -> None:
     api = core(access)
     for name in ("lab-restore-before", "lab-restore-after"):
-        if name in {each.metadata.name for each in api.list_namespaced_config_map("default").items}:
+        if name in {item.metadata.name for item in api.list_namespaced_config_map("default").items}:
             api.delete_namespaced_config_map(name, "default")
     api.create_namespaced_config_map("default", {"metadata": {"name": "lab-restore-before"}})
-    made = menagerie("etcd", "backup", "lab", "main", "--json").json["made"]["main"]
+    snapshot = menagerie("etcd", "backup", "lab", "main", "--json").json["made"]["main"]
     later = api.create_namespaced_config_map("default", {"metadata": {"name": "lab-restore-after"}})
-    done = menagerie("etcd", "restore", "lab", "main", "--snapshot", made["id"], "--yes", "--json")
+    done = menagerie("etcd", "restore", "lab", "main", "--snapshot", snapshot["id"], "--yes", "--json")
     assert (done.code, done.json["api"]) == (0, ""), done.err
-    found = api.list_namespaced_config_map("default")
-    names = {each.metadata.name for each in found.items}
+    listed = api.list_namespaced_config_map("default")
+    names = {item.metadata.name for item in listed.items}
     assert ("lab-restore-before" in names, "lab-restore-after" in names) == (True, False)
-    assert int(found.metadata.resource_version) > int(later.metadata.resource_version)
+    assert int(listed.metadata.resource_version) > int(later.metadata.resource_version)
     assert menagerie("status", "lab").code == 0
     assert menagerie("etcd", "forget", "lab", "main", "--older-than", "0s", "--yes").code == 0
 
 
-def test_a_member_that_lost_its_disk_joins_anew_and_no_write_is_lost(access: Access) -> None:
+def test_a_member_that_lost_its_disk_is_replaced_and_no_write_is_lost(access: Access) -> None:
     host = "etcd-main-2"
-    with load(access) as seen:
+    with load(access) as clients:
         do(
             host,
             "sh",
             "-ec",
             "systemctl stop etcd-main; rm -rf /var/lib/etcd/main/member; systemctl start --no-block etcd-main",
         )
-        ailing = menagerie("status", "lab")
+        status = menagerie("status", "lab")
         done = menagerie("etcd", "replace", "lab", "main", host, "--yes")
-    assert ailing.code == 1
-    assert f"./menagerie etcd replace lab main {host}" in ailing.out
+    assert status.code == 1
+    assert f"./menagerie etcd replace lab main {host}" in status.out
     assert done.code == 0, done.err
-    assert violations(seen.history) == []
+    assert violations(clients.history) == []
     members = menagerie("status", "lab", "etcd", "--json").json["etcds"]["main"]["members"]
-    assert [each["ailment"] for each in members] == ["", "", ""]
+    assert [member["ailment"] for member in members] == ["", "", ""]
 
 
-def test_events_at_their_quota_disturb_no_other_write_and_are_mended(access: Access) -> None:
-    members = [each.name for each in access.outputs.etcds["events"].members]
+def test_events_at_their_quota_disturb_no_other_write_and_are_repaired(access: Access) -> None:
+    members = [member.name for member in access.outputs.etcds["events"].members]
     drop_in = "/run/systemd/system/etcd-events.service.d"
     text = f"[Service]\\nEnvironment=MENAGERIE_JOIN=--quota-backend-bytes={QUOTA}\\n"
     try:
@@ -98,19 +98,19 @@ def test_events_at_their_quota_disturb_no_other_write_and_are_mended(access: Acc
             )
         with ThreadPoolExecutor(len(members)) as pool:
             list(pool.map(lambda host: do(host, "systemctl", "restart", "etcd-events"), members))
-        filled = (
+        fill = (
             "head -c 1000000 /dev/zero | tr '\\0' x > /tmp/fill; "
             "i=0; while [ $i -lt 40 ] && etcdctl-events put /registry/lab-fill < /tmp/fill; do i=$((i+1)); done; "
             "rm /tmp/fill; etcdctl-events alarm list"
         )
-        assert "NOSPACE" in do(members[0], "sh", "-c", filled)
-        with load(access) as seen:
+        assert "NOSPACE" in do(members[0], "sh", "-c", fill)
+        with load(access) as clients:
             state = menagerie("status", "lab", "etcd")
             done = menagerie("etcd", "recover-space", "lab", "events", "--yes")
         assert "./menagerie etcd recover-space lab events" in state.err
         assert done.code == 0, done.err
-        assert violations(seen.history) == []
-        assert not [each for each in seen.history if each.refused]
+        assert violations(clients.history) == []
+        assert not [member for member in clients.history if member.refused]
         assert "OK" in do(members[0], "etcdctl-events", "put", "/registry/lab-fill", "x")
     finally:
         for host in members:
@@ -120,7 +120,7 @@ def test_events_at_their_quota_disturb_no_other_write_and_are_mended(access: Acc
 
 
 @pytest.mark.soak
-def test_members_take_another_payload_one_after_another_while_clients_write(
+def test_members_take_a_new_payload_one_after_another_while_clients_write(
     access: Access, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     def less(spec: Any) -> None:
@@ -137,10 +137,10 @@ def test_members_take_another_payload_one_after_another_while_clients_write(
         assert menagerie("etcd", "backup", "lab", "main").code == 0
         dry = menagerie("etcd", "roll", str(spec), "--dry-run", "--json")
         assert len(dry.json["hosts"]) == 6, dry.err
-        with load(access) as seen:
+        with load(access) as clients:
             done = menagerie("etcd", "roll", str(spec), "--yes")
         assert done.code == 0, done.err
-        assert violations(seen.history) == []
+        assert violations(clients.history) == []
         assert _quotas() == {3 * 2**30}
         assert menagerie("etcd", "roll", str(spec)).out.startswith("nothing to do")
     finally:
@@ -148,22 +148,22 @@ def test_members_take_another_payload_one_after_another_while_clients_write(
         back = menagerie("etcd", "roll", "lab", "--yes")
     assert back.code == 0, back.err
     assert _quotas() == {4 * 2**30}
-    # No machine of a member was made anew for it.
+    # No member's machine was replaced.
     assert _machines(access) == machines
 
 
 def _machines(access: Access) -> dict[str, str]:
-    """Host of a member -> when its first process started, in ticks of this machine."""
-    names = [each.name for etcd in access.outputs.etcds.values() for each in etcd.members]
+    """Return host of a member -> when its first process started, in ticks of this machine."""
+    names = [member.name for etcd in access.outputs.etcds.values() for member in etcd.members]
     return {name: do(name, "cat", "/proc/1/stat").split()[21] for name in names}
 
 
 def _quotas() -> set[int]:
     etcds = menagerie("status", "lab", "etcd", "--json").json["etcds"]
-    return {each["status"]["quota"] for etcd in etcds.values() for each in etcd["members"]}
+    return {member["status"]["quota"] for etcd in etcds.values() for member in etcd["members"]}
 
 
-def test_events_may_begin_anew_with_nothing(access: Access) -> None:
+def test_events_can_be_reset_to_empty(access: Access) -> None:
     done = menagerie("etcd", "restore", "lab", "events", "--to-empty", "--yes")
     assert done.code == 0, done.err
     assert menagerie("status", "lab").code == 0

@@ -1,4 +1,4 @@
-"""Keys of a running lab are changed for new; hosts take them up without a boot."""
+"""Keys of a running lab are rotated; hosts adopt them without a reboot."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 
 from sandbox.lab.errors import LabError
 from sandbox.lab.hosts import run as on_host
-from tests.lab.support import ROOT, Run, asking_often, menagerie
+from tests.lab.support import ROOT, Run, menagerie, polling_often
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(2400)]
 
 HOSTS = ("api-1", "api-2", *(f"etcd-{role}-{number}" for role in ("main", "events") for number in (1, 2, 3)))
 
 IN_REGION = "lab-region-1"
-"""A worker that follows authorities by itself."""
+"""A worker that follows authorities automatically."""
 FOLLOWERS = (*HOSTS, IN_REGION)
 
 
-def _ask(host: str) -> None:
+def _poll(host: str) -> None:
     with suppress(LabError):
         on_host(host, ["systemctl", "start", "menagerie-refresh.service"], timeout=1800)
 
@@ -36,8 +36,8 @@ def _served(member: str) -> str:
     return on_host("etcd-main-1", command).stdout
 
 
-def test_a_cluster_that_was_just_built_has_nothing_to_renew(lab: Run) -> None:
-    with asking_often(_ask, FOLLOWERS):
+def test_a_new_cluster_has_nothing_to_renew(lab: Run) -> None:
+    with polling_often(_poll, FOLLOWERS):
         for _ in range(20):
             status = menagerie("status", "lab", "keys", "--json")
             if status.code == 0:
@@ -46,9 +46,9 @@ def test_a_cluster_that_was_just_built_has_nothing_to_renew(lab: Run) -> None:
     assert {ring["state"] for ring in status.json["rings"].values()} == {"stable"}
 
 
-def test_secrets_are_encrypted_anew(lab: Run) -> None:
+def test_secrets_are_reencrypted_with_a_new_key(lab: Run) -> None:
     before = _boots()
-    with asking_often(_ask, FOLLOWERS):
+    with polling_often(_poll, FOLLOWERS):
         done = menagerie("keys", "rotate", "lab", "encryption", "--json", timeout_s=2000)
     assert done.code == 0, done.err
     assert done.json["rewritten"] > 0
@@ -58,17 +58,17 @@ def test_secrets_are_encrypted_anew(lab: Run) -> None:
     assert "key-1" not in text
 
 
-def test_the_key_of_service_accounts_waits_for_tokens_and_pods_go_on(lab: Run) -> None:
-    with asking_often(_ask, FOLLOWERS):
+def test_the_service_account_key_waits_for_tokens_and_pods_keep_running(lab: Run) -> None:
+    with polling_often(_poll, FOLLOWERS):
         done = menagerie("keys", "rotate", "lab", "service-account", "--json", timeout_s=2000)
     assert json.loads(done.out)["error"]["code"] == "not-yet", done.err
     status = menagerie("status", "lab", "--json")
     assert status.code == 0, status.out
 
 
-def test_a_new_certificate_of_a_member_arrives_without_a_boot(lab: Run) -> None:
+def test_a_member_gets_a_new_certificate_without_a_reboot(lab: Run) -> None:
     before, served = _boots(), _served("server")
-    with asking_often(_ask, FOLLOWERS):
+    with polling_often(_poll, FOLLOWERS):
         done = menagerie("keys", "rotate", "lab", "etcd-main-ca", "--json", timeout_s=2000)
     assert done.code == 0, done.err
     assert _served("server") != served
@@ -77,15 +77,15 @@ def test_a_new_certificate_of_a_member_arrives_without_a_boot(lab: Run) -> None:
     assert status.code == 0, status.out
 
 
-def _kubectl(*words: str) -> None:
+def _kubectl(*arguments: str) -> None:
     path = menagerie("kubeconfig", "lab").out.strip()
-    subprocess.run([ROOT / ".menagerie" / "bin" / "kubectl", "--kubeconfig", path, *words], check=True, timeout=900)
+    subprocess.run([ROOT / ".menagerie" / "bin" / "kubectl", "--kubeconfig", path, *arguments], check=True, timeout=900)
 
 
-def _made_anew(told: str) -> None:
-    """Do what a rotation says of pods, and wait for those that a rollout makes anew."""
-    commands = [shlex.split(line, comments=True)[1:] for line in told.splitlines() if line.startswith("  kubectl ")]
-    assert commands, told
+def _restart_pods(text: str) -> None:
+    """Run the commands for pods that a rotation prints, and wait for their rollouts."""
+    commands = [shlex.split(line, comments=True)[1:] for line in text.splitlines() if line.startswith("  kubectl ")]
+    assert commands, text
     for words in commands:
         _kubectl(*words)
     for words in commands:
@@ -94,25 +94,25 @@ def _made_anew(told: str) -> None:
 
 
 @pytest.mark.timeout(7200)
-def test_the_authority_of_kubernetes_changes_while_workers_are_taken_along(lab: Run) -> None:
-    before, ended = _boots(), []
+def test_the_kubernetes_authority_is_rotated_together_with_the_workers(lab: Run) -> None:
+    before, exits = _boots(), []
     former = on_host("worker-1", ["cat", "/etc/kubernetes/pki/ca.crt"]).stdout
-    with asking_often(_ask, FOLLOWERS):
+    with polling_often(_poll, FOLLOWERS):
         while True:
             done = menagerie("keys", "rotate", "lab", "kubernetes-ca", "--json", timeout_s=5000)
             if done.code == 0:
                 break
             error = done.json["error"]
-            ended.append(error["code"])
-            assert len(ended) <= 4, error["text"]
+            exits.append(error["code"])
+            assert len(exits) <= 4, error["text"]
             if error["code"] == "pods-behind":
-                _made_anew(error["text"])
+                _restart_pods(error["text"])
             else:
                 assert error["code"] == "kubelets-behind", error["text"]
                 configured = menagerie("configure", "lab", "--json")
                 assert configured.code == 0, configured.err
-    assert ended == ["kubelets-behind", "pods-behind", "kubelets-behind", "kubelets-behind"]
-    assert (done.json["began"], done.json["ended"]) == ("2", "2"), "the last run had only to prove the end"
+    assert exits == ["kubelets-behind", "pods-behind", "kubelets-behind", "kubelets-behind"]
+    assert (done.json["began"], done.json["ended"]) == ("2", "2"), "the last run only had to prove completion"
     assert _boots() == before
     for worker in ("worker-1", IN_REGION):
         held = on_host(worker, ["cat", "/etc/kubernetes/pki/ca.crt"]).stdout
@@ -121,10 +121,10 @@ def test_the_authority_of_kubernetes_changes_while_workers_are_taken_along(lab: 
 
 
 @pytest.mark.timeout(7200)
-def test_the_authority_of_serving_certificates_changes_and_logs_come_all_the_while(lab: Run) -> None:
-    before, ended = _boots(), []
+def test_the_serving_authority_is_rotated_while_logs_stay_available(lab: Run) -> None:
+    before, exits = _boots(), []
     former = on_host("api-1", ["cat", "/etc/kubernetes/pki/kubelet-serving-ca.crt"]).stdout
-    with asking_often(_ask, FOLLOWERS):
+    with polling_often(_poll, FOLLOWERS):
         while True:
             done = menagerie("keys", "rotate", "lab", "kubelet-serving-ca", "--json", timeout_s=5000)
             verified = menagerie("verify", "lab", "--json", "--only", "logs")
@@ -132,18 +132,18 @@ def test_the_authority_of_serving_certificates_changes_and_logs_come_all_the_whi
             if done.code == 0:
                 break
             error = done.json["error"]
-            ended.append(error["code"])
-            assert (error["code"], len(ended) <= 3) == ("kubelets-behind", True), error["text"]
+            exits.append(error["code"])
+            assert (error["code"], len(exits) <= 3) == ("kubelets-behind", True), error["text"]
             configured = menagerie("configure", "lab", "--json")
             assert configured.code == 0, configured.err
-    assert ended == ["kubelets-behind"] * 3
+    assert exits == ["kubelets-behind"] * 3
     assert _boots() == before
     held = on_host("api-1", ["cat", "/etc/kubernetes/pki/kubelet-serving-ca.crt"]).stdout
     assert held.count("BEGIN CERTIFICATE") == 1
     assert held != former
 
 
-def test_pods_names_and_exec_work_under_the_new_authority(lab: Run) -> None:
+def test_pods_names_and_logs_work_with_the_new_authority(lab: Run) -> None:
     verified = menagerie("verify", "lab", "--json", "--only", "nodes,service,logs")
     assert (verified.code, verified.json["ok"]) == (0, True), verified.out
     status = menagerie("status", "lab", "--json")

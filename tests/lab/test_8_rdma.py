@@ -1,6 +1,6 @@
-"""Role roce on a host that boots systemd: its program, its unit of a rail, and what sets them again.
+"""Role roce on a host that boots systemd: its program, its unit for a rail, and what restores the settings.
 
-The card is made up: a tree in place of /sys, and tools that keep what they are told (`tests.roles.roce_cards`).
+The card is fake: a tree in place of /sys, and tools that store their settings (`tests.roles.roce_cards`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MOUNTS = "mkdir -p /run/card/sys/fs && mount --rbind /sys/fs /run/card/sys/fs &&
 def machine(lab: Run, key: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     tree = tmp_path_factory.mktemp("card")
     card = build(tree, CARD)
-    for file in ("default_roce_tos", "default_roce_mode"):  # as configfs has them once the port's folder is made
+    for file in ("default_roce_tos", "default_roce_mode"):  # as in configfs when the port's folder exists
         card.put(f"/sys/kernel/config/rdma_cm/{CARD.rdma}/ports/1/{file}", 0)
     packed = subprocess.run(["tar", "-c", "-C", tree, "."], capture_output=True, check=True).stdout
     with host(NAME, "r2", ADDRESS, key):
@@ -71,7 +71,7 @@ def inventory(key: Path) -> Inventory:
 
 @pytest.fixture(scope="module")
 def configured(inventory: Inventory, key: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunReport]:
-    """configured(check=True): the role alone, for the others ask for what only a worker is told."""
+    """configured(check=True): runs only this role, because others need variables that only a worker gets."""
     play = tmp_path_factory.mktemp("play") / "roce.yml"
     play.write_text("- hosts: all\n  gather_facts: false\n  roles: [{role: roce}]\n")
 
@@ -96,9 +96,7 @@ def test_a_port_is_set_once_and_its_unit_runs(machine: str, configured: Callable
     assert on(machine, "cat /etc/nccl.conf").splitlines()[1:3] == ["NCCL_IB_TC=106", "NCCL_IB_GID_INDEX=3"]
 
 
-def test_what_somebody_else_has_set_is_told_and_left_and_then_mended(
-    machine: str, configured: Callable[..., RunReport]
-) -> None:
+def test_a_foreign_setting_is_reported_then_corrected(machine: str, configured: Callable[..., RunReport]) -> None:
     on(machine, f"dcb -N pfc set dev {INTERFACE} prio-pfc 3:off")
     assert configured(check=True).changed == 1
     assert "3:off" in pfc()
@@ -106,7 +104,7 @@ def test_what_somebody_else_has_set_is_told_and_left_and_then_mended(
     assert "3:on" in pfc()
 
 
-def test_a_unit_that_starts_anew_as_at_boot_sets_the_port_again(machine: str) -> None:
+def test_a_restarted_unit_configures_the_port_again_as_at_boot(machine: str) -> None:
     on(machine, f"dcb -N pfc set dev {INTERFACE} prio-pfc 3:off")
     on(machine, f"systemctl restart {UNIT}")
     assert "3:on" in pfc()

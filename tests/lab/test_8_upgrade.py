@@ -1,4 +1,4 @@
-"""`menagerie upgrade`: back to the release before and up again, under a workload with a budget that is asked all the time."""
+"""`menagerie upgrade`: back to the previous release and up again, under a workload with a budget and constant requests."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.lab.support import ROOT, Run, menagerie
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
 
 OLD, NEW = versions.KUBERNETES_BEFORE, versions.KUBERNETES
-ASKS_FROM = "worker-1"
+CLIENT_HOST = "worker-1"
 REQUESTS = 1000
-"""At least, each way; none of them is lost."""
+"""Minimum in each direction; none of them is lost."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,14 +33,14 @@ def _built() -> None:
 
 
 def without_gangs(spec: Any) -> None:
-    """The release before has none."""
+    """Remove gangs, which the previous release does not have."""
     assert spec["kubernetes"]["version"] == NEW
     del spec["scheduling"]["gangs"]
 
 
 @pytest.fixture(scope="module")
 def newer(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The lab's spec without gangs, and the lab so; afterwards it is as it was."""
+    """The lab's spec without gangs, applied to the lab; restores the lab afterwards."""
     path = str(on_lab.changed(tmp_path_factory.mktemp("newer"), without_gangs))
     assert menagerie("up", path, "--yes", timeout_s=1200).code == 0
     assert menagerie("etcd", "backup", "lab", "main").code == 0
@@ -50,7 +50,7 @@ def newer(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def older(newer: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The same with the release before; a path stands for the file that an operator edits."""
+    """The same with the previous release; the path takes the place of the file that an operator edits."""
 
     def older(spec: Any) -> None:
         without_gangs(spec)
@@ -66,8 +66,8 @@ def api(lab: Run) -> client.ApiClient:
 
 @pytest.fixture
 def probe(api: client.ApiClient) -> Iterator[Probe]:
-    with probing(api, hosts.inside(ASKS_FROM, [])) as made:
-        yield made
+    with probing(api, hosts.inside(CLIENT_HOST, [])) as running_probe:
+        yield running_probe
 
 
 def kubelets(api: client.ApiClient) -> set[str]:
@@ -75,10 +75,10 @@ def kubelets(api: client.ApiClient) -> set[str]:
 
 
 def server_versions(path: str) -> set[str]:
-    """Of API servers, kube-proxy and nodes, as the verb sees them."""
-    looked = menagerie("upgrade", path, "--dry-run", "--json")
-    assert looked.code == 0, looked.err
-    running = looked.json["running"]
+    """Return the versions of API servers, kube-proxy and nodes, as the verb reports them."""
+    dry_run = menagerie("upgrade", path, "--dry-run", "--json")
+    assert dry_run.code == 0, dry_run.err
+    running = dry_run.json["running"]
     return {
         *running["hosts"].values(),
         *running["answers"],
@@ -88,7 +88,7 @@ def server_versions(path: str) -> set[str]:
     }
 
 
-def test_up_refuses_another_release_and_touches_nothing(newer: str, older: str) -> None:
+def test_up_refuses_another_release_and_changes_nothing(newer: str, older: str) -> None:
     refused = menagerie("up", older, "--yes")
     assert refused.code == 2
     assert "menagerie upgrade lab" in refused.err
@@ -103,21 +103,21 @@ def test_back_and_up_again_under_a_workload(newer: str, older: str, api: client.
     assert back.code == 0, back.err
     assert back.json["stages"] == ["workers at sites", "workers in the region", "kube-proxy", "API servers"]
     assert server_versions(older) == {OLD}
-    asked_back, lost_back = probe.asked, probe.failures[:]
+    requests_back, lost_back = probe.requests, probe.failures[:]
     cut = menagerie("upgrade", newer, "--yes", timeout_s=1800, interrupt_after_s=60)
     assert cut.code in (0, 130), cut.err
     up = menagerie("upgrade", newer, "--json", timeout_s=1800)
     assert up.code == 0, up.err
     assert server_versions(newer) == {NEW}
     assert kubelets(api) == {f"v{NEW}"}
-    found = client.CoreV1Api(api).read_namespaced_config_map("kept", "default")
-    assert (found.metadata.uid, found.data) == (marked.metadata.uid, {"a": "b"})
-    assert asked_back >= REQUESTS, lost_back
-    assert probe.asked - asked_back >= REQUESTS
+    config_map = client.CoreV1Api(api).read_namespaced_config_map("kept", "default")
+    assert (config_map.metadata.uid, config_map.data) == (marked.metadata.uid, {"a": "b"})
+    assert requests_back >= REQUESTS, lost_back
+    assert probe.requests - requests_back >= REQUESTS
     assert probe.failures == []
 
 
-def test_all_is_well_after_it_and_up_finds_nothing_to_do(newer: str) -> None:
+def test_afterwards_the_cluster_is_healthy_and_up_has_nothing_to_do(newer: str) -> None:
     status = menagerie("status", newer, "--json")
     assert status.code == 0, status.out
     preview = menagerie("up", newer, "--dry-run", "--json")

@@ -1,4 +1,4 @@
-"""A lab of the test's own: its state in a folder, and no process, namespace or mount behind it."""
+"""A lab for unit tests: its state in a folder, without processes, namespaces or mounts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.lab import cgroups, state
 
 @pytest.fixture
 def add_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """add_host("api-1"): write down a host that was made, and is dead."""
+    """add_host("api-1"): record a host that was created and is dead."""
     monkeypatch.setenv("MENAGERIE_LAB_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(cgroups, "hierarchies", lambda: ())
 

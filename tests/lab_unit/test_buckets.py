@@ -1,4 +1,4 @@
-"""The lab's server of buckets, started as the lab starts it, but here on loopback and without its namespace."""
+"""The lab's bucket server, started as in the lab, but on loopback and without its namespace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lab() -> LabSpec:
 
 @pytest.fixture
 def daemons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[processes.Daemon]]:
-    """Those that were asked for; the last of them runs."""
+    """The started daemons; the last of them runs."""
     monkeypatch.setattr(plan, "BUCKETS_PORT", free_port())
     monkeypatch.setattr(plan, "SERVICES_ADDRESS", IPv4Address("127.0.0.1"))
     monkeypatch.setenv("MENAGERIE_LAB_STATE", str(tmp_path))
@@ -56,7 +56,7 @@ def daemons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[pr
         process.wait()
 
 
-def test_the_server_has_the_cluster_s_buckets_and_opens_them_to_its_key_alone(
+def test_the_server_has_the_clusters_buckets_and_requires_its_key(
     lab: LabSpec, daemons: list[processes.Daemon], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     buckets.ensure(lab)
@@ -84,7 +84,7 @@ def test_the_server_has_the_cluster_s_buckets_and_opens_them_to_its_key_alone(
     assert {path.name for path in state.folder("buckets", "data").glob("[!.]*")} == set(plan.BUCKETS)
 
 
-def test_another_key_is_another_daemon_and_the_same_one_is_not(lab: LabSpec, daemons: list[processes.Daemon]) -> None:
+def test_a_new_key_starts_a_new_daemon_and_the_same_key_does_not(lab: LabSpec, daemons: list[processes.Daemon]) -> None:
     buckets.put(KEY, lab)
     buckets.ensure(lab)
     buckets.put({**KEY, "secret_access_key": "cd" * 32}, lab)
@@ -93,7 +93,7 @@ def test_another_key_is_another_daemon_and_the_same_one_is_not(lab: LabSpec, dae
     assert first.watched != other.watched
 
 
-def test_a_lab_from_before_there_was_a_bucket_gets_it_with_the_next_up(
+def test_a_lab_without_a_newer_bucket_gets_it_with_the_next_up(
     lab: LabSpec, daemons: list[processes.Daemon], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "is_running", lambda _: True)

@@ -27,42 +27,40 @@ def lab(add_host: AddHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(networks, "is_up", lambda spec: True)
 
 
-def _said(*arguments: str) -> str:
+def _output(*arguments: str) -> str:
     result = CliRunner().invoke(app, arguments)
     if result.exception:
         raise result.exception
     return result.stdout
 
 
-def test_a_host_is_listed_with_the_port_to_listen_at(lab: None) -> None:
-    (line,) = (line for line in _said().splitlines() if "api-1" in line)
+def test_a_host_is_listed_with_its_port_for_tcpdump(lab: None) -> None:
+    (line,) = (line for line in _output().splitlines() if "api-1" in line)
     assert plan.port("api-1", "cloud") in line
     assert "dead" in line
-    assert f"/run/netns/{networks.netns('router')} tcpdump" in _said()
+    assert f"/run/netns/{networks.netns('router')} tcpdump" in _output()
 
 
-def test_each_service_is_told_for_itself(lab: None) -> None:
-    told = json.loads(_said("--json"))
-    assert told["services"] == {"networks": True, "registry": True, "mirror": False, "store": False}
-    assert told["hosts"][0]["port"] == plan.port("api-1", "cloud")
+def test_each_service_is_listed_separately(lab: None) -> None:
+    listing = json.loads(_output("--json"))
+    assert listing["services"] == {"networks": True, "registry": True, "mirror": False, "store": False}
+    assert listing["hosts"][0]["port"] == plan.port("api-1", "cloud")
 
 
 def test_without_a_lab_the_listing_says_how_to_get_one(add_host: AddHost) -> None:
     with pytest.raises(LabError, match="make lab"):
-        _said()
+        _output()
 
 
-def test_a_command_takes_the_place_of_this_one_so_that_it_has_the_terminal(
-    lab: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_replaces_this_process_and_so_gets_the_terminal(lab: None, monkeypatch: pytest.MonkeyPatch) -> None:
     executed: list[list[str]] = []
     monkeypatch.setattr(hosts, "leader", lambda name: 4242)
     monkeypatch.setattr(os, "execvp", lambda program, argv: executed.append([program, *argv]))
-    _said("run", "api-1", "journalctl", "-f", "--help")
+    _output("run", "api-1", "journalctl", "-f", "--help")
     nsenter = ["nsenter", "--target", "4242", "--all"]
     assert executed == [["nsenter", *nsenter, "journalctl", "-f", "--help"]]
 
 
-def test_a_misspelt_host_is_not_said_to_be_dead(lab: None) -> None:
+def test_a_misspelt_host_is_not_reported_as_dead(lab: None) -> None:
     with pytest.raises(LabError, match="did you mean api-1"):
-        _said("kill", "api-9")
+        _output("kill", "api-9")

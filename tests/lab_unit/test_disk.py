@@ -12,7 +12,7 @@ from sandbox.lab.errors import LabError
 FULL = Path("/dev/full")
 
 
-def test_what_is_made_is_there_whole_in_place_of_what_was_before(tmp_path: Path) -> None:
+def test_a_new_version_replaces_the_old_one_atomically(tmp_path: Path) -> None:
     target = tmp_path / "new" / "target"
     for text in ("one", "two"):
         with disk.whole(target) as fresh:
@@ -22,7 +22,7 @@ def test_what_is_made_is_there_whole_in_place_of_what_was_before(tmp_path: Path)
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_what_fails_half_way_leaves_nothing_and_what_was_before(tmp_path: Path) -> None:
+def test_a_failure_leaves_only_the_old_version(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("before")
     with pytest.raises(KeyboardInterrupt), disk.whole(target) as fresh:
@@ -32,7 +32,7 @@ def test_what_fails_half_way_leaves_nothing_and_what_was_before(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_what_a_killed_process_left_is_no_part_of_the_next_try(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_not_part_of_the_next_attempt(tmp_path: Path) -> None:
     killed = disk.whole(tmp_path / "target")
     (killed.__enter__() / "half").mkdir(parents=True)
     with disk.whole(tmp_path / "target") as fresh:
@@ -41,7 +41,7 @@ def test_what_a_killed_process_left_is_no_part_of_the_next_try(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == [tmp_path / "target"]
 
 
-def test_removing_a_link_leaves_what_it_leads_to(tmp_path: Path) -> None:
+def test_removing_a_link_leaves_its_target(tmp_path: Path) -> None:
     (tmp_path / "folder" / "inner").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "folder")
     disk.remove(tmp_path / "link")
@@ -52,18 +52,18 @@ def test_removing_a_link_leaves_what_it_leads_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="the machine has no /dev/full")
-def test_a_full_disk_is_told_with_its_folder_and_the_way_out(tmp_path: Path) -> None:
-    told = pytest.raises(LabError, match=f"no space is left on the disk of {tmp_path}.*remove the old ones")
-    with told, disk.space(tmp_path, "You may remove the old ones."), FULL.open("wb") as file:
+def test_a_full_disk_is_reported_with_its_folder_and_the_way_out(tmp_path: Path) -> None:
+    raises = pytest.raises(LabError, match=f"no space is left on the disk of {tmp_path}.*remove the old ones")
+    with raises, disk.space(tmp_path, "You may remove the old ones."), FULL.open("wb") as file:
         file.write(bytes(2**20))
 
 
-def test_an_error_of_another_kind_is_not_taken_for_a_full_disk(tmp_path: Path) -> None:
+def test_another_error_is_not_reported_as_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), disk.space(tmp_path, ""):
         (tmp_path / "missing").read_text()
 
 
-def test_a_disk_that_fills_while_the_lab_writes_its_state_is_the_states(
+def test_a_disk_that_fills_while_writing_state_is_reported_with_the_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MENAGERIE_LAB_STATE", str(tmp_path / "state"))

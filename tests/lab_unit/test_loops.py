@@ -1,4 +1,4 @@
-"""Empty disks of hosts: real loop devices, found again by where their files are."""
+"""Empty disks of hosts: real loop devices, found again by the paths of their files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZE = 64 << 20
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
-        pytest.skip("loop devices need root and a kernel that has them")
+        pytest.skip("loop devices need root and a kernel that supports them")
     place = tmp_path / "host" / "disks"
     yield place
     loops.remove(place)
@@ -28,10 +28,10 @@ def disks(folder: Path) -> dict[str, Path]:
     try:
         return loops.plug_in(folder, {"lab-EMPTY_a-1": SIZE, "lab-EMPTY_a-2": SIZE})
     except LabError as error:
-        pytest.skip(f"no loop device can be made here: {error}")
+        pytest.skip(f"no loop device can be created here: {error}")
 
 
-def test_disks_are_empty_of_their_size_and_no_hard_disks(disks: dict[str, Path], folder: Path) -> None:
+def test_disks_are_empty_have_their_size_and_are_not_rotational(disks: dict[str, Path], folder: Path) -> None:
     assert list(disks) == ["lab-EMPTY_a-1", "lab-EMPTY_a-2"]
     for name, device in disks.items():
         block = Path("/sys/block", device.name)
@@ -40,7 +40,7 @@ def test_disks_are_empty_of_their_size_and_no_hard_disks(disks: dict[str, Path],
         assert (folder / name).stat().st_blocks == 0
 
 
-def test_they_are_found_and_taken_away_by_a_folder_above_them_also_once_their_files_are_gone(
+def test_they_are_found_and_removed_by_a_parent_folder_even_without_their_files(
     disks: dict[str, Path], folder: Path
 ) -> None:
     (folder / "lab-EMPTY_a-1").unlink()

@@ -1,4 +1,4 @@
-"""Network namespaces of the kernel: what stands is kept, what a killed run has left is made good."""
+"""Network namespaces of the kernel: existing ones are kept, leftovers of a killed run are replaced."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _links(name: str) -> str:
     return subprocess.run(["ip", "-n", name, "link"], capture_output=True, text=True, check=True).stdout
 
 
-def test_a_namespace_that_is_there_keeps_its_links(name: str) -> None:
+def test_an_existing_namespace_keeps_its_links(name: str) -> None:
     networks.add_namespace(name)
     subprocess.run(["ip", "-n", name, "link", "add", "kept", "type", "bridge"], check=True)
     networks.add_namespace(name)

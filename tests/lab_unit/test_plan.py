@@ -25,7 +25,7 @@ SPEC = LabSpec(
 NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,60}[a-z0-9])?", fullmatch=True)
 
 
-def test_the_router_has_the_first_address_of_every_network_but_the_stores() -> None:
+def test_the_router_has_the_first_address_of_every_network_except_the_stores() -> None:
     gateways = {name: segment.gateway for name, segment in plan.segments(SPEC).items()}
     assert gateways == {
         "cloud": IPv4Address("10.77.0.1"),
@@ -41,11 +41,11 @@ def test_only_racks_have_the_sites_mtu() -> None:
     assert mtus == {"cloud": 1500, "services": 1500, "store": 1500, "rack/r1": 1400, "rack/r2": 1400}
 
 
-def test_workers_in_the_region_have_the_upper_half_and_a_network_of_their_own() -> None:
+def test_workers_in_the_region_have_the_upper_half_as_a_separate_network() -> None:
     segments = plan.segments(replace(SPEC, workers="10.77.0.128/25"))
-    found = {name: (str(segment.network), str(segment.gateway)) for name, segment in segments.items()}
-    assert found["cloud"] == ("10.77.0.0/25", "10.77.0.1")
-    assert found["workers"] == ("10.77.0.128/25", "10.77.0.129")
+    by_name = {name: (str(segment.network), str(segment.gateway)) for name, segment in segments.items()}
+    assert by_name["cloud"] == ("10.77.0.0/25", "10.77.0.1")
+    assert by_name["workers"] == ("10.77.0.128/25", "10.77.0.129")
     assert "workers" not in plan.segments(SPEC)
 
 
@@ -61,13 +61,13 @@ def test_an_address_without_a_free_counterpart_on_the_stores_network_is_refused(
 
 @given(st.integers(min_value=3, max_value=254))
 def test_no_host_shares_an_address_with_the_store(number: int) -> None:
-    found = plan.store_address("10.77.0.0/24", str(IPv4Network("10.77.0.0/24")[number]))
-    assert found in plan.STORE_RANGE
-    assert found != plan.STORE_OWN_ADDRESS
+    address = plan.store_address("10.77.0.0/24", str(IPv4Network("10.77.0.0/24")[number]))
+    assert address in plan.STORE_RANGE
+    assert address != plan.STORE_OWN_ADDRESS
 
 
 @given(NAMES)
-def test_a_bridge_of_any_rack_has_a_name_that_the_kernel_takes(name: str) -> None:
+def test_a_bridge_of_any_rack_has_a_name_that_the_kernel_accepts(name: str) -> None:
     assert len(plan.interface("br-", plan.rack(name))) <= 15
     assert plan.interface("br-", plan.rack(name)) == plan.interface("br-", plan.rack(name))
 
@@ -83,7 +83,7 @@ def test_a_hardware_address_is_local_and_not_multicast() -> None:
     assert first & 0b11 == 0b10
 
 
-def test_the_lab_knows_all_ranges_that_it_takes() -> None:
+def test_the_lab_lists_all_ranges_that_it_uses() -> None:
     assert {str(network) for network in SPEC.ranges().values()} == {
         "10.77.0.0/24",
         "10.78.1.0/24",

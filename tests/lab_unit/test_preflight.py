@@ -23,11 +23,11 @@ GOOD = Machine(
 )
 
 
-def test_a_good_machine_has_no_problem() -> None:
+def test_a_suitable_machine_has_no_problem() -> None:
     assert preflight.problems(GOOD, SPEC) == ()
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     bad = replace(
         GOOD,
         uid=1000,
@@ -38,52 +38,52 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         missing_programs=("debootstrap", "nftables"),
         missing_features=("vxlan",),
     )
-    found = "\n".join(preflight.problems(bad, SPEC))
-    for told in ("root", "debootstrap nftables", "GiB of memory", "GiB of disk space", "VXLAN", "cgroup", "rack r1"):
-        assert told in found
+    problems = "\n".join(preflight.problems(bad, SPEC))
+    for word in ("root", "debootstrap nftables", "GiB of memory", "GiB of disk space", "VXLAN", "cgroup", "rack r1"):
+        assert word in problems
 
 
 @pytest.mark.parametrize(
     ("route", "range_"),
     [("10.77.0.128/25", "nodes"), ("10.78.0.0/16", "rack r1"), ("10.79.2.0/24", "lab secret store")],
 )
-def test_a_route_of_the_machine_that_overlaps_a_range_is_told(route: str, range_: str) -> None:
+def test_a_route_of_the_machine_that_overlaps_a_range_is_reported(route: str, range_: str) -> None:
     machine = replace(GOOD, routes={IPv4Network(route): "vpn0"})
-    (told,) = preflight.problems(machine, SPEC)
-    assert told.startswith(range_)
-    assert f"{route} through vpn0" in told
+    (problem,) = preflight.problems(machine, SPEC)
+    assert problem.startswith(range_)
+    assert f"{route} through vpn0" in problem
 
 
-def test_routes_into_a_lab_are_no_clash() -> None:
+def test_routes_into_a_lab_are_not_a_conflict() -> None:
     machine = replace(GOOD, routes={IPv4Network("10.77.0.0/24"): "mgr-0a1b2c"})
     assert preflight.problems(machine, SPEC) == ()
 
 
-def test_a_lab_that_runs_is_not_told_that_its_own_memory_is_missing() -> None:
+def test_memory_used_by_a_running_lab_is_not_reported_as_missing() -> None:
     machine = replace(GOOD, memory=2**30, lab_lives=True)
     assert preflight.problems(machine, SPEC) == ()
 
 
-def test_another_system_than_linux_is_the_only_thing_told() -> None:
-    (told,) = preflight.problems(replace(GOOD, system="darwin", uid=501, memory=0), SPEC)
-    assert "Linux" in told
+def test_on_another_system_than_linux_only_that_is_reported() -> None:
+    (problem,) = preflight.problems(replace(GOOD, system="darwin", uid=501, memory=0), SPEC)
+    assert "Linux" in problem
 
 
-def test_the_error_holds_every_reason() -> None:
+def test_the_error_contains_every_reason() -> None:
     error = preflight.unfit(["one", "two"])
     assert str(error).splitlines()[1:] == ["  - one", "  - two"]
 
 
-def test_every_package_that_preflight_may_ask_for_is_listed() -> None:
+def test_every_package_that_preflight_may_request_is_listed() -> None:
     assert set(preflight._PROGRAMS.values()) == set(preflight.packages())
 
 
-def test_hosts_are_made_from_the_archive_that_the_machine_itself_uses() -> None:
+def test_hosts_are_built_from_the_archive_that_the_machine_itself_uses() -> None:
     targets = "bookworm-updates main http://a/debian/\nbookworm main http://b/debian/\nbookworm main http://c/debian/\n"
     assert rootfs.mirror(targets) == "http://b/debian"
 
 
-def test_a_machine_without_the_hosts_release_is_told_what_to_add() -> None:
+def test_a_machine_without_the_hosts_release_gets_the_line_to_add() -> None:
     with pytest.raises(LabError, match="bookworm"):
         rootfs.mirror("trixie main http://b/debian/\n")
 

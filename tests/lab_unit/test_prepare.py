@@ -19,23 +19,23 @@ Make = Callable[[str], None]
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """make("1.36.4"): prepare with programs of that version, of which nothing is really made."""
+    """make("1.36.4"): prepare with programs of that version, without building anything."""
     monkeypatch.setenv("MENAGERIE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(prepare, "KUBECTL", tmp_path / "checkout" / "bin" / "kubectl")
     monkeypatch.setattr(rootfs, "ensure", lambda report: tmp_path)
     monkeypatch.setattr(artefacts, "build_mirror", lambda _: MirrorTree(tmp_path, {}))
     monkeypatch.setattr(images, "build_images", lambda _: ImageStore(tmp_path, {}))
 
-    def made(version: str) -> None:
+    def prepare_version(version: str) -> None:
         monkeypatch.setattr(
             build, "ensure", lambda names, report: {name: tmp_path / "cache" / name / version for name in names}
         )
         prepare.prepare()
 
-    return made
+    return prepare_version
 
 
-def test_kubectl_is_at_one_place_whatever_its_version(make: Make, tmp_path: Path) -> None:
+def test_kubectl_is_at_a_fixed_path_for_every_version(make: Make, tmp_path: Path) -> None:
     for version in ("1.36.4", "1.36.4", "1.36.5"):
         make(version)
         assert list(prepare.KUBECTL.parent.iterdir()) == [prepare.KUBECTL]
@@ -49,18 +49,18 @@ def _full(*_: Any) -> Any:
 @pytest.mark.parametrize(
     ("module", "name"), [(rootfs, "ensure"), (artefacts, "build_mirror"), (images, "build_images")]
 )
-def test_a_disk_that_fills_is_told_as_the_caches(
+def test_a_full_disk_is_reported_with_the_cache_folder(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: object, name: str
 ) -> None:
     monkeypatch.setattr(module, name, _full)
-    with pytest.raises(LabError, match=f"disk of {tmp_path / 'cache'}; .*made again when it is missing"):
+    with pytest.raises(LabError, match=f"disk of {tmp_path / 'cache'}; .*rebuilt when needed"):
         make("1.36.4")
 
 
-def test_a_disk_that_fills_while_debian_is_unpacked_is_told_as_the_caches(
+def test_a_disk_that_fills_while_unpacking_debian_is_reported_with_the_cache_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """debootstrap is a script that fails as tar does; the folder that it began is removed."""
+    """debootstrap is a script that fails like tar; the folder that it started is removed."""
     debootstrap = tmp_path / "bin" / "debootstrap"
     debootstrap.parent.mkdir()
     debootstrap.write_text(

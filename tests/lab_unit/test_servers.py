@@ -52,28 +52,28 @@ def mirror(tmp_path: Path) -> Iterator[Get]:
     yield from _serve(mirror_server.make("127.0.0.1", 0, tmp_path / "tree"))
 
 
-def test_a_host_reads_what_is_on_its_list(ask: Get, policy: Path) -> None:
+def test_a_host_may_read_what_is_on_its_list(ask: Get, policy: Path) -> None:
     policy.write_text(json.dumps({"127.0.0.1": {"read": {"ca.key": "KEY\nEND\n"}}}))
     assert ask("/v1/secrets/ca.key") == (200, b"KEY\nEND\n")
 
 
-def test_a_host_does_not_read_what_is_on_the_list_of_another(ask: Get, policy: Path) -> None:
+def test_a_host_cannot_read_what_is_on_the_list_of_another(ask: Get, policy: Path) -> None:
     policy.write_text(json.dumps({"127.0.0.1": {"read": {"a": "A"}}, "10.79.2.12": {"read": {"b": "B"}}}))
     status, body = ask("/v1/secrets/b")
     assert status == 403
     assert b"127.0.0.1 may not read b" in body
 
 
-def test_a_host_without_a_list_reads_nothing(ask: Get, policy: Path) -> None:
+def test_a_host_without_a_list_can_read_nothing(ask: Get, policy: Path) -> None:
     policy.write_text(json.dumps({"10.79.2.12": {"read": {"b": "B"}}}))
     assert ask("/v1/secrets/b")[0] == 403
 
 
-def test_a_host_that_asks_too_early_is_told_to_ask_again(ask: Get) -> None:
+def test_a_request_before_there_is_a_policy_can_be_retried(ask: Get) -> None:
     assert ask("/v1/secrets/a")[0] == 503
 
 
-def test_a_new_policy_counts_from_the_next_request_on(ask: Get, policy: Path) -> None:
+def test_a_new_policy_applies_from_the_next_request(ask: Get, policy: Path) -> None:
     state.write(policy, {"127.0.0.1": {"read": {"a": "old"}}}, 0o600)
     before = ask("/v1/secrets/a")
     state.write(policy, {"127.0.0.1": {"read": {"a": "new"}}}, 0o600)
@@ -81,19 +81,19 @@ def test_a_new_policy_counts_from_the_next_request_on(ask: Get, policy: Path) ->
 
 
 @pytest.mark.parametrize("path", ["/", "/v1/secrets", "/v1/", "/policy.json"])
-def test_nothing_but_secrets_is_served_by_the_store(ask: Get, policy: Path, path: str) -> None:
+def test_the_store_serves_only_secrets(ask: Get, policy: Path, path: str) -> None:
     policy.write_text(json.dumps({"127.0.0.1": {"read": {"": "all", "secrets": "all", "policy.json": "all"}}}))
     assert ask(path)[0] == 404
 
 
-def test_the_mirror_serves_a_file_whole(mirror: Get) -> None:
+def test_the_mirror_serves_a_complete_file(mirror: Get) -> None:
     status, body = mirror("/dl.k8s.io/kubelet")
     assert status == 200
     assert hashlib.sha256(body).digest() == hashlib.sha256(bytes(range(256)) * 8192).digest()
 
 
 @pytest.mark.parametrize("path", ["/", "/dl.k8s.io/", "/dl.k8s.io/kubeadm", "/../secret", "/%2e%2e/secret"])
-def test_the_mirror_serves_no_listing_and_nothing_outside(mirror: Get, path: str) -> None:
+def test_the_mirror_serves_no_listing_and_nothing_outside_its_tree(mirror: Get, path: str) -> None:
     status, body = mirror(path)
     assert status == 404
     assert b"outside" not in body

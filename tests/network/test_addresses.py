@@ -19,10 +19,10 @@ def counted(api_servers, main, events, nodes="10.77.0.0/24", hosts="dedicated"):
     }
 
 
-def test_the_lab_has_the_addresses_that_its_networks_are_built_for(lab):
-    made = plan(lab)
-    assert (made.endpoint, [str(address) for address in made.balancers]) == ("10.77.0.10", ["10.77.0.10"])
-    assert [(host.name, str(host.address)) for host in made.hosts()] == [
+def test_the_lab_has_the_addresses_of_its_networks(lab):
+    addresses = plan(lab)
+    assert (addresses.endpoint, [str(address) for address in addresses.balancers]) == ("10.77.0.10", ["10.77.0.10"])
+    assert [(host.name, str(host.address)) for host in addresses.hosts()] == [
         ("api-1", "10.77.0.11"),
         ("api-2", "10.77.0.12"),
         ("etcd-main-1", "10.77.0.21"),
@@ -32,23 +32,23 @@ def test_the_lab_has_the_addresses_that_its_networks_are_built_for(lab):
         ("etcd-events-2", "10.77.0.32"),
         ("etcd-events-3", "10.77.0.33"),
     ]
-    assert (str(made.service_ip), str(made.dns_ip)) == ("10.201.0.1", "10.201.0.10")
+    assert (str(addresses.service_ip), str(addresses.dns_ip)) == ("10.201.0.1", "10.201.0.10")
 
 
 def test_members_of_one_etcd_are_spread_over_the_zones(lab):
-    made = plan(lab)
-    assert [host.zone for host in made.etcd["main"]] == ["1", "2", "3"]
-    assert [host.zone for host in made.etcd["events"]] == ["1", "2", "3"]
+    addresses = plan(lab)
+    assert [host.zone for host in addresses.etcd["main"]] == ["1", "2", "3"]
+    assert [host.zone for host in addresses.etcd["events"]] == ["1", "2", "3"]
 
 
-def test_the_dns_address_of_the_spec_wins(build):
+def test_the_dns_address_of_the_spec_is_used(build):
     assert plan(build({"network": {"dns_ip": "10.201.3.3"}})).dns_ip == IPv4Address("10.201.3.3")
 
 
-def test_events_on_the_hosts_of_main_take_no_addresses_of_their_own(build):
-    made = plan(build(counted(2, 5, 3, hosts="main")))
-    assert made.etcd["events"] == made.etcd["main"][:3]
-    assert len(made.hosts()) == 2 + 5
+def test_events_on_the_hosts_of_main_uses_no_extra_addresses(build):
+    addresses = plan(build(counted(2, 5, 3, hosts="main")))
+    assert addresses.etcd["events"] == addresses.etcd["main"][:3]
+    assert len(addresses.hosts()) == 2 + 5
 
 
 counts = st.integers(min_value=1, max_value=130)
@@ -71,7 +71,7 @@ def in_cloud(spec, cloud, zones=6):
 
 
 @given(clouds, counts, members, members, ranges, placements)
-def test_every_host_has_an_address_of_its_own_inside_the_range_or_the_spec_is_refused(
+def test_every_host_has_its_own_address_in_the_range_or_the_spec_is_refused(
     build, cloud, api_servers, main, events, nodes, hosts
 ):
     cluster = build(in_cloud(counted(api_servers, main, events, nodes, hosts), cloud))
@@ -81,17 +81,17 @@ def test_every_host_has_an_address_of_its_own_inside_the_range_or_the_spec_is_re
         far = cloud == "lab" and prefix < 23  # a lab reaches 253 addresses
         assert not roomy or far or (hosts == "main" and events > main)
         return
-    made = plan(cluster)
-    taken = [*made.balancers, *(host.address for host in made.hosts())]
+    addresses = plan(cluster)
+    taken = [*addresses.balancers, *(host.address for host in addresses.hosts())]
     assert len(set(taken)) == len(taken)
-    assert len({host.name for host in made.hosts()}) == len(made.hosts())
+    assert len({host.name for host in addresses.hosts()}) == len(addresses.hosts())
     for address in taken:
-        assert address in made.nodes
-        assert address not in (made.nodes.network_address, made.nodes.broadcast_address)
+        assert address in addresses.nodes
+        assert address not in (addresses.nodes.network_address, addresses.nodes.broadcast_address)
 
 
 @given(clouds, members, members, st.integers(16, 20), st.integers(1, 6))
-def test_in_a_cloud_every_fixed_address_lies_in_the_subnet_of_its_role_and_zone(
+def test_in_a_cloud_every_fixed_address_is_in_the_subnet_of_its_role_and_zone(
     build, cloud, main, events, prefix, zones
 ):
     if cloud == "lab":
@@ -99,23 +99,25 @@ def test_in_a_cloud_every_fixed_address_lies_in_the_subnet_of_its_role_and_zone(
     cluster = build(in_cloud(counted(2, main, events, f"10.32.0.0/{prefix}"), cloud, zones))
     if any(problem.code == "NET-010" for problem in check(cluster)):
         return
-    made = plan(cluster)
+    addresses = plan(cluster)
     if cloud == "aws":
         by_zone = {zone.zone: zone for zone in zone_subnets(cluster.spec)}
-        places = [(host.address, by_zone[host.zone].etcd) for host in made.hosts()]
-        places += [(address, by_zone[zone].api_servers) for zone, address in zip(by_zone, made.balancers, strict=True)]
+        places = [(host.address, by_zone[host.zone].etcd) for host in addresses.hosts()]
+        places += [
+            (address, by_zone[zone].api_servers) for zone, address in zip(by_zone, addresses.balancers, strict=True)
+        ]
     else:
         subnets = region_subnets(cluster.spec)
-        places = [(host.address, subnets.etcd) for host in made.hosts()]
-        places += [(address, subnets.api_servers) for address in made.balancers]
+        places = [(host.address, subnets.etcd) for host in addresses.hosts()]
+        places += [(address, subnets.api_servers) for address in addresses.balancers]
     for address, subnet in places:
-        # The last address of a subnet is the cloud's, on Google Cloud the last but one as well.
+        # The cloud reserves the last address of a subnet, and Google Cloud also the second to last.
         assert subnet[4] <= address < subnet[-1 if cloud == "aws" else -2]
-    assert made.endpoint == "api.lab.internal"
-    assert made.api_servers == ()
+    assert addresses.endpoint == "api.lab.internal"
+    assert addresses.api_servers == ()
 
 
-def test_hosts_of_no_spec_have_addresses_of_workers_subnets_and_none_without_workers_in_the_region(lab, build):
+def test_hosts_outside_the_spec_have_addresses_in_workers_subnets_if_the_region_has_workers(lab, build):
     assert settings(lab, plan(lab))["workers"] == []
     pools = {"pools": {"cpu": {"machine": "m", "min": 0, "max": 3}}, "network": {"nodes": "10.40.0.0/16"}}
     region = build({"pools": {"cpu": {"machine": "m", "min": 1, "max": 1}}})
@@ -130,13 +132,13 @@ def test_hosts_of_no_spec_have_addresses_of_workers_subnets_and_none_without_wor
 def test_no_node_may_have_an_address_of_the_control_plane(build, cloud, api_servers, main, events, prefix):
     pools = {"cpu": {"machine": "m", "min": 0, "max": 3}}
     cluster = build(in_cloud(counted(api_servers, main, events, f"10.0.0.0/{prefix}"), cloud) | {"pools": pools})
-    made = plan(cluster)
-    control = [*made.balancers, *(host.address for host in made.hosts())]
+    addresses = plan(cluster)
+    control = [*addresses.balancers, *(host.address for host in addresses.hosts())]
     assert not [address for address in control for network in worker_ranges(cluster.spec) if address in network]
 
 
 @given(clouds, st.integers(1, 8), st.sampled_from([1, 3, 5]), st.sampled_from([1, 3, 5]), st.integers(16, 20))
-def test_adding_hosts_moves_no_host_that_was_there(build, cloud, api_servers, main, events, prefix):
+def test_adding_hosts_does_not_move_existing_hosts(build, cloud, api_servers, main, events, prefix):
     nodes = f"10.0.0.0/{prefix}"
     before = plan(build(in_cloud(counted(api_servers, main, events, nodes), cloud)))
     after = plan(build(in_cloud(counted(api_servers + 1, main + 2, events + 2, nodes), cloud)))
@@ -145,7 +147,7 @@ def test_adding_hosts_moves_no_host_that_was_there(build, cloud, api_servers, ma
 
 
 @given(st.integers(3, 6), st.sampled_from([3, 5]), st.integers(16, 20))
-def test_a_zone_after_the_third_moves_no_member(build, zones, main, prefix):
+def test_adding_a_zone_after_the_third_does_not_move_members(build, zones, main, prefix):
     spec = counted(3, main, 3, f"10.0.0.0/{prefix}")
     before, after = (plan(build(in_cloud(spec, "aws", count))) for count in (3, zones))
     assert before.etcd == after.etcd

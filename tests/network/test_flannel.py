@@ -3,7 +3,7 @@ from __future__ import annotations
 from network.flannel import net_conf
 
 
-def test_flannel_is_told_the_outer_mtu_since_it_subtracts_the_fifty_bytes_itself(build):
+def test_flannel_gets_the_outer_mtu_because_it_subtracts_the_fifty_bytes_itself(build):
     conf = net_conf(build({"network": {"flannel": {"mtu": 1400, "vni": 7, "port": 4789, "direct_routing": False}}}))
     assert conf == {
         "Network": "10.200.0.0/16",

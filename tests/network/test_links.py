@@ -15,8 +15,8 @@ LINKS = {"ens1f0": {"pci": "0000:18:00.0", "rx_ring": 4096, "offloads": {"lro": 
 
 
 @pytest.fixture
-def made(tmp_path: Path):
-    """made(hosts, links): the cluster of tests/specs with these machines."""
+def cluster_of(tmp_path: Path):
+    """Return cluster_of(hosts, links): the cluster of tests/specs with these machines."""
 
     def load(hosts: list[dict[str, object]], links: object = LINKS) -> Cluster:
         spec = yaml.safe_load((SPECS / "invalid-LNK-003-rail.yaml").read_text())
@@ -48,9 +48,9 @@ OUTPUTS = ClusterOutputs(
 )
 
 
-def test_a_host_is_told_its_links_cards_and_cables(made) -> None:
-    told = of_hosts(made([host(11), host(12)]), OUTPUTS)
-    settings = told["gpu-111"]["links_settings"]
+def test_a_host_gets_its_links_cards_and_cables(cluster_of) -> None:
+    variables = of_hosts(cluster_of([host(11), host(12)]), OUTPUTS)
+    settings = variables["gpu-111"]["links_settings"]
     assert {key: settings[key] for key in ("host", "address", "mac")} == {
         "host": "gpu-111", "address": "10.8.0.11", "mac": "b8:59:9f:bb:01:11",
     }  # fmt: skip
@@ -61,9 +61,9 @@ def test_a_host_is_told_its_links_cards_and_cables(made) -> None:
     }
 
 
-def test_ways_lead_to_the_rack_the_router_another_rack_and_the_api(made) -> None:
-    told = of_hosts(made([host(11), host(12), host(11, rack=2)]), OUTPUTS)
-    ways = {name: told[name]["links_settings"]["paths"] for name in told}
+def test_paths_lead_to_the_rack_the_router_another_rack_and_the_api(cluster_of) -> None:
+    variables = of_hosts(cluster_of([host(11), host(12), host(11, rack=2)]), OUTPUTS)
+    ways = {name: variables[name]["links_settings"]["paths"] for name in variables}
     uplink = {"mtu": 1420, "setting": "sites.sjc1.uplink_mtu"}
     link = {"mtu": 9000, "setting": "sites.sjc1.link_mtu"}
     router = {"to": "the rack's router", **uplink}
@@ -77,18 +77,18 @@ def test_ways_lead_to_the_rack_the_router_another_rack_and_the_api(made) -> None
     assert [way["to"] for way in ways["gpu-211"]] == [router["to"], "gpu-111 in rack r1", api["to"]]
 
 
-def test_one_machine_more_changes_no_other_s_variables(made) -> None:
+def test_another_machine_does_not_change_the_variables_of_others(cluster_of) -> None:
     hosts = [host(11), host(12), host(11, rack=2), host(12, rack=2)]
-    before, after = (of_hosts(made([*hosts, *more]), OUTPUTS) for more in ([], [host(13)]))
+    before, after = (of_hosts(cluster_of([*hosts, *more]), OUTPUTS) for more in ([], [host(13)]))
     assert {name: after[name] for name in before} == before
     assert set(after) - set(before) == {"gpu-113"}
 
 
-def test_hosts_of_a_pool_without_links_have_no_such_variables(made) -> None:
-    assert of_hosts(made([host(11, links={})], {}), OUTPUTS) == {}
+def test_hosts_of_a_pool_without_links_have_no_variables(cluster_of) -> None:
+    assert of_hosts(cluster_of([host(11, links={})], {}), OUTPUTS) == {}
 
 
-def test_a_link_s_file_finds_it_by_its_place_or_its_card() -> None:
+def test_a_link_file_matches_by_pci_path_or_mac_address() -> None:
     text = link_file("ens1f0", {"pci": "0000:18:00.0", "mac": "b8:59:9f:aa:01:11", "mtu": 9000, "tx_ring": 2048})
     assert text.splitlines()[1:] == [
         "[Match]",

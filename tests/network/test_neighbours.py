@@ -15,11 +15,11 @@ def test_a_small_cluster_gets_the_floor(lab):
     assert thresholds(lab) == Thresholds(13107, 14745, 16384)
 
 
-def test_the_largest_cluster_gets_what_openai_set(build):
+def test_the_largest_cluster_gets_the_thresholds_of_openai(build):
     assert thresholds(build(in_cloud("azure", 60_000))) == Thresholds(80_000, 90_000, 100_000)
 
 
-def test_hosts_on_aws_may_forget_a_neighbour_at_once(build):
+def test_hosts_on_aws_may_drop_a_neighbour_at_once(build):
     cluster = build(in_cloud("aws"))
     assert thresholds(cluster, in_cloud=True) == Thresholds(0, 14745, 16384)
     assert thresholds(cluster).gc_thresh1 == 13107
@@ -35,17 +35,17 @@ def test_the_spec_overrides_each_threshold(build):
 
 
 @given(st.integers(0, 99_000), st.integers(0, 500), st.sampled_from(["azure", "aws", "gcp"]))
-def test_thresholds_rise_with_the_cluster_and_stay_between_floor_and_cap(build, size, more, cloud):
+def test_thresholds_grow_with_the_cluster_between_floor_and_cap(build, size, more, cloud):
     small, large = build(in_cloud(cloud, size)), build(in_cloud(cloud, size + more))
     for where in (False, True):
-        one, other = thresholds(small, in_cloud=where), thresholds(large, in_cloud=where)
-        assert one.gc_thresh1 <= other.gc_thresh1
-        assert one.gc_thresh2 <= other.gc_thresh2
-        assert one.gc_thresh3 <= other.gc_thresh3
-        assert 8_192 <= one.gc_thresh2 < one.gc_thresh3
-        assert 16_384 <= one.gc_thresh3 <= 100_000
-        assert one.gc_thresh1 == 0 if cloud == "aws" and where else one.gc_thresh1 >= 4_096
-        assert one.gc_thresh3 >= min(2 * needed(small), 100_000)
+        fewer, more_hosts = thresholds(small, in_cloud=where), thresholds(large, in_cloud=where)
+        assert fewer.gc_thresh1 <= more_hosts.gc_thresh1
+        assert fewer.gc_thresh2 <= more_hosts.gc_thresh2
+        assert fewer.gc_thresh3 <= more_hosts.gc_thresh3
+        assert 8_192 <= fewer.gc_thresh2 < fewer.gc_thresh3
+        assert 16_384 <= fewer.gc_thresh3 <= 100_000
+        assert fewer.gc_thresh1 == 0 if cloud == "aws" and where else fewer.gc_thresh1 >= 4_096
+        assert fewer.gc_thresh3 >= min(2 * needed(small), 100_000)
 
 
 def test_both_address_families_are_set():

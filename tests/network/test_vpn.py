@@ -24,13 +24,13 @@ REAL = [cloud for cloud in Cloud if cloud is not Cloud.LAB]
 
 
 def site(number, inside, routers=2, racks=1):
-    made = {f"r{n}": f"10.{100 + number}.{n}.0/24" for n in range(racks)}
+    ranges = {f"r{n}": f"10.{100 + number}.{n}.0/24" for n in range(racks)}
     edges = {
         f"e{n}": {"address": f"198.51.100.{10 * number + n}", "psk": {"secret": f"psk-{number}-{n}"}}
         for n in range(routers)
     }
     vpn = {"asn": 65010 + number, "inside": str(inside), "routers": edges, "allow_single_router": True}
-    return {"racks": made, "vpn": vpn}
+    return {"racks": ranges, "vpn": vpn}
 
 
 def joined(cloud, sites):
@@ -38,12 +38,12 @@ def joined(cloud, sites):
 
 
 def shape(cloud, routers, blocks):
-    """Sites with ranges that the gateway takes: each a /26, so up to eight routers, at places of their own."""
+    """Return sites whose ranges the gateway accepts. Each has its own /26, so up to eight routers."""
     gate = GATEWAYS[cloud]
-    free = [one for block in gate.inside for one in block.subnets(new_prefix=26) if gate.takes(one)]
+    free = [subnet for block in gate.inside for subnet in block.subnets(new_prefix=26) if gate.takes(subnet)]
     places = dict.fromkeys(block % len(free) for block in blocks)
-    made = zip(routers, places, strict=False)
-    return cloud, {f"s{n}": site(n, free[place], count) for n, (count, place) in enumerate(made)}
+    chosen = zip(routers, places, strict=False)
+    return cloud, {f"s{n}": site(n, free[place], count) for n, (count, place) in enumerate(chosen)}
 
 
 SHAPES = st.builds(
@@ -55,11 +55,11 @@ SHAPES = st.builds(
 
 
 @given(SHAPES)
-def test_no_two_tunnels_share_an_address_and_all_are_where_the_cloud_allows_them(build, made):
-    cloud, cluster = made[0], build(joined(*made))
+def test_no_two_tunnels_share_an_address_and_all_are_in_ranges_that_the_cloud_allows(build, drawn):
+    cloud, cluster = drawn[0], build(joined(*drawn))
     assert [str(problem) for problem in check(cluster) if problem.code.startswith("VPN")] == []
     plan, gate = tunnels(cluster), GATEWAYS[cluster.spec.control_plane.cloud]
-    assert len(plan) == 2 * sum(len(one["vpn"]["routers"]) for one in made[1].values())
+    assert len(plan) == 2 * sum(len(one["vpn"]["routers"]) for one in drawn[1].values())
     for one, other in combinations(plan, 2):
         assert not one.cloud.address.network.overlaps(other.cloud.address.network)
         same_router = (one.site, one.router) == (other.site, other.router)
@@ -75,8 +75,8 @@ def test_no_two_tunnels_share_an_address_and_all_are_where_the_cloud_allows_them
 
 
 @given(SHAPES, st.data())
-def test_adding_a_site_or_a_router_moves_nobody(build, made, data):
-    cloud, sites = made
+def test_adding_a_site_or_a_router_changes_no_other_addresses(build, drawn, data):
+    cloud, sites = drawn
     before = tunnels(build(joined(cloud, sites)))
     left_out = data.draw(st.sampled_from(sorted(sites)))
     fewer = {name: one for name, one in sites.items() if name != left_out}
@@ -99,7 +99,7 @@ def test_each_router_has_a_tunnel_to_each_end_of_the_gateway(build):
     ]
 
 
-def test_azure_knows_a_router_by_one_address_which_both_tunnels_lead_to(build):
+def test_on_azure_both_tunnels_lead_to_a_routers_one_address(build):
     plan = tunnels(build(joined("azure", {"onprem": site(1, "169.254.21.0/28")})))
     ends = [(tunnel.router, tunnel.gateway_end, str(tunnel.cloud.address), str(tunnel.edge.address)) for tunnel in plan]
     assert ends == [
@@ -111,14 +111,14 @@ def test_azure_knows_a_router_by_one_address_which_both_tunnels_lead_to(build):
 
 
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=20, unique=True))
-def test_a_site_announces_its_racks_and_nothing_else(build, numbers):
+def test_a_site_announces_only_its_racks(build, numbers):
     racks = {f"r{n}": f"10.90.{n}.0/24" for n in numbers}
     cluster = build(joined("gcp", {"s": site(1, "169.254.6.0/28") | {"racks": racks}}))
     for tunnel in tunnels(cluster):
         assert tunnel.cloud.announces == (cluster.spec.network.nodes,)
-        told = tunnel.edge.announces
-        assert sum(route.num_addresses for route in told) == 256 * len(racks)
-        assert all(any(IPv4Network(rack).subnet_of(route) for route in told) for rack in racks.values())
+        routes = tunnel.edge.announces
+        assert sum(route.num_addresses for route in routes) == 256 * len(racks)
+        assert all(any(IPv4Network(rack).subnet_of(route) for route in routes) for rack in racks.values())
 
 
 def test_a_site_without_a_vpn_has_no_tunnels(lab):
@@ -136,14 +136,14 @@ def test_a_site_without_a_vpn_has_no_tunnels(lab):
         ("lab", 1500, 1438, 1398),
     ],
 )
-def test_packets_inside_are_as_large_as_the_cloud_says(build, cloud, underlay, mtu, mss):
-    made = site(1, "169.254.21.0/28")
-    cluster = build(joined(cloud, {"onprem": made | {"vpn": made["vpn"] | {"underlay_mtu": underlay}}}))
+def test_packets_inside_have_the_size_that_the_cloud_documents(build, cloud, underlay, mtu, mss):
+    onprem = site(1, "169.254.21.0/28")
+    cluster = build(joined(cloud, {"onprem": onprem | {"vpn": onprem["vpn"] | {"underlay_mtu": underlay}}}))
     assert {(tunnel.mtu, tunnel.mss) for tunnel in tunnels(cluster)} == {(mtu, mss)}
 
 
 @given(st.integers(1280, 9216), st.sampled_from(list(Cloud)))
-def test_an_encrypted_packet_fits_the_way_to_the_gateway(build, underlay, cloud):
+def test_an_encrypted_packet_fits_the_path_to_the_gateway(build, underlay, cloud):
     spec = build(joined(cloud, {})).spec
     vpn = Vpn.model_validate(site(1, "169.254.21.0/28")["vpn"] | {"underlay_mtu": underlay})
     mtu = tunnel_mtu(spec, vpn)
@@ -153,12 +153,12 @@ def test_an_encrypted_packet_fits_the_way_to_the_gateway(build, underlay, cloud)
 
 
 @pytest.mark.parametrize("cloud", REAL)
-def test_no_tunnel_hides_the_metadata_of_a_host(cloud):
+def test_no_tunnel_uses_the_address_of_the_metadata_service(cloud):
     metadata = IPv4Address("169.254.169.254")
     assert not any(GATEWAYS[cloud].takes(IPv4Network((metadata, prefix), strict=False)) for prefix in range(16, 33))
 
 
-def test_the_tunnels_of_jaguar_are_what_was_reviewed(monkeypatch):
+def test_the_tunnels_of_jaguar_match_the_golden_file(monkeypatch):
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
     monkeypatch.chdir(ROOT / "tests" / "specs")
     (loaded,), problems = check_paths([Path("joined-jaguar.yaml")])

@@ -1,4 +1,4 @@
-"""Debian's packages in images: what is fetched, and where their files go."""
+"""Debian packages in images: what is downloaded, and where the files go."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ esac
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that lists what a script in apt's place was asked for."""
+    """Replace apt by a script; return the file where it logs its calls."""
     log = tmp_path / "asked"
     program = tmp_path / "bin" / "apt-get"
     program.parent.mkdir()
@@ -34,7 +34,7 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def downloads(log: Path) -> list[str]:
-    """What packages were really downloaded, by call."""
+    """Return the packages of each call that really downloaded some."""
     return [
         line.partition(" download ")[2]
         for line in log.read_text().splitlines()
@@ -42,38 +42,38 @@ def downloads(log: Path) -> list[str]:
     ]
 
 
-def test_packages_come_with_what_they_need_and_once(apt: Path, tmp_path: Path) -> None:
-    got = debian.fetch(["dash"], tmp_path / "home", with_needed=True)
-    assert [path.name for path in got] == ["dash_0.5_amd64.deb", "libc6_2.36_amd64.deb"]
+def test_packages_are_fetched_once_with_their_dependencies(apt: Path, tmp_path: Path) -> None:
+    files = debian.fetch(["dash"], tmp_path / "home", with_needed=True)
+    assert [path.name for path in files] == ["dash_0.5_amd64.deb", "libc6_2.36_amd64.deb"]
     assert downloads(apt) == ["dash libc6"]
-    assert debian.fetch(["dash"], tmp_path / "home", with_needed=True) == got
+    assert debian.fetch(["dash"], tmp_path / "home", with_needed=True) == files
     assert len(downloads(apt)) == 1
 
 
-def test_packages_come_alone_unless_asked_otherwise(apt: Path, tmp_path: Path) -> None:
+def test_packages_are_fetched_without_dependencies_by_default(apt: Path, tmp_path: Path) -> None:
     debian.fetch(["dash"], tmp_path / "home")
     assert downloads(apt) == ["dash"]
     assert "--simulate" not in apt.read_text()
 
 
-def test_an_older_package_and_half_of_one_are_fetched_anew(apt: Path, tmp_path: Path) -> None:
+def test_an_older_package_and_a_partial_one_are_fetched_again(apt: Path, tmp_path: Path) -> None:
     kept = tmp_path / "home" / "debian"
     kept.mkdir(parents=True)
     (kept / "dash_0.4_amd64.deb").write_text("old!")
     (kept / "libc6_2.36_amd64.deb").write_text("l")
-    got = debian.fetch(["dash"], tmp_path / "home")
-    assert sorted(kept.iterdir()) == got
-    assert [path.read_text() for path in got] == ["dash", "libc"]
+    files = debian.fetch(["dash"], tmp_path / "home")
+    assert sorted(kept.iterdir()) == files
+    assert [path.read_text() for path in files] == ["dash", "libc"]
 
 
-def test_apt_that_refuses_is_told_with_its_words(tmp_path: Path, apt: Path) -> None:
+def test_a_failure_of_apt_is_reported_with_its_message(tmp_path: Path, apt: Path) -> None:
     program = tmp_path / "bin" / "apt-get"
     program.write_text("#!/bin/sh\necho no such archive >&2; exit 100\n")
     with pytest.raises(FailedError, match=r"(?s)apt-get failed.*no such archive"):
         debian.fetch(["dash"], tmp_path / "home")
 
 
-def test_a_package_is_unpacked_where_merged_folders_have_its_files(tmp_path: Path) -> None:
+def test_a_package_is_unpacked_into_merged_folders(tmp_path: Path) -> None:
     package = tmp_path / "package"
     for name in (
         "DEBIAN/control",

@@ -1,4 +1,4 @@
-"""Images without a builder: bytes that depend on content alone, digests that are true."""
+"""Images without a builder: bytes depend only on content, and digests are correct."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def names(layer: bytes) -> list[str]:
 
 
 def test_the_same_content_makes_the_same_bytes(tmp_path: Path) -> None:
-    found = []
+    layouts = []
     for name in ("a", "b"):
         file = tmp_path / f"{name}.txt"
         file.write_text("x")
         file.chmod(0o600 if name == "a" else 0o777)
         write_layout(image(file), tmp_path / name)
-        found.append(contents(tmp_path / name))
-    assert found[0] == found[1]
+        layouts.append(contents(tmp_path / name))
+    assert layouts[0] == layouts[1]
 
 
-def test_a_layout_leads_from_its_index_to_every_blob(tmp_path: Path) -> None:
+def test_every_blob_of_a_layout_is_reachable_from_its_index(tmp_path: Path) -> None:
     (tmp_path / "name").write_text("x")
     digest = write_layout(image(tmp_path / "name"), tmp_path / "out")
     index = json.loads((tmp_path / "out" / "index.json").read_text())

@@ -1,4 +1,4 @@
-"""A cluster's outputs, and an API that answers over plain HTTP what a test puts into it."""
+"""A cluster's outputs, and an API over plain HTTP with prepared responses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def outputs(load_balancer_status: str | None = None) -> ClusterOutputs:
 
 @dataclass
 class FakeAccess:
-    """What `clients.access.Access` offers, of an API without TLS."""
+    """Substitute for `clients.access.Access`, for an API without TLS."""
 
     outputs: ClusterOutputs
     url: str = ""
@@ -63,18 +63,18 @@ class FakeAccess:
 
 @dataclass
 class FakeServer:
-    """Answers GETs: path without its query -> text, or an object as JSON; nothing else. asked: the paths, in order."""
+    """Responds only to GETs: path without query -> text, or an object as JSON. asked: the paths, in order."""
 
     url: str = ""
     answers: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     silent: threading.Event = field(default_factory=threading.Event)
-    """Set: requests are taken and not answered until it is cleared."""
+    """If set, requests get no response until it is cleared."""
 
 
 @pytest.fixture(autouse=True)
 def _records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records that a checkout keeps are of this test only."""
+    """Keep a checkout's records in this test's folder."""
     monkeypatch.setattr(store, "STATE", tmp_path / "kept")
 
 
@@ -110,7 +110,7 @@ def server() -> Iterator[FakeServer]:
 
 @pytest.fixture
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A real API server with its controllers, and nothing in it."""
+    """A real, empty API server with its controllers."""
     made = shared("cluster", lambda: world(tmp_path_factory.mktemp("cluster")))
     yield made
     made.clear()

@@ -40,7 +40,7 @@ ROLES: tuple[RoleName, ...] = ("main", "events")
 
 @dataclass
 class Units:
-    """What stands for the systemd of one host: its etcds are processes of the fleet."""
+    """Fake systemd of one host: its etcds are processes of the fleet."""
 
     fleet: Fleet
     names: dict[str, tuple[str, str]]
@@ -83,7 +83,7 @@ class Units:
             threading.Thread(target=self._restart_ended, args=(unit,), daemon=True).start()
 
     def _restart_ended(self, unit: str) -> None:
-        """Restart=always, for a member that joins: it ends where the peer that it asks does not list it yet."""
+        """Act as Restart=always for a joining member: it exits if its peer does not list it yet."""
         while self.words[unit]:
             process = self.fleet.running.get(self.names[unit][1])
             if process and process.poll() is not None:
@@ -92,12 +92,12 @@ class Units:
 
 
 def quiet(_: str) -> contextlib.AbstractContextManager[None]:
-    """Steps that nobody is told of."""
+    """Ignore steps."""
     return contextlib.nullcontext()
 
 
 def silent(_: str) -> None:
-    """Progress that nobody is told of."""
+    """Ignore progress."""
 
 
 class Folder:
@@ -115,7 +115,7 @@ class Cut(Exception):
 
 
 class CutOperation(Unrecorded):
-    """Ends the run twice at every step: before the step is written down, and after."""
+    """Ends the run twice at every step: before and after it is recorded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class CutOperation(Unrecorded):
 
 
 def cut_everywhere(run: Callable[[CutOperation], T]) -> tuple[T, list[str]]:
-    """What a verb comes to that is cut short wherever it can be and run again each time; and where that was."""
+    """Run a verb again and again, interrupted at every possible point. Return its result and these points."""
     operation = CutOperation()
     while True:
         with contextlib.suppress(Cut):
@@ -142,7 +142,7 @@ def cut_everywhere(run: Callable[[CutOperation], T]) -> tuple[T, list[str]]:
 
 @dataclass
 class Site:
-    """All of it. `repository`: the folder of snapshots."""
+    """The whole test site. repository: the folder of snapshots."""
 
     fleet: Fleet
     access: FakeAccess
@@ -167,7 +167,7 @@ class Site:
         return done
 
     def put(self, role: str, key: str, value: str = "x") -> int:
-        """The revision of the write."""
+        """Write a key. Return the revision."""
         done = self.ctl(role, "put", key, value, "-w", "json")
         assert done.returncode == 0, done.stderr
         return int(json.loads(done.stdout)["header"]["revision"])
@@ -176,7 +176,7 @@ class Site:
         return self.ctl(role, "get", prefix, "--prefix", "--keys-only").stdout.split()
 
     def snapshot(self, role: RoleName, name: str) -> Snapshot:
-        """As a backup makes one, in the repository."""
+        """Create a snapshot in the repository, as a backup does."""
         path = self.repository / name
         path.unlink(missing_ok=True)
         done = self.ctl(role, "snapshot", "save", str(path), only=1)
@@ -198,7 +198,7 @@ class Site:
         )
 
     def remove(self, name: str) -> Listed:
-        """Take a member of main out; it ends for that."""
+        """Remove a member of main, which makes it exit."""
         client = self.etcd().client
         gone = next(each for each in client.listed() if each.name == name)
 
@@ -213,7 +213,7 @@ class Site:
         return self.fleet.folder / f"etcd-{role}-{number}" / "var/lib/etcd" / role
 
     def make_whole(self) -> None:
-        """Every member started and healthy, and nothing kept aside."""
+        """Make every member healthy, and delete all old data."""
         for role in ROLES:
             etcd = self.etcd(role)
             for agent in etcd.agents.values():
@@ -224,9 +224,9 @@ class Site:
 
 @contextlib.contextmanager
 def site(build: Any, folder: Path, running: tuple[RoleName, ...] = ROLES) -> Iterator[Site]:
-    """Three hosts with a member of main and one of events each; events have a quota of 16 MiB.
+    """Run three hosts, each with a member of main and one of events; events has a quota of 16 MiB.
 
-    Events alone wait for the disk. running: the etcds that are started.
+    Only events syncs to disk. running: the etcds to start.
     """
     events = {"members": 3, "hosts": "main", "quota": "16MiB"}
     cluster = build({"network": {"nodes": own_network()}, "etcd": {"events": events}})
@@ -275,7 +275,7 @@ def _outputs(fleet: Fleet) -> ClusterOutputs:
 
 @contextlib.contextmanager
 def _agent(made: Site, host: str) -> Iterator[None]:
-    """The agent of a host, as a thread; what one machine can have once is moved."""
+    """Run the agent of a host as a thread, with separate ports and paths."""
     fleet = made.fleet
     here = told.on_host(made.cluster, host, plan(made.cluster))
     path = fleet.folder / f"{host}.json"
@@ -302,13 +302,13 @@ def _agent(made: Site, host: str) -> Iterator[None]:
     rolled.restart_agent = restart
     restart()
     yield
-    # What is being brought about may be about to restart the agent, which would then outlive its host.
+    # A payload that is being applied may be about to restart the agent, which would then outlive its host.
     rolled.settle()
     stop()
 
 
 def moved(found: Settings, fleet: Fleet) -> Settings:
-    """Settings of a host, in the fleet's folder for it."""
+    """Return a host's settings, moved into the fleet's folder."""
     assert PROGRAMS
     programs = fleet.folder / "programs"
     programs.mkdir(exist_ok=True)

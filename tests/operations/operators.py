@@ -1,4 +1,4 @@
-"""Who runs a verb on the world of a test."""
+"""Operators that run verbs in a test's world."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.operations.real_cluster import World
 
 
 class Operator:
-    """Stands for `clients.access.Access`."""
+    """Substitute for `clients.access.Access`."""
 
     def __init__(self, world: World) -> None:
         self.outputs, self.api = outputs(), world.api

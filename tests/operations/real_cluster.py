@@ -1,7 +1,7 @@
-"""A cluster without machines: real etcd, API server, controller manager and scheduler on loopback, and kubelets that only say so.
+"""A cluster without machines: real etcd, API server, controller manager and scheduler on loopback, with fake kubelets.
 
-What stands for the kubelets marks bound pods Running and Ready, and ends pods that are deleted, as kubelets do. What stands
-for hosts answers as `menagerie-boot` does, and boots: a new boot ID, a new verdict of preflight.
+The fake kubelets mark bound pods Running and Ready, and end deleted pods, as kubelets do. The fake hosts respond as
+`menagerie-boot` does, and reboot: with a new boot ID and a new preflight verdict.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def stamp(at: float) -> str:
 
 @dataclass
 class Host:
-    """A machine. boot_s: how long it is away, after it has answered for a moment more as it was. version: its kubelet's.
+    """A machine. boot_s: how long a reboot takes, after it has responded in its old state for a moment. version: its kubelet's.
 
-    runtime: as the kubelet names its own.
+    runtime: as reported by the kubelet.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Host:
 
 @dataclass
 class World:
-    """The cluster and its hosts. An executor too: `start` does what a host would."""
+    """The cluster and its hosts. Also an executor: `start` does what a host would do."""
 
     server: RealApi
     folder: Path
@@ -75,7 +75,7 @@ class World:
 
     def api(self, *, once: bool = False, connections: int | None = None) -> client.ApiClient:
         configuration = client.Configuration(host=f"https://127.0.0.1:{self.server.port}")
-        # Which the server made itself, a moment ago.
+        # The server generated it itself a moment ago.
         configuration.ssl_ca_cert = str(self.folder / "certificates" / "apiserver.crt")
         configuration.assert_hostname = False
         configuration.api_key = {"authorization": f"Bearer {TOKEN}"}
@@ -86,7 +86,7 @@ class World:
         return client.CoreV1Api(self.api())
 
     def add(self, name: str) -> Host:
-        """A host whose node is Ready and free."""
+        """Add a host whose node is Ready and untainted."""
         self.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
         host = Host(name, str(uuid.uuid4()), time.time())
         self.say(host)
@@ -96,7 +96,7 @@ class World:
         return host
 
     def say(self, host: Host, ready: bool = True) -> None:
-        """What a kubelet writes into its node's status, and preflight."""
+        """Write what a kubelet and preflight write into a node's status."""
         names = (
             "architecture",
             "kernelVersion",
@@ -130,7 +130,7 @@ class World:
         self.call("PATCH", path, body, "application/strategic-merge-patch+json")
 
     def pod(self, name: str, node: str, **more: Any) -> None:
-        """A pod that is bound to a node. more: of its metadata (owner, annotations) or spec (volumes, grace)."""
+        """Create a pod that is bound to a node. more: fields of its metadata (owner, annotations) or spec (volumes, grace)."""
         metadata = {key: more.pop(key) for key in ("ownerReferences", "annotations", "labels") if key in more}
         spec = {
             "nodeName": node,
@@ -142,7 +142,7 @@ class World:
         self.call("POST", PODS, body)
 
     def replicas(self, name: str, count: int, **spec: Any) -> None:
-        """A ReplicaSet, whose pods the scheduler places."""
+        """Create a ReplicaSet; the scheduler places its pods."""
         labels = {"app": name}
         pod = {"containers": [{"name": "c", "image": "pause"}], "terminationGracePeriodSeconds": 1, **spec}
         template = {"metadata": {"labels": labels}, "spec": pod}
@@ -158,7 +158,7 @@ class World:
         until(lambda: self.call("GET", path).get("status", {}).get("observedGeneration") == 1, seconds=30)
 
     def pods(self, node: str = "") -> list[str]:
-        """Names of pods, of all or of one node."""
+        """Return the names of pods, on all nodes or on one."""
         items = self._listed(PODS)
         return sorted(each["metadata"]["name"] for each in items if not node or each["spec"].get("nodeName") == node)
 
@@ -173,14 +173,14 @@ class World:
         return found
 
     def end(self, pod: str) -> None:
-        """Have a pod's containers end well, once they run."""
+        """Let a pod's containers succeed when they run."""
         until(lambda: self.call("GET", f"{PODS}/{pod}")["status"]["phase"] != "Pending", seconds=30)
         self.merge(f"{PODS}/{pod}/status", {"status": {"phase": "Succeeded"}})
 
     def start(self, host: str, words: Sequence[str]) -> Any:
-        """An executor's: what the host answers."""
+        """Start a program on a host, as an executor."""
         own = self.hosts[host]
-        # Until `live` has given it another boot, however long after `away_until` that is.
+        # It is away until `live` gives it another boot, even if that is long after `away_until`.
         if not own.answers or (own.away_until and own.away_from < time.monotonic()):
             return Ended(Done(UNREACHABLE, "ssh: connect to host: Connection refused"))
         if words[0] == PROGRAM:
@@ -194,7 +194,7 @@ class World:
             return Ended(Done(0, json.dumps(told)))
         assert words == order(words[-1])
         if words[-1] != own.boot_id or time.monotonic() < own.away_from:
-            # It has booted since, or goes down already, which ends this order too.
+            # It has rebooted since, or is shutting down already; both make this command moot.
             return Ended(Done(0, ""))
         own.boots += 1
         own.away_from = time.monotonic() + _GOES_DOWN_S
@@ -202,7 +202,7 @@ class World:
         return Ended(Done(0, ""))
 
     def live(self) -> None:
-        """Until the test is over: kubelets, and hosts that come back."""
+        """Run kubelets and reboots until the test is over."""
         while not self._over.wait(0.1):
             with suppress(AssertionError, OSError, HTTPException):
                 self._kubelets()
@@ -227,7 +227,7 @@ class World:
             if "deletionTimestamp" in pod["metadata"] and name not in self.held:
                 self.server.call("DELETE", path, {"gracePeriodSeconds": 0})
             elif pod["status"]["phase"] == "Pending":
-                # Of what was seen alone: a pod that a test has ended since is not brought back.
+                # Only with the resourceVersion that was read: a pod that a test has ended since is not revived.
                 running = {
                     "metadata": {"resourceVersion": pod["metadata"]["resourceVersion"]},
                     "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
@@ -235,7 +235,7 @@ class World:
                 self.server.call("PATCH", f"{path}/status", running, "application/strategic-merge-patch+json")
 
     def clear(self) -> None:
-        """No hosts, pods, sets or budgets any more."""
+        """Remove all hosts, pods, sets and budgets."""
         self.held.clear()
         for path in (
             "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
@@ -269,7 +269,7 @@ class Ended:
 def world(
     folder: Path, *, more: Mapping[str, Sequence[str]] | None = None, controllers: str = CONTROLLERS
 ) -> Iterator[World]:
-    """The cluster, without nodes. more: program -> further flags."""
+    """Run the cluster, without nodes. more: program -> further flags."""
     words = {
         "kube-controller-manager": [f"--controllers={controllers}", "--concurrent-replicaset-syncs=1"],
         "kube-scheduler": [],

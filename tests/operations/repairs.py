@@ -1,4 +1,4 @@
-"""What tests of repairs share: workers whose kubelets fall silent, power buttons, and a run with what a test gives it."""
+"""Helpers for tests of repairs: workers whose kubelets become silent, power buttons, and a configurable run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SETTINGS = {
 
 
 def renew(fleet: World, name: str) -> None:
-    """What a kubelet does every ten seconds."""
+    """Renew a lease, as a kubelet does every ten seconds."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     body = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -41,7 +41,7 @@ def renew(fleet: World, name: str) -> None:
 
 
 def silence(fleet: World, *names: str) -> None:
-    """Kubelets that say nothing any more, as the node lifecycle controller puts it."""
+    """Set nodes NotReady, as the node lifecycle controller does for silent kubelets."""
     for name in names:
         fleet.say(fleet.hosts[name], ready=False)
 
@@ -54,7 +54,7 @@ def told(fleet: World, name: str, type_: str, status: str, reason: str, message:
 
 @dataclass
 class Wire:
-    """A power button of every host: `order` has what was pressed."""
+    """A power button for every host. pressed: what was pressed, in order."""
 
     fleet: World
     pressed: list[str] = field(default_factory=list)
@@ -123,7 +123,7 @@ def ends(results: dict[str, Result]) -> dict[str, str]:
 
 
 def joined(real: World) -> World:
-    """The lab's three workers, well, and nothing remembered of them."""
+    """Reset to the lab's three healthy workers, without any records."""
     for name in (records.NAME, removals.NAME):
         real.server.call("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{name}")
     real.server.call("DELETE", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")

@@ -1,4 +1,4 @@
-"""A host that takes another payload: the real menagerie-apply, over a systemd that is stood in for and etcds that are real."""
+"""A host that applies another payload: the real menagerie-apply and real etcds, with a fake systemd."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOTHING: Mapping[str, Any] = {"secrets": [], "downloads": [], "disks": [], "use
 
 
 class RolledHost:
-    """A host of the fleet. wanted: SHA-256 of what its store holds. at: called with each step of menagerie-apply."""
+    """A host of the fleet. wanted: SHA-256 of the payload in its store. at: called with each step of menagerie-apply."""
 
     def __init__(self, name: str, fleet: Fleet, units: Any, here: Mapping[Any, Member]) -> None:
         self.name, self._fleet, self._units, self._here = name, fleet, units, here
@@ -47,7 +47,7 @@ class RolledHost:
         self.be(self.text(fleet.cluster))
 
     def text(self, cluster: Cluster, agent: str = "one", more: str = "") -> str:
-        """A payload with the units of its members, where this host keeps them. agent: text of its agent's unit."""
+        """Return a payload with the units of its members at this host's paths. agent: text of its agent's unit."""
         addresses = plan(cluster)
         texts = {unit_name(role): render.unit(cluster, role, each.name, addresses) for role, each in self._here.items()}
         texts |= {AGENT: agent, **({"more.timer": more} if more else {})}
@@ -56,7 +56,7 @@ class RolledHost:
         return json.dumps({**_NOTHING, "files": files, "start": start, "refresh": {"programs": [], "consumers": []}})
 
     def be(self, text: str) -> None:
-        """As after a boot: the payload is brought about, and its units run."""
+        """Apply the payload and start its units, as at boot."""
         sha256 = Payload(text).sha256
         for path in self.kept.iterdir():
             path.unlink()
@@ -68,14 +68,14 @@ class RolledHost:
             self._units.started[name] = self._after()
 
     def want(self, text: str) -> None:
-        """As `up` puts it into the host's store."""
+        """Put a payload into the host's store, as `up` does."""
         self.wanted = Payload(text).sha256
 
     def is_active(self, unit: str) -> bool:
         return unit in self._running and self._running[unit][0].is_alive()
 
     def run(self, unit: str) -> None:
-        """Start the unit, or wait for it where it is under way."""
+        """Start the unit, or wait for it if it is running."""
         if not self.is_active(unit):
             failed: list[BaseException] = []
             sha256 = unit.removeprefix(APPLY).removesuffix(".service")
@@ -88,14 +88,14 @@ class RolledHost:
             raise Failure(str(failed[0]))
 
     def settle(self) -> None:
-        """Wait for what is under way."""
+        """Wait for running units."""
         for thread, _ in self._running.values():
             thread.join()
 
     def _apply(self, sha256: str, failed: list[BaseException]) -> None:
         try:
             self._program.apply(sha256)
-        except BaseException as error:  # noqa: BLE001 - whoever waits is told
+        except BaseException as error:  # noqa: BLE001 - passed on to the waiting thread
             failed.append(error)
 
     def _placed(self) -> Any:
@@ -142,7 +142,7 @@ class RolledHost:
         self._units.started[unit] = self._after()
 
     def _until_ready(self, name: str) -> str:
-        """As Type=notify: once the member has joined a quorum, or ended."""
+        """Wait as for Type=notify, until the member has joined a quorum or exited."""
 
         def settled() -> bool:
             return self._fleet.is_healthy(name) or self._fleet.running[name].poll() is not None
@@ -160,14 +160,14 @@ class RolledHost:
                 self._start(unit)
 
     def _after(self) -> float:
-        """A moment after the newest file, later than a tick of the kernel's clock of files; what is written next is later still."""
+        """Return a time after the newest file, by more than a tick of the kernel's file clock. Later files are later still."""
         moment = max(path.stat().st_ctime for path in self._files.iterdir()) + 2 * self._program.TICK_S
         time.sleep(4 * self._program.TICK_S)
         return moment
 
 
 def _write(path: Path, data: bytes, mode: int, owner: str) -> bool:
-    """The boot program's, without another user's files."""
+    """Write like the boot program, but without other owners."""
     if path.exists() and path.read_bytes() == data:
         return False
     path.write_bytes(data)

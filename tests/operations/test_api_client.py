@@ -13,7 +13,7 @@ from clients.api_client import ApiClient
 
 @pytest.fixture
 def hangs_up() -> Iterator[str]:
-    """URL of somebody who accepts connections and ends them, as an API server does that is being stopped."""
+    """URL of a server that accepts and closes connections, like an API server that is being stopped."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -30,7 +30,7 @@ def hangs_up() -> Iterator[str]:
         server.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_server_that_hangs_up_in_the_handshake_is_an_error_of_the_api(hangs_up: str) -> None:
+def test_a_server_that_closes_the_connection_in_the_handshake_is_an_api_error(hangs_up: str) -> None:
     configuration = client.Configuration(host=hangs_up)
     configuration.retries = False
     with pytest.raises(ApiException) as caught:

@@ -1,4 +1,4 @@
-"""Evidence as it is gathered: from an API that answers what the test says, and from workers that do."""
+"""Gathering of evidence from an API and workers with prepared responses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def configmap(host: str, text: str) -> dict[str, Any]:
 
 @dataclass
 class Workers:
-    """An executor. says: host -> what the collector prints; others are unreachable. tried: (host, tries)."""
+    """An executor. says: host -> the collector's output; other hosts are unreachable. tried: (host, tries)."""
 
     says: Mapping[str, str]
     tried: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Workers:
 
 @pytest.fixture(autouse=True)
 def nothing_is_tried_from_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is tried on real programs elsewhere."""
+    """Disable attempts that are tested with real programs elsewhere."""
     for name in ("strangers_at_the_api", "strangers_at_etcds"):
         monkeypatch.setattr(trials, name, lambda _: iter(()))
     monkeypatch.setattr(
@@ -67,7 +67,7 @@ def nothing_is_tried_from_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def api(server: FakeServer) -> FakeServer:
-    """Two API servers that have reported, three nodes, and nothing else."""
+    """An API with reports of two API servers, three nodes, and nothing else."""
     hosts = [configmap(name, document(Kind.API, name, addresses=("10.77.0.10", own))) for name, own in API_HOSTS]
     server.answers = {
         REPORTS: {"items": [*hosts, {"metadata": {"name": "kube-root-ca.crt"}, "data": {}}]},
@@ -93,9 +93,7 @@ def gathered(cluster: Cluster, server: FakeServer, workers: Workers, **more: Any
     return audit.gather(cluster, FakeAccess(outputs(), server.url), workers, **more)  # type: ignore[arg-type]
 
 
-def test_what_answers_is_in_the_evidence_and_what_does_not_is_said_with_the_reason(
-    lab: Cluster, api: FakeServer
-) -> None:
+def test_evidence_has_what_responds_and_the_reason_for_what_does_not(lab: Cluster, api: FakeServer) -> None:
     workers = Workers({name: ALL[name] for name in ("worker-1", "worker-3")})
     evidence = gathered(lab, api, workers)
     assert sorted((each.kind, each.host) for each in evidence.reports) == [
@@ -115,7 +113,7 @@ def test_what_answers_is_in_the_evidence_and_what_does_not_is_said_with_the_reas
     assert Attempt("M.27", "30123", True, "") in evidence.attempts
 
 
-def test_the_first_worker_of_a_site_that_answers_tries_what_must_be_closed(lab: Cluster, api: FakeServer) -> None:
+def test_the_first_responding_worker_at_a_site_tries_what_must_be_closed(lab: Cluster, api: FakeServer) -> None:
     workers = Workers({name: ALL[name] for name in ("worker-2", "worker-3")})
     evidence = gathered(lab, api, workers)
     ((source, asked),) = workers.tried
@@ -126,13 +124,13 @@ def test_the_first_worker_of_a_site_that_answers_tries_what_must_be_closed(lab: 
     assert {verdicts[name] for name in ("M.8", "M.9", "M.10")} == {Status.PASS}
 
 
-def test_without_a_worker_that_answers_nothing_is_said_to_be_closed(lab: Cluster, api: FakeServer) -> None:
+def test_without_a_responding_worker_nothing_counts_as_closed(lab: Cluster, api: FakeServer) -> None:
     found = {result.control.id: result for result in results(gathered(lab, api, Workers({})))}
     assert {found[name].status for name in ("M.8", "M.9", "M.10")} == {Status.NOT_SEEN}
-    assert "no worker at a site answers" in found["M.8"].seen
+    assert "no worker at a site responds" in found["M.8"].seen
 
 
-def test_a_report_that_is_old_is_missed_unless_enough_others_are_fresh(lab: Cluster, api: FakeServer) -> None:
+def test_an_old_report_counts_as_missing_unless_there_are_enough_recent_ones(lab: Cluster, api: FakeServer) -> None:
     old = configmap("api-0", document(Kind.API, "api-0", age_s=2 * audit.STALE_S))
     items = api.answers[REPORTS]["items"]
     api.answers[REPORTS] = {"items": [old, *items]}
@@ -148,7 +146,7 @@ def test_a_report_that_is_old_is_missed_unless_enough_others_are_fresh(lab: Clus
     assert (missed.host, missed.why) == ("host-report-api-2", "its report can't be read")
 
 
-def test_an_api_that_is_silent_leaves_what_workers_say(
+def test_if_the_api_is_silent_the_workers_reports_remain(
     lab: Cluster, api: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "API_TIMEOUT_S", 0.3)
@@ -156,12 +154,12 @@ def test_an_api_that_is_silent_leaves_what_workers_say(
     evidence = gathered(lab, api, Workers(ALL))
     assert [each.kind for each in evidence.reports] == [Kind.WORKER] * 3
     assert {each.why for each in evidence.unseen if each.kind is Kind.API} == {
-        "the API does not answer: ReadTimeoutError"
+        "the API does not respond: ReadTimeoutError"
     }
     assert all(isinstance(found, str) for found in (*evidence.kubelets.values(), *evidence.objects.values()))
 
 
-def test_hosts_of_etcds_are_asked_each_once(lab: Cluster, api: FakeServer) -> None:
+def test_each_etcd_host_is_asked_once(lab: Cluster, api: FakeServer) -> None:
     asked = []
 
     def ask(name: str) -> Report:
@@ -177,8 +175,8 @@ def test_hosts_of_etcds_are_asked_each_once(lab: Cluster, api: FakeServer) -> No
 
 
 @pytest.mark.xdist_group("real_cluster")
-def test_workers_in_the_region_are_not_seen_by_design_but_their_kubelets_are(build: Any, real: World) -> None:
-    """On a real API server, whose nodes have no kubelets here."""
+def test_workers_in_the_region_are_unseen_by_design_but_their_kubelets_are_seen(build: Any, real: World) -> None:
+    """With a real API server, whose nodes have no kubelets."""
     real.add("lab-region-1")
     cluster = build(REGION)
     (network,) = worker_ranges(cluster.spec)
@@ -193,7 +191,7 @@ def test_workers_in_the_region_are_not_seen_by_design_but_their_kubelets_are(bui
     assert (unseen.host, unseen.why, unseen.expected) == ("lab-region-1", audit.IN_REGION, True)
     assert "no configuration" in evidence.kubelets["lab-region-1"]
     lists = {name: found for name, found in evidence.objects.items() if isinstance(found, str)}
-    # The API of gangs is not served here.
+    # The API for gangs is not served here.
     assert set(lists) == {"pod groups"}
     assert any(each["metadata"]["name"] == "cluster-admin" for each in evidence.objects["cluster roles"])
     told = {id_: decided(control, evidence) for id_, control in BY_ID.items()}

@@ -1,4 +1,4 @@
-"""From a real API server's audit log to what operators see of it in a locked bucket of a real S3 server (moto)."""
+"""From a real API server's audit log to an operator's view of it in a locked bucket on a real S3 server (moto)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def shipper(
 
 
 class Logging(NamedTuple):
-    """A real API server that logs as ours do, but for the size at which it rotates."""
+    """A real API server that logs like ours, except for the size at which it rotates."""
 
     api: RealApi
     log: Path
@@ -97,7 +97,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logging]:
 def test_what_a_real_api_server_logs_and_rotates_is_in_the_bucket_after_its_host_is_gone(
     server: Logging, kept: BucketOutput, tmp_path: Path
 ) -> None:
-    """The attack: whoever is root there erases the log, and the state of the program that ships it."""
+    """The attack: root on the host erases the log and the state of the shipping program."""
     own = shipper(kept, tmp_path, "api-1", log=server.log)
     for number in range(8):
         assert written(server.api, number) == 201
@@ -118,7 +118,7 @@ def test_what_a_real_api_server_logs_and_rotates_is_in_the_bucket_after_its_host
 
 
 def written(api: RealApi, number: int) -> int:
-    """A change whose body is logged, as changes of rights are: half a MiB of it."""
+    """Make a change whose body of half a MiB is logged, like changes of permissions."""
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": [f"{'x' * 200}-{n}"]}
         for n in range(1800)
@@ -168,7 +168,7 @@ def as_client(api: RealApi) -> client.ApiClient:
     return client.ApiClient(configuration)
 
 
-def test_a_real_api_server_that_runs_is_known_by_its_host_and_one_that_is_gone_is_not(server: Logging) -> None:
+def test_a_running_real_api_server_is_known_by_its_host_and_a_removed_one_is_not(server: Logging) -> None:
     (found,) = servers(as_client(server.api), datetime.now(UTC))
     assert found.host == socket.gethostname()
     assert servers(as_client(server.api), datetime.now(UTC) + timedelta(minutes=5)) == ()
@@ -183,17 +183,17 @@ def test_a_real_api_server_that_runs_is_known_by_its_host_and_one_that_is_gone_i
         (601, 9000, False, "audit log shipped 10 min ago"),
         (7200, 60, False, "audit log shipped 120 min ago"),
         (None, 9000, False, "audit log was never shipped"),
-        (None, 60, True, "audit log not shipped yet; it runs for a few minutes"),
+        (None, 60, True, "audit log not shipped yet; the API server started a few minutes ago"),
     ],
 )
-def test_a_host_is_well_while_its_newest_object_is_young_or_the_host_is(
+def test_a_host_is_healthy_while_its_newest_object_or_the_host_itself_is_recent(
     age_s: float | None, runs_s: float, ok: bool, says: str
 ) -> None:
     found = {} if age_s is None else {"api-1": Newest(NOW - timedelta(seconds=age_s), 0)}
     assert shipped(found, Server("api-1", NOW - timedelta(seconds=runs_s)), NOW) == (ok, says)
 
 
-def test_gaps_are_told() -> None:
+def test_gaps_are_reported() -> None:
     found = {"api-1": Newest(NOW, 2)}
     assert shipped(found, Server("api-1", NOW), NOW)[1] == "audit log shipped 0 s ago; 2 gaps, where lines were lost"
 
@@ -210,12 +210,10 @@ def test_status_has_a_line_for_each_api_server(
     assert "docs/explanation/audit-logs.md" in items["api-2"].help
 
 
-def test_a_bucket_that_is_not_there_or_does_not_answer_is_one_line_that_says_so(
-    kept: BucketOutput, lab: Cluster
-) -> None:
+def test_a_missing_or_silent_bucket_is_reported_in_one_line(kept: BucketOutput, lab: Cluster) -> None:
     with pytest.raises(BucketSilentError, match=r"no bucket for audit logs yet: ./menagerie up lab"):
         newest(access_to(None), "lab")
     dead = kept.model_copy(update={"endpoint": f"http://127.0.0.1:{free_port()}"})
     (item,) = work.audit_logs(lab, access_to(dead), ANY)
     assert (item.name, item.ok) == ("bucket", False)
-    assert f"bucket {kept.name} does not answer" in item.detail
+    assert f"can't read bucket {kept.name}" in item.detail

@@ -1,4 +1,4 @@
-"""What operators see of backups: which of them a drill found good, and whether that is long ago."""
+"""An operator's view of backups: which passed a drill, and how long ago."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _drilled(of: str, hours_ago: float, ok: str = "yes", why: str = "") -> Snaps
     )
 
 
-def test_the_newest_backup_that_a_drill_found_good_is_what_counts() -> None:
+def test_only_the_newest_backup_that_passed_a_drill_counts() -> None:
     listed = [_made("new", 0.1), _made("mid", 5), _drilled("mid", 4), _made("old", 30), _drilled("old", 29)]
     assert backups.verified_age(listed, NOW) == 5 * HOUR
     found = backups.state("main", BACKUP, listed, NOW)
     assert found.ok
-    assert found.told == "3 backups; the newest that a drill found good is 5.0 h old"
+    assert found.told == "3 backups; the newest that passed a drill is 5.0 h old"
     assert [(kept.id, kept.good, kept.tried is None) for kept in found.backups] == [
         ("new", False, True),
         ("mid", True, False),
@@ -53,7 +53,7 @@ def test_the_newest_backup_that_a_drill_found_good_is_what_counts() -> None:
     ]
 
 
-def test_the_last_drill_of_a_backup_counts_and_what_it_found_is_told() -> None:
+def test_only_the_last_drill_of_a_backup_counts_and_its_result_is_shown() -> None:
     listed = [_made("new", 2), _drilled("new", 1, "no", "its hash is a"), _drilled("new", 1.5)]
     assert backups.verified_age(listed, NOW) is None
     found = backups.state("main", BACKUP, listed, NOW)
@@ -68,12 +68,12 @@ def test_a_verified_backup_may_be_two_intervals_and_a_drill_old(age: float, ok: 
     assert ("may be 24.5 h old at most" in found.told) is not ok
 
 
-def test_no_backup_and_none_that_was_tried_are_told_apart() -> None:
-    assert backups.state("main", BACKUP, [], NOW).told == "no backup was ever made"
-    assert "none was ever found good" in backups.state("main", BACKUP, [_made("one", 1)], NOW).told
+def test_no_backup_and_no_tested_backup_are_distinguished() -> None:
+    assert backups.state("main", BACKUP, [], NOW).told == "there has never been a backup"
+    assert "none has ever passed a drill" in backups.state("main", BACKUP, [_made("one", 1)], NOW).told
 
 
-def test_an_etcd_without_backups_is_named_with_what_to_write(build: Callable[..., Cluster]) -> None:
+def test_an_etcd_without_backups_is_reported_with_the_setting_to_add(build: Callable[..., Cluster]) -> None:
     cluster = build({"etcd": {"main": {"backup": None}}})
     assert list(backups.with_backups(cluster)) == ["events"]
     with pytest.raises(NoBackupsError, match=r"etcd.main of lab has no backups; write etcd.main.backup: \{every"):
@@ -101,7 +101,7 @@ def test_an_etcd_without_backups_is_named_with_what_to_write(build: Callable[...
         (BucketOutput(kind="gcs", name="b"), "gs:b:/apes/main", {}),
     ],
 )
-def test_every_cloud_s_bucket_has_an_address_that_restic_takes(
+def test_every_cloud_s_bucket_has_an_address_that_restic_accepts(
     bucket: BucketOutput, url: str, environment: dict[str, str]
 ) -> None:
     assert place.url(bucket, "apes", "main") == url
@@ -124,7 +124,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repo
 
 
 @REAL
-def test_a_backup_that_was_asked_for_is_waited_for(repository: Repository, tmp_path: Path) -> None:
+def test_a_requested_backup_is_waited_for(repository: Repository, tmp_path: Path) -> None:
     file = tmp_path / "db"
     file.write_bytes(b"x" * 1000)
 
@@ -142,7 +142,7 @@ def test_a_backup_that_was_asked_for_is_waited_for(repository: Repository, tmp_p
 
 
 @REAL
-def test_an_operator_reads_the_bucket_by_the_stack_s_outputs(
+def test_an_operator_reads_the_bucket_with_the_stack_s_outputs(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Callable[..., Cluster]
 ) -> None:
     endpoint = repository.url.removeprefix("s3:").split("/backups/")[0]
@@ -168,7 +168,7 @@ def test_an_operator_reads_the_bucket_by_the_stack_s_outputs(
         backups.read_states(build(), access, "events")  # type: ignore[arg-type]
 
 
-def test_the_verb_lists_the_newest_and_says_by_its_exit_code_whether_all_is_well(
+def test_the_verb_lists_the_newest_backups_and_its_exit_code_shows_whether_they_are_healthy(
     monkeypatch: pytest.MonkeyPatch, lab: Cluster
 ) -> None:
     listed = [_made(f"{number:08d}{'f' * 56}", number) for number in range(12)]
@@ -179,7 +179,7 @@ def test_the_verb_lists_the_newest_and_says_by_its_exit_code_whether_all_is_well
     monkeypatch.setattr(verb.time, "time", lambda: NOW)
     done = CliRunner().invoke(app, ["status", "lab", "backups"])
     assert done.exit_code == 1
-    assert "found bad 0 s ago" in done.stdout
+    assert "bad, 0 s ago" in done.stdout
     assert "and 2 more; --last 12 shows them" in done.stdout
     assert "more" not in CliRunner().invoke(app, ["status", "lab", "backups", "--last", "12"]).stdout
     found[0] = backups.state("main", BACKUP, [*listed[:-1], _drilled(listed[0].id, 0)], NOW)
@@ -188,7 +188,7 @@ def test_the_verb_lists_the_newest_and_says_by_its_exit_code_whether_all_is_well
     assert '"verified_s": 0.0' in done.stdout
 
 
-def test_a_place_where_no_backup_was_ever_made_is_told_with_the_verb_that_makes_one() -> None:
+def test_a_repository_without_backups_is_reported_with_the_verb_that_makes_one() -> None:
     def nothing_there() -> float | None:
         raise RepositoryError("there is no repository at s3:x: no backup was ever made there, or it is the wrong place")
 

@@ -1,4 +1,4 @@
-"""What may be taken out of service by itself, and what stops it."""
+"""What may be removed automatically, and what stops it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMITS = Limits({"gpu": "40%", "cpu": "40%"}, "50%", 3600.0)
 
 
 def nodes(count: int, pool: str = "gpu", *, site: str = "sjc1", racks: int = 4, first: int = 1) -> list[Member]:
-    """Well ones, in racks one after another."""
+    """Return healthy members, in one rack after another."""
     return [
         Member(f"{pool}-{n:03}", pool, heard=NOW - 5, site=site, rack=f"r{n % racks}")
         for n in range(first, first + count)
@@ -32,30 +32,30 @@ def fleet(members: Sequence[Member], *removals: Removal, **more: object) -> Flee
     return Fleet(tuple(members), NOW, removals, **more)  # type: ignore[arg-type]
 
 
-def test_a_lost_node_may_go_and_a_lost_rack_may_not() -> None:
+def test_a_lost_node_may_be_removed_and_a_lost_rack_may_not() -> None:
     members = [replace(each, rack="r07" if n < 18 else "r08") for n, each in enumerate(nodes(40))]
     lost = [each.name for each in members[:1]]
     assert decide(fleet(unwell(members, lost)), lost, LIMITS).allowed == ("gpu-001",)
-    # One of the rack still answers, so it is the pool's share that stops it.
+    # One node in the rack still responds, so the pool's share stops it.
     lost = [each.name for each in members[:17]] + ["gpu-040"]
     decided = decide(fleet(unwell(members, lost)), lost, LIMITS)
     assert decided.allowed == ()
     assert decided.why_not("gpu-001").startswith(
-        "18 of 40 nodes in pool gpu are unhealthy (45 %, limit 40 %). No repair will start; look at what they share in site"
+        "18 of 40 nodes in pool gpu are unhealthy (45 %, limit 40 %). No repair will start; check what they share at site"
     )
 
 
-def test_unwell_nodes_of_one_rack_point_at_its_switch() -> None:
+def test_unhealthy_nodes_in_one_rack_point_at_its_switch() -> None:
     members = [replace(each, rack="r07" if n < 20 else "r08") for n, each in enumerate(nodes(40))]
     lost = [each.name for each in members[:18]]
     decided = decide(fleet(unwell(members, lost)), lost, LIMITS)
     assert decided.why_not("gpu-001") == (
-        "18 of 40 nodes in pool gpu are unhealthy (45 %, limit 40 %). No repair will start; look at the rack's switch or power "
+        "18 of 40 nodes in pool gpu are unhealthy (45 %, limit 40 %). No repair will start; check the rack's switch and power "
         "(r07)."
     )
 
 
-def test_a_rack_that_is_silent_as_a_whole_is_left_alone_however_small_its_share() -> None:
+def test_a_completely_silent_rack_is_left_alone_however_small_its_share() -> None:
     members = nodes(100, racks=25)
     silent = [each.name for each in members if each.rack == "r3"]
     decided = decide(fleet(unwell(members, [*silent, "gpu-001"])), [*silent, "gpu-001"], LIMITS)
@@ -70,10 +70,10 @@ def test_a_site_that_is_cut_off_is_left_alone_and_others_are_not() -> None:
     decided = decide(fleet(unwell(members, [*lost, "gpu-001"])), [*lost, "gpu-001"], LIMITS)
     assert decided.allowed == ("gpu-001",)
     assert {brake.kind for brake in decided.brakes} == {Kind.SITE}
-    assert decided.why_not(far[0].name).startswith("site fra1 is cut off, or has no power: all 6 nodes are NotReady")
+    assert decided.why_not(far[0].name).startswith("site fra1 is cut off or has no power: all 6 nodes are NotReady")
 
 
-def test_all_at_once_is_a_fault_of_the_control_plane_and_lasts_until_nearly_all_report() -> None:
+def test_if_all_fail_at_once_the_control_plane_is_at_fault_until_nearly_all_report_again() -> None:
     members = nodes(2500)
     gone = [each.name for each in members]
     decided = decide(fleet(unwell(members, gone)), gone, LIMITS)
@@ -90,12 +90,12 @@ def test_all_at_once_is_a_fault_of_the_control_plane_and_lasts_until_nearly_all_
     assert (len(decided.allowed), decided.paused) == (125, False)
 
 
-def test_hosts_that_are_out_already_are_no_sign_of_a_control_plane_that_is_away() -> None:
+def test_hosts_that_are_out_already_do_not_indicate_a_control_plane_fault() -> None:
     out, rest = replace(nodes(1)[0], ready=False, well=False, out=True), nodes(9, first=2)
     assert decide(fleet([out, *rest]), ["gpu-001"], LIMITS).allowed == ("gpu-001",)
 
 
-def test_an_unwell_control_plane_stops_everything() -> None:
+def test_an_unhealthy_control_plane_stops_everything() -> None:
     members = unwell(nodes(40), ["gpu-001"])
     decided = decide(fleet(members, control_plane="etcd main: etcd-main-2 does not answer"), ["gpu-001"], LIMITS)
     assert (decided.allowed, decided.brakes[0].kind) == ((), Kind.CONTROL_PLANE)
@@ -103,7 +103,7 @@ def test_an_unwell_control_plane_stops_everything() -> None:
 
 
 @pytest.mark.parametrize("heard", [None, NOW - STALE_S - 1])
-def test_nodes_that_are_ready_and_renew_no_lease_are_old_news(heard: float | None) -> None:
+def test_ready_nodes_that_renew_no_lease_are_stale(heard: float | None) -> None:
     members = [replace(each, heard=heard if n < 21 else NOW) for n, each in enumerate(nodes(41))]
     decided = decide(fleet(unwell(members, ["gpu-041"])), ["gpu-041"], LIMITS)
     assert (decided.allowed, decided.brakes[0].kind) == ((), Kind.STALE)
@@ -122,25 +122,25 @@ def test_more_than_half_in_one_decision_is_refused_as_a_whole() -> None:
     assert len(decide(fleet(members), names, LIMITS.overridden(removed="60%")).allowed) == 1400
 
 
-def test_what_went_within_the_window_counts_and_what_went_before_does_not() -> None:
+def test_removals_within_the_window_count_and_earlier_ones_do_not() -> None:
     members = unwell(nodes(10), ["gpu-001", "gpu-002"], ready=True)
     past = [Removal(f"gpu-{n:03}", NOW - 600) for n in range(3, 7)]
     decided = decide(fleet(members, *past), ["gpu-001", "gpu-002"], LIMITS)
     assert decided.allowed == ("gpu-001",)
     assert decided.why_not("gpu-002") == (
-        "4 of 10 nodes were taken out within 1h, and the limit is 50 %; these wait: gpu-002. Override: --max-removal 60%"
+        "4 of 10 nodes were removed within 1h; the limit is 50 %. These wait: gpu-002. Override: --max-removal 60%"
     )
     long_ago = [replace(each, at=NOW - 3600) for each in past]
     assert decide(fleet(members, *long_ago), ["gpu-001", "gpu-002"], LIMITS).allowed == ("gpu-001", "gpu-002")
 
 
-def test_a_host_that_an_earlier_run_took_out_takes_no_room_again() -> None:
+def test_a_host_that_an_earlier_run_took_out_does_not_count_again() -> None:
     members = [replace(each, out=each.name == "gpu-001", well=each.name != "gpu-001") for each in nodes(10)]
     past = [Removal(f"gpu-{n:03}", NOW - 600) for n in range(1, 6)]
     assert decide(fleet(members, *past), ["gpu-001"], LIMITS).allowed == ("gpu-001",)
 
 
-def test_shares_are_rounded_down_and_a_number_is_a_number() -> None:
+def test_shares_are_rounded_down_and_numbers_are_taken_as_they_are() -> None:
     one = unwell(nodes(2), ["gpu-001"])
     decided = decide(fleet(one), ["gpu-001"], LIMITS)
     assert "1 of 2 nodes in pool gpu are unhealthy (50 %, limit 40 %)" in decided.why_not("gpu-001")
@@ -150,15 +150,15 @@ def test_shares_are_rounded_down_and_a_number_is_a_number() -> None:
     assert "(100 %, limit 1 nodes)" in decided.why_not("gpu-001")
 
 
-def test_a_node_of_no_pool_and_a_node_that_is_none_are_never_taken_out() -> None:
+def test_nodes_without_a_pool_and_unknown_nodes_are_never_removed() -> None:
     members = [*nodes(10), *nodes(1, pool="other", first=99)]
     decided = decide(fleet(members), ["other-099", "gone-1", "gpu-001"], LIMITS)
     assert decided.allowed == ("gpu-001",)
-    assert "of no pool of the spec" in decided.why_not("other-099")
+    assert "in no pool of the spec" in decided.why_not("other-099")
     assert decided.why_not("gone-1") == "gone-1: no such node."
 
 
-# A cluster in which anything may be unwell at any moment, and somebody who wants as many as possible gone.
+# A cluster where anything can be unhealthy at any time, and a caller that requests as many removals as possible.
 states = st.sampled_from(["well", "sick", "silent"])
 members_of = st.lists(st.tuples(st.sampled_from(["gpu", "cpu"]), st.integers(0, 3), states), min_size=1, max_size=30)
 shares = st.one_of(st.integers(1, 99).map(lambda n: f"{n}%"), st.integers(1, 20).map(str))
@@ -172,7 +172,7 @@ def built(described: Sequence[tuple[str, int, str]], out: frozenset[str] = froze
 
 
 @given(members_of, shares, shares, st.lists(st.tuples(st.floats(1, 5000), st.lists(states, min_size=30)), max_size=12))
-def test_never_more_than_the_share_goes_within_any_window(
+def test_never_more_than_the_share_is_removed_within_any_window(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, moments: list[tuple[float, list[str]]]
 ) -> None:
     limits = Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 3600.0)
@@ -191,14 +191,14 @@ def test_never_more_than_the_share_goes_within_any_window(
             if any(each.name in decided.allowed for each in own):
                 assert sum(not each.well for each in own) <= share_of(unhealthy, len(own), least=0)
         taken += [Removal(host, now) for host in decided.allowed if host not in out]
-        # A host that comes back may be taken out again; here each is back at once where it is well.
+        # A host that is back may be removed again; here, healthy hosts are back at once.
         most = share_of(removed, len(described), least=0)
         for each in taken:
             assert sum(each.at - 3600.0 < other.at <= each.at for other in taken) <= most
 
 
 @given(members_of, shares, shares, st.data())
-def test_one_more_that_is_unwell_never_lets_more_go(
+def test_another_unhealthy_node_never_allows_more_removals(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, data: st.DataObject
 ) -> None:
     limits = Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 3600.0)
@@ -212,7 +212,7 @@ def test_one_more_that_is_unwell_never_lets_more_go(
 
 
 @given(members_of, shares, shares, st.integers(0, 20), st.integers(1, 99))
-def test_a_tighter_limit_and_more_that_went_already_never_let_more_go(
+def test_a_tighter_limit_or_more_recent_removals_never_allow_more_removals(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, past: int, percent: int
 ) -> None:
     wanted = [each.name for each in built(described) if not each.well]

@@ -1,4 +1,4 @@
-"""What `up`, `up --dry-run` and `destroy` make of what their parts tell them; the parts are stood in for."""
+"""What `up`, `up --dry-run` and `destroy` do with the results of their parts, which are fakes."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def lab():
 
 @pytest.fixture
 def stack(monkeypatch, tmp_path):
-    """The stack that is opened; a test gives it what the engine would do."""
+    """The opened stack; a test sets what the engine does."""
     opened = SimpleNamespace(
         preview=lambda **_: Summary({"same": 1}, 0.0), outputs=dict, values=dict, configure=nothing, forget=nothing
     )
     monkeypatch.setattr(build, "open_stack", lambda *_: opened)
     monkeypatch.setattr(build, "stack_to_look_at", lambda *_: nullcontext(opened))
     monkeypatch.setattr(build, "STATE", tmp_path)
-    # A destroy takes this away, and there may be a lab of this name.
+    # A destroy deletes this, and there may be a lab of this name.
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     return opened
 
@@ -87,7 +87,7 @@ def test_a_selection_that_matches_nothing_is_refused_before_anything_starts(lab,
         (Selection(tags=("neighbours",)), "workers"),
     ],
 )
-def test_what_only_a_whole_cluster_comes_to_is_not_waited_for(selection, last):
+def test_a_limited_run_does_not_wait_for_what_needs_the_whole_cluster(selection, last):
     assert selection.steps[-1] == last
 
 
@@ -110,7 +110,7 @@ def test_a_preview_of_another_release_says_that_up_would_refuse(lab, stack, monk
     assert build.preview(lab, Quiet()).to_json()["other_release"] == "run ./menagerie upgrade lab"
 
 
-def test_a_preview_of_a_worker_that_can_not_be_reached_is_no_success(lab, stack, monkeypatch):
+def test_a_preview_with_an_unreachable_worker_is_not_a_success(lab, stack, monkeypatch):
     monkeypatch.setattr(build.Access, "from_stack", lambda *_: None)
     monkeypatch.setattr(build, "other_release", lambda *_: "")
     monkeypatch.setattr(build, "_configure", lambda *_, check: UNREACHABLE)
@@ -121,7 +121,7 @@ def test_a_preview_of_a_worker_that_can_not_be_reached_is_no_success(lab, stack,
 
 @pytest.mark.parametrize("error", [StackError("incorrect passphrase"), PassphraseError("no passphrase")])
 @pytest.mark.parametrize("fails", ["outputs", "destroy"])
-def test_a_lab_that_the_engine_can_not_delete_is_taken_down_and_the_engines_error_is_told(
+def test_a_lab_that_the_engine_can_not_delete_is_removed_and_the_engines_error_is_reported(
     lab, stack, monkeypatch, tmp_path, error, fails
 ):
     cleaned, said = [], []
@@ -132,7 +132,7 @@ def test_a_lab_that_the_engine_can_not_delete_is_taken_down_and_the_engines_erro
         build.destroy(lab, Quiet(), report=said.append)
     assert raised.value is error
     assert (len(cleaned), (tmp_path / "lab").exists()) == (1, False)
-    assert said[-1].endswith("what the lab was made of is removed all the same")
+    assert said[-1].endswith("everything else of the lab is removed")
 
 
 def test_a_cluster_in_a_cloud_that_the_engine_can_not_delete_is_not_forgotten(in_azure, stack, did, tmp_path):
@@ -143,7 +143,7 @@ def test_a_cluster_in_a_cloud_that_the_engine_can_not_delete_is_not_forgotten(in
     assert (tmp_path / "lab").exists()
 
 
-def test_a_lab_on_which_another_run_works_is_left_alone(lab, stack, monkeypatch):
+def test_a_lab_is_left_alone_while_another_run_holds_it(lab, stack, monkeypatch):
     cleaned = []
     stack.destroy = raises(StackLockedError("process 7"))
     monkeypatch.setattr(build.lab, "clean", cleaned.append)
@@ -160,7 +160,7 @@ def in_azure(request):
 
 @pytest.fixture
 def did(stack) -> list[str]:
-    """What is done to the stack of a cluster with one protected disk, in order."""
+    """Record the actions on the stack of a cluster with one protected disk, in order."""
     done: list[str] = []
 
     def act(name, result):
@@ -171,13 +171,13 @@ def did(stack) -> list[str]:
     return done
 
 
-def test_data_in_a_cloud_is_kept_until_somebody_says_that_it_may_go(in_azure, did):
-    with pytest.raises(RefusedError, match=r"(?s)etcd-main-1.*nothing was touched.*destroy lab --with-data"):
+def test_data_in_a_cloud_is_kept_unless_its_deletion_is_requested(in_azure, did):
+    with pytest.raises(RefusedError, match=r"(?s)etcd-main-1.*nothing was changed.*destroy lab --with-data"):
         build.destroy(in_azure, Quiet())
     assert did == []
 
 
-def test_a_dry_run_of_destroy_refuses_the_same_names_what_would_go_and_touches_nothing(in_azure, did, stack):
+def test_a_dry_run_of_destroy_refuses_the_same_lists_what_would_be_deleted_and_changes_nothing(in_azure, did, stack):
     with pytest.raises(RefusedError):
         build.to_destroy(in_azure, Quiet())
     urn = "urn:pulumi:lab::menagerie::azure-native:compute:Disk::etcd-main-1"
@@ -187,7 +187,7 @@ def test_a_dry_run_of_destroy_refuses_the_same_names_what_would_go_and_touches_n
     assert did == []
 
 
-def test_with_data_the_protection_goes_first(in_azure, did):
+def test_with_data_the_protection_is_removed_first(in_azure, did):
     kubeconfig = runtime_dir("lab") / "kubeconfig"
     kubeconfig.touch()
     assert build.destroy(in_azure, Quiet(), with_data=True).changes == {"delete": 1}
@@ -195,7 +195,7 @@ def test_with_data_the_protection_goes_first(in_azure, did):
     assert not kubeconfig.exists()
 
 
-def test_a_bucket_that_the_cloud_will_not_delete_yet_is_named_before_the_rest_goes(in_azure, did, stack):
+def test_a_bucket_that_the_cloud_will_not_delete_yet_is_reported_before_the_rest_is_deleted(in_azure, did, stack):
     logs = BucketOutput(kind="azure", name="audit-logs", account="a", locked_days=30)
     records = BucketOutput(kind="azure", name="artefacts", account="a")
     found = outputs().model_copy(update={"buckets": {"audit-logs": logs, "records": records}})
@@ -213,7 +213,7 @@ def test_a_destroy_is_refused_while_another_operation_holds_the_cluster(in_azure
     assert did == []
 
 
-def test_who_destroyed_a_cluster_is_known_after_it(in_azure, did):
+def test_the_record_of_who_destroyed_a_cluster_is_kept(in_azure, did):
     build.destroy(in_azure, Quiet(), with_data=True)
     past = read_ledger("lab", None).past
     assert [(each.what, each.result) for each in past] == [("destroy --with-data", "done")]
@@ -226,6 +226,6 @@ def test_an_up_is_refused_while_another_operation_holds_the_cluster(lab, stack, 
         build.up(lab, Quiet())
 
 
-def test_what_an_up_is_limited_to_is_told_as_somebody_would_type_it():
+def test_the_limits_of_an_up_are_shown_as_command_line_options():
     assert Selection().options == ""
     assert Selection("rack r1", ("base", "kubelet")).options == "--limit 'rack r1' --tags base,kubelet"

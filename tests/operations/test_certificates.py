@@ -1,4 +1,4 @@
-"""Certificates as `status` sees them: of real TLS servers on loopback, an etcd among them."""
+"""`status` of certificates of real TLS servers on loopback, one of them an etcd."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPERATOR_ETCD = issue(ETCD_CA, Request("menagerie-operator", usages=("client",),
 
 @contextmanager
 def serving(folder: Path, signed: Signed) -> Iterator[int]:
-    """A TLS server that shows a certificate, and its port."""
+    """Run a TLS server with a certificate; yield its port."""
     (folder / "server.pem").write_text(signed.certificate + signed.private_key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "server.pem")
@@ -74,21 +74,21 @@ def seen(access: Access, days: int = 0) -> dict[str, Item]:
 
 @pytest.fixture
 def nowhere() -> int:
-    """A port at which nobody listens."""
+    """Return a port at which nobody listens."""
     return free_port()
 
 
-def test_each_kind_is_a_line_with_the_days_that_are_left(tmp_path: Path, nowhere: int) -> None:
+def test_each_kind_is_one_line_with_the_remaining_days(tmp_path: Path, nowhere: int) -> None:
     with serving(tmp_path, issue(CA, Request("kube-apiserver", days=365))) as port:
         found = seen(access_to(port, nowhere))
     assert all(item.ok for item in found.values())
     assert list(found) == ["of operators", "of authorities", "of API servers"]
     assert found["of operators"].detail.startswith(("29 days left at least", "30 days left at least"))
-    assert found["of API servers"].detail == "364 days left at least, of api-1; 1 seen"
+    assert found["of API servers"].detail == "364 days left at least (api-1); 1 checked"
 
 
 @pytest.mark.parametrize(("days", "told"), [(310, "54 days left, until "), (366, "expired on ")])
-def test_a_certificate_in_the_last_sixth_of_its_life_is_told_of(
+def test_a_certificate_in_the_last_sixth_of_its_lifetime_is_reported(
     tmp_path: Path, nowhere: int, days: int, told: str
 ) -> None:
     with serving(tmp_path, issue(CA, Request("kube-apiserver", days=365))) as port:
@@ -99,10 +99,10 @@ def test_a_certificate_in_the_last_sixth_of_its_life_is_told_of(
     assert item.help == "./menagerie up lab"
 
 
-def test_a_certificate_of_a_stranger_is_told_of(tmp_path: Path, nowhere: int) -> None:
+def test_a_certificate_from_an_unknown_authority_is_reported(tmp_path: Path, nowhere: int) -> None:
     with serving(tmp_path, issue(new_authority("other"), Request("kube-apiserver"))) as port:
         item = seen(access_to(port, nowhere))["of API servers: api-1"]
-    assert (item.ok, item.detail) == (False, "not of the CA that the stack knows, but of CN=other")
+    assert (item.ok, item.detail) == (False, "not issued by the stack's CA, but by CN=other")
 
 
 def test_a_certificate_that_is_not_valid_yet_points_at_the_clock(tmp_path: Path, nowhere: int) -> None:
@@ -112,7 +112,7 @@ def test_a_certificate_that_is_not_valid_yet_points_at_the_clock(tmp_path: Path,
 
 @pytest.fixture
 def member(tmp_path: Path, nowhere: int) -> Iterator[int]:
-    """The client port of a real etcd of one member."""
+    """Yield the client port of a real etcd with one member."""
     names = Request("etcd-main-1", dns_names=("localhost",), addresses=("127.0.0.1",))
     signed = issue(ETCD_CA, names)
     for name, text in (("ca", ETCD_CA.certificate), ("crt", signed.certificate), ("key", signed.private_key)):
@@ -134,11 +134,11 @@ def member(tmp_path: Path, nowhere: int) -> Iterator[int]:
             process.kill()
 
 
-def test_a_real_member_shows_its_certificate_and_its_figures(member: int) -> None:
+def test_a_real_member_presents_its_certificate_and_its_figures(member: int) -> None:
     access = access_to(1, member)
     found = seen(access)
-    assert found["of etcd main"].detail == "364 days left at least, of etcd-main-1; 1 seen"
+    assert found["of etcd main"].detail == "364 days left at least (etcd-main-1); 1 checked"
     one, quorum = figures("lab", "main", EtcdClient(access, "main"))
     assert one.ok
     assert one.detail.startswith("member of main, healthy, leader, 0 MiB in use, 0 MiB on disk of 2.0 GiB")
-    assert (quorum.ok, quorum.detail) == (True, "1 of 1 members answer; etcd-main-1 leads, term 2")
+    assert (quorum.ok, quorum.detail) == (True, "1 of 1 members respond; leader: etcd-main-1, term 2")

@@ -1,4 +1,4 @@
-"""ConfigMaps that verbs write, while others write them too; the API is stood in for."""
+"""ConfigMaps that verbs write concurrently with others; the API is a fake."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from operations.repair import records
 
 
 class Core:
-    """ConfigMaps by name in the namespaces that there are. quicker: what somebody else does before the next write."""
+    """ConfigMaps by name in the existing namespaces. quicker: what another writer does before the next write."""
 
     def __init__(self, *namespaces: str) -> None:
         self.namespaces = set(namespaces)
@@ -97,13 +97,13 @@ def publish(data: dict[str, str]) -> bool:
     return config_maps.publish(None, "kube-system", "it", data)
 
 
-def test_it_is_made_replaced_as_a_whole_and_otherwise_left_alone(core: Core) -> None:
+def test_it_is_created_or_replaced_as_a_whole_and_otherwise_not_written(core: Core) -> None:
     assert [publish({"a": "1"}), publish({"a": "1"}), publish({"b": "2"})] == [True, False, True]
     assert (core.kept["it"].data, core.writes) == ({"b": "2"}, 2)
 
 
 @pytest.mark.parametrize("before", [None, {"a": "0"}], ids=["made", "replaced"])
-def test_where_somebody_else_is_quicker_it_is_written_again(core: Core, before: dict[str, str] | None) -> None:
+def test_after_a_conflict_it_is_written_again(core: Core, before: dict[str, str] | None) -> None:
     if before:
         core.put(holding(before))
     core.quicker = [lambda: core.put(holding({"theirs": "3"}))]
@@ -111,7 +111,7 @@ def test_where_somebody_else_is_quicker_it_is_written_again(core: Core, before: 
     assert core.kept["it"].data == {"a": "1"}
 
 
-def test_a_page_of_somebody_who_is_quicker_is_kept_and_so_are_labels(core: Core) -> None:
+def test_pages_of_a_faster_writer_and_labels_are_kept(core: Core) -> None:
     core.put(holding({"mine": "0"}, app="x"))
     core.quicker = [lambda: core.put(holding({"mine": "0", "theirs": "3"}, app="x"))]
     notebook.change(None, "it", lambda pages: pages.update(mine=1))
@@ -119,7 +119,7 @@ def test_a_page_of_somebody_who_is_quicker_is_kept_and_so_are_labels(core: Core)
     assert core.kept["it"].metadata.labels == {"app": "x"}
 
 
-def test_the_addresses_of_hosts_are_told_to_api_servers_of_an_older_release_too(core: Core, lab: Cluster) -> None:
+def test_the_addresses_of_hosts_are_published_to_api_servers_of_an_older_release_too(core: Core, lab: Cluster) -> None:
     core.quicker = [lambda: None, lambda: core.namespaces.add(NAMESPACE)]
     serving.tell(lab, None)
     told = json.loads(core.kept[HOSTS].data[KEY])
@@ -134,7 +134,7 @@ def hands() -> Hands:
     return Hands(lambda: None, None, LIMITS)  # type: ignore[arg-type, return-value]
 
 
-# What verbs, the autoscaler and controllers do with a ConfigMap, one way after the other.
+# All ways in which verbs, the autoscaler and controllers use a ConfigMap.
 USES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "removals": (
         removals.NAME,
@@ -160,18 +160,18 @@ USES: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name, uses", USES.values(), ids=USES)
-def test_what_a_newer_menagerie_wrote_is_refused_and_not_written_over(
+def test_data_from_a_newer_menagerie_is_refused_and_not_overwritten(
     core: Core, lab: Cluster, name: str, uses: tuple[Any, ...]
 ) -> None:
     core.namespaces.add(NAMESPACE)
     core.put(holding({"page": "1"}, name, version="2"))
     for use in uses:
-        with pytest.raises(NewerDataError, match=f"ConfigMap .*/{name} is of version 2, .* reads version 1 at most"):
+        with pytest.raises(NewerDataError, match=f"ConfigMap .*/{name} has version 2, .* reads at most version 1"):
             use(lab)
     assert (core.kept[name].data, core.writes) == ({"page": "1"}, 1)
 
 
-def test_a_config_map_is_told_its_version_when_it_is_written(core: Core) -> None:
+def test_a_config_map_gets_its_version_when_it_is_written(core: Core) -> None:
     publish({"a": "1"})
     core.put(holding({"a": "1"}, "from before"))
     notebook.change(None, "from before", lambda pages: pages.update(b=2))
@@ -179,7 +179,7 @@ def test_a_config_map_is_told_its_version_when_it_is_written(core: Core) -> None
     assert said == [{shared.ANNOTATION: "1"}] * 2
 
 
-def test_what_only_a_newer_menagerie_knows_of_removals_is_passed_over_and_kept(core: Core) -> None:
+def test_unknown_fields_of_removals_from_a_newer_menagerie_are_ignored_and_kept(core: Core) -> None:
     written = {"host": "a", "at": 10.0, "by": "repair", "ticket": "T-1"}
     core.put(holding({"removals": json.dumps([written]), "budget": "7"}, removals.NAME))
     assert removals.known(None) == ((Removal("a", 10.0, "repair"),), False)
@@ -189,7 +189,7 @@ def test_what_only_a_newer_menagerie_knows_of_removals_is_passed_over_and_kept(c
     assert kept["budget"] == "7"
 
 
-def test_what_only_a_newer_menagerie_knows_of_repairs_is_passed_over_and_kept(core: Core) -> None:
+def test_unknown_fields_of_repairs_from_a_newer_menagerie_are_ignored_and_kept(core: Core) -> None:
     written = {"attempts": 1, "why": "Ready", "firmware": "7.1"}
     core.put(holding({"hosts": json.dumps({"a": written})}, records.NAME))
     assert records.known(None) == {"a": records.Record(attempts=1, why="Ready")}
@@ -198,12 +198,12 @@ def test_what_only_a_newer_menagerie_knows_of_repairs_is_passed_over_and_kept(co
     assert (kept["attempts"], kept["firmware"]) == (2, "7.1")
 
 
-def test_what_only_a_newer_menagerie_knows_of_a_directory_is_passed_over(core: Core) -> None:
+def test_unknown_fields_of_a_directory_from_a_newer_menagerie_are_ignored(core: Core) -> None:
     core.put(holding({"last": json.dumps({"people": 3, "teams": 2, "memberships": 4, "guests": 1})}, TENANCY))
     assert remembered(None) == Sizes(3, 2, 4)
 
 
-def test_an_autoscaler_forgets_what_nobody_wrote_and_nothing_that_a_newer_one_did(
+def test_an_autoscaler_drops_unreadable_state_but_never_that_of_a_newer_one(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     core.put(holding({PAGE: json.dumps("no memory")}, NOTEBOOK))
@@ -213,5 +213,5 @@ def test_an_autoscaler_forgets_what_nobody_wrote_and_nothing_that_a_newer_one_di
     monkeypatch.undo()
     monkeypatch.setattr("kubernetes.client.CoreV1Api", lambda _: core)
     core.put(holding({PAGE: json.dumps(text)}, NOTEBOOK))
-    with pytest.raises(NewerDataError, match="the autoscaler's memory is of version 2"):
+    with pytest.raises(NewerDataError, match="the autoscaler's memory has version 2"):
         hands().recall()

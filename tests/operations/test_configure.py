@@ -1,4 +1,4 @@
-"""`configure` over many hosts: what is touched, when it stops, what the journal knows. Ansible is stood in for."""
+"""`configure` over many hosts: what is configured, when it stops, what the journal has. Ansible is a fake."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERYTHING = Request()
 
 
 class Ansible:
-    """Takes the place of `inventories.run.run`: each host ends as `ends` says, well without."""
+    """Substitute for `inventories.run.run`: each host ends as in `ends`, by default successfully."""
 
     def __init__(self):
         self.ends: dict[str, HostReport] = {}
@@ -74,7 +74,7 @@ def access():
 
 @pytest.fixture
 def go(lab, access, ansible):
-    """go(Request): a whole run; the hosts that Ansible was given, and the report."""
+    """go(Request): a whole run. Returns the hosts that Ansible got, and the report."""
 
     def act(request=EVERYTHING, cluster=lab, tokens=operation.no_tokens):
         ansible.batches.clear()
@@ -98,7 +98,7 @@ def lab():
 ALL = [f"w{n}" for n in range(1, 7)]
 
 
-def test_without_resume_every_host_is_looked_at_each_time(go):
+def test_without_resume_every_host_is_checked_each_time(go):
     assert go()[0] == ALL
     assert go()[0] == ALL
 
@@ -111,7 +111,7 @@ def test_with_resume_a_host_that_is_done_is_left_alone(go):
     assert report.succeeded
 
 
-def test_a_cut_run_goes_on_with_the_hosts_that_were_not_done(go, ansible):
+def test_an_interrupted_run_resumes_with_the_hosts_that_were_not_done(go, ansible):
     ansible.cut_after = 2
     _, report, _ = go()
     assert report.canceled
@@ -120,7 +120,7 @@ def test_a_cut_run_goes_on_with_the_hosts_that_were_not_done(go, ansible):
     assert go(Request(resume=True))[0] == ["w3", "w4", "w5", "w6"]
 
 
-def test_with_resume_only_a_host_that_failed_is_tried_again(go, ansible):
+def test_with_resume_only_failed_hosts_are_retried(go, ansible):
     ansible.ends = {"w2": BROKEN, "w5": LOST}
     go()
     ansible.ends = {}
@@ -132,10 +132,10 @@ def test_a_host_that_fails_later_is_no_longer_known_as_done(go, ansible, lab):
     changed = _with_address(lab, "w3")
     ansible.ends = {"w3": BROKEN}
     assert go(Request(resume=True), changed)[0] == ["w3"]
-    assert go(Request(resume=True))[0] == ["w3"]  # turned back: it may be between the two
+    assert go(Request(resume=True))[0] == ["w3"]  # rolled back: the host may be between the two states
 
 
-def test_adding_or_changing_one_host_touches_that_one(go, lab):
+def test_adding_or_changing_one_host_configures_only_that_host(go, lab):
     go()
     workers = lab.hosts["workers"]
     more = (*workers, workers[0].model_copy(update={"name": "w7", "address": workers[0].address + 50}))
@@ -145,7 +145,7 @@ def test_adding_or_changing_one_host_touches_that_one(go, lab):
 
 
 def _with_address(cluster, name):
-    """Another address for one host."""
+    """Return the cluster with another address for one host."""
     hosts = [
         host.model_copy(update={"address": host.address + 60}) if host.name == name else host
         for host in cluster.hosts["workers"]
@@ -153,18 +153,18 @@ def _with_address(cluster, name):
     return cluster.model_copy(update={"hosts": {**cluster.hosts, "workers": tuple(hosts)}})
 
 
-def test_a_check_writes_nothing_down(go):
+def test_a_check_writes_no_journal(go):
     go(Request(check=True))
     assert go(Request(resume=True))[0] == ALL
 
 
-def test_one_role_is_not_all_of_them(go):
+def test_a_run_of_one_role_does_not_count_as_a_run_of_all(go):
     go(Request(tags=("base",)))
     assert go(Request(tags=("base",), resume=True))[0] == []
     assert go(Request(resume=True))[0] == ALL
 
 
-def test_batches_stop_after_too_many_failures_and_say_who_was_not_begun(go, ansible):
+def test_batches_stop_after_too_many_failures_and_list_hosts_that_were_not_started(go, ansible):
     ansible.ends = {"w1": BROKEN, "w3": LOST}
     _, report, why = go(Request(batch=Amount(2), max_failures=Amount(1)))
     assert ansible.batches == [("w1", "w2"), ("w3", "w4")]
@@ -173,10 +173,10 @@ def test_batches_stop_after_too_many_failures_and_say_who_was_not_begun(go, ansi
     assert not report.succeeded
     text = str(workers_error(report, why))
     assert "2 of 4 hosts done" in text
-    assert "not begun: w5, w6" in text
+    assert "not started: w5, w6" in text
 
 
-def test_each_host_that_joins_has_a_token_of_its_own_and_a_run_that_joins_nobody_has_none(go, ansible):
+def test_each_joining_host_has_its_own_token_and_a_run_without_joining_hosts_has_none(go, ansible):
     asked = []
 
     @contextmanager
@@ -196,14 +196,14 @@ def test_each_host_that_joins_has_a_token_of_its_own_and_a_run_that_joins_nobody
     assert ansible.tokens == [{}, {}]
 
 
-def test_nothing_of_a_token_is_in_the_journal(go, tmp_path):
+def test_the_journal_contains_no_part_of_a_token(go, tmp_path):
     go(tokens=lambda hosts: nullcontext(dict.fromkeys(hosts, "abcdef.0123456789abcdef")))
     kept = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert kept
     assert [text for text in kept if "abcdef" in text or "0123456789abcdef" in text] == []
 
 
-def test_a_second_run_on_the_same_workers_waits_for_nobody_and_is_refused(go, tmp_path):
+def test_a_second_run_on_the_same_workers_is_refused_at_once(go, tmp_path):
     (tmp_path / "lab").mkdir()
     with (
         turn(tmp_path / "lab" / "workers-turn"),
@@ -212,7 +212,7 @@ def test_a_second_run_on_the_same_workers_waits_for_nobody_and_is_refused(go, tm
         go()
 
 
-def test_400_hosts_with_one_failure_are_one_line(go):
+def test_the_same_failure_on_400_hosts_is_one_line(go):
     hosts = {f"gpu-{n:03}": BROKEN for n in range(400)}
     failures = tuple(
         Failure(host, "base", "t", f"{host}: no space at 10.0.0.{n % 200}") for n, host in enumerate(hosts)

@@ -24,7 +24,7 @@ def narwhal() -> Cluster:
 
 
 class Hosts:
-    """Answers by the host's name; every other one says `usual`."""
+    """Responses by host name; all others respond with `usual`."""
 
     def __init__(self, usual: Done, **others: Done) -> None:
         self.usual = usual
@@ -47,7 +47,9 @@ def facts(code: int = 0, before: str = "") -> Done:
     return Done(code, before + json.dumps({"host": "x", "disks": [], "addresses": [], "wrong": []}) + "\n")
 
 
-def test_each_host_s_facts_are_in_a_file_of_its_name_whatever_it_calls_itself(narwhal: Cluster, tmp_path: Path) -> None:
+def test_each_host_s_facts_are_in_a_file_with_its_spec_name_whatever_its_own_name(
+    narwhal: Cluster, tmp_path: Path
+) -> None:
     answers = list(gather(narwhal, of(narwhal), Hosts(facts()), tmp_path / "found", lambda _: None))
     names = [host.name for _, host in narwhal.host_list()]
     assert [answer.host for answer in answers] == names
@@ -55,7 +57,7 @@ def test_each_host_s_facts_are_in_a_file_of_its_name_whatever_it_calls_itself(na
     assert {json.loads(path.read_text())["host"] for path in (tmp_path / "found").iterdir()} == set(names)
 
 
-def test_a_host_whose_disks_are_not_as_the_spec_says_has_facts_all_the_same(narwhal: Cluster, tmp_path: Path) -> None:
+def test_a_host_whose_disks_differ_from_the_spec_still_has_facts(narwhal: Cluster, tmp_path: Path) -> None:
     answers = list(gather(narwhal, of(narwhal), Hosts(facts(1, "a warning\n")), tmp_path, lambda _: None))
     assert all(answer.file for answer in answers)
 
@@ -65,13 +67,13 @@ def test_a_host_whose_disks_are_not_as_the_spec_says_has_facts_all_the_same(narw
     [
         (Done(127, "sudo: menagerie-disks: command not found\n"), "--tags storage_host", False),
         (Done(UNREACHABLE, "ssh: connect to host 10.10.0.11 port 22: No route to host\n"), "No route to host", True),
-        (Done(124, "no end after 120 s"), "no end after 120 s", True),
+        (Done(124, "still running after 120 s"), "still running after 120 s", True),
         (Done(1, "storage-1: /etc/menagerie/storage.json: no such file\n"), "no such file", False),
         (Done(1, ""), "exit code 1", False),
         (Done(0, '{"host": "x"}\n'), '{"host": "x"}', False),
     ],
 )
-def test_a_host_that_gives_none_is_named_with_the_reason_and_keeps_its_older_facts(
+def test_a_host_without_facts_is_reported_with_the_reason_and_keeps_its_older_facts(
     narwhal: Cluster, tmp_path: Path, done: Done, why: str, unreachable: bool
 ) -> None:
     first = narwhal.host_list()[0][1].name

@@ -1,4 +1,4 @@
-"""Nodes taken out of service on a real API server, with the real controllers of budgets and replicas."""
+"""Drains on a real API server, with the real controllers of budgets and replicas."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def schedulable(real: World, name: str) -> bool:
     return not real.core.read_node(name).spec.unschedulable
 
 
-def test_pods_move_and_those_of_the_node_itself_stay(real: World) -> None:
+def test_pods_move_and_the_node_s_own_pods_stay(real: World) -> None:
     real.add("a")
     real.replicas("web", 3)
     until(lambda: real.ready("web") == 3, seconds=30)
@@ -52,7 +52,7 @@ def test_pods_move_and_those_of_the_node_itself_stay(real: World) -> None:
 
 
 def test_a_pod_of_the_same_name_elsewhere_is_not_evicted_in_its_place(real: World) -> None:
-    """As a StatefulSet makes one, between the look at the node and the eviction."""
+    """Replace the pod as a StatefulSet does, between the read of the node and the eviction."""
     real.add("a")
     real.add("b")
     real.pod("db-0", "a", **owned("StatefulSet"))
@@ -64,7 +64,7 @@ def test_a_pod_of_the_same_name_elsewhere_is_not_evicted_in_its_place(real: Worl
     assert real.core.read_namespaced_pod("db-0", "default").metadata.deletion_timestamp is None
 
 
-def test_a_budget_is_kept_to_while_pods_move(real: World) -> None:
+def test_a_budget_is_respected_while_pods_move(real: World) -> None:
     real.add("a")
     real.replicas("web", 3)
     until(lambda: real.ready("web") == 3, seconds=30)
@@ -83,7 +83,7 @@ def test_a_budget_is_kept_to_while_pods_move(real: World) -> None:
     assert any("The disruption budget all-but-one needs 2 healthy pods and has 2 currently" in line for line in told)
 
 
-def test_who_blocks_is_named_when_the_time_is_up_and_the_pod_is_left(real: World) -> None:
+def test_the_blocker_is_named_at_the_time_out_and_the_pod_stays(real: World) -> None:
     real.add("a")
     real.replicas("web", 1)
     until(lambda: real.ready("web") == 1, seconds=30)
@@ -97,7 +97,7 @@ def test_who_blocks_is_named_when_the_time_is_up_and_the_pod_is_left(real: World
     assert real.pods("a") == [pod]
 
 
-def test_a_pod_with_two_budgets_can_never_be_evicted_and_is_named(real: World) -> None:
+def test_a_pod_with_two_budgets_can_never_be_evicted_and_is_reported(real: World) -> None:
     real.add("a")
     real.replicas("web", 1)
     until(lambda: real.ready("web") == 1, seconds=30)
@@ -108,28 +108,26 @@ def test_a_pod_with_two_budgets_can_never_be_evicted_and_is_named(real: World) -
         drain.drain(real.api(), "a", Rules(timeout_s=1))
 
 
-def test_a_pod_that_does_not_end_is_named(real: World) -> None:
+def test_a_pod_that_does_not_end_is_reported(real: World) -> None:
     real.add("a")
     real.held.add("stuck")
     real.pod("stuck", "a", **owned("ReplicaSet"))
-    with pytest.raises(DrainTimedOutError, match="default/stuck is ending, and may take 1 s to; its kubelet"):
+    with pytest.raises(DrainTimedOutError, match="default/stuck is ending, within 1 s; its kubelet"):
         drain.drain(real.api(), "a", Rules(timeout_s=1))
 
 
-def test_pods_that_nothing_makes_anew_are_refused_before_any_is_evicted(real: World) -> None:
+def test_pods_without_a_controller_are_refused_before_any_eviction(real: World) -> None:
     real.add("a")
     real.pod("moves", "a", **owned("ReplicaSet"))
     real.pod("bare", "a")
-    with pytest.raises(
-        OutOfServiceError, match="a has pods that would be lost: default/bare: nothing would make it anew"
-    ):
+    with pytest.raises(OutOfServiceError, match="a has pods that would be lost: default/bare: it has no controller"):
         drain.drain(real.api(), "a", SOON)
     assert real.pods("a") == ["bare", "moves"]
     drain.drain(real.api(), "a", Rules(timeout_s=20, unmanaged=True))
     assert real.pods("a") == []
 
 
-def test_files_on_the_node_end_with_their_pod_unless_the_rules_say_no(real: World) -> None:
+def test_files_on_the_node_are_deleted_with_their_pod_unless_the_rules_forbid_it(real: World) -> None:
     real.add("a")
     real.pod("scratch", "a", **owned("ReplicaSet"), volumes=[{"name": "s", "emptyDir": {}}])
     with pytest.raises(OutOfServiceError, match=r"default/scratch: it keeps files on the node \(emptyDir\)"):
@@ -138,10 +136,10 @@ def test_files_on_the_node_end_with_their_pod_unless_the_rules_say_no(real: Worl
     assert real.pods("a") == []
 
 
-def test_pods_of_jobs_may_finish_where_the_rules_say_so(real: World) -> None:
+def test_pods_of_jobs_may_finish_if_the_rules_allow_it(real: World) -> None:
     real.add("a")
     real.pod("train", "a", **owned("Job"))
-    with pytest.raises(DrainTimedOutError, match="default/train is a Job's, and may finish"):
+    with pytest.raises(DrainTimedOutError, match="default/train belongs to a Job and may finish"):
         drain.drain(real.api(), "a", Rules(timeout_s=1, wait_for_jobs=True))
     assert real.pods("a") == ["train"]
     told: list[str] = []
@@ -158,7 +156,7 @@ def test_a_mark_says_who_and_why_and_is_found_again(real: World) -> None:
     real.add("a")
     made = cordon(real.api(), "a", Mark("reboot", "new kernel"))
     assert (made.cordoned, schedulable(real, "a")) == (True, False)
-    # A run that goes on finds what the first one wrote.
+    # A resumed run finds what the first one wrote.
     assert cordon(real.api(), "a", Mark("reboot", "again")) == made
     with pytest.raises(OutOfServiceError, match="a is out of service by reboot since 20.*: new kernel"):
         cordon(real.api(), "a", Mark("repair", "GPU 3"))
@@ -169,7 +167,7 @@ def test_a_mark_says_who_and_why_and_is_found_again(real: World) -> None:
     assert uncordon(real.api(), "a", "reboot") is False
 
 
-def test_what_somebody_else_cordoned_stays_cordoned(real: World) -> None:
+def test_a_node_that_someone_else_cordoned_stays_cordoned(real: World) -> None:
     real.add("a")
     real.merge("/api/v1/nodes/a", {"spec": {"unschedulable": True}})
     assert cordon(real.api(), "a", MARK).cordoned is False
@@ -177,7 +175,7 @@ def test_what_somebody_else_cordoned_stays_cordoned(real: World) -> None:
     assert (schedulable(real, "a"), mark_of(real.core.read_node("a"))) == (False, None)
 
 
-def test_a_node_that_somebody_uncordoned_meanwhile_is_cordoned_again(real: World) -> None:
+def test_a_node_that_was_uncordoned_meanwhile_is_cordoned_again(real: World) -> None:
     real.add("a")
     made = cordon(real.api(), "a", MARK)
     real.merge("/api/v1/nodes/a", {"spec": {"unschedulable": None}})
@@ -185,9 +183,7 @@ def test_a_node_that_somebody_uncordoned_meanwhile_is_cordoned_again(real: World
     assert not schedulable(real, "a")
 
 
-def test_a_change_by_somebody_else_between_look_and_patch_is_not_lost(
-    real: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_concurrent_change_between_read_and_patch_is_not_lost(real: World, monkeypatch: pytest.MonkeyPatch) -> None:
     real.add("a")
     read, raced = drain.client.CoreV1Api.read_node, []
 
@@ -206,7 +202,7 @@ def test_a_change_by_somebody_else_between_look_and_patch_is_not_lost(
     assert schedulable(real, "a")
 
 
-def test_a_mark_that_cannot_be_read_is_nobody_s_own(real: World) -> None:
+def test_a_mark_that_can_not_be_read_belongs_to_no_verb(real: World) -> None:
     real.add("a")
     real.merge("/api/v1/nodes/a", {"metadata": {"annotations": {drain.MARK: "yes"}}})
     with pytest.raises(
@@ -215,6 +211,6 @@ def test_a_mark_that_cannot_be_read_is_nobody_s_own(real: World) -> None:
         cordon(real.api(), "a", MARK)
 
 
-def test_a_node_that_is_not_there_is_an_error(real: World) -> None:
+def test_a_missing_node_is_an_error(real: World) -> None:
     with pytest.raises(ApiException, match="404"):
         cordon(real.api(), "ghost", MARK)

@@ -1,4 +1,4 @@
-"""What is made of etcdctl's answers, with a program that stands for it."""
+"""Parsing of etcdctl's output, with a fake etcdctl."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAIN = "https://10.77.0.21:2379,https://10.77.0.22:2379,https://10.77.0.23:2379"
 
 @pytest.fixture
 def etcdctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], EtcdClient]:
-    """A client of etcd main whose etcdctl is a shell script; it finds its arguments in $*."""
+    """Return a client of etcd main whose etcdctl is a shell script, with its arguments in $*."""
 
     def client(script: str) -> EtcdClient:
         program = tmp_path / "etcdctl"
@@ -41,14 +41,14 @@ def test_each_member_has_its_own_ailment(etcdctl: Callable[[str], EtcdClient]) -
     }
 
 
-def test_a_member_that_nothing_is_said_of_is_ailing(etcdctl: Callable[[str], EtcdClient]) -> None:
+def test_a_member_without_a_result_is_unhealthy(etcdctl: Callable[[str], EtcdClient]) -> None:
     ailments = etcdctl("exit 0").ailments()
     assert list(ailments) == ["etcd-main-1", "etcd-main-2", "etcd-main-3"]
     assert all(ailments.values())
 
 
-def test_each_member_that_answers_says_who_leads_and_how_full_it_is(etcdctl: Callable[[str], EtcdClient]) -> None:
-    """As etcdctl 3.6 writes it; zeros are left out."""
+def test_each_responding_member_reports_the_leader_and_its_size(etcdctl: Callable[[str], EtcdClient]) -> None:
+    """Return a status as etcdctl 3.6 prints it; zeros are omitted."""
     header = '"header":{"cluster_id":9,"member_id":255,"revision":7,"raft_term":4}'
     status = f'{{{header},"version":"3.6.14","dbSize":4096,"leader":255,"dbSizeInUse":1024,"dbSizeQuota":8589934592}}'
     answer = f'[{{"Endpoint":"https://10.77.0.22:2379","Status":{status}}}]'
@@ -60,8 +60,8 @@ def test_each_member_that_answers_says_who_leads_and_how_full_it_is(etcdctl: Cal
     assert (member.size, member.size_in_use, member.quota, member.errors) == (4096, 1024, 8 * 2**30, ())
 
 
-def test_a_member_says_how_far_it_has_come_and_whether_it_may_go_back(etcdctl: Callable[[str], EtcdClient]) -> None:
-    """As etcdctl 3.6.14 writes it, after a downgrade was enabled."""
+def test_a_member_reports_its_progress_and_whether_a_downgrade_is_enabled(etcdctl: Callable[[str], EtcdClient]) -> None:
+    """Output of etcdctl 3.6.14 after a downgrade was enabled."""
     header = '"header":{"cluster_id":9,"member_id":255,"revision":7,"raft_term":4}'
     log = '"raftIndex":6,"raftAppliedIndex":5,"downgradeInfo":{"enabled":true,"targetVersion":"3.5.0"}'
     answer = f'[{{"Endpoint":"https://10.77.0.22:2379","Status":{{{header},"version":"3.6.14",{log}}}}}]'
@@ -69,24 +69,24 @@ def test_a_member_says_how_far_it_has_come_and_whether_it_may_go_back(etcdctl: C
     assert (member.index, member.applied, member.downgrade) == (6, 5, "3.5.0")
 
 
-def test_a_question_goes_to_all_members_so_that_a_dead_one_is_no_obstacle(
+def test_a_request_uses_all_members_so_that_a_dead_one_does_not_block_it(
     etcdctl: Callable[[str], EtcdClient],
 ) -> None:
     client = etcdctl(f"""case "$*" in *"--endpoints={MAIN} "*) echo '"Count" : 7';; esac""")
     assert client.count("/registry/events/") == 7
 
 
-def test_the_value_of_a_key_is_its_bytes_and_nothing_is_no_value(etcdctl: Callable[[str], EtcdClient]) -> None:
+def test_the_value_of_a_key_is_its_bytes_and_a_missing_key_has_none(etcdctl: Callable[[str], EtcdClient]) -> None:
     assert etcdctl("""echo '{"kvs":[{"value":"azhzOg=="}]}'""").read("/a") == b"k8s:"
     assert etcdctl("echo '{}'").read("/a") == b""
 
 
-def test_an_error_names_the_etcd_and_says_what_etcdctl_says(etcdctl: Callable[[str], EtcdClient]) -> None:
+def test_an_error_has_the_etcd_s_name_and_etcdctl_s_text(etcdctl: Callable[[str], EtcdClient]) -> None:
     with pytest.raises(EtcdError, match="etcd main: Error: context deadline exceeded"):
         etcdctl("echo 'Error: context deadline exceeded' >&2; exit 1").count("/")
 
 
-def test_an_etcdctl_that_hangs_is_ended(etcdctl: Callable[[str], EtcdClient], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_etcdctl_is_killed(etcdctl: Callable[[str], EtcdClient], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(etcd, "TIMEOUT_S", 0.1)
     with pytest.raises(EtcdError, match="etcd main: no answer within"):
         etcdctl("exec sleep 60").ailments()

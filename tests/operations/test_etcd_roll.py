@@ -1,4 +1,4 @@
-"""Members taken to another payload: real etcds, agents and menagerie-apply, over a systemd that is stood in for."""
+"""Rolls to another payload: real etcds, agents and menagerie-apply, with a fake systemd."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _site(build: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site
 
 @pytest.fixture
 def here(_site: Site) -> Site:
-    """Every host as its machine was made."""
+    """Reset every host to the state in which its machine was created."""
     for host in _site.hosts.values():
         host.at, host.restarts = (lambda step: None), []
         host.be(host.text(_site.cluster))
@@ -45,7 +45,7 @@ def here(_site: Site) -> Site:
 
 
 def want(here: Site, build: Any, agent: str = "one", more: str = "", spoil: str = "") -> None:
-    """As `up` does after the spec was changed: stores hold other payloads, and the stack tells of them."""
+    """Do what `up` does after a change of the spec: put other payloads into stores and outputs."""
     cluster = build({"network": {"nodes": str(here.cluster.spec.network.nodes)}, "etcd": WRITTEN})
     for name, host in here.hosts.items():
         text = host.text(cluster, agent, more)
@@ -68,7 +68,7 @@ def quotas(here: Site) -> dict[str, set[int]]:
     return {role: {each.agent["quota"] for each in here.view(role).seen} for role in ROLES}
 
 
-def test_members_take_another_payload_one_after_another_under_load_and_no_write_fails_for_good(
+def test_members_apply_another_payload_one_after_another_under_load_and_no_write_fails_permanently(
     here: Site, build: Any
 ) -> None:
     want(here, build, agent="two")
@@ -114,18 +114,18 @@ def test_members_take_another_payload_one_after_another_under_load_and_no_write_
     assert planned(here).changes == ()
 
 
-def test_a_roll_that_is_cut_short_anywhere_goes_on_when_it_is_run_again(here: Site, build: Any) -> None:
+def test_a_roll_that_is_interrupted_anywhere_resumes_when_it_is_run_again(here: Site, build: Any) -> None:
     want(here, build, more="a timer")
     _, cuts = cut_everywhere(lambda operation: run(here, operation))
-    # What a run has done to a host is seen at the host: the next one begins after it.
+    # The progress of a run is read from the hosts: the next run starts after it.
     assert sorted(cuts) == [f"before host etcd-main-{number}" for number in (1, 2, 3)]
     assert quotas(here) == {role: {size} for role, size in QUOTAS.items()}
     restarts = [unit for host in here.hosts.values() for unit in host.restarts if unit.startswith("etcd-")]
     assert len(restarts) == 6
 
 
-def test_a_host_that_is_cut_off_at_any_step_comes_to_the_same_end(here: Site, build: Any) -> None:
-    """Each step of menagerie-apply fails once, and what the first timer of the former payload left goes."""
+def test_a_host_that_is_interrupted_at_any_step_reaches_the_same_state(here: Site, build: Any) -> None:
+    """Each step of menagerie-apply fails once, and the former payload's timer is removed."""
     want(here, build, more="a timer")
     run(here)
     seen: set[str] = set()
@@ -153,7 +153,7 @@ def test_a_host_that_is_cut_off_at_any_step_comes_to_the_same_end(here: Site, bu
     assert all(len(list(host.kept.glob("payload-*"))) == 1 for host in here.hosts.values())
 
 
-def test_a_flag_that_etcd_does_not_know_stops_at_the_first_host_and_the_former_payload_is_the_way_back(
+def test_an_unknown_flag_stops_the_roll_at_the_first_host_and_the_former_payload_rolls_back(
     here: Site, build: Any
 ) -> None:
     before = {name: host.text(here.cluster) for name, host in here.hosts.items()}
@@ -162,7 +162,7 @@ def test_a_flag_that_etcd_does_not_know_stops_at_the_first_host_and_the_former_p
         run(here)
     assert [each.ailment == "" for each in here.view("main").seen].count(False) == 1
     assert here.put("main", "/still", "written")
-    # What is not healthy now is first, and nothing else may ail.
+    # The unhealthy host is first, and nothing else may be unhealthy.
     assert planned(here).changes[0].host.name == "etcd-main-1"
     for name, host in here.hosts.items():
         here.access.etcd_payloads[name] = before[name]
@@ -171,7 +171,7 @@ def test_a_flag_that_etcd_does_not_know_stops_at_the_first_host_and_the_former_p
     assert all(each.healthy for role in ROLES for each in here.view(role).seen)
 
 
-def test_what_stands_in_the_way_is_said_at_once_and_nothing_is_touched(here: Site, build: Any) -> None:
+def test_all_blockers_are_reported_at_once_and_nothing_is_changed(here: Site, build: Any) -> None:
     want(here, build)
     with pytest.raises(EtcdRefusedError, match="no backup"):
         planned(here, "there is no backup of etcd main")
@@ -182,7 +182,7 @@ def test_what_stands_in_the_way_is_said_at_once_and_nothing_is_touched(here: Sit
     assert not any(host.restarts for host in here.hosts.values())
 
 
-def test_a_host_takes_no_payload_but_its_store_s(here: Site, build: Any) -> None:
+def test_a_host_accepts_only_the_payload_in_its_store(here: Site, build: Any) -> None:
     want(here, build)
     for host in here.hosts.values():
         host.wanted = "0" * 64
@@ -193,9 +193,7 @@ def test_a_host_takes_no_payload_but_its_store_s(here: Site, build: Any) -> None
     assert not any(host.restarts for host in here.hosts.values())
 
 
-def test_a_dry_run_names_the_flags_that_differ_and_what_can_not_be_changed_so_is_refused(
-    here: Site, build: Any
-) -> None:
+def test_a_dry_run_lists_differing_flags_and_unchangeable_ones_are_refused(here: Site, build: Any) -> None:
     want(here, build)
     told = planned(here).changes[0].differences
     assert any("--quota-backend-bytes=3221225472 (was " in line for line in told)
@@ -212,22 +210,22 @@ def test_a_dry_run_names_the_flags_that_differ_and_what_can_not_be_changed_so_is
         (["3.6.14"], "3.7.0", set(), ""),
         (["3.6.14", "3.7.0"], "3.7.1", set(), ""),
         (["3.6.14", "3.7.0"], "3.6.14", set(), ""),
-        (["3.6.14"], "3.8.0", set(), "one minor release at a time, and this would be from 3.6 to 3.8.0"),
-        (["3.7.0"], "3.6.14", set(), 'only after "etcdctl downgrade enable"'),
+        (["3.6.14"], "3.8.0", set(), "one minor release at a time; this would be from 3.6 to 3.8.0"),
+        (["3.7.0"], "3.6.14", set(), 'after "etcdctl downgrade enable"'),
         (["3.7.0"], "3.6.14", {"3.6.0"}, ""),
         (["3.7.0"], "3.5.9", {"3.6.0"}, "one minor release at a time"),
         (["3.7.0"], "4.0.0", set(), "one minor release at a time"),
         ([], "3.6.14", set(), ""),
     ],
 )
-def test_versions_of_etcd_go_one_minor_at_a_time(
+def test_etcd_versions_change_one_minor_release_at_a_time(
     running: list[str], wanted: str, allowed: set[str], refused: str
 ) -> None:
     found = roll.version_rule(running, wanted, allowed)
     assert (refused in found) if refused else found == ""
 
 
-def test_a_host_of_an_agent_that_knows_no_payloads_is_told_what_to_do(here: Site, build: Any) -> None:
+def test_for_a_host_with_an_agent_without_payloads_the_error_says_what_to_do(here: Site, build: Any) -> None:
     want(here, build)
     views = [here.view(role) for role in ROLES]
     old = [
@@ -240,5 +238,5 @@ def test_a_host_of_an_agent_that_knows_no_payloads_is_told_what_to_do(here: Site
         )
         for view in views
     ]
-    with pytest.raises(EtcdRefusedError, match='make its machine anew once.*"Recreate a host"'):
+    with pytest.raises(EtcdRefusedError, match='recreate its machine once.*"Recreate a host"'):
         roll.plan("lab", old, here.access.etcd_payloads, ROLES, lambda: "")

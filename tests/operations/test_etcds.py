@@ -1,4 +1,4 @@
-"""The verbs that mend etcds, on real ones with TLS and an agent beside each member."""
+"""The verbs that repair etcds, with real etcds, TLS, and an agent for each member."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run_restore(here: Site, snapshot: Snapshot | None, operation: Journal, role:
 
 
 def folders(here: Site, role: str = "main") -> list[list[str]]:
-    """What lies beside the data of each member."""
+    """Return what each member keeps next to its data."""
     return [sorted(path.name for path in here.data(role, n).glob(".menagerie/*")) for n in (1, 2, 3)]
 
 
@@ -63,7 +63,7 @@ def processes(here: Site) -> dict[str, int]:
     return {name: process.pid for name, process in here.fleet.running.items()}
 
 
-def test_a_restore_brings_back_what_was_there_on_every_member_and_keeps_what_was_aside(here: Site) -> None:
+def test_a_restore_recovers_the_data_on_every_member_and_keeps_their_old_data(here: Site) -> None:
     here.put("main", "/kept", "then")
     snapshot = here.snapshot("main", "first")
     here.put("main", "/kept", "now")
@@ -82,7 +82,7 @@ def test_a_restore_brings_back_what_was_there_on_every_member_and_keeps_what_was
     assert folders(here)[0] == []
 
 
-def test_a_watcher_that_was_connected_sees_no_revision_of_the_past(here: Site) -> None:
+def test_a_connected_watcher_sees_no_past_revision(here: Site) -> None:
     here.put("main", "/w", "0")
     snapshot = here.snapshot("main", "watched")
     url = here.fleet.folder / "watched.log"
@@ -106,7 +106,7 @@ def test_a_watcher_that_was_connected_sees_no_revision_of_the_past(here: Site) -
         run_restore(here, snapshot, Unrecorded())
         after = here.put("main", "/w", "after")
         assert after > max(seen) + restore.BUMP - 10
-        # Compacted is what a watch of an old revision is told; an informer then lists anew.
+        # A watch from an old revision gets "compacted"; an informer then lists again.
         until(
             lambda: watcher.poll() is not None or "compact" in url.read_text() or str(after) in url.read_text(), "told"
         )
@@ -120,7 +120,7 @@ def test_a_watcher_that_was_connected_sees_no_revision_of_the_past(here: Site) -
         watcher.wait()
 
 
-def test_a_restore_that_is_cut_short_anywhere_goes_on_when_it_is_run_again(here: Site) -> None:
+def test_a_restore_that_is_interrupted_anywhere_resumes_when_it_is_run_again(here: Site) -> None:
     here.put("main", "/cut", "then")
     snapshot = here.snapshot("main", "cut")
     here.put("main", "/cut", "now")
@@ -138,7 +138,7 @@ def test_a_restore_that_is_cut_short_anywhere_goes_on_when_it_is_run_again(here:
     assert len({status.cluster_id for _, status in view.answering}) == 1
 
 
-def test_an_operators_own_snapshot_is_handed_over_in_pieces_and_goes_on_where_it_was_cut_off(
+def test_an_operators_snapshot_file_is_sent_in_pieces_and_resumes_after_an_interruption(
     here: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here.put("main", "/file", "then")
@@ -164,13 +164,13 @@ def test_an_operators_own_snapshot_is_handed_over_in_pieces_and_goes_on_where_it
     assert part.stat().st_size == 2 * 64 * 1024
     run_restore(here, own, operation)
     pieces = -(-own.size // (64 * 1024))
-    # The third was never sent, and the first is sent again, to hear how much is there.
+    # The third piece was never sent. The first one is sent again, to learn how much has arrived.
     assert sent["etcd-main-2 take"] == 1 + pieces + 1
     assert here.ctl("main", "get", "/file", "--print-value-only").stdout == "then\n"
 
 
 @pytest.mark.timeout(240)
-def test_an_api_server_that_runs_on_over_a_restore_serves_what_was_restored(here: Site, tmp_path: Path) -> None:
+def test_an_api_server_that_keeps_running_during_a_restore_serves_the_restored_data(here: Site, tmp_path: Path) -> None:
     folder = here.fleet.folder
     flags = [
         f"--etcd-servers={','.join(each.client_url for each in here.etcd().members)}",
@@ -194,10 +194,10 @@ def test_an_api_server_that_runs_on_over_a_restore_serves_what_was_restored(here
         snapshot = here.snapshot("main", "api")
         assert put(api, "kept", "now") == 200
         assert put(api, "lost", "x") == 201
-        # The API server's memory follows its etcd by a watch, so it may be a moment behind.
+        # The API server's cache follows its etcd with a watch, so it may lag for a moment.
         until(lambda: listed(api, "?resourceVersion=0").get("lost") == "x", "in the API server's memory", 60)
         run_restore(here, snapshot, Unrecorded())
-        # From the etcd, and from the API server's own memory of it, which no restart has emptied.
+        # From the etcd, and from the API server's cache, which was not cleared by a restart.
         for query in ("", "?resourceVersion=0"):
             until(lambda query=query: listed(api, query).get("kept") == "then", f"restored: {query}", 120)
             assert "lost" not in listed(api, query)
@@ -205,7 +205,7 @@ def test_an_api_server_that_runs_on_over_a_restore_serves_what_was_restored(here
         until(lambda: listed(api, "?resourceVersion=0")["kept"] == "after", "the watch goes on", 60)
 
 
-def test_another_snapshot_begins_anew_until_members_are_stopped_and_is_refused_then(here: Site) -> None:
+def test_another_snapshot_starts_from_scratch_until_members_are_stopped_and_is_refused_afterwards(here: Site) -> None:
     one, other = here.snapshot("main", "one"), here.snapshot("main", "other")
     operation = Unrecorded()
     for snapshot in (one, other):
@@ -217,7 +217,7 @@ def test_another_snapshot_begins_anew_until_members_are_stopped_and_is_refused_t
         restore.plan(here.view(), one, (one, other), operation, now())
 
 
-def test_an_alarm_of_a_corrupt_member_that_is_no_more_is_taken_back() -> None:
+def test_the_alarm_of_a_removed_corrupt_member_is_cleared() -> None:
     class Client:
         def __init__(self, *alarms: str) -> None:
             self.raised = alarms
@@ -233,7 +233,7 @@ def test_an_alarm_of_a_corrupt_member_that_is_no_more_is_taken_back() -> None:
         assert client.raised == left
 
 
-def test_a_stop_that_fails_leaves_the_etcd_running_as_it_was(here: Site) -> None:
+def test_after_a_failed_stop_the_etcd_keeps_running_with_its_old_data(here: Site) -> None:
     snapshot = here.snapshot("main", "unstoppable")
     here.put("main", "/still", "here")
     units = here.units["etcd-main-2"]
@@ -248,7 +248,7 @@ def test_a_stop_that_fails_leaves_the_etcd_running_as_it_was(here: Site) -> None
 
 
 @pytest.mark.parametrize(("damage", "message"), [("flip", "hash mismatch|damaged"), ("cut", "truncated")])
-def test_a_bad_snapshot_is_refused_before_anything_is_touched(here: Site, damage: str, message: str) -> None:
+def test_a_bad_snapshot_is_refused_before_anything_is_changed(here: Site, damage: str, message: str) -> None:
     older = dataclasses.replace(here.snapshot("main", "good"), time=now() - timedelta(minutes=34))
     bad = here.snapshot("main", "bad")
     path = here.repository / "bad"
@@ -272,9 +272,9 @@ def test_foreign_and_stale_snapshots_are_refused(here: Site) -> None:
     good = here.snapshot("main", "mine")
     view = here.view()
     foreign = [
-        (dataclasses.replace(good, cluster="ibis"), "is of etcd main of ibis, not of etcd main of lab"),
+        (dataclasses.replace(good, cluster="ibis"), "is from etcd main of ibis, not from etcd main of lab"),
         (dataclasses.replace(good, etcd="events"), "is of etcd events of lab"),
-        (dataclasses.replace(good, cluster_id="abc"), "cluster id abc; this one has had"),
+        (dataclasses.replace(good, cluster_id="abc"), "cluster ID abc; this etcd has had"),
         (dataclasses.replace(good, time=now() - timedelta(hours=30)), "30 hours old.*--accept-stale"),
     ]
     for snapshot, message in foreign:
@@ -283,11 +283,11 @@ def test_foreign_and_stale_snapshots_are_refused(here: Site) -> None:
     old = restore.plan(view, foreign[3][0], (), Unrecorded(), now(), accept_stale=True)
     assert old.warnings == ()
     unverified = restore.plan(view, dataclasses.replace(good, verified_at=None), (), Unrecorded(), now())
-    assert unverified.warnings == ("snapshot mine was never restored as a drill",)
+    assert unverified.warnings == ("snapshot mine was never tested by a drill",)
     assert folders(here) == [[], [], []]
 
 
-def test_a_restore_without_room_is_refused(here: Site) -> None:
+def test_a_restore_without_enough_disk_space_is_refused(here: Site) -> None:
     big = dataclasses.replace(here.snapshot("main", "big"), size=10**15)
     with pytest.raises(EtcdRefusedError, match=r"etcd-main-1: .* free in .*, a restore needs about 2000000.* GB"):
         restore.plan(here.view(), big, (), Unrecorded(), now())
@@ -298,13 +298,13 @@ def test_a_restore_without_room_is_refused(here: Site) -> None:
 def test_events_are_restored_to_empty_from_the_same_bytes_on_all_members(here: Site) -> None:
     last = here.put("events", "/registry/events/a")
     view = run_restore(here, None, Unrecorded(), "events")
-    # API servers that know the key would end when they next want to compact and do not find it.
+    # API servers that know the key would exit if they did not find it at the next compaction.
     assert here.keys("events", "") == ["compact_rev_key"]
     assert view.revision >= last + restore.BUMP
     assert here.put("events", "/registry/events/b") > view.revision
 
 
-def test_a_restore_brings_back_an_etcd_that_has_lost_its_quorum(here: Site) -> None:
+def test_a_restore_recovers_an_etcd_that_has_lost_quorum(here: Site) -> None:
     here.put("main", "/quorum", "then")
     snapshot = here.snapshot("main", "quorum")
     for number in (2, 3):
@@ -315,7 +315,7 @@ def test_a_restore_brings_back_an_etcd_that_has_lost_its_quorum(here: Site) -> N
     assert here.ctl("main", "get", "/quorum", "--print-value-only").stdout == "then\n"
 
 
-def test_without_a_quorum_no_membership_is_changed_and_the_way_out_is_told(here: Site) -> None:
+def test_without_a_quorum_membership_is_not_changed_and_the_way_out_is_shown(here: Site) -> None:
     before = here.etcd().client.listed()
     for number in (2, 3):
         here.fleet.kill(f"etcd-main-{number}")
@@ -364,7 +364,7 @@ def test_a_member_with_an_empty_disk_is_replaced_under_load_and_no_acknowledged_
     assert not any(each.learner for each in here.etcd().client.listed())
 
 
-def test_a_replacement_that_is_cut_short_anywhere_goes_on_when_it_is_run_again(here: Site) -> None:
+def test_a_replacement_that_is_interrupted_anywhere_resumes_when_it_is_run_again(here: Site) -> None:
     here.fleet.kill("etcd-main-3")
     shutil.rmtree(here.data("main", 3) / "member")
     after, cuts = cut_everywhere(
@@ -375,7 +375,7 @@ def test_a_replacement_that_is_cut_short_anywhere_goes_on_when_it_is_run_again(h
     assert [each.name for each in here.etcd().client.listed() if each.learner] == []
 
 
-def test_a_member_that_was_removed_and_comes_back_is_told_of_and_replaced(here: Site) -> None:
+def test_a_removed_member_that_comes_back_is_reported_and_replaced(here: Site) -> None:
     here.remove("etcd-main-3")
     until(lambda: here.fleet.running["etcd-main-3"].poll() is not None, "the removed member has ended")
     replace.replace(here.view(), "etcd-main-3", operation := Unrecorded(), quiet, silent)
@@ -383,7 +383,7 @@ def test_a_member_that_was_removed_and_comes_back_is_told_of_and_replaced(here: 
     assert not any(here.etcd().client.ailments().values())
 
 
-def test_who_is_taken_out_is_not_asked_for_it(here: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_is_not_asked_to_remove_itself(here: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     client = here.etcd().client
     gone, *others = sorted(client.listed(), key=lambda each: each.name, reverse=True)
     run: list[list[str]] = []
@@ -392,7 +392,7 @@ def test_who_is_taken_out_is_not_asked_for_it(here: Site, monkeypatch: pytest.Mo
         run.append(command)
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    # In that module alone: hosts of other tests run programs from this process, too.
+    # Only in this module: hosts of other tests run programs from this process, too.
     monkeypatch.setattr("clients.etcd_client.subprocess", SimpleNamespace(**{**vars(subprocess), "run": remember}))
     client.remove(gone)
     (endpoints,) = [word.removeprefix("--endpoints=") for word in run[0] if word.startswith("--endpoints=")]
@@ -400,7 +400,7 @@ def test_who_is_taken_out_is_not_asked_for_it(here: Site, monkeypatch: pytest.Mo
     assert asked == {urlsplit(url).hostname for each in others for url in each.peer_urls}
 
 
-def test_a_healthy_member_and_one_beside_an_ailing_one_are_not_replaced(here: Site) -> None:
+def test_a_healthy_member_is_not_replaced_and_none_is_while_another_is_unhealthy(here: Site) -> None:
     with pytest.raises(EtcdRefusedError, match="etcd-main-1 is healthy.*--although-healthy"):
         replace.refuse(here.view(), "etcd-main-1", although_healthy=False)
     replace.refuse(here.view(), "etcd-main-1", although_healthy=True)
@@ -410,7 +410,7 @@ def test_a_healthy_member_and_one_beside_an_ailing_one_are_not_replaced(here: Si
 
 
 def fill(here: Site) -> None:
-    """Until the quota is reached. A value comes by standard input: it is too long for a command line."""
+    """Write until the quota is reached. Values are passed on standard input: they are too long for a command line."""
     for number in range(40):
         done = here.fleet.etcdctl("events", "client-of-events", "put", f"/big/{number % 4}", text="x" * 10**6)
         if done.returncode:
@@ -419,7 +419,7 @@ def fill(here: Site) -> None:
     raise AssertionError("the quota is not in force")
 
 
-def test_an_etcd_at_its_quota_takes_writes_again_also_when_that_is_cut_short_anywhere(here: Site) -> None:
+def test_an_etcd_at_its_quota_accepts_writes_again_even_if_the_recovery_is_interrupted_anywhere(here: Site) -> None:
     fill(here)
     view = here.view("events")
     (told,) = [line for line in findings(view) if "NOSPACE" in line]
@@ -447,18 +447,18 @@ def test_defragmenting_goes_from_followers_to_the_leader_and_refuses_a_full_disk
         space.refuse(full)
 
 
-def test_another_member_leads_when_it_is_asked_for(here: Site) -> None:
+def test_leadership_moves_to_the_requested_member(here: Site) -> None:
     view = here.view()
     assert view.leader
     to = next(each.name for each in view.seen if each is not view.leader)
     assert f"would move from {view.leader.name} to {to}" in leader.move(view, to, only_look=True)
-    assert f"leader moved from {view.leader.name} to {to} (term " in leader.move(view, to)
+    assert f"leadership moved from {view.leader.name} to {to} (term " in leader.move(view, to)
     after = here.view()
     assert after.leader and after.leader.name == to
-    assert leader.move(after, to) == f"etcd main: {to} leads already."
+    assert leader.move(after, to) == f"etcd main: {to} is the leader already."
 
 
-def test_an_agent_tells_how_its_members_are(here: Site) -> None:
+def test_an_agent_reports_the_state_of_its_members(here: Site) -> None:
     told = here.etcd("events").agents["etcd-events-2"].state()
     assert (told["active"], told["held"], told["kept_aside"], told["quota"]) == (True, "", {}, 16 * 2**20)
     assert told["version"].startswith("3.")
@@ -489,7 +489,7 @@ def test_a_client_without_the_operators_certificate_is_refused(here: Site) -> No
         assert ("somebody may not ask this agent" in str(refused.value)) == (who == "another name"), who
 
 
-def test_an_agent_refuses_what_it_was_not_made_for(here: Site) -> None:
+def test_an_agent_refuses_unknown_requests(here: Site) -> None:
     agent = here.etcd().agents["etcd-main-1"]
     for action, body, message in [
         ("fetch", {"snapshot": "x", "size": 1}, "the request says no 'token'"),

@@ -1,4 +1,4 @@
-"""A member that breaks in a way which it does not mend by itself, on real etcds: what is said of it, and what mends it."""
+"""Members that break and do not recover by themselves, with real etcds: what is reported, and what repairs them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def here(build: Any, tmp_path: Any) -> Iterator[Site]:
 
 
 def told(here: Site) -> str:
-    """The worst that is wrong. A disk that is slow for the moment is told after it."""
+    """Return the worst finding. A disk that is temporarily slow comes after it."""
     line = findings(here.view())[0]
     print(line)
     return line
@@ -65,7 +65,7 @@ def test_a_member_whose_database_was_corrupted_does_not_start_and_is_replaced_wi
         assert len(found) == 50
 
 
-def test_a_removed_member_never_comes_back_with_its_old_data_and_is_told_of(here: Site) -> None:
+def test_a_removed_member_never_comes_back_with_its_old_data_and_is_reported(here: Site) -> None:
     gone = here.remove("etcd-main-3")
     ended(here, "etcd-main-3")
     here.fleet.start("main", "etcd-main-3")
@@ -96,7 +96,7 @@ def test_a_replacement_waits_for_a_leader_that_stalls(here: Site, at: str) -> No
     assert any("context deadline exceeded" in each for each in said), said
 
 
-def test_a_member_killed_while_it_defragments_opens_its_data_again_and_the_step_is_done_when_it_is_run_again(
+def test_a_member_killed_during_defragmentation_opens_its_data_again_and_a_second_run_finishes_the_step(
     here: Site,
 ) -> None:
     value = "x" * 500_000

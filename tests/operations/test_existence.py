@@ -1,4 +1,4 @@
-"""Whether a cluster exists is asked of its stack's backend: two checkouts with one state, and one with none at all."""
+"""The stack's backend decides whether a cluster exists: two checkouts with a common state, and one without any."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def horus() -> Cluster:
 
 @pytest.fixture
 def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Menagerie:
-    """The command, with credentials of nobody, in a checkout that has done nothing yet."""
+    """The command, with invalid credentials, in a fresh checkout."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PULUMI_CONFIG_PASSPHRASE"):
         monkeypatch.setenv(name, "tests")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("PULUMI_DEBUG_PROVIDERS", "aws:1")  # no plugin of ours is asked for, and none is started
+    monkeypatch.setenv("PULUMI_DEBUG_PROVIDERS", "aws:1")  # none of our plugins is needed or started
     monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
     in_checkout(monkeypatch, tmp_path / "fresh")
     return command(monkeypatch, capsys)
@@ -46,7 +46,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A backend in which another checkout has built horus: three resources."""
+    """A backend where another checkout has built horus, with three resources."""
     cli, folder = program("pulumi"), tmp_path_factory.mktemp("made")
     cluster = load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
     with pytest.MonkeyPatch.context() as patch:
@@ -63,7 +63,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch, menagerie: Menagerie, made: Path, tmp_path: Path) -> Path:
-    """A copy of what was made, as the backend that the variable names."""
+    """Copy the backend, and point the variable to the copy."""
     cli, folder = program("pulumi"), tmp_path / "shared"
     monkeypatch.setattr("operations.stack.pulumi_cli", lambda _: cli)
     shutil.copytree(made, folder)
@@ -87,7 +87,7 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def left(backend: Path) -> int:
-    """Resources of horus that the backend knows, without the stack itself."""
+    """Return the resources of horus in the backend, without the stack itself."""
     files = list((backend / ".pulumi" / "stacks" / "menagerie").glob("horus.json"))
     return sum(len(json.loads(file.read_text())["checkpoint"]["latest"]["resources"]) - 1 for file in files)
 
@@ -96,12 +96,12 @@ def test_destroy_from_a_fresh_checkout_deletes_what_another_has_built(menagerie:
     assert left(shared) == len(THREE)
     ran = menagerie("destroy", HORUS, "--yes")
     assert ran.code == 0, ran.err
-    assert "horus is gone" in ran.out
+    assert "horus is deleted" in ran.out
     assert left(shared) == 0
 
 
 @pytest.mark.parametrize("words", [("status", HORUS), ("kubeconfig", HORUS), ("configure", HORUS, "--yes")])
-def test_a_fresh_checkout_finds_the_stack_and_says_what_it_lacks(
+def test_a_fresh_checkout_finds_the_stack_and_reports_what_it_lacks(
     menagerie: Menagerie, shared: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -116,7 +116,7 @@ def test_a_fresh_checkout_finds_the_stack_and_says_what_it_lacks(
     assert "the stack was found" in ran.err
 
 
-def test_a_destroy_of_a_stack_that_no_backend_knows_names_the_one_that_was_looked_at(
+def test_a_destroy_of_an_unknown_stack_names_the_backend_that_was_searched(
     menagerie: Menagerie, shared: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     other = tmp_path / "empty"
@@ -124,7 +124,7 @@ def test_a_destroy_of_a_stack_that_no_backend_knows_names_the_one_that_was_looke
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{other}")
     ran = menagerie("destroy", HORUS, "--yes")
     assert ran.code == 0, ran.err
-    assert f"file://{other} knows no stack horus; nothing was deleted" in " ".join(ran.out.split())
+    assert f"file://{other} has no stack horus; nothing was deleted" in " ".join(ran.out.split())
     assert "nothing is left" not in ran.out
     assert left(shared) == len(THREE)
 
@@ -133,7 +133,7 @@ def test_a_destroy_of_a_stack_that_no_backend_knows_names_the_one_that_was_looke
     "words",
     [("destroy", HORUS, "--yes"), ("status", HORUS), ("kubeconfig", HORUS), ("configure", HORUS, "--yes")],
 )
-def test_a_backend_that_can_not_be_read_is_an_error_of_its_own_kind_and_nothing_is_written(
+def test_an_unreadable_backend_has_its_own_error_and_nothing_is_written(
     menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     cli = program("pulumi")
@@ -145,7 +145,7 @@ def test_a_backend_that_can_not_be_read_is_an_error_of_its_own_kind_and_nothing_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stack_in_the_checkout_is_not_forgotten_for_a_variable_that_names_another_place(
+def test_a_stack_in_the_checkout_is_found_although_a_variable_names_another_backend(
     menagerie: Menagerie, shared: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     own = operation.STATE / "horus" / "pulumi"
@@ -159,7 +159,7 @@ def test_a_stack_in_the_checkout_is_not_forgotten_for_a_variable_that_names_anot
     assert left(own) == len(THREE)
 
 
-def test_all_clusters_without_a_stack_are_told_without_the_cli(menagerie: Menagerie, tmp_path: Path) -> None:
+def test_clusters_without_a_stack_are_found_without_the_cli(menagerie: Menagerie, tmp_path: Path) -> None:
     def no_cli(_: object) -> Path:
         raise AssertionError("the CLI was asked for")
 
@@ -180,7 +180,7 @@ def test_a_backend_is_asked_once_for_all_clusters(
         runs.append(words)
         return subprocess.run(words, check=check, **how)
 
-    # A stand-in for the module, not a change of it: hosts of other tests run programs from this process, too.
+    # Replace the module instead of patching it: hosts of other tests run programs from this process, too.
     monkeypatch.setattr("stacks.backend.subprocess", SimpleNamespace(**{**vars(subprocess), "run": run}))
     monkeypatch.setattr("operations.stack.access_to", _nothing)
     ran = menagerie("status", "--json")
@@ -262,12 +262,12 @@ READS = (
     "verify examples/horus",
     "verify examples/horus --dry-run",
 )
-"""Every verb that only looks, and dry runs of those that change something."""
+"""All read-only verbs, and dry runs of the others."""
 ELSEWHERE = frozenset(
     {"autoscaler simulate", "ceph facts", "destroy", "expander run", "init", "machines install", "up", "validate"}
     | {"vpn configure", "vpn request"}
 )
-"""They have tests of their own."""
+"""Verbs with separate tests."""
 WALK = """
 import json, sys
 from cli.running import run
@@ -276,13 +276,13 @@ for line in json.load(sys.stdin):
 """
 
 
-def test_every_verb_is_walked() -> None:
+def test_every_verb_is_covered() -> None:
     assert {verb.name for line in READS if (verb := chosen(line.split()))} | ELSEWHERE == {
         verb.name for verb in every()
     }
 
 
-def test_no_look_and_no_dry_run_writes_anything_for_a_cluster_that_is_not_built(tmp_path: Path) -> None:
+def test_read_only_verbs_and_dry_runs_write_nothing_for_a_cluster_that_is_not_built(tmp_path: Path) -> None:
     checkout, home = tmp_path / "checkout", tmp_path / "home"
     left_out = shutil.ignore_patterns(".venv", ".git", ".*_cache", "__pycache__", ".menagerie", "tests", ".hypothesis")
     shutil.copytree(ROOT, checkout, symlinks=True, ignore=left_out)
@@ -317,5 +317,5 @@ def test_no_look_and_no_dry_run_writes_anything_for_a_cluster_that_is_not_built(
 
 
 def tree(folder: Path) -> dict[str, int]:
-    """Every file and folder below, with the time of its last change."""
+    """Return every file and folder below, with its modification time."""
     return {str(each): each.lstat().st_mtime_ns for each in folder.rglob("*") if each != folder}

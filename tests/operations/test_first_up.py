@@ -1,4 +1,4 @@
-"""The first `up` from a checkout that has done nothing yet, of a cluster that another has built. No engine runs."""
+"""The first `up` from a fresh checkout for a cluster that another one has built. No engine runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Built:
-    """A stack in a shared backend; what stands for the engine."""
+    """A stack in a shared backend, with a fake engine."""
 
     def __init__(self, *_: object) -> None:
         self.known: dict[str, str] = {}
@@ -48,7 +48,7 @@ def horus() -> Cluster:
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A checkout without a folder of the cluster."""
+    """A checkout without a state folder for the cluster."""
     for module in ("operations.stack", "operations.build"):
         monkeypatch.setattr(f"{module}.STATE", tmp_path / ".menagerie")
     monkeypatch.setattr("operations.stack.ROOT", tmp_path)
@@ -56,7 +56,7 @@ def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch, horus: Cluster) -> Access:
-    """The cluster in a backend of the team, whose API servers run what the spec says. Its bucket is in memory."""
+    """The cluster in the team's backend, with API servers of the spec's version. Its bucket is in memory."""
     bucket, wanted = MemoryStore(), horus.spec.kubernetes.version
     monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://of-the-team")
     monkeypatch.setattr("stacks.backend._listed", lambda *_: frozenset({"horus"}))
@@ -73,7 +73,7 @@ def test_it_leaves_another_release_to_upgrade(monkeypatch: pytest.MonkeyPatch, b
         build.up(horus, Quiet())
 
 
-def test_it_is_kept_out_by_who_holds_the_cluster_elsewhere(built: Access, horus: Cluster) -> None:
+def test_it_is_refused_while_an_operation_elsewhere_holds_the_cluster(built: Access, horus: Cluster) -> None:
     with one_operation(horus, built, "etcd restore", "main"), pytest.raises(LockedError, match="etcd restore main"):
         build.up(horus, Quiet())
     with pytest.raises(AssertionError, match="the stack was touched"):

@@ -1,4 +1,4 @@
-"""When what Nodes say of their kubelets lets the authority of Kubernetes go a step on."""
+"""When the reports of kubelets allow the next step in the rotation of the authority of Kubernetes."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def why(said: Said, needs: Needs) -> str:
     return told(late([said], needs))
 
 
-LESS = "kubelets that do not trust all that they must: w1"
+LESS = "kubelets that do not trust all required authorities: w1"
 MORE = "kubelets that trust more than the cluster's authorities: w1"
-SIGNER = "kubelets with certificates of another authority than the one that signs now, or without: w1"
+SIGNER = "kubelets without certificates of the current signer: w1"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,9 @@ SIGNER = "kubelets with certificates of another authority than the one that sign
         (node([FIRST, OTHER], FIRST), LESS),
     ],
 )
-def test_another_signs_once_every_kubelet_trusts_both_as_whose_api_and_whose_clients(said: Said, reason: str) -> None:
+def test_another_authority_signs_when_every_kubelet_trusts_both_for_the_api_and_for_clients(
+    said: Said, reason: str
+) -> None:
     assert why(said, Needs.to_turn(CA, authorities(BOTH))) == reason
 
 
@@ -75,11 +77,11 @@ def test_another_signs_once_every_kubelet_trusts_both_as_whose_api_and_whose_cli
         (node([FIRST], SECOND), LESS),
     ],
 )
-def test_the_former_goes_once_no_kubelet_has_a_certificate_of_it(said: Said, reason: str) -> None:
+def test_the_former_authority_is_removed_when_no_kubelet_has_a_certificate_from_it(said: Said, reason: str) -> None:
     assert why(said, Needs.to_drop(CA, authorities(TURNED))) == reason
 
 
-def test_a_kubelet_that_never_followed_does_not_stand_in_the_way_of_giving_up() -> None:
+def test_a_kubelet_that_never_followed_does_not_block_a_rollback() -> None:
     assert why(node([FIRST], FIRST), Needs.to_drop(CA, authorities(BOTH))) == ""
     assert why(node([FIRST, SECOND], FIRST), Needs.to_drop(CA, authorities(BOTH))) == ""
     assert why(node([FIRST, SECOND], SECOND), Needs.to_drop(CA, authorities(BOTH))) == SIGNER
@@ -95,12 +97,12 @@ def test_a_kubelet_that_never_followed_does_not_stand_in_the_way_of_giving_up() 
         (node([SECOND], FIRST), SIGNER),
     ],
 )
-def test_the_rotation_ends_once_every_kubelet_trusts_the_new_one_alone(said: Said, reason: str) -> None:
+def test_the_rotation_ends_when_every_kubelet_trusts_only_the_new_authority(said: Said, reason: str) -> None:
     assert why(said, Needs.as_now(CA, authorities(SECOND.certificate))) == reason
 
 
-IGNORANT = "kubelets that do not know who is to sign: w1"
-OLDER = "kubelets of an older release, which say nothing of who may sign their serving certificates: w1"
+IGNORANT = "kubelets that do not know the next signer: w1"
+OLDER = "kubelets of an older release, which do not report the signers of their serving certificates: w1"
 CARRIED, PROMOTED = FIRST.certificate + SERVING.certificate, SERVING.certificate + FIRST.certificate
 
 
@@ -120,11 +122,11 @@ def older() -> Said:
         (node([FIRST], FIRST, servers=[FIRST, SERVING]), Needs.to_drop(OF_SERVERS, authorities(FIRST.certificate, PROMOTED)), ""),
         (node([FIRST], FIRST, servers=[FIRST, SERVING]), Needs.as_now(OF_SERVERS, authorities(FIRST.certificate)), "kubelets that know a former signer: w1"),
         (node([FIRST], FIRST), Needs.as_now(OF_SERVERS, authorities(FIRST.certificate)), ""),
-        # Whom it trusts, and who signed its other certificate, is the other ring's.
+        # What it trusts, and who signed its other certificate, belongs to the other ring.
         (node([OTHER], OTHER), Needs.as_now(OF_SERVERS, authorities(FIRST.certificate)), ""),
     ],
 )  # fmt: skip
-def test_the_signer_of_serving_certificates_changes_once_every_kubelet_knows_it_and_has_one_of_it(
+def test_the_signer_of_serving_certificates_changes_when_every_kubelet_knows_it_and_has_its_certificate(
     said: Said, needs: Needs, reason: str
 ) -> None:
     assert why(said, needs) == reason
@@ -135,34 +137,32 @@ def test_an_older_release_s_kubelet_follows_the_cluster_s_authority_as_before() 
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"api": 1, "clients": [], "client": "", "serving": ""}'])
-def test_a_node_that_says_nothing_or_what_nobody_can_read_does_not_follow(text: str) -> None:
+def test_a_node_with_no_report_or_an_unreadable_one_does_not_follow(text: str) -> None:
     reason = why(Said("w1", True, text), Needs.to_drop(CA, authorities(BOTH)))
-    expected = f"kubelets whose annotation {ANNOTATION} can't be read" if text else "kubelets that say nothing"
+    expected = f"kubelets whose annotation {ANNOTATION} can't be read" if text else "kubelets that do not report"
     assert reason.startswith(expected)
     assert reason.endswith(": w1")
 
 
-def test_nodes_are_named_by_what_they_lack_and_an_operator_is_told_the_way_on() -> None:
+def test_nodes_are_grouped_by_what_they_lack_and_the_error_says_how_to_continue() -> None:
     silent = [Said(f"w{number:02}", False, "") for number in range(12)]
     waiting = late([*silent, node([FIRST], FIRST)], Needs.to_turn(CA, authorities(BOTH)))
     text = str(behind("lab", waiting, "./menagerie keys rotate lab kubernetes-ca"))
-    assert text.startswith(f"{LESS}; kubelets that say nothing of the authorities that they work with: w00, w01, ")
-    assert "w09 and 2 more. " in text
+    assert text.startswith("kubelets that do not report their authorities: w00, w01, ")
+    assert f"w09 and 2 more; {LESS}. " in text
     for way in (
         "./menagerie configure lab",
         "kubectl delete node NAME",
-        "Then: ./menagerie keys rotate lab kubernetes-ca",
+        "Then run: ./menagerie keys rotate lab kubernetes-ca",
     ):
         assert way in text
 
 
 @pytest.mark.parametrize(
     ("more", "reason"),
-    [({"cards": 8}, ""), ({"version": 1}, ""), ({"version": 2}, "kubelets of a newer Menagerie, of which this")],
+    [({"cards": 8}, ""), ({"version": 1}, ""), ({"version": 2}, "kubelets of a newer Menagerie, which this")],
 )
-def test_what_a_kubelet_says_in_words_of_a_newer_menagerie_is_read_or_proves_nothing(
-    more: dict[str, int], reason: str
-) -> None:
+def test_a_kubelet_s_report_from_a_newer_menagerie_is_read_or_proves_nothing(more: dict[str, int], reason: str) -> None:
     said = node([FIRST, SECOND], FIRST)
     said = Said(said.node, said.in_region, json.dumps({**json.loads(said.text), **more}))
     assert why(said, Needs.to_turn(CA, authorities(BOTH))).startswith(reason)

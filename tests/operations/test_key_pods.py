@@ -1,4 +1,4 @@
-"""Which pods may still trust what kube-root-ca.crt held when they started."""
+"""Which pods may still trust the content that kube-root-ca.crt had when they started."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def container(image: str = "x:1", **more: Any) -> client.V1Container:
 
 
 def status(*started: int | None) -> list[client.V1ContainerStatus]:
-    """Minutes from `SINCE` at which containers started; None for one that does not run."""
+    """Minutes between `SINCE` and the start of containers; None for one that does not run."""
     states = [
         client.V1ContainerState(
             running=None if each is None else client.V1ContainerStateRunning(started_at=SINCE + timedelta(minutes=each))
@@ -62,8 +62,8 @@ def pod(
         (pod(1, inits=(None,)), False),
     ],
 )
-def test_a_program_that_runs_since_before_may_have_read_it_once(found: client.V1Pod, expected: bool) -> None:
-    """One that was restarted since has read it anew."""
+def test_a_program_that_started_before_may_have_read_it_only_once(found: client.V1Pod, expected: bool) -> None:
+    """A program that was restarted since has read it again."""
     assert is_late(found, SINCE) is expected
 
 
@@ -110,11 +110,11 @@ def test_it_is_mounted_or_in_a_variable(found: client.V1Pod, expected: bool) -> 
         ("registry.k8s.io/coredns/coredns:v1.14.6", "kube-system", True),
     ],
 )
-def test_kube_proxy_reads_it_again_from_1_36_on(image: str, namespace: str, expected: bool) -> None:
+def test_kube_proxy_reloads_it_since_1_36(image: str, namespace: str, expected: bool) -> None:
     assert is_late(pod(-1, image=image, namespace=namespace), SINCE) is expected
 
 
-def test_each_controller_has_a_command_and_what_no_rollout_makes_anew_is_deleted() -> None:
+def test_each_controller_has_a_command_and_pods_that_no_rollout_recreates_are_deleted() -> None:
     late = (
         Late("kube-system", "Deployment", "coredns", ("coredns-1", "coredns-2")),
         Late("ml", "Job", "train", ("train-0", "train-1")),
@@ -124,13 +124,13 @@ def test_each_controller_has_a_command_and_what_no_rollout_makes_anew_is_deleted
     assert text.splitlines()[1:4] == [
         "  kubectl -n kube-system rollout restart deployment/coredns",
         "  kubectl -n ml delete pod train-0 train-1   # Job train decides what follows",
-        "  kubectl -n ml delete pod alone   # nothing makes them anew",
+        "  kubectl -n ml delete pod alone   # nothing recreates them",
     ]
     assert "2026-07-01 12:00 UTC" in text
     assert "--pods-follow" in text
 
 
-def test_pods_of_a_deployment_are_found_by_their_replica_set_which_is_asked_for_once(
+def test_pods_of_a_deployment_are_found_by_their_replica_set_which_is_read_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def owned(kind: str, name: str) -> list[client.V1OwnerReference]:

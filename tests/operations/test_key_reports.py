@@ -1,4 +1,4 @@
-"""When what hosts report proves that they work with what the stack has for them."""
+"""When hosts' reports prove that they use the stack's current values."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ ALL = (MEMBER, API)
 LIVE = frozenset({"ip-10-0-0-7"})
 
 
-def test_every_member_s_host_and_every_live_api_server_must_have_said_it():
+def test_every_member_s_host_and_every_live_api_server_must_have_reported():
     assert unproven(WANTED, ALL, LIVE) == ""
-    assert "not heard of etcd-main-1;" in unproven(WANTED, (API,), LIVE)
-    assert "not heard of ip-10-0-0-8;" in unproven(WANTED, ALL, LIVE | {"ip-10-0-0-8"})
+    assert "no report from etcd-main-1;" in unproven(WANTED, (API,), LIVE)
+    assert "no report from ip-10-0-0-8;" in unproven(WANTED, ALL, LIVE | {"ip-10-0-0-8"})
 
 
 def test_a_report_from_before_the_update_proves_nothing():
     assert unproven(WANTED, ALL, LIVE, {"main": 6}) == ""
-    assert "not heard of etcd-main-1, ip-10-0-0-7 since" in unproven(WANTED, ALL, LIVE, {"main": 7})
+    assert "no report from etcd-main-1, ip-10-0-0-7 since then" in unproven(WANTED, ALL, LIVE, {"main": 7})
 
 
-def test_other_values_are_named():
+def test_differing_values_are_named():
     other = replace(MEMBER, digests={"ca.crt": "old"})
-    assert unproven(WANTED, (other, API), LIVE) == "etcd-main-1 has not taken up ca.crt yet"
+    assert unproven(WANTED, (other, API), LIVE) == "etcd-main-1 does not use the new ca.crt yet"
 
 
-def test_a_program_that_lags_and_a_round_that_failed_prove_nothing():
+def test_a_lagging_program_or_a_failed_round_proves_nothing():
     lags = replace(MEMBER, lagging={"etcd-main.service": "is not running"})
     failed = replace(API, failures=("kubeadm failed with 1",))
     assert unproven(WANTED, (lags, API), LIVE) == "etcd-main-1: etcd-main.service is not running"
@@ -41,9 +41,9 @@ def test_an_api_server_that_reported_and_is_not_alive_now_is_waited_for():
     starting = replace(API, host="ip-10-0-0-9", revision=5)
     assert unproven(WANTED, (*ALL, starting), LIVE) == ""
     told = unproven(WANTED, (*ALL, starting), LIVE, {"main": 6})
-    assert "not heard of ip-10-0-0-9 since" in told
-    assert "the API server of ip-10-0-0-9 is not alive; a host that is gone is forgotten after an hour" in told
+    assert "no report from ip-10-0-0-9 since then" in told
+    assert "the API server on ip-10-0-0-9 is not alive; a removed host is forgotten after an hour" in told
 
 
 def test_without_a_live_api_server_nothing_is_proven():
-    assert unproven(WANTED, ALL, frozenset()) == "no API server says that it is alive"
+    assert unproven(WANTED, ALL, frozenset()) == "no API server has a current lease"

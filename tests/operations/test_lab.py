@@ -1,4 +1,4 @@
-"""What is done to the lab's machines for proofs; no machine is touched here."""
+"""Actions on the lab's machines for proofs; no machine is changed here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def nothing() -> None:
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What was run inside hosts. The program `failing` ends with 1."""
+    """Records programs run inside hosts. The program `failing` exits with 1."""
     ran: list[list[str]] = []
 
     def run(host: str, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -37,7 +37,7 @@ def test_only_the_labs_machines_may_be_broken(lab: Cluster) -> None:
     assert machines(elsewhere, nothing) is None
 
 
-def test_a_unit_is_stopped_only_after_its_host_will_start_it_again(lab: Cluster, commands: list[list[str]]) -> None:
+def test_a_unit_is_stopped_only_when_its_host_is_set_to_start_it_again(lab: Cluster, commands: list[list[str]]) -> None:
     LabMachines(lab, nothing).stop_unit("etcd-events-1", "etcd-events.service", 90)
     assert commands == [
         ["etcd-events-1", "systemd-run", "--on-active=90", "systemctl", "start", "etcd-events.service"],

@@ -1,4 +1,4 @@
-"""Who may act, by what this process has seen of a Lease and for how long; the API and the clock are stood in for."""
+"""Who may act, by what this process has observed of a Lease and for how long; the API and the clock are fakes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class World:
-    """One Lease and one clock. at: what happens once the clock has come to a second; it may come again."""
+    """A Lease and a clock. at: what happens when the clock reaches a second; it can be repeated."""
 
     now: float = 1000.0
     kept: V1Lease | None = None
@@ -40,7 +40,7 @@ class World:
         self.kept = V1Lease(metadata=V1ObjectMeta(name="it", resource_version=str(version)), spec=spec)
 
     def renewing(self, holder: str, every_s: float, renewed: datetime = THEN, step: timedelta = timedelta(1)) -> None:
-        """Somebody who lives, by a clock of their own."""
+        """Let a live holder renew, by its own clock."""
         self.put(holder, renewed)
         self.at.append((self.now + every_s, lambda: self.renewing(holder, every_s, renewed + step, step)))
 
@@ -75,23 +75,23 @@ def made(world: World) -> Lease:
 
 
 @pytest.mark.parametrize("away", [timedelta(0), timedelta(days=-400), timedelta(days=400)], ids=str)
-def test_whoever_begins_takes_over_from_the_dead_after_their_time_as_seen_here_and_no_sooner(
+def test_a_new_process_takes_over_from_a_dead_holder_after_the_lease_s_duration_on_its_own_clock_and_no_sooner(
     world: World, away: timedelta
 ) -> None:
-    """Whatever the clock says by which the dead wrote."""
+    """Independent of the dead holder's clock."""
     world.put("dead", datetime.now(UTC) + away)
     heard: list[str] = []
     with made(world).holding(report=heard.append):
         assert world.now == 1030.0
         assert world.kept and world.kept.spec.holder_identity == "me"
     assert heard == [
-        "dead acts on this cluster as it; end it first, or wait 30 s at most if it is dead; looking whether it lives"
+        "dead acts on this cluster as it; stop it first, or wait at most 30 s if it is dead; checking whether it is alive"
     ]
 
 
 @pytest.mark.parametrize("away", [timedelta(0), timedelta(days=-400), timedelta(days=400)], ids=str)
 @pytest.mark.parametrize("step", [timedelta(seconds=5), timedelta(seconds=-5)], ids=["forward", "back"])
-def test_the_living_are_known_by_one_renewal_whatever_their_clocks_say(
+def test_a_live_holder_is_recognised_by_one_renewal_whatever_its_clock(
     world: World, away: timedelta, step: timedelta
 ) -> None:
     world.renewing("living", 5.0, datetime.now(UTC) + away, step)
@@ -101,7 +101,7 @@ def test_the_living_are_known_by_one_renewal_whatever_their_clocks_say(
     assert made(world).other() == "living"
 
 
-def test_what_a_holder_gave_up_or_nobody_held_is_taken_at_once(world: World) -> None:
+def test_a_released_or_free_lease_is_taken_at_once(world: World) -> None:
     for _ in range(2):
         with made(world).holding():
             assert world.kept and world.kept.spec.holder_identity == "me"
@@ -109,20 +109,20 @@ def test_what_a_holder_gave_up_or_nobody_held_is_taken_at_once(world: World) -> 
     assert (world.now, made(world).other()) == (1000.0, "")
 
 
-def test_the_time_counts_for_which_its_holder_said_that_it_lasts(world: World) -> None:
+def test_the_duration_that_the_holder_wrote_counts(world: World) -> None:
     world.put("dead", THEN, lasts_s=60)
     with made(world).holding():
         assert world.now == 1060.0
 
 
-def test_the_dead_hold_nothing_once_their_time_has_been_seen_to_pass(world: World) -> None:
+def test_a_dead_holder_s_lease_is_free_when_its_duration_has_been_observed(world: World) -> None:
     world.put("dead", datetime.now(UTC) + timedelta(days=400))
     assert (made(world).other(), world.now) == ("", 1030.0)
 
 
-def test_who_stands_by_takes_over_30_s_after_the_last_renewal_that_it_saw(world: World) -> None:
+def test_a_standby_takes_over_30_s_after_the_last_observed_renewal(world: World) -> None:
     world.renewing("living", 5.0)
-    # The holder dies, having renewed for 100 s.
+    # The holder dies after renewing for 100 s.
     world.at.append((1101.0, lambda: setattr(world, "at", [])))
     waits: list[float] = []
 
@@ -135,7 +135,7 @@ def test_who_stands_by_takes_over_30_s_after_the_last_renewal_that_it_saw(world:
     assert len(waits) == 130
 
 
-def test_an_api_that_does_not_answer_for_a_while_costs_nothing_that_was_seen(world: World) -> None:
+def test_a_temporary_api_outage_loses_no_observation(world: World) -> None:
     world.put("dead", THEN)
     own = made(world)
 
@@ -151,7 +151,7 @@ def test_an_api_that_does_not_answer_for_a_while_costs_nothing_that_was_seen(wor
         assert world.now == 1030.0
 
 
-def test_who_is_quicker_has_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_faster_process_gets_the_lease(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.put("", THEN)
     body = Lease._body
 
@@ -165,7 +165,7 @@ def test_who_is_quicker_has_it(world: World, monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError("held twice")
 
 
-def test_it_is_surely_ours_for_two_thirds_of_its_time(world: World) -> None:
+def test_it_is_certainly_held_for_two_thirds_of_its_duration(world: World) -> None:
     own = made(world)
     with own.holding():
         world.now += 19.9
@@ -174,9 +174,7 @@ def test_it_is_surely_ours_for_two_thirds_of_its_time(world: World) -> None:
         assert not own.held()
 
 
-def test_a_renewal_within_one_tick_of_the_clock_is_seen_all_the_same(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_renewal_within_one_clock_tick_is_still_visible(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     class Stopped(datetime):
         @classmethod
         def now(cls, tz: Any = None) -> datetime:

@@ -14,7 +14,7 @@ from tests.roce.support import fabric
 
 
 class Fleet:
-    """Machines that say what they are given to say."""
+    """Link checks on machines with prepared results."""
 
     def __init__(self, **said: Done) -> None:
         self.said, self.asked = said, {}
@@ -28,7 +28,7 @@ class Fleet:
 def says(host: str, heard: str, port: str, *findings: dict[str, str], code: int = 0) -> Done:
     document = {"host": host, "findings": findings, "notes": [], "ways": []}
     document["heard"] = {"ens1f0": [{"switch": heard, "ports": [port]}]}
-    # ssh gives both streams as one.
+    # ssh merges both streams.
     return Done(code, "\n".join([json.dumps(document), *(each["line"] for each in findings)]))
 
 
@@ -38,7 +38,7 @@ def wrong(host: str, text: str) -> dict[str, str]:
 
 @pytest.fixture
 def cluster(build) -> Cluster:
-    """Four machines on leaf-1, the n-th at port n."""
+    """Return four machines on leaf-1, the n-th at port n."""
     made = fabric(build, 4, 1)
     (pool,) = {pool for pool, _ in made.host_list()}
     hosts = tuple(
@@ -51,7 +51,7 @@ def cluster(build) -> Cluster:
     return Cluster.model_construct(**{**made.__dict__, "spec": spec, "hosts": {pool: hosts}})
 
 
-def test_cables_that_two_machines_have_swapped_are_named_at_both(cluster: Cluster) -> None:
+def test_cables_swapped_between_two_machines_are_reported_at_both(cluster: Cluster) -> None:
     names = [host.name for _, host in cluster.host_list()]
     texts = [f"leaf-1 swp{heard}, the hosts file says leaf-1 {own}" for own, heard in ((1, 2), (2, 1))]
     said = {
@@ -69,12 +69,12 @@ def test_cables_that_two_machines_have_swapped_are_named_at_both(cluster: Cluste
     assert fleet.asked[names[0]] == [PROGRAM, "check", "--json", "--wait", "35"]
 
 
-def test_a_machine_without_the_program_says_how_it_gets_it(cluster: Cluster) -> None:
+def test_for_a_machine_without_the_program_the_error_says_how_to_install_it(cluster: Cluster) -> None:
     (name, *_) = chosen(cluster, [])
     fleet = Fleet(**{name.replace("-", "_"): Done(127, f"bash: line 1: {PROGRAM}: No such file or directory")})
     (answer,) = check(cluster, [name], fleet, 1, 0)
     assert (answer.ok, answer.unreachable) == (False, False)
-    assert answer.failed.endswith("run: menagerie up CLUSTER --tags links")
+    assert answer.failed.endswith("run: ./menagerie up CLUSTER --tags links")
 
 
 def test_machines_are_chosen_by_pattern_and_only_those_with_links(cluster: Cluster) -> None:

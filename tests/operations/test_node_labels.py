@@ -1,4 +1,4 @@
-"""The table of a site's hosts in a cluster, on a real API server."""
+"""The published table of a site's hosts, with a real API server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_table_is_the_specs_before_and_after_api_servers_know_of_it(
     real: RealApi, api: client.ApiClient, lab: Cluster
 ) -> None:
     assert (node_labels.publish(lab, api), node_labels.publish(lab, api)) == (True, False)
-    # What API servers apply at their boots leaves the lines.
+    # What API servers apply at boot does not remove the lines.
     made = next(thing for thing in nodes.objects() if thing["metadata"]["name"] == names.TABLE)
     assert real.apply(applied(made, yields=True)) == (200, "")
     table = real.call("GET", PATH)[1]["data"]
@@ -52,7 +52,7 @@ def test_the_table_is_the_specs_before_and_after_api_servers_know_of_it(
 
 
 @pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
-def test_a_pool_without_a_node_that_is_trusted_is_told(real: RealApi, api: client.ApiClient) -> None:
+def test_a_pool_without_a_trusted_node_is_reported(real: RealApi, api: client.ApiClient) -> None:
     told = node_labels.missing(api, "workers")
     assert told == f"no node has the label {TRUSTED_POOL}=workers yet; API servers give it to the nodes of pool workers"
     node = {"metadata": {"name": "worker-1", "labels": {TRUSTED_POOL: "workers"}}}
@@ -63,7 +63,7 @@ def test_a_pool_without_a_node_that_is_trusted_is_told(real: RealApi, api: clien
 def test_ten_thousand_hosts_fit_into_a_config_map(lab: Cluster, many: Callable[[int], Cluster]) -> None:
     data = names.table(many(10_000))
     assert len(data) >= 10_000
-    # core/v1, MaxSecretSize, which is a ConfigMap's too.
+    # core/v1, MaxSecretSize, which also applies to ConfigMaps.
     assert sum(len(key) + len(value) for key, value in data.items()) < 2**20
 
 

@@ -1,4 +1,4 @@
-"""Plans: of a real run of the engine against the simulated cloud, and of events as the engine words them."""
+"""Plans from real runs of the engine against the simulated cloud, and from events in the engine's format."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Etcd(pulumi.ComponentResource):
 
 
 class Run:
-    """The stack of `Wanted` in an account of its own."""
+    """The stack of `Wanted` in a separate account."""
 
     def __init__(self, folder: Path) -> None:
         cluster = load_cluster(ROOT / "tests" / "specs" / "valid-aws.yaml")
@@ -87,7 +87,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.fixture(scope="module")
 def plans(run: Run) -> dict[str, Plan]:
-    """Plans of the first update, of its end, of a second without a change, and of one that changes something of everything."""
+    """Plans of the first update, its destroy, a second one without changes, and one with changes of all kinds."""
     found = {"first": run.plan()}
     run.stack.up()
     planner = Planner()
@@ -128,7 +128,7 @@ def test_a_plan_without_a_change_is_empty(plans: dict[str, Plan]) -> None:
     assert plan.before == plan.after == plans["first"].after
 
 
-def test_what_is_replaced_tells_the_property_that_forces_it_and_what_is_lost(plans: dict[str, Plan]) -> None:
+def test_a_replacement_shows_the_property_that_forces_it_and_what_is_lost(plans: dict[str, Plan]) -> None:
     plan = plans["changed"]
     changes = {(change.what, change.name): change for change in plan.changes}
     disk = changes["disk", "data-1"]
@@ -140,20 +140,20 @@ def test_what_is_replaced_tells_the_property_that_forces_it_and_what_is_lost(pla
     assert [change.action for change in plan.changes] == [Action.REPLACE, Action.REPLACE, Action.DELETE]
 
 
-def test_what_the_stack_takes_is_told_before_and_after(plans: dict[str, Plan]) -> None:
+def test_cost_items_of_the_stack_are_shown_before_and_after(plans: dict[str, Plan]) -> None:
     plan = plans["changed"]
     assert plan.before == plans["first"].after
     assert plan.after == (Item(Kind.DISK, "io2 200 GiB, 3000 IOPS", gib=200),)
     assert plan.disk_gib(plan.after) == (200, 200)
 
 
-def test_no_plan_tells_a_secret(plans: dict[str, Plan]) -> None:
+def test_no_plan_shows_a_secret(plans: dict[str, Plan]) -> None:
     told = json.dumps([plan.to_json() for plan in plans.values()])
     assert SECRET not in told
     assert "secretString" in told, "the property itself is told"
 
 
-def test_what_the_engine_refuses_is_planned_up_to_there(run: Run, plans: dict[str, Plan]) -> None:
+def test_if_the_engine_refuses_the_plan_goes_up_to_that_point(run: Run, plans: dict[str, Plan]) -> None:
     run.wanted = Wanted(protect=True)
     run.stack.up()
     run.wanted = Wanted(protect=True, zone="us-east-1b", address=False)
@@ -183,7 +183,7 @@ def taken(*events):
     return {(item.kind, item.what): (item.least, item.most) for item in planned(*events).after}
 
 
-def test_a_group_of_machines_takes_as_many_as_its_template_says_between_its_least_and_most():
+def test_a_group_of_machines_counts_its_template_from_its_minimum_to_its_maximum():
     ebs = {"volumeType": "gp3", "volumeSize": 128, "iops": 4000}
     inputs = {"instanceType": "p5.48xlarge", "blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": ebs}]}
     template = "aws:ec2/launchTemplate:LaunchTemplate"
@@ -195,7 +195,7 @@ def test_a_group_of_machines_takes_as_many_as_its_template_says_between_its_leas
     )
     assert found == {
         (Kind.MACHINE, "p5.48xlarge"): (2, 64),
-        (Kind.MACHINE, "of a type that is not known yet"): (1, 1),
+        (Kind.MACHINE, "of a type not known yet"): (1, 1),
         (Kind.DISK, "gp3 128 GiB, 4000 IOPS"): (2, 64),
     }
 
@@ -234,7 +234,7 @@ def test_a_nat_gateway_of_a_whole_region_costs_for_each_zone():
     one, regional = {"subnetId": "subnet-1"}, {"availabilityMode": "regional"}
     assert taken(
         event("aws:ec2/natGateway:NatGateway", "one", one), event("aws:ec2/natGateway:NatGateway", "all", regional)
-    ) == {(Kind.NAT, ""): (1, 1), (Kind.NAT, "regional, for each zone with hosts"): (1, 1)}
+    ) == {(Kind.NAT, ""): (1, 1), (Kind.NAT, "regional, one for each zone with hosts"): (1, 1)}
 
 
 def test_machines_and_disks_of_azure():
@@ -278,9 +278,9 @@ def test_machines_and_disks_of_azure():
 @pytest.mark.parametrize(
     "kind", [{"ciphertext": "[secret]"}, "04da6b54-80e4-46f7-96ec-b56ff0331ba9", "[secret]", "two words", None]
 )
-def test_what_is_secret_or_not_known_yet_is_never_told_as_a_machine(kind):
+def test_secret_or_unknown_values_are_never_shown_as_a_machine_type(kind):
     instance = event("aws:ec2/instance:Instance", "m", {"instanceType": kind})
-    assert (Kind.MACHINE, "of a type that is not known yet") in taken(instance)
+    assert (Kind.MACHINE, "of a type not known yet") in taken(instance)
 
 
 def test_the_events_of_a_replacement_are_one_change():
@@ -298,7 +298,7 @@ def test_the_events_of_a_replacement_are_one_change():
     assert [item.what for item in (plan.before[0], plan.after[0])] == ["i4i.large", "i4i.xlarge"]
 
 
-def test_the_stack_its_providers_and_components_are_no_changes_until_a_provider_changes():
+def test_the_stack_providers_and_components_are_not_changes_unless_a_provider_changes():
     stack = Begun("create", CLUSTER, "pulumi:pulumi:Stack", "", False, None, {})
     component = Begun("create", GROUP, "menagerie:aws:Workers", CLUSTER, False, None, {})
     assert planned(stack, event("pulumi:providers:aws", "a", {}), component).changes == ()

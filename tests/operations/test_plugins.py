@@ -1,4 +1,4 @@
-"""Provider plugins: from a server in upstream's layout, under the real engine; no other file is ever unpacked or started."""
+"""Provider plugins from a server in upstream's layout, with the real engine; no other file is ever unpacked or started."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def horus() -> Cluster:
 
 @pytest.fixture
 def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
-    """A server that tells what it was asked for, and a cache of our own."""
+    """A server that records requests, and a separate cache."""
     monkeypatch.setenv("MENAGERIE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("PULUMI_DEBUG_PROVIDERS", raising=False)
     served = Upstream(tmp_path / "served")
@@ -53,7 +53,7 @@ def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstre
 
 
 class Upstream:
-    """Files by host/path, as a mirror has them."""
+    """Files by host/path, as in a mirror."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.asked, self.url = folder, list[str](), ""
@@ -97,7 +97,7 @@ def wanted() -> Artefact:
 
 
 def archive(script: str = "#!/bin/sh\nexit 1\n", name: str = "pulumi-resource-aws") -> bytes:
-    """As upstream packs them: programs and texts, without folders."""
+    """Pack an archive as upstream does: programs and texts, without folders."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as files:
         for file, text in ((name, script), ("LICENSE", "…")):
@@ -118,22 +118,20 @@ def installed(folder: Path) -> list[str]:
 
 
 def kept(tmp_path: Path) -> list[str]:
-    """What lies in the cache's folder of plugins."""
+    """Return the content of the cache's plugin folder."""
     return installed(tmp_path / "cache" / "plugins")
 
 
-def test_the_versions_are_those_that_the_sdks_ask_for() -> None:
+def test_the_versions_are_those_that_the_sdks_require() -> None:
     ours = (versions.PULUMI_AWS, versions.PULUMI_AZURE_NATIVE, versions.PULUMI_GCP)
     assert ours == tuple(version(f"pulumi-{name}") for name in ("aws", "azure-native", "gcp"))
     assert this_system() in SYSTEMS
 
 
-def test_the_file_that_its_pin_names_is_installed_once_and_only_it(
-    horus: Cluster, upstream: Upstream, tmp_path: Path
-) -> None:
+def test_only_the_pinned_file_is_installed_and_only_once(horus: Cluster, upstream: Upstream, tmp_path: Path) -> None:
     cluster = pinned(horus, upstream, upstream.put(wanted(), archive()))
     home = tmp_path / "home" / "plugins"
-    (home / "resource-aws-v1.0.0").mkdir(parents=True)  # what an engine fetched by itself
+    (home / "resource-aws-v1.0.0").mkdir(parents=True)  # downloaded by an engine
     for _ in range(2):
         provide(cluster, home, lambda _: None)
     assert installed(home) == [f"{NAME}{versions.PULUMI_AWS}"]
@@ -150,13 +148,13 @@ def test_one_flipped_bit_is_refused_and_nothing_is_left(
     changed[place] ^= 1
     upstream.put(wanted(), bytes(changed))
     expected = hashlib.sha256(right).hexdigest()
-    with pytest.raises(FailedError, match=f"artefacts.sha256 says {expected}; nothing was installed"):
+    with pytest.raises(FailedError, match=f"artefacts.sha256 has {expected}; nothing was installed"):
         provide(pinned(horus, upstream, expected), tmp_path / "home", lambda _: None)
     assert kept(tmp_path) == []
     assert not (tmp_path / "home").exists()
 
 
-def test_a_file_that_the_operator_downloaded_goes_before_the_network(
+def test_a_file_that_the_operator_downloaded_takes_precedence_over_the_network(
     horus: Cluster, upstream: Upstream, tmp_path: Path
 ) -> None:
     content = archive()
@@ -182,7 +180,7 @@ def test_an_archive_without_the_plugin_is_refused_and_writes_nowhere_else(
     assert kept(tmp_path) == []
 
 
-def test_without_a_pin_nothing_is_fetched_and_the_refusal_says_what_to_fetch_and_where_to_write(
+def test_without_a_pin_nothing_is_downloaded_and_the_error_says_how_to_pin(
     horus: Cluster, upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upstream.put(wanted(), archive())
@@ -192,7 +190,7 @@ def test_without_a_pin_nothing_is_fetched_and_the_refusal_says_what_to_fetch_and
         refuse_unready(cluster, {}, declares=False)
     assert f"{wanted().source}: <sha256>" in str(refused.value)
     refuse_unready(pinned(horus, upstream, "0" * 64), {}, declares=False)
-    with pytest.raises(FailedError, match="no checksum is known"):
+    with pytest.raises(FailedError, match="no checksum is pinned"):
         provide(cluster, tmp_path / "home", lambda _: None)
     assert upstream.asked == []
     assert described(pinned(horus, upstream, "ab" * 32)).endswith(f"sha256 {'ab' * 32}")
@@ -206,13 +204,13 @@ def test_a_plugin_on_the_path_is_not_started_instead(
     stray.write_text("#!/bin/sh\n")
     stray.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    with pytest.raises(FailedError, match="nobody has verified"):
+    with pytest.raises(FailedError, match="which is not verified"):
         provide(pinned(horus, upstream, upstream.put(wanted(), archive())), tmp_path / "home", lambda _: None)
 
 
 @pytest.fixture(scope="module")
 def cli() -> Path:
-    """Looked for before a test has a cache of its own."""
+    """Looked up before a test has its own cache."""
     return program("pulumi")
 
 
@@ -221,7 +219,7 @@ Opened = Callable[[Cluster], ClusterStack]
 
 @pytest.fixture
 def opened(cli: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
-    """A stack of ours with one VPC, in a checkout of its own."""
+    """A stack with one VPC, in a separate checkout."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PULUMI_CONFIG_PASSPHRASE"):
         monkeypatch.setenv(name, "tests")
     monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
@@ -250,12 +248,12 @@ def test_the_engine_starts_the_plugin_that_was_verified(
     assert len(upstream.asked) == 1
 
 
-def test_the_engine_fetches_no_plugin_by_itself(
+def test_the_engine_never_downloads_a_plugin(
     horus: Cluster, upstream: Upstream, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PULUMI_PLUGIN_DOWNLOAD_URL_OVERRIDES", f"aws={upstream.url}/theirs")
     stack = opened(pinned(horus, upstream, None))
-    stack._plugins = lambda _: None  # as if nobody provided any
+    stack._plugins = lambda _: None  # as if Menagerie provided none
     with pytest.raises(StackError):
         stack.up()
     assert upstream.asked == []

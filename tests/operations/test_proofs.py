@@ -1,4 +1,4 @@
-"""What proofs do to machines and demand of them, with machines that only remember."""
+"""What proofs do to machines and require of them, with machines that only record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVENTS = ["etcd-events-1", "etcd-events-2", "etcd-events-3"]
 
 @dataclass
 class FakeMachines:
-    """See `operations.verify.proof.Machines`. interrupted: the host at which somebody presses Ctrl-C."""
+    """See `operations.verify.proof.Machines`. interrupted: the host at which Ctrl-C is pressed."""
 
     interrupted: str = ""
     reached: Callable[[str, str], bool] = lambda host, address: address.startswith("10.77.")
@@ -60,7 +60,7 @@ class FakeMachines:
 
 
 class FakeWorkload:
-    """Pods that answer as they should."""
+    """Pods with correct responses."""
 
     namespace, word = "menagerie-verify-x", "word"
 
@@ -90,7 +90,7 @@ def machines() -> FakeMachines:
 
 @pytest.fixture
 def context(lab: Cluster, machines: FakeMachines, monkeypatch: pytest.MonkeyPatch) -> Context:
-    """A cluster whose writes go through, whose API servers are up, and whose stopped etcd is down."""
+    """A cluster where writes succeed, API servers are up, and the stopped etcd is down."""
     monkeypatch.setattr(faults, "_write", lambda workload, seconds: "written")
     monkeypatch.setattr(faults, "not_well", lambda cluster, access: "")
     answer(monkeypatch, {"api-1": "UP", "api-2": "UP"}, dict.fromkeys(EVENTS, "context deadline exceeded"))
@@ -100,7 +100,7 @@ def context(lab: Cluster, machines: FakeMachines, monkeypatch: pytest.MonkeyPatc
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, states: dict[str, str], ailments: dict[str, str]) -> None:
-    """What load balancer and etcd say while the etcd is stopped."""
+    """Set what the load balancer and the etcd report while the etcd is stopped."""
 
     class Etcd:
         def __init__(self, _: object, role: str) -> None:
@@ -119,7 +119,7 @@ def test_every_member_of_the_events_etcd_is_stopped_and_started_again(context: C
 
 
 @pytest.mark.parametrize("host", EVENTS)
-def test_members_are_started_again_when_somebody_interrupts_while_they_are_being_stopped(
+def test_members_are_started_again_after_an_interrupt_while_they_are_being_stopped(
     context: Context, machines: FakeMachines, host: str
 ) -> None:
     machines.interrupted = host
@@ -137,9 +137,9 @@ def test_an_api_server_that_is_taken_out_with_the_events_etcd_fails_the_proof(
         faults.a_dead_events_etcd_leaves_the_api_serving(context)
 
 
-def test_an_events_etcd_that_still_answers_proves_nothing(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_events_etcd_that_still_responds_proves_nothing(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, {"api-1": "UP", "api-2": "UP"}, {**dict.fromkeys(EVENTS, "gone"), "etcd-events-2": ""})
-    with pytest.raises(FailedProofError, match="these answered: .*etcd-events-2"):
+    with pytest.raises(FailedProofError, match="events etcd responded: .*etcd-events-2"):
         faults.a_dead_events_etcd_leaves_the_api_serving(context)
 
 
@@ -162,19 +162,19 @@ def test_nothing_is_broken_when_the_pods_can_not_be_started(context: Context, ma
 
 
 def test_api_servers_reach_an_etcd_and_no_worker_and_all_of_them_are_asked(context: Context) -> None:
-    assert "api-1, api-2 reach none" in everyday.logs_and_exec_work_without_a_route(context)
+    assert "api-1, api-2 have no route to" in everyday.logs_and_exec_work_without_a_route(context)
 
 
 @pytest.mark.parametrize(
     ("reached", "told"),
     [
-        (lambda host, address: False, "api-1 does not reach 10.77.0.21, of etcd main"),
+        (lambda host, address: False, "api-1 does not reach 10.77.0.21 of etcd main"),
         (lambda host, address: host == "api-1" and address == "10.77.0.21", "api-2 does not reach 10.77.0.21"),
         (lambda host, address: address == "10.77.0.21" or host == "api-2", "api-2 reaches 10.78.1."),
         (lambda host, address: address in ("10.77.0.21", "10.200.2.2"), "api-1 reaches 10.200.2.2"),
     ],
 )
-def test_a_ping_that_never_answers_or_an_api_server_with_a_route_fails_the_proof(
+def test_a_failing_ping_or_an_api_server_with_a_route_fails_the_proof(
     context: Context, machines: FakeMachines, reached: Callable[[str, str], bool], told: str
 ) -> None:
     machines.reached = reached
@@ -186,19 +186,19 @@ def test_a_name_that_a_resolver_learns_late_is_waited_for_and_the_proof_says_so(
     workload: Any = context.workload
     workload.answers = ["wget: bad address"]
     seen = everyday.a_service_name_resolves_and_answers(context)
-    assert "worker-1 → probe-worker-1 (asked 2 times, at first 'wget: bad address'), worker-2 → probe-" in seen
+    assert "worker-1 → probe-worker-1 (2 attempts, the first got 'wget: bad address'), worker-2 → probe-" in seen
 
 
 def test_a_name_that_never_resolves_fails_the_proof(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(everyday, "_NAMES_TIMEOUT_S", 0)
     workload: Any = context.workload
     workload.answers = ["wget: bad address"] * 10
-    with pytest.raises(FailedProofError, match=r"from worker-1, http://probe\..* answered 'wget: bad address'"):
+    with pytest.raises(FailedProofError, match=r"from worker-1, http://probe\..* responded 'wget: bad address'"):
         everyday.a_service_name_resolves_and_answers(context)
 
 
 def at_two_sites(lab: Cluster, racks: tuple[str, str, str]) -> Cluster:
-    """The lab's workers, the last of them at a second site."""
+    """The lab's workers, the last one at a second site."""
     site, pool = lab.spec.sites["onprem"], lab.spec.pools["workers"]
     spec: ClusterSpec = lab.spec.model_copy(
         update={
@@ -224,11 +224,11 @@ def test_without_a_second_segment_there_are_no_three_hosts(lab: Cluster) -> None
 
 
 def pings(inside: bool, outside: bool) -> Callable[[str, str], bool]:
-    """From worker-1: of the pod in its own rack, and of the one in another."""
+    """Whether worker-1 reaches the pod in its own rack, and the one in another."""
     return lambda _, address: {"10.200.1.2": inside, "10.200.2.2": outside}[address]
 
 
-def test_a_rack_is_joined_again_once_it_was_looked_at(context: Context, machines: FakeMachines) -> None:
+def test_a_rack_is_rejoined_after_the_check(context: Context, machines: FakeMachines) -> None:
     machines.reached = pings(inside=True, outside=False)
     assert "nothing routed out of r1: worker-1 reaches the pod on worker-2" in site.pods_of_a_rack_talk_within_it(
         context
@@ -247,7 +247,7 @@ def test_a_packet_that_leaves_its_rack_fails_the_proof(
 
 
 class Site:
-    """A site that is cut off, as the API tells of it: `after` is what became of its pod."""
+    """A site that is cut off, as the API shows it. after: the state of its pod afterwards."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, context: Context, after: tuple[str, int, bool], tolerated: float
@@ -262,17 +262,17 @@ class Site:
         workload.alone = lambda node: node
 
 
-def test_a_site_is_joined_again_and_its_pods_are_those_of_before(
+def test_a_site_is_rejoined_and_has_the_same_pods_as_before(
     context: Context, machines: FakeMachines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Site(monkeypatch, context, ("uid", 0, False), 86400)
     machines.reached = pings(inside=True, outside=True)
-    assert "1 pods ran on" in site.a_site_outlives_its_uplink(context)
+    assert "1 pods kept running" in site.a_site_outlives_its_uplink(context)
     assert machines.done == ["isolate r1 r2", "rejoin"]
 
 
 @pytest.mark.parametrize("after", [("another", 0, False), ("uid", 1, False), ("uid", 0, True)])
-def test_a_pod_that_was_replaced_restarted_or_told_to_end_fails_the_proof(
+def test_a_pod_that_was_replaced_restarted_or_deleted_fails_the_proof(
     context: Context, machines: FakeMachines, monkeypatch: pytest.MonkeyPatch, after: tuple[str, int, bool]
 ) -> None:
     Site(monkeypatch, context, after, 86400)
@@ -285,12 +285,12 @@ def test_pods_that_would_be_evicted_after_a_longer_cut_fail_the_proof_before_any
     context: Context, machines: FakeMachines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Site(monkeypatch, context, ("uid", 0, False), 300)
-    with pytest.raises(FailedProofError, match="for 300 s only"):
+    with pytest.raises(FailedProofError, match="for only 300 s"):
         site.a_site_outlives_its_uplink(context)
     assert machines.done == []
 
 
-def test_pods_that_ask_to_be_moved_before_a_cut_ends_are_not_counted(
+def test_pods_with_a_toleration_shorter_than_the_cut_are_not_counted(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def pod(name: str, key: str | None, seconds: int | None) -> Any:

@@ -13,12 +13,12 @@ from operations.readiness import refuse_unready
 AZURE = {"control_plane": {"cloud": "azure", "region": "eastus2"}, "network": {"nodes": "10.77.0.0/16"}}
 
 SERVED = {"PULUMI_DEBUG_PROVIDERS": "azure-native:7"}
-"""The engine needs no plugin of ours."""
+"""Make the engine need none of our plugins."""
 
 
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the cloud's module says is missing."""
+    """Set what the cloud's module reports as missing."""
     lacking: list[str] = []
     monkeypatch.setattr(readiness, "missing", lambda *_: lacking)
     return lacking
@@ -33,7 +33,7 @@ def test_a_lab_needs_neither_credentials_nor_checksums(lab: Cluster) -> None:
     refuse_unready(lab, {})
 
 
-def test_all_that_is_missing_is_told_at_once_with_what_works_without(
+def test_everything_missing_is_reported_at_once_with_what_works_without_it(
     build: Callable[..., Cluster], credentials: list[str]
 ) -> None:
     credentials.append("no subscription: set ARM_SUBSCRIPTION_ID")
@@ -51,9 +51,7 @@ def test_a_deletion_needs_no_checksums_of_what_hosts_download(
     refuse_unready(build(AZURE), SERVED, declares=False)
 
 
-def test_a_spec_with_the_checksums_that_nobody_publishes_is_ready(
-    build: Callable[..., Cluster], credentials: list[str]
-) -> None:
+def test_a_spec_with_the_unpublished_checksums_is_ready(build: Callable[..., Cluster], credentials: list[str]) -> None:
     refuse_unready(complete(build), SERVED)
 
 

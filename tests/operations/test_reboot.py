@@ -1,4 +1,4 @@
-"""Hosts rebooted on a real API server: what stands for them and their kubelets is in real_cluster.py."""
+"""Reboots with a real API server; the fake hosts and kubelets are in real_cluster.py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fleet(real: World) -> World:
-    """The lab's three workers, which all need a reboot, and a pod on each."""
+    """The lab's three workers, which all need a reboot, with a pod on each."""
     for name in NAMES:
         real.add(name).reasons = [WHY]
     real.replicas("web", 3)
@@ -59,7 +59,7 @@ def cordoned(fleet: World) -> set[str]:
     return {node.metadata.name for node in all_nodes(fleet.api()) if node.spec.unschedulable}
 
 
-def test_all_are_rebooted_one_after_another_and_given_back(lab: Cluster, fleet: World) -> None:
+def test_all_are_rebooted_one_after_another_and_uncordoned(lab: Cluster, fleet: World) -> None:
     before = {name: fleet.hosts[name].boot_id for name in NAMES}
     found = planned(lab, fleet)
     assert (found.hosts, pods_of(found.found)) == (NAMES, (3, 0))
@@ -75,7 +75,7 @@ def test_all_are_rebooted_one_after_another_and_given_back(lab: Cluster, fleet: 
     assert planned(lab, fleet).hosts == ()
 
 
-def test_as_many_at_once_as_the_pool_can_spare(build: Callable[..., Cluster], fleet: World) -> None:
+def test_at_most_as_many_reboot_at_once_as_the_pool_can_spare(build: Callable[..., Cluster], fleet: World) -> None:
     cluster = build({"pools": {"workers": {"max_unavailable": "2"}}})
     fleet.seen_out.clear()
     assert rolled(cluster, fleet, at_once=3).succeeded
@@ -90,7 +90,7 @@ def test_a_host_that_needs_none_is_left_alone(lab: Cluster, fleet: World) -> Non
 
 
 @pytest.mark.parametrize("killed", ["after the cordon", "while it boots", "after the boot"])
-def test_a_killed_run_goes_on_where_it_was(lab: Cluster, fleet: World, killed: str) -> None:
+def test_a_killed_run_is_resumed(lab: Cluster, fleet: World, killed: str) -> None:
     host = fleet.hosts["worker-2"]
     cordon(fleet.api(), "worker-2", Mark(BY, WHY))
     if killed != "after the cordon":
@@ -113,31 +113,31 @@ def test_the_first_failure_stops_and_the_node_stays_out_with_its_mark(lab: Clust
     assert [outcome.state.value for outcome in done.outcomes] == ["failed", "not begun", "not begun"]
     assert done.why_stopped == "worker-1 failed"
     told = done.outcomes[0].text
-    assert f"worker-1 was booted anew and still needs a reboot: {WHY}. Its node stays cordoned" in told
+    assert f"worker-1 has rebooted and still needs a reboot: {WHY}. Its node stays cordoned" in told
     assert "run the same command again" in told
     assert cordoned(fleet) == {"worker-1"}
     mark = mark_of(fleet.core.read_node("worker-1"))
     assert mark
     assert (mark.by, mark.why) == ("reboot", WHY)
-    # Somebody has mended its boot loader: the same command boots it once more.
+    # Its boot loader has been fixed: the same command reboots it once more.
     fleet.hosts["worker-1"].after_boot = []
     assert rolled(lab, fleet).succeeded
     assert (fleet.hosts["worker-1"].boots, cordoned(fleet)) == (2, set())
 
 
-def test_a_host_that_needs_no_reboot_any_more_is_only_given_back(lab: Cluster, fleet: World) -> None:
+def test_a_host_that_no_longer_needs_a_reboot_is_only_uncordoned(lab: Cluster, fleet: World) -> None:
     cordon(fleet.api(), "worker-1", Mark(BY, WHY))
     fleet.hosts["worker-1"].reasons = []
     rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
     assert (fleet.hosts["worker-1"].boots, cordoned(fleet)) == (0, set())
 
 
-def test_a_node_whose_kubelet_is_silent_since_the_boot_is_not_taken_for_ready(lab: Cluster, fleet: World) -> None:
-    """It is Ready still, by what its kubelet said before."""
+def test_a_node_whose_kubelet_is_silent_since_the_boot_does_not_count_as_ready(lab: Cluster, fleet: World) -> None:
+    """It is still Ready, by its kubelet's earlier report."""
     (found, *_) = planned(lab, fleet).found
     say = fleet.say
     fleet.say = lambda host, ready=True: None  # type: ignore[method-assign]
-    with pytest.raises(RebootError, match="worker-1 is up, and its kubelet has not said anything since"):
+    with pytest.raises(RebootError, match="worker-1 is up, but its kubelet has not reported since"):
         rebooter(lab, fleet, back_s=3).reboot(found, lambda _: None)
     fleet.say = say  # type: ignore[method-assign]
     fleet.say(fleet.hosts["worker-1"])
@@ -145,32 +145,32 @@ def test_a_node_whose_kubelet_is_silent_since_the_boot_is_not_taken_for_ready(la
     assert (fleet.hosts["worker-1"].boots, cordoned(fleet)) == (1, set())
 
 
-def test_a_host_that_does_not_come_back_is_told_with_what_is_missing(lab: Cluster, fleet: World) -> None:
+def test_a_host_that_does_not_come_back_is_reported_with_what_is_missing(lab: Cluster, fleet: World) -> None:
     fleet.hosts["worker-1"].boot_s = 600
     (found, *_) = planned(lab, fleet).found
     with pytest.raises(
-        RebootError, match="worker-1: gave up after 2 s: worker-1 does not answer: ssh: connect .*console"
+        RebootError, match="worker-1: gave up after 2 s: worker-1 does not respond: ssh: connect .*console"
     ):
         rebooter(lab, fleet, back_s=2).reboot(found, lambda _: None)
     assert cordoned(fleet) == {"worker-1"}
 
 
-def test_a_host_is_not_given_back_before_preflight_has_found_it_well_since_its_boot(lab: Cluster, fleet: World) -> None:
+def test_a_host_is_not_uncordoned_before_preflight_has_passed_since_its_boot(lab: Cluster, fleet: World) -> None:
     host = fleet.hosts["worker-1"]
     host.verdict = "False"
     (found, *_) = planned(lab, fleet).found
-    with pytest.raises(RebootError, match="preflight of worker-1 says Test: of this test"):
+    with pytest.raises(RebootError, match="preflight of worker-1 reports Test: of this test"):
         rebooter(lab, fleet, back_s=3).reboot(found, lambda _: None)
-    # A good verdict that is older than the boot says nothing.
+    # A good verdict from before the boot does not count.
     host.verdict = "True"
     fleet.say(host)
     host.booted_at += 3600
-    with pytest.raises(RebootError, match="preflight has not said anything of worker-1 since it booted"):
+    with pytest.raises(RebootError, match="preflight has not reported on worker-1 since it booted"):
         rebooter(lab, fleet, back_s=2).reboot(planned(lab, fleet).found[0], lambda _: None)
     host.booted_at -= 3600
     taint = {"key": preflight.KEY, "effect": "NoSchedule"}
     fleet.merge("/api/v1/nodes/worker-1", {"spec": {"taints": [taint]}})
-    with pytest.raises(RebootError, match="the API servers have not lifted its taint yet"):
+    with pytest.raises(RebootError, match="the API servers have not removed its taint yet"):
         rebooter(lab, fleet, back_s=2).reboot(planned(lab, fleet).found[0], lambda _: None)
     fleet.merge("/api/v1/nodes/worker-1", {"spec": {"taints": None}})
     rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
@@ -184,7 +184,7 @@ def test_pools_without_preflight_are_back_when_they_are_ready(build: Callable[..
     assert cordoned(fleet) == set()
 
 
-def test_a_node_that_can_not_be_emptied_is_given_back_and_not_rebooted(lab: Cluster, fleet: World) -> None:
+def test_a_node_that_can_not_be_drained_is_uncordoned_and_not_rebooted(lab: Cluster, fleet: World) -> None:
     fleet.budget("always", "web", 3)
     full = next(each for each in planned(lab, fleet).found if each.pods)
     with pytest.raises(DrainTimedOutError, match=f"{full.host} was not empty after 1 s: .*budget always"):
@@ -192,10 +192,11 @@ def test_a_node_that_can_not_be_emptied_is_given_back_and_not_rebooted(lab: Clus
     assert (cordoned(fleet), fleet.hosts[full.host].boots) == (set(), 0)
 
 
-def test_pods_that_would_be_lost_are_named_before_anything_is_touched(lab: Cluster, fleet: World) -> None:
+def test_pods_that_would_be_lost_are_reported_before_anything_is_changed(lab: Cluster, fleet: World) -> None:
     fleet.pod("bare", "worker-2")
     with pytest.raises(
-        OutOfServiceError, match=r"default/bare: nothing would make it anew elsewhere \(on worker-2\)\n.*--evict"
+        OutOfServiceError,
+        match=r"default/bare: it has no controller that would recreate it elsewhere \(on worker-2\)\n.*--evict",
     ):
         planned(lab, fleet)
     assert cordoned(fleet) == set()
@@ -204,7 +205,7 @@ def test_pods_that_would_be_lost_are_named_before_anything_is_touched(lab: Clust
     assert planned(lab, fleet).hosts == ("worker-1", "worker-3")
 
 
-def test_hosts_that_can_not_be_rebooted_are_told_and_left_out(lab: Cluster, fleet: World) -> None:
+def test_hosts_that_can_not_be_rebooted_are_reported_and_left_out(lab: Cluster, fleet: World) -> None:
     fleet.hosts["worker-1"].answers = False
     cordon(fleet.api(), "worker-2", Mark("repair", "GPU 3"))
     assert fleet.hosts["worker-2"].reasons
@@ -214,10 +215,10 @@ def test_hosts_that_can_not_be_rebooted_are_told_and_left_out(lab: Cluster, flee
     silent, repaired, unknown = found.failed
     assert (silent.unreachable, silent.failed) == (True, "ssh: connect to host: Connection refused")
     assert repaired.failed == "it is out of service by repair: GPU 3"
-    assert unknown.failed.startswith("it is no node yet")
+    assert unknown.failed.startswith("it is not a node yet")
 
 
-def test_somebody_who_uncordons_a_node_while_it_is_drained_is_heeded(lab: Cluster, real: World) -> None:
+def test_a_node_that_is_uncordoned_during_its_drain_is_not_rebooted(lab: Cluster, real: World) -> None:
     real.add("worker-1").reasons = [WHY]
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "0", "controller": True}
     real.pod("own", "worker-1", ownerReferences=[owner])
@@ -227,13 +228,15 @@ def test_somebody_who_uncordons_a_node_while_it_is_drained_is_heeded(lab: Cluste
             real.merge("/api/v1/nodes/worker-1", {"spec": {"unschedulable": None}})
 
     (found,) = planned(lab, real, "worker-1").found
-    with pytest.raises(RebootError, match="somebody uncordoned worker-1 while it was drained; it was not rebooted"):
+    with pytest.raises(
+        RebootError, match="someone uncordoned worker-1 while it was being drained; it was not rebooted"
+    ):
         rebooter(lab, real).reboot(found, told)
     assert (real.hosts["worker-1"].boots, mark_of(real.core.read_node("worker-1"))) == (0, None)
 
 
 class Saying:
-    """An executor whose hosts say one thing."""
+    """An executor whose hosts all give the same result."""
 
     def __init__(self, code: int, text: str) -> None:
         self.done = Done(code, text)
@@ -246,17 +249,17 @@ class Saying:
     ("code", "text", "told"),
     [
         (0, "Warning: a banner\n" + json.dumps({"boot_id": "1"}), {"boot_id": "1"}),
-        (127, "sh: 1: menagerie-boot: not found", ("/usr/local/sbin/menagerie-boot isn't there; run: menagerie configure CLUSTER --tags boot", False)),
+        (127, "sh: 1: menagerie-boot: not found", ("/usr/local/sbin/menagerie-boot is missing; run: ./menagerie configure CLUSTER --tags boot", False)),
         (255, "Connection timed out", ("Connection timed out", True)),
-        (124, "no end after 60 s", ("no end after 60 s", True)),
+        (124, "still running after 60 s", ("still running after 60 s", True)),
         (1, "Traceback\nValueError: x", ("ValueError: x", False)),
     ],
 )  # fmt: skip
-def test_what_a_host_answers(code: int, text: str, told: object) -> None:
+def test_a_host_s_replies_are_understood(code: int, text: str, told: object) -> None:
     assert ask(Saying(code, text), "a") == told
 
 
-def test_the_order_to_boot_that_is_not_taken_leaves_the_node_out(
+def test_if_the_reboot_command_fails_the_node_stays_cordoned(
     lab: Cluster, fleet: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = fleet.start
@@ -265,13 +268,13 @@ def test_the_order_to_boot_that_is_not_taken_leaves_the_node_out(
         return Ended(Done(1, "Failed to start transient timer unit")) if words[0] == "sh" else start(host, words)
 
     monkeypatch.setattr(fleet, "start", refuses)
-    with pytest.raises(RebootError, match="worker-1 takes no order to boot: Failed to start transient timer unit"):
+    with pytest.raises(RebootError, match="worker-1 can't be told to reboot: Failed to start transient timer unit"):
         rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
     assert cordoned(fleet) == {"worker-1"}
 
 
-def test_an_order_for_a_boot_that_is_over_reboots_nothing(tmp_path: Path) -> None:
-    """By a shell, as on the host; what would reboot it is a script."""
+def test_a_command_for_a_past_boot_does_not_reboot(tmp_path: Path) -> None:
+    """Run it in a shell, as on the host; the reboot command is a script."""
     (tmp_path / "systemd-run").write_text(f'#!/bin/sh\necho "$*" >{tmp_path}/asked\n')
     (tmp_path / "systemd-run").chmod(0o755)
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}

@@ -57,13 +57,13 @@ def boots(fleet: World) -> list[int]:
     return [fleet.hosts[name].boots for name in NAMES]
 
 
-def test_where_nothing_needs_it_nothing_is_done_and_nobody_asked(menagerie: Menagerie, fleet: World) -> None:
+def test_if_no_host_needs_it_nothing_is_done_without_a_question(menagerie: Menagerie, fleet: World) -> None:
     ran = menagerie()
-    assert (ran.code, ran.out) == (0, "lab: no reboot needed, 3 hosts asked\n")
+    assert (ran.code, ran.out) == (0, "lab: no reboot needed; checked 3 hosts\n")
     assert boots(fleet) == [0, 0, 0]
 
 
-def test_a_dry_run_names_hosts_and_reasons_and_touches_none(menagerie: Menagerie, fleet: World) -> None:
+def test_a_dry_run_lists_hosts_and_reasons_and_changes_nothing(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-2"].reasons = [WHY]
     ran = menagerie("--dry-run")
     assert (ran.code, ran.out) == (0, "lab: 1 of 3 hosts need a reboot; none was touched\n")
@@ -75,7 +75,7 @@ def test_a_dry_run_names_hosts_and_reasons_and_touches_none(menagerie: Menagerie
     assert (boots(fleet), any(node.spec.unschedulable for node in all_nodes(fleet.api()))) == ([0, 0, 0], False)
 
 
-def test_it_asks_before_it_begins_and_says_what_ends(menagerie: Menagerie, fleet: World) -> None:
+def test_it_asks_before_it_starts_and_reports_what_is_done(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-2"].reasons = [WHY]
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "0", "controller": True}
     fleet.pod("own", "worker-2", ownerReferences=[owner], volumes=[{"name": "s", "emptyDir": {}}])
@@ -83,14 +83,14 @@ def test_it_asks_before_it_begins_and_says_what_ends(menagerie: Menagerie, fleet
     assert (ran.code, "./menagerie reboot lab --yes" in ran.err) == (2, True)
     ran = menagerie(typed="n\n")
     assert ran.code == 1
-    assert "Reboot 1 hosts? 1 pods are evicted, 1 of them with files on their node, which end. [y/N]" in ran.err
+    assert "Reboot 1 hosts? 1 pods are evicted, 1 of them lose files on their node. [y/N]" in ran.err
     assert boots(fleet) == [0, 0, 0]
     ran = menagerie(typed="y\n")
     assert (ran.code, ran.out, boots(fleet)) == (0, "lab: 1 of 3 hosts rebooted\n", [0, 1, 0]), ran.err
     assert "✓ worker-2" in ran.err
 
 
-def test_a_limit_is_heeded_and_json_is_one_document(menagerie: Menagerie, fleet: World) -> None:
+def test_a_limit_is_respected_and_json_is_one_document(menagerie: Menagerie, fleet: World) -> None:
     for host in fleet.hosts.values():
         host.reasons = [WHY]
     ran = menagerie("--limit", "rack_onprem_r2", "--json")
@@ -101,7 +101,9 @@ def test_a_limit_is_heeded_and_json_is_one_document(menagerie: Menagerie, fleet:
     assert menagerie("--limit", "worker-9").code == 2
 
 
-def test_a_failure_is_told_with_its_way_on_and_what_was_not_begun(menagerie: Menagerie, fleet: World) -> None:
+def test_a_failure_is_reported_with_how_to_continue_and_what_was_not_started(
+    menagerie: Menagerie, fleet: World
+) -> None:
     for host in fleet.hosts.values():
         host.reasons = [WHY]
     fleet.hosts["worker-1"].boot_s = 600
@@ -109,11 +111,11 @@ def test_a_failure_is_told_with_its_way_on_and_what_was_not_begun(menagerie: Men
     told = json.loads(ran.out)
     assert (ran.code, told["error"]["code"], told["why_stopped"]) == (1, "workers-failed", "worker-1 failed")
     assert "0 of 3 hosts rebooted" in ran.err
-    assert "worker-1 failed; not begun: worker-2, worker-3" in ran.err
+    assert "worker-1 failed; not started: worker-2, worker-3" in ran.err
     assert [each["state"] for each in told["hosts"]] == ["failed", "not begun", "not begun"]
 
 
-def test_hosts_that_do_not_answer_are_left_out_and_told_by_the_exit_code(menagerie: Menagerie, fleet: World) -> None:
+def test_hosts_that_do_not_respond_are_left_out_and_shown_by_the_exit_code(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-1"].answers = False
     fleet.hosts["worker-3"].reasons = [WHY]
     ran = menagerie("--yes")
@@ -121,12 +123,12 @@ def test_hosts_that_do_not_answer_are_left_out_and_told_by_the_exit_code(menager
     assert "1 of 1 hosts rebooted\n  worker-1: ssh: connect to host" in ran.err
 
 
-def test_pods_that_would_be_lost_end_it_before_it_begins(menagerie: Menagerie, fleet: World) -> None:
+def test_pods_that_would_be_lost_stop_it_before_it_starts(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-3"].reasons = [WHY]
     fleet.pod("bare", "worker-3")
     ran = menagerie("--yes")
     assert (ran.code, boots(fleet)) == (2, [0, 0, 0])
-    assert "default/bare: nothing would make it anew elsewhere (on worker-3)" in ran.err
+    assert "default/bare: it has no controller that would recreate it elsewhere (on worker-3)" in ran.err
     assert menagerie("--yes", "--evict-unmanaged").code == 0
     assert boots(fleet) == [0, 0, 1]
 
@@ -149,13 +151,13 @@ def test_another_run_over_the_same_hosts_is_refused(menagerie: Menagerie, fleet:
 
 
 @pytest.mark.parametrize("words", [("--drain-timeout", "5x"), ("--ready-timeout", "soon"), ("--parallel", "0")])
-def test_options_that_are_none_are_refused(menagerie: Menagerie, words: tuple[str, str]) -> None:
+def test_invalid_options_are_refused(menagerie: Menagerie, words: tuple[str, str]) -> None:
     ran = menagerie(*words)
     assert ran.code == 2
     assert words[0] in ran.err
 
 
-def test_an_interrupted_run_leaves_its_mark_and_the_next_one_ends_it(
+def test_an_interrupted_run_leaves_its_mark_and_the_next_one_finishes(
     menagerie: Menagerie, fleet: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from operations import rolling
@@ -173,15 +175,15 @@ def test_an_interrupted_run_leaves_its_mark_and_the_next_one_ends_it(
         return collect(self)
 
     monkeypatch.setattr(rolling.Roll, "_collect", interrupted)
-    # The API server is a child of this process too.
+    # The API server is also a child of this process.
     monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
     ran = menagerie("--yes")
-    assert (ran.code, "run the same command again and it goes on" in ran.err) == (130, True)
+    assert (ran.code, "run the same command again to continue" in ran.err) == (130, True)
     node = fleet.core.read_node("worker-1")
     assert (node.spec.unschedulable, mark_of(node) is not None) == (True, True)
     ran = menagerie("--yes")
     assert (ran.code, host.boots) == (0, 1), ran.err
-    assert "begun 20" in ran.err
+    assert "started 20" in ran.err
     assert mark_of(fleet.core.read_node("worker-1")) is None
 
 
@@ -193,7 +195,7 @@ def test_a_node_that_was_cordoned_by_hand_is_rebooted_and_stays_cordoned(menager
     assert (boots(fleet), node.spec.unschedulable, mark_of(node)) == ([1, 0, 0], True, None)
 
 
-def test_what_another_verb_took_out_is_left_to_it(menagerie: Menagerie, fleet: World) -> None:
+def test_nodes_that_another_verb_took_out_are_left_to_it(menagerie: Menagerie, fleet: World) -> None:
     cordon(fleet.api(), "worker-1", Mark("repair", "GPU 3 has fallen off the bus"))
     assert menagerie("--yes").code == 0
     fleet.hosts["worker-1"].reasons = [WHY]

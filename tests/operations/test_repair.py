@@ -1,4 +1,4 @@
-"""Broken nodes mended on a real API server: hosts and kubelets are those of real_cluster.py."""
+"""Repairs of broken nodes with a real API server; the fake hosts and kubelets are in real_cluster.py."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ def cluster(build: Callable[..., Cluster]) -> Cluster:
 
 @pytest.fixture
 def fleet(real: World) -> World:
-    """Three well workers, and a pod on each."""
+    """Three healthy workers, with a pod on each."""
     joined(real)
     real.replicas("web", 3)
     until(lambda: real.ready("web") == 3, seconds=30)
     return real
 
 
-def test_where_all_is_well_nothing_is_found(cluster: Cluster, fleet: World) -> None:
+def test_in_a_healthy_cluster_nothing_is_found(cluster: Cluster, fleet: World) -> None:
     found = look(cluster, fleet)
     assert (found.cases, found.tickets, found.decision.brakes) == ((), {}, ())
 
 
-def test_a_host_whose_kubelet_is_silent_is_emptied_booted_and_given_back(cluster: Cluster, fleet: World) -> None:
+def test_a_host_whose_kubelet_is_silent_is_drained_rebooted_and_uncordoned(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
     found = look(cluster, fleet)
     assert [(case.host, case.step, case.pods) for case in found.cases] == [("worker-2", Step.REBOOT, 1)]
@@ -84,7 +84,7 @@ def test_a_host_whose_kubelet_is_silent_is_emptied_booted_and_given_back(cluster
     assert look(cluster, fleet).cases == ()
 
 
-def test_a_host_that_does_not_answer_is_turned_off_and_on(cluster: Cluster, fleet: World) -> None:
+def test_a_host_that_does_not_respond_is_turned_off_and_on(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
     fleet.hosts["worker-2"].answers = False
     wire = Wire(fleet)
@@ -92,7 +92,7 @@ def test_a_host_that_does_not_answer_is_turned_off_and_on(cluster: Cluster, flee
     assert wire.pressed == ["worker-2 off", "worker-2 on"]
 
 
-def test_a_gpu_that_fell_off_the_bus_wants_a_power_cycle_though_the_host_answers(
+def test_a_gpu_that_fell_off_the_bus_needs_a_power_cycle_although_the_host_responds(
     cluster: Cluster, fleet: World
 ) -> None:
     why = "GPU 0000:3b:00: Xid 79 (GPU has fallen off the bus): drain, then power-cycle the host"
@@ -105,7 +105,7 @@ def test_a_gpu_that_fell_off_the_bus_wants_a_power_cycle_though_the_host_answers
     assert wire.pressed == ["worker-2 off", "worker-2 on"]
 
 
-def test_a_dead_bmc_is_a_ticket_and_the_next_host_is_mended(cluster: Cluster, fleet: World) -> None:
+def test_a_dead_bmc_is_a_ticket_and_the_next_host_is_repaired(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-1", "worker-3")
     fleet.hosts["worker-1"].answers = False
 
@@ -125,14 +125,14 @@ def test_a_dead_bmc_is_a_ticket_and_the_next_host_is_mended(cluster: Cluster, fl
     assert (found.cases, list(found.tickets)) == ((), ["worker-1"])
 
 
-def test_without_ssh_and_bmc_somebody_has_to_press_the_button(cluster: Cluster, fleet: World) -> None:
+def test_without_ssh_and_bmc_a_person_has_to_press_the_button(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
     fleet.hosts["worker-2"].answers = False
     done = mend(cluster, fleet)["worker-2"]
     assert (done.end, "turn it off and on by hand: it has no BMC in the spec" in done.text) == (End.TICKET, True)
 
 
-def test_what_needs_hands_is_emptied_and_waits_for_them(cluster: Cluster, fleet: World) -> None:
+def test_a_host_that_needs_a_person_is_drained_and_waits(cluster: Cluster, fleet: World) -> None:
     why = "GPU 0000:3b:00: Xid 64 (memory row could not be remapped): drain, then repair or replace it"
     told(fleet, "worker-2", "PreflightPassed", "False", "XidReported", why)
     done = mend(cluster, fleet, Wire(fleet))
@@ -147,7 +147,9 @@ def test_what_needs_hands_is_emptied_and_waits_for_them(cluster: Cluster, fleet:
     assert (fleet.core.read_node("worker-2").spec.unschedulable, fleet.hosts["worker-2"].boots) == (None, 0)
 
 
-def test_what_does_not_help_is_followed_by_more_and_at_last_by_a_ticket(cluster: Cluster, fleet: World) -> None:
+def test_a_repair_that_does_not_help_is_followed_by_a_stronger_one_and_finally_a_ticket(
+    cluster: Cluster, fleet: World
+) -> None:
     silence(fleet, "worker-2")
     host = fleet.hosts["worker-2"]
     seen = []
@@ -161,7 +163,9 @@ def test_what_does_not_help_is_followed_by_more_and_at_last_by_a_ticket(cluster:
     assert "3 repairs did not help: worker-2: gave up after 1 s" in done.text
 
 
-def test_the_last_try_is_an_installation_where_the_spec_wants_it(build: Callable[..., Cluster], fleet: World) -> None:
+def test_the_last_attempt_is_a_reinstallation_if_the_spec_enables_it(
+    build: Callable[..., Cluster], fleet: World
+) -> None:
     cluster = build({"repair": {**SETTINGS, "reinstall": True}})
     silence(fleet, "worker-2")
     records.note(fleet.api(), "worker-2", lambda record: replace(record, attempts=2))
@@ -179,7 +183,7 @@ def test_the_last_try_is_an_installation_where_the_spec_wants_it(build: Callable
 
 
 @pytest.mark.parametrize("killed", ["after the cordon", "while it boots", "after the boot"])
-def test_a_killed_run_goes_on_where_it_was(build: Callable[..., Cluster], fleet: World, killed: str) -> None:
+def test_a_killed_run_is_resumed(build: Callable[..., Cluster], fleet: World, killed: str) -> None:
     cluster = build({"repair": SETTINGS})
     silence(fleet, "worker-2")
     host = fleet.hosts["worker-2"]
@@ -194,30 +198,32 @@ def test_a_killed_run_goes_on_where_it_was(build: Callable[..., Cluster], fleet:
     found = look(cluster, fleet)
     (case,) = found.cases
     assert (case.host, case.step) == ("worker-2", Step.GIVE_BACK if killed == "after the boot" else Step.REBOOT)
-    # A machine that was told to boot a moment ago is on its way.
+    # A machine that was rebooted a moment ago is on its way.
     patient = build({"repair": {**SETTINGS, "node_startup": "10m"}})
     assert ends(mend(patient, fleet, found=found)) == {"worker-2": "mended"}
     assert (host.boots, fleet.core.read_node("worker-2").spec.unschedulable) == (1, None)
     assert removals.known(fleet.api())[0] == ()
 
 
-def test_a_machine_that_came_back_while_it_was_drained_is_not_booted(cluster: Cluster, fleet: World) -> None:
+def test_a_machine_that_recovered_during_its_drain_is_not_rebooted(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
     found = look(cluster, fleet)
     fleet.say(fleet.hosts["worker-2"])
     done = mend(cluster, fleet, found=found)["worker-2"]
-    assert (done.end, done.text, fleet.hosts["worker-2"].boots) == (End.MENDED, "was well again by itself", 0)
+    assert (done.end, done.text, fleet.hosts["worker-2"].boots) == (End.MENDED, "became healthy without a repair", 0)
 
 
 class Mending(Wire):
-    """A boot after which the disk can be written to."""
+    """Reboot the host, after which the disk is writable."""
 
     def on(self, host: str, pause: Pause) -> None:
         super().on(host, pause)
         told(self.fleet, host, "ReadonlyFilesystem", "False", "Fine", "")
 
 
-def test_a_condition_that_outlives_the_boot_is_a_repair_that_did_not_help(cluster: Cluster, fleet: World) -> None:
+def test_a_condition_that_persists_after_the_reboot_means_that_the_repair_did_not_help(
+    cluster: Cluster, fleet: World
+) -> None:
     told(fleet, "worker-2", "ReadonlyFilesystem", "True", "Readonly", "/ is read-only")
     done = mend(cluster, fleet, Wire(fleet), back_s=4)["worker-2"]
     assert (done.end, "ReadonlyFilesystem is still True" in done.text) == (End.FAILED, True)
@@ -225,7 +231,7 @@ def test_a_condition_that_outlives_the_boot_is_a_repair_that_did_not_help(cluste
     assert ends(mend(cluster, fleet, Mending(fleet))) == {"worker-2": "mended"}
 
 
-def test_pods_that_a_budget_keeps_are_waited_for_and_deleted_after_the_hard_limit(
+def test_pods_that_a_budget_protects_are_waited_for_and_deleted_after_the_hard_limit(
     cluster: Cluster, fleet: World
 ) -> None:
     told(fleet, "worker-2", "ReadonlyFilesystem", "True", "Readonly", "/ is read-only")
@@ -233,7 +239,7 @@ def test_pods_that_a_budget_keeps_are_waited_for_and_deleted_after_the_hard_limi
     quick = Rules(timeout_s=1)
     done = mend(cluster, fleet, Wire(fleet), rules=quick)["worker-2"]
     assert (done.end, len(fleet.pods("worker-2"))) == (End.POSTPONED, 1)
-    assert "It stays cordoned, and after 7d they are deleted" in done.text
+    assert "It stays cordoned; 7d after the cordon, these pods are deleted" in done.text
     assert fleet.core.read_node("worker-2").spec.unschedulable
     mark = mark_of(fleet.core.read_node("worker-2"))
     assert mark
@@ -248,7 +254,7 @@ def test_pods_that_a_budget_keeps_are_waited_for_and_deleted_after_the_hard_limi
     found = look(cluster, fleet, wire)
     repairs.run(found, found.allowed, said.append)
     assert ends(repairs.results) == {"worker-2": "mended"}
-    assert any("the hard limit of its drain is over" in line for line in said)
+    assert any("the hard limit of the drain has passed" in line for line in said)
     assert wire.pressed == ["worker-2 off", "worker-2 on"]
 
 
@@ -261,21 +267,21 @@ def test_a_storage_host_waits_for_its_budget_without_limit(build: Callable[..., 
     fleet.budget("all", "web", 3)
     wire = Wire(fleet)
     done = mend(cluster, fleet, wire, rules=Rules(timeout_s=1))["worker-2"]
-    assert (done.end, "Ceph's budgets are waited for without limit" in done.text) == (End.POSTPONED, True)
+    assert (done.end, "there is no time limit for Ceph's disruption budgets" in done.text) == (End.POSTPONED, True)
     assert (len(fleet.pods("worker-2")), wire.pressed) == (1, [])
 
 
-def test_pods_that_nothing_makes_anew_are_named_and_waited_for(cluster: Cluster, fleet: World) -> None:
+def test_pods_without_a_controller_are_listed_and_waited_for(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
     fleet.pod("bare", "worker-2")
     (case,) = look(cluster, fleet).cases
     assert case.unmanaged == ("default/bare",)
     done = mend(cluster, fleet)["worker-2"]
     assert (done.end, fleet.hosts["worker-2"].boots) == (End.POSTPONED, 0)
-    assert "default/bare: nothing would make it anew" in done.text
+    assert "default/bare: it has no controller" in done.text
 
 
-def test_repairs_are_forgotten_once_a_host_was_well_for_long(cluster: Cluster, fleet: World) -> None:
+def test_repairs_are_forgotten_when_a_host_has_been_healthy_for_long_enough(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
     mend(cluster, fleet)
     silence(fleet, "worker-2")
@@ -288,7 +294,7 @@ def test_repairs_are_forgotten_once_a_host_was_well_for_long(cluster: Cluster, f
     assert worn_off(cluster.spec.repair, later, known) == ["worker-2"]
 
 
-def test_a_worker_of_the_region_is_replaced(build: Callable[..., Cluster], fleet: World) -> None:
+def test_a_worker_in_the_region_is_replaced(build: Callable[..., Cluster], fleet: World) -> None:
     region = {"machine": "lab-small", "min": 1, "max": 2, "max_unhealthy": "1"}
     cluster = build({"repair": SETTINGS, "pools": {"region": region}})
     fleet.add("lab-region-1")

@@ -1,4 +1,4 @@
-"""What keeps repairs from starting, on a real API server, and what it remembers."""
+"""What prevents repairs from starting, with a real API server, and what is recorded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fleet(real: World) -> World:
     return joined(real)
 
 
-def test_too_many_at_once_are_left_alone_and_an_override_is_for_one_run(
+def test_too_many_at_once_are_left_alone_and_an_override_applies_to_one_run(
     build: Callable[..., Cluster], fleet: World
 ) -> None:
     cluster = build({"repair": {**SETTINGS, "max_unhealthy": "40%"}})
@@ -67,7 +67,7 @@ def test_a_rack_that_is_silent_is_left_alone(cluster: Cluster, fleet: World) -> 
     assert (found.allowed, [brake.kind for brake in found.decision.brakes]) == ((), [Kind.RACK])
 
 
-def test_all_at_once_pauses_everything_until_they_are_back(cluster: Cluster, fleet: World) -> None:
+def test_if_all_fail_at_once_everything_is_paused_until_they_are_back(cluster: Cluster, fleet: World) -> None:
     silence(fleet, *NAMES)
     found = look(cluster, fleet)
     assert (found.allowed, found.decision.paused) == ((), True)
@@ -81,13 +81,13 @@ def test_all_at_once_pauses_everything_until_they_are_back(cluster: Cluster, fle
     assert removals.known(fleet.api())[1] is False
 
 
-def test_an_unwell_control_plane_stops_everything(cluster: Cluster, fleet: World) -> None:
+def test_an_unhealthy_control_plane_stops_everything(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
     found = plan(around(cluster, fleet, "etcd-main-2: member of main, context deadline exceeded"))
     assert (found.allowed, found.decision.brakes[0].kind) == ((), Kind.CONTROL_PLANE)
 
 
-def test_a_brake_that_appears_under_way_begins_no_other_host(build: Callable[..., Cluster], fleet: World) -> None:
+def test_no_further_host_starts_when_a_brake_appears_during_a_run(build: Callable[..., Cluster], fleet: World) -> None:
     cluster = build({"repair": {**SETTINGS, "max_unhealthy": "2"}})
     silence(fleet, "worker-1", "worker-3")
     found = look(cluster, fleet)
@@ -129,12 +129,11 @@ def test_what_the_window_leaves_no_room_for_waits(build: Callable[..., Cluster],
     found = look(cluster, fleet)
     assert found.allowed == ()
     assert (
-        "1 of 3 nodes were taken out within 1h, and the limit is 50 %; these wait: worker-3"
-        in found.decision.brakes[0].text
+        "1 of 3 nodes were removed within 1h; the limit is 50 %. These wait: worker-3" in found.decision.brakes[0].text
     )
 
 
-def test_others_nodes_and_those_that_are_to_be_skipped_are_left_out(cluster: Cluster, fleet: World) -> None:
+def test_nodes_of_others_and_nodes_to_skip_are_left_out(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-1", "worker-3")
     cordon(fleet.api(), "worker-1", Mark("reboot", "linux-image-6.1"))
     fleet.merge("/api/v1/nodes/worker-3", {"metadata": {"annotations": {SKIP: "Ana looks at its firmware"}}})
@@ -151,19 +150,19 @@ def test_a_node_is_not_judged_before_its_time_and_no_condition_before_its_own(
     young = build({"repair": {**SETTINGS, "node_startup": "30m"}})
     slow = build({"repair": {**SETTINGS, "conditions": [{"type": "Ready", "status": "False", "after": "10m"}]}})
     assert (look(young, fleet).cases, look(slow, fleet).cases) == ((), ())
-    # It counts for the brakes none the less: others may be about to follow it.
+    # It still counts for the brakes: others may be about to follow it.
     assert [each.name for each in look(slow, fleet).seen.fleet.members if not each.well] == ["worker-2"]
 
 
-def test_a_limit_names_hosts_pools_racks_or_sites(cluster: Cluster, fleet: World) -> None:
+def test_a_limit_selects_hosts_pools_racks_or_sites(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-1", "worker-3")
     assert [case.host for case in look(cluster, fleet, None, "r2").cases] == ["worker-3"]
     assert [case.host for case in look(cluster, fleet, None, "worker-1", "onprem").cases] == ["worker-1", "worker-3"]
-    with pytest.raises(RefusedError, match="worker-9 fits no node, pool, rack or site; did you mean"):
+    with pytest.raises(RefusedError, match="worker-9 matches no node, pool, rack or site; did you mean"):
         look(cluster, fleet, None, "worker-9")
 
 
-def test_pages_are_changed_by_several_at_once_and_none_is_lost(fleet: World) -> None:
+def test_concurrent_changes_of_pages_are_not_lost(fleet: World) -> None:
     def add(number: int) -> None:
         notebook.change(fleet.api(), records.NAME, lambda pages: pages.setdefault("n", []).append(number))
 

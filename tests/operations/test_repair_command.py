@@ -44,7 +44,7 @@ def menagerie(
     monkeypatch.setattr("operations.ssh.Ssh", ssh)
     monkeypatch.setattr("operations.stack.access_to", lambda *_: Operator(fleet))
     monkeypatch.setattr("operations.repair.means.control_plane", lambda *_: "")
-    # Of a node_startup in which no node is judged nobody could come back.
+    # With a node_startup in which no node is judged, no host could come back.
     monkeypatch.setattr("operations.repair.means.Rebooter", lambda *given: Rebooter(*given[:4], 30.0))
     monkeypatch.setattr("cli.repair.checked", lambda _: build({"repair": SETTINGS}))
 
@@ -56,12 +56,12 @@ def boots(fleet: World) -> list[int]:
     return [fleet.hosts[name].boots for name in NAMES]
 
 
-def test_where_nothing_is_broken_nothing_is_done_and_nobody_asked(menagerie: Menagerie, fleet: World) -> None:
+def test_if_nothing_is_broken_nothing_is_done_without_a_question(menagerie: Menagerie, fleet: World) -> None:
     ran = menagerie()
-    assert (ran.code, ran.out) == (0, "lab: nothing to repair, 3 nodes looked at\n"), ran.err
+    assert (ran.code, ran.out) == (0, "lab: nothing to repair; checked 3 nodes\n"), ran.err
 
 
-def test_a_dry_run_says_what_is_broken_and_changes_nothing(menagerie: Menagerie, fleet: World) -> None:
+def test_a_dry_run_shows_what_is_broken_and_changes_nothing(menagerie: Menagerie, fleet: World) -> None:
     silence(fleet, "worker-2")
     ran = menagerie("--dry-run")
     assert (ran.code, ran.out) == (1, "lab: 1 of 3 nodes to repair, 1 may start; none was touched\n")
@@ -72,43 +72,43 @@ def test_a_dry_run_says_what_is_broken_and_changes_nothing(menagerie: Menagerie,
     assert (removals.known(fleet.api()), records.known(fleet.api())) == (((), False), {})
 
 
-def test_it_asks_before_it_begins_and_says_what_became_of_each(menagerie: Menagerie, fleet: World) -> None:
+def test_it_asks_before_it_starts_and_reports_each_result(menagerie: Menagerie, fleet: World) -> None:
     silence(fleet, "worker-2")
     ran = menagerie()
     assert (ran.code, "./menagerie repair lab --yes" in ran.err) == (2, True)
     ran = menagerie(typed="n\n")
     assert (ran.code, "Repair 1 hosts? 0 pods are evicted. [y/N]" in ran.err, boots(fleet)) == (1, True, [0, 0, 0])
     ran = menagerie(typed="y\n")
-    assert (ran.code, ran.out) == (0, "lab: 1 mended, 0 left; 3 nodes looked at\n"), ran.err
+    assert (ran.code, ran.out) == (0, "lab: 1 repaired, 0 left; checked 3 nodes\n"), ran.err
     assert ("✓ worker-2  mended: reboot" in ran.err, boots(fleet)) == (True, [0, 1, 0])
 
 
-def test_a_brake_is_told_and_an_override_is_printed(menagerie: Menagerie, fleet: World) -> None:
+def test_a_brake_is_reported_and_an_override_is_printed(menagerie: Menagerie, fleet: World) -> None:
     silence(fleet, "worker-1", "worker-3")
     ran = menagerie("--yes", "--max-unhealthy", "40%")
     assert (ran.code, boots(fleet)) == (1, [0, 0, 0])
-    assert "--max-unhealthy 40% stands in place of the spec's limit, for this run" in ran.err
+    assert "--max-unhealthy 40% overrides the spec's limit for this run" in ran.err
     assert "2 of 3 nodes in pool workers are unhealthy (66 %, limit 40 %). No repair will start" in ran.err
     told = json.loads(menagerie("--json", "--max-unhealthy", "40%").out)
     assert ([each["allowed"] for each in told["hosts"]], told["brakes"][0]["kind"]) == ([False, False], "pool")
 
 
-def test_a_ticket_stays_until_it_is_told_that_it_is_mended(menagerie: Menagerie, fleet: World) -> None:
+def test_a_ticket_stays_until_an_operator_says_that_it_is_fixed(menagerie: Menagerie, fleet: World) -> None:
     silence(fleet, "worker-2")
     fleet.hosts["worker-2"].answers = False
     ran = menagerie("--yes", "--json")
     (host,) = json.loads(ran.out)["hosts"]
     assert (ran.code, host["end"], boots(fleet)) == (1, "ticket", [0, 0, 0])
     ran = menagerie("--yes")
-    assert (ran.code, ran.out) == (1, "lab: 0 mended, 1 left; 3 nodes looked at\n")
+    assert (ran.code, ran.out) == (1, "lab: 0 repaired, 1 left; checked 3 nodes\n")
     assert "worker-2: ticket: turn it off and on by hand" in ran.err
     fleet.hosts["worker-2"].answers = True
     ran = menagerie("--yes", "--retry", "worker-2")
     assert (ran.code, boots(fleet)) == (0, [0, 1, 0]), ran.err
-    assert "worker-2: forgotten: 0 repairs, and its ticket: turn it off" in ran.err
+    assert "worker-2: cleared: 0 repairs, and its ticket: turn it off" in ran.err
 
 
-def test_a_service_goes_on_after_what_passes(
+def test_a_service_continues_after_temporary_errors(
     menagerie: Menagerie, fleet: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
@@ -131,21 +131,19 @@ def test_a_service_goes_on_after_what_passes(
     ran = menagerie("--watch", "30", "--yes")
     assert (ran.code, rounds, boots(fleet)) == (130, [30, 30, 30], [0, 1, 0]), ran.err
     assert "error: gave up after 3 s" in ran.err
-    assert ran.out == "lab: 1 mended, 0 left; 3 nodes looked at\nlab: nothing to repair, 3 nodes looked at\n"
+    assert ran.out == "lab: 1 repaired, 0 left; checked 3 nodes\nlab: nothing to repair; checked 3 nodes\n"
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--watch", "30"), "--watch asks nobody: add --yes"),
+        (("--watch", "30"), "--watch cannot ask: add --yes"),
         (("--max-removal", "lots"), "--max-removal"),
         (("--limit", "worker-9", "--yes"), "worker-9 fits no node"),
         (("--retry", "worker-9", "--yes"), "worker-9 fits no node"),
         (("--drain-timeout", "5x"), "--drain-timeout"),
     ],
 )
-def test_options_that_are_none_are_refused(
-    menagerie: Menagerie, fleet: World, words: tuple[str, ...], told: str
-) -> None:
+def test_invalid_options_are_refused(menagerie: Menagerie, fleet: World, words: tuple[str, ...], told: str) -> None:
     ran = menagerie(*words)
     assert (ran.code, told in ran.err) == (2, True), ran.err

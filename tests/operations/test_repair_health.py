@@ -1,4 +1,4 @@
-"""Which conditions make a node a broken one, since when, and what helps."""
+"""Which conditions make a node broken, since when, and what helps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREFLIGHT = Path(__file__).parents[2] / "roles" / "preflight" / "files" / "menag
 
 
 def node(*conditions: tuple[str, str, float, str, str], age_s: float = 86_400) -> client.V1Node:
-    """conditions: type, status, for how many seconds, reason, message."""
+    """Return a node. conditions: type, status, for how many seconds, reason, message."""
     made = [
         client.V1NodeCondition(
             type=type_, status=status, reason=reason, message=message, last_transition_time=at(NOW - lasted)
@@ -41,7 +41,7 @@ def ready(status: str, lasted: float) -> tuple[str, str, float, str, str]:
 
 
 @pytest.mark.parametrize("status", ["False", "Unknown"])
-def test_a_silent_node_is_broken_after_ten_minutes_and_unwell_before(status: str) -> None:
+def test_a_silent_node_is_broken_after_ten_minutes_and_unhealthy_before(status: str) -> None:
     assert broken(node(ready(status, 599)), Repair(), NOW) is None
     assert len(bad(node(ready(status, 1)), Repair())) == 1
     found = broken(node(ready(status, 600)), Repair(), NOW)
@@ -55,7 +55,7 @@ def test_a_node_is_not_judged_while_it_starts() -> None:
     assert broken(node(ready("False", 900), age_s=1800), Repair(), NOW)
 
 
-def test_what_lasted_longest_says_since_when_and_the_strongest_action_wins() -> None:
+def test_the_oldest_condition_sets_the_time_and_the_strongest_action_wins() -> None:
     worn = ("ReadonlyFilesystem", "True", 3600.0, "FilesystemIsReadOnly", "sda1")
     hands = ("PreflightPassed", "False", 900.0, "MemoryMissing", "1900 GiB of memory, expected 2048 GiB")
     found = broken(node(ready("True", 9000), worn, hands), Repair(), NOW)
@@ -86,19 +86,19 @@ def test_what_lasted_longest_says_since_when_and_the_strongest_action_wins() -> 
         ("ClockSkewed", "the clock is 312 s ahead of the API server's", "ticket"),
     ],
 )
-def test_what_preflight_says_decides_what_helps(reason: str, message: str, action: str) -> None:
+def test_preflight_s_message_decides_the_action(reason: str, message: str, action: str) -> None:
     found = broken(node(ready("True", 9000), ("PreflightPassed", "False", 600.0, reason, message)), Repair(), NOW)
     assert found
     assert (found.action, found.why) == (action, message)
 
 
-def test_the_words_of_preflight_are_those_that_hosts_say() -> None:
+def test_the_wording_of_preflight_is_that_of_the_hosts() -> None:
     said = "\n".join((PREFLIGHT / name).read_text() for name in ("xid.py", "compare.py"))
     assert [words for words in (*HANDS, *RESET) if words not in said] == []
     assert '"service": "drain, then repair or replace it"' in said
 
 
-def test_a_condition_of_the_operators_own_does_what_it_says() -> None:
+def test_an_operator_s_own_condition_has_its_own_action() -> None:
     own = {"type": "MlxLinkDown", "status": "True", "after": "1m", "action": "ticket"}
     settings = Repair.model_validate({"conditions": [own]})
     found = broken(node(ready("False", 9000), ("MlxLinkDown", "True", 60.0, "LinkDown", "mlx5_0")), settings, NOW)
@@ -146,10 +146,10 @@ SCALE_SET = "azure:///subscriptions/s-1/resourceGroups/ibis/providers/Microsoft.
                 "az vmss reimage --subscription s-1 -g ibis -n gpu --instance-ids 3"
             ),
         ),
-        ("", "delete the machine of gpu-x1 in the cloud's console; its group makes a new one"),
+        ("", "delete the machine of gpu-x1 in the cloud's console; its group creates a new one"),
     ],
 )
-def test_a_machine_in_a_cloud_is_replaced_by_the_clouds_own_command(provider_id: str, shown: str) -> None:
+def test_a_machine_in_a_cloud_is_replaced_with_the_clouds_own_command(provider_id: str, shown: str) -> None:
     assert command("gpu-x1", provider_id) == shown
 
 
@@ -167,7 +167,7 @@ def test_a_machine_in_a_cloud_is_replaced_by_the_clouds_own_command(provider_id:
         ("nodes", "worker-1", "NotReady", False),
     ],
 )
-def test_what_tells_of_nodes_must_be_well_and_events_need_not(
+def test_the_source_of_node_states_must_be_healthy_and_etcd_events_need_not(
     monkeypatch: pytest.MonkeyPatch, group: str, name: str, detail: str, counts: bool
 ) -> None:
     status = Status(

@@ -1,4 +1,4 @@
-"""What holds a secret, in a trace or a log."""
+"""Objects with secrets in a trace or a log."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ HOLDERS = [
 
 
 @pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: type(holder).__name__)
-def test_the_text_of_what_holds_a_secret_does_not_show_it(holder: object) -> None:
+def test_representations_do_not_show_secrets(holder: object) -> None:
     assert SECRET in str(vars(holder))
     assert SECRET not in f"{holder!r} {holder}"

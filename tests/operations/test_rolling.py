@@ -1,4 +1,4 @@
-"""Who is begun when, and what ends a roll."""
+"""Which host starts when, and what ends a roll."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def node(name: str, *, ready: bool = True, cordoned: bool = False, tainted: bool
 
 @dataclass
 class Work:
-    """Notes who is worked on side by side. fails: hosts that fail."""
+    """Records which hosts are in progress together. fails: hosts that fail."""
 
     fails: frozenset[str] = frozenset()
     seconds: float = 0.05
@@ -60,20 +60,20 @@ def free() -> WhyNot:
     return lambda host, under_way: ""
 
 
-def test_one_after_another_in_their_order() -> None:
+def test_hosts_run_one_after_another_in_their_order() -> None:
     work, told = Work(), []
     rolled = Roll(["a", "b", "c"], work, free, tell=told.append).run()
     assert (work.begun, work.most, rolled.succeeded, rolled.why_stopped) == (["a", "b", "c"], 1, True, "")
     assert [(each.host, each.text) for each in told] == [("a", "a is well"), ("b", "b is well"), ("c", "c is well")]
 
 
-def test_no_more_at_once_than_said() -> None:
+def test_at_most_at_once_hosts_run_in_parallel() -> None:
     work = Work(seconds=0.2)
     assert Roll(list("abcdef"), work, free, at_once=3).run().succeeded
     assert work.most == 3
 
 
-def test_the_first_failure_begins_no_other_and_lets_the_others_end() -> None:
+def test_after_the_first_failure_no_host_starts_and_running_ones_finish() -> None:
     work = Work(fails=frozenset("b"))
     rolled = Roll(list("abcd"), work, free, at_once=2).run()
     assert states(rolled.outcomes)["b"] == "failed"
@@ -83,7 +83,7 @@ def test_the_first_failure_begins_no_other_and_lets_the_others_end() -> None:
     assert states(rolled.outcomes)["d"] == "not begun"
 
 
-def test_without_room_a_roll_waits_for_its_own_and_stops_where_nothing_is_under_way() -> None:
+def test_without_room_a_roll_waits_for_its_own_hosts_and_stops_if_none_is_in_progress() -> None:
     work = Work(seconds=0.2)
     rolled = Roll(list("abc"), work, lambda: lambda _, under_way: "full" if under_way else "", at_once=3).run()
     assert (rolled.succeeded, work.most) == (True, 1)
@@ -92,7 +92,7 @@ def test_without_room_a_roll_waits_for_its_own_and_stops_where_nothing_is_under_
     assert rolled.why_stopped == "x and y are out"
 
 
-def test_an_interrupt_ends_what_is_under_way_where_it_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_running_hosts_when_they_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     work, began = Work(seconds=60), time.monotonic()
     roll = Roll(list("abc"), work, free, at_once=2)
     real = roll._collect
@@ -123,23 +123,23 @@ def test_an_interrupt_ends_what_is_under_way_where_it_pauses(monkeypatch: pytest
     ],
     ids=["all well", "not ready", "cordoned", "tainted", "room for two", "of another pool", "it is out itself"],
 )
-def test_a_host_is_begun_only_where_its_pool_can_spare_it(
+def test_a_host_starts_only_if_its_pool_can_spare_it(
     build: Callable[..., object], nodes: list[client.V1Node], most: str, why: str
 ) -> None:
     cluster = build({"pools": {"workers": {"max_unavailable": most}}})
     told = room(cluster, lambda: nodes)()("worker-1", ())  # type: ignore[arg-type]
     assert (why in told, bool(told)) == (True, bool(why))
     if told:
-        assert "of pool workers are out of service already (worker-2), and max_unavailable is 1" in told
+        assert "of pool workers are out of service already (worker-2); max_unavailable is 1" in told
 
 
-def test_those_under_way_count_before_their_nodes_show_it(build: Callable[..., object]) -> None:
+def test_hosts_in_progress_count_before_their_nodes_show_it(build: Callable[..., object]) -> None:
     cluster = build()
     told = room(cluster, lambda: [node(f"worker-{n}") for n in (1, 2, 3)])()("worker-1", ("worker-3",))  # type: ignore[arg-type]
     assert told.startswith("1 of 3 nodes of pool workers are out of service already (worker-3)")
 
 
-def test_a_fleet_is_asked_for_once_for_all_hosts_that_wait(build: Callable[..., object]) -> None:
+def test_nodes_are_read_once_for_all_waiting_hosts(build: Callable[..., object]) -> None:
     asked: list[int] = []
 
     def nodes() -> list[client.V1Node]:
@@ -151,12 +151,12 @@ def test_a_fleet_is_asked_for_once_for_all_hosts_that_wait(build: Callable[..., 
     assert (set(states(rolled.outcomes).values()), len(asked)) == ({"not begun"}, 1)
 
 
-def test_an_api_that_does_not_answer_begins_nothing(build: Callable[..., object]) -> None:
+def test_no_host_starts_if_the_api_does_not_respond(build: Callable[..., object]) -> None:
     def nodes() -> list[client.V1Node]:
         raise ApiException(503, "unavailable")
 
     rolled = Roll(["worker-2"], Work(), room(build(), nodes)).run()  # type: ignore[arg-type]
-    assert rolled.why_stopped == "the API server does not answer (ApiException)"
+    assert rolled.why_stopped == "the API server does not respond (ApiException)"
 
 
 def test_states_are_words_for_reports() -> None:

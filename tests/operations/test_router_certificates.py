@@ -1,4 +1,4 @@
-"""Certificates of edge routers: what is refused before a router is told, and requests by the real openssl."""
+"""Certificates of edge routers: what is refused before a router gets it, and requests by the real openssl."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Pki(NamedTuple):
         return signed("CN=e", self.sub, days=days or (-1, 80))
 
 
-def test_a_chain_is_read_up_to_its_root_and_ends_with_the_first_that_ends(folder, pki) -> None:
+def test_a_chain_is_read_up_to_its_root_and_expires_with_its_first_certificate(folder, pki) -> None:
     own = signed("CN=s-e", pki.sub, days=(-1, 40))
     lay(folder, own.pem, pki.chain)
     found = load(settings(), folder.parent)
@@ -81,7 +81,7 @@ def test_a_chain_is_read_up_to_its_root_and_ends_with_the_first_that_ends(folder
 
 
 def bare(subject: str, pki: Pki) -> str:
-    """Without extensions."""
+    """Return a certificate without extensions."""
     made = signed(subject, pki.sub)
     builder = x509.CertificateBuilder().subject_name(made.certificate.subject).issuer_name(pki.sub.certificate.subject)
     builder = builder.public_key(made.key.public_key()).serial_number(1)
@@ -92,24 +92,24 @@ def bare(subject: str, pki: Pki) -> str:
 
 WRONG = {
     "no file": (lambda _: None, None, "can't be read .*vpn request"),
-    "text": (lambda _: "text", None, "holds no certificate in PEM"),
-    "a key": (lambda pki: pki.own().key_pem, None, "holds a private key, which belongs on the router alone"),
-    "a chain": (lambda pki: pki.own().pem + pki.sub.pem, None, "holds 2 certificates; authorities go into ca"),
+    "text": (lambda _: "text", None, "contains no PEM certificate"),
+    "a key": (lambda pki: pki.own().key_pem, None, "contains a private key, which belongs only on the router"),
+    "a chain": (lambda pki: pki.own().pem + pki.sub.pem, None, "has 2 certificates; put the authorities into the file in ca"),
     "expired": (lambda pki: pki.own(-9, -1).pem, None, r"CN=e expired on \d{4}-\d\d-\d\d; renew it"),
     "of tomorrow": (lambda pki: pki.own(1, 9).pem, None, "CN=e is valid from .* UTC on"),
     "of another authority": (
         lambda _: signed("CN=e", chain("other")[0]).pem, None, "CN=e isn't signed by the next: CN=sub,O=example"
     ),
-    "no root": (lambda pki: pki.own().pem, lambda pki: pki.sub.pem, "CN=sub,O=example is no root and is the last in ca"),
+    "no root": (lambda pki: pki.own().pem, lambda pki: pki.sub.pem, "CN=sub,O=example is the last in ca and not a root"),
     "the root first": (
         lambda pki: pki.own().pem, lambda pki: pki.root.pem + pki.sub.pem, "CN=e isn't signed by the next: CN=root"
     ),
-    "bare": (lambda pki: bare("CN=e", pki), None, "CN=e lacks the extension SubjectKeyIdentifier, which AWS looks for"),
+    "bare": (lambda pki: bare("CN=e", pki), None, "CN=e lacks the extension SubjectKeyIdentifier, which AWS requires"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("own", "ca", "why"), WRONG.values(), ids=WRONG)
-def test_what_can_not_be_shown_to_a_gateway_is_refused(folder, pki, own, ca, why) -> None:
+def test_certificates_that_a_gateway_would_not_accept_are_refused(folder, pki, own, ca, why) -> None:
     text = own(pki)
     lay(folder, text or "", ca(pki) if ca else pki.chain)
     if text is None:
@@ -118,29 +118,29 @@ def test_what_can_not_be_shown_to_a_gateway_is_refused(folder, pki, own, ca, why
         load(settings(), folder.parent)
 
 
-def test_a_router_that_signs_for_others_is_no_authority(folder, pki) -> None:
+def test_a_router_s_certificate_can_not_sign_others(folder, pki) -> None:
     middle = signed("CN=middle", pki.sub)
     lay(folder, signed("CN=e", middle).pem, middle.pem + pki.chain)
-    with pytest.raises(CertificateError, match="CN=middle is no authority"):
+    with pytest.raises(CertificateError, match="CN=middle is not an authority"):
         load(settings(), folder.parent)
 
 
-def test_a_certificate_that_ends_within_a_month_is_told_of(folder, pki, build) -> None:
+def test_a_certificate_that_expires_within_a_month_is_reported(folder, pki, build) -> None:
     heard: list[str] = []
     lay(folder, signed("CN=e", pki.sub, days=(-1, 20)).pem, pki.chain)
     assert set(papers(cluster_with(build), ROUTER, heard.append)) == {"s/e"}
-    assert heard == ["s/e: its certificate ends in 19 days; renew it with ./menagerie vpn request"]
+    assert heard == ["s/e: its certificate expires in 19 days; renew it with ./menagerie vpn request"]
     heard.clear()
     lay(folder, signed("CN=e", pki.sub, days=(-1, 60)).pem, pki.chain)
     papers(cluster_with(build), ROUTER, heard.append)
     assert heard == []
 
 
-def test_files_of_routers_that_others_look_after_are_not_asked_for(folder, build) -> None:
+def test_files_of_routers_managed_by_others_are_not_needed(folder, build) -> None:
     assert papers(cluster_with(build), (), lambda _: None) == {}
 
 
-def test_show_says_until_when_a_certificate_is_or_why_it_can_not_be_shown(folder, pki, build) -> None:
+def test_show_has_a_certificate_s_expiry_or_why_it_can_not_be_used(folder, pki, build) -> None:
     lay(folder, signed("CN=e", pki.sub).pem, pki.chain)
     one = cluster_with(build)
     (first, second) = gateways.told(one, {"s/e": ENDS}, {"s/e": NAMES})
@@ -153,7 +153,7 @@ def test_show_says_until_when_a_certificate_is_or_why_it_can_not_be_shown(folder
     assert "can't be read" in first["certificate"]["wrong"]
 
 
-def test_names_of_the_spec_stand_for_those_that_the_cloud_gives(folder, pki, build, monkeypatch) -> None:
+def test_names_in_the_spec_override_those_of_the_cloud(folder, pki, build, monkeypatch) -> None:
     lay(folder, signed("CN=e", pki.sub).pem, pki.chain)
     monkeypatch.setattr(gateways, "_others", lambda _: [])
     monkeypatch.setattr(gateways, "known_gateways", lambda *_: ({"s/e": ENDS}, {}))
@@ -173,7 +173,7 @@ def test_names_of_the_spec_stand_for_those_that_the_cloud_gives(folder, pki, bui
 
 
 class Here:
-    """Runs on this machine what would run on a router, below a folder."""
+    """Runs a router's programs on this machine, below a folder."""
 
     def __init__(self, below: Path) -> None:
         self._below, self.asked = below, []
@@ -192,7 +192,7 @@ class Here:
         return _Ended()
 
 
-def test_a_router_makes_its_key_once_and_asks_again_with_the_same(folder, build, tmp_path) -> None:
+def test_a_router_generates_its_key_once_and_reuses_it(folder, build, tmp_path) -> None:
     here = Here(tmp_path / "etc")
     (dry,) = router_requests.request(cluster_with(build), here, (), dry_run=True)
     assert (dry.file, dry.why, list(tmp_path.glob("etc/**/*"))) == (folder / "e.pem.csr", "a new key", [])
@@ -208,11 +208,11 @@ def test_a_router_makes_its_key_once_and_asks_again_with_the_same(folder, build,
     assert x509.load_pem_x509_csr(again.file.read_bytes()).public_key() == request.public_key()
     assert key.read_text() == before
     (dry,) = router_requests.request(cluster_with(build), here, (), dry_run=True)
-    assert dry.why == "the key it has"
+    assert dry.why == "its existing key"
     assert "PRIVATE KEY" not in again.file.read_text()
 
 
-def test_a_router_that_can_not_says_why_and_no_file_is_written(folder, build, tmp_path) -> None:
+def test_if_a_router_fails_the_reason_is_shown_and_no_file_is_written(folder, build, tmp_path) -> None:
     (tmp_path / "etc" / "private").mkdir(parents=True)
     (tmp_path / "etc" / "private" / "menagerie-one.pem").write_text("no key")
     (found,) = router_requests.request(cluster_with(build), Here(tmp_path / "etc"), ())
@@ -221,8 +221,8 @@ def test_a_router_that_can_not_says_why_and_no_file_is_written(folder, build, tm
     assert list(folder.iterdir()) == []
 
 
-def test_a_router_that_nobody_knows_is_not_asked(folder, build, tmp_path) -> None:
-    with pytest.raises(RefusedError, match="none of those named"):
+def test_an_unknown_router_is_not_asked(folder, build, tmp_path) -> None:
+    with pytest.raises(RefusedError, match="none with these names"):
         list(router_requests.request(cluster_with(build), Here(tmp_path), ("s/other",)))
 
 

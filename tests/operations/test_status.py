@@ -1,4 +1,4 @@
-"""What `status` makes of the answers of the API server, the load balancer and the etcds."""
+"""What `status` makes of the responses of the API server, the load balancer and the etcds."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def deployment(name: str, wanted: int = 2, ready: int = 2) -> dict[str, Any]:
 
 
 def lease(host: str) -> dict[str, Any]:
-    """Of an API server that renewed it just now."""
+    """Return the lease of an API server that was renewed just now."""
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     metadata = {"name": host, "labels": {"kubernetes.io/hostname": host}, "creationTimestamp": now}
     return {"metadata": metadata, "spec": {"renewTime": now}}
@@ -103,7 +103,7 @@ MEMBER = MemberStatus("", "", "", 1, 4, "3.6.14", 30 * 2**20, 12 * 2**20, 8 * 2*
 
 
 class Etcds:
-    """Stands for EtcdClient: role -> what `ailments` says, or the error that it raises."""
+    """Substitute for EtcdClient: role -> the result of `ailments`, or the error that it raises."""
 
     ailments_by_role: dict[str, dict[str, str] | EtcdError]
     changes: dict[str, dict[str, Any]]
@@ -118,14 +118,14 @@ class Etcds:
         return found
 
     def statuses(self) -> dict[str, MemberStatus]:
-        """Of those that are not ailing; the first of them leads."""
+        """Return the statuses of healthy members; the first one is the leader."""
         well = [name for name, ailment in self.ailments().items() if not ailment]
         return {name: replace(MEMBER, **{"id": name, "leader": well[0], **self.changes.get(name, {})}) for name in well}
 
 
 @pytest.fixture
 def access(server: FakeServer, lab: Cluster, monkeypatch: pytest.MonkeyPatch) -> FakeAccess:
-    """A cluster that is well."""
+    """A healthy cluster."""
     server.answers = {
         "/;csv": CSV,
         "/readyz": READYZ,
@@ -151,7 +151,7 @@ def wrong(cluster: Cluster, access: FakeAccess) -> dict[str, str]:
     return {item.name: item.detail for item in read_status(cluster, access).items if not item.ok}
 
 
-def test_a_cluster_with_all_its_parts_is_well(lab: Cluster, access: FakeAccess) -> None:
+def test_a_cluster_with_all_its_parts_is_healthy(lab: Cluster, access: FakeAccess) -> None:
     found = read_status(lab, access)
     assert found.ok
     assert not_well(lab, access) == ""
@@ -161,7 +161,7 @@ def test_a_cluster_with_all_its_parts_is_well(lab: Cluster, access: FakeAccess) 
     assert [item.help for item in found.items] == [""] * len(found.items)
 
 
-def test_a_host_of_members_that_runs_another_payload_is_a_line_with_the_command_and_all_is_well(
+def test_a_member_s_host_with_another_payload_is_a_line_with_the_command_and_still_ok(
     lab: Cluster, access: FakeAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sha256 = hashlib.sha256(b"{}").hexdigest()
@@ -169,7 +169,7 @@ def test_a_host_of_members_that_runs_another_payload_is_a_line_with_the_command_
         "etcd-main-1": {"payload": {"sha256": "0" * 64, "whole": True}, "fsync_p99_s": 0.0021, "leader_changes": 3},
         "etcd-main-2": {"payload": {"sha256": sha256, "whole": False}, "fsync_p99_s": 0.022, "leader_changes": 4},
         "etcd-main-3": {"payload": {"sha256": sha256, "whole": True}},
-        "etcd-events-1": {},  # an agent from before
+        "etcd-events-1": {},  # an older agent
     }
 
     def asked(*_: object) -> Iterator[Any]:
@@ -197,12 +197,12 @@ def test_a_host_of_members_that_runs_another_payload_is_a_line_with_the_command_
     assert set(lines) == {"etcd-main-1, payload", "etcd-main-2, payload"}
     assert all(line.endswith(": ./menagerie etcd roll lab") for line in lines.values())
     assert {item.name: item.detail for item in found.items if item.name.endswith(", disk")} == {
-        "etcd-main-1, disk": "fsync p99 2.1 ms; 3 changes of the leader since it started",
-        "etcd-main-2, disk": "fsync p99 22.0 ms, slow: ./menagerie status lab etcd; 4 changes of the leader since it started",
+        "etcd-main-1, disk": "fsync p99 2.1 ms; 3 leader changes since it started",
+        "etcd-main-2, disk": "fsync p99 22.0 ms, slow: ./menagerie status lab etcd; 4 leader changes since it started",
     }
 
 
-def test_a_spec_that_was_changed_since_it_was_built_is_told_with_the_command(
+def test_a_spec_that_changed_since_it_was_built_is_reported_with_the_command(
     lab: Cluster, access: FakeAccess, build: Callable[..., Cluster]
 ) -> None:
     access.outputs = access.outputs.model_copy(update={"spec_sha256": lab.digest})
@@ -210,13 +210,13 @@ def test_a_spec_that_was_changed_since_it_was_built_is_told_with_the_command(
     def told(cluster: Cluster) -> list[tuple[bool, str]]:
         return [(item.ok, item.detail) for item in read_status(cluster, access).items if item.group == "spec"]
 
-    assert told(lab) == [(True, "the one that was built")]
+    assert told(lab) == [(True, "unchanged since it was built")]
     assert told(build({"etcd": {"events": {"quota": "2GiB"}}})) == [
-        (True, "changed since it was built: ./menagerie up lab --dry-run")
+        (True, "changed since it was built; to compare: ./menagerie up lab --dry-run")
     ]
 
 
-def test_a_driver_of_volumes_that_is_gone_makes_it_not_well(access: FakeAccess, server: FakeServer) -> None:
+def test_a_missing_volume_driver_makes_it_unhealthy(access: FakeAccess, server: FakeServer) -> None:
     storage = load_cluster(AWS)
     server.answers[DAEMONS.replace("kube-system", "csi")] = {"items": [daemon("ebs-node")]}
     server.answers[DEPLOYMENTS.replace("kube-system", "csi")] = {"items": []}
@@ -225,23 +225,23 @@ def test_a_driver_of_volumes_that_is_gone_makes_it_not_well(access: FakeAccess, 
     assert not found["ebs-controller"].ok
 
 
-def test_a_dead_member_makes_it_not_well_although_the_api_server_is_ready(lab: Cluster, access: FakeAccess) -> None:
+def test_a_dead_member_makes_it_unhealthy_although_the_api_server_is_ready(lab: Cluster, access: FakeAccess) -> None:
     Etcds.ailments_by_role["main"] = {"etcd-main-1": "context deadline exceeded", "etcd-main-2": "", "etcd-main-3": ""}
     items = {item.name: item for item in read_status(lab, access).wrong}
     assert items["etcd-main-1"].detail == "member of main, context deadline exceeded"
     assert items["etcd-main-1"].help == "./menagerie etcd replace lab main etcd-main-1"
     assert items["quorum of main"].detail == (
-        "2 of 3 members answer; etcd-main-2 leads, term 4. Writes still work; any loss stops them"
+        "2 of 3 members respond; leader: etcd-main-2, term 4. Writes still work; any further loss stops them"
     )
     assert not_well(lab, access).startswith("etcd-main-1: member of main")
 
 
-def test_an_etcd_that_can_not_be_asked_is_an_item_and_the_rest_is_still_told(lab: Cluster, access: FakeAccess) -> None:
+def test_an_etcd_that_can_not_be_read_is_an_item_and_the_rest_is_still_shown(lab: Cluster, access: FakeAccess) -> None:
     Etcds.ailments_by_role["events"] = EtcdError("etcd events: no answer within 9 s")
     assert wrong(lab, access) == {"members of events": "etcd events: no answer within 9 s"}
 
 
-def test_an_api_server_that_the_load_balancer_does_not_list_is_not_well(
+def test_an_api_server_that_the_load_balancer_does_not_list_is_unhealthy(
     lab: Cluster, access: FakeAccess, server: FakeServer
 ) -> None:
     server.answers["/;csv"] = CSV.replace("api,api-2,UP,1\n", "")
@@ -279,7 +279,7 @@ def test_without_statistics_every_api_server_is_absent(access: FakeAccess, serve
         ),
     ],
 )
-def test_an_add_on_is_well_only_when_it_is_there_and_its_pods_are_counted_and_ready(
+def test_an_add_on_is_healthy_only_if_it_exists_and_its_pods_are_counted_and_ready(
     lab: Cluster, access: FakeAccess, server: FakeServer, daemons: Any, deployments: Any, name: str, detail: str
 ) -> None:
     server.answers[DAEMONS], server.answers[DEPLOYMENTS] = {"items": daemons}, {"items": deployments}
@@ -288,19 +288,19 @@ def test_an_add_on_is_well_only_when_it_is_there_and_its_pods_are_counted_and_re
     assert detail in found[name]
 
 
-def test_what_others_run_in_kube_system_may_want_no_pods_but_not_lack_some(
+def test_other_workloads_in_kube_system_may_have_zero_replicas_but_no_missing_pods(
     lab: Cluster, access: FakeAccess, server: FakeServer
 ) -> None:
     server.answers[DAEMONS]["items"] += [daemon("gpu-plugin", 0, 0), daemon("exporter", 3, 1)]
     assert wrong(lab, access) == {"exporter": "1 of 3 pods ready"}
 
 
-def test_everything_that_the_cluster_is_given_with_pods_is_an_expected_add_on(lab: Cluster) -> None:
+def test_every_bundled_workload_with_pods_is_an_expected_add_on(lab: Cluster) -> None:
     given = objects(lab, addresses.plan(lab))
     assert {thing["metadata"]["name"] for thing in given if "template" in thing.get("spec", {})} <= set(ADDONS)
 
 
-def test_a_silent_api_is_asked_once_and_the_other_parts_are_still_told(
+def test_a_silent_api_is_asked_once_and_the_other_parts_are_still_shown(
     lab: Cluster, access: FakeAccess, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model, "ANSWER_S", 0.2)
@@ -312,7 +312,7 @@ def test_a_silent_api_is_asked_once_and_the_other_parts_are_still_told(
     assert server.asked == ["/readyz"]
 
 
-def test_an_api_that_stops_answering_is_not_asked_again(lab: Cluster, access: FakeAccess, server: FakeServer) -> None:
+def test_an_api_that_stops_responding_is_not_asked_again(lab: Cluster, access: FakeAccess, server: FakeServer) -> None:
     del server.answers["/api/v1/nodes"]
     assert wrong(lab, access) == {"API": "404 Not Found"}
     assert DAEMONS not in server.asked
@@ -329,7 +329,7 @@ def test_one_item_that_is_not_ok_makes_the_status_not_ok() -> None:
     assert not Status("lab", "", (good, bad)).ok
 
 
-def test_the_json_of_a_status_holds_every_item() -> None:
+def test_the_json_of_a_status_has_every_item() -> None:
     item = Item("nodes", "a", True, "Ready")
     assert Status("lab", "https://x", (item,)).to_json()["items"] == [
         {"group": "nodes", "name": "a", "ok": True, "detail": "Ready", "help": ""}
@@ -346,7 +346,7 @@ def in_region(name: str, address: str) -> dict[str, Any]:
 def test_workers_in_the_region_are_known_by_their_address_and_counted(
     build: Callable[..., Cluster], server: FakeServer, access: FakeAccess
 ) -> None:
-    """The cloud names them, so no spec lists them."""
+    """The cloud chooses their names, so they are in no spec."""
     cluster = build(
         {
             "control_plane": {"cloud": "azure", "region": "eastus2"},
@@ -357,13 +357,13 @@ def test_workers_in_the_region_are_known_by_their_address_and_counted(
     )
     listed = server.answers["/api/v1/nodes"]["items"]
     server.answers["/api/v1/nodes"] = {"items": [*listed, in_region("cpu-7", "10.77.128.9")]}
-    assert wrong(cluster, access) == {"workers in the region": "1 Ready, of 2 at least"}
+    assert wrong(cluster, access) == {"workers in the region": "1 Ready, at least 2 required"}
     strangers = [in_region("cpu-8", "10.77.200.9"), in_region("stranger", "10.77.0.70")]
     server.answers["/api/v1/nodes"] = {"items": [*listed, in_region("cpu-7", "10.77.128.9"), *strangers]}
     assert wrong(cluster, access) == {"stranger": f"Ready, {VERSION}, not in the spec"}
 
 
-def test_a_node_that_takes_no_work_is_not_well_and_says_why(
+def test_a_node_that_accepts_no_pods_is_unhealthy_and_shows_why(
     lab: Cluster, access: FakeAccess, server: FakeServer
 ) -> None:
     first, second, third = server.answers["/api/v1/nodes"]["items"]
@@ -381,12 +381,12 @@ def test_a_node_that_takes_no_work_is_not_well_and_says_why(
     found = {item.name: item for item in read_status(lab, access).items if item.group == "nodes"}
     details = [found[each["metadata"]["name"]] for each in (first, second, third)]
     assert [item.ok for item in details] == [False, True, True]
-    assert details[0].detail.endswith("no work yet: its preflight says ClockSkewed: the clock is 9 s ahead")
+    assert details[0].detail.endswith("no pods yet: its preflight reports ClockSkewed: the clock is 9 s ahead")
     assert details[1].detail.endswith(", preflight: GPU 0000:5a:00: Xid 63: keep an eye on it")
     assert "preflight" not in details[2].detail
 
 
-def test_a_node_that_was_taken_out_of_service_says_by_whom(
+def test_a_node_that_was_taken_out_of_service_shows_by_which_verb(
     lab: Cluster, access: FakeAccess, server: FakeServer
 ) -> None:
     first, second, third = server.answers["/api/v1/nodes"]["items"]
@@ -406,17 +406,19 @@ def test_where_the_spec_has_gpus_their_daemons_are_expected(build: Callable[...,
     assert set(wrong(own, access)) == {"nvidia-device-plugin", "dcgm-exporter"}
 
 
-def test_an_etcd_without_its_quorum_says_what_brings_it_back(lab: Cluster, access: FakeAccess) -> None:
+def test_an_etcd_without_quorum_shows_the_command_that_restores_it(lab: Cluster, access: FakeAccess) -> None:
     Etcds.ailments_by_role["main"] = {"etcd-main-1": "dead", "etcd-main-2": "dead", "etcd-main-3": ""}
     found = {item.name: item for item in read_status(lab, access).wrong}
-    assert found["quorum of main"].detail == "1 of 3 members answer: it has lost its quorum and takes no writes"
+    assert found["quorum of main"].detail == "1 of 3 members respond: it has lost quorum and accepts no writes"
     assert found["quorum of main"].help == "./menagerie etcd restore lab main"
 
 
 @pytest.mark.parametrize(
     "change", [{"size": 7 * 2**30}, {"errors": ("memberID:1 alarm:NOSPACE ",)}], ids=["nearly full", "full"]
 )
-def test_a_member_without_room_says_what_makes_some(lab: Cluster, access: FakeAccess, change: dict[str, Any]) -> None:
+def test_a_member_without_space_shows_the_command_that_recovers_some(
+    lab: Cluster, access: FakeAccess, change: dict[str, Any]
+) -> None:
     Etcds.changes["etcd-events-2"] = change
     (found,) = read_status(lab, access).wrong
     assert (found.name, found.help) == ("etcd-events-2", "./menagerie etcd recover-space lab events")
@@ -425,22 +427,22 @@ def test_a_member_without_room_says_what_makes_some(lab: Cluster, access: FakeAc
 
 
 @pytest.mark.parametrize("change", [{"leader": "etcd-main-2"}, {"term": 5}], ids=["two leaders", "two terms"])
-def test_members_that_do_not_agree_who_leads_are_not_well(
+def test_members_that_disagree_about_the_leader_are_unhealthy(
     lab: Cluster, access: FakeAccess, change: dict[str, Any]
 ) -> None:
     Etcds.changes["etcd-main-2"] = change
     assert list(wrong(lab, access)) == ["quorum of main"]
 
 
-def test_a_cluster_of_another_version_than_its_spec_says_how_to_come_to_it(
+def test_a_cluster_with_another_version_than_its_spec_shows_how_to_upgrade(
     lab: Cluster, access: FakeAccess, server: FakeServer
 ) -> None:
     server.answers["/version"] = {"gitVersion": "v1.36.3"}
     for each in server.answers["/api/v1/nodes"]["items"]:
         each["status"]["nodeInfo"]["kubeletVersion"] = "v1.32.9"
     first, second = read_status(lab, access).wrong
-    assert (first.detail, first.help) == (f"v1.36.3; the spec says {VERSION}", "./menagerie upgrade lab")
-    assert second.detail.startswith("3 of v1.32.9; kubelets of v1.32.9 are more than 3 minor versions behind")
+    assert (first.detail, first.help) == (f"v1.36.3; the spec has {VERSION}", "./menagerie upgrade lab")
+    assert second.detail.startswith("3 of v1.32.9; kubelets v1.32.9 are more than 3 minor versions behind")
     assert not_well(lab, access) == ""
 
 
@@ -454,7 +456,7 @@ def test_workers_with_another_containerd_are_counted_with_the_command_that_drain
     (found,) = read_status(lab, access).wrong
     assert (found.name, found.help) == ("containerd", "./menagerie upgrade lab")
     now = versions.CONTAINERD
-    assert found.detail == f"1 of 2.2.9, 1 of {now}, 1 of unknown; this release places {now}"
+    assert found.detail == f"1 of 2.2.9, 1 of {now}, 1 of unknown; this release installs {now}"
     assert not_well(lab, access) == ""
 
 
@@ -484,7 +486,7 @@ def test_all_nodes_not_ready_together_are_one_fault_of_the_control_plane(
 ) -> None:
     not_ready(*server.answers["/api/v1/nodes"]["items"])
     (found,) = read_status(lab, access).wrong
-    assert found.detail.startswith("all 3 nodes are NotReady together: taken for a fault of the control plane")
+    assert found.detail.startswith("all 3 nodes are NotReady together: treated as a fault of the control plane")
     assert found.help == "./menagerie up lab"
 
 
@@ -506,7 +508,7 @@ def test_a_site_all_of_whose_nodes_are_not_ready_is_one_fault_of_the_way_there(
     assert "looks cut off: all of its 3 nodes are NotReady. Their pods keep running" in found.detail
 
 
-def test_of_many_nodes_only_those_that_are_not_well_are_listed(
+def test_with_many_nodes_only_unhealthy_ones_are_listed(
     build: Callable[..., Cluster], access: FakeAccess, server: FakeServer
 ) -> None:
     hosts = build().hosts["workers"]
@@ -522,10 +524,10 @@ def test_of_many_nodes_only_those_that_are_not_well_are_listed(
     found = [item for item in read_status(cluster, access).items if item.group == "nodes"]
     assert found[0].detail == "34 Ready, 25 NotReady, 1 not joined, 1 out of service, of 60"
     assert [item.name for item in found[1 : LISTED + 1]] == [f"gpu-{number:03}" for number in range(LISTED)]
-    assert (found[-1].name, found[-1].detail) == ("and more", "6 others are not well either")
+    assert (found[-1].name, found[-1].detail) == ("and more", "6 more are unhealthy")
 
 
-def test_who_holds_the_cluster_is_told_and_what_was_cut_short_is_not_well(lab: Cluster, access: FakeAccess) -> None:
+def test_the_current_operation_is_shown_and_an_interrupted_one_is_unhealthy(lab: Cluster, access: FakeAccess) -> None:
     with pytest.raises(OSError), one_operation(lab, None, "etcd restore", "main") as held:
         items = {item.group: item for item in read_status(lab, access).items}
         assert items["operation"].ok
@@ -543,7 +545,7 @@ def test_reading_a_status_leaves_no_record(lab: Cluster, access: FakeAccess) -> 
     assert not store.STATE.exists()
 
 
-def test_an_etcd_that_no_drill_found_good_is_not_well_once_its_cluster_had_time_for_one(
+def test_an_etcd_without_a_passed_drill_is_unhealthy_when_its_cluster_had_time_for_one(
     lab: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime.now(UTC)
@@ -557,13 +559,13 @@ def test_an_etcd_that_no_drill_found_good_is_not_well_once_its_cluster_had_time_
 
     assert found(True, 60.0, timedelta(days=9)).ok
     early = found(False, None, timedelta(minutes=7))
-    assert (early.ok, early.detail) == (True, "2 backups; the cluster was made 7 min ago")
+    assert (early.ok, early.detail) == (True, "2 backups; the cluster was created 7 min ago")
     late = found(False, None, timedelta(hours=2))
     assert (late.ok, late.help) == (False, "./menagerie status lab backups")
     assert not found(False, 99999.0, timedelta(minutes=5)).ok
 
 
-def test_a_fleet_is_a_row_each_and_one_that_is_silent_holds_up_no_other() -> None:
+def test_a_fleet_is_one_row_per_cluster_and_a_silent_one_does_not_delay_the_others() -> None:
     over = threading.Event()
     good, bad = Item("nodes", "a", True, "Ready"), Item("etcds", "b", False, "dead", "./menagerie status c etcd")
 
@@ -590,7 +592,9 @@ def test_a_fleet_is_a_row_each_and_one_that_is_silent_holds_up_no_other() -> Non
     assert read_fleet(["well", "unbuilt"], look).ok
 
 
-def test_a_part_that_breaks_hides_no_other(lab: Cluster, access: FakeAccess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_part_does_not_hide_the_others(
+    lab: Cluster, access: FakeAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object) -> Iterator[Item]:
         raise RuntimeError("no such repository")
         yield

@@ -1,4 +1,4 @@
-"""What must be refused, tried on real programs: an etcd, an API server, and connections of this machine."""
+"""What must be refused, tried with real programs: an etcd, an API server, and connections from this machine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def free(count: int) -> list[int]:
 
 @contextmanager
 def etcd(folder: Path, *, asks: bool = True) -> Iterator[EtcdOutput]:
-    """A member with TLS, ready. asks: clients for certificates of its authority."""
+    """Run a member with TLS. asks: whether clients need certificates from its authority."""
     client, peer = free(2)
     served = issue(CA, Request("etcd-main-1", dns_names=("localhost",), addresses=(HERE,)))
     for name, text in (("ca.crt", CA.certificate), ("crt", served.certificate), ("key", served.private_key)):
@@ -76,13 +76,13 @@ def access(found: EtcdOutput, operator: Signed = OPERATOR) -> FakeAccess:
     return FakeAccess(only, etcd_certificate=operator.certificate, etcd_key=operator.private_key)
 
 
-def test_an_etcd_that_asks_for_its_certificates_refuses_all_others(tmp_path: Path) -> None:
+def test_an_etcd_that_requires_its_certificates_refuses_all_others(tmp_path: Path) -> None:
     with etcd(tmp_path) as found:
         tried = list(trials.strangers_at_etcds(access(found)))  # type: ignore[arg-type]
     assert [(each.ok, each.seen) for each in tried] == [(True, "refused")] * 2, tried
 
 
-def test_an_etcd_that_asks_for_none_is_found(tmp_path: Path) -> None:
+def test_an_etcd_that_requires_no_certificate_is_found(tmp_path: Path) -> None:
     with etcd(tmp_path, asks=False) as found:
         tried = list(trials.strangers_at_etcds(access(found)))  # type: ignore[arg-type]
     assert [(each.ok, each.seen) for each in tried] == [(False, "accepted")] * 2, tried
@@ -118,7 +118,7 @@ def put(found: EtcdOutput, key: str, value: str) -> None:
 
 @pytest.fixture(scope="module")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RealApi, Path]]:
-    """An API server that answers strangers on health paths alone, with the file that ours have."""
+    """An API server that serves strangers only on health paths, with our configuration file."""
     folder = tmp_path_factory.mktemp("limited")
     with running(program, folder, "--authentication-config", str(AUTHENTICATION)) as ready:
         yield ready, folder
@@ -126,7 +126,7 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RealApi,
 
 @dataclass
 class OfApi(FakeAccess):
-    """To an API server of this test."""
+    """Return access to this test's API server."""
 
     @property
     def server(self) -> str:
@@ -139,13 +139,13 @@ def strangers(api: RealApi, folder: Path) -> dict[str, bool | None]:
     return {each.subject: each.ok for each in trials.strangers_at_the_api(reached)}  # type: ignore[arg-type]
 
 
-def test_strangers_are_answered_on_health_paths_alone(limited: tuple[RealApi, Path]) -> None:
+def test_strangers_get_responses_only_on_health_paths(limited: tuple[RealApi, Path]) -> None:
     found = strangers(*limited)
     assert len(found) == len(trials.ANSWERED) + len(trials.REFUSED)
     assert set(found.values()) == {True}, found
 
 
-def test_an_api_that_answers_strangers_is_found_and_a_silent_one_tells_nothing(tmp_path: Path) -> None:
+def test_an_api_that_serves_strangers_is_found_and_a_silent_one_proves_nothing(tmp_path: Path) -> None:
     with running(program, tmp_path) as api:
         open_ = strangers(api, tmp_path)
     silent = strangers(api, tmp_path)
@@ -155,7 +155,7 @@ def test_an_api_that_answers_strangers_is_found_and_a_silent_one_tells_nothing(t
 
 @dataclass
 class Here:
-    """An executor that has this machine for every host. asked: what ran."""
+    """An executor that uses this machine for every host. asked: what ran."""
 
     code: int = 0
 
@@ -187,10 +187,10 @@ def test_a_worker_that_does_not_even_reach_the_load_balancer_proves_nothing(list
     assert from_here([Try("M.8", "etcd-main-1", HERE, closed)], listening, Here(code=255)) == [None]
 
 
-def test_a_server_that_knows_no_strangers_is_told_from_one_that_does(
+def test_a_server_that_refuses_strangers_is_distinguished_from_one_that_does_not(
     limited: tuple[RealApi, Path], listening: int
 ) -> None:
-    """Of a kubelet it is the same answer."""
+    """For a kubelet, the response is the same."""
     api, _ = limited
     (closed,) = free(1)
     asked = Try("M.10", "worker-1", HERE, api.port, frozenset({"401"}), "/pods")
@@ -198,7 +198,7 @@ def test_a_server_that_knows_no_strangers_is_told_from_one_that_does(
     assert from_here([asked, answered, replace(asked, port=closed)], listening) == [True, False, None]
 
 
-def test_the_tries_are_of_every_member_and_api_server_and_of_some_nodes(lab: Cluster) -> None:
+def test_attempts_cover_every_member_and_api_server_and_some_nodes(lab: Cluster) -> None:
     reached = FakeAccess(outputs())
     tries = trials.tries_of(lab, reached, {"api-1": ["10.77.0.11"]}, {"worker-1": "10.78.1.11"})  # type: ignore[arg-type]
     etcds = {(each.target, each.port) for each in tries if each.control == "M.8"}
@@ -209,7 +209,7 @@ def test_the_tries_are_of_every_member_and_api_server_and_of_some_nodes(lab: Clu
 
 
 def at_services(build: Any, monkeypatch: pytest.MonkeyPatch, ssh: int, port: int, **node_ports: Any) -> list[Attempt]:
-    """Of a worker that is this machine; ssh, port: where something listens, or nothing."""
+    """Try a worker that is this machine. ssh, port: ports that are open or closed."""
     changes = {"sites": {"onprem": {"ssh": {"port": ssh}}}, "network": {"node_ports": node_ports}}
     cluster = build(changes)
     host = cluster.hosts["workers"][0].model_copy(update={"address": IPv4Address(HERE)})
@@ -218,7 +218,7 @@ def at_services(build: Any, monkeypatch: pytest.MonkeyPatch, ssh: int, port: int
     return list(trials.strangers_at_services(here, ()))
 
 
-def test_where_no_worker_is_at_a_site_nothing_is_tried_from_one_by_design(lab: Cluster) -> None:
+def test_without_workers_at_sites_nothing_is_tried_from_one_by_design(lab: Cluster) -> None:
     nowhere = lab.model_copy(update={"hosts": {}})
     tried = [*trials.strangers_at_services(nowhere, ()), *audit._from_sites(nowhere, *(None,) * 3, ())]  # type: ignore[arg-type]
     assert {each.control: (each.ok, each.expected) for each in tried} == dict.fromkeys(
@@ -226,7 +226,7 @@ def test_where_no_worker_is_at_a_site_nothing_is_tried_from_one_by_design(lab: C
     )
 
 
-def test_a_port_of_services_that_answers_this_machine_is_found_also_where_no_service_has_it(
+def test_a_service_port_that_this_machine_can_reach_is_found_even_without_a_service(
     build: Any, monkeypatch: pytest.MonkeyPatch, listening: int
 ) -> None:
     (closed,) = free(1)
@@ -235,17 +235,17 @@ def test_a_port_of_services_that_answers_this_machine_is_found_also_where_no_ser
         assert (found.control, found.ok, found.seen) == ("M.27", False, seen)
 
 
-def test_a_worker_that_is_out_of_reach_or_lets_this_machine_in_tells_nothing_of_ports_of_services(
+def test_a_worker_that_is_unreachable_or_allows_this_machine_proves_nothing_about_service_ports(
     build: Any, monkeypatch: pytest.MonkeyPatch, listening: int
 ) -> None:
     (closed,) = free(1)
     (found,) = at_services(build, monkeypatch, closed, listening)
-    assert (found.ok, found.seen) == (None, f"no way from here: port {closed} is refused")
+    assert (found.ok, found.seen) == (None, f"not reachable from here: port {closed} is refused")
     (found,) = at_services(build, monkeypatch, listening, listening, outside=["127.0.0.0/8"])
     assert (found.ok, found.seen) == (None, "this machine is in network.node_ports.outside")
 
 
-def test_a_port_of_services_that_a_firewall_drops_is_as_it_should_be(
+def test_a_service_port_that_a_firewall_drops_passes(
     build: Any, monkeypatch: pytest.MonkeyPatch, listening: int
 ) -> None:
     monkeypatch.setattr(trials, "outcome", lambda asked: "open" if asked["port"] == listening else "silent")
@@ -262,12 +262,12 @@ def test_an_output_with_a_key_is_marked_secret(value: str, secret: Sequence[str]
     assert [each.ok for each in found] == ([] if ok is None else [ok])
 
 
-def test_an_output_that_is_named_a_key_is_one() -> None:
+def test_an_output_named_as_a_key_counts_as_one() -> None:
     (found,) = trials.marked_secret({"bucket_key": json.dumps({})}, frozenset())
     assert found.ok is False
 
 
-# As the engine (3.259) wrote them beside a new stack: with no passphrase, and with "neues wort".
+# Written by the engine (3.259) for a new stack: with an empty passphrase, and with "neues wort".
 EMPTY = "v1:uH9Y2FJHnYs=:v1:+QpL91Rqyawo3UJf:t8wAjq9fABIgFjJjBwUo6yy0LRM1LQ=="
 GOOD = "v1:ND0nlwd9+eo=:v1:WLfQE/Ob4+Jnbs5/:gaCjzZEBSDFCe/fahBQE3svD8jtL0g=="
 
@@ -287,5 +287,5 @@ def test_a_state_that_an_empty_passphrase_opens_is_found(provider: dict[str, obj
     assert (found.control, found.ok) == ("M.26", ok)
 
 
-def test_the_passphrase_that_a_state_was_made_with_opens_it() -> None:
+def test_a_state_s_own_passphrase_opens_it() -> None:
     assert opens(GOOD, "neues wort")

@@ -1,4 +1,4 @@
-"""Lines of a status about tunnels; `menagerie-vpn status` itself is tried with real daemons in tests/vpn."""
+"""Status of tunnels; `menagerie-vpn status` itself is tested with real daemons in tests/vpn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DOWN = {"connection": "jaguar-2", "ike": "NONE", "bgp": "Active", "since": "neve
 
 
 class Routers:
-    """Answers of routers, in place of ssh. asked: who was asked what."""
+    """Responses of routers, instead of ssh. asked: which router was asked what."""
 
     def __init__(self, answers: dict[str, Done]) -> None:
         self.answers, self.asked = answers, list[tuple[str, Sequence[str]]]()
@@ -39,7 +39,7 @@ class Routers:
 
 @pytest.fixture
 def jaguar() -> Cluster:
-    """The example, whose edge routers are Debian machines now."""
+    """The example, with Debian machines as edge routers."""
     cluster = load_cluster(JAGUAR)
     spec = cluster.spec.model_dump(mode="json")
     for site in spec["sites"].values():
@@ -48,7 +48,9 @@ def jaguar() -> Cluster:
     return cluster.model_copy(update={"spec": type(cluster.spec).model_validate(spec)})
 
 
-def test_each_tunnel_is_a_line_and_who_does_not_answer_is_one(jaguar: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_tunnel_is_one_line_and_so_is_a_router_that_does_not_respond(
+    jaguar: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = tunnels.edge_routers(jaguar)
     routers = Routers({first: Done(1, json.dumps([UP, DOWN])), second: Done(255, "ssh: connect: No route to host\n")})
 
@@ -67,7 +69,7 @@ def test_each_tunnel_is_a_line_and_who_does_not_answer_is_one(jaguar: Cluster, m
         ),
         second: (
             False,
-            "its tunnels can't be asked for: ssh: connect: No route to host",
+            "can't read its tunnels: ssh: connect: No route to host",
             "./menagerie vpn configure jaguar --dry-run",
         ),
     }

@@ -1,4 +1,4 @@
-"""Workers brought to another version on a real API server; what stands for their kubelets is in real_cluster.py."""
+"""Upgrades of workers with a real API server; the fake kubelets are in real_cluster.py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fleet(real: World) -> World:
-    """The lab's three workers with the former kubelet, and a pod on each."""
+    """The lab's three workers with the former kubelet, and with a pod on each."""
     for name in NAMES:
         host = real.add(name)
         host.version = OLD
@@ -45,7 +45,7 @@ def fleet(real: World) -> World:
 
 
 class Configured:
-    """Stands for Ansible: brings a new kubelet and containerd, unless a host is to fail, or its kubelet not to come back."""
+    """Fake Ansible: installs a new kubelet and containerd, except on hosts that must fail or whose kubelet must not come back."""
 
     def __init__(self, fleet: World) -> None:
         self.fleet = fleet
@@ -81,7 +81,7 @@ def marks(fleet: World) -> dict[str, Mark | None]:
 
 @contextmanager
 def probed(fleet: World, app: str) -> Iterator[list[int]]:
-    """How many pods of a workload run, looked at again and again for the length of a block."""
+    """Sample how many pods of a workload run, for the length of a block."""
     seen, over = list[int](), threading.Event()
 
     def look() -> None:
@@ -98,7 +98,7 @@ def probed(fleet: World, app: str) -> Iterator[list[int]]:
         thread.join()
 
 
-def test_a_canary_goes_first_and_the_pool_spares_no_more_than_it_says(lab: Cluster, fleet: World) -> None:
+def test_a_canary_is_first_and_the_pool_spares_no_more_than_its_limit(lab: Cluster, fleet: World) -> None:
     configured, operation = Configured(fleet), Unrecorded()
     fleet.seen_out.clear()
     done = brought(lab, configured, operation)
@@ -109,7 +109,7 @@ def test_a_canary_goes_first_and_the_pool_spares_no_more_than_it_says(lab: Clust
     assert list(operation.steps) == [f"workers {name}" for name in NAMES]
 
 
-def test_after_the_canary_a_pool_goes_in_batches(build: Callable[..., Cluster], fleet: World) -> None:
+def test_after_the_canary_a_pool_is_done_in_batches(build: Callable[..., Cluster], fleet: World) -> None:
     configured = Configured(fleet)
     assert brought(build({"pools": {"workers": {"max_unavailable": "2"}}}), configured).succeeded
     assert configured.batches == [("worker-1",), ("worker-2", "worker-3")]
@@ -123,7 +123,7 @@ def test_a_workload_with_a_budget_never_falls_below_it(build: Callable[..., Clus
     assert min(seen) >= 2
 
 
-def test_a_canary_that_fails_is_the_last_and_is_tried_first_again(lab: Cluster, fleet: World) -> None:
+def test_a_failed_canary_stops_the_run_and_is_first_in_the_next_one(lab: Cluster, fleet: World) -> None:
     configured = Configured(fleet)
     configured.fails = {"worker-1": "kubelet: Kubelet and kubeadm are here: no space left"}
     first = brought(lab, configured)
@@ -140,24 +140,24 @@ def test_a_canary_that_fails_is_the_last_and_is_tried_first_again(lab: Cluster, 
     assert marks(fleet) == dict.fromkeys(NAMES)
 
 
-def test_a_kubelet_that_stays_the_old_one_keeps_its_node_out_of_service(lab: Cluster, fleet: World) -> None:
+def test_a_node_stays_out_of_service_while_its_kubelet_is_the_old_one(lab: Cluster, fleet: World) -> None:
     configured = Configured(fleet)
     configured.silent = {"worker-1"}
     done = brought(lab, configured, ready_s=1)
     assert states(done)["worker-1"] is State.FAILED
-    assert "the kubelet says that it is 1.35.4" in done.outcomes[0].text
+    assert "the kubelet reports version 1.35.4" in done.outcomes[0].text
     assert marks(fleet)["worker-1"]
 
 
 def with_containerd(fleet: World, runtime: str) -> None:
-    """The fleet with the wanted kubelet, beside this runtime."""
+    """Return the fleet with the new kubelet and this runtime."""
     for name in NAMES:
         host = fleet.hosts[name]
         host.version, host.runtime = NEW, runtime
         fleet.say(host)
 
 
-def test_another_containerd_is_brought_to_drained_nodes_behind_a_canary(lab: Cluster, fleet: World) -> None:
+def test_another_containerd_is_installed_on_drained_nodes_after_a_canary(lab: Cluster, fleet: World) -> None:
     with_containerd(fleet, BEFORE)
     configured, operation = Configured(fleet), Unrecorded()
     fleet.seen_out.clear()
@@ -169,9 +169,9 @@ def test_another_containerd_is_brought_to_drained_nodes_behind_a_canary(lab: Clu
 
 
 @pytest.mark.parametrize(
-    ("left", "why"), [(BEFORE, "containerd is 2.2.9"), ("containerd://Unknown", "containerd is not answering")]
+    ("left", "why"), [(BEFORE, "containerd 2.2.9"), ("containerd://Unknown", "containerd not responding")]
 )
-def test_a_containerd_that_is_not_the_wanted_one_keeps_its_node_out_of_service(
+def test_a_node_stays_out_of_service_while_its_containerd_is_the_wrong_one(
     lab: Cluster, fleet: World, left: str, why: str
 ) -> None:
     with_containerd(fleet, left)
@@ -179,12 +179,12 @@ def test_a_containerd_that_is_not_the_wanted_one_keeps_its_node_out_of_service(
     configured.silent = {"worker-1"}
     done = brought(lab, configured, ready_s=1)
     assert states(done)["worker-1"] is State.FAILED
-    assert f"the kubelet says that {why}" in done.outcomes[0].text
+    assert f"the kubelet reports {why}" in done.outcomes[0].text
     mark = marks(fleet)["worker-1"] or Mark("", "")
     assert (mark.by, mark.why) == (BY, f"to Kubernetes 1.36.4 and containerd {versions.CONTAINERD}")
 
 
-def test_a_node_that_a_killed_run_left_with_all_that_it_should_run_is_given_back(lab: Cluster, fleet: World) -> None:
+def test_a_node_that_a_killed_run_left_with_the_right_versions_is_uncordoned(lab: Cluster, fleet: World) -> None:
     with_containerd(fleet, NOW)
     cordon(fleet.api(), "worker-2", Mark(BY, "for a test"))
     made = Nodes(lab, fleet.api, Configured(fleet), Unrecorded(), Rules(timeout_s=30), 20)
@@ -193,16 +193,16 @@ def test_a_node_that_a_killed_run_left_with_all_that_it_should_run_is_given_back
     assert not any(node.spec.unschedulable for node in all_nodes(fleet.api()))
 
 
-def test_a_node_that_preflight_holds_back_is_not_given_back(lab: Cluster, fleet: World) -> None:
+def test_a_node_that_preflight_holds_back_is_not_uncordoned(lab: Cluster, fleet: World) -> None:
     configured = Configured(fleet)
     fleet.hosts["worker-1"].verdict = "False"
     fleet.say(fleet.hosts["worker-1"])
     done = brought(lab, configured, ready_s=1)
     assert states(done)["worker-1"] is State.FAILED
-    assert "its preflight says Test" in done.outcomes[0].text
+    assert "its preflight reports Test" in done.outcomes[0].text
 
 
-def test_a_node_that_another_verb_has_is_left_to_it(lab: Cluster, fleet: World) -> None:
+def test_a_node_that_another_verb_took_out_is_left_to_it(lab: Cluster, fleet: World) -> None:
     cordon(fleet.api(), "worker-1", Mark("reboot", "for a test"))
     configured = Configured(fleet)
     done = brought(lab, configured)
@@ -211,7 +211,7 @@ def test_a_node_that_another_verb_has_is_left_to_it(lab: Cluster, fleet: World) 
     assert (marks(fleet)["worker-1"] or Mark("", "")).by == "reboot"
 
 
-def test_a_drain_that_no_budget_allows_gives_the_node_back(lab: Cluster, fleet: World) -> None:
+def test_a_node_is_uncordoned_if_a_budget_prevents_its_drain(lab: Cluster, fleet: World) -> None:
     fleet.budget("web", "web", 3)
     configured = Configured(fleet)
     nodes = Nodes(lab, fleet.api, configured, Unrecorded(), Rules(timeout_s=2), 20)

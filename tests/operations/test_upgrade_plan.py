@@ -1,4 +1,4 @@
-"""What is to be done, in which order, from what runs and what the spec says."""
+"""What to do in which order, from the running versions and the spec."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def runs(
     containerd: Mapping[str, str] | str = CONTAINERD,
     **more: Any,
 ) -> Running:
-    """One version for all of a kind, or one each; of containerd for those that are named, and the wanted one for others."""
+    """Return running versions: one for all of a kind, or one each; containerd for the named nodes, the new one for others."""
     servers = dict.fromkeys(("api-1", "api-2"), hosts) if isinstance(hosts, str) else dict(hosts)
     listed = dict.fromkeys((*WORKERS, REGION), nodes) if isinstance(nodes, str) else dict(nodes)
     answers = frozenset(each for each in servers.values() if each)
@@ -42,7 +42,7 @@ def runs(
     return Running(servers, answers, addons, addons, found, **{"region": frozenset({REGION}), **more})
 
 
-def test_up_goes_from_api_servers_to_workers(at: Callable[[str], Cluster]) -> None:
+def test_an_upgrade_goes_from_api_servers_to_workers(at: Callable[[str], Cluster]) -> None:
     found = plan(at(NEW), runs(OLD, OLD, OLD))
     assert not found.is_back
     assert found.stages == (Stage.SERVERS, Stage.ADDONS, Stage.REGION, Stage.WORKERS)
@@ -50,14 +50,14 @@ def test_up_goes_from_api_servers_to_workers(at: Callable[[str], Cluster]) -> No
     assert list(wrong(found)) == []
 
 
-def test_back_goes_from_workers_to_api_servers(at: Callable[[str], Cluster]) -> None:
+def test_a_rollback_goes_from_workers_to_api_servers(at: Callable[[str], Cluster]) -> None:
     found = plan(at(OLD), runs(NEW, NEW, NEW))
     assert found.is_back
     assert found.stages == (Stage.WORKERS, Stage.REGION, Stage.ADDONS, Stage.SERVERS)
     assert list(wrong(found)) == []
 
 
-def test_what_runs_already_is_left_alone(at: Callable[[str], Cluster]) -> None:
+def test_parts_with_the_right_version_are_left_alone(at: Callable[[str], Cluster]) -> None:
     assert plan(at(NEW), runs(NEW, NEW, NEW)).is_done
 
 
@@ -70,7 +70,7 @@ def test_what_runs_already_is_left_alone(at: Callable[[str], Cluster]) -> None:
         (runs(NEW, NEW, {"worker-1": NEW, "worker-2": OLD, REGION: NEW}), (Stage.WORKERS,)),
     ],
 )
-def test_a_run_that_was_cut_short_is_gone_on_with(
+def test_an_interrupted_run_is_resumed(
     at: Callable[[str], Cluster], running: Running, stages: tuple[Stage, ...]
 ) -> None:
     found = plan(at(NEW), running)
@@ -83,12 +83,12 @@ def test_a_run_that_was_cut_short_is_gone_on_with(
     assert list(wrong(found)) == []
 
 
-def test_a_half_way_up_is_taken_back_by_what_is_new_alone(at: Callable[[str], Cluster]) -> None:
+def test_a_partial_upgrade_is_rolled_back_only_where_it_is_new(at: Callable[[str], Cluster]) -> None:
     found = plan(at(OLD), runs({"api-1": NEW, "api-2": OLD}, OLD, OLD))
     assert (found.is_back, found.stages, found.servers) == (True, (Stage.SERVERS,), ("api-1",))
 
 
-def test_an_api_server_that_does_not_answer_is_first(at: Callable[[str], Cluster]) -> None:
+def test_an_api_server_that_does_not_respond_is_first(at: Callable[[str], Cluster]) -> None:
     found = plan(at(NEW), runs({"api-1": OLD, "api-2": ""}, OLD, OLD))
     assert found.servers == ("api-2", "api-1")
 
@@ -108,7 +108,7 @@ def test_some_workers_may_be_left_for_another_day(at: Callable[[str], Cluster]) 
 
 
 @pytest.mark.parametrize("pools", [None, ["other"]])
-def test_workers_that_would_be_newer_than_their_api_servers_stand_in_the_way_back(
+def test_workers_that_would_be_newer_than_their_api_servers_block_a_rollback(
     at: Callable[[str], Cluster], pools: list[str] | None
 ) -> None:
     found = list(wrong(plan(at(OLD), runs(NEW, NEW, NEW), pools, control_plane_only=pools is None)))
@@ -119,10 +119,10 @@ def test_workers_that_would_be_newer_than_their_api_servers_stand_in_the_way_bac
 @pytest.mark.parametrize(("now", "wanted"), [("1.34.2", NEW), ("1.37.0", OLD), ("1.38.0", NEW)])
 def test_a_minor_may_not_be_skipped(at: Callable[[str], Cluster], now: str, wanted: str) -> None:
     found = list(wrong(plan(at(wanted), runs(now, now, min(now, wanted)))))
-    assert any(f"from {now} to {wanted} is more than one minor" in each for each in found)
+    assert any(f"from {now} to {wanted} skips minor versions" in each for each in found)
 
 
-def test_a_kubelet_that_would_be_four_minors_behind_stands_in_the_way(at: Callable[[str], Cluster]) -> None:
+def test_a_kubelet_that_would_be_four_minors_behind_blocks_the_upgrade(at: Callable[[str], Cluster]) -> None:
     running = runs(OLD, OLD, {**dict.fromkeys(WORKERS, OLD), "worker-3": "1.32.1"})
     assert [each.partition(":")[0] for each in wrong(plan(at(NEW), running))] == ["node worker-3"]
 
@@ -135,7 +135,7 @@ def test_the_plan_is_a_document(at: Callable[[str], Cluster]) -> None:
     assert (document["running"]["region"], document["running"]["begun"]) == ([REGION], [])
 
 
-def test_another_containerd_alone_takes_workers_alone(at: Callable[[str], Cluster]) -> None:
+def test_a_new_containerd_alone_changes_only_workers(at: Callable[[str], Cluster]) -> None:
     found = plan(at(NEW), runs(NEW, NEW, NEW, {"worker-2": BEFORE, REGION: BEFORE}))
     assert found.stages == (Stage.REGION, Stage.WORKERS)
     assert (found.region, found.workers) == ((REGION,), ("worker-2",))
@@ -143,7 +143,7 @@ def test_another_containerd_alone_takes_workers_alone(at: Callable[[str], Cluste
     assert list(wrong(found)) == []
 
 
-def test_both_at_once_are_one_way_for_each_worker(at: Callable[[str], Cluster]) -> None:
+def test_with_both_at_once_each_worker_is_drained_once(at: Callable[[str], Cluster]) -> None:
     found = plan(at(NEW), runs(OLD, OLD, OLD, BEFORE))
     assert (found.stages, found.workers) == (tuple(Stage), WORKERS)
     assert found.goal == f"Kubernetes {NEW} and containerd {CONTAINERD}"
@@ -151,9 +151,7 @@ def test_both_at_once_are_one_way_for_each_worker(at: Callable[[str], Cluster]) 
 
 
 @pytest.mark.parametrize("containerd", [BEFORE, "2.4.0"])
-def test_kubernetes_alone_says_whether_it_goes_back_and_in_which_order(
-    at: Callable[[str], Cluster], containerd: str
-) -> None:
+def test_only_kubernetes_decides_the_direction_and_the_order(at: Callable[[str], Cluster], containerd: str) -> None:
     alone = plan(at(NEW), runs(NEW, NEW, NEW, containerd))
     assert (alone.is_back, alone.stages) == (False, (Stage.REGION, Stage.WORKERS))
     up = plan(at(NEW), runs(OLD, OLD, OLD, containerd))
@@ -162,11 +160,11 @@ def test_kubernetes_alone_says_whether_it_goes_back_and_in_which_order(
     assert (back.is_back, back.stages) == (True, tuple(reversed(Stage)))
 
 
-def test_a_containerd_that_no_kubelet_names_is_no_other_release(at: Callable[[str], Cluster]) -> None:
+def test_an_unreported_containerd_does_not_count_as_another_release(at: Callable[[str], Cluster]) -> None:
     assert plan(at(NEW), runs(NEW, NEW, NEW, "")).is_done
 
 
-def test_machines_of_a_cloud_with_another_containerd_are_named_and_left_to_it(
+def test_machines_in_a_cloud_with_another_containerd_are_listed_and_left_to_the_cloud(
     at: Callable[[str], Cluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cluster, "is_lab", False)
@@ -174,7 +172,7 @@ def test_machines_of_a_cloud_with_another_containerd_are_named_and_left_to_it(
     assert (found.region, found.by_the_cloud, found.stages) == ((), (REGION,), ())
 
 
-def test_a_node_that_an_earlier_run_has_out_of_service_is_brought_back_whatever_it_runs(
+def test_a_node_that_an_earlier_run_took_out_is_returned_whatever_its_version(
     at: Callable[[str], Cluster],
 ) -> None:
     found = plan(at(NEW), runs(NEW, NEW, NEW, begun=frozenset({"worker-2"})))
@@ -193,13 +191,13 @@ def test_a_node_that_an_earlier_run_has_out_of_service_is_brought_back_whatever_
         ("cri-o://1.36.0", "cri-o://1.36.0"),
     ],
 )
-def test_what_a_node_says_of_its_runtime(runtime: str, containerd: str) -> None:
+def test_a_node_s_runtime_version_is_parsed(runtime: str, containerd: str) -> None:
     assert NodePrograms.said("v1.36.4", runtime) == NodePrograms("1.36.4", containerd)
 
 
-def test_workers_that_are_left_out_are_named_with_the_way_out(build: Callable[..., Cluster]) -> None:
+def test_workers_that_are_left_out_are_listed_with_the_command(build: Callable[..., Cluster]) -> None:
     assert left_to_upgrade(build(), frozenset({"worker-1"})) == (
-        "1 workers run another release of Kubernetes or containerd and are left out (worker-1); drained, by "
+        "1 workers run another release of Kubernetes or containerd and were left out (worker-1); to drain and upgrade them, run: "
         "./menagerie upgrade lab"
     )
     assert left_to_upgrade(build(), frozenset()) == ""

@@ -1,4 +1,4 @@
-"""Real API servers of both releases over one etcd: what is written by one is read by the other, and what a client asks for."""
+"""Real API servers of both releases on one etcd: each reads what the other writes, and what clients use."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from tests.control_plane.real_api import TOKEN, RealApi, serving, storing
 from tests.programs import program
 from tools import manifest
 
-# Servers made their certificates themselves, a second ago.
+# Servers generated their certificates themselves a second ago.
 pytestmark = [
-    pytest.mark.soak,  # which builds the release before
+    pytest.mark.soak,  # this builds the previous release
     pytest.mark.xdist_group("releases"),
     pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning"),
 ]
@@ -43,13 +43,13 @@ SAID = f"apiServer: {{}}\nkind: ClusterConfiguration\nkubernetesVersion: v{OLD}\
 
 
 def of(version: str) -> Callable[[str], Path]:
-    """Programs of a release; the test is skipped where they were not built."""
+    """Return the programs of a release; skip the test if they are not built."""
     return lambda name: program(manifest.at(name, version) if name.startswith("kube") else name)
 
 
 @dataclass
 class Server:
-    """An API server as `clients.access.Access` reaches one: over TLS, with a token in place of a certificate."""
+    """Access to an API server like `clients.access.Access`: over TLS, but with a token instead of a certificate."""
 
     api_server: RealApi
     folder: Path
@@ -67,7 +67,7 @@ class Server:
 
     def ask(self, paths: tuple[str, ...], server: str = "", accept: str = "*/*") -> list[str]:
         pool = urllib3.PoolManager(cert_reqs="CERT_NONE", retries=False)
-        # The load balancer's probe names an etcd of events, which there is none of here.
+        # The load balancer's probe names etcd events, which does not exist here.
         wanted = [path.partition("?")[0] for path in paths]
         headers = {"authorization": f"Bearer {TOKEN}", "accept": accept}
         return [pool.request("GET", f"{self.server}{path}", headers=headers).data.decode() for path in wanted]
@@ -147,7 +147,7 @@ def test_both_releases_serve_one_etcd_and_read_each_others_objects(older: Server
         assert read(older, name) == read(newer, name)
 
 
-def test_what_is_written_on_the_way_is_read_after_the_way_back(older: Server, newer: Server, etcd: str) -> None:
+def test_data_written_during_an_upgrade_is_readable_after_a_rollback(older: Server, newer: Server, etcd: str) -> None:
     write(newer, "on-the-way")
     before = read(newer, "on-the-way")
     folder = older.folder.with_name("back")
@@ -155,7 +155,7 @@ def test_what_is_written_on_the_way_is_read_after_the_way_back(older: Server, ne
         assert read(back, "on-the-way") == before
 
 
-def test_the_table_names_what_the_newer_release_adds(older: Server, newer: Server) -> None:
+def test_the_table_has_what_the_newer_release_adds(older: Server, newer: Server) -> None:
     def served(server: Server) -> dict[tuple[str, str, str], str]:
         found = {}
         for group in server.api_server.call("GET", "/apis")[1]["groups"]:
@@ -167,10 +167,10 @@ def test_the_table_names_what_the_newer_release_adds(older: Server, newer: Serve
         return found
 
     before, after = served(older), served(newer)
-    # What both serve, in whatever version, both read.
+    # Both read what both serve, in any version.
     both = {(group, resource) for group, _, resource in before}
     assert sorted(key for key in set(after) - set(before) if (key[0], key[2]) not in both) == sorted(ADDED["1.36"])
-    # Of the first 8 bytes of SHA-256 over group/version/kind (apiserver, discovery.StorageVersionHash).
+    # The first 8 bytes of SHA-256 over group/version/kind (apiserver, discovery.StorageVersionHash).
     kinds = {
         base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
         for group, version, kind in _kinds(older)
@@ -188,7 +188,7 @@ def _kinds(server: Server) -> Iterator[tuple[str, str, str]]:
 
 @pytest.fixture
 def well(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Item]], None]:
-    """What `status` sees, for there are neither nodes nor add-ons here."""
+    """Replace `status`, because there are neither nodes nor add-ons here."""
 
     def sees(items: list[Item]) -> None:
         monkeypatch.setattr(preflight, "running", lambda cluster, access: tuple(items))
@@ -215,10 +215,10 @@ POLICY = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
 
 
 @pytest.mark.usefixtures("well")
-def test_what_only_the_newer_release_knows_stands_in_the_way_back(
+def test_objects_that_only_the_newer_release_knows_block_a_rollback(
     build: Callable[..., Cluster], older: Server, newer: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if our API servers of the older one had nothing early."""
+    """Act as if our API servers of the older release enabled nothing early."""
     resource = ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies")
     monkeypatch.setattr(preflight, "ADDED", {"1.36": (resource,)})
     back = planned(build, NEW, OLD)
@@ -262,7 +262,7 @@ def test_the_metric_of_deprecated_apis_is_read_from_a_real_server(newer: Server)
 
 
 @pytest.mark.usefixtures("well")
-def test_an_api_that_the_wanted_release_removes_stands_in_the_way(
+def test_the_use_of_an_api_that_the_target_release_removes_blocks_the_upgrade(
     build: Callable[..., Cluster], older: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = (
@@ -276,7 +276,7 @@ def test_an_api_that_the_wanted_release_removes_stands_in_the_way(
         assert all("flowschemas.v1beta3.flowcontrol.apiserver.k8s.io" in each for each in found)
 
 
-def test_all_that_stands_in_the_way_is_said_at_once(
+def test_all_blockers_are_reported_at_once(
     build: Callable[..., Cluster], older: Server, well: Callable[[list[Item]], None]
 ) -> None:
     well([Item("etcds", "etcd-main-2", False, "no answer"), Item("nodes", "worker-1", True, "")])
@@ -295,7 +295,7 @@ def test_all_that_stands_in_the_way_is_said_at_once(
         core.delete_collection_node()
     expected = (
         "node worker-2: kubelet 1.32.9 is 4 minors from kube-apiserver 1.36",
-        "not all is well: etcd-main-2: no answer",
+        "the cluster is unhealthy: etcd-main-2: no answer",
         "node worker-1 is out of service by reboot",
         "node worker-2: pod default/alone: nothing would make it anew",
         "the newest backup of etcd main is 120 minutes old",
@@ -305,7 +305,7 @@ def test_all_that_stands_in_the_way_is_said_at_once(
 
 
 @pytest.mark.usefixtures("well")
-def test_a_budget_that_lets_no_pod_go_is_named(build: Callable[..., Cluster], older: Server) -> None:
+def test_a_budget_that_allows_no_eviction_is_reported(build: Callable[..., Cluster], older: Server) -> None:
     core, policy = client.CoreV1Api(older.api()), client.PolicyV1Api(older.api())
     spec = {"nodeName": "worker-1", "containers": [{"name": "c", "image": "i"}]}
     owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}]
@@ -320,7 +320,7 @@ def test_a_budget_that_lets_no_pod_go_is_named(build: Callable[..., Cluster], ol
     try:
         concerned = planned(build, OLD, NEW, nodes={"worker-1": kubelet(OLD)})
         (found,) = look(build, older, concerned)
-        assert found.startswith("budget default/tight lets none of its 2 pods go, ever: it wants 2")
+        assert found.startswith("budget default/tight never allows an eviction: it requires 2 of its 2 pods")
         assert look(build, older, planned(build, OLD, NEW, nodes={"worker-2": kubelet(OLD)})) == []
     finally:
         policy.delete_namespaced_pod_disruption_budget("tight", "default")
@@ -359,7 +359,7 @@ def test_workers_with_another_kubelet_or_containerd_are_found_without_reading_al
     assert found == left
 
 
-def test_a_worker_that_has_said_nothing_yet_is_not_left_out(build: Callable[..., Cluster], newer: Server) -> None:
+def test_a_worker_that_has_not_reported_yet_is_not_left_out(build: Callable[..., Cluster], newer: Server) -> None:
     core = client.CoreV1Api(newer.api())
     core.create_node({"metadata": {"name": "worker-1"}})
     try:
@@ -368,9 +368,7 @@ def test_a_worker_that_has_said_nothing_yet_is_not_left_out(build: Callable[...,
         core.delete_collection_node()
 
 
-def test_what_nodes_run_and_which_an_earlier_run_has_out_of_service_is_read_from_them(
-    build: Callable[..., Cluster], newer: Server
-) -> None:
+def test_versions_and_marks_of_an_earlier_run_are_read_from_nodes(build: Callable[..., Cluster], newer: Server) -> None:
     core = client.CoreV1Api(newer.api())
     names = ("architecture", "kernelVersion", "kubeProxyVersion", "bootID", "machineID", "operatingSystem", "osImage")
     info = {**dict.fromkeys((*names, "systemUUID"), "x"), "kubeletVersion": f"v{NEW}"}
@@ -391,7 +389,7 @@ def test_what_nodes_run_and_which_an_earlier_run_has_out_of_service_is_read_from
 
 
 @pytest.mark.usefixtures("older")
-def test_once_begun_what_died_is_told_and_does_not_stand_in_the_way(
+def test_after_the_start_failures_are_reported_and_do_not_block(
     build: Callable[..., Cluster], newer: Server, well: Callable[[list[Item]], None]
 ) -> None:
     well([Item("etcds", "etcd-main-2", False, "no answer"), Item("API servers", "api-2", False, "DOWN")])
@@ -402,7 +400,7 @@ def test_once_begun_what_died_is_told_and_does_not_stand_in_the_way(
     assert preflight.unwell(begun) == {"etcd-main-2": "no answer"}
 
 
-def test_the_cluster_is_said_to_run_another_version_and_nothing_else_of_it_changes(older: Server) -> None:
+def test_the_recorded_version_changes_and_nothing_else_does(older: Server) -> None:
     core = client.CoreV1Api(older.api())
     core.create_namespaced_config_map(
         "kube-system", {"metadata": {"name": "kubeadm-config"}, "data": {"ClusterConfiguration": SAID}}
@@ -416,7 +414,7 @@ def test_the_cluster_is_said_to_run_another_version_and_nothing_else_of_it_chang
     assert found_versions.said(older.api()) == ""
 
 
-def test_kubectl_of_either_release_reads_what_it_is_asked_for(older: Server, newer: Server) -> None:
+def test_kubectl_of_either_release_reads_the_objects(older: Server, newer: Server) -> None:
     for version, server in ((OLD, newer), (NEW, older)):
         words = ["--server", server.server, "--insecure-skip-tls-verify", "--token", TOKEN, "version", "-o", "json"]
         told = subprocess.run([of(version)("kubectl"), *words], capture_output=True, check=True, text=True)

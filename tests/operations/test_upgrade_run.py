@@ -1,4 +1,4 @@
-"""`menagerie upgrade` from its command line, and the order of its stages; its parts are stood in for."""
+"""`menagerie upgrade` from its command line, and the order of its stages; its parts are fakes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def runs(version: str, containerd: str = NOW) -> Running:
 
 
 class Quiet:
-    """Who is told how it goes."""
+    """Receives progress."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -51,7 +51,7 @@ class Quiet:
 
 
 class Parts:
-    """What stages call. seen: in order. stops: what a stage raises, by its first word here."""
+    """What stages call. seen: the calls in order. stops: what a stage raises, by its first word here."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[str] = []
@@ -97,7 +97,7 @@ def upgrade(cluster: Cluster, parts: Parts, running: Running) -> Quiet:
     return steps
 
 
-def test_up_and_back_are_the_same_stages_the_other_way_round(build: Callable[..., Cluster], parts: Parts) -> None:
+def test_a_rollback_has_the_stages_of_an_upgrade_in_reverse(build: Callable[..., Cluster], parts: Parts) -> None:
     steps = upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(OLD))
     servers, workers = "servers api-1 api-2", ["engine ('datacentre',)", "workers worker-1 worker-2 worker-3"]
     assert parts.seen == ["prepare", servers, f"said {NEW}", f"proxy {NEW}", *workers]
@@ -108,7 +108,7 @@ def test_up_and_back_are_the_same_stages_the_other_way_round(build: Callable[...
 
 
 @pytest.mark.parametrize("stage", ["servers", "proxy", "engine"])
-def test_the_first_stage_that_stops_is_the_last_and_says_both_ways_on(
+def test_the_first_failed_stage_is_the_last_and_the_error_shows_how_to_continue_or_roll_back(
     build: Callable[..., Cluster], parts: Parts, stage: str
 ) -> None:
     parts.stops = {stage: TimedOutError("gave up after 180 s: api-1 is not ready yet")}
@@ -117,18 +117,18 @@ def test_the_first_stage_that_stops_is_the_last_and_says_both_ways_on(
     assert parts.seen[-1].startswith(stage)
     assert raised.value.code == "upgrade-stopped"
     assert "api-1 is not ready yet" in str(raised.value)
-    assert "./menagerie upgrade lab, or to go back write 1.35.4 into kubernetes.version first" in str(raised.value)
+    assert "./menagerie upgrade lab (to roll back, set kubernetes.version to 1.35.4 first)" in str(raised.value)
 
 
-def test_a_worker_that_fails_is_said_with_the_ways_on(build: Callable[..., Cluster], parts: Parts) -> None:
+def test_a_failed_worker_is_reported_with_how_to_continue(build: Callable[..., Cluster], parts: Parts) -> None:
     parts.failed = "worker-2"
     with pytest.raises(
-        FailedError, match=r"(?s)2 of 3 workers run Kubernetes 1\.36\.4.*worker-2: no.*menagerie upgrade"
+        FailedError, match=r"(?s)2 of 3 workers now run Kubernetes 1\.36\.4.*worker-2: no.*menagerie upgrade"
     ):
         upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(OLD))
 
 
-def test_another_containerd_alone_takes_the_workers_and_what_they_fetch_it_from(
+def test_a_new_containerd_alone_changes_the_workers_and_their_mirror(
     build: Callable[..., Cluster], parts: Parts
 ) -> None:
     steps = upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(NEW, BEFORE))
@@ -136,19 +136,19 @@ def test_another_containerd_alone_takes_the_workers_and_what_they_fetch_it_from(
     assert steps.begun == ["workers at sites"]
 
 
-def test_a_worker_that_fails_at_another_containerd_alone_is_said_with_the_way_back(
+def test_a_worker_that_fails_with_a_new_containerd_alone_is_reported_with_the_rollback(
     build: Callable[..., Cluster], parts: Parts
 ) -> None:
     parts.failed = "worker-2"
     with pytest.raises(FailedError) as raised:
         upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(NEW, BEFORE))
     assert raised.value.code == "workers-failed"
-    assert f"2 of 3 workers run containerd {NOW}" in str(raised.value)
-    assert "upgrade lab; back is the same command of the former release of Menagerie" in str(raised.value)
+    assert f"2 of 3 workers now run containerd {NOW}" in str(raised.value)
+    assert "upgrade lab (to roll back, run the same command with the former release of Menagerie)" in str(raised.value)
 
 
 class Stack:
-    """An engine whose previews name what differs from the spec."""
+    """An engine whose previews show what differs from the spec."""
 
     def __init__(self, cluster: Cluster, differs: dict[str, set[str]]) -> None:
         self.names = differs[cluster.spec.kubernetes.version]
@@ -166,7 +166,7 @@ class Stack:
         ({NEW: {"api-1", "api-2"}, OLD: {"api-1"}}, "api-1"),
     ],
 )
-def test_a_spec_that_says_more_than_another_version_is_refused(
+def test_a_spec_with_further_changes_is_refused(
     build: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch, differs: dict[str, set[str]], other: str
 ) -> None:
     opened: list[Stack] = []
@@ -204,7 +204,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     return call
 
 
-def test_a_dry_run_shows_what_runs_and_the_order_and_touches_nothing(menagerie: Menagerie, parts: Parts) -> None:
+def test_a_dry_run_shows_running_versions_and_the_order_and_changes_nothing(menagerie: Menagerie, parts: Parts) -> None:
     done = menagerie(runs(OLD), [], "--dry-run")
     assert (done.code, parts.seen) == (0, [])
     assert "API servers: api-1 1.35.4, api-2 1.35.4; kube-proxy: 1.35.4" in done.err
@@ -213,32 +213,32 @@ def test_a_dry_run_shows_what_runs_and_the_order_and_touches_nothing(menagerie: 
         "1. API servers to 1.36.4: api-1, api-2\n2. kube-proxy to 1.36.4\n"
         f"3. workers at sites to 1.36.4 and containerd {NOW}: worker-1, worker-2, worker-3\n"
     ) in done.err
-    assert done.out == "lab: nothing stands in the way of Kubernetes 1.36.4; nothing was touched\n"
+    assert done.out == "lab: nothing prevents Kubernetes 1.36.4; nothing was touched\n"
 
 
-def test_another_containerd_alone_is_shown_asked_about_and_told(menagerie: Menagerie) -> None:
+def test_a_new_containerd_alone_is_shown_confirmed_and_reported(menagerie: Menagerie) -> None:
     looked_at = menagerie(runs(NEW, BEFORE), [], "--dry-run")
     assert f"nodes: 3 with 1.36.4 and containerd {BEFORE}\n1. workers at sites to 1.36.4 and containerd {NOW}: " in (
         looked_at.err
     )
-    assert looked_at.out == f"lab: nothing stands in the way of containerd {NOW}; nothing was touched\n"
+    assert looked_at.out == f"lab: nothing prevents containerd {NOW}; nothing was touched\n"
     done = menagerie(runs(NEW, BEFORE), [], typed="y\n")
     assert (done.code, done.out) == (0, f"lab: now containerd {NOW}\n")
-    assert f"Take lab to containerd {NOW}?" in done.err
+    assert f"Move lab to containerd {NOW}?" in done.err
 
 
 @pytest.mark.parametrize("more", [["--dry-run"], ["--yes"], ["--json"]])
-def test_what_stands_in_the_way_is_said_at_once_and_nothing_is_touched(
+def test_all_blockers_are_reported_at_once_and_nothing_is_changed(
     menagerie: Menagerie, parts: Parts, more: list[str]
 ) -> None:
     done = menagerie(runs(OLD), ["a budget", "a mark"], *more)
     assert (done.code, parts.seen) == (2, [])
-    assert "lab can't go to Kubernetes 1.36.4 yet; nothing was touched:\n  a budget\n  a mark" in done.err
+    assert "lab cannot move to Kubernetes 1.36.4 yet; nothing was touched:\n  a budget\n  a mark" in done.err
     if more == ["--json"]:
         assert json.loads(done.out)["error"]["code"] == "upgrade-refused"
 
 
-def test_without_a_terminal_or_a_yes_nothing_is_touched(menagerie: Menagerie, parts: Parts) -> None:
+def test_without_a_terminal_or_a_yes_nothing_is_changed(menagerie: Menagerie, parts: Parts) -> None:
     assert menagerie(runs(OLD), []).code == 2
     assert menagerie(runs(OLD), [], typed="n\n").code == 1
     assert parts.seen == []
@@ -247,13 +247,16 @@ def test_without_a_terminal_or_a_yes_nothing_is_touched(menagerie: Menagerie, pa
 def test_a_yes_does_all_of_it(menagerie: Menagerie, parts: Parts) -> None:
     done = menagerie(runs(OLD), [], typed="y\n")
     assert (done.code, done.out) == (0, "lab: now Kubernetes 1.36.4\n")
-    assert "Take lab to Kubernetes 1.36.4?" in done.err
+    assert "Move lab to Kubernetes 1.36.4?" in done.err
     assert len(parts.seen) == 6
 
 
-def test_where_all_runs_already_nothing_is_asked(menagerie: Menagerie, parts: Parts) -> None:
+def test_if_everything_is_up_to_date_nothing_is_asked(menagerie: Menagerie, parts: Parts) -> None:
     done = menagerie(runs(NEW), [])
-    assert (done.code, done.out) == (0, f"lab: all that is asked about runs Kubernetes 1.36.4 and containerd {NOW}\n")
+    assert (done.code, done.out) == (
+        0,
+        f"lab: everything selected already runs Kubernetes 1.36.4 and containerd {NOW}\n",
+    )
     assert parts.seen == []
 
 
@@ -264,7 +267,7 @@ def test_json_says_what_was_done(menagerie: Menagerie) -> None:
     assert (document["done"], document["servers"], document["wanted"]) == (True, ["api-1", "api-2"], NEW)
 
 
-def test_a_pool_that_there_is_not_is_refused_with_those_that_there_are(menagerie: Menagerie) -> None:
+def test_an_unknown_pool_is_refused_with_the_list_of_pools(menagerie: Menagerie) -> None:
     done = menagerie(runs(OLD), [], "--pool", "gpu")
     assert done.code == 2
-    assert "gpu is no pool at a site of lab; there are: workers" in done.err
+    assert "lab has no pool gpu at a site; it has: workers" in done.err

@@ -1,4 +1,4 @@
-"""API servers replaced one after another, by an engine and API servers that are stood in for."""
+"""API servers replaced one after another, with a fake engine and fake API servers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OLD, NEW = "1.35.4", "1.36.4"
 
 
 class Region:
-    """API servers, and an engine that replaces them. unwell: what status says, one a look, before all is well."""
+    """API servers, and an engine that replaces them. unwell: results of status, one per check, before all is healthy."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cluster: Cluster, **hosts: str) -> None:
         self.cluster, self.hosts = cluster, hosts
@@ -69,7 +69,7 @@ def test_each_is_validated_twice_in_a_row_before_the_next(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("fault", ["engine", "version", "status"])
-def test_the_first_that_fails_is_the_last(monkeypatch: pytest.MonkeyPatch, lab: Cluster, fault: str) -> None:
+def test_the_first_failure_stops_the_replacement(monkeypatch: pytest.MonkeyPatch, lab: Cluster, fault: str) -> None:
     region = Region(monkeypatch, lab, **{"api-1": OLD, "api-2": OLD})
     region.fails = {"api-1"} if fault == "engine" else set()
     region.stays = {"api-1"} if fault == "version" else set()
@@ -86,24 +86,26 @@ def test_a_group_is_one_run_of_the_engine_and_waited_for(monkeypatch: pytest.Mon
     assert region.seen == [GROUP, "well", "well"]
 
 
-def test_a_group_that_stops_half_way_says_what_still_answers(monkeypatch: pytest.MonkeyPatch, lab: Cluster) -> None:
+def test_a_group_that_stops_half_way_shows_which_versions_still_respond(
+    monkeypatch: pytest.MonkeyPatch, lab: Cluster
+) -> None:
     region = Region(monkeypatch, lab, one=OLD, two=OLD)
     region.stays = {"two"}
-    with pytest.raises(TimedOutError, match=r"the load balancer leads to 1\.35\.4, 1\.36\.4"):
+    with pytest.raises(TimedOutError, match=r"the API servers behind the load balancer run 1\.35\.4, 1\.36\.4"):
         region.replace(GROUP)
 
 
 @pytest.mark.parametrize("hosts", [{"a": OLD}, {"a": OLD, "b": NEW}])
-def test_up_refuses_another_release_and_says_what_to_run(
+def test_up_refuses_another_release_and_shows_what_to_run(
     monkeypatch: pytest.MonkeyPatch, lab: Cluster, hosts: dict[str, str]
 ) -> None:
     region = Region(monkeypatch, lab, **hosts)
-    with pytest.raises(RefusedError, match=rf"runs Kubernetes {OLD}, and its spec says {NEW}.*menagerie upgrade lab"):
+    with pytest.raises(RefusedError, match=rf"runs Kubernetes {OLD}, but its spec has {NEW}.*menagerie upgrade lab"):
         refuse_other_release(lab, region.access)
 
 
 @pytest.mark.parametrize("hosts", [{"a": NEW, "b": NEW}, {"a": ""}])
-def test_up_of_the_same_release_or_of_a_cluster_that_does_not_answer_goes_on(
+def test_up_continues_with_the_same_release_or_a_silent_api(
     monkeypatch: pytest.MonkeyPatch, lab: Cluster, hosts: dict[str, str]
 ) -> None:
     assert other_release(lab, Region(monkeypatch, lab, **hosts).access) == ""
@@ -119,7 +121,7 @@ RESOURCES = [
 ]  # fmt: skip
 
 
-def test_the_engine_is_told_of_a_host_with_all_that_it_is_made_from() -> None:
+def test_the_engine_gets_a_host_with_its_dependencies() -> None:
     assert targets(RESOURCES, ("api-1",)) == [STACK, "u::api-1", "u::secrets", "u::datacentre", "u::pki"]
     assert targets(RESOURCES, ()) == [STACK]
     with pytest.raises(LookupError, match="the stack has no api-9"):

@@ -1,4 +1,4 @@
-"""How proofs are run: each ends as a result, whatever breaks it, and the pods are started when one asks."""
+"""How proofs are run: each has a result, whatever breaks it, and pods are started when a proof needs them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Prove = Callable[..., list[Result]]
 
 
 class Pods:
-    """Stands for `workload`: counts how often it was started and ended, or raises."""
+    """Substitute for `workload`: counts how often it was started and ended, or raises."""
 
     def __init__(self) -> None:
         self.started, self.ended = 0, 0

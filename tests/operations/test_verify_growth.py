@@ -1,4 +1,4 @@
-"""The proof that machines come and go: when it is skipped, and that the planner understands its job."""
+"""The proof that machines are added and removed: when it is skipped, and that the planner understands its job."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def with_nodes(monkeypatch: pytest.MonkeyPatch, count: int, holder: str) -> None
 
 
 def test_it_is_skipped_where_the_spec_has_no_autoscaler(context: Context) -> None:
-    assert growth.lacks_an_autoscaler(context) == "needs an autoscaler, of which the spec says nothing"
+    assert growth.lacks_an_autoscaler(context) == "needs an autoscaler, which the spec does not have"
 
 
 def test_it_is_skipped_where_no_pool_has_room(
@@ -48,7 +48,7 @@ def test_it_is_skipped_where_no_pool_has_room(
     assert "fewer nodes than its max" in growth.lacks_an_autoscaler(full)
 
 
-def test_it_is_skipped_with_the_command_where_nobody_acts(
+def test_it_is_skipped_with_the_command_if_no_autoscaler_runs(
     context: Context, build: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_nodes(monkeypatch, 1, "")
@@ -56,14 +56,14 @@ def test_it_is_skipped_with_the_command_where_nobody_acts(
     assert "run ./menagerie autoscaler run lab --yes" in growth.lacks_an_autoscaler(alone)
 
 
-def test_it_is_tried_where_a_pool_has_room_and_somebody_acts(
+def test_it_is_tried_if_a_pool_has_room_and_an_autoscaler_runs(
     context: Context, build: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_nodes(monkeypatch, 1, "somebody")
     assert growth.lacks_an_autoscaler(replace(context, cluster=build(GROWS))) == ""
 
 
-def test_the_planner_sees_that_its_job_may_run_on_no_host_that_is_there_and_on_any_other_of_the_pool() -> None:
+def test_the_planner_sees_that_its_job_can_run_on_no_existing_host_and_on_any_new_one_of_the_pool() -> None:
     there = frozenset({"lab-region-1", "worker-1"})
     spec = job("region", (), there, {"image": "busybox"})["spec"]["template"]["spec"]
     made = waiting(pod_document("growth", nodeSelector=spec["nodeSelector"], affinity=spec["affinity"]), CHOICES)
@@ -78,7 +78,7 @@ def test_the_planner_sees_that_its_job_may_run_on_no_host_that_is_there_and_on_a
     assert not takes({"menagerie/pool": "other"})
 
 
-def test_its_pod_tolerates_what_the_pool_is_tainted_with_and_nothing_else() -> None:
+def test_its_pod_tolerates_only_the_pool_s_taints() -> None:
     taint = Taint(key="nvidia.com/gpu", value="present", effect=TaintEffect.NO_SCHEDULE)
     spec = job("region", (taint,), frozenset(), {"image": "busybox"})["spec"]["template"]["spec"]
     assert spec["tolerations"] == [

@@ -1,4 +1,4 @@
-"""What an older Menagerie makes of a Node's mark, of what hosts say of their keys, and of the record of an operation."""
+"""What an older Menagerie does with a newer mark on a Node, host's report on keys, and record of an operation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.operations.record.conftest import ELSEWHERE, record
 
 
 class Core:
-    """One node. written: what was patched into it."""
+    """A node. written: what was patched into it."""
 
     def __init__(self, text: str | None) -> None:
         self.annotations = {} if text is None else {MARK: text}
@@ -47,13 +47,15 @@ def core(text: str | None, monkeypatch: pytest.MonkeyPatch) -> Core:
 
 def test_a_node_that_a_newer_menagerie_took_out_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     node = core('{"version": 2, "by": "reboot", "until": "noon"}', monkeypatch)
-    with pytest.raises(OutOfServiceError, match="by a newer Menagerie .* is of version 2, and this checkout reads"):
+    with pytest.raises(OutOfServiceError, match="by a newer Menagerie .* has version 2, but this checkout reads"):
         cordon(None, "a", Mark("reboot", "a test"))
     assert not uncordon(None, "a", "reboot")
     assert node.written == []
 
 
-def test_a_mark_says_its_version_and_one_without_or_with_a_field_more_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_has_a_version_and_one_with_a_missing_or_additional_field_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     node = core(None, monkeypatch)
     cordon(None, "a", Mark("reboot", "a test"))
     (written,) = node.written
@@ -61,7 +63,7 @@ def test_a_mark_says_its_version_and_one_without_or_with_a_field_more_is_read(mo
     for said in ({"by": "reboot", "why": "x"}, {"version": 1, "by": "reboot", "why": "x", "ticket": "T-1"}):
         node = core(json.dumps(said), monkeypatch)
         assert mark_of(node.read_node("a")) == Mark("reboot", "x")
-        # The mark goes as a whole, and nothing else is ever written into it.
+        # The mark is removed as a whole, and nothing else is ever written into it.
         assert uncordon(None, "a", "reboot")
         assert node.written[0]["metadata"]["annotations"] == {MARK: None}
 
@@ -69,7 +71,7 @@ def test_a_mark_says_its_version_and_one_without_or_with_a_field_more_is_read(mo
 KEYS = {"reader": "api-servers", "at": 1, "digests": {}, "lagging": {}, "failures": [], "certificates": {}}
 
 
-def test_what_a_host_says_of_its_keys_is_read_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_s_report_on_its_keys_is_read_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     access, said = Access(outputs(), "", "", "", "", ""), {**KEYS, "disks": 2}
 
     def scan(_: EtcdClient, prefix: str) -> list[SimpleNamespace]:
@@ -79,7 +81,7 @@ def test_what_a_host_says_of_its_keys_is_read_or_refused(monkeypatch: pytest.Mon
     monkeypatch.setattr(EtcdClient, "scan", scan)
     assert {each.host for each in reports.read(access)} == {"api-1"}
     said["version"] = 2
-    with pytest.raises(NewerDataError, match="what api-1 says of its keys is of version 2"):
+    with pytest.raises(NewerDataError, match="the report of api-1 on its keys has version 2"):
         reports.read(access)
 
 
@@ -100,14 +102,14 @@ def test_the_record_of_a_newer_menagerie_holds_the_cluster(lab: Cluster, store: 
     access, theirs = Access(outputs(), "", "", "", "", ""), record(holder=ELSEWHERE)
     store.put(CURRENT, newer(theirs))
     up = one_operation(lab, access, "up", repeatable=True, without_record=True)
-    with pytest.raises(NewerDataError, match="the record of an operation is of version 2"), up:
+    with pytest.raises(NewerDataError, match="the record of an operation has version 2"), up:
         raise AssertionError("held")
     with pytest.raises(NewerDataError):
         unlock(lab.name, access, theirs.id, take_over=True)
     with pytest.raises(NewerDataError):
         read_ledger(lab.name, access)
     (item,) = work.operation(lab, access)
-    assert (item.ok, "is of version 2" in item.detail) == (False, True)
+    assert (item.ok, "has version 2" in item.detail) == (False, True)
     kept = store.read(CURRENT)
     assert kept and kept.value == newer(theirs)
 
@@ -115,15 +117,15 @@ def test_the_record_of_a_newer_menagerie_holds_the_cluster(lab: Cluster, store: 
 def test_a_run_that_a_newer_menagerie_took_over_stops_and_writes_nothing(lab: Cluster, store: RecordStore) -> None:
     text = newer(record(holder=ELSEWHERE))
     up = one_operation(lab, Access(outputs(), "", "", "", "", ""), "up")
-    with pytest.raises(TakenOverError, match="a newer Menagerie's"), up as held:
+    with pytest.raises(TakenOverError, match="belongs to a newer Menagerie"), up as held:
         store.put(CURRENT, text)
         held.done("stack")
     kept = store.read(CURRENT)
     assert kept and kept.value == text
 
 
-def test_a_record_from_before_and_one_with_a_field_more_is_gone_on_with(lab: Cluster, store: RecordStore) -> None:
-    """The next write leaves the field out."""
+def test_an_older_record_and_one_with_an_additional_field_are_resumed(lab: Cluster, store: RecordStore) -> None:
+    """The next write drops the field."""
     theirs = record("up", "", steps=({"name": "stack", "at": "2026-11-20T14:02:00Z"},), state="cut short")
     text = {**json.loads(theirs.to_bytes()), "weather": "fine"}
     del text["version"]

@@ -1,4 +1,4 @@
-"""Waiting: until it comes, or with what was missing and a way out."""
+"""Waiting until nothing is missing, or a time-out with the reason and a way out."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cluster.errors import TimedOutError
 from tests.operations.conftest import FakeAccess, FakeServer, outputs
 
 
-def test_waiting_ends_when_nothing_is_missing_and_tells_each_reason_once() -> None:
+def test_waiting_ends_when_nothing_is_missing_and_reports_each_reason_once() -> None:
     reasons, told = ["a", "a", "b", ""], list[str]()
     wait_until(lambda: reasons.pop(0), 60, told.append, every_s=0)
     assert told == ["a", "b"]
 
 
-def test_giving_up_names_what_was_missing_and_the_user_is_told_where_to_look() -> None:
+def test_a_time_out_names_what_was_missing_and_where_to_look() -> None:
     with pytest.raises(TimedOutError, match="gave up after 0 s: etcd-main-1 is away") as raised:
         wait_until(lambda: "etcd-main-1 is away", 0, lambda _: None)
     told = explain(raised.value)
@@ -29,7 +29,7 @@ def test_giving_up_names_what_was_missing_and_the_user_is_told_where_to_look() -
     assert 'docs/start/lab.md, "When something does not come up"' in told.text
 
 
-def test_an_api_that_is_late_says_why_and_one_that_answers_nothing(server: FakeServer) -> None:
+def test_a_late_api_has_a_reason_and_a_responding_one_has_none(server: FakeServer) -> None:
     api, told = FakeAccess(outputs(), server.url).api(once=True), list[str]()
     assert late(lambda: api_missing(api), 0, told.append) == "gave up after 0 s: the API server answers 404 Not Found"
     assert told == ["the API server answers 404 Not Found"]
@@ -55,20 +55,20 @@ def node(name: str, *taints: dict[str, str], says: str = "", message: str = "", 
     [
         ([node("a"), node("b", OTHER)], ""),
         ([node("a", says="True"), node("b", says="False")], ""),
-        ([node("a"), node("b", TAINT)], "no work yet: b (its preflight has not said anything yet)"),
+        ([node("a"), node("b", TAINT)], "no pods yet: b (its preflight has not reported yet)"),
         (
             [node("a", TAINT, says="True"), node("b")],
-            "no work yet: a (its preflight passed, and the API servers have not lifted its taint yet)",
+            "no pods yet: a (its preflight passed, but the API servers have not removed its taint yet)",
         ),
         (
             [node("a", ready=False), node("b", OTHER, TAINT, says="False", message="7 GPUs on PCI, expected 8")],
-            "not Ready yet: a; no work yet: b (its preflight says GpuMissing: 7 GPUs on PCI, expected 8)",
+            "not Ready yet: a; no pods yet: b (its preflight reports GpuMissing: 7 GPUs on PCI, expected 8)",
         ),
         ([node("b", ready=False)], "not Ready yet: a, b"),
         ([node("a"), node("b"), node("c", TAINT)], ""),
     ],
 )
-def test_nodes_are_waited_for_until_they_take_work_and_why_they_do_not_is_told(
+def test_nodes_are_waited_for_until_they_accept_pods_with_the_reason_why_they_do_not(
     server: FakeServer, nodes: list[dict[str, Any]], missing: str
 ) -> None:
     server.answers = {"/api/v1/nodes": {"items": nodes}}

@@ -1,4 +1,4 @@
-"""The pods of the proofs: where they are, and that nothing of them is left."""
+"""The pods of the proofs: where they run, and that nothing is left of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NODES = frozenset({"worker-1", "worker-2"})
 
 
 class FakeApi:
-    """CoreV1Api and AppsV1Api in one. namespaces: name -> whether it is being deleted. failing: calls that are refused."""
+    """CoreV1Api and AppsV1Api in one. namespaces: name -> whether it is being deleted. failing: refused calls."""
 
     def __init__(self) -> None:
         self.namespaces: dict[str, bool] = {}
@@ -85,20 +85,20 @@ def test_the_namespace_is_deleted_at_the_end_and_those_of_killed_runs_at_the_sta
 
 
 @pytest.mark.parametrize("call", ["daemon set", "service"])
-def test_the_namespace_is_deleted_when_what_belongs_into_it_can_not_be_made(api: FakeApi, call: str) -> None:
+def test_the_namespace_is_deleted_if_its_objects_can_not_be_created(api: FakeApi, call: str) -> None:
     api.failing = {call}
     with pytest.raises(ApiException, match=call), workload(None, NODES, lambda _: None):
         pass
     assert api.namespaces == {"menagerie-verify-x": True}
 
 
-def test_an_api_that_is_gone_at_the_end_hides_nothing(api: FakeApi) -> None:
+def test_an_api_that_is_gone_at_the_end_hides_no_error(api: FakeApi) -> None:
     with workload(None, NODES, lambda _: None):
         api.failing = {"list"}
     assert api.namespaces == {"menagerie-verify-x": False}
 
 
-def test_pods_are_those_of_every_node_once_they_are_ready(api: FakeApi) -> None:
+def test_pods_of_all_nodes_are_returned_when_they_are_ready(api: FakeApi) -> None:
     api.ready = ["worker-1", "worker-2"]
     with workload(None, NODES, lambda _: None) as running:
         assert set(running.pods()) == NODES

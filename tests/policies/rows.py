@@ -1,4 +1,4 @@
-"""Of every rule over resources: in each cloud what keeps it, and what breaks it."""
+"""For every rule over resources: in each cloud, resources that comply and changes that break it."""
 
 from __future__ import annotations
 

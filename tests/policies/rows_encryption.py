@@ -1,4 +1,4 @@
-"""Disks, buckets and secrets, under own keys and others."""
+"""Disks, buckets and secrets, with the cluster's keys and with others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources in the region and out of it, with tags and without."""
+"""Resources inside and outside the region, with and without tags."""
 
 from __future__ import annotations
 

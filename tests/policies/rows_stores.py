@@ -1,4 +1,4 @@
-"""Stores, buckets, their policies and zones of DNS, closed and open."""
+"""Stores, buckets, their policies, and DNS zones, closed and open."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def _long(most: int) -> str:
 
 
 def _user_data(type_: str, path: str, *, in_base64: bool) -> tuple[Case, Case]:
-    """A type with user data at a path."""
+    """Return the cases of a type with user data at a path."""
     way = path.split(".")
     most = {"aws": 16384, "azure-native": 65535, "gcp": 262144}[type_.partition(":")[0]]
 

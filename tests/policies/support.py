@@ -1,4 +1,4 @@
-"""Resources as rows: one that keeps a rule, and changes of it that break the rule."""
+"""Resources as rows: resources that comply with a rule, and changes that break it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ZONES = {
 
 
 def resource(type_: str, inputs: Mapping[str, Any] | None = None, name: str = "it", **more: Any) -> Resource:
-    """more: other fields of a resource."""
+    """Return a resource. more: other fields."""
     return Resource(type_, name, f"urn:pulumi:s::p::{type_}::{name}", "", inputs or {}, **more)
 
 
 @dataclass(frozen=True)
 class Case:
-    """kept: resources that keep the rule. wrong: changes of the last one's inputs, path -> value, each of which breaks
-    it; None takes the value away."""
+    """kept: resources that comply with the rule. wrong: changes of the last one's inputs, path -> value, each of which
+    breaks it; None removes the value."""
 
     rule: str
     kept: tuple[Resource, ...]
@@ -38,22 +38,22 @@ class Case:
         return cloud_of(self.kept[-1])
 
 
-def cloud_of(one: Resource) -> str:
-    return one.type.partition(":")[0].partition("-")[0]
+def cloud_of(resource_: Resource) -> str:
+    return resource_.type.partition(":")[0].partition("-")[0]
 
 
 def rule(id_: str) -> Rule:
-    (found,) = (each for each in policies.RULES if each.id == id_)
-    return found
+    (match,) = (candidate for candidate in policies.RULES if candidate.id == id_)
+    return match
 
 
 def broken(id_: str, cluster: Cluster, resources: tuple[Resource, ...]) -> list[Violation]:
     return list(rule(id_).violations(cluster, resources))
 
 
-def changed(one: Resource, changes: Mapping[str, Any]) -> Resource:
-    """With other inputs; ``a[].b`` is b of the first of a."""
-    inputs = copy.deepcopy(dict(one.inputs))
+def changed(original: Resource, changes: Mapping[str, Any]) -> Resource:
+    """Return the resource with other inputs; ``a[].b`` is b of the first element of a."""
+    inputs = copy.deepcopy(dict(original.inputs))
     for path, value in changes.items():
         *way, last = path.split(".")
         place: Any = inputs
@@ -64,4 +64,4 @@ def changed(one: Resource, changes: Mapping[str, Any]) -> Resource:
             place.pop(last)
         else:
             place[last] = value
-    return replace(one, inputs=inputs)
+    return replace(original, inputs=inputs)

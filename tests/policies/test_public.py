@@ -1,4 +1,4 @@
-"""What a spec with a public endpoint may have, and others may not."""
+"""What is permitted with a public endpoint in the spec, and not without."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cluster.spec import Cluster
 from stacks.policies.model import Resource
 from tests.policies.support import REGIONS, ZONES, broken, resource
 
-ASKED = "198.51.100.0/24"
+OPERATORS = "198.51.100.0/24"
 EVERYBODY = "0.0.0.0/0"
 
 PUBLIC: dict[str, tuple[Resource, ...]] = {
@@ -43,25 +43,25 @@ def lemur(build: Callable[..., Cluster], cloud: str, *operators: str) -> Cluster
 
 
 @pytest.mark.parametrize("cloud", PUBLIC)
-def test_a_public_load_balancer_and_its_address_are_let_pass_only_where_the_spec_asks(
+def test_a_public_load_balancer_and_its_address_pass_only_if_the_spec_requests_them(
     build: Callable[..., Cluster], cloud: str
 ) -> None:
-    def found(cluster: Cluster) -> int:
+    def count(cluster: Cluster) -> int:
         return sum(len(broken(rule, cluster, PUBLIC[cloud])) for rule in ("addresses-private", "balancers-private"))
 
-    assert found(lemur(build, cloud)) > 0
-    assert found(lemur(build, cloud, ASKED)) == 0
+    assert count(lemur(build, cloud)) > 0
+    assert count(lemur(build, cloud, OPERATORS)) == 0
 
 
 @pytest.mark.parametrize("cloud", PUBLIC)
-def test_a_public_address_of_nobody_is_found_beside_a_public_endpoint(
+def test_an_unused_public_address_is_a_violation_even_with_a_public_endpoint(
     build: Callable[..., Cluster], cloud: str
 ) -> None:
-    assert broken("addresses-private", lemur(build, cloud, ASKED), PUBLIC[cloud][:1])
+    assert broken("addresses-private", lemur(build, cloud, OPERATORS), PUBLIC[cloud][:1])
 
 
-def test_everybody_is_let_in_with_a_warning_where_the_spec_says_so(build: Callable[..., Cluster]) -> None:
+def test_admitting_everybody_is_only_a_warning_if_the_spec_requests_it(build: Callable[..., Cluster]) -> None:
     rule = resource("aws:ec2/securityGroup:SecurityGroup", {"ingress": [{"cidrBlocks": [EVERYBODY]}]})
-    for operators, severity in (((ASKED,), "error"), ((EVERYBODY,), "warning")):
+    for operators, severity in (((OPERATORS,), "error"), ((EVERYBODY,), "warning")):
         violations = broken("ingress-closed", lemur(build, "aws", *operators), (rule,))
         assert [violation.severity for violation in violations] == [severity]

@@ -1,4 +1,4 @@
-"""The check as hosts have it, and a DGX H100 in recorded shapes."""
+"""The check as on hosts, and a DGX H100 in recorded formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUSES = tuple(f"0000:{bus}:00" for bus in ("18", "2a", "3a", "5d", "9a", "ab", "
 
 @pytest.fixture(scope="session", autouse=True)
 def preflight() -> Iterator[ModuleType]:
-    """The package, imported by the name that it has on a host."""
+    """Import the package under the name that it has on a host."""
     import importlib
 
     sys.path.insert(0, str(FOLDER))
@@ -40,7 +40,7 @@ def fixture() -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def smi_xml(fixture: Callable[[str], str]) -> Callable[..., str]:
-    """smi_xml(("Enabled</current_ecc>", "Disabled</current_ecc>")): `nvidia-smi -q -x` of 8 GPUs, the third changed so."""
+    """Return a function that returns `nvidia-smi -q -x` of 8 GPUs, with text replacements (old, new) in the third."""
 
     def made(*changes: tuple[str, str], buses: tuple[str, ...] = BUSES) -> str:
         gpus = [fixture("gpu.xml").replace("@BUS@", f"0000{bus.upper()}.0") for bus in buses]
@@ -55,16 +55,16 @@ def smi_xml(fixture: Callable[[str], str]) -> Callable[..., str]:
 
 @pytest.fixture
 def expected() -> dict[str, Any]:
-    """What role preflight is told of a DGX H100."""
+    """Return what role preflight expects of a DGX H100."""
     from cluster import hardware
 
-    found: dict[str, Any] = json.loads(hardware.of_kind("dgx-h100", "575").model_dump_json(exclude_none=True))
-    return found
+    hardware_: dict[str, Any] = json.loads(hardware.of_kind("dgx-h100", "575").model_dump_json(exclude_none=True))
+    return hardware_
 
 
 @pytest.fixture
 def facts(preflight: ModuleType, smi_xml: Callable[..., str], fixture: Callable[[str], str]) -> Any:
-    """A DGX H100 with nothing wrong."""
+    """Return the facts of a healthy DGX H100."""
     compare, smi = preflight.compare, preflight.smi  # type: ignore[attr-defined]
     data = [compare.Disk(f"nvme{n}n1", 3_840_755_982_336, True) for n in range(2, 10)]
     system = [compare.Disk(f"nvme{n}n1", 1_920_383_410_176, True) for n in range(2)]

@@ -1,4 +1,4 @@
-"""A host beside what its kind must have: a whole one passes, and each fault is named."""
+"""A host compared with what its kind must have: a healthy one passes, and each fault is named."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ def compare(preflight):
     return preflight.compare
 
 
-def told(compare, facts, expected):
-    return [(each.reason, each.level, each.text) for each in compare.findings(facts, expected)]
+def findings(compare, facts, expected):
+    return [(finding.reason, finding.level, finding.text) for finding in compare.findings(facts, expected)]
 
 
-def test_a_whole_dgx_h100_has_nothing_to_be_said_of_it(compare, facts, expected):
-    assert told(compare, facts, expected) == []
+def test_a_healthy_dgx_h100_has_no_findings(compare, facts, expected):
+    assert findings(compare, facts, expected) == []
     assert compare.subject(expected) == "dgx-h100 (not compared: links)"
 
 
@@ -31,18 +31,18 @@ def test_a_whole_dgx_h100_has_nothing_to_be_said_of_it(compare, facts, expected)
         ({"smi": None, "smi_said": "nvidia-smi is not here"}, "DriverMissing", "nvidia-smi is not here"),
     ],
 )
-def test_what_differs_is_named(compare, facts, expected, fields, reason, text):
-    ((found, level, said),) = told(compare, facts._replace(**fields), expected)
-    assert (found, level) == (reason, "fail")
-    assert text in said
+def test_drift_is_named(compare, facts, expected, fields, reason, text):
+    ((actual_reason, level, message),) = findings(compare, facts._replace(**fields), expected)
+    assert (actual_reason, level) == (reason, "fail")
+    assert text in message
 
 
-def test_a_little_less_memory_is_what_the_firmware_keeps(compare, facts, expected):
-    assert told(compare, facts._replace(memory_kib=int(2048 * 2**20 * 0.96)), expected) == []
+def test_a_little_less_memory_is_the_firmwares_share(compare, facts, expected):
+    assert findings(compare, facts._replace(memory_kib=int(2048 * 2**20 * 0.96)), expected) == []
 
 
-def test_a_lost_data_disk_is_missed_and_a_system_disk_does_not_stand_in(compare, facts, expected):
-    ((reason, _, text),) = told(compare, facts._replace(disks=facts.disks[:-1]), expected)
+def test_a_lost_data_disk_is_found_and_a_system_disk_does_not_replace_it(compare, facts, expected):
+    ((reason, _, text),) = findings(compare, facts._replace(disks=facts.disks[:-1]), expected)
     assert (reason, text[:29]) == ("DiskMissing", "7 NVMe disks of 3840 GB (nvme")
     assert text.endswith("expected 8")
 
@@ -51,18 +51,18 @@ def test_a_port_that_is_down_or_slow_is_named(compare, facts, expected):
     ports = list(facts.rdma)
     ports[3] = compare.Port("mlx5_3/1", 0.0, False)
     ports[5] = compare.Port("mlx5_5/1", 200.0)
-    ((reason, _, text),) = told(compare, facts._replace(rdma=tuple(ports)), expected)
+    ((reason, _, text),) = findings(compare, facts._replace(rdma=tuple(ports)), expected)
     assert reason == "RdmaDown"
     assert text == "6 RDMA ports up with 400 Gbit/s, expected 8; mlx5_3/1 down, mlx5_5/1 200 Gbit/s"
 
 
-def test_a_gpu_that_left_the_bus_and_one_that_only_the_driver_lost_are_two_things(compare, preflight, facts, expected):
+def test_a_gpu_lost_by_the_bus_differs_from_one_lost_only_by_the_driver(compare, preflight, facts, expected):
     gone = facts._replace(pci_gpus=facts.pci_gpus[1:], smi=facts.smi._replace(gpus=facts.smi.gpus[1:]))
-    assert [text for _, _, text in told(compare, gone, expected)] == [
+    assert [text for _, _, text in findings(compare, gone, expected)] == [
         "7 GPUs on PCI, expected 8: a power cycle, then a look"
     ]
     lost = facts._replace(smi=facts.smi._replace(gpus=facts.smi.gpus[1:]))
-    assert [text for _, _, text in told(compare, lost, expected)] == [
+    assert [text for _, _, text in findings(compare, lost, expected)] == [
         "the driver has lost 0000:18:00, which PCI still has"
     ]
 
@@ -91,49 +91,51 @@ def test_a_gpu_that_left_the_bus_and_one_that_only_the_driver_lost_are_two_thing
 def test_a_gpu_that_is_not_as_expected_is_named_by_its_address(
     compare, preflight, smi_xml, facts, expected, change, reason, text
 ):
-    worse = facts._replace(smi=preflight.smi.parse(smi_xml(change)))
-    ((found, level, said),) = told(compare, worse, expected)
-    assert (found, level) == (reason, "fail")
-    assert said.startswith("GPU 0000:3a:00: ")
-    assert text in said
+    changed = facts._replace(smi=preflight.smi.parse(smi_xml(change)))
+    ((actual_reason, level, message),) = findings(compare, changed, expected)
+    assert (actual_reason, level) == (reason, "fail")
+    assert message.startswith("GPU 0000:3a:00: ")
+    assert text in message
 
 
-def test_what_a_driver_does_not_say_is_not_held_against_the_gpu(compare, preflight, smi_xml, facts, expected):
+def test_a_value_that_the_driver_does_not_report_is_no_fault(compare, preflight, smi_xml, facts, expected):
     silent = smi_xml(("<current_ecc>Enabled", "<current_ecc>N/A"), ("<max_link_gen>5", "<max_link_gen>N/A"))
-    assert told(compare, facts._replace(smi=preflight.smi.parse(silent)), expected) == []
+    assert findings(compare, facts._replace(smi=preflight.smi.parse(silent)), expected) == []
 
 
-def test_heat_slows_a_gpu_and_takes_no_host_out(compare, preflight, smi_xml, facts, expected):
+def test_a_thermal_slowdown_takes_no_host_out_of_service(compare, preflight, smi_xml, facts, expected):
     hot = smi_xml(("thermal_slowdown>Not Active", "thermal_slowdown>Active"))
-    ((reason, level, _),) = told(compare, facts._replace(smi=preflight.smi.parse(hot)), expected)
+    ((reason, level, _),) = findings(compare, facts._replace(smi=preflight.smi.parse(hot)), expected)
     assert (reason, level) == ("GpuSlowed", "watch")
 
 
 def test_a_driver_of_another_branch_is_named(compare, facts, expected):
     expected["gpus"]["driver_branch"] = "580"
-    assert told(compare, facts, expected) == [("DriverDiffers", "fail", "driver 575.51.02, expected branch 580")]
+    assert findings(compare, facts, expected) == [("DriverDiffers", "fail", "driver 575.51.02, expected branch 580")]
 
 
 def test_a_link_that_is_down_is_found_by_its_speed_and_by_the_matrix(compare, facts, expected):
     slow = {**facts.nvlinks, 4: [26.562] * 17 + [0.0]}
-    ((reason, _, text),) = told(compare, facts._replace(nvlinks=slow), expected)
+    ((reason, _, text),) = findings(compare, facts._replace(nvlinks=slow), expected)
     assert (reason, text) == ("NvlinkDown", "GPU 0000:9a:00: 17 NVLinks at 26.562 GB/s, expected 18")
     apart = {**facts.topology, (0, 5): "SYS", (5, 0): "SYS"}
-    ((reason, _, text),) = told(compare, facts._replace(topology=apart), expected)
+    ((reason, _, text),) = findings(compare, facts._replace(topology=apart), expected)
     assert (reason, text) == ("NvlinkDown", "1 pairs of GPUs not joined by NV18: GPU 0 and 5 by SYS")
 
 
-def test_mig_turns_nvlink_off_and_that_is_no_fault(compare, preflight, smi_xml, facts, expected):
+def test_mig_turns_nvlink_off_without_a_fault(compare, preflight, smi_xml, facts, expected):
     cut = smi_xml(("<current_mig>Disabled", "<current_mig>Enabled"))
-    assert told(compare, facts._replace(smi=preflight.smi.parse(cut), nvlinks={}, topology={}), expected) == []
+    assert findings(compare, facts._replace(smi=preflight.smi.parse(cut), nvlinks={}, topology={}), expected) == []
 
 
-def test_a_host_that_nothing_is_expected_of_is_only_asked_for_the_time(compare, facts):
-    assert [each.level for each in compare.findings(facts, {})] == ["watch"]  # its GPUs, which nobody told of
+def test_a_host_without_expectations_only_has_its_clock_checked(compare, facts):
+    assert [finding.level for finding in compare.findings(facts, {})] == ["watch"]  # its GPUs, which were not expected
     assert compare.findings(facts._replace(pci_gpus=()), {}) == []
-    assert [each.reason for each in compare.findings(facts._replace(pci_gpus=(), skew_s=9.0), {})] == ["ClockSkewed"]
+    assert [finding.reason for finding in compare.findings(facts._replace(pci_gpus=(), skew_s=9.0), {})] == [
+        "ClockSkewed"
+    ]
 
 
-def test_a_host_without_a_gpu_whose_kind_has_some_fails(compare, facts, expected):
+def test_a_host_without_gpus_fails_if_its_kind_has_some(compare, facts, expected):
     bare = facts._replace(pci_gpus=(), smi=None, smi_said="nvidia-smi: nvidia-smi is not here", nvlinks={}, topology={})
-    assert [reason for reason, _, _ in told(compare, bare, expected)] == ["GpuMissing", "DriverMissing"]
+    assert [reason for reason, _, _ in findings(compare, bare, expected)] == ["GpuMissing", "DriverMissing"]

@@ -1,4 +1,4 @@
-"""The edge: a tree of /sys and /proc, and programs that say what recorded ones said."""
+"""The edge: a tree of /sys and /proc, and programs with recorded output."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import yaml
 
 @pytest.fixture
 def tree(tmp_path, preflight):
-    """put(path, text) writes a file of the host; the host itself."""
+    """Return a host whose put(path, text) writes one of its files."""
 
     class Here(preflight.host.Host):
         def put(self, path, text=""):
-            place = tmp_path / path.lstrip("/")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text + "\n")
+            target = tmp_path / path.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text + "\n")
 
         said: dict = {}  # noqa: RUF012
 
@@ -30,14 +30,14 @@ def tree(tmp_path, preflight):
         def lines(self, words):
             return iter(self.said.get(words[0], (0, ""))[1].splitlines())
 
-    here = Here(str(tmp_path))
-    here.said = {}
-    return here
+    host = Here(str(tmp_path))
+    host.said = {}
+    return host
 
 
 @pytest.fixture
 def small(tree):
-    """Two processors with two cores each, a disk, a card, an RDMA port, and one GPU without a driver."""
+    """Return a host with two CPUs of two cores each, a disk, a card, an RDMA port, and one GPU without a driver."""
     for cpu, package in enumerate("0011"):
         tree.put(f"/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id", package)
     tree.put("/sys/devices/system/cpu/online", "0-1,3-4")
@@ -65,7 +65,7 @@ def small(tree):
     for bus, vendor, kind in (
         ("0000:18:00.0", "0x10de", "0x030200"),
         ("0000:19:00.0", "0x10de", "0x068000"),  # an NVSwitch
-        ("0000:1a:00.0", "0x1a03", "0x030000"),  # the BMC's own display
+        ("0000:1a:00.0", "0x1a03", "0x030000"),  # the BMC's display
     ):
         tree.put(f"/sys/bus/pci/devices/{bus}/vendor", vendor)
         tree.put(f"/sys/bus/pci/devices/{bus}/class", kind)
@@ -86,12 +86,12 @@ def test_a_host_is_read_from_the_kernel(preflight, small):
     )
 
 
-def test_virtual_functions_are_no_cards(preflight, small):
+def test_virtual_functions_are_not_cards(preflight, small):
     small.put("/sys/class/net/eno2/device/physfn/vendor", "0x15b3")
     assert [port.name for port in preflight.host.links(small)] == ["eno1"]
 
 
-def test_nvidia_smi_is_asked_only_where_a_gpu_is_expected(preflight, small, expected):
+def test_nvidia_smi_runs_only_if_a_gpu_is_expected(preflight, small, expected):
     small.said = {"nvidia-smi -q -x": (0, "rubbish")}
     assert preflight.host.facts(small, {}, 0.0, True).smi_said == ""
     assert "gave no XML" in preflight.host.facts(small, expected, 0.0, True).smi_said
@@ -105,10 +105,10 @@ def test_nvidia_smi_is_asked_only_where_a_gpu_is_expected(preflight, small, expe
         ((124, "nvidia-smi did not answer in 60 s"), "did not answer in 60 s"),
     ],
 )
-def test_a_driver_that_does_not_answer_is_told_in_its_own_words(preflight, small, expected, answer, text):
+def test_a_driver_that_does_not_answer_is_reported_with_its_own_message(preflight, small, expected, answer, text):
     small.said = {"nvidia-smi -q -x": answer}
-    found = preflight.host.facts(small, expected, 0.0, True)
-    assert (found.smi, text in found.smi_said) == (None, True)
+    facts = preflight.host.facts(small, expected, 0.0, True)
+    assert (facts.smi, text in facts.smi_said) == (None, True)
 
 
 def test_gpus_are_read_from_nvidia_smi_and_diagnosed_only_while_idle(preflight, small, expected, smi_xml, fixture):
@@ -130,7 +130,7 @@ def test_gpus_are_read_from_nvidia_smi_and_diagnosed_only_while_idle(preflight, 
     )
 
 
-def test_a_diagnostic_that_passes_or_is_not_here_finds_nothing(preflight, tree, fixture):
+def test_a_passing_or_missing_diagnostic_has_no_findings(preflight, tree, fixture):
     assert list(preflight.host.diagnostic(tree)) == []
     tree.said = {"dcgmi diag --run 1 --json": (0, fixture("dcgm-pass.json"))}
     assert list(preflight.host.diagnostic(tree)) == []
@@ -143,18 +143,18 @@ def test_a_diagnostic_that_passes_or_is_not_here_finds_nothing(preflight, tree, 
         ((124, "dcgmi did not answer"), "not answer"),
     ],
 )
-def test_a_diagnostic_that_could_not_run_is_told(preflight, tree, answer, text):
+def test_a_diagnostic_that_could_not_run_is_reported(preflight, tree, answer, text):
     tree.said = {"dcgmi diag --run 1 --json": answer}
     (only,) = preflight.host.diagnostic(tree)
     assert text in only
 
 
-def test_a_newer_shape_of_the_diagnostic_is_read_too(preflight):
+def test_a_newer_format_of_the_diagnostic_is_read_too(preflight):
     newer = {"tests": [{"name": "software", "results": [{"entity_id": 3, "status": "Fail", "info": ["a", "b"]}]}]}
     assert list(preflight.host.failures(newer)) == ["software: a b"]
 
 
-def test_xids_come_from_the_log_of_this_boot_and_the_mark_is_a_file_s_time(preflight, tree, fixture):
+def test_xids_come_from_the_log_of_this_boot_and_the_mark_is_a_files_time(preflight, tree, fixture):
     tree.said = {"journalctl": (0, fixture("kernel-bad.log"))}
     assert len(list(preflight.host.kernel_log(tree))) == 10
     assert preflight.host.cleared(tree) == 0.0
@@ -163,7 +163,7 @@ def test_xids_come_from_the_log_of_this_boot_and_the_mark_is_a_file_s_time(prefl
     assert preflight.host.cleared(tree) == 1760001005.0
 
 
-def test_real_programs_are_run_and_their_ends_told_apart(preflight):
+def test_real_programs_run_and_their_outcomes_are_distinguished(preflight):
     host = preflight.host.Host()
     assert host.run([sys.executable, "-c", "print('yes')"]) == (0, "yes\n")
     assert host.run(["no-such-program"]) == (127, "no-such-program is not here")
@@ -172,50 +172,58 @@ def test_real_programs_are_run_and_their_ends_told_apart(preflight):
     assert list(host.lines(["no-such-program"])) == []
 
 
-def test_a_check_is_settled_by_the_settings(preflight, small, expected):
+def test_a_check_follows_the_settings(preflight, small, expected):
     main = sys.modules["menagerie_preflight.__main__"]
     small.put(preflight.host.SETTINGS, json.dumps({"expected": {"kind": "small", "cpus": 8, "memory_gib": 512}}))
-    found, subject = main.checked(small, 0.0, True)
-    assert [(each.check, each.level) for each in found] == [("cpu", "fail"), ("memory", "fail"), ("gpus", "watch")]
+    findings, subject = main.checked(small, 0.0, True)
+    assert [(finding.check, finding.level) for finding in findings] == [
+        ("cpu", "fail"),
+        ("memory", "fail"),
+        ("gpus", "watch"),
+    ]
     assert subject == "small (not compared: disks, links, RDMA, GPUs)"
     settings = {"expected": {"kind": "small", "cpus": 8, "memory_gib": 512}, "only_watched": ["memory"]}
     small.put(preflight.host.SETTINGS, json.dumps(settings))
-    found, _ = main.checked(small, 0.0, True)
-    assert [(each.check, each.level) for each in found] == [("cpu", "fail"), ("memory", "watch"), ("gpus", "watch")]
+    findings, _ = main.checked(small, 0.0, True)
+    assert [(finding.check, finding.level) for finding in findings] == [
+        ("cpu", "fail"),
+        ("memory", "watch"),
+        ("gpus", "watch"),
+    ]
 
 
-def test_a_check_that_does_not_exist_can_not_be_left_out(preflight, small):
+def test_an_unknown_check_can_not_be_left_out(preflight, small):
     main = sys.modules["menagerie_preflight.__main__"]
     small.put(preflight.host.SETTINGS, json.dumps({"only_watched": ["gpu", "xid"]}))
     with pytest.raises(preflight.Unknown, match="no check is called gpu; there are cpu, memory"):
         main.checked(small, 0.0, True)
 
 
-def test_the_role_takes_the_names_that_the_checks_have(preflight):
+def test_the_role_accepts_the_names_of_the_checks(preflight):
     spec = yaml.safe_load((Path(preflight.__file__).parents[2] / "meta" / "argument_specs.yml").read_text())
     options = spec["argument_specs"]["main"]["options"]
     assert tuple(options["preflight_only_watched"]["choices"]) == preflight.CHECKS
 
 
-def test_every_finding_is_of_a_check_that_has_a_name(preflight):
+def test_every_finding_belongs_to_a_named_check(preflight):
     files = sorted(Path(preflight.__file__).parent.glob("*.py"))
     named = {name for file in files for name in re.findall(r'Finding\(\s*"(\w+)"', file.read_text())}
     assert named | {"links", "rdma"} == set(preflight.CHECKS)
 
 
-def test_xids_count_on_a_host_with_a_gpu_and_are_not_looked_for_without(preflight, small, fixture):
+def test_xids_are_checked_only_on_hosts_with_a_gpu(preflight, small, fixture):
     main = sys.modules["menagerie_preflight.__main__"]
     small.said = {"journalctl": (0, fixture("kernel-bad.log"))}
-    assert "xid" in {each.check for each in main.checked(small, 0.0, True)[0]}
+    assert "xid" in {finding.check for finding in main.checked(small, 0.0, True)[0]}
     for name in os.listdir(small.at("/sys/bus/pci/devices")):
         small.put(f"/sys/bus/pci/devices/{name}/vendor", "0x8086")
     assert main.checked(small, 0.0, True)[0] == []
 
 
-def test_the_page_has_every_reason_that_a_condition_can_have(preflight):
+def test_the_page_lists_every_reason_of_the_condition(preflight):
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "preflight.md").read_text()
     text = "".join(file.read_text() for file in Path(preflight.__file__).parent.glob("*.py"))
-    # Of what is only watched there is no reason, and a DaemonSet is none.
+    # Checks that are only watched have no reason, and DaemonSet is not one.
     others = {preflight.CONDITION, "GpuUnexpected", "DaemonSet"}
     reasons = set(re.findall(r'"([A-Z][a-z]+[A-Z][A-Za-z]+)"', text)) - others
     assert {"GpuMissing", "XidReported", "CheckFailed", "AsExpected"} < reasons

@@ -1,4 +1,4 @@
-"""The condition that a host writes into its Node, and what it asks the API for."""
+"""The condition that a host writes into its Node, and its requests to the API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def finding(preflight, level="fail", reason="GpuMissing", text="7 GPUs"):
     return preflight.Finding("gpus", reason, text, level)
 
 
-def test_a_whole_host_says_true(node):
+def test_a_healthy_host_reports_true(node):
     assert node.condition({}, [], NOW, "dgx-h100") == {
         "type": "PreflightPassed",
         "status": "True",
@@ -31,47 +31,47 @@ def test_a_whole_host_says_true(node):
     }
 
 
-def test_a_faulty_host_says_false_and_why_the_worst_first(node, preflight):
+def test_a_faulty_host_reports_false_with_the_worst_reason_first(node, preflight):
     notes = [finding(preflight, "watch", "XidReported", "Xid 63"), finding(preflight)]
-    made = node.condition({}, notes, NOW, "dgx-h100")
-    assert (made["status"], made["reason"], made["message"]) == ("False", "GpuMissing", "7 GPUs; Xid 63")
+    condition = node.condition({}, notes, NOW, "dgx-h100")
+    assert (condition["status"], condition["reason"], condition["message"]) == ("False", "GpuMissing", "7 GPUs; Xid 63")
 
 
-def test_what_is_only_watched_is_told_and_takes_nothing_away(node, preflight):
-    made = node.condition({}, [finding(preflight, "watch", "XidReported", "Xid 63")], NOW, "x")
-    assert (made["status"], made["reason"], made["message"]) == ("True", "AsExpected", "Xid 63")
+def test_a_watched_finding_is_reported_but_does_not_fail_the_host(node, preflight):
+    condition = node.condition({}, [finding(preflight, "watch", "XidReported", "Xid 63")], NOW, "x")
+    assert (condition["status"], condition["reason"], condition["message"]) == ("True", "AsExpected", "Xid 63")
 
 
-def test_a_check_that_came_to_no_verdict_says_so_where_the_verdict_would_be(preflight, tmp_path):
+def test_a_check_without_a_verdict_reports_unknown(preflight, tmp_path):
     settings = tmp_path / preflight.host.SETTINGS.lstrip("/")
     settings.parent.mkdir(parents=True)
     settings.write_text("{broken")
     api = Api({"metadata": {"name": "gpu-017"}}, [])
     main = sys.modules["menagerie_preflight.__main__"]
     assert main.report(preflight.host.Host(str(tmp_path)), api, "gpu-017") == "Unknown"
-    (made,) = api.calls[-1][2]["status"]["conditions"]
-    assert (made["status"], made["reason"]) == ("Unknown", "CheckFailed")
-    assert "Expecting property name" in made["message"]
+    (condition,) = api.calls[-1][2]["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("Unknown", "CheckFailed")
+    assert "Expecting property name" in condition["message"]
 
 
 @pytest.mark.parametrize(("before", "since"), [("True", "2025-01-01T00:00:00Z"), ("False", "2025-10-09T08:53:20Z")])
-def test_the_time_of_the_last_change_is_kept(node, before, since):
-    known = {"type": "PreflightPassed", "status": before, "lastTransitionTime": "2025-01-01T00:00:00Z"}
+def test_the_time_of_the_last_transition_is_kept(node, before, since):
+    former = {"type": "PreflightPassed", "status": before, "lastTransitionTime": "2025-01-01T00:00:00Z"}
     other = {"type": "Ready", "status": "True", "lastTransitionTime": "2024-01-01T00:00:00Z"}
-    made = node.condition({"status": {"conditions": [other, known]}}, [], NOW, "x")
-    assert made["lastTransitionTime"] == since
+    condition = node.condition({"status": {"conditions": [other, former]}}, [], NOW, "x")
+    assert condition["lastTransitionTime"] == since
 
 
-def test_a_long_story_is_cut(node, preflight):
-    made = node.condition({}, [finding(preflight, text="x" * 5000)], NOW, "x")
-    assert (len(made["message"]), made["message"][-4:]) == (1000, " ...")
+def test_a_long_message_is_cut(node, preflight):
+    condition = node.condition({}, [finding(preflight, text="x" * 5000)], NOW, "x")
+    assert (len(condition["message"]), condition["message"][-4:]) == (1000, " ...")
 
 
 @pytest.mark.parametrize(
     ("now", "ahead"),
     [(NOW, 0.0), (NOW + 0.9, 0.0), (NOW + 313.0, 312.0), (NOW + 1.5, 0.5), (NOW - 3.0, -3.0)],
 )
-def test_the_clock_is_compared_with_the_answer_s_date_which_has_whole_seconds(node, now, ahead):
+def test_the_clock_is_compared_with_the_answers_date_in_whole_seconds(node, now, ahead):
     assert node.skew("Thu, 09 Oct 2025 08:53:20 GMT", now) == pytest.approx(ahead)
     assert node.skew(None, now) == 0.0
 
@@ -81,7 +81,7 @@ def pod(name, phase="Running", owner=None):
     return {"metadata": {"name": name, "namespace": "a", "ownerReferences": owners}, "status": {"phase": phase}}
 
 
-def test_a_host_is_busy_with_the_pods_of_people(node):
+def test_only_pods_that_a_drain_would_move_make_a_host_busy(node):
     pods = [
         pod("agent", owner="DaemonSet"),
         pod("static", owner="Node"),
@@ -102,24 +102,24 @@ class Api:
         return sys.modules["menagerie_preflight.node"].Answer(answers[method], 0.0)
 
 
-def test_a_verdict_goes_into_the_status_of_its_own_node_alone(preflight, tmp_path):
+def test_a_verdict_is_written_only_into_the_status_of_its_own_node(preflight, tmp_path):
     api = Api({"metadata": {"name": "gpu-017"}}, [])
     main = sys.modules["menagerie_preflight.__main__"]
     assert main.report(preflight.host.Host(str(tmp_path)), api, "gpu-017") == "True"
-    (_, own, _), (_, pods, _), (method, path, body) = api.calls
-    assert own == "/api/v1/nodes/gpu-017"
+    (_, node_path, _), (_, pods, _), (method, path, body) = api.calls
+    assert node_path == "/api/v1/nodes/gpu-017"
     assert pods == "/api/v1/pods?fieldSelector=spec.nodeName%3Dgpu-017"
     assert (method, path) == ("PATCH", "/api/v1/nodes/gpu-017/status")
-    assert [each["type"] for each in body["status"]["conditions"]] == ["PreflightPassed"]
+    assert [condition["type"] for condition in body["status"]["conditions"]] == ["PreflightPassed"]
     assert set(body["status"]) == {"conditions"}
 
 
-def test_a_host_that_is_no_node_yet_says_so(node, preflight, tmp_path):
+def test_a_host_that_is_not_a_node_yet_says_so(node, preflight, tmp_path):
     with pytest.raises(preflight.Unknown, match="not a node yet"):
         node.Api(str(tmp_path / "kubelet.conf"))
 
 
-def test_programs_of_hosts_use_the_names_that_the_model_has(preflight):
+def test_programs_of_hosts_use_the_names_of_the_model(preflight):
     from components.control_plane.host import preflight as gate
 
     assert (preflight.CONDITION, preflight.TAINT) == (names.CONDITION, names.KEY)

@@ -1,6 +1,6 @@
-"""The whole way on a real API server: a kubelet's identity says how its host is, the companion lifts the taint.
+"""End to end on a real API server: a kubelet's identity reports its host's state, and the companion removes the taint.
 
-And what neither may do: the kubelet change taints, the companion anything else of a Node.
+And what neither may do: the kubelet can't change taints, and the companion can't change anything else of a Node.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PLURALS = {
 
 
 class Authority:
-    """A CA in memory, and client certificates of it."""
+    """A CA in memory that issues client certificates."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Authority:
 
     def _signed(self, subject: x509.Name, key: Any, ca: bool = False) -> str:
         now = datetime.datetime.now(datetime.UTC)
-        made = (
+        builder = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self.name)
@@ -63,7 +63,7 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
         )
-        return made.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+        return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 
     def write(self, name: str, pem: str, key: Any) -> str:
         text = key.private_bytes(
@@ -94,7 +94,7 @@ class Authority:
 
 
 class Server:
-    """A kube-apiserver with its etcd on loopback, authorizing as ours does."""
+    """A kube-apiserver with its etcd on loopback, with the same authorization as ours."""
 
     def __init__(self, folder: Path) -> None:
         self.ca = Authority(folder)
@@ -138,8 +138,8 @@ class Server:
             process.wait(30)
 
 
-def until_the_policy_acts(server: Server) -> None:
-    """A policy counts once the API server has compiled it."""
+def wait_for_policy(server: Server) -> None:
+    """Wait until the API server has compiled the policy and enforces it."""
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "probe"}}
     server.admin.call("POST", "/api/v1/nodes", node)
     companion, path = server.api(names.USER), "/api/v1/nodes/probe?dryRun=All"
@@ -150,17 +150,17 @@ def until_the_policy_acts(server: Server) -> None:
             if "may change nothing" in str(error):
                 return
         time.sleep(0.1)
-    raise AssertionError("the admission policy never acted")
+    raise AssertionError("the admission policy was never enforced")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = Server(tmp_path_factory.mktemp("api"))
     try:
-        for thing in rights.objects():
-            group, plural = thing["apiVersion"], PLURALS.get(thing["kind"], f"{thing['kind'].lower()}s")
-            server.admin.apply(f"/apis/{group}/{plural}/{thing['metadata']['name']}", thing, "test", True)
-        until_the_policy_acts(server)
+        for document in rights.objects():
+            group, plural = document["apiVersion"], PLURALS.get(document["kind"], f"{document['kind'].lower()}s")
+            server.admin.apply(f"/apis/{group}/{plural}/{document['metadata']['name']}", document, "test", True)
+        wait_for_policy(server)
         yield server
     finally:
         server.stop()
@@ -168,7 +168,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def joined(server: Server) -> Iterator[str]:
-    """A node that has registered itself as kubelets do, with the taint."""
+    """Provide a node that has registered itself like a kubelet, with the taint."""
     name = f"w-{os.urandom(3).hex()}"
     taint = {key: value for key, value in names.TAINT.model_dump(mode="json").items() if value}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [taint]}}
@@ -179,53 +179,55 @@ def joined(server: Server) -> Iterator[str]:
 
 def taints(server: Server, name: str) -> list[str]:
     node = server.admin.call("GET", f"/api/v1/nodes/{name}")
-    # The API server's own, of a node that no kubelet has called ready (TaintNodesByCondition).
+    # Excludes the API server's own taints on a node that is not Ready (TaintNodesByCondition).
     own = "node.kubernetes.io/"
     return [taint["key"] for taint in node["spec"].get("taints", ()) if not taint["key"].startswith(own)]
 
 
 def host_api(server: Server, preflight: Any, name: str) -> Any:
-    """The check's own client, with the kubelet's files."""
+    """Return the check's client, with the kubelet's files."""
     path = server.ca.kubeconfig(f"system:node:{name}", "system:nodes", server.port)
     return preflight.node.Api(str(path), str(path.with_suffix(".pem")))
 
 
-def test_a_whole_host_is_freed_and_a_faulty_one_is_closed_again(server, preflight, joined, tmp_path):
+def test_a_healthy_host_loses_its_taint_and_a_faulty_one_gets_it_back(server, preflight, joined, tmp_path):
     import sys
 
     main = sys.modules["menagerie_preflight.__main__"]
-    here = preflight.host.Host(str(tmp_path))
+    host = preflight.host.Host(str(tmp_path))
     gate = Gate(server.api(names.USER))
-    seen = server.admin.call("GET", f"/api/v1/nodes/{joined}")
-    gate.decide(seen, time.time())
-    assert taints(server, joined) == [names.KEY]  # nothing was said yet
+    node = server.admin.call("GET", f"/api/v1/nodes/{joined}")
+    gate.decide(node, time.time())
+    assert taints(server, joined) == [names.KEY]  # the host has not reported yet
 
-    while time.gmtime()[:6] <= time.strptime(seen["metadata"]["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ")[:6]:
+    while time.gmtime()[:6] <= time.strptime(node["metadata"]["creationTimestamp"], "%Y-%m-%dT%H:%M:%SZ")[:6]:
         time.sleep(0.05)
     api = host_api(server, preflight, joined)
-    assert main.report(here, api, joined) == "True"
+    assert main.report(host, api, joined) == "True"
     gate.decide(server.admin.call("GET", f"/api/v1/nodes/{joined}"), time.time())
     assert taints(server, joined) == []
 
     settings = tmp_path / preflight.host.SETTINGS.lstrip("/")
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"expected": {"kind": "x", "memory_gib": 10_000_000}}))
-    assert main.report(here, api, joined) == "False"
+    assert main.report(host, api, joined) == "False"
     gate.decide(server.admin.call("GET", f"/api/v1/nodes/{joined}"), time.time())
     assert taints(server, joined) == [names.KEY]
     conditions = server.admin.call("GET", f"/api/v1/nodes/{joined}")["status"]["conditions"]
-    assert [(each["reason"], each["message"][:17]) for each in conditions] == [("MemoryMissing", "0 GiB of memory, ")]
+    assert [(condition["reason"], condition["message"][:17]) for condition in conditions] == [
+        ("MemoryMissing", "0 GiB of memory, ")
+    ]
 
 
-def test_a_kubelet_can_neither_lift_its_taint_nor_speak_for_another(server, preflight, joined):
+def test_a_kubelet_can_neither_remove_its_taint_nor_report_for_another_node(server, preflight, joined):
     kubelet = server.api(f"system:node:{joined}", "system:nodes")
-    free = [{"op": "remove", "path": "/spec/taints"}]
+    remove_taints = [{"op": "remove", "path": "/spec/taints"}]
     with pytest.raises(ApiError, match="not allowed to modify taints"):
-        kubelet.call("PATCH", f"/api/v1/nodes/{joined}", free, "application/json-patch+json")
+        kubelet.call("PATCH", f"/api/v1/nodes/{joined}", remove_taints, "application/json-patch+json")
     other = server.api("system:node:other", "system:nodes")
-    said = preflight.node.patch({"type": names.CONDITION, "status": "True"})
+    body = preflight.node.patch({"type": names.CONDITION, "status": "True"})
     with pytest.raises(ApiError, match="403"):
-        other.call("PATCH", f"/api/v1/nodes/{joined}/status", said, "application/strategic-merge-patch+json")
+        other.call("PATCH", f"/api/v1/nodes/{joined}/status", body, "application/strategic-merge-patch+json")
 
 
 BEYOND = {
@@ -242,14 +244,14 @@ BEYOND = {
 
 
 @pytest.mark.parametrize("change", BEYOND.values(), ids=BEYOND)
-def test_the_companion_can_change_nothing_but_its_taint(server, joined, change):
+def test_the_companion_can_change_only_its_taint(server, joined, change):
     companion = server.api(names.USER)
     path = f"/api/v1/nodes/{joined}"
     with pytest.raises(ApiError, match=f"{names.USER} may change no"):
         companion.call("PATCH", path, change, "application/merge-patch+json")
 
 
-def test_the_companion_sees_nothing_but_nodes(server, joined):
+def test_the_companion_sees_only_nodes(server, joined):
     companion = server.api(names.USER)
     for method, path in (
         ("GET", "/api/v1/secrets"),
@@ -262,9 +264,9 @@ def test_the_companion_sees_nothing_but_nodes(server, joined):
     assert companion.call("GET", "/api/v1/nodes")["kind"] == "NodeList"
 
 
-def test_the_daemon_sets_of_gpus_are_taken_as_they_are(server, build):
+def test_the_daemon_sets_of_gpus_are_accepted_unchanged(server, build):
     query = "fieldManager=test&force=true&fieldValidation=Strict&dryRun=All"
-    for thing in gpu.objects(build({"pools": {"workers": {"hardware": "dgx-h100"}}})):
-        path = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{thing['metadata']['name']}"
-        taken = server.admin.call("PATCH", f"{path}?{query}", thing, "application/apply-patch+yaml")
-        assert taken["spec"]["template"]["spec"]["nodeSelector"] == {places.GPU_LABEL: "true"}
+    for document in gpu.objects(build({"pools": {"workers": {"hardware": "dgx-h100"}}})):
+        path = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{document['metadata']['name']}"
+        applied = server.admin.call("PATCH", f"{path}?{query}", document, "application/apply-patch+yaml")
+        assert applied["spec"]["template"]["spec"]["nodeSelector"] == {places.GPU_LABEL: "true"}

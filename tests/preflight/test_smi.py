@@ -1,4 +1,4 @@
-"""What nvidia-smi says, in recorded shapes of its outputs."""
+"""Output of nvidia-smi, in recorded formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def smi(preflight):
     return preflight.smi
 
 
-def test_a_gpu_is_read_as_nvidia_smi_describes_it(smi, smi_xml):
+def test_a_gpu_is_parsed_from_nvidia_smi(smi, smi_xml):
     read = smi.parse(smi_xml())
     assert (read.driver, len(read.gpus)) == ("575.51.02", 8)
     assert read.gpus[0] == smi.Gpu(
@@ -42,12 +42,12 @@ def test_a_gpu_is_read_as_nvidia_smi_describes_it(smi, smi_xml):
         ("thermal_slowdown>Not Active", "thermal_slowdown>Active", "slowdown", ("hw_thermal_slowdown",)),
     ],
 )
-def test_a_fault_is_read(smi, smi_xml, old, new, field, value):
+def test_a_fault_is_parsed(smi, smi_xml, old, new, field, value):
     third = smi.parse(smi_xml((old, new))).gpus[2]
     assert getattr(third, field) == value
 
 
-def test_older_drivers_call_reasons_by_another_name(smi, smi_xml):
+def test_older_drivers_use_another_name_for_slowdown_reasons(smi, smi_xml):
     older = smi_xml(("thermal_slowdown>Not Active", "thermal_slowdown>Active")).replace("_event_", "_throttle_")
     assert smi.parse(older).gpus[2].slowdown == ("hw_thermal_slowdown",)
 
@@ -58,13 +58,13 @@ def test_anything_but_its_xml_is_refused(smi, text):
         smi.parse(text)
 
 
-def test_links_are_read_and_an_inactive_one_has_no_speed(smi, fixture):
+def test_links_are_parsed_and_an_inactive_one_has_no_speed(smi, fixture):
     text = fixture("nvlink-status.txt").replace("@N@", "3").replace("Link 17: 26.562 GB/s", "Link 17: <inactive>")
     assert smi.nvlinks(text) == {3: [26.562] * 17 + [0.0]}
     assert smi.nvlinks("Device does not have or support Nvlink\n") == {}
 
 
-def test_how_gpus_are_joined_is_read_from_the_matrix(smi, fixture):
+def test_connections_between_gpus_are_parsed_from_the_matrix(smi, fixture):
     joined = smi.topology(fixture("topo.txt"))
     assert len(joined) == 8 * 7
     assert set(joined.values()) == {"NV18"}

@@ -1,4 +1,4 @@
-"""Real BMCs of machines that are none: sushy-emulator with its fake driver, a process for each machine, over TLS."""
+"""Real BMCs for fake machines: sushy-emulator with its fake driver, one process per machine, over TLS."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from operations.provisioning.machines import Machine, machines
 from tests.provisioning.support import LOGIN, Certificate, certificate
 from tests.waiting import until
 
-# The emulator as its own command has it, but for the delay of its fake machines: 1 s in place of 1 to 11.
+# The emulator as in its own command, but with a delay of its fake machines of 1 s instead of 1 to 11 s.
 PROGRAM = "import random; random.randint = lambda low, high: low; from sushy_tools.emulator.main import main; main()"
 _UUID = "00000000-0000-4000-8000-{:012}"
 
 
 @dataclass(frozen=True)
 class Emulated:
-    """A BMC as an onlooker sees it, not as our client does."""
+    """A BMC as seen from outside, without our client."""
 
     machine: Machine
     certificate: Certificate
@@ -42,11 +42,11 @@ class Emulated:
         return found
 
     def power_off(self) -> None:
-        """As a machine does at the end of its installer."""
+        """Turn off, as a machine does at the end of its installer."""
         self._call("post", "/Actions/ComputerSystem.Reset", json={"ResetType": "ForceOff"}).raise_for_status()
 
     def until(self, power: str) -> None:
-        """Until it is "On", or "Off"."""
+        """Wait until it is "On" or "Off"."""
         until(lambda: self.system()["PowerState"] == power, f"{self.machine.name} is never {power}", 40, 0.2)
 
     def _call(self, method: str, path: str, **more: Any) -> requests.Response:
@@ -60,7 +60,7 @@ class Emulated:
 def emulated(
     cluster: Cluster, folder: Path, macs: Mapping[str, Sequence[str]] | None = None, ca: Certificate | None = None
 ) -> Iterator[dict[str, Emulated]]:
-    """Machine -> its BMC. macs: of a machine's cards, where they aren't what the hosts file says."""
+    """Yield machine -> BMC. macs: of a machine's cards, if they differ from the hosts file."""
     import bcrypt  # comes with sushy-tools
 
     user, _, password = LOGIN.partition(":")

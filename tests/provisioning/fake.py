@@ -1,4 +1,4 @@
-"""A Redfish service of a few lines over TLS, for what sushy-emulator doesn't do: sessions, trouble, other firmwares."""
+"""A minimal Redfish service over TLS, for what sushy-emulator doesn't do: sessions, errors, other firmware."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def collection(*paths: str) -> dict[str, Any]:
 
 
 def usual() -> dict[str, Any]:
-    """Path -> what stands there."""
+    """Path -> document."""
     return {
         "/redfish/v1/": {
             "Systems": link("/redfish/v1/Systems"),
@@ -60,7 +60,7 @@ def usual() -> dict[str, Any]:
 
 @dataclass
 class Service:
-    """things: what stands where. ahead: answers given in place of the usual ones, one after another, by (method, path).
+    """things: the documents. ahead: responses to give first, one after another, by (method, path).
 
     asked: every request, with its headers and body.
     """
@@ -119,7 +119,7 @@ def _handler(answer: Callable[[str, str, dict[str, str], Any], Answer]) -> type[
             length = int(self.headers.get("Content-Length", "0"))
             body = json.loads(self.rfile.read(length)) if length else None
             status, headers, said = answer(self.command, self.path, dict(self.headers), body)
-            if status == 0:  # no answer at all
+            if status == 0:  # no response at all
                 time.sleep(0.6)
                 self.close_connection = True
                 return

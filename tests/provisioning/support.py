@@ -1,4 +1,4 @@
-"""Machines that are none: their addresses are this machine's own (127.0.0.0/8), their certificates are made here."""
+"""Fake machines: their addresses are on this machine (127.0.0.0/8), their certificates are generated here."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from cluster.spec import Cluster, ClusterSpec
 SPECS = Path(__file__).parents[1] / "specs"
 LOGIN = "menagerie:se:cret"
 KEYS = [f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{letter * 42}{end}" for letter, end in zip("ABC", "AAA", strict=True)]
-"""Host keys, by their form."""
+"""Host keys of a valid form."""
 
 
 def cluster(**replaced: str) -> Cluster:
-    """tests/specs/valid-provisioning.yaml, with values of sjc1's provisioning replaced (null takes one away)."""
+    """tests/specs/valid-provisioning.yaml, with values of sjc1's provisioning replaced (null removes one)."""
     spec = yaml.safe_load((SPECS / "valid-provisioning.yaml").read_text())
     provisioning = spec["sites"]["sjc1"]["provisioning"]
     for key, value in replaced.items():
@@ -34,7 +34,7 @@ def cluster(**replaced: str) -> Cluster:
 
 
 def local_cluster(port: int, **replaced: str) -> Cluster:
-    """The same, with machines and BMCs at addresses of this machine; BMCs at `port`."""
+    """Return the same with machines and BMCs at addresses of this machine; BMCs at `port`."""
     spec = yaml.safe_load(_local((SPECS / "valid-provisioning.yaml").read_text()))
     provisioning = spec["sites"]["sjc1"]["provisioning"]
     provisioning["bmc"]["port"] = port
@@ -68,7 +68,7 @@ class Certificate:
 def certificate(
     folder: Path, name: str, address: IPv4Address | None = None, ca: Certificate | None = None
 ) -> Certificate:
-    """A certificate for an address; without one, an authority's. Signed by itself or by `ca`."""
+    """Create a certificate for an address, or without one an authority's. Self-signed, or signed by `ca`."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)

@@ -1,4 +1,4 @@
-"""The verbs against real Redfish: sushy-emulator, a BMC for each machine."""
+"""The verbs with real Redfish: sushy-emulator, one BMC per machine."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def served(folder: Path, port: int) -> Iterator[None]:
 
 
 class Site:
-    """A cluster, its BMCs, its web server, and what its machines would do by themselves."""
+    """A cluster, its BMCs, its web server, and what its machines do."""
 
     def __init__(self, cluster: Cluster, all_: Bmcs, folder: Path) -> None:
         self.cluster = cluster
@@ -70,7 +70,7 @@ class Site:
         write(tree(self.machines), self.folder)
 
     def install(self, name: str, finish: Callable[[Machine], None] | None = None) -> None:
-        """A machine that is turned on to boot its installer: tells its key and ends, or does what `finish` does."""
+        """Act as a machine that boots its installer: report its key and turn off, or do what `finish` does."""
         one = self.bmcs[name]
         one.until("Off")
         one.until("On")
@@ -83,7 +83,7 @@ class Site:
 
 
 def tell(machine: Machine, method: str, path: str, body: str = "", source: str = "") -> int:
-    """Say something to `operations.provisioning.reports` from the machine's address."""
+    """Send a report to `operations.provisioning.reports` from the machine's address."""
     assert machine.settings.reports
     parts = urlsplit(machine.settings.reports)
     connection = http.client.HTTPConnection(
@@ -95,7 +95,7 @@ def tell(machine: Machine, method: str, path: str, body: str = "", source: str =
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Site]]:
-    """site(): three machines with real BMCs, with what the verbs reach through made of this machine's own parts."""
+    """site(): three machines with real BMCs; everything that the verbs use is on this machine."""
     stack = []
 
     def made(macs: dict[str, list[str]] | None = None, **replaced: str) -> Site:
@@ -118,7 +118,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         found = Site(cluster, entered, folder)
         found.render()
         monkeypatch.setattr("cli.machines._cluster", lambda _: (cluster, tmp_path))
-        monkeypatch.setattr(install, "answered_key", lambda machine: found.keys[machine.name])
+        monkeypatch.setattr(install, "scanned_key", lambda machine: found.keys[machine.name])
         return found
 
     monkeypatch.setattr(operation, "STATE", tmp_path / "state")
@@ -171,7 +171,7 @@ def test_machines_are_installed_from_the_network_and_started_from_their_disks(
     assert (again.json["machines"], sorted(again.json["left_out"])) == ([], sorted(there.bmcs))
 
 
-def test_an_image_is_attached_for_the_installer_and_taken_out_after_it(
+def test_an_image_is_attached_for_the_installer_and_ejected_afterwards(
     site: Callable[..., Site],
     menagerie: Menagerie,
     tmp_path: Path,
@@ -198,7 +198,7 @@ def test_an_image_is_attached_for_the_installer_and_taken_out_after_it(
     assert there.bmcs["lynx-gpu-2"].media()["Inserted"] is False
 
 
-def test_one_machine_that_refuses_its_disk_holds_up_no_other_and_a_second_run_takes_only_it(
+def test_a_machine_that_refuses_its_disk_does_not_block_others_and_a_second_run_installs_only_it(
     site: Callable[..., Site],
     menagerie: Menagerie,
     tmp_path: Path,
@@ -221,10 +221,10 @@ def test_one_machine_that_refuses_its_disk_holds_up_no_other_and_a_second_run_ta
         pool.submit(there.install, "lynx-gpu-1")
         ran = menagerie(*command)
     assert ran.code == 0, ran.err
-    assert "1 machines to install; 1 are installed already" in ran.err
+    assert "1 machines to install; 1 are already installed" in ran.err
 
 
-def test_swapped_bmcs_and_a_changed_card_are_named_and_their_machines_are_left_alone(
+def test_swapped_bmcs_and_a_changed_card_are_reported_and_their_machines_are_left_alone(
     site: Callable[..., Site],
     menagerie: Menagerie,
 ) -> None:
@@ -234,7 +234,7 @@ def test_swapped_bmcs_and_a_changed_card_are_named_and_their_machines_are_left_a
     assert looked.code == 1
     found = {one["name"]: one["problems"][0] for one in looked.json["machines"]}
     assert {problem["code"] for problem in found.values()} == {"INV-003"}
-    assert "the BMC at 127.9.254.11 (lynx-gpu-1) is the one of lynx-gpu-2" in found["lynx-gpu-1"]["message"]
+    assert "the BMC at 127.9.254.11 (lynx-gpu-1) belongs to lynx-gpu-2" in found["lynx-gpu-1"]["message"]
     assert "swapped" in found["lynx-gpu-1"]["hint"]
     assert "knows b8:59:9f:77:77:77 and not b8:59:9f:10:00:03" in found["lynx-gpu-3"]["message"]
 
@@ -244,34 +244,34 @@ def test_swapped_bmcs_and_a_changed_card_are_named_and_their_machines_are_left_a
     assert {one.system()["PowerState"] for one in there.bmcs.values()} == {"On"}
 
 
-def test_a_bmc_that_is_down_a_wrong_password_and_a_wrong_pin_are_told_apart(site: Callable[..., Site]) -> None:
+def test_a_bmc_that_is_down_a_wrong_password_and_a_wrong_pin_are_distinguished(site: Callable[..., Site]) -> None:
     there = site()
     one = there.bmcs["lynx-gpu-1"]
     with connected(one) as redfish:
         told = Bmc(redfish, one.machine.mac).told()
     assert (told.model, told.power, told.macs) == ("Sushy Emulator", "On", (one.machine.mac,))
 
-    login = pytest.raises(BmcError, match="does not know user menagerie, or another password")
+    login = pytest.raises(BmcError, match="rejects user menagerie or the password")
     with login as refused, connected(one, "menagerie:wrong") as redfish:
         Bmc(redfish, one.machine.mac)
     assert refused.value.kind is Kind.LOGIN
     assert "wrong" not in str(refused.value)
 
-    pinned = pytest.raises(BmcError, match=f"it shows sha256:{one.certificate.sha256}")
+    pinned = pytest.raises(BmcError, match=f"it presents sha256:{one.certificate.sha256}")
     with pinned as other, connected(one, pins={one.machine.bmc: "00" * 32}):
         pass
     assert other.value.kind is Kind.CERTIFICATE
 
-    with pytest.raises(BmcError, match="no line in the file of pins; it shows sha256:"):
+    with pytest.raises(BmcError, match="no line in the pins file; it presents sha256:"):
         connected(one, pins={})
 
     moved = replace(one, machine=replace(one.machine, bmc=one.machine.bmc + 100 if one.machine.bmc else None))
-    with pytest.raises(BmcError, match=r"BMC 127\.9\.254\.111 does not answer at port") as silent, connected(moved):
+    with pytest.raises(BmcError, match=r"BMC 127\.9\.254\.111 does not respond at port") as silent, connected(moved):
         pass
     assert silent.value.kind is Kind.UNREACHABLE
 
 
-def test_an_authority_vouches_for_bmcs_and_for_the_address_in_the_certificate(tmp_path: Path) -> None:
+def test_an_authority_verifies_bmcs_and_the_address_in_the_certificate(tmp_path: Path) -> None:
     cluster = local_cluster(free_port())
     authority = certificate(tmp_path, "authority")
     another = certificate(tmp_path, "another")
@@ -279,12 +279,12 @@ def test_an_authority_vouches_for_bmcs_and_for_the_address_in_the_certificate(tm
         one = there["lynx-gpu-1"]
         with connected(one, ca=authority.path) as redfish:
             assert Bmc(redfish, one.machine.mac).is_on
-        with pytest.raises(BmcError, match="isn't vouched for") as foreign, connected(one, ca=another.path):
+        with pytest.raises(BmcError, match="can't be verified") as foreign, connected(one, ca=another.path):
             pass
         assert foreign.value.kind is Kind.CERTIFICATE
 
 
-def test_what_a_bmc_lacks_is_said(site: Callable[..., Site]) -> None:
+def test_what_a_bmc_lacks_is_reported(site: Callable[..., Site]) -> None:
     there = site()
     one = there.bmcs["lynx-gpu-3"]
     with connected(one) as redfish:

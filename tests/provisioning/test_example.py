@@ -1,4 +1,4 @@
-"""The example with machines of its own, jaguar: what docs and help pages say of it can be done."""
+"""jaguar, the example with machines at a site: the commands in docs and help pages work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST = "02-00-0a-08-01-0b"
 
 
 def commands() -> list[list[str]]:
-    """Every `machines ... jaguar ...` and `status jaguar machines ...` that is written for operators, as words."""
+    """Return every `machines ... jaguar ...` and `status jaguar machines ...` in texts for operators, as words."""
     texts = [path.read_text() for path in sorted((ROOT / "docs").rglob("*.md"))]
     texts += [EPILOGS[verb] for verb in (install, render)]
     found = re.findall(r"\b(?:machines \w+ jaguar|status jaguar machines)[^#`|\n]*", "\n".join(texts))
@@ -29,7 +29,7 @@ def commands() -> list[list[str]]:
 
 
 def test_the_files_of_the_first_machine_are_the_ones_kept(menagerie: Menagerie, tmp_path: Path) -> None:
-    """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the diff."""
     ran = menagerie("machines", "render", str(ROOT / "examples" / "jaguar"), "-o", str(tmp_path))
     assert (ran.code, "2500 machines, 10003 files changed" in ran.out) == (0, True), ran.err
     served = tmp_path / "sjc1" / "machines"
@@ -46,7 +46,7 @@ def test_the_files_of_the_first_machine_are_the_ones_kept(menagerie: Menagerie, 
     assert hosts[0] == "dhcp-host=02:00:0a:08:01:0b,10.8.1.11,jaguar-gpu-0001"
 
 
-def test_what_docs_and_help_pages_say_of_it_means_machines_that_it_has() -> None:
+def test_commands_in_docs_and_help_pages_name_machines_that_it_has() -> None:
     cluster = load_cluster(ROOT / "examples" / "jaguar" / "cluster.yaml")
     told = commands()
     assert {" ".join(words[:2]) for words in told} == {"machines render", "status jaguar", "machines install"}
@@ -56,7 +56,7 @@ def test_what_docs_and_help_pages_say_of_it_means_machines_that_it_has() -> None
 
 
 @pytest.mark.parametrize("folder", ["examples/horus", "examples/ibis", "inventories/lab"])
-def test_a_cluster_without_provisioning_says_where_it_is_explained(
+def test_for_a_cluster_without_provisioning_the_error_names_the_page(
     menagerie: Menagerie, tmp_path: Path, folder: str
 ) -> None:
     ran = menagerie("machines", "render", str(ROOT / folder), "-o", str(tmp_path))

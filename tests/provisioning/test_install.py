@@ -1,4 +1,4 @@
-"""How installations go on, end and are taken up again; BMCs that obey at once, and clocks that need not be waited for."""
+"""How installations run, end and resume, with BMCs that obey at once and short waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import cast
 import pytest
 
 from operations.provisioning.bmc import Bmc, Boot
-from operations.provisioning.install import Installation, StoppedError, Waits, answered_key
+from operations.provisioning.install import Installation, StoppedError, Waits, scanned_key
 from operations.provisioning.journal import Journal, Record, Stage
 from operations.provisioning.machines import Machine, machines
 from operations.provisioning.redfish import BmcError, Kind
@@ -33,7 +33,7 @@ QUICK = Waits(power=0.2, install=0.4, first_boot=0.2, poll=0.01)
 
 
 class Obedient:
-    """A BMC that does as it is told, and writes it down. ends: the machine turns off after so many looks at it."""
+    """A BMC that does and records what it is asked. ends: the machine turns off after this many reads."""
 
     def __init__(self, machine: Machine, reports: Reports | None = None, ends: int = 2) -> None:
         self.machine = machine
@@ -73,7 +73,7 @@ class Obedient:
 
 
 class Floor:
-    """Machines with obedient BMCs; `gone` can't be logged in at."""
+    """Machines with obedient BMCs; those in `gone` refuse the login."""
 
     def __init__(self, folder: Path, *, reports: bool = True) -> None:
         self.journal = Journal(folder / "machines.jsonl")
@@ -105,7 +105,7 @@ def floor(tmp_path: Path) -> Floor:
     return Floor(tmp_path)
 
 
-def test_a_machine_is_turned_off_booted_once_heard_and_started_from_its_disk(floor: Floor) -> None:
+def test_a_machine_is_turned_off_booted_once_reports_and_starts_from_its_disk(floor: Floor) -> None:
     (result,) = floor.work().run([ONE])
     assert (result.stage, result.why) == (Stage.DONE, "")
     assert floor.bmcs[ONE.name].said == ["turn False", "boot Pxe", "turn True", "disk", "turn True"]
@@ -124,7 +124,7 @@ def test_a_machine_that_is_gone_stops_no_other(floor: Floor) -> None:
     ]
 
 
-def test_a_bmc_that_is_silent_for_a_while_is_no_reason_to_give_a_machine_up(floor: Floor) -> None:
+def test_a_temporarily_silent_bmc_does_not_fail_a_machine(floor: Floor) -> None:
     floor.bmcs[ONE.name].trouble = []
     work = floor.work()
     floor.bmcs[ONE.name].turn = _then_troubled(floor.bmcs[ONE.name])  # type: ignore[method-assign]
@@ -142,21 +142,21 @@ def _then_troubled(bmc: Obedient):  # type: ignore[no-untyped-def]
     return turn
 
 
-def test_an_installer_that_never_ends_is_told_with_the_way_to_look(floor: Floor) -> None:
+def test_an_installer_that_never_ends_is_reported_with_where_to_look(floor: Floor) -> None:
     floor.bmcs[ONE.name].ends = 10**6
     (result,) = floor.work().run([ONE])
     assert result.stage is Stage.FAILED
-    assert "has not ended its installation after" in result.why
+    assert "has not finished its installation after" in result.why
     assert "console" in result.why
 
 
-def test_a_machine_that_was_turned_off_before_its_end_is_not_taken_for_installed(floor: Floor) -> None:
+def test_a_machine_that_was_turned_off_too_early_does_not_count_as_installed(floor: Floor) -> None:
     floor.bmcs[ONE.name].reports = None
     (result,) = floor.work().run([ONE])
-    assert (result.stage, "has told no host key" in result.why) == (Stage.FAILED, True)
+    assert (result.stage, "has not reported a host key" in result.why) == (Stage.FAILED, True)
 
 
-def test_where_nobody_listens_being_off_again_is_the_end(tmp_path: Path) -> None:
+def test_without_reports_being_off_again_is_the_end(tmp_path: Path) -> None:
     floor = Floor(tmp_path, reports=False)
     (result,) = floor.work().run([ONE])
     assert (result.stage, floor.journal.of(ONE).key) == (Stage.DONE, "")
@@ -165,15 +165,15 @@ def test_where_nobody_listens_being_off_again_is_the_end(tmp_path: Path) -> None
 def test_another_machine_at_the_address_is_refused(floor: Floor) -> None:
     floor.answers = KEYS[1]
     (result,) = floor.work().run([ONE])
-    assert (result.stage, "another machine answers at 10.9.1.11" in result.why) == (Stage.FAILED, True)
+    assert (result.stage, "another machine responds at 10.9.1.11" in result.why) == (Stage.FAILED, True)
 
 
-def test_a_run_that_was_cut_is_taken_up_where_each_machine_is(tmp_path: Path, floor: Floor) -> None:
+def test_an_interrupted_run_resumes_each_machine(tmp_path: Path, floor: Floor) -> None:
     floor.journal.note(ONE, Stage.INSTALLING)
     floor.journal.note(TWO, Stage.INSTALLING)
     floor.journal.keep_key(TWO, KEYS[0])
     floor.journal.note(TWO, Stage.INSTALLED)
-    floor.bmcs[ONE.name].said.append("turn True")  # by the run that was cut
+    floor.bmcs[ONE.name].said.append("turn True")  # by the interrupted run
     floor.bmcs[TWO.name].on = False
     again = Floor(tmp_path)
     again.bmcs = floor.bmcs
@@ -185,7 +185,7 @@ def test_a_run_that_was_cut_is_taken_up_where_each_machine_is(tmp_path: Path, fl
     assert again.bmcs[TWO.name].said == ["disk", "turn True"]
 
 
-def test_an_installation_that_was_begun_long_ago_is_begun_anew(floor: Floor) -> None:
+def test_an_installation_that_started_long_ago_is_started_again(floor: Floor) -> None:
     floor.journal.note(ONE, Stage.INSTALLING)
     work = floor.work(Waits(power=0.2, install=0, first_boot=0.2, poll=0.01))
     work.run([ONE])
@@ -197,13 +197,13 @@ def test_an_interrupt_ends_the_waiting_and_leaves_the_journal_for_the_next_run(f
     work = floor.work(Waits(poll=0.01))
     threading.Timer(0.2, work._stop.set).start()
     (result,) = work.run([ONE])
-    assert (result.stage, result.why) == (Stage.INSTALLING, "the run was ended")
+    assert (result.stage, result.why) == (Stage.INSTALLING, "the run was interrupted")
     assert floor.journal.of(ONE).stage is Stage.INSTALLING
     with pytest.raises(StoppedError):
         work._wait("x", lambda: False, 10)
 
 
-def test_machines_without_bmcs_are_turned_on_by_hand_and_heard(tmp_path: Path) -> None:
+def test_machines_without_bmcs_are_turned_on_by_hand_and_report(tmp_path: Path) -> None:
     floor = Floor(tmp_path)
     one = machines(cluster(bmc="null"))[0]
     assert floor.reports
@@ -228,12 +228,12 @@ def test_the_journal_survives_a_cut_line_and_forgets_a_machine_with_another_card
     assert Journal(path).of(other) == Record(ONE.name, "b8:59:9f:99:99:99")
 
 
-def test_a_port_that_nobody_listens_at_answers_with_no_key() -> None:
-    assert answered_key(replace(ONE, address=IPv4Address("127.9.9.9"), ssh_port=9)) == ""
+def test_a_closed_port_has_no_host_key() -> None:
+    assert scanned_key(replace(ONE, address=IPv4Address("127.9.9.9"), ssh_port=9)) == ""
 
 
-def test_the_host_key_is_the_one_that_a_real_sshd_shows(tmp_path: Path) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="menagerie-sshd-"))  # where nobody may read it: root's sshd needs a user
+def test_the_host_key_is_that_of_a_real_sshd(tmp_path: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="menagerie-sshd-"))  # in a private place: root's sshd needs a user
     port, key = free_port(), folder / "key"
     try:
         sshd = debian.sshd(folder)
@@ -250,8 +250,8 @@ def test_the_host_key_is_the_one_that_a_real_sshd_shows(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         one = replace(ONE, address=IPv4Address("127.0.0.1"), ssh_port=port)
-        until(lambda: answered_key(one), seconds=10)
-        assert answered_key(one) == " ".join(key.with_suffix(".pub").read_text().split()[:2])
+        until(lambda: scanned_key(one), seconds=10)
+        assert scanned_key(one) == " ".join(key.with_suffix(".pub").read_text().split()[:2])
     finally:
         process.terminate()
         process.wait()

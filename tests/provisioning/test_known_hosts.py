@@ -1,4 +1,4 @@
-"""known_hosts with new keys, as ssh-keygen reads it."""
+"""known_hosts with new keys, read by ssh-keygen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.provisioning.support import KEYS, cluster
 HOST = "10.9.1.11"
 
 
-def test_the_old_key_of_a_host_goes_and_all_else_stays() -> None:
+def test_a_host_s_old_key_is_removed_and_everything_else_stays() -> None:
     text = (
         "# mine\n"
         f"{HOST} ssh-rsa old\n"
@@ -61,7 +61,7 @@ def test_a_hashed_name_is_found_as_ssh_keygen_hashes_it(tmp_path: Path) -> None:
         f"evil,{KEYS[0]}",
     ],
 )
-def test_what_is_no_host_key_is_none(line: str) -> None:
+def test_an_invalid_host_key_is_none(line: str) -> None:
     assert parse_key(line) is None
 
 

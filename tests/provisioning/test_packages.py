@@ -1,4 +1,4 @@
-"""What the installer brings, what roles ask for, and what docs/explanation/hosts.md says: one list."""
+"""The installer, roles and docs/explanation/hosts.md have the same list of packages."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.provisioning.support import cluster
 ROOT = Path(__file__).parents[2]
 DOC = ROOT / "docs" / "explanation" / "hosts.md"
 TIME_DAEMONS = {"chrony", "ntpsec", "openntpd", "systemd-timesyncd"}
-"""Debian's packages that provide time-daemon, and so exclude each other."""
+"""Debian's packages that provide time-daemon and therefore conflict."""
 
 
 class Holds(Undefined):
-    """Every condition of a role holds: what it asks for on some hosts counts."""
+    """Let every condition of a role hold, so that what it requires only on some hosts counts too."""
 
     def __bool__(self) -> bool:
         return True
@@ -38,7 +38,7 @@ def roles() -> list[str]:
 
 
 def asked(role: str) -> set[str]:
-    """Packages of all commands that a role asks for, anywhere."""
+    """Return the packages of all commands that a role requires, anywhere."""
 
     def found() -> Iterator[dict[str, str]]:
         for part in ("defaults", "vars"):
@@ -53,13 +53,13 @@ def asked(role: str) -> set[str]:
     return {package for commands in found() for package in commands.values()}
 
 
-def test_what_roles_ask_for_is_what_the_list_says_and_nothing_else() -> None:
+def test_the_list_has_exactly_the_packages_that_roles_require() -> None:
     told = {role: {package.name for package in PACKAGES if role in package.roles} for role in roles()}
     assert {role: asked(role) for role in roles()} == told
     assert {role for package in PACKAGES for role in package.roles} <= set(roles())
 
 
-def test_a_role_that_asks_for_commands_asks_by_a_variable_that_the_test_above_reads() -> None:
+def test_roles_require_commands_only_with_a_variable_that_the_test_above_reads() -> None:
     for role in roles():
         text = (ROOT / "roles" / role / "tasks" / "main.yml").read_text()
         names = re.findall(r"\w+_commands\b", "".join(re.findall(r"^ +commands: .*", text, re.MULTILINE)))

@@ -1,4 +1,4 @@
-"""A real dnsmasq with the rendered configuration, asked through a rack's relay as a UEFI machine and its iPXE ask."""
+"""A real dnsmasq with the rendered configuration; requests come through a rack's relay, as from a UEFI machine and its iPXE."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.provisioning.support import cluster
 from tests.waiting import until
 
 SERVER = "10.9.255.5"
-UEFI_X64 = 7  # RFC 4578, as firmware has it; the registry of IANA says 7 too
+UEFI_X64 = 7  # RFC 4578, as in firmware; IANA's registry has 7, too
 COOKIE = b"\x63\x82\x53\x63"
 ALL = machines(cluster())
 T = TypeVar("T")
@@ -38,7 +38,7 @@ pytestmark = [
 
 
 def inside(namespace: str, call: Callable[[], T]) -> T:
-    """Run it in a thread of a network namespace; its sockets stay there (setns(2))."""
+    """Run it in a thread in a network namespace; its sockets stay there (setns(2))."""
     results: list[T] = []
 
     def run() -> None:
@@ -54,7 +54,7 @@ def inside(namespace: str, call: Callable[[], T]) -> T:
 
 @dataclass(frozen=True)
 class Net:
-    """A server's namespace and that of the racks' router, which relays."""
+    """Namespaces of a server and of the racks' router, which relays."""
 
     server: str
     router: str
@@ -122,7 +122,7 @@ class Offer:
 def ask(
     net: Net, mac: str, relay: str, *, arch: int = UEFI_X64, ipxe: bool = False, patience: float = 5
 ) -> Offer | None:
-    """DHCPDISCOVER of a machine, as the relay at `relay` hands it on (RFC 2131, 4578); None where nobody answers."""
+    """DHCPDISCOVER of a machine, forwarded by the relay at `relay` (RFC 2131, 4578). Return the response, None if there is none."""
     wanted = {
         53: b"\x01",
         55: bytes([1, 3, 6, 66, 67]),
@@ -165,7 +165,7 @@ def _parse(data: bytes, xid: int) -> Offer:
 
 
 def tftp(server: str, name: str) -> bytes:
-    """RFC 1350."""
+    """Read a file by TFTP (RFC 1350)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
         udp.settimeout(5)
         udp.sendto(b"\0\x01" + name.encode() + b"\0octet\0", (server, 69))
@@ -210,9 +210,9 @@ def test_a_machine_with_a_bios_gets_the_other_ipxe(net: Net) -> None:
     assert offer.file == "undionly.kpxe"
 
 
-def test_a_machine_that_is_not_listed_gets_no_answer(net: Net) -> None:
+def test_an_unlisted_machine_gets_no_response(net: Net) -> None:
     assert ask(net, "b8:59:9f:77:77:77", "10.9.1.1", patience=2) is None
 
 
-def test_a_machine_in_another_rack_than_its_own_gets_no_answer(net: Net) -> None:
+def test_a_machine_in_the_wrong_rack_gets_no_response(net: Net) -> None:
     assert ask(net, ALL[0].mac, "10.9.2.1", patience=2) is None

@@ -1,4 +1,4 @@
-"""The client of Redfish against a service that does what BMCs are known to do."""
+"""The Redfish client with a service that behaves like known BMCs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield found
 
 
-def test_a_session_is_made_used_and_ended(service: Service) -> None:
+def test_a_session_is_created_used_and_ended(service: Service) -> None:
     with service.client() as redfish:
         told = Bmc(redfish, MAC).told()
     assert (told.model, told.serial, told.power, told.macs) == ("Maker R1", "S1", "Off", (MAC,))
@@ -32,7 +32,7 @@ def test_a_session_is_made_used_and_ended(service: Service) -> None:
     assert not any("Authorization" in headers for _, _, headers, _ in service.asked)
 
 
-def test_without_sessions_the_login_goes_with_each_request_but_the_first(service: Service) -> None:
+def test_without_sessions_every_request_but_the_first_has_the_login(service: Service) -> None:
     del service.things["/redfish/v1/"]["Links"]
     with service.client() as redfish:
         Bmc(redfish, MAC)
@@ -41,7 +41,7 @@ def test_without_sessions_the_login_goes_with_each_request_but_the_first(service
     assert set(sent[1:]) == {"Basic bWVuYWdlcmllOnNlOmNyZXQ="}
 
 
-def test_a_session_that_has_ended_is_made_anew(service: Service) -> None:
+def test_an_expired_session_is_created_again(service: Service) -> None:
     with service.client() as redfish:
         bmc = Bmc(redfish, MAC)
         service.token = "t2"
@@ -49,8 +49,8 @@ def test_a_session_that_has_ended_is_made_anew(service: Service) -> None:
     assert service.count("POST", SESSIONS) == 2
 
 
-def test_a_wrong_password_is_tried_once_for_bmcs_lock_accounts(service: Service) -> None:
-    with pytest.raises(BmcError, match="does not know user menagerie") as refused, service.client("menagerie:wrong"):
+def test_a_wrong_password_is_tried_once_because_bmcs_lock_accounts(service: Service) -> None:
+    with pytest.raises(BmcError, match="rejects user menagerie") as refused, service.client("menagerie:wrong"):
         pass
     assert refused.value.kind is Kind.LOGIN
     assert service.count("POST", SESSIONS) == 1
@@ -58,7 +58,7 @@ def test_a_wrong_password_is_tried_once_for_bmcs_lock_accounts(service: Service)
 
 
 @pytest.mark.parametrize("status", [503, 429])
-def test_a_busy_bmc_is_asked_again_also_for_what_must_not_be_done_twice(service: Service, status: int) -> None:
+def test_a_request_to_a_busy_bmc_is_retried_even_if_it_is_not_idempotent(service: Service, status: int) -> None:
     busy = (status, {"Retry-After": "0"}, {"error": {"message": "starting"}})
     service.ahead = {("GET", SYSTEM): [busy], ("POST", RESET): [busy]}
     with service.client() as redfish:
@@ -67,7 +67,7 @@ def test_a_busy_bmc_is_asked_again_also_for_what_must_not_be_done_twice(service:
     assert [body for method, path, _, body in service.asked if path == RESET] == [{"ResetType": "On"}] * 2
 
 
-def test_a_bmc_that_stays_busy_is_given_up_with_its_own_words(service: Service) -> None:
+def test_a_bmc_that_stays_busy_fails_with_its_own_message(service: Service) -> None:
     said = {"error": {"message": "general", "@Message.ExtendedInfo": [{"Message": "The service is starting."}]}}
     service.ahead = {("GET", SYSTEM): [(503, {}, said)] * 9}
     busy = pytest.raises(BmcError, match="with 503: The service is starting., 3 times")
@@ -77,14 +77,14 @@ def test_a_bmc_that_stays_busy_is_given_up_with_its_own_words(service: Service) 
     assert service.count("GET", SYSTEM) == 3
 
 
-def test_an_action_without_an_answer_is_not_called_again_and_a_question_is(service: Service) -> None:
+def test_an_action_without_a_response_is_not_retried_and_a_read_is(service: Service) -> None:
     silent = (0, {}, None)
     service.ahead = {("GET", SYSTEM): [silent]}
     with service.client(read_s=0.3) as redfish:
         bmc = Bmc(redfish, MAC)
         assert bmc.is_on is False
         service.ahead = {("POST", RESET): [silent]}
-        with pytest.raises(BmcError, match="does not answer") as error:
+        with pytest.raises(BmcError, match="does not respond") as error:
             bmc.turn(on=True)
     assert error.value.kind is Kind.UNREACHABLE
     assert service.count("POST", RESET) == 1
@@ -94,7 +94,7 @@ def test_a_bmc_that_says_to_wait_an_hour_does_not_hold_the_run_for_it() -> None:
     assert Patience().retry(repeatable=True).retry_after_max == 30
 
 
-def test_what_to_boot_is_said_with_the_mode_and_read_back(service: Service) -> None:
+def test_the_boot_target_is_set_with_the_mode_and_read_back(service: Service) -> None:
     with service.client() as redfish:
         Bmc(redfish, MAC).boot_once(Boot.NETWORK)
     said = next(body for method, _, _, body in service.asked if method == "PATCH")
@@ -107,13 +107,13 @@ def test_what_to_boot_is_said_with_the_mode_and_read_back(service: Service) -> N
     }
 
 
-def test_a_bmc_that_takes_what_to_boot_and_forgets_it_is_told(service: Service) -> None:
+def test_a_bmc_that_does_not_keep_the_boot_target_is_reported(service: Service) -> None:
     service.ahead = {("PATCH", SYSTEM): [(204, {}, None)]}
-    with pytest.raises(BmcError, match="has not kept it"), service.client() as redfish:
+    with pytest.raises(BmcError, match="did not keep the setting"), service.client() as redfish:
         Bmc(redfish, MAC).boot_once(Boot.NETWORK)
 
 
-def test_a_bmc_that_wants_to_hear_the_version_hears_it(service: Service) -> None:
+def test_a_bmc_that_requires_the_version_gets_it(service: Service) -> None:
     service.ahead = {
         ("PATCH", SYSTEM): [(412, {}, {})],
         ("GET", SYSTEM): [(200, {}, service.things[SYSTEM]), (200, {"ETag": 'W/"5"'}, {})],
@@ -124,7 +124,7 @@ def test_a_bmc_that_wants_to_hear_the_version_hears_it(service: Service) -> None
     assert again["If-Match"] == 'W/"5"'
 
 
-def test_an_override_that_stays_is_taken_back_and_one_that_is_used_up_is_not(service: Service) -> None:
+def test_a_remaining_boot_override_is_reset_and_a_used_one_is_not(service: Service) -> None:
     with service.client() as redfish:
         bmc = Bmc(redfish, MAC)
         bmc.boot_from_disk()
@@ -155,7 +155,7 @@ def test_the_machine_is_found_by_its_mac_where_a_bmc_serves_several(service: Ser
     service.things[other] = {"Model": "other"}
     with service.client() as redfish:
         assert Bmc(redfish, MAC).told().model == "Maker R1"
-        with pytest.raises(BmcError, match="has 2 machines, and none with the MAC b8:59:9f:10:00:09"):
+        with pytest.raises(BmcError, match="has 2 machines, none with the MAC b8:59:9f:10:00:09"):
             Bmc(redfish, "b8:59:9f:10:00:09")
 
 
@@ -208,13 +208,13 @@ def test_what_a_firmware_lacks_is_named(service: Service, change: Any, ask: Any,
     [
         ((200, {}, "<html>"), Kind.FAULT, "isn't a JSON object; is it a Redfish service?"),
         ((200, {}, []), Kind.FAULT, "isn't a JSON object"),
-        ((403, {}, {}), Kind.LOGIN, "user menagerie may not do that"),
+        ((403, {}, {}), Kind.LOGIN, "user menagerie has no permission"),
         ((404, {}, {"error": {"message": "none"}}), Kind.MISSING, "with 404: none; its firmware may be too old"),
         ((302, {"Location": "https://127.0.0.1/"}, {}), Kind.FAULT, "with 302"),
         ((500, {}, "oops"), Kind.FAULT, "with 500"),
     ],
 )
-def test_a_strange_answer_is_told_with_its_path(service: Service, answer: Any, kind: Kind, text: str) -> None:
+def test_an_invalid_response_is_reported_with_its_path(service: Service, answer: Any, kind: Kind, text: str) -> None:
     service.ahead = {("GET", "/redfish/v1/Systems"): [answer]}
     with pytest.raises(BmcError, match=text.replace("?", r"\?")) as error, service.client() as redfish:
         Bmc(redfish, MAC)
@@ -223,14 +223,14 @@ def test_a_strange_answer_is_told_with_its_path(service: Service, answer: Any, k
 
 def test_a_path_to_another_host_is_not_followed(service: Service) -> None:
     service.things["/redfish/v1/Systems"] = collection("https://127.0.0.1:9/redfish/v1/Systems/1")
-    with pytest.raises(BmcError, match="isn't a path of its own"), service.client() as redfish:
+    with pytest.raises(BmcError, match="isn't a path on the BMC"), service.client() as redfish:
         Bmc(redfish, MAC).told()
 
 
 def test_nothing_is_sent_to_a_bmc_with_another_certificate(service: Service) -> None:
     shown, service.pin = service.pin, "ab" * 32
     began = time.monotonic()
-    with pytest.raises(BmcError, match=f"it shows sha256:{shown}; nothing was sent") as error, service.client():
+    with pytest.raises(BmcError, match=f"it presents sha256:{shown}; nothing was sent") as error, service.client():
         pass
     assert error.value.kind is Kind.CERTIFICATE
     assert service.asked == []

@@ -1,4 +1,4 @@
-"""Repair installs nothing by itself where whoever is on the machines' network could answer as the installation server."""
+"""Repair never reinstalls automatically if any machine on the network could act as the installation server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.provisioning.support import cluster
 
 
 class TouchedError(Exception):
-    """A BMC was asked for something."""
+    """A BMC was contacted."""
 
 
 def begun(**replaced: str) -> None:
@@ -26,7 +26,7 @@ def begun(**replaced: str) -> None:
     reinstaller("lynx-gpu-1", lambda _: None)
 
 
-def test_a_machine_that_boots_what_anybody_answers_is_left_alone_and_somebody_is_told_what_to_do(
+def test_a_machine_with_an_unverified_network_boot_is_left_alone_and_the_error_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("operations.repair.reinstall.plan", lambda *_, **__: pytest.fail("an installation was begun"))

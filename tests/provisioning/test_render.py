@@ -1,4 +1,4 @@
-"""What machines fetch: as text, and by the programs that read it."""
+"""The files that machines download, as text and with the programs that read them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def files(wipe_until: dict[str, int] | None = None, **replaced: str) -> dict[str
 
 
 def test_the_files_are_the_ones_kept() -> None:
-    """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the diff."""
     made = {name: text for name, text in files().items() if "-00-0" not in name or name.startswith(FIRST)}
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         shutil.rmtree(GOLDEN, ignore_errors=True)
@@ -56,7 +56,7 @@ def test_every_machine_has_its_files_and_no_other_machine_is_in_them() -> None:
             assert other is machine or (other.name not in own and str(other.address) not in own)
 
 
-def test_files_of_a_machine_that_is_gone_are_removed_and_what_was_put_there_by_hand_stays(tmp_path: Path) -> None:
+def test_files_of_a_removed_machine_are_deleted_and_files_added_by_hand_stay(tmp_path: Path) -> None:
     (tmp_path / "installer").mkdir()
     (tmp_path / "installer" / "linux").write_text("kernel")
     assert write(files(), tmp_path) == 15
@@ -67,23 +67,23 @@ def test_files_of_a_machine_that_is_gone_are_removed_and_what_was_put_there_by_h
 
 
 @pytest.mark.parametrize("mac", ["B8-59-9F-10-00-03", "b859.9f10.0003", "b8:59:9f:10:00:03", "b8599f100003"])
-def test_a_mac_is_known_in_each_way_that_it_is_written(mac: str) -> None:
+def test_a_mac_is_recognised_in_every_notation(mac: str) -> None:
     assert normal_mac(mac) == "b8:59:9f:10:00:03"
 
 
-def test_a_limit_is_of_names_racks_or_sites_and_must_fit() -> None:
+def test_a_limit_selects_names_racks_or_sites_and_must_match() -> None:
     def chosen(*limit: str) -> list[str]:
         return [machine.name for machine in machines(cluster(), limit)]
 
     assert chosen("r1") == ["lynx-gpu-1", "lynx-gpu-2"]
     assert chosen("*-3", "lynx-gpu-1") == ["lynx-gpu-1", "lynx-gpu-3"]
     assert chosen("sjc1") == chosen() == ["lynx-gpu-1", "lynx-gpu-2", "lynx-gpu-3"]
-    with pytest.raises(RefusedError, match=r"--limit lynx-gpu-33 fits no machine of lynx; did you mean"):
+    with pytest.raises(RefusedError, match=r"--limit lynx-gpu-33 matches no machine of lynx; did you mean"):
         machines(cluster(), ["lynx-gpu-33"])
 
 
-def test_debconf_takes_the_answers_of_the_installer() -> None:
-    """One after the other: while another has debconf's database, it ends with 1 and says nothing."""
+def test_debconf_accepts_the_answers_of_the_installer() -> None:
+    """Run it under a lock: while another process has debconf's database, it exits with 1 silently."""
     program = shutil.which("debconf-set-selections")
     if program is None:
         pytest.skip("debconf-set-selections is not installed; Debian has it")
@@ -95,7 +95,7 @@ def test_debconf_takes_the_answers_of_the_installer() -> None:
     assert broken.returncode != 0
 
 
-def test_dnsmasq_takes_its_configuration(tmp_path: Path) -> None:
+def test_dnsmasq_accepts_its_configuration(tmp_path: Path) -> None:
     program = shutil.which("dnsmasq")
     if program is None:
         pytest.skip("dnsmasq is not installed")
@@ -117,12 +117,12 @@ def test_a_shell_reads_the_scripts(name: str, shell: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# ipxe.org/cmd, of which scripts here need these; ipxe.org/scripting: # begins a comment, : a label, and || and && join.
+# Commands from ipxe.org/cmd that these scripts need. ipxe.org/scripting: # starts a comment, : a label; || and && join.
 COMMANDS = {"boot", "chain", "echo", "exit", "goto", "ifconf", "initrd", "kernel", "reboot", "set", "sleep"}
 
 
 @pytest.mark.parametrize("name", ["boot.ipxe", "menagerie.ipxe", f"{FIRST}.ipxe"])
-def test_scripts_for_ipxe_have_its_grammar(name: str) -> None:
+def test_ipxe_scripts_follow_its_grammar(name: str) -> None:
     first, *lines = files()[name].splitlines()
     assert first == "#!ipxe"
     labels = {line[1:] for line in lines if line.startswith(":")}
@@ -135,8 +135,8 @@ def test_scripts_for_ipxe_have_its_grammar(name: str) -> None:
         assert set(re.findall(r"\$\{([^}]*)\}", line)) <= known
 
 
-def test_the_kernel_takes_its_command_line() -> None:
-    """Debian's installation guide: 32 options and 32 environment variables at most, else the kernel panics. x86 reads
+def test_the_kernel_accepts_its_command_line() -> None:
+    """Debian's installation guide: at most 32 options and 32 environment variables, else the kernel panics. x86 reads
     2048 bytes."""
     line = next(line for line in files()[f"{FIRST}.ipxe"].splitlines() if line.startswith("kernel"))
     options = re.findall(r'(?:[^\s"]|"[^"]*")+', line)[2:]
@@ -146,7 +146,7 @@ def test_the_kernel_takes_its_command_line() -> None:
 
 
 class Disks:
-    """A tree of /sys and /dev with disks that are files, and a busybox to work on it."""
+    """A tree of /sys and /dev with files as disks, and a busybox to work on it."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "root"
@@ -165,7 +165,7 @@ class Disks:
             (self.programs / script).chmod(0o755)
 
     def add(self, name: str, by_id: str, size: int = ODD, at: int | None = None) -> Path:
-        """A disk with something at a byte, or empty."""
+        """Create a disk with data at an offset, or an empty one."""
         device = self.root / "dev" / name
         with device.open("wb") as file:
             file.truncate(size)
@@ -180,7 +180,7 @@ class Disks:
         return device
 
     def placed(self, script: str) -> str:
-        """It calls stand-ins by their paths: a busybox may be built to prefer its own wget to what PATH has."""
+        """Call substitutes by path: a busybox may prefer its own wget to the one in PATH."""
         return re.sub(r"(?<![\w/.-])(wget|debconf-set)(?= )", rf"{self.programs}/\1", script)
 
     def choose(self, script: str) -> tuple[int, list[str]]:
@@ -201,9 +201,9 @@ def disks(tmp_path: Path) -> Disks:
     return Disks(tmp_path)
 
 
-def test_the_installer_runs_what_ipxe_gave_it_and_nothing_that_a_server_answers_to_itself(disks: Disks) -> None:
-    """The attack: somebody on the machines' network answers as the server, and changes a script. The installer itself can
-    verify no server, and its answers are run as root."""
+def test_the_installer_runs_only_what_it_got_from_ipxe_and_nothing_it_downloads_itself(disks: Disks) -> None:
+    """The attack: someone on the machines' network acts as the server and changes a script. The installer itself can't
+    verify a server, and it runs the responses as root."""
     made = files(**RULE)
     disks.add("nvme0n1", NVME)
     owned = disks.root / "owned"
@@ -230,8 +230,8 @@ def test_the_installer_runs_what_ipxe_gave_it_and_nothing_that_a_server_answers_
 VERIFIED = {"server": "https://10.9.255.5/menagerie", "first_stage": "secure-boot"}
 
 
-def test_a_verified_installation_fetches_all_that_is_ours_by_ipxe_over_tls() -> None:
-    """What is left in clear is Debian's, which is signed, and reports, which are not run."""
+def test_a_verified_installation_downloads_all_our_files_with_ipxe_over_tls() -> None:
+    """Only Debian's files, which are signed, and reports, which are not executed, are transferred in clear."""
     made = files(**VERIFIED)
     fetched = {"installer": set[str](), "script": set[str]()}
     for name in ("menagerie.ipxe", "boot.ipxe", f"{FIRST}.ipxe"):
@@ -253,7 +253,7 @@ def test_a_verified_installation_fetches_all_that_is_ours_by_ipxe_over_tls() -> 
 RULE = {"disk": '{by_id: "nvme-Micron_7450*", max_size: 64MiB}'}
 
 
-def test_the_one_empty_disk_that_fits_is_taken(disks: Disks) -> None:
+def test_the_only_matching_empty_disk_is_used(disks: Disks) -> None:
     disks.add("nvme0n1", NVME)
     disks.add("nvme1n1", "nvme-Micron_7450_too_large", size=65 * MIB)
     disks.add("nvme2n1", "nvme-SAMSUNG_MZ", at=0)
@@ -262,7 +262,7 @@ def test_the_one_empty_disk_that_fits_is_taken(disks: Disks) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 512, 4 * MIB - 8, -4 * MIB, -MIB, -8])
-def test_a_disk_that_holds_something_is_left_as_it_is(disks: Disks, at: int) -> None:
+def test_a_disk_with_data_is_not_changed(disks: Disks, at: int) -> None:
     device = disks.add("nvme0n1", NVME, at=at)
     before = device.read_bytes()
     code, told = disks.choose(files(**RULE)[f"{FIRST}/disk.sh"])
@@ -270,7 +270,7 @@ def test_a_disk_that_holds_something_is_left_as_it_is(disks: Disks, at: int) -> 
     assert device.read_bytes() == before
 
 
-def test_a_disk_with_a_partition_is_left_as_it_is(disks: Disks) -> None:
+def test_a_disk_with_a_partition_is_not_changed(disks: Disks) -> None:
     disks.add("nvme0n1", NVME)
     partition = disks.root / "sys/block/nvme0n1/nvme0n1p1"
     partition.mkdir()
@@ -278,7 +278,7 @@ def test_a_disk_with_a_partition_is_left_as_it_is(disks: Disks) -> None:
     assert disks.choose(files(**RULE)[f"{FIRST}/disk.sh"])[0] == 1
 
 
-def test_a_disk_that_can_not_be_read_whole_is_not_taken_for_empty(disks: Disks) -> None:
+def test_a_disk_that_can_not_be_read_completely_does_not_count_as_empty(disks: Disks) -> None:
     device = disks.add("nvme0n1", NVME)
     with device.open("r+b") as file:
         file.truncate(ODD - 512)
@@ -287,7 +287,7 @@ def test_a_disk_that_can_not_be_read_whole_is_not_taken_for_empty(disks: Disks) 
 
 @pytest.mark.parametrize(("hours", "code"), [(1, 0), (-1, 1)])
 @pytest.mark.parametrize("at", [0, -8])
-def test_a_consent_lets_it_be_overwritten_until_it_ends(disks: Disks, hours: int, code: int, at: int) -> None:
+def test_a_consent_allows_overwriting_until_it_expires(disks: Disks, hours: int, code: int, at: int) -> None:
     device = disks.add("nvme0n1", NVME, at=at)
     until = {"lynx-gpu-1": int(time.time()) + hours * 3600}
     assert disks.choose(files(until, **RULE)[f"{FIRST}/disk.sh"])[0] == code
@@ -295,7 +295,7 @@ def test_a_consent_lets_it_be_overwritten_until_it_ends(disks: Disks, hours: int
     assert device.stat().st_size == ODD
 
 
-def test_a_consent_for_one_machine_is_none_for_another(disks: Disks) -> None:
+def test_a_consent_for_one_machine_does_not_apply_to_another(disks: Disks) -> None:
     disks.add("nvme0n1", NVME, at=0)
     until = {"lynx-gpu-2": int(time.time()) + 3600}
     assert disks.choose(files(until, **RULE)[f"{FIRST}/disk.sh"])[0] == 1
@@ -311,7 +311,7 @@ def test_no_disk_and_two_disks_are_refused(disks: Disks, names: tuple[str, ...],
 
 @pytest.fixture
 def late(tmp_path: Path) -> Callable[[str], Path]:
-    """Run a late.sh on a folder in place of /target; the folder. in-target runs what it is given, here."""
+    """Run a late.sh on a folder instead of /target, and return the folder. in-target runs its arguments here."""
     target = tmp_path / "target"
     for folder in ("etc", "etc/sudoers.d", "home/ops", "root"):
         (target / folder).mkdir(parents=True, exist_ok=True)
@@ -340,14 +340,16 @@ def late(tmp_path: Path) -> Callable[[str], Path]:
     return run
 
 
-def test_the_installed_machine_has_its_address_lets_operators_in_and_has_told_its_key(
+def test_the_installed_machine_has_its_address_accepts_operators_and_has_reported_its_key(
     late: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = free_port()
     one = machines(local_cluster(1, reports=f"http://127.0.0.1:{port}"))[0]
     reports = Reports()
     reports.expect(one)
-    monkeypatch.setattr(Reports, "_known", lambda self, hyphened, _: self.expected.get(hyphened))  # we are 127.0.0.1
+    monkeypatch.setattr(
+        Reports, "_sender_of", lambda self, hyphened, _: self.expected.get(hyphened)
+    )  # we are 127.0.0.1
     with listening(f"http://127.0.0.1:{port}", reports):
         target = late(tree([one])[f"machines/{one.hyphened}/late.sh"])
     assert reports.keys == {"lynx-gpu-1": KEYS[0]}
@@ -363,7 +365,7 @@ def test_the_installed_machine_has_its_address_lets_operators_in_and_has_told_it
     assert "PasswordAuthentication no" in (target / "etc/ssh/sshd_config.d/10-menagerie.conf").read_text()
 
 
-def test_a_report_that_is_not_heard_is_told_again(late: Callable[[str], Path]) -> None:
+def test_an_unreceived_report_is_sent_again(late: Callable[[str], Path]) -> None:
     heard: list[str] = []
 
     class Twice(http.server.BaseHTTPRequestHandler):
@@ -384,7 +386,7 @@ def test_a_report_that_is_not_heard_is_told_again(late: Callable[[str], Path]) -
     assert heard == [f"{KEYS[0]} root@lynx-gpu-1\n"] * 3
 
 
-def test_what_a_server_serves_is_compared_with_the_spec_but_for_the_consent(tmp_path: Path) -> None:
+def test_served_files_are_compared_with_the_spec_except_for_the_consent(tmp_path: Path) -> None:
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *args: Any) -> None:
             super().__init__(*args, directory=str(tmp_path))

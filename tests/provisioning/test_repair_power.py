@@ -1,4 +1,4 @@
-"""Machines turned off and on, and installed anew, for repairs: real Redfish by sushy-emulator, and BMCs that are none."""
+"""Power cycles and reinstallations for repairs, with real Redfish by sushy-emulator and with fake BMCs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Floor]:
         yield Floor(cluster, all_, BmcPower(machines, connect, WAITS))
 
 
-def test_a_machine_is_turned_off_and_on_and_each_once(floor: Floor) -> None:
+def test_a_machine_is_turned_off_once_and_on_once(floor: Floor) -> None:
     name = next(iter(floor.bmcs))
     own = floor.bmcs[name]
     assert floor.power.has(name)
@@ -67,7 +67,7 @@ def test_a_machine_is_turned_off_and_on_and_each_once(floor: Floor) -> None:
     assert others == ["On"] * len(others)
 
 
-def test_a_bmc_that_does_not_answer_needs_hands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bmc_that_does_not_respond_needs_a_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = local_cluster(free_port())
     monkeypatch.setattr(bmcs, "secret_of", lambda *_: LOGIN)
     machines = with_bmc(cluster)
@@ -78,7 +78,7 @@ def test_a_bmc_that_does_not_answer_needs_hands(tmp_path: Path, monkeypatch: pyt
         power.off(name)
 
 
-def test_a_bmc_that_shows_another_certificate_is_not_told_the_password(floor: Floor, tmp_path: Path) -> None:
+def test_a_bmc_with_another_certificate_does_not_get_the_password(floor: Floor, tmp_path: Path) -> None:
     (tmp_path / "bmc-pins.txt").write_text(
         "".join(f"{one.machine.bmc} sha256:{'0' * 64}\n" for one in floor.bmcs.values())
     )
@@ -90,32 +90,28 @@ def test_a_bmc_that_shows_another_certificate_is_not_told_the_password(floor: Fl
     assert floor.bmcs[name].system()["PowerState"] == "On"
 
 
-def test_a_machine_whose_files_are_not_served_is_not_installed_anew(
-    floor: Floor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_whose_files_are_not_served_is_not_reinstalled(floor: Floor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("operations.machines.stale", lambda machines: ([one.name for one in machines], []))
     name = next(iter(floor.bmcs))
     again = Reinstaller(floor.cluster, None, floor.power.machines, floor.power.connect)  # type: ignore[arg-type]
-    with pytest.raises(
-        HandsError, match=f"it can't be installed anew: what is served for {name} isn't what the spec says"
-    ):
+    with pytest.raises(HandsError, match=f"it can't be reinstalled: the files served for {name} differ from the spec"):
         again.install(name, lambda _: None)
     assert floor.bmcs[name].system()["PowerState"] == "On"
 
 
-def test_a_machine_is_installed_anew_over_its_bmc_and_its_new_key_is_trusted(
+def test_a_machine_is_reinstalled_over_its_bmc_and_its_new_key_is_trusted(
     floor: Floor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(operation, "STATE", tmp_path / "state")
     monkeypatch.setattr(operation, "stale", lambda machines: ([], []))
-    monkeypatch.setattr(install, "answered_key", lambda machine: KEYS[0])
+    monkeypatch.setattr(install, "scanned_key", lambda machine: KEYS[0])
     name, own = next(iter(floor.bmcs.items()))
     waits = Waits(power=30, install=60, first_boot=5, poll=0.3)
     hosts = tmp_path / "known_hosts"
     again = Reinstaller(floor.cluster, None, floor.power.machines, floor.power.connect, hosts, waits)  # type: ignore[arg-type]
 
     def installer() -> str:
-        """The machine: off, on again from the network, then it tells its key and turns itself off."""
+        """Act as the machine: off, on again from the network, then report its key and turn off."""
         own.until("Off")
         own.until("On")
         source = str(own.system()["Boot"]["BootSourceOverrideTarget"])
@@ -132,7 +128,7 @@ def test_a_machine_is_installed_anew_over_its_bmc_and_its_new_key_is_trusted(
     assert hosts.read_text() == f"{own.machine.address} {KEYS[0]}\n"
 
 
-def test_an_installer_that_refuses_a_used_disk_is_hands_and_says_how_to_consent(
+def test_an_installer_that_refuses_a_used_disk_needs_a_person_and_says_how_to_consent(
     floor: Floor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(operation, "STATE", tmp_path / "state")
@@ -150,6 +146,6 @@ def test_an_installer_that_refuses_a_used_disk_is_hands_and_says_how_to_consent(
 
     with ThreadPoolExecutor() as pool:
         machine = pool.submit(refusing)
-        with pytest.raises(HandsError, match=f"its disk holds something.*machines render lynx --wipe {name}"):
+        with pytest.raises(HandsError, match=f"its disk is not empty.*machines render lynx --wipe {name}"):
             again.install(name, lambda _: None)
         machine.result()

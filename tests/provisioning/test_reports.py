@@ -1,4 +1,4 @@
-"""Who is heard, and what is believed."""
+"""Which reports are accepted, from whom."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reports() -> Reports:
     return found
 
 
-def test_the_first_key_of_a_machine_counts_and_a_second_is_told(reports: Reports) -> None:
+def test_a_machine_s_first_key_counts_and_a_second_one_is_reported(reports: Reports) -> None:
     assert reports.hear_key(ONE.hyphened, AT, KEYS[0]) == 204
     assert reports.hear_key(ONE.hyphened, AT, f"{KEYS[0]} again") == 204
     assert said(reports, ONE.name) == {"key": KEYS[0]}
@@ -43,14 +43,14 @@ def test_the_first_key_of_a_machine_counts_and_a_second_is_told(reports: Reports
         (ONE.hyphened, AT, "-----BEGIN OPENSSH PRIVATE KEY-----", 400),
     ],
 )
-def test_others_and_what_is_no_key_are_not_believed(
+def test_other_senders_and_invalid_keys_are_rejected(
     reports: Reports, hyphened: str, sender: str, line: str, status: int
 ) -> None:
     assert reports.hear_key(hyphened, sender, line) == status
     assert reports.keys == {}
 
 
-def test_a_key_is_kept_before_the_machine_is_answered() -> None:
+def test_a_key_is_stored_before_the_machine_gets_a_response() -> None:
     kept: list[str] = []
 
     def keep(machine: Machine, key: str) -> None:
@@ -63,13 +63,13 @@ def test_a_key_is_kept_before_the_machine_is_answered() -> None:
     assert kept == [f"{ONE.name} {KEYS[0]}"]
 
 
-def test_a_refusal_is_told_in_words(reports: Reports) -> None:
+def test_a_refusal_is_reported_in_words(reports: Reports) -> None:
     assert reports.hear_refusal(ONE.hyphened, AT, "several-disks") == 204
-    assert "several disks fit" in said(reports, ONE.name)["refusal"]
+    assert "several disks match" in said(reports, ONE.name)["refusal"]
     assert reports.hear_refusal(ONE.hyphened, AT, "<b>") == 400
 
 
-def test_over_http_long_strange_and_unknown_requests_are_refused() -> None:
+def test_long_invalid_and_unknown_http_requests_are_refused() -> None:
     port = free_port()
     one = machines(local_cluster(1))[0]
     reports = Reports()

@@ -23,7 +23,7 @@ _TYPES = {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "FILE"}
 
 
 def rendered() -> str:
-    """The page."""
+    """Return the text of the page."""
     top = get_command(main.app)
     verbs = list(_verbs(top, ()))
     rows = [(_link(words), markdown.prose(_first(verb))) for words, verb in verbs if not isinstance(verb, TyperGroup)]
@@ -36,7 +36,7 @@ def rendered() -> str:
 
 
 def _verbs(group: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Verbs and groups of verbs by name, a group before its verbs."""
+    """Yield verbs and groups of verbs by name, a group before its verbs."""
     for name, command in sorted(group.commands.items()):
         yield (*words, name), main.command(command.verb) if hasattr(command, "verb") else command
         if isinstance(command, TyperGroup):
@@ -61,7 +61,7 @@ def _section(words: tuple[str, ...], verb: Any) -> Iterator[str]:
 
 
 def _usage(words: tuple[str, ...], verb: Any) -> str:
-    arguments = [_metavar(each) for each in verb.params if _is_argument(each)]
+    arguments = [_metavar(parameter) for parameter in verb.params if _is_argument(parameter)]
     options = [] if all(map(_is_argument, verb.params)) else ["[OPTIONS]"]
     return " ".join(["./menagerie", *words, *arguments, *options])
 
@@ -71,7 +71,7 @@ def _is_argument(parameter: Any) -> bool:
 
 
 def _metavar(parameter: Any) -> str:
-    """What stands for the value; "" for a flag."""
+    """Return the placeholder for the value; "" for a flag."""
     if getattr(parameter, "is_flag", False):
         return ""
     if not _is_argument(parameter):
@@ -81,7 +81,7 @@ def _metavar(parameter: Any) -> str:
 
 
 def _parameters(verb: Any) -> str:
-    rows = [_row(each) for each in verb.params if not getattr(each, "hidden", False)]
+    rows = [_row(parameter) for parameter in verb.params if not getattr(parameter, "hidden", False)]
     return markdown.table(("argument or option", "default", "meaning"), rows) if rows else ""
 
 
@@ -92,7 +92,7 @@ def _row(parameter: Any) -> tuple[str, ...]:
 
 
 def _spellings(parameter: Any) -> list[str]:
-    """`--limit HOSTS`, `-y`, and `--no-…` where there is one."""
+    """Return the spellings of an option: `--limit HOSTS`, `-y`, and `--no-…` if it exists."""
     return [f"{name} {_metavar(parameter)}".rstrip() for name in (*parameter.opts, *parameter.secondary_opts)]
 
 
@@ -102,11 +102,11 @@ def _default(value: Any) -> str:
 
 def _more(parameter: Any) -> str:
     repeated = " May be given more than once." if getattr(parameter, "multiple", False) else ""
-    return repeated + (f" Also by the environment: `{parameter.envvar}`." if parameter.envvar else "")
+    return repeated + (f" Also set by the environment variable `{parameter.envvar}`." if parameter.envvar else "")
 
 
 def _epilog(verb: Any) -> tuple[str, str]:
-    """The examples, and what comes after them."""
+    """Return the examples and the text after them."""
     examples, _, rest = (verb.epilog or "").replace("\\[", "[").partition("\n\n")
     return examples.partition("\n")[2], rest
 

@@ -1,4 +1,4 @@
-"""The keys of a JSON Schema that a model made, as tables: one for each mapping."""
+"""The keys of a model's JSON Schema, as one table per mapping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RULES_OUT = ("description", "default", "examples", "title")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of value with a rule of its own: the word for it in tables, what it may be, and its schema."""
+    """A kind of value with its own rule: its word in tables, its allowed values, and its schema."""
 
     word: str
     meaning: str
@@ -29,7 +29,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Section:
-    """A mapping: its path (`pools.<pool>.taints[]`), what it is for, and a row for each of its keys."""
+    """A mapping: its path (`pools.<pool>.taints[]`), its purpose, and a row per key."""
 
     path: str
     about: str
@@ -42,14 +42,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Walk:
-    """definitions: of the schema. entries: key of a mapping -> what the operator's own keys in it name, level by level."""
+    """definitions: of the schema. entries: key of a mapping -> placeholder for the operator's own keys in it, per level."""
 
     definitions: Mapping[str, Schema]
     kinds: tuple[Kind, ...]
     entries: Mapping[str, tuple[str, ...]]
 
     def sections(self, schema: Schema, path: str = "") -> Iterator[Section]:
-        """The mapping, then those in it, in the order of the model."""
+        """Yield the mapping, then the mappings in it, in the order of the model."""
         fields = {f"{path}.{key}" if path else key: field for key, field in schema["properties"].items()}
         rows = tuple(self._row(at, field, schema.get("required", ())) for at, field in fields.items())
         yield Section(path, schema.get("description", ""), rows)
@@ -58,70 +58,70 @@ class Walk:
                 yield from self.sections(inner[1], inner[0])
 
     def _row(self, path: str, field: Schema, required: list[str]) -> tuple[str, ...]:
-        key, found, inner = path.rpartition(".")[2], self._resolved(field), self._inner(field, path)
-        word, below = self._word(found), markdown.slug(inner[0]) if inner else ""
+        key, resolved, inner = path.rpartition(".")[2], self._resolved(field), self._inner(field, path)
+        word, slug = self._word(resolved), markdown.slug(inner[0]) if inner else ""
         null = " or null" if key in required and _NULL in field.get("anyOf", ()) else ""
         return (
-            f"`{key}`" if below == anchor(path) else markdown.anchored(anchor(path), f"`{key}`"),
-            (f"[{word}](#{below})" if below else word) + null,
+            f"`{key}`" if slug == anchor(path) else markdown.anchored(anchor(path), f"`{key}`"),
+            (f"[{word}](#{slug})" if slug else word) + null,
             "required" if key in required else self._default(field),
-            self._limits(found),
-            markdown.prose(field.get("description") or found.get("description", "")) + self._examples(field),
+            self._limits(resolved),
+            markdown.prose(field.get("description") or resolved.get("description", "")) + self._examples(field),
         )
 
     def _resolved(self, field: Schema) -> Schema:
-        """With what it refers to, and without the choice of leaving it out."""
+        """Return a field with its reference resolved, and without null as a choice."""
         if "$ref" in field:
             return self.definitions[field["$ref"].rpartition("/")[2]]
-        given = [each for each in field.get("anyOf", ()) if each != _NULL]
-        if len(given) == 1:
-            return self._resolved(given[0])
-        return field | {"anyOf": given} if given else field
+        choices = [choice for choice in field.get("anyOf", ()) if choice != _NULL]
+        if len(choices) == 1:
+            return self._resolved(choices[0])
+        return field | {"anyOf": choices} if choices else field
 
     def _inner(self, field: Schema, path: str) -> tuple[str, Schema] | None:
-        """The mapping of the model's that is in a field, at whatever depth, and its path."""
+        """Return the path and schema of the model's mapping in a field, at any depth."""
         levels = list(self.entries.get(path.rpartition(".")[2], ()))
-        found = self._resolved(field)
-        while "properties" not in found:
-            if "items" in found:
-                path, found = f"{path}[]", self._resolved(found["items"])
-            elif entry := _entry(found):
-                path, found = f"{path}.<{levels.pop(0) if levels else 'name'}>", self._resolved(entry[1])
+        schema = self._resolved(field)
+        while "properties" not in schema:
+            if "items" in schema:
+                path, schema = f"{path}[]", self._resolved(schema["items"])
+            elif entry := _entry(schema):
+                path, schema = f"{path}.<{levels.pop(0) if levels else 'name'}>", self._resolved(entry[1])
             else:
                 return None
-        return path, found
+        return path, schema
 
-    def _kind(self, found: Schema) -> Kind | None:
-        return next((kind for kind in self.kinds if kind.takes(found)), None)
+    def _kind(self, schema: Schema) -> Kind | None:
+        return next((kind for kind in self.kinds if kind.takes(schema)), None)
 
     def _word(self, schema: Schema) -> str:
-        found = self._resolved(schema)
-        if kind := self._kind(found):
+        resolved = self._resolved(schema)
+        if kind := self._kind(resolved):
             return kind.word
-        if "properties" in found:
+        if "properties" in resolved:
             return "mapping"
-        if "items" in found:
-            return f"list of {_plural(self._word(found['items']))}"
-        if entry := _entry(found):
+        if "items" in resolved:
+            return f"list of {_plural(self._word(resolved['items']))}"
+        if entry := _entry(resolved):
             key = self._kind({"type": "string", "pattern": entry[0]})
             return f"mapping: {key.word if key else 'text'} → {self._word(entry[1])}"
-        if "anyOf" in found:
-            return " or ".join(self._word(each) for each in found["anyOf"])
-        return ("word" if "enum" in found else "text") if found["type"] == "string" else str(found["type"])
+        if "anyOf" in resolved:
+            return " or ".join(self._word(choice) for choice in resolved["anyOf"])
+        return ("word" if "enum" in resolved else "text") if resolved["type"] == "string" else str(resolved["type"])
 
-    def _limits(self, found: Schema) -> str:
-        """Of the value itself; what its kind takes is said once, at the kind."""
-        if self._kind(found):
+    def _limits(self, schema: Schema) -> str:
+        """Return the limits of a value; those of its kind are listed once, with the kind."""
+        if self._kind(schema):
             return ""
-        if "enum" in found:
-            return ", ".join(markdown.code(str(each)) for each in found["enum"])
+        if "enum" in schema:
+            return ", ".join(markdown.code(str(word)) for word in schema["enum"])
         bounds = {"imum": "", "Items": "entries", "Properties": "entries", "Length": "characters"}
-        limits = [_between(found, f"min{end}", f"max{end}", unit) for end, unit in bounds.items()]
-        limits.append(markdown.code(found["pattern"]) if "pattern" in found else "")
+        limits = [_between(schema, f"min{end}", f"max{end}", unit) for end, unit in bounds.items()]
+        limits.append(markdown.code(schema["pattern"]) if "pattern" in schema else "")
         return ", ".join(limit for limit in limits if limit)
 
     def _default(self, field: Schema) -> str:
-        """Nothing for a mapping whose keys have defaults of their own."""
+        """Return the default; "" for a mapping, whose keys have their own defaults."""
         if "default" not in field and _NULL in field.get("anyOf", ()):
             return "none"
         if "properties" in self._resolved(field):
@@ -129,15 +129,17 @@ class Walk:
         return markdown.code(_yaml(field["default"])) if "default" in field else "none"
 
     def _examples(self, field: Schema) -> str:
-        """Those that neither the kind nor the default shows."""
+        """Return the examples that neither the kind nor the default shows."""
         kind = self._kind(self._resolved(field))
-        seen = [*(kind.schema.get("examples", ()) if kind else ()), field.get("default")]
-        shown = ", ".join(markdown.code(_yaml(each)) for each in field.get("examples", ()) if each not in seen)
+        known = [*(kind.schema.get("examples", ()) if kind else ()), field.get("default")]
+        shown = ", ".join(
+            markdown.code(_yaml(example)) for example in field.get("examples", ()) if example not in known
+        )
         return f" Example: {shown}." if shown else ""
 
 
 def anchor(path: str) -> str:
-    """Of a key: `pools.pool.taints.key`."""
+    """Return the anchor of a key: `pools.pool.taints.key`."""
     return path.translate(str.maketrans("", "", "<>[]"))
 
 
@@ -146,7 +148,7 @@ def _rules(schema: Schema) -> Schema:
 
 
 def _entry(schema: Schema) -> tuple[str, Schema] | None:
-    """Where the keys are the operator's: their pattern ("" for any), and the schema of the values."""
+    """Return the keys' pattern ("" for any) and the values' schema of a mapping whose keys the operator chooses."""
     for pattern, values in schema.get("patternProperties", {}).items():
         return pattern, values
     values = schema.get("additionalProperties")
@@ -167,7 +169,7 @@ def _plural(words: str) -> str:
 
 
 def _yaml(value: Any) -> str:
-    """In one line, as an operator writes it."""
+    """Return a value in one line, as an operator writes it."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_yaml(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):

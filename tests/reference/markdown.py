@@ -1,4 +1,4 @@
-"""Texts of the code as Markdown that the site and code hosts show alike."""
+"""Texts from the code as Markdown that the site and code hosts render the same."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ _SPECIAL = {"<": "&lt;", "*": r"\*", "[": r"\[", "]": r"\]", "|": r"\|"}
 
 
 def prose(text: str) -> str:
-    """One line: what is between backticks stays as it is, nothing else is read as markup, pages of docs/ become links."""
+    """Return a text in one line: backticked parts stay unchanged, other markup is escaped, pages of docs/ become links."""
     parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
     line = "".join(code(part[1:-1]) if index % 2 else _plain(part) for index, part in enumerate(parts))
     return re.sub(r"^([#+>-]|\d+\.)(?=\s)", r"\\\1", line)
 
 
 def _plain(text: str) -> str:
-    escaped = re.sub(r"[<*\[\]|]", lambda found: _SPECIAL[found[0]], text.replace(" -> ", " → "))
-    return _PAGE.sub(lambda found: f"[{found[1].rpartition('/')[2]}.md](../{found[1]}.md)", escaped)
+    escaped = re.sub(r"[<*\[\]|]", lambda match: _SPECIAL[match[0]], text.replace(" -> ", " → "))
+    return _PAGE.sub(lambda match: f"[{match[1].rpartition('/')[2]}.md](../{match[1]}.md)", escaped)
 
 
 def code(text: str) -> str:
-    """A code span; in HTML where a table would end a cell in the midst of it."""
+    """Return a code span; in HTML if it contains `|`, which would end a table cell."""
     if "|" not in text:
         return f"`{text}`"
-    return "<code>" + re.sub(r"[|*_`\\\[\]]", lambda found: f"&#{ord(found[0])};", html.escape(text)) + "</code>"
+    return "<code>" + re.sub(r"[|*_`\\\[\]]", lambda match: f"&#{ord(match[0])};", html.escape(text)) + "</code>"
 
 
 def anchored(anchor: str, text: str) -> str:
-    """A text that links may lead to."""
+    """Return a text with an anchor."""
     return f'<a id="{anchor}"></a>{text}'
 
 
 def slug(heading: str) -> str:
-    """The anchor of a heading, as code hosts and the site make it."""
+    """Return the anchor of a heading, as code hosts and the site derive it."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 

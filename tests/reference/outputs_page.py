@@ -28,7 +28,9 @@ _ENTRIES = {"etcds": ("etcd",), "buckets": ("use",)}
 
 
 def rendered() -> str:
-    """The page."""
-    made = ClusterOutputs.model_json_schema()
-    first, *rest = Walk(made.pop("$defs"), (), _ENTRIES).sections(made)
-    return "\n".join([_HEAD, first.text("## The document"), *(each.text(f"## `{each.path}`") for each in rest)])
+    """Return the text of the page."""
+    schema = ClusterOutputs.model_json_schema()
+    first, *rest = Walk(schema.pop("$defs"), (), _ENTRIES).sections(schema)
+    return "\n".join(
+        [_HEAD, first.text("## The document"), *(section.text(f"## `{section.path}`") for section in rest)]
+    )

@@ -1,4 +1,4 @@
-"""docs/reference/spec.md: every key of cluster.yaml and of hosts files, from the JSON Schema that `menagerie show schema` prints."""
+"""docs/reference/spec.md: every key of cluster.yaml and hosts files, from the JSON Schema of `menagerie show schema`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ limits. `make golden` writes this page from the JSON Schema.
 
 ```
 ./menagerie show schema > cluster.schema.json        # the same for editors: they complete and check as you type
-./menagerie check jaguar                        # the rules that look at more than one key, too
+./menagerie check jaguar                        # also the rules that involve several keys
 ```
 
-- An unknown key is an error, and so is a value of another type. [errors.md](errors.md) has every code of `check`.
-- A default of *none* means that the key may be left out; its meaning says what follows.
+- Unknown keys and values of the wrong type are errors. [errors.md](errors.md) has every code of `check`.
+- A default of *none* means that the key can be omitted; its meaning says what happens then.
 - `<pool>`, `<site>` and the like stand for names that you choose. `[]` stands for each entry of a list.
 - The [kinds of values](#kinds-of-values) are at the end.
 - `./menagerie init` writes a small cluster; `examples/` has a small one for each cloud, and larger ones.
@@ -66,7 +66,7 @@ KINDS = (
     _kind(
         quantities.DataDir,
         "folder",
-        "A full path of at least two levels, of letters, digits, `.`, `_` and `-`: `/data/etcd`.",
+        "An absolute path with at least two levels, of letters, digits, `.`, `_` and `-`: `/data/etcd`.",
     ),
     _kind(
         quantities.Sha256,
@@ -76,7 +76,7 @@ KINDS = (
     _kind(
         words.CloudWord,
         "cloud word",
-        "A word of the cloud's own, as its console shows it: letters, digits and `._/:()-`, with a letter, a digit or `/` first; at most 512 characters.",
+        "A name in the cloud, as its console shows it: letters, digits and `._/:()-`, with a letter, a digit or `/` first; at most 512 characters.",
     ),
     _kind(
         words.FilePath, "path", "A file on the operator's machine: letters, digits and `/._-~,@+:=` with single spaces."
@@ -91,7 +91,7 @@ KINDS = (
     _kind(
         words.Title,
         "person or team",
-        "A name as the directory has it: letters, digits and `.,'&@+:/()-` with single spaces.",
+        "A name as in the directory: letters, digits and `.,'&@+:/()-` with single spaces.",
     ),
     _kind(words.Feature, "feature", "A feature of a network card, as `ethtool -k` names it: `rx-gro-hw`."),
     _kind(
@@ -102,7 +102,7 @@ KINDS = (
     _kind(
         links.LinkName,
         "link name",
-        "A small letter, then small letters, digits and `_.-`; at most 15 characters: `ens1f0`.",
+        "A lower-case letter, then lower-case letters, digits and `_.-`; at most 15 characters: `ens1f0`.",
     ),
     _kind(links.PciAddress, "PCI address", 'As `lspci -D` prints it, in quotes: `"0000:1a:00.0"`.'),
     _kind(roce.Interface, "interface", "A network interface of Linux, at most 15 characters: `ens2f0np0`."),
@@ -128,16 +128,16 @@ KINDS = (
 
 
 def rendered() -> str:
-    """The page."""
+    """Return the text of the page."""
     parts = [_HEAD, *_of("cluster"), *_of("hosts"), _kinds()]
     return "\n".join(parts)
 
 
 def _of(file: str) -> Iterator[str]:
-    """The sections of a file: one of the second level for each of its top keys, and below it those of the mappings there."""
-    made = schema.schema(file)  # type: ignore[arg-type]
-    walk = Walk(made["$defs"], KINDS, _ENTRIES | {"links": _LINKS[file]})
-    first, *rest = walk.sections(made)
+    """Yield the sections of a file: a second-level one per top key, followed by those of its nested mappings."""
+    document = schema.schema(file)  # type: ignore[arg-type]
+    walk = Walk(document["$defs"], KINDS, _ENTRIES | {"links": _LINKS[file]})
+    first, *rest = walk.sections(document)
     yield first.text(f"## {_TITLES[file]}")
     for section in rest:
         yield section.text(f"{_level(section)} `{section.path}`")
@@ -153,4 +153,4 @@ def _level(section: Section) -> str:
 
 def _kinds() -> str:
     rows = [(kind.word, kind.meaning) for kind in KINDS if kind.word != "boolean"]
-    return f"## Kinds of values\n\n{markdown.table(('kind', 'what it may be'), rows)}"
+    return f"## Kinds of values\n\n{markdown.table(('kind', 'allowed values'), rows)}"

@@ -1,4 +1,4 @@
-"""The generated pages of docs/reference/ are what their sources make."""
+"""The generated pages of docs/reference/ are up to date."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.reference import cli_page, outputs_page, spec_page
 
 
 @pytest.mark.parametrize("page", [cli_page, outputs_page, spec_page], ids=lambda page: page.PAGE.name)
-def test_a_page_is_what_its_source_makes(page: ModuleType) -> None:
-    """MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the difference."""
+def test_a_page_is_up_to_date(page: ModuleType) -> None:
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites the page; review the diff."""
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         page.PAGE.write_text(page.rendered())
     assert page.PAGE.read_text() == page.rendered(), "run `make golden`"

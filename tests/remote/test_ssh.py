@@ -1,4 +1,4 @@
-"""Programs over the real ssh, with keys that a provider knows, to a real sshd."""
+"""Programs over the real ssh to a real sshd, with keys that a provider knows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cluster.spec import Cluster
 from inventories.build import known_hosts
 from tests import debian
 
-# sshd wants a user and a folder of its own, which this machine may lack.
+# sshd needs its own user and folder, which this machine may lack.
 _RUN = """set -e
 mount -t tmpfs x /run && mkdir /run/sshd
 cp /etc/passwd {folder}/passwd && echo 'sshd:x:105:65534::/run/sshd:/usr/sbin/nologin' >> {folder}/passwd
@@ -33,7 +33,7 @@ def _key(path: Path) -> str:
 
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
-    """Of an sshd on loopback that lets root in by `client`."""
+    """Run an sshd on loopback that accepts root with the key `client`."""
     if os.geteuid() != 0:
         pytest.skip("only root may start an sshd for root")
     with socket.create_server(("127.0.0.1", 0)) as end:
@@ -71,7 +71,7 @@ def cluster(build: Callable[..., Cluster], port: int) -> Cluster:
     return build({"sites": {"onprem": {"ssh": {"user": "root", "port": port}}}}, {"workers": (host,)})
 
 
-def test_a_host_is_reached_by_the_keys_that_a_provider_knows(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_host_is_reached_with_the_keys_that_a_provider_knows(cluster: Cluster, tmp_path: Path) -> None:
     keys = known_hosts(cluster, {"worker-1": (tmp_path / "host.pub.txt").read_text()})
     with Ssh(cluster, keys, tmp_path / "client") as executor:
         done = executor.start("worker-1", ["echo", "it's here"]).wait(30)

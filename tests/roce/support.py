@@ -1,7 +1,7 @@
-"""A fabric that never was: hosts that answer as `menagerie-roce facts` and ib_write_bw do.
+"""A simulated fabric: hosts that answer like `menagerie-roce facts` and ib_write_bw.
 
 Texts are perftest's (perftest_parameters.h, perftest_communication.c, and outputs in "To Spray or Not to Spray", Juniper
-2023); none was recorded by us.
+2023); none was recorded on real hardware.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LINE = "-" * 87
 
 
 def printed(gbit_s: float, *, mtu: int = 4096, message: int = 65536, peak: float = 0.0) -> str:
-    """What ib_write_bw with --report_gbits prints at the sending end."""
+    """Return the output of ib_write_bw with --report_gbits on the sender."""
     return f"""{LINE}
                     RDMA_Write BW Test
  Dual-port       : OFF\t\tDevice         : mlx5_0
@@ -50,7 +50,7 @@ def printed(gbit_s: float, *, mtu: int = 4096, message: int = 65536, peak: float
 
 
 def document(average: float, *, mtu: int = 4096) -> str:
-    """What --out_json writes."""
+    """Return the document that --out_json writes."""
     return json.dumps(
         {
             "test_info": {"test": "RDMA_Write_BW_Test", "Device": "mlx5_0", "Mtu": mtu, "Link_type": "Ethernet"},
@@ -63,7 +63,7 @@ REFUSED = "Couldn't connect to 10.6.0.1:18515\n Unable to open file descriptor f
 
 
 def fabric(build: Callable[..., Cluster], hosts: int = 4, rails: int = 1, **roce: object) -> Cluster:
-    """The lab's cluster with hosts h1 … at a site of their own, in Azure for a lab has no RDMA."""
+    """Return the lab's cluster with hosts h1 … at a separate site, in Azure because a lab has no RDMA."""
     names = [f"rail-{number}" for number in range(rails)]
     ports = {name: Device(interface=f"ens{number}") for number, name in enumerate(names)}
     model = Roce.model_validate({"rails": {"gpu": ports}, **roce})
@@ -81,9 +81,9 @@ def fabric(build: Callable[..., Cluster], hosts: int = 4, rails: int = 1, **roce
 
 @dataclass
 class Fabric:
-    """An executor. share(rail, sender, receiver): share of the line, or text that perftest says in place of a result.
+    """An executor. share(rail, sender, receiver): share of the line, or text that perftest prints instead of a result.
 
-    faults: host -> what its facts are in place of the usual. refuse: how often each sender finds no receiver first.
+    faults: host -> its facts instead of the usual ones. refuse: how often each sender fails to connect first.
     """
 
     share: Callable[[str, str, str], float | str] = lambda *_: wire.limit(4096)
@@ -132,12 +132,12 @@ class Fabric:
             tries = self._refused[sender] = self._refused.get(sender, 0) + 1
         if tries <= self.refuse:
             return Done(1, REFUSED)
-        one, two = words[-1].split(".")[2:]
+        high, low = words[-1].split(".")[2:]
         rail = f"rail-{words[words.index('-d') + 1].removeprefix('mlx5_')}"
-        found = self.share(rail, sender, f"h{int(one) * 250 + int(two) - 1}")
-        if isinstance(found, str):
-            return Done(1, found)
-        return Done(0, printed(found * self.gbit_s))
+        share = self.share(rail, sender, f"h{int(high) * 250 + int(low) - 1}")
+        if isinstance(share, str):
+            return Done(1, share)
+        return Done(0, printed(share * self.gbit_s))
 
 
 class _Running:

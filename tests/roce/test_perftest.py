@@ -1,4 +1,4 @@
-"""What perftest prints, of several releases."""
+"""Output of several releases of perftest."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ def test_the_average_the_peak_and_the_mtu_are_read() -> None:
     assert parse(printed(97.66, peak=98.1)) == Measured(97.66, 98.1, 4096)
 
 
-def test_with_a_time_there_is_no_peak() -> None:
+def test_with_a_duration_there_is_no_peak() -> None:
     assert parse(printed(97.66)) == Measured(97.66, None, 4096)
 
 
-def test_what_a_receiver_says_before_does_not_matter() -> None:
+def test_output_of_the_receiver_before_the_result_does_not_matter() -> None:
     assert parse(LISTENING + printed(97.66)).gbit_s == 97.66
 
 
 def test_megabytes_are_2_to_the_20() -> None:
-    found = parse(OLD)
-    assert (round(found.gbit_s, 1), round(found.peak_gbit_s or 0, 1), found.mtu) == (92.8, 92.8, 1024)
-    assert parse(OLD.replace("MB/sec", "MiB/sec")) == found
+    result = parse(OLD)
+    assert (round(result.gbit_s, 1), round(result.peak_gbit_s or 0, 1), result.mtu) == (92.8, 92.8, 1024)
+    assert parse(OLD.replace("MB/sec", "MiB/sec")) == result
 
 
-def test_of_several_sizes_the_last_counts() -> None:
+def test_the_last_of_several_sizes_counts() -> None:
     assert parse(SIZES) == Measured(92.4, 92.42, None)
 
 
 @pytest.mark.parametrize("before", ["", "some warning\n"])
-def test_json_is_read_with_the_unit_that_was_asked_for(before: str) -> None:
+def test_json_is_read_with_the_requested_unit(before: str) -> None:
     assert parse(before + document(97.66)) == Measured(97.66, None, 4096)
     assert round(parse(document(11064.77, mtu=1024), gigabits=False).gbit_s, 1) == 92.8
 
 
-def test_json_with_a_comma_too_many_or_a_list_of_sizes_is_read() -> None:
+def test_json_with_a_trailing_comma_or_a_list_of_sizes_is_read() -> None:
     assert parse('{"test_info": {"Mtu": 4096,}, "results": {"BW_average": 97.5,},}').gbit_s == 97.5
     assert parse('{"results": [{"BW_average": 1.5}, {"BW_average": 97.5}]}') == Measured(97.5, None, None)
 
@@ -63,11 +63,14 @@ def test_json_without_a_result_is_an_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "meaning"),
     [
-        (REFUSED, "the two can't reach each other on TCP port 18515"),
+        (REFUSED, "the hosts can't reach each other on TCP port 18515"),
         ("bash: line 1: ib_write_bw: command not found\n", "install perftest"),
         ("timeout: failed to run command 'ib_write_bw': No such file or directory\n", "install perftest"),
-        ("IB device mlx5_9 not found\n Unable to find the Infiniband/RoCE device\n", "the RDMA device is not there"),
-        (" Port number 1 state is Down\n Couldn't set the link layer\n", "the port is not active: cable or switch"),
+        ("IB device mlx5_9 not found\n Unable to find the Infiniband/RoCE device\n", "there is no such RDMA device"),
+        (
+            " Port number 1 state is Down\n Couldn't set the link layer\n",
+            "the port is not active: check cable and switch",
+        ),
         ("Failed to modify QP 300 to RTR\n Unable to Connect the HCA's through the link\n", "compare GID index"),
         ("Couldn't allocate MR\n failed to create mr\n", "too little locked memory"),
         (
@@ -78,25 +81,25 @@ def test_json_without_a_result_is_an_error(text: str) -> None:
         ("ethernet_read_keys: Couldn't read remote address\n", "the other end stopped"),
     ],
 )
-def test_errors_are_told_with_what_they_mean_and_with_perftest_s_words(text: str, meaning: str) -> None:
+def test_errors_are_reported_with_their_meaning_and_perftests_message(text: str, meaning: str) -> None:
     with pytest.raises(PerftestError) as error:
         parse(text)
     assert meaning in str(error.value)
     assert any(line.strip() in str(error.value) for line in text.splitlines())
 
 
-def test_of_an_unknown_error_the_last_words_are_told() -> None:
+def test_the_last_line_of_an_unknown_error_is_reported() -> None:
     assert reason("----\nsomething new\n----\n") == "no result (something new)"
-    assert reason("") == "no result, and nothing was said"
+    assert reason("") == "no result and no output"
     assert "no result" in reason(printed(1).split(" #bytes")[0])
 
 
-def test_only_a_receiver_that_does_not_listen_yet_is_worth_another_attempt() -> None:
+def test_only_a_receiver_that_does_not_listen_yet_is_worth_a_retry() -> None:
     assert CONNECT.search(REFUSED)
     assert not CONNECT.search(" Failed status 12: wr_id 0 syndrom 0x81")
 
 
-def test_packets_are_marked_as_the_fabric_s() -> None:
+def test_packets_get_the_mark_of_the_fabric() -> None:
     words = command("mlx5_0", 1, 3, 106, seconds=5, message=65536, queues=4)
     assert words[:7] == ("ib_write_bw", "-d", "mlx5_0", "-i", "1", "-x", "3")
     assert words[words.index("--tclass") + 1] == "106"

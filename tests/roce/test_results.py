@@ -1,4 +1,4 @@
-"""The file of results: nothing of another kind is written over, and no pair is lost to a broken line."""
+"""The result file: files of another kind are not overwritten, and a broken line loses no pair."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def plan(build: Callable[..., Cluster]) -> Plan:
 
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("data", ODD.values(), ids=list(ODD))
-def test_a_file_of_another_kind_is_refused_and_stays(plan: Plan, tmp_path: Path, data: bytes, *, fresh: bool) -> None:
+def test_a_file_of_another_kind_is_refused_and_kept(plan: Plan, tmp_path: Path, data: bytes, *, fresh: bool) -> None:
     path = tmp_path / "file"
     path.write_bytes(data)
-    with pytest.raises(ForeignFileError, match="was not touched"):
+    with pytest.raises(ForeignFileError, match="wasn't changed"):
         Results(path, plan, fresh=fresh)
     assert path.read_bytes() == data
     assert os.listdir(tmp_path) == ["file"]
@@ -62,7 +62,7 @@ def test_a_pipe_is_refused(plan: Plan, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", BROKEN, ids=lambda line: line[:20].decode(errors="replace"))
-def test_a_broken_line_in_the_middle_costs_no_pair(plan: Plan, tmp_path: Path, line: bytes) -> None:
+def test_a_broken_line_in_the_middle_loses_no_pair(plan: Plan, tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "r.jsonl"
     begun = Results(path, plan)
     for pair in PAIRS[:3]:
@@ -76,7 +76,7 @@ def test_a_broken_line_in_the_middle_costs_no_pair(plan: Plan, tmp_path: Path, l
     assert path.read_bytes() == held
 
 
-def test_a_line_that_a_kill_has_cut_does_not_run_into_the_next(plan: Plan, tmp_path: Path) -> None:
+def test_a_line_that_a_kill_cut_off_does_not_run_into_the_next(plan: Plan, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     Results(path, plan).add(PAIRS[0])
     path.write_bytes(path.read_bytes() + b'{"rail": "sjc1/ra')
@@ -85,7 +85,7 @@ def test_a_line_that_a_kill_has_cut_does_not_run_into_the_next(plan: Plan, tmp_p
     assert (list(again.pairs.values()), again.unread) == (PAIRS[:2], 1)
 
 
-def test_fresh_begins_a_file_of_results_anew(plan: Plan, tmp_path: Path) -> None:
+def test_fresh_starts_a_result_file_over(plan: Plan, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     Results(path, plan).add(PAIRS[0])
     assert Results(path, plan, fresh=True).pairs == {}

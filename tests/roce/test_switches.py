@@ -1,4 +1,4 @@
-"""What switches are told follows from the numbers that hosts are set by, and what they have is compared with them."""
+"""Snippets for switches come from the hosts' settings, and the switches' facts are compared with them."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ switches:
 
 @pytest.mark.parametrize("system", System)
 @pytest.mark.parametrize(("name", "roce"), [("usual", USUAL), ("other", OTHER)])
-def test_snippets_are_those_that_were_reviewed(system: System, name: str, roce: Roce) -> None:
+def test_snippets_match_the_golden_files(system: System, name: str, roce: Roce) -> None:
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
     path = GOLDEN / f"{system}-{name}.txt"
-    made = snippet(roce, system)
+    rendered = snippet(roce, system)
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(made)
-    assert made == path.read_text()
+        path.write_text(rendered)
+    assert rendered == path.read_text()
 
 
 MARKS = st.integers(1, 63)
@@ -68,7 +68,7 @@ FABRICS = st.builds(
 
 @settings(max_examples=60)
 @given(FABRICS)
-def test_every_system_is_told_the_hosts_numbers(roce: Roce) -> None:
+def test_every_system_gets_the_hosts_numbers(roce: Roce) -> None:
     host = host_settings(roce, "gpu")
     maps = ((host["dscp"], host["priority"]), (host["cnp_dscp"], host["cnp_priority"]))
     lossless = host["fabric"] == "lossless"
@@ -85,7 +85,7 @@ def test_every_system_is_told_the_hosts_numbers(roce: Roce) -> None:
 
 @settings(max_examples=60)
 @given(FABRICS)
-def test_sonic_s_tables_are_whole_and_the_hosts_numbers(roce: Roce) -> None:
+def test_sonics_tables_are_complete_and_have_the_hosts_numbers(roce: Roce) -> None:
     host, tables = host_settings(roce, "gpu"), json.loads(snippet(roce, System.SONIC))
     marks = tables["DSCP_TO_TC_MAP"]["ROCE"]
     assert list(marks) == [str(dscp) for dscp in range(64)]
@@ -103,25 +103,25 @@ def test_sonic_s_tables_are_whole_and_the_hosts_numbers(roce: Roce) -> None:
     assert ("BUFFER_PG" in tables) is lossless
 
 
-def test_ports_are_named_as_the_operator_names_them() -> None:
+def test_ports_have_the_names_that_the_operator_gives() -> None:
     assert "interface Ethernet5/1\n" in snippet(USUAL, System.EOS, "Ethernet5/1")
 
 
-def test_the_numbers_are_all_that_hosts_are_told_of_marks() -> None:
-    host, told = host_settings(USUAL, "gpu"), numbers(USUAL)
-    shared = set(host) & set(told)
+def test_switches_get_the_same_numbers_as_hosts() -> None:
+    host, switch = host_settings(USUAL, "gpu"), numbers(USUAL)
+    shared = set(host) & set(switch)
     assert {"fabric", "priority", "dscp", "cnp_dscp", "cnp_priority", "tos", "link_mtu"} <= shared
-    assert {key: host[key] for key in shared} == {key: told[key] for key in shared}
+    assert {key: host[key] for key in shared} == {key: switch[key] for key in shared}
 
 
 def compared(tmp_path: Path, text: str, roce: Roce = USUAL, site: str | None = None) -> list[str]:
     path = tmp_path / "f.yaml"
     path.write_text(text)
-    told, document = facts.load(path)
-    return [f"{p.line} {p.code} {p.message}" for p in facts.compare(roce, told, document, site)]
+    switches, document = facts.load(path)
+    return [f"{p.line} {p.code} {p.message}" for p in facts.compare(roce, switches, document, site)]
 
 
-def test_switches_that_agree_give_no_problem(tmp_path: Path) -> None:
+def test_matching_switches_give_no_problem(tmp_path: Path) -> None:
     assert compared(tmp_path, AGREEING) == []
 
 
@@ -134,7 +134,7 @@ def test_switches_that_agree_give_no_problem(tmp_path: Path) -> None:
         ),
         (
             "17: {mtu: 9000}", "17: {mtu: 4200}",
-            "13 ROC-002 hosts may send 9000 bytes (roce.link_mtu), and switch leaf-1 port 17 takes 4200; it drops the rest",
+            "13 ROC-002 hosts may send 9000 bytes (roce.link_mtu), but switch leaf-1 port 17 takes 4200 and drops larger packets",
         ),
         ("pfc: [3]", "pfc: [4]", "5 ROC-003 PFC priority is 3 on hosts and 4 on leaf-1; they must be equal"),
         ("pfc: [3]", "pfc: []", "5 ROC-003 PFC priority is 3 on hosts and none on leaf-1; they must be equal"),
@@ -146,39 +146,39 @@ def test_switches_that_agree_give_no_problem(tmp_path: Path) -> None:
             ", 48: 6", "",
             "6 ROC-003 DSCP 48 (congestion notifications) is priority 6 on hosts and none on leaf-1; they must be equal",
         ),
-        ("trust: dscp", "trust: pcp", "4 ROC-003 trust is dscp on hosts and pcp on leaf-1; RDMA's mark would mean nothing there"),
+        ("trust: dscp", "trust: pcp", "4 ROC-003 trust is dscp on hosts and pcp on leaf-1; it would ignore RDMA's mark"),
         ("ecn: [0, 3]", "ecn: [0]", "7 ROC-003 ECN is on for priority 0 on leaf-1, not for RDMA's 3; nothing slows senders"),
-        ("strict: [6]", "strict: [7]", "8 ROC-003 congestion notifications have priority 6, which leaf-1 doesn't serve first"),
+        ("strict: [6]", "strict: [7]", "8 ROC-003 congestion notifications have priority 6, which isn't strict on leaf-1"),
         (
             "global_pause: false", "global_pause: true",
-            "10 ROC-003 global pause is off on hosts and on at leaf-1; it stops all priorities, and PFC doesn't work beside it",
+            "10 ROC-003 global pause is off on hosts and on at leaf-1; it stops all priorities and rules out PFC",
         ),
     ],
 )  # fmt: skip
-def test_each_difference_is_named_with_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:
+def test_each_difference_is_reported_with_its_line(tmp_path: Path, old: str, new: str, expected: str) -> None:
     assert compared(tmp_path, AGREEING.replace(old, new)) == [expected]
 
 
-def test_more_lossless_priorities_than_the_buffers_take_are_told_besides(tmp_path: Path) -> None:
+def test_too_many_lossless_priorities_for_the_buffers_are_reported_too(tmp_path: Path) -> None:
     text = AGREEING.replace("pfc: [3]", "pfc: [3, 4]").replace("lossless_most: 2", "lossless_most: 1")
     assert compared(tmp_path, text) == [
         "5 ROC-003 PFC priority is 3 on hosts and 3, 4 on leaf-1; they must be equal",
-        "5 ROC-003 pfc on more than one lossless priority isn't supported by leaf-1 (buffer)",
+        "5 ROC-003 leaf-1 has no buffers for PFC on more than one lossless priority",
     ]
 
 
-def test_a_lossy_fabric_wants_no_pfc(tmp_path: Path) -> None:
+def test_a_lossy_fabric_needs_pfc_off(tmp_path: Path) -> None:
     lossy = Roce.model_validate({"rails": RAILS, "fabric": "lossy"})
     assert compared(tmp_path, AGREEING, lossy) == [
         "5 ROC-003 PFC priority is none on hosts and 3 on leaf-1; they must be equal"
     ]
 
 
-def test_what_is_not_written_down_is_not_compared(tmp_path: Path) -> None:
+def test_omitted_settings_are_not_compared(tmp_path: Path) -> None:
     assert compared(tmp_path, "switches:\n  leaf-1: {}\n") == []
 
 
-def test_all_differences_of_all_switches_are_told_at_once_and_only_of_the_site(tmp_path: Path) -> None:
+def test_all_differences_of_a_sites_switches_are_reported_at_once(tmp_path: Path) -> None:
     text = "switches:\n  a: {pfc: [4], mtu: 1500}\n  b: {site: lax1, pfc: [5]}\n"
     assert [line[:9] for line in compared(tmp_path, text)] == ["2 ROC-003", "2 ROC-002", "3 ROC-003"]
     assert [line[:9] for line in compared(tmp_path, text, site="sjc1")] == ["2 ROC-003", "2 ROC-002"]
@@ -195,7 +195,7 @@ def test_all_differences_of_all_switches_are_told_at_once_and_only_of_the_site(t
         ("switches: [\n", "error[CFG-011]"),
     ],
 )
-def test_a_file_that_is_wrong_is_told_by_line(tmp_path: Path, text: str, expected: str) -> None:
+def test_mistakes_in_a_file_are_reported_by_line(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(SpecError) as refused:
         compared(tmp_path, text)
     assert expected in str(refused.value)

@@ -26,7 +26,7 @@ def _load(name: str, path: Path) -> ModuleType:
 
 @pytest.fixture(scope="session", autouse=True)
 def shared() -> Iterator[None]:
-    """module_utils as the modules import it on a host."""
+    """Provide module_utils under the name that modules import on a host."""
     folder = ROLES / "module_utils" / "menagerie_host"
     spec = importlib.util.spec_from_file_location(
         SHARED, folder / "__init__.py", submodule_search_locations=[str(folder)]
@@ -41,13 +41,13 @@ def shared() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def host(shared: None) -> Callable[[str], ModuleType]:
-    """host("files"): what the modules share about one kind of thing."""
+    """Return a function that imports a shared module: host("files")."""
     return lambda name: importlib.import_module(f"{SHARED}.{name}")
 
 
 @pytest.fixture(scope="session")
 def module(shared: None) -> Callable[[str], ModuleType]:
-    """module("host_state"): an Ansible module of ours as a Python module."""
+    """Return a function that loads an Ansible module of ours as a Python module: module("host_state")."""
     loaded: dict[str, ModuleType] = {}
 
     def get(name: str) -> ModuleType:
@@ -60,5 +60,5 @@ def module(shared: None) -> Callable[[str], ModuleType]:
 
 @pytest.fixture
 def own() -> str:
-    """user:group of who runs the tests."""
+    """Return user:group of the user who runs the tests."""
     return f"{pwd.getpwuid(os.getuid()).pw_name}:{grp.getgrgid(os.getgid()).gr_name}"

@@ -1,11 +1,11 @@
-"""Hosts with cards, as far as `menagerie-links` can tell: a tree of sysfs files, and tools that answer.
+"""Fake hosts with cards for `menagerie-links`: a tree of sysfs files, and tools that answer.
 
-lldp/recorded.json was recorded from lldpd 1.0.16 that heard three others, each told to speak as a switch does: Cumulus
-Linux (the port's name), SONiC (a local name, and the front panel's as description) and Arista EOS (a description that the
-operator wrote). Of cards nothing was recorded by us, for none was at hand. Shapes and texts are those of:
+lldp/recorded.json was recorded from lldpd 1.0.16, which heard three other lldpd that were configured to announce like
+switches: Cumulus Linux (the port's name), SONiC (a local name, and the front panel's as description) and Arista EOS (a
+description written by the operator). We recorded no cards, because none were available. Formats and texts come from:
 
-- ethtool -g, -k, -P: ethtool(8) 6.1, whose real answers for a veth the tests of the role compare
-- largest rings, and how they are rounded: Linux, drivers/net/ethernet/{mellanox/mlx5/core/en_ethtool.c,
+- ethtool -g, -k, -P: ethtool(8) 6.1; the role's tests use its real answers for a veth
+- largest rings, and their rounding: Linux, drivers/net/ethernet/{mellanox/mlx5/core/en_ethtool.c,
   intel/ice/ice_ethtool.c, broadcom/bnxt/bnxt.h}
 - MTUs: the same drivers, max_mtu
 - representors (phys_port_name): Linux, Documentation/networking/switchdev.rst
@@ -27,7 +27,7 @@ RECORDED = json.loads((Path(__file__).parent / "lldp" / "recorded.json").read_te
 
 @dataclass
 class Card:
-    """A port, its driver, and what it is set to. features: name -> [on, fixed]."""
+    """A port, its driver, and its settings. features: name -> [on, fixed]."""
 
     driver: str
     pci: str
@@ -45,7 +45,7 @@ class Card:
 
 
 def _features(**fixed: bool) -> dict[str, list[bool]]:
-    """What most drivers have; name=False: may be set; True: is fixed at off."""
+    """Return the features of most drivers, plus given ones, all off: name=False can be set, name=True is fixed."""
     usual = {"rx-checksumming": True, "tx-checksumming": True, "tcp-segmentation-offload": True}
     usual |= {"generic-receive-offload": True, "rx-vlan-offload": True, "receive-hashing": True}
     own = {name.replace("_", "-"): [False, is_fixed] for name, is_fixed in fixed.items()}
@@ -56,24 +56,24 @@ def connectx(**changes: Any) -> Card:
     features = _features(large_receive_offload=False, hw_tc_offload=False, rx_gro_hw=False, rx_udp_gro_forwarding=False)
     rings = {"RX": 1024, "RX Mini": None, "RX Jumbo": None, "TX": 1024}
     largest = {"RX": 8192, "RX Mini": None, "RX Jumbo": None, "TX": 8192}
-    given = {"round_ring": lambda size: 1 << (size - 1).bit_length(), "name": "ens1f0np0", **changes}
-    return Card("mlx5_core", "0000:1a:00.0", "b8:59:9f:aa:bb:01", largest, rings, features, 9978, **given)
+    options = {"round_ring": lambda size: 1 << (size - 1).bit_length(), "name": "ens1f0np0", **changes}
+    return Card("mlx5_core", "0000:1a:00.0", "b8:59:9f:aa:bb:01", largest, rings, features, 9978, **options)
 
 
 def e810(**changes: Any) -> Card:
     features = _features(large_receive_offload=True, hw_tc_offload=False, rx_gro_hw=True)
     rings = {"RX": 2048, "RX Mini": None, "RX Jumbo": None, "TX": 256}
     largest = {"RX": 8160, "RX Mini": None, "RX Jumbo": None, "TX": 8160}
-    given = {"round_ring": lambda size: -(-size // 32) * 32, "name": "ens2f0", **changes}
-    return Card("ice", "0000:3b:00.0", "b4:96:91:aa:bb:02", largest, rings, features, 9702, **given)
+    options = {"round_ring": lambda size: -(-size // 32) * 32, "name": "ens2f0", **changes}
+    return Card("ice", "0000:3b:00.0", "b4:96:91:aa:bb:02", largest, rings, features, 9702, **options)
 
 
 def thor(**changes: Any) -> Card:
     features = _features(large_receive_offload=False, hw_tc_offload=True, rx_gro_hw=False)
     rings = {"RX": 511, "RX Mini": None, "RX Jumbo": 2044, "TX": 511}
     largest = {"RX": 2047, "RX Mini": None, "RX Jumbo": 8191, "TX": 2047}
-    given = {"name": "ens3f0np0", **changes}
-    return Card("bnxt_en", "0000:5e:00.0", "bc:97:e1:aa:bb:03", largest, rings, features, 9500, **given)
+    options = {"name": "ens3f0np0", **changes}
+    return Card("bnxt_en", "0000:5e:00.0", "bc:97:e1:aa:bb:03", largest, rings, features, 9500, **options)
 
 
 CARDS = {"ConnectX-6 Dx": connectx, "Intel E810": e810, "Broadcom Thor": thor}
@@ -82,7 +82,7 @@ _SHORT |= {"gro": "generic-receive-offload", "lro": "large-receive-offload", "rx
 
 
 class Host:
-    """A host with cards. addresses: interface -> its IPv4 address. lldp: what lldpctl says."""
+    """A host with cards. addresses: interface -> its IPv4 address. lldp: output of lldpctl."""
 
     def __init__(self, root: Path, *cards: Card, lldp: Any = None, **addresses: str) -> None:
         self.root, self.cards, self.lldp = root, {card.name: card for card in cards}, lldp or {"lldp": [{}]}
@@ -94,9 +94,9 @@ class Host:
         self.edge = _edge(self)
 
     def put(self, path: str, text: str | int) -> None:
-        place = self.root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(f"{text}\n")
+        target = self.root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(f"{text}\n")
 
     def _make(self, card: Card, number: int) -> None:
         device, net = f"sys/devices/pci0000:17/{card.pci}", f"sys/class/net/{card.name}"
@@ -137,9 +137,9 @@ class Host:
         if "link" in words:
             return 0, json.dumps([{"ifname": words[-1], "min_mtu": 68, "max_mtu": self.cards[words[-1]].max_mtu}])
         if "address" in words:
-            shown: list[dict[str, Any]] = [{"ifname": "lo", "addr_info": [{"local": "127.0.0.1"}]}, {}]
-            shown += [{"ifname": name, "addr_info": [{"local": own}]} for name, own in self.addresses.items()]
-            return 0, json.dumps(shown)
+            entries: list[dict[str, Any]] = [{"ifname": "lo", "addr_info": [{"local": "127.0.0.1"}]}, {}]
+            entries += [{"ifname": name, "addr_info": [{"local": address}]} for name, address in self.addresses.items()]
+            return 0, json.dumps(entries)
         return 0, "[]"
 
     def _rings(self, card: Card, _: tuple[str, ...]) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""A host to run roles on: this machine, with copies of the folders that they write to and a systemctl that takes notes."""
+"""A host to run roles on: this machine, with overlays on the folders that roles write to, and a fake systemctl."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAY = """
   gather_facts: false
   roles: ROLES
 """
-# As far as `menagerie_host.units` asks: a unit is enabled, and runs since it was last started.
+# Answers what `menagerie_host.units` reads: whether a unit is enabled, and when it was last started.
 SYSTEMCTL = """#!PYTHON
 import json, sys, time
 path, verb, *rest = "FOLDER/units.json", *sys.argv[1:]
@@ -32,7 +32,7 @@ try:
 except OSError:
     units = {}
 unit = units.setdefault(rest[0] if rest else "", {"enabled": False, "started": 0})
-with open("FOLDER/asked", "a") as out:
+with open("FOLDER/systemctl", "a") as out:
     print(verb, *rest[:1], file=out) if verb != "show" else None
 if verb == "show":
     print("LoadState=loaded\\nNeedDaemonReload=no")
@@ -51,20 +51,20 @@ class Ran(NamedTuple):
     code: int
     out: str
     changed: int
-    asked: list[str]
-    """What systemctl was asked to do in this run."""
+    systemctl_calls: list[str]
+    """Calls of systemctl that change something, in this run."""
 
 
 def of_site(*names: str) -> list[dict[str, Any]]:
-    """Roles as site.yml asks for them."""
+    """Return the entries of roles in site.yml."""
     (play,) = yaml.safe_load((ROOT / "site.yml").read_text())
     return [entry for entry in play["roles"] if entry["role"] in names]
 
 
 class Host:
-    """Nothing of what roles do to it is left behind. Its network is one without links, or that of a namespace (ip-netns(8)).
+    """A host that keeps no changes. Its network has no links, or is that of a namespace (ip-netns(8)).
 
-    roles: in YAML, "role: time, when: time_enabled", or as `of_site` gives them.
+    roles: in YAML, such as "role: time, when: time_enabled", or the result of `of_site`.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Host:
         return self.folder / part / name.strip("/").replace("/", "-")
 
     def play(self, *words: str, before: str = "true", after: str = "true", **variables: Any) -> Ran:
-        """The role; `before` and `after` are shell scripts beside it, on the same host."""
+        """Run the roles. `before` and `after` are shell scripts that run on the same host."""
         environment = {
             **os.environ,
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
@@ -105,42 +105,42 @@ class Host:
             "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
             "LC_ALL": "C.UTF-8",
         }
-        given = ["-i", "localhost,", "-e", json.dumps(variables), *words, str(self.folder / "play.yml")]
-        command = shlex.join([*playing.words(environment), *given])
+        arguments = ["-i", "localhost,", "-e", json.dumps(variables), *words, str(self.folder / "play.yml")]
+        command = shlex.join([*playing.words(environment), *arguments])
         script = f"{before}; {command}; code=$?; {after}; exit $code"
-        former = len(self.asked())
+        before_run = len(self.systemctl_calls())
         done = subprocess.run(
             self.inside(script), cwd=self.folder, env=environment, capture_output=True, text=True, check=False
         )
         if not done.stdout.startswith("mounted"):
-            pytest.skip(f"no mounts of its own here: {done.stderr.strip()}")
-        found = re.search(r"changed=(\d+)", done.stdout)
-        changed = int(found[1]) if found else -1
-        return Ran(done.returncode, done.stdout + done.stderr, changed, self.asked()[former:])
+            pytest.skip(f"no private mounts here: {done.stderr.strip()}")
+        match = re.search(r"changed=(\d+)", done.stdout)
+        changed = int(match[1]) if match else -1
+        return Ran(done.returncode, done.stdout + done.stderr, changed, self.systemctl_calls()[before_run:])
 
     def inside(self, script: str) -> list[str]:
-        """The command that runs a shell script on the host; it says "mounted" first."""
+        """Return a command that runs a shell script on the host. Its first output is "mounted"."""
         mounts = [
             f"mkdir -p {name} && mount -t overlay x -o lowerdir={name},upperdir={self.layer('upper', name)},workdir={self.layer('work', name)} {name}"
             for name in self.written
         ]
-        own = ["ip", "netns", "exec", self.network, "unshare", "--mount"] if self.network else []
-        # What a boot clears: a file of role links there asks for a reboot of the machine.
+        network = ["ip", "netns", "exec", self.network, "unshare", "--mount"] if self.network else []
+        # A boot clears this folder. A file of role links in it would ask for a reboot of this machine.
         mounts.append(
             f"mkdir -p {self.layer('upper', 'run')} && mkdir -p /run/menagerie && mount --bind {self.layer('upper', 'run')} /run/menagerie"
         )
-        whole = " && ".join([*mounts, "ip link set lo up", "echo mounted", script])
-        return [*(own or ["unshare", "--mount", "--net"]), "bash", "-c", whole]
+        command = " && ".join([*mounts, "ip link set lo up", "echo mounted", script])
+        return [*(network or ["unshare", "--mount", "--net"]), "bash", "-c", command]
 
     def files(self) -> dict[str, str]:
-        """What was written, by its path on the host."""
-        found = {}
+        """Return the text of each written file, by its path on the host."""
+        texts = {}
         for name in self.written:
             top = self.layer("upper", name)
-            found.update({f"{name}/{p.relative_to(top)}": p.read_text() for p in top.rglob("*") if p.is_file()})
-        return found
+            texts.update({f"{name}/{p.relative_to(top)}": p.read_text() for p in top.rglob("*") if p.is_file()})
+        return texts
 
-    def asked(self) -> list[str]:
-        """What systemctl was asked to do."""
-        path = self.folder / "asked"
+    def systemctl_calls(self) -> list[str]:
+        """Return the calls of systemctl that change something."""
+        path = self.folder / "systemctl"
         return path.read_text().splitlines() if path.exists() else []

@@ -1,4 +1,4 @@
-"""Programs of hosts, as role and lookup place them, under a folder of the test."""
+"""Programs of hosts, placed under a test's folder as by role and lookup."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def placed(files: list[dict[str, Any]], root: Path) -> str:
-    """The last of `files`, which is the command, with all of them below `root`."""
+    """Place all `files` below `root`. Return the path of the last one, which is the command."""
     path = root
     for file in files:
         path = root / file["path"].lstrip("/")

@@ -1,7 +1,7 @@
-"""ansible-playbook without the seconds that its imports take: each run is a child of a process that has imported it.
+"""Run ansible-playbook without the seconds of its imports: each run is a child of a process that has already imported it.
 
-The child is what the command is after its imports: same arguments, environment, folder, namespaces and streams, its own
-workers, and the real modules in interpreters of their own. `words` is for a command line, on whatever host that runs.
+The child is in the same state as the command after its imports: same arguments, environment, folder, namespaces and streams,
+its own workers, and the real modules in their own interpreters. Use `words` in a command line, on any host.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _NO_ANSWER = 70
 
 
 def words(environment: Mapping[str, str]) -> list[str]:
-    """What stands for `ansible-playbook` on a command line. Its settings are those of `environment`, and none of its folder."""
+    """Return the words that replace `ansible-playbook` in a command. Settings come only from `environment`, not its folder."""
     settings = {name: value for name, value in environment.items() if name.startswith(("ANSIBLE_", "LC_", "LANG"))}
     place, process = _server(tuple(sorted(settings.items())))
-    assert process.poll() is None, f"the process that has imported Ansible has ended with {process.returncode}"
+    assert process.poll() is None, f"the process that has imported Ansible has exited with {process.returncode}"
     return [sys.executable, "-IS", __file__, place]
 
 
 @cache
 def _server(settings: tuple[tuple[str, str], ...]) -> tuple[str, subprocess.Popen[bytes]]:
-    """The socket of a process that has imported Ansible with these settings, and that process.
+    """Start a process that has imported Ansible with these settings. Return its socket, and the process.
 
-    It ends with this one. Its session is its own: a command under test that is interrupted here ends all children of ours.
+    It ends with this process. It has its own session: an interrupted command under test ends all our other children.
     """
     place = str(Path(tempfile.mkdtemp(prefix="plays-")) / "socket")
     others = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
@@ -68,10 +68,10 @@ def _serve(place: str) -> None:
     listening.bind(place)
     listening.listen()
     print("ready", flush=True)
-    both = selectors.DefaultSelector()
-    for each in (sys.stdin, listening):
-        both.register(each, selectors.EVENT_READ)
-    while sys.stdin not in [key.fileobj for key, _ in both.select()]:
+    selector = selectors.DefaultSelector()
+    for source in (sys.stdin, listening):
+        selector.register(source, selectors.EVENT_READ)
+    while sys.stdin not in [key.fileobj for key, _ in selector.select()]:
         connection, _ = listening.accept()
         if not os.fork():
             listening.close()
@@ -84,7 +84,7 @@ def _serve(place: str) -> None:
 
 
 def _imported() -> Any:
-    """ansible-playbook's own class, with what each run would import and read of its plugins."""
+    """Return ansible-playbook's class, after importing what each run would import, including its plugins."""
     from ansible.cli.playbook import PlaybookCLI
     from ansible.executor import task_executor  # noqa: F401
     from ansible.executor.process import worker  # noqa: F401
@@ -102,27 +102,27 @@ def _child(play: Any, connection: socket.socket) -> None:
     code = 250
     try:
         _, fds, _, _ = socket.recv_fds(connection, 1, _FDS)
-        asked = json.loads(connection.makefile("rb").readline())
+        request = json.loads(connection.makefile("rb").readline())
         for number in range(3):
             os.dup2(fds[number], number)
         for fd in fds[3:]:
             _enter(fd)
-        os.chdir(asked["folder"])
+        os.chdir(request["folder"])
         os.environ.clear()
-        os.environ.update(asked["environment"])
-        sys.argv = asked["words"]
+        os.environ.update(request["environment"])
+        sys.argv = request["words"]
         try:
-            play.cli_executor(asked["words"])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-    except BaseException:  # noqa: BLE001 - told as text, and by the code
+            play.cli_executor(request["words"])
+        except SystemExit as exit_:
+            code = int(exit_.code or 0)
+    except BaseException:  # noqa: BLE001 - reported as text, and by the exit code
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        with contextlib.suppress(OSError):  # whoever asked may have been killed
+        with contextlib.suppress(OSError):  # the caller may have been killed
             connection.sendall(bytes([code]))
-        os._exit(code)  # what ends with the server stays: its temporary folder
+        os._exit(code)  # skips clean-up that belongs to the server, such as its temporary folder
 
 
 def _enter(namespace: int) -> None:
@@ -131,13 +131,13 @@ def _enter(namespace: int) -> None:
 
 
 def _ask(place: str, words: list[str]) -> int:
-    """Have it run here: in our namespaces and folder, with our environment and streams. Its exit code."""
-    here = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in _NAMESPACES]
-    asked = {"words": ["ansible-playbook", *words], "folder": os.getcwd(), "environment": dict(os.environ)}
+    """Run a playbook in our namespaces and folder, with our environment and streams. Return its exit code."""
+    namespaces = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in _NAMESPACES]
+    request = {"words": ["ansible-playbook", *words], "folder": os.getcwd(), "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(place)
-        socket.send_fds(connection, [b" "], [0, 1, 2, *here])
-        connection.sendall(json.dumps(asked).encode() + b"\n")
+        socket.send_fds(connection, [b" "], [0, 1, 2, *namespaces])
+        connection.sendall(json.dumps(request).encode() + b"\n")
         return (connection.recv(1) or bytes([_NO_ANSWER]))[0]
 
 

@@ -1,12 +1,12 @@
-"""RDMA cards, and the tools that set them, as far as `menagerie-roce` can tell. Standard library only: a host of the lab runs it.
+"""Fake RDMA cards, and the tools that set them, for `menagerie-roce`. Standard library only: hosts of the lab run this.
 
-None of this was recorded by us, for no such card was at hand. Shapes and texts are those of:
+We recorded none of this, because no such card was available. Formats and texts come from:
 
-- mlnx_qos: its own printing (mlnx-tools, python/mlnx_qos), and outputs of ConnectX-4, -5 and -7 in "RoCEv2" guides
+- mlnx_qos: its source (mlnx-tools, python/mlnx_qos), and outputs of ConnectX-4, -5 and -7 in "RoCEv2" guides
 - dcb: dcb-app(8), dcb-pfc(8) and dcb-dcbx(8) of iproute2
 - ethtool -a: ethtool(8); a driver without pause frames answers "Operation not supported"
 - /sys/class/net/*/ecn and /sys/class/infiniband/*/tc: MLNX_OFED's driver only ("Explicit Congestion Notification", "Quality
-  of Service" in its user manual); traffic_class is empty until it is set, and then begins "Global tclass="
+  of Service" in its user manual); traffic_class is empty until it is set, and then starts with "Global tclass="
 - /sys/kernel/debug/mlx5/*/cc_params: Linux, drivers/infiniband/hw/mlx5/cong.c
 - /sys/kernel/config/rdma_cm: Linux, Documentation/ABI/testing/configfs-rdma_cm
 - /sys/kernel/config/bnxt_re: Broadcom's own driver (its bnxt_setupcc.sh)
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class Card:
-    """A card, its driver, and what is missing or odd about them."""
+    """A card, its driver, and their missing features and quirks."""
 
     vendor: str
     device: str
@@ -63,7 +63,7 @@ CX3 = Card("0x15b3", "0x1003", "mlx4_core", rdma="mlx4_0")
 
 @dataclass
 class Qos:
-    """What the card does by priority. As it comes from the factory."""
+    """A card's settings by priority, with factory defaults."""
 
     dcbx: str = "Firmware"
     trust: str = "pcp"
@@ -74,7 +74,7 @@ class Qos:
 
 
 class Tools:
-    """A card's tools; what they set is `qos`."""
+    """A card's tools, which set `qos`."""
 
     def __init__(self, card: Card, interface: str) -> None:
         self.card, self.interface = card, interface
@@ -98,7 +98,7 @@ class Tools:
             qos.trust = value
             qos.mapped = {dscp: dscp >> 3 for dscp in range(64)}
         if option == "--pfc" and not self.card.ignores_pfc:
-            qos.pfc = [int(each) for each in value.split(",")]
+            qos.pfc = [int(flag) for flag in value.split(",")]
         if option == "--dscp2prio":
             _, dscp, priority = value.split(",")
             if qos.mapped.get(int(dscp)) == int(priority):
@@ -119,8 +119,8 @@ class Tools:
         if trust == "dscp":
             lines.append("dscp2prio mapping:")
             for priority in range(8):
-                own = [f"{dscp:02}," for dscp in sorted(qos.mapped, reverse=True) if qos.mapped[dscp] == priority]
-                lines += [f"\tprio:{priority} dscp:{''.join(own[at : at + 8])}" for at in range(0, len(own), 8)]
+                dscps = [f"{dscp:02}," for dscp in sorted(qos.mapped, reverse=True) if qos.mapped[dscp] == priority]
+                lines += [f"\tprio:{priority} dscp:{''.join(dscps[at : at + 8])}" for at in range(0, len(dscps), 8)]
         lines += ["default priority:", "Receive buffer size (bytes): 130944,130944,0,0,0,0,0,0,max_buffer_size=262016"]
         lines += ["Cable len: 7", "PFC configuration:", "\tpriority    0   1   2   3   4   5   6   7"]
         lines += [
@@ -136,8 +136,8 @@ class Tools:
         if (what, verb) == ("app", "replace"):
             qos.mapped |= {int(dscp): int(priority) for dscp, priority in (pair.split(":") for pair in rest[1:])}
         elif (what, verb) == ("pfc", "set"):
-            for each, state in (pair.split(":") for pair in rest[1:]):
-                for priority in range(8) if each == "all" else [int(each)]:
+            for which, state in (pair.split(":") for pair in rest[1:]):
+                for priority in range(8) if which == "all" else [int(which)]:
                     qos.pfc[priority] = int(state == "on" and not self.card.ignores_pfc)
         elif (what, verb) == ("dcbx", "set"):
             qos.dcbx = "OS"

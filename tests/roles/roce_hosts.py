@@ -1,4 +1,4 @@
-"""Hosts with RDMA cards, as far as `menagerie-roce` can tell: a tree of sysfs files beside the tools of `roce_cards`."""
+"""Fake hosts with RDMA cards for `menagerie-roce`: a tree of sysfs files, and the tools of `roce_cards`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ INTERFACE, PCI = "ens1f0np0", "0000:1a:00.0"
 
 
 def told(**changes: object) -> dict[str, object]:
-    """The settings that a host of a fabric is given, by the model that the switches' side is made from."""
+    """Return the settings of a fabric's host, from the same model as the switches' configuration."""
     device = changes.pop("device", Device(interface=INTERFACE))
     return settings(Roce.model_validate({"rails": {"gpu": {"rail-0": device}}, **changes}), "gpu")
 
 
 def build(root: Path, card: Card, interface: str = INTERFACE) -> Host:
-    """A host with one port of a card."""
+    """Return a host with one port of a card."""
     host = Host(root, card, interface)
     host.make_tree()
     return host
@@ -36,14 +36,14 @@ class Host(Tools):
     # --- the tree -----------------------------------------------------------------------------------------------
 
     def put(self, path: str, text: str | int) -> None:
-        place = self.root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(f"{text}\n" if text != "" else "")
+        target = self.root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(f"{text}\n" if text != "" else "")
 
     def link(self, path: str, target: str) -> None:
-        place = self.root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(os.path.relpath(self.root / target.lstrip("/"), place.parent))
+        source = self.root / path.lstrip("/")
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.symlink_to(os.path.relpath(self.root / target.lstrip("/"), source.parent))
 
     def make_tree(self) -> None:
         card, net = self.card, f"/sys/class/net/{self.interface}"
@@ -98,7 +98,7 @@ class Host(Tools):
             (self.root / "sys/kernel/config/bnxt_re").mkdir()
 
     def files(self) -> dict[str, str]:
-        """Every file of the tree: path -> text."""
+        """Return every file of the tree: path -> text."""
         return {str(p.relative_to(self.root)): p.read_text() for p in sorted(self.root.rglob("*")) if p.is_file()}
 
     def text(self, path: str) -> str:
@@ -106,7 +106,7 @@ class Host(Tools):
 
 
 def _edge(host: Host) -> object:
-    """The program's own edge over the tree, with what a kernel does when its files are written."""
+    """Return the program's edge on the tree. Writes behave as in the kernel."""
 
     class Edge(edge.Edge):
         def has(self, command: str) -> bool:

@@ -1,4 +1,4 @@
-"""Servers on loopback for a test."""
+"""Servers on loopback for tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stacks.certificates import Request
 
 @contextmanager
 def serving(handler: type[http.server.BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """Its host:port."""
+    """Run a server. Provide its host:port."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     if tls:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
@@ -30,7 +30,7 @@ def serving(handler: type[http.server.BaseHTTPRequestHandler], tls: ssl.SSLConte
 
 
 def tls_of(authority: certificates.Signed, folder: Path) -> ssl.SSLContext:
-    """A server's side with a certificate of the authority for this address."""
+    """Return a server's TLS context with a certificate of the authority for 127.0.0.1."""
     leaf = certificates.issue(authority, Request("api", addresses=("127.0.0.1",)))
     (folder / "leaf").write_text(leaf.certificate + leaf.private_key)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -1,4 +1,4 @@
-"""What a node says on its own Node of the authorities that its kubelet works with."""
+"""The annotation in which a node announces its kubelet's authorities."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def digest(authority):
 
 
 class Node(http.server.BaseHTTPRequestHandler):
-    """An API with one Node, whose kubelet it knows by its certificate; None for no Node."""
+    """An API with one Node, which identifies the kubelet by its certificate. annotations: None for no Node."""
 
     annotations: ClassVar[dict[str, str] | None] = {}
-    asked: ClassVar[list[tuple[str, str, str]]] = []
+    requests: ClassVar[list[tuple[str, str, str]]] = []
 
     def answer(self, status):
         names = dict(part[0] for part in self.request.getpeercert()["subject"])
-        self.asked.append((self.command, self.path, names["commonName"]))
+        self.requests.append((self.command, self.path, names["commonName"]))
         self.send_response(404 if self.annotations is None and status == 200 else status)
         self.end_headers()
         self.wfile.write(json.dumps({"metadata": {"annotations": self.annotations}}).encode())
@@ -50,26 +50,26 @@ class Node(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def api(tmp_path):
-    """(host:port, the handler's class) of an API that asks for clients' certificates."""
+    """Provide (host:port, the handler's class) of an API that requires client certificates."""
     server = issue(FIRST, Request("api", addresses=("127.0.0.1",)))
     (tmp_path / "server.pem").write_text(server.certificate + server.private_key)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=FIRST.certificate + SECOND.certificate)
     tls.verify_mode = ssl.CERT_REQUIRED
     tls.load_cert_chain(tmp_path / "server.pem")
-    handler = type("Api", (Node,), {"annotations": {}, "asked": []})
+    handler = type("Api", (Node,), {"annotations": {}, "requests": []})
     with serving(handler, tls) as endpoint:
         yield endpoint, handler
 
 
 @pytest.fixture
 def node(host, tmp_path):
-    """node(bundle, client, serving): a node's files, with certificates of these authorities."""
+    """Return a function that writes a node's files, with certificates of these authorities."""
 
     def made(bundle=(FIRST,), client=FIRST, serving=SERVING):
         files = host("authorities").Files(
             *(str(tmp_path / name) for name in ("conf", "boot", "ca", "client", "serving"))
         )
-        pem = "".join(each.certificate for each in bundle)
+        pem = "".join(authority.certificate for authority in bundle)
         data = base64.b64encode(pem.encode()).decode()
         (tmp_path / "conf").write_text(f"- cluster:\n    certificate-authority-data: {data}\n")
         (tmp_path / "ca").write_text(pem)
@@ -88,7 +88,7 @@ def announcing(host):
     return host("announcing")
 
 
-def test_whom_a_kubelet_trusts_and_who_signed_its_certificates_is_told_by_digests(announcing, node):
+def test_trusted_and_signing_authorities_are_announced_by_digest(announcing, node):
     both = sorted([digest(FIRST), digest(SECOND)])
     bundle = FIRST.certificate + SERVING.certificate
     assert json.loads(announcing.told(node((SECOND, FIRST), FIRST, SERVING), bundle)) == {
@@ -100,32 +100,32 @@ def test_whom_a_kubelet_trusts_and_who_signed_its_certificates_is_told_by_digest
     }
 
 
-def test_a_certificate_that_is_not_there_or_that_nobody_trusted_has_signed_is_told_as_nobodys(announcing, node):
+def test_a_missing_or_untrusted_certificate_is_announced_without_a_signer(announcing, node):
     for signer in (None, FIRST):
-        found = json.loads(announcing.told(node((SECOND,), FIRST, signer), SERVING.certificate))
-        assert (found["client"], found["serving"]) == ("", "")
+        announced = json.loads(announcing.told(node((SECOND,), FIRST, signer), SERVING.certificate))
+        assert (announced["client"], announced["serving"]) == ("", "")
 
 
-def test_it_is_written_as_the_kubelet_once_and_again_only_when_it_differs(announcing, node, api):
+def test_the_annotation_is_written_as_the_kubelet_and_only_when_it_differs(announcing, node, api):
     endpoint, served = api
     assert announcing.converge(endpoint, node(), SERVING.certificate, False) == ["say which authorities it works with"]
-    assert served.asked == [(verb, "/api/v1/nodes/w1", "system:node:w1") for verb in ("GET", "PATCH")]
+    assert served.requests == [(verb, "/api/v1/nodes/w1", "system:node:w1") for verb in ("GET", "PATCH")]
     assert json.loads(served.annotations[ANNOTATION])["api"] == [digest(FIRST)]
     assert announcing.converge(endpoint, node(), SERVING.certificate, False) == []
     assert announcing.converge(endpoint, node((FIRST, SECOND)), SERVING.certificate, False) == [
         "say which authorities it works with"
     ]
-    assert [verb for verb, _, _ in served.asked] == ["GET", "PATCH", "GET", "GET", "PATCH"]
+    assert [verb for verb, _, _ in served.requests] == ["GET", "PATCH", "GET", "GET", "PATCH"]
 
 
 def test_a_dry_run_reads_and_never_writes(announcing, node, api):
     endpoint, served = api
     assert announcing.converge(endpoint, node(), SERVING.certificate, True) == ["say which authorities it works with"]
-    assert [verb for verb, _, _ in served.asked] == ["GET"]
+    assert [verb for verb, _, _ in served.requests] == ["GET"]
     assert served.annotations == {}
 
 
-def test_a_serving_certificate_that_is_still_asked_for_is_waited_for_after_a_join(announcing, node, api, monkeypatch):
+def test_a_join_waits_for_a_pending_serving_certificate(announcing, node, api, monkeypatch):
     endpoint, served = api
     files = node(serving=None)
     monkeypatch.setattr(announcing.time, "sleep", lambda _: node())
@@ -133,14 +133,14 @@ def test_a_serving_certificate_that_is_still_asked_for_is_waited_for_after_a_joi
     assert json.loads(served.annotations[ANNOTATION])["serving"] == digest(SERVING)
 
 
-def test_a_kubelet_whose_node_was_deleted_is_told_how_to_get_one(announcing, node, api):
+def test_a_kubelet_without_its_node_gets_advice_to_create_it(announcing, node, api):
     endpoint, served = api
     served.annotations = None
     with pytest.raises(announcing.Refused, match="no Node w1.*systemctl restart kubelet"):
         announcing.converge(endpoint, node(), SERVING.certificate, False)
 
 
-def test_an_api_that_refuses_or_does_not_answer_is_named(announcing, node, api, monkeypatch):
+def test_an_api_that_refuses_or_does_not_answer_is_named_in_the_error(announcing, node, api, monkeypatch):
     endpoint, served = api
     monkeypatch.setattr(served, "do_GET", lambda self: self.answer(403))
     with pytest.raises(announcing.Refused, match=rf"https://{endpoint}: GET of Node w1: 403"):

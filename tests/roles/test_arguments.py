@@ -1,4 +1,4 @@
-"""Each role's two lists of its variables agree, and its templates read nothing else."""
+"""Each role's defaults and argument specs agree, and its templates read only declared variables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_variable_has_a_default_or_is_required(role):
     assert not defaults & required
 
 
-def test_every_variable_begins_with_the_name_of_its_role(role):
+def test_every_variable_starts_with_the_name_of_its_role(role):
     names = (
         {*options(role), *(name.lstrip("_") for name in load(role / "vars" / "main.yml"))}
         if (role / "vars").exists()
@@ -47,13 +47,13 @@ def test_every_variable_is_described_in_the_readme(role):
     assert {name for name in options(role) if f"`{name}`" not in text} == set()
 
 
-def test_every_default_has_the_type_that_is_declared(role):
+def test_every_default_has_its_declared_type(role):
     types = {"str": str, "bool": bool, "int": int, "dict": dict, "list": list, "path": str}
     for name, value in load(role / "defaults" / "main.yml").items():
         option = options(role)[name]
         assert isinstance(value, types[option["type"]]), name
-        chosen = value if isinstance(value, list) else [value]
-        assert all(each in option.get("choices", chosen) for each in chosen), name
+        items = value if isinstance(value, list) else [value]
+        assert all(item in option.get("choices", items) for item in items), name
 
 
 def test_no_variable_of_one_role_is_read_by_another(role):
@@ -65,26 +65,26 @@ def test_no_variable_of_one_role_is_read_by_another(role):
             assert read & names == set(), path
 
 
-def test_only_the_token_and_keys_are_kept_out_of_logs():
+def test_only_the_token_and_the_keys_are_kept_out_of_logs():
     hidden = {name for role in ROLES for name, option in options(role).items() if option.get("no_log")}
     assert hidden == {"kubelet_token", "vpn_gateway_keys"}
 
 
 def test_templates_read_only_declared_variables_and_fail_on_others(role):
-    given = {name: load(role / "defaults" / "main.yml").get(name, {}) for name in options(role)}
+    values = {name: load(role / "defaults" / "main.yml").get(name, {}) for name in options(role)}
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
     for template in role.glob("templates/*.j2"):
-        assert environment.from_string(template.read_text()).render(given).strip(), template
+        assert environment.from_string(template.read_text()).render(values).strip(), template
 
 
-def test_every_program_says_what_runs_it(role):
-    """execve(2) refuses a script without; systemd and Ansible then do, where a shell would guess."""
+def test_every_program_names_its_interpreter(role):
+    """execve(2), and so systemd and Ansible, refuse a script without an interpreter line; a shell would guess."""
     lists = load(role / "vars" / "main.yml").values() if (role / "vars").exists() else ()
-    files = [each for value in lists if isinstance(value, list) for each in value if isinstance(each, dict)]
-    programs = {each["path"]: each["text"] for each in files if each.get("mode") in ("0755", "0700", "0750")}
+    files = [file for value in lists if isinstance(value, list) for file in value if isinstance(file, dict)]
+    programs = {file["path"]: file["text"] for file in files if file.get("mode") in ("0755", "0700", "0750")}
     for path, text in programs.items():
-        found = re.match(r"{{ lookup\('ansible.builtin.(file|template)', '([^']+)'", text)
-        first = (role / f"{found[1]}s" / found[2]).read_text() if found else text
+        match = re.match(r"{{ lookup\('ansible.builtin.(file|template)', '([^']+)'", text)
+        first = (role / f"{match[1]}s" / match[2]).read_text() if match else text
         assert first.startswith("#!"), path
 
 

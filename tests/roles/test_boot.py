@@ -1,7 +1,7 @@
-"""What role boot places on a host, on trees as Debian and Ubuntu have them.
+"""What role boot places on a host, on trees like Debian's and Ubuntu's.
 
-No grub-mkconfig is here: a script stands for update-grub, which reads what the real one reads, in its order, and writes
-entries as 10_linux of grub 2.06 does.
+There is no grub-mkconfig here. A script replaces update-grub: it reads what the real one reads, in the same order, and writes
+entries like 10_linux of grub 2.06.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ WORDS = list(command_line(KERNEL))
 def program() -> Any:
     spec = importlib.util.spec_from_file_location("menagerie_boot", FILE)
     assert spec and spec.loader
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class Host:
-    """A tree, and the program on it."""
+    """A tree with the program."""
 
     def __init__(self, program: Any, root: Path, *, grub: bool = True) -> None:
         self.program, self.root = program, root
         for folder in ("etc/default/grub.d", "etc/menagerie", "boot/grub", "proc", "run"):
             (root / folder).mkdir(parents=True)
         (root / "etc/default/grub").write_text('GRUB_CMDLINE_LINUX_DEFAULT="quiet"\n')
-        # As Ubuntu's cloud images have it: it sets the variable anew.
+        # Like Ubuntu's cloud images: this file overwrites the variable.
         (root / "etc/default/grub.d/50-cloudimg-settings.cfg").write_text(
             'GRUB_CMDLINE_LINUX_DEFAULT="console=ttyS0"\n'
         )
@@ -76,7 +76,7 @@ class Host:
             (root / "update-grub.log").unlink()
         self.boot()
 
-    def told(self, words: list[str], unsettable: str = "fail") -> Any:
+    def configured(self, words: list[str], unsettable: str = "fail") -> Any:
         (self.root / "etc/menagerie/boot.json").write_text(json.dumps({"words": words, "unsettable": unsettable}))
         return self.machine()
 
@@ -84,7 +84,7 @@ class Host:
         return self.program.Machine(self.root, [str(self.updater)])
 
     def boot(self) -> None:
-        """The machine boots its first entry; /run is in memory."""
+        """Boot the machine's first entry; /run is in memory."""
         entries = self.machine().entries()
         (self.root / "proc/cmdline").write_text(" ".join(entries[0] if entries else ["quiet"]) + "\n")
         for path in (self.root / "run").glob("reboot-required*"):
@@ -100,8 +100,8 @@ def host(program: Any, tmp_path: Path) -> Host:
     return Host(program, tmp_path)
 
 
-def test_words_get_into_every_entry_but_recovery_and_a_reboot_is_asked_for_until_it_happened(host: Host) -> None:
-    machine = host.told(WORDS)
+def test_words_get_into_every_entry_except_recovery_and_need_one_reboot(host: Host) -> None:
+    machine = host.configured(WORDS)
     assert machine.apply(check=True) == [
         f"/etc/default/grub.d/95-menagerie.cfg: {' '.join(WORDS)}",
         "/boot/grub/grub.cfg",
@@ -119,10 +119,10 @@ def test_words_get_into_every_entry_but_recovery_and_a_reboot_is_asked_for_until
     assert host.machine().reboot() == []
 
 
-def test_what_the_spec_no_longer_says_is_taken_away_again(host: Host) -> None:
-    host.told(WORDS).apply()
+def test_words_that_leave_the_spec_are_removed(host: Host) -> None:
+    host.configured(WORDS).apply()
     host.boot()
-    machine = host.told([])
+    machine = host.configured([])
     assert machine.apply() == ["/etc/default/grub.d/95-menagerie.cfg: removed", "/boot/grub/grub.cfg"]
     assert machine.reboot() == ["the kernel runs with settings that were taken away"]
     assert "iommu" not in (host.root / "boot/grub/grub.cfg").read_text()
@@ -130,45 +130,45 @@ def test_what_the_spec_no_longer_says_is_taken_away_again(host: Host) -> None:
     assert (host.machine().reboot(), host.machine().apply(), host.updates()) == ([], [], 2)
 
 
-def test_a_run_that_was_killed_between_the_file_and_grub_is_mended_by_the_next(host: Host) -> None:
-    machine = host.told(WORDS)
+def test_the_next_run_repairs_one_that_was_killed_between_the_file_and_grub(host: Host) -> None:
+    machine = host.configured(WORDS)
     (host.root / host.program.DROP_IN).write_text(machine.drop_in)
     assert machine.apply() == ["/boot/grub/grub.cfg"]
     (host.root / host.program.DROP_IN).unlink()
-    machine = host.told([])
+    machine = host.configured([])
     assert machine.apply() == ["/boot/grub/grub.cfg"]
     assert (machine.apply(), host.updates()) == ([], 2)
 
 
-def test_where_update_grub_fails_the_file_is_put_back(host: Host) -> None:
+def test_the_file_is_restored_if_update_grub_fails(host: Host) -> None:
     host.updater.write_text("#!/bin/sh\necho 'no space left'\nexit 1\n")
     with pytest.raises(host.program.Refused, match=r"as it was:\nno space left"):
-        host.told(WORDS).apply()
+        host.configured(WORDS).apply()
     assert not (host.root / host.program.DROP_IN).exists()
 
 
-def test_a_later_file_that_drops_the_words_is_told(host: Host) -> None:
+def test_a_later_file_that_drops_the_words_is_reported(host: Host) -> None:
     (host.root / "etc/default/grub.d/99-own.cfg").write_text('GRUB_CMDLINE_LINUX_DEFAULT="quiet"\n')
     with pytest.raises(
         host.program.Refused, match="lacks intel_iommu=on .*sets GRUB_CMDLINE_LINUX_DEFAULT after this one"
     ):
-        host.told(WORDS).apply()
+        host.configured(WORDS).apply()
 
 
-def test_a_host_without_grub_is_refused_or_only_told_of(program: Any, tmp_path: Path) -> None:
+def test_a_host_without_grub_is_refused_or_only_reported(program: Any, tmp_path: Path) -> None:
     host = Host(program, tmp_path, grub=False)
-    assert host.told([]).apply() == []
+    assert host.configured([]).apply() == []
     with pytest.raises(
         program.Refused, match=r"no GRUB .*intel_iommu=on.*/etc/kernel/cmdline .*boot_unsettable: report"
     ):
-        host.told(WORDS).apply()
-    machine = host.told(WORDS, "report")
+        host.configured(WORDS).apply()
+    machine = host.configured(WORDS, "report")
     assert (machine.apply(), machine.reboot()) == ([], [])
     assert machine.notes() == [f"the kernel runs without {' '.join(WORDS[:-1])}, and nothing here can give it them"]
     assert list(tmp_path.glob("etc/default/grub.d/95*")) == []
 
 
-def test_packages_and_other_roles_may_ask_for_a_reboot_too(host: Host) -> None:
+def test_packages_and_other_roles_can_request_a_reboot_too(host: Host) -> None:
     (host.root / "run/reboot-required").touch()
     (host.root / "run/reboot-required.pkgs").write_text("linux-image-6.1.0-37-amd64\nlibc6\nlibc6\n")
     (host.root / "run/menagerie/reboot-required.d").mkdir(parents=True)
@@ -179,8 +179,8 @@ def test_packages_and_other_roles_may_ask_for_a_reboot_too(host: Host) -> None:
     ]
 
 
-def test_pages_that_the_kernel_could_not_keep_are_told_after_the_boot(host: Host) -> None:
-    machine = host.told(WORDS)
+def test_huge_pages_that_the_kernel_could_not_reserve_are_reported_after_the_boot(host: Host) -> None:
+    machine = host.configured(WORDS)
     machine.apply()
     assert machine.notes() == []
     host.boot()
@@ -192,30 +192,30 @@ def test_pages_that_the_kernel_could_not_keep_are_told_after_the_boot(host: Host
     assert host.machine().notes() == []
 
 
-def test_the_program_says_how_this_very_machine_was_booted() -> None:
+def test_the_program_reports_how_this_machine_was_booted() -> None:
     done = subprocess.run([sys.executable, FILE, "status", "--json"], check=True, capture_output=True, text=True)
-    found = json.loads(done.stdout)
-    assert found["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert found["booted"] == Path("/proc/cmdline").read_text().split()
-    assert {"reboot", "notes", "machine"} <= set(found)
-    assert 0 < found["booted_at"] < time.time()
+    status = json.loads(done.stdout)
+    assert status["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert status["booted"] == Path("/proc/cmdline").read_text().split()
+    assert {"reboot", "notes", "machine"} <= set(status)
+    assert 0 < status["booted_at"] < time.time()
 
 
 PLAY = "- hosts: localhost\n  connection: local\n  gather_facts: false\n  roles: [boot]\n"
 
 
 def play(folder: Path, *words: str, **variables: Any) -> subprocess.CompletedProcess[str]:
-    """The role under the real ansible-playbook, in a mount namespace whose /etc and /usr/local are covered."""
+    """Run the role under the real ansible-playbook, in a mount namespace with overlays on /etc, /usr/local and /boot."""
     root = Path(__file__).parents[2]
     (folder / "play.yml").write_text(PLAY)
-    covers = []
+    mounts = []
     for name in ("/etc", "/usr/local", "/boot"):
         layers = [folder / part / name[1:].replace("/", "-") for part in ("upper", "work")]
         for layer in layers:
             layer.mkdir(parents=True, exist_ok=True)
-        covers.append(f"mount -t overlay x -o lowerdir={name},upperdir={layers[0]},workdir={layers[1]} {name}")
-    given = ["-i", "localhost,", "-e", json.dumps(variables), *words, str(folder / "play.yml")]
-    command = " && ".join([*covers, "echo mounted", 'exec "$@"'])
+        mounts.append(f"mount -t overlay x -o lowerdir={name},upperdir={layers[0]},workdir={layers[1]} {name}")
+    arguments = ["-i", "localhost,", "-e", json.dumps(variables), *words, str(folder / "play.yml")]
+    command = " && ".join([*mounts, "echo mounted", 'exec "$@"'])
     environment = {
         **os.environ,
         "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
@@ -227,17 +227,17 @@ def play(folder: Path, *words: str, **variables: Any) -> subprocess.CompletedPro
         "LC_ALL": "C.UTF-8",
     }
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", command, "sh", *playing.words(environment), *given],
+        ["unshare", "--mount", "sh", "-c", command, "sh", *playing.words(environment), *arguments],
         cwd=folder, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if not done.stdout.startswith("mounted"):
-        pytest.skip(f"no mounts of its own here: {done.stderr.strip()}")
+        pytest.skip(f"no private mounts here: {done.stderr.strip()}")
     return done
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may cover folders")
-def test_the_role_changes_once_and_a_dry_run_nothing(tmp_path: Path) -> None:
-    """With a GRUB on this machine's own /boot that is covered."""
+def test_the_role_changes_once_and_a_dry_run_changes_nothing(tmp_path: Path) -> None:
+    """Uses a GRUB in an overlay on this machine's /boot."""
     updater = tmp_path / "bin" / "update-grub"
     updater.parent.mkdir()
     updater.write_text(UPDATE_GRUB.format(root="/").replace("echo ran >> update-grub.log\n", ""))

@@ -1,4 +1,4 @@
-"""A host whose clock isn't the API's is told before any certificate is judged by it."""
+"""A host whose clock differs from the API's is refused before any certificate is checked against it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.roles.serving import serving, tls_of
 
 @pytest.fixture
 def api(tmp_path):
-    """api(seconds): host:port of an API whose clock is that far from this one's; None for one that tells no time."""
-    # Of an authority that nobody knows: a wrong clock would refuse any certificate.
+    """Provide a function that starts an API whose clock is off by `skew` seconds (None: no Date), and returns host:port."""
+    # From an unknown authority: with a wrong clock, any certificate would be refused.
     tls = tls_of(certificates.new_authority("x"), tmp_path)
     with ExitStack() as stops:
 
@@ -37,21 +37,21 @@ def api(tmp_path):
 
 
 @pytest.mark.parametrize("skew", [0, 50, -50, None])
-def test_clocks_that_agree_and_an_api_that_tells_no_time_are_let_through(host, api, skew):
+def test_clocks_that_agree_and_an_api_without_a_date_pass(host, api, skew):
     host("clock").refuse_skew(api(skew))
 
 
-def test_an_api_that_is_down_is_the_join_s_to_tell(host):
+def test_an_api_that_is_down_is_left_to_the_join_to_report(host):
     host("clock").refuse_skew("127.0.0.1:1")
 
 
 @pytest.mark.parametrize(("skew", "word"), [(312, "behind it"), (-312, "ahead of it")])
-def test_both_clocks_and_the_way_out_are_named(host, api, skew, word):
+def test_the_error_has_both_clocks_and_the_fix(host, api, skew, word):
     clock = host("clock")
     with pytest.raises(clock.Refused) as refused:
         clock.refuse_skew(api(skew))
     text = str(refused.value)
     assert text.count(" UTC") == 2
-    seconds = [f"{each} s {word}" for each in (311, 312, 313)]
-    assert any(each in text for each in seconds), text
+    phrases = [f"{phrase} s {word}" for phrase in (311, 312, 313)]
+    assert any(phrase in text for phrase in phrases), text
     assert "chronyc makestep" in text

@@ -1,4 +1,4 @@
-"""When the CPU manager's file stands in the way, and which pods would lose their CPUs."""
+"""When the CPU manager's state file blocks the kubelet, and which pods would lose their CPUs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ ONLINE = list(range(8))
 
 @pytest.fixture
 def state(host, tmp_path, monkeypatch):
-    """state({...}): what the kubelet left."""
-    made = host("cpu_state")
-    monkeypatch.setattr(made, "PATH", str(tmp_path / "cpu_manager_state"))
+    """Return a function that writes the state file and returns the module: state({...})."""
+    module = host("cpu_state")
+    monkeypatch.setattr(module, "PATH", str(tmp_path / "cpu_manager_state"))
 
     def left(content):
         (tmp_path / "cpu_manager_state").write_text(content if isinstance(content, str) else json.dumps(content))
-        return made
+        return module
 
     return left
 
 
 @pytest.mark.parametrize(
-    ("content", "configuration", "told"),
+    ("content", "configuration", "reason"),
     [
         ({"policyName": "none", "defaultCpuSet": ""}, STATIC, "changes from none to static"),
         ({"policyName": "static", "defaultCpuSet": "0-7"}, {}, "changes from static to none"),
@@ -42,15 +42,15 @@ def state(host, tmp_path, monkeypatch):
         ("not JSON", STATIC, ""),
     ],
 )
-def test_the_file_stands_in_the_way_where_the_kubelet_would_not_start(state, content, configuration, told):
-    found = state(content).conflict(configuration, ONLINE)
-    assert told in found if told else found == ""
+def test_the_file_is_a_conflict_if_the_kubelet_would_not_start(state, content, configuration, reason):
+    conflict = state(content).conflict(configuration, ONLINE)
+    assert reason in conflict if reason else conflict == ""
 
 
-def test_a_host_without_the_file_has_nothing_to_forget(host, tmp_path, monkeypatch):
-    made = host("cpu_state")
-    monkeypatch.setattr(made, "PATH", str(tmp_path / "none"))
-    assert made.conflict(STATIC, ONLINE) == ""
+def test_a_host_without_the_file_has_no_conflict(host, tmp_path, monkeypatch):
+    module = host("cpu_state")
+    monkeypatch.setattr(module, "PATH", str(tmp_path / "none"))
+    assert module.conflict(STATIC, ONLINE) == ""
 
 
 def pod(name, owner="", phase="Running", **annotations):
@@ -70,7 +70,7 @@ PODS = [
 
 @pytest.fixture
 def api(tmp_path):
-    """(endpoint, CA, client certificate) of an API that knows who asks; `status` can be changed."""
+    """Provide (endpoint, CA, client certificate, handler) of an API that identifies its client. `status` can be changed."""
     authority = certificates.new_authority("kubernetes")
     leaf = certificates.issue(authority, Request("api", addresses=("127.0.0.1",)))
     client = certificates.issue(authority, Request("system:node:w1"))
@@ -82,8 +82,8 @@ def api(tmp_path):
 
         def do_GET(self):
             subject = dict(part[0] for part in self.connection.getpeercert()["subject"])
-            right = subject["commonName"] == "system:node:w1" and self.path.endswith("=spec.nodeName%3Dw1")
-            self.send_response(self.status if right else 403)
+            is_allowed = subject["commonName"] == "system:node:w1" and self.path.endswith("=spec.nodeName%3Dw1")
+            self.send_response(self.status if is_allowed else 403)
             self.end_headers()
             self.wfile.write(json.dumps({"items": PODS}).encode())
 
@@ -104,16 +104,16 @@ def api(tmp_path):
     server.server_close()
 
 
-def test_the_node_s_own_identity_is_told_which_pods_a_drain_would_move(host, api):
+def test_the_nodes_own_identity_can_list_the_pods_that_a_drain_would_move(host, api):
     endpoint, ca, client, _ = api
     assert host("cpu_state").pods(endpoint, ca, client, "w1") == ["ns/bare", "ns/training"]
 
 
-def test_an_api_that_doesn_t_say_is_a_refusal(host, api):
-    made = host("cpu_state")
+def test_an_api_that_does_not_answer_is_a_refusal(host, api):
+    module = host("cpu_state")
     endpoint, ca, client, served = api
     served.status = 503
-    with pytest.raises(made.Refused, match="doesn't say which pods w1 has: HTTP 503"):
-        made.pods(endpoint, ca, client, "w1")
-    with pytest.raises(made.Refused, match="doesn't say which pods w1 has: .*refused"):
-        made.pods("127.0.0.1:1", ca, client, "w1")
+    with pytest.raises(module.Refused, match="doesn't say which pods w1 has: HTTP 503"):
+        module.pods(endpoint, ca, client, "w1")
+    with pytest.raises(module.Refused, match="doesn't say which pods w1 has: .*refused"):
+        module.pods("127.0.0.1:1", ca, client, "w1")

@@ -1,4 +1,4 @@
-"""What a cloud's metadata says of a host."""
+"""Facts about a host from its cloud's metadata."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def azure(zone):
 
 @pytest.fixture
 def metadata():
-    """metadata(pages): address of a metadata service that answers as documented."""
+    """Provide a function that starts a metadata service with the documented answers, and returns its address."""
     with ExitStack() as stops:
 
         def served(pages):
             class Handler(http.server.BaseHTTPRequestHandler):
                 def answer(self):
                     method, headers, body = pages.get(self.path, ("", {}, ""))
-                    right = method == self.command and all(self.headers.get(key) == headers[key] for key in headers)
-                    self.send_response(200 if right else 404)
+                    is_right = method == self.command and all(self.headers.get(key) == headers[key] for key in headers)
+                    self.send_response(200 if is_right else 404)
                     self.end_headers()
-                    self.wfile.write(body.encode() if right else b"")
+                    self.wfile.write(body.encode() if is_right else b"")
 
                 do_GET = do_PUT = answer
 
@@ -61,7 +61,7 @@ def metadata():
 
 
 @pytest.mark.parametrize(
-    ("cloud", "pages", "found"),
+    ("cloud", "pages", "facts"),
     [
         ("aws", AWS, ("aws:///us-east-1a/i-1", "us-east-1", "us-east-1a", "c5")),
         ("gcp", GCP, ("gce://a-project/us-central1-a/cpu-x7", "us-central1", "us-central1-a", "n2-standard-8")),
@@ -69,11 +69,11 @@ def metadata():
         ("azure", azure(""), ("azure://" + VMSS, "eastus2", "0", "Standard_D8s_v5")),
     ],
 )
-def test_each_cloud_s_metadata_is_read_in_the_words_of_kubernetes(host, metadata, cloud, pages, found):
-    assert tuple(host("facts").gather(cloud, metadata(pages))) == found
+def test_each_clouds_metadata_is_read_in_kubernetes_terms(host, metadata, cloud, pages, facts):
+    assert tuple(host("facts").gather(cloud, metadata(pages))) == facts
 
 
-def test_the_lab_has_no_metadata_and_a_missing_answer_is_told_with_its_path(host, metadata):
+def test_the_lab_has_no_metadata_and_a_missing_answer_is_reported_with_its_path(host, metadata):
     facts = host("facts")
     assert facts.gather("lab") is None
     with pytest.raises(OSError, match="instance-identity/document: HTTP 404"):

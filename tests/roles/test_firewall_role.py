@@ -1,4 +1,4 @@
-"""Role firewall under the real ansible-playbook with the real nft, in a network of its own; and packets that try it."""
+"""Role firewall under the real ansible-playbook with the real nft, in a separate network, tested with packets."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LIST = "nft list table inet menagerie"
 def program():
     spec = importlib.util.spec_from_file_location("menagerie_firewall", PROGRAM)
     assert spec and spec.loader
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
 def given(build) -> dict[str, Any]:
-    """The variables of a cluster with operators, RDMA, storage and workers in the region."""
+    """Return the variables of a cluster with operators, RDMA, storage and workers in the region."""
     site = {"roce": ROCE, "ceph": CEPH}
     plane = {"operators": ["198.51.100.0/24"]}
     pools = {"cpu": {"machine": "lab-small", "max": 2}}
@@ -50,12 +50,12 @@ def given(build) -> dict[str, Any]:
 def host(tmp_path: Path) -> Host:
     if os.geteuid() != 0 or not shutil.which("nft"):
         pytest.skip("only root may make networks, with nft")
-    made = Host(tmp_path, "role: firewall, when: firewall_enabled", ("/etc", "/usr/local/sbin"))
-    made.command("sshd", "#!/bin/sh\necho port 22\n")
-    return made
+    host_ = Host(tmp_path, "role: firewall, when: firewall_enabled", ("/etc", "/usr/local/sbin"))
+    host_.command("sshd", "#!/bin/sh\necho port 22\n")
+    return host_
 
 
-def test_the_rules_are_loaded_once_and_drift_is_told_and_not_mended(host: Host, given) -> None:
+def test_the_rules_are_loaded_once_and_a_dry_run_reports_drift_without_repairing_it(host: Host, given) -> None:
     rules = host.folder / "rules"
     first = host.play("--check", after=f"{LIST} > {rules}", **given)
     assert (first.code, host.files(), rules.read_text()) == (0, {}, ""), first.out
@@ -64,8 +64,8 @@ def test_the_rules_are_loaded_once_and_drift_is_told_and_not_mended(host: Host, 
     text = rules.read_text()
     assert "policy drop" in text
     assert "6800-7568" in text
-    assert host.asked() == ["enable menagerie-firewall.service", "start menagerie-firewall.service"]
-    # A new network has no rules, as after a flush.
+    assert host.systemctl_calls() == ["enable menagerie-firewall.service", "start menagerie-firewall.service"]
+    # A new network has no rules, like after a flush.
     load = "nft -f /etc/menagerie/firewall.nft"
     third = host.play(before=load, **given)
     assert (third.code, third.changed) == (0, 0), third.out
@@ -78,35 +78,35 @@ def test_the_rules_are_loaded_once_and_drift_is_told_and_not_mended(host: Host, 
     assert "tcp dport 23 accept" not in rules.read_text()
 
 
-def test_tables_of_others_stay_and_nothing_is_done_where_it_is_switched_off(host: Host, given) -> None:
+def test_other_tables_stay_and_a_disabled_role_does_nothing(host: Host, given) -> None:
     other = "nft add table ip kube-proxy && nft add chain ip kube-proxy x '{ type filter hook input priority 0; }'"
-    seen = host.folder / "seen"
-    ran = host.play(before=other, after=f"nft list tables > {seen}", **given)
+    dump = host.folder / "dump"
+    ran = host.play(before=other, after=f"nft list tables > {dump}", **given)
     assert ran.code == 0, ran.out
-    assert seen.read_text().split("\n")[:2] == ["table ip kube-proxy", "table inet menagerie"]
+    assert dump.read_text().split("\n")[:2] == ["table ip kube-proxy", "table inet menagerie"]
     off = host.play("--check", **{**given, "firewall_enabled": False})
     assert (off.code, off.changed) == (0, 0), off.out
 
 
-def test_an_sshd_on_a_port_that_no_rule_opens_stops_the_run_before_anything_is_loaded(host: Host, given) -> None:
+def test_an_sshd_on_a_closed_port_stops_the_run_before_anything_is_loaded(host: Host, given) -> None:
     host.command("sshd", "#!/bin/sh\necho port 2222\n")
-    seen = host.folder / "seen"
-    ran = host.play(after=f"nft list ruleset > {seen}", **given)
+    dump = host.folder / "dump"
+    ran = host.play(after=f"nft list ruleset > {dump}", **given)
     assert ran.code != 0
     assert "sshd listens on port 2222, which no rule opens" in ran.out
-    assert seen.read_text() == ""
+    assert dump.read_text() == ""
 
 
-def test_rules_that_nft_does_not_take_are_refused_as_a_whole(host: Host, given) -> None:
+def test_rules_that_nft_rejects_are_refused_as_a_whole(host: Host, given) -> None:
     wrong = [{"from": ["192.0.2.0/24"], "protocol": "tcp", "ports": ["70000"], "why": "No such port."}]
-    seen = host.folder / "seen"
-    ran = host.play(after=f"nft list ruleset > {seen}", **{**given, "firewall_allow": wrong})
+    dump = host.folder / "dump"
+    ran = host.play(after=f"nft list ruleset > {dump}", **{**given, "firewall_allow": wrong})
     assert ran.code != 0
     assert "is not what nft takes" in ran.out
-    assert seen.read_text() == ""
+    assert dump.read_text() == ""
 
 
-# A host with the rules, its pod behind cni0, another behind a tunnel, and an outside with addresses of everybody.
+# A host with the rules, its pod behind cni0, another pod behind a tunnel, and an outside with everybody's addresses.
 PACKETS = """
 set -e
 ip link set lo up
@@ -157,13 +157,13 @@ def tried(case):
     netns, source, target, port = case
     return inside(netns, CONNECT, source, target, str(port)).communicate()[0].strip()
 with concurrent.futures.ThreadPoolExecutor(32) as pool:
-    found = list(pool.map(tried, json.load(open(sys.argv[1]))))
+    results = list(pool.map(tried, json.load(open(sys.argv[1]))))
 for server in servers: server.kill(); server.wait()
-print(json.dumps(found))
+print(json.dumps(results))
 """
 HOST, POD = "10.78.1.11", "10.200.1.5"
 CASES = [
-    # (from where, by which address, to, port), what becomes of it
+    # (from namespace, source address, target, port), result
     (("out", "198.51.100.5", HOST, 22), "in"),  # operator
     (("out", "203.0.113.9", HOST, 22), "dropped"),  # anybody
     (("out", "198.51.100.5", HOST, 10250), "dropped"),
@@ -180,7 +180,7 @@ CASES = [
     (("out", "10.78.1.12", POD, 8080), "in"),  # native routes
     (("out", "10.200.3.4", POD, 8080), "in"),
     (("out", "203.0.113.9", POD, 8080), "dropped"),
-    (("far", "10.200.2.6", POD, 8080), "in"),  # out of a tunnel
+    (("far", "10.200.2.6", POD, 8080), "in"),  # from a tunnel
     (("out", "192.0.2.7", HOST, 30080), "in"),  # firewall_allow
     (("out", "203.0.113.9", HOST, 30080), "dropped"),
     (("out", "10.78.1.12", HOST, 30080), "in"),  # a worker of the rack, at a port of a Service
@@ -189,7 +189,7 @@ CASES = [
     (("out", "198.51.100.5", HOST, 30080), "dropped"),  # operator
     (("out", "198.18.5.5", HOST, 30080), "in"),  # network.node_ports.outside
     (("out", "198.18.5.5", POD, 8080), "dropped"),
-    (("out", "10.78.1.12", HOST, 30100), "[Errno 111] Connection refused"),  # a port that no Service has
+    (("out", "10.78.1.12", HOST, 30100), "[Errno 111] Connection refused"),  # a port without a Service
     (("out", "203.0.113.9", HOST, 30100), "dropped"),
     (("out", "10.78.1.12", HOST, 30090), "in"),  # a Service whose pod is in the host's network
     (("pod", POD, HOST, 30090), "in"),
@@ -198,7 +198,7 @@ CASES = [
 ]
 
 
-def test_packets_of_the_table_come_in_and_all_others_do_not(host: Host, given, tmp_path: Path) -> None:
+def test_only_packets_that_the_table_allows_come_in(host: Host, given, tmp_path: Path) -> None:
     assert host.play(**given).code == 0
     (tmp_path / "rules.nft").write_text(host.files()["/etc/menagerie/firewall.nft"])
     (tmp_path / "try.py").write_text(textwrap.dedent(TRY))
@@ -210,25 +210,25 @@ def test_packets_of_the_table_come_in_and_all_others_do_not(host: Host, given, t
         ["unshare", "--net", "bash", "-c", script], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert {case: became for (case, _), became in zip(CASES, found, strict=True)} == dict(CASES)
+    results = json.loads(done.stdout.splitlines()[-1])
+    assert {case: result for (case, _), result in zip(CASES, results, strict=True)} == dict(CASES)
 
 
-def test_whoever_is_logged_in_must_be_able_to_come_back(program, tmp_path: Path) -> None:
+def test_a_logged_in_operator_must_be_able_to_log_in_again(program, tmp_path: Path) -> None:
     header = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
     v4 = "   0: 0B014E0A:0016 0564a8c0:D431 01 00000000:00000000 00:00000000 00000000     0        0 1 1 0 20 4 30 10 -1\n"
     listening = "   1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0 20 4 30 10 -1\n"
-    own = "   2: 0100007F:0016 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 1 1 0 20 4 30 10 -1\n"
+    loopback = "   2: 0100007F:0016 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 1 1 0 20 4 30 10 -1\n"
     mapped = "0000000000000000FFFF00000664a8c0"
     v6 = f"   0: {mapped}:0016 {mapped}:D432 01 0:0 00:0 0     0        0 1 1 0 20 4 30 10 -1\n"
-    (tmp_path / "tcp").write_text(header + v4 + listening + own)
+    (tmp_path / "tcp").write_text(header + v4 + listening + loopback)
     (tmp_path / "tcp6").write_text(header + v6)
-    found = program.sessions({22}, (tmp_path / "tcp", tmp_path / "tcp6", tmp_path / "none"))
-    assert {(str(address), port) for address, port in found} == {("192.168.100.5", 22), ("192.168.100.6", 22)}
-    only = [("22", [ipaddress.ip_network("192.168.100.5/32")])]
-    assert program.locked_out(found, only) == ["192.168.100.6 (port 22)"]
-    assert program.locked_out(found, [*only, ("20-30", [])]) == []
-    assert program.locked_out(found, [("23", [])]) == ["192.168.100.5 (port 22)", "192.168.100.6 (port 22)"]
+    sessions = program.sessions({22}, (tmp_path / "tcp", tmp_path / "tcp6", tmp_path / "none"))
+    assert {(str(address), port) for address, port in sessions} == {("192.168.100.5", 22), ("192.168.100.6", 22)}
+    rules = [("22", [ipaddress.ip_network("192.168.100.5/32")])]
+    assert program.locked_out(sessions, rules) == ["192.168.100.6 (port 22)"]
+    assert program.locked_out(sessions, [*rules, ("20-30", [])]) == []
+    assert program.locked_out(sessions, [("23", [])]) == ["192.168.100.5 (port 22)", "192.168.100.6 (port 22)"]
 
 
 def test_without_operators_anybody_may_log_in(build) -> None:
@@ -236,7 +236,7 @@ def test_without_operators_anybody_may_log_in(build) -> None:
     assert (login["from"], login["ports"]) == ([], ["22"])
 
 
-def test_storage_hosts_reach_each_other_by_their_second_ports_too(build) -> None:
+def test_storage_hosts_reach_each_other_on_their_second_network_too(build) -> None:
     ceph = {**CEPH, "networks": {"cluster": ["10.90.0.0/24"], "public": ["10.78.1.0/24"]}}
     rules = of_sites(build({"sites": {"onprem": {"ceph": ceph}}}))["firewall_rules"]
     (storage,) = [rule for rule in rules if "10.90.0.0/24" in rule["from"]]
@@ -248,16 +248,16 @@ def test_a_cluster_without_workers_at_sites_has_no_rules(build) -> None:
     assert of_sites(build({"pools": {"workers": None, "cpu": {"machine": "lab-small", "max": 1}}})) == {}
 
 
-def test_without_native_routes_pods_are_reached_in_tunnels_alone(build) -> None:
+def test_without_native_routes_pods_are_reached_only_through_tunnels(build) -> None:
     assert of_sites(build({"network": {"flannel": {"direct_routing": False}}}))["firewall_pod_sources"] == []
 
 
-def test_ports_of_services_are_open_to_the_cluster_and_to_whom_the_spec_names(build) -> None:
+def test_ports_of_services_are_open_to_the_cluster_and_to_ranges_in_the_spec(build) -> None:
     def opened(**node_ports: Any) -> list[tuple[str, list[str], bool]]:
         rules = of_sites(build({"network": {"node_ports": node_ports}}))["firewall_rules"]
-        found = [rule for rule in rules if rule["services"]]
-        assert {tuple(rule["ports"]) for rule in found} <= {("30000-32767",)}
-        return [(rule["protocol"], rule["from"], rule["pods"]) for rule in found]
+        of_services = [rule for rule in rules if rule["services"]]
+        assert {tuple(rule["ports"]) for rule in of_services} <= {("30000-32767",)}
+        return [(rule["protocol"], rule["from"], rule["pods"]) for rule in of_services]
 
     racks = ["10.78.1.0/24", "10.78.2.0/24"]
     assert opened() == [("tcp", racks, True), ("udp", racks, True)]

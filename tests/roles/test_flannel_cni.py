@@ -19,7 +19,7 @@ esac
 
 @pytest.fixture(autouse=True)
 def no_bridge(tmp_path_factory, monkeypatch):
-    """Commands of the script find a folder without `ip` in it unless a test puts one there."""
+    """Provide the folder of a fake `ip` that fails; tests may replace it."""
     folder = tmp_path_factory.mktemp("bin")
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     (folder / "ip").write_text("#!/bin/sh\nexit 1\n")
@@ -35,7 +35,7 @@ def written(tmp_path, env):
     return json.loads(target.read_text())
 
 
-def test_the_cni_configuration_follows_from_what_flanneld_settled_on(tmp_path):
+def test_the_cni_configuration_is_derived_from_flannelds_subnet(tmp_path):
     env = "FLANNEL_NETWORK=10.200.0.0/16\nFLANNEL_SUBNET=10.200.3.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n"
     bridge, portmap = written(tmp_path, env)["plugins"]
     assert bridge["mtu"] == 1450
@@ -46,13 +46,13 @@ def test_the_cni_configuration_follows_from_what_flanneld_settled_on(tmp_path):
     assert (tmp_path / "10-flannel.conflist").stat().st_mode & 0o777 == 0o600
 
 
-def test_ranges_of_any_size_are_named_by_their_first_address(tmp_path):
+def test_ranges_of_any_size_start_at_their_first_address(tmp_path):
     env = "FLANNEL_NETWORK=10.64.0.0/12\nFLANNEL_SUBNET=10.64.2.1/23\nFLANNEL_MTU=8950\n"
     assert written(tmp_path, env)["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.64.2.0/23"}]]
 
 
 @pytest.mark.parametrize(("subnet", "commands"), [("10.200.1.1/24", ""), ("10.200.2.1/24", "link delete cni0\n")])
-def test_a_bridge_of_another_range_is_removed_and_one_of_this_range_kept(tmp_path, no_bridge, subnet, commands):
+def test_a_bridge_with_another_range_is_removed_and_one_with_this_range_kept(tmp_path, no_bridge, subnet, commands):
     log = no_bridge / "log"
     log.touch()
     (no_bridge / "ip").write_text(IP.format(log=log))

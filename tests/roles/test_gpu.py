@@ -1,6 +1,6 @@
-"""menagerie-gpu on hosts that are made up: trees of /sys, and programs that say what real ones would.
+"""menagerie-gpu on made-up hosts: trees of /sys, and programs that answer like the real ones.
 
-No GPU was here. What dpkg, apt, systemctl and nvidia-smi print is of their manuals: dpkg-query(1), apt-cache(8),
+No GPU was available. The output of dpkg, apt, systemctl and nvidia-smi comes from their manuals: dpkg-query(1), apt-cache(8),
 systemctl(1), NVIDIA's "nvidia-smi" manual and "Multi-Instance GPU User Guide".
 """
 
@@ -20,7 +20,7 @@ from components.workers.roles import _Role
 
 ROLE = Path(__file__).parents[2] / "roles" / "gpu"
 NVIDIA, DRIVER = ["nvidia-driver-cuda", "nvidia-kernel-open-dkms"], "580.95.05-1"
-TOLD = {
+SETTINGS = {
     "driver": {"source": "nvidia", "branch": "580", "packages": NVIDIA, "repository": "https://x/", "key": "KEY\n"},
     "packages": ["nvidia-container-toolkit"],
     "fabric_manager": ["nvidia-fabricmanager"],
@@ -33,7 +33,7 @@ TOLD = {
 
 
 class Made:
-    """What a made-up host answers; `Edge` gives it its files."""
+    """Answers of a made-up host; `Edge` provides its files."""
 
     def __init__(self, root, gpus, switches, modules, packages, candidate):
         super().__init__(root)
@@ -107,13 +107,13 @@ class Made:
         if verb == "-dgi":
             self.cut[gpu_] = []
         return 0, "".join(
-            f"|   0  MIG {each}          9        1          0:1     |\n" for each in self.cut.get(gpu_, [])
+            f"|   0  MIG {profile}          9        1          0:1     |\n" for profile in self.cut.get(gpu_, [])
         )
 
 
 @pytest.fixture
 def make(tmp_path):
-    """make(gpus=1): a host; what it was told to do is in its `ran`."""
+    """Return a function that makes a host: make(gpus=1). Its `ran` lists the commands that ran."""
     host = type("Host", (Made, Edge), {})
     count = itertools.count()
 
@@ -123,21 +123,21 @@ def make(tmp_path):
     return made
 
 
-def settled(host, told=TOLD):
-    """The host after a run, and what the run did."""
-    return program.converge(host, told, False, False)
+def converged(host, settings=SETTINGS):
+    """Run the program. Return what it did."""
+    return program.converge(host, settings, False, False)
 
 
 def test_a_host_without_a_gpu_is_left_alone_and_says_so(make, capsys):
     host = make(gpus=0)
     assert program.main([], host) == 0
     assert capsys.readouterr().out == "no NVIDIA GPU on PCI: nothing is done here\n"
-    assert host.ran == []  # no program was run, and no settings were read
+    assert host.ran == []  # no program ran, and no settings were read
 
 
-def test_a_driver_is_installed_of_its_branch_held_and_loaded(make):
+def test_a_driver_of_the_branch_is_installed_held_and_loaded(make):
     host = make()
-    assert settled(host) == [
+    assert converged(host) == [
         "install nvidia-driver-cuda, nvidia-kernel-open-dkms, nvidia-container-toolkit",
         "hold nvidia-driver-cuda, nvidia-kernel-open-dkms",
         "load nvidia",
@@ -154,15 +154,15 @@ def test_a_driver_is_installed_of_its_branch_held_and_loaded(make):
 
 def test_the_second_run_changes_nothing(make):
     host = make()
-    settled(host)
+    converged(host)
     host.ran.clear()
-    assert settled(host) == []
+    assert converged(host) == []
     assert [line for line in host.ran if line.startswith(("apt-get", "modprobe", "apt-mark hold"))] == []
 
 
-def test_a_check_only_says_what_would_be_done(make, capsys, monkeypatch):
+def test_a_check_only_reports_what_would_be_done(make, capsys, monkeypatch):
     host = make()
-    host.write(program.SETTINGS, json.dumps(TOLD))
+    host.write(program.SETTINGS, json.dumps(SETTINGS))
     assert program.main(["--check"], host) == 2
     assert capsys.readouterr().out.startswith("install nvidia-driver-cuda")
     assert [line for line in host.ran if line.startswith(("apt-get", "modprobe", "nvidia-ctk"))] == []
@@ -172,7 +172,7 @@ def test_a_check_only_says_what_would_be_done(make, capsys, monkeypatch):
 def test_a_repository_without_the_branch_is_named_and_nothing_is_installed(make):
     host = make(candidate="570.172.08-1")
     with pytest.raises(Refused, match=r"no package nvidia-driver-cuda of branch 580: apt has 570\.172\.08-1"):
-        settled(host)
+        converged(host)
     assert [line for line in host.ran if " install " in line] == []
 
 
@@ -180,63 +180,63 @@ def test_a_loaded_driver_of_another_branch_is_not_replaced_under_running_pods(ma
     old = dict.fromkeys(NVIDIA, "570.172.08-1")
     host = make(modules=["nvidia", "nvidia_uvm"], packages=old)
     with pytest.raises(Refused, match=r"driver 570\.172\.08 is loaded, branch 580 is wanted; drain the host, run"):
-        settled(host)
-    assert program.converge(host, TOLD, False, True)[0].startswith("install nvidia-driver-cuda")
+        converged(host)
+    assert program.converge(host, SETTINGS, False, True)[0].startswith("install nvidia-driver-cuda")
 
 
-def test_a_driver_of_the_image_is_held_and_nothing_is_installed(make):
-    told = {**TOLD, "driver": {**TOLD["driver"], "source": "image"}}
+def test_a_driver_from_the_image_is_held_and_nothing_is_installed(make):
+    settings = {**SETTINGS, "driver": {**SETTINGS["driver"], "source": "image"}}
     host = make(packages={**dict.fromkeys(NVIDIA, "550.1-1"), "nvidia-container-toolkit": "1.18.0-1", "bash": "5"})
-    done = settled(host, told)
+    done = converged(host, settings)
     assert done[0] == "hold nvidia-driver-cuda, nvidia-kernel-open-dkms"
     assert [line for line in host.ran if line.startswith("apt-get")] == []
 
 
-def test_nouveau_that_can_not_be_unloaded_asks_for_a_reboot(make):
+def test_nouveau_that_can_not_be_unloaded_needs_a_reboot(make):
     host = make(modules=["nouveau"])
     with pytest.raises(Refused, match=r"nouveau holds the GPU .* reboot: /etc/modprobe\.d/menagerie-gpu\.conf"):
-        settled(host)
+        converged(host)
 
 
-def test_nvswitches_want_the_fabric_manager(make):
+def test_nvswitches_need_the_fabric_manager(make):
     host = make(gpus=8, switches=4)
-    done = settled(host)
+    done = converged(host)
     assert "nvidia-fabricmanager" in done[0]
     assert done[-1] == "start nvidia-fabricmanager.service"
-    assert not any("fabricmanager" in step for step in settled(make()))
+    assert not any("fabricmanager" in step for step in converged(make()))
 
 
 @pytest.mark.parametrize(("peermem", "loaded"), [(True, True), (False, False)])
-def test_peermem_is_loaded_only_where_it_is_asked_for(make, peermem, loaded):
-    assert ("load nvidia_peermem" in settled(make(), {**TOLD, "peermem": peermem})) is loaded
+def test_peermem_is_loaded_only_if_enabled(make, peermem, loaded):
+    assert ("load nvidia_peermem" in converged(make(), {**SETTINGS, "peermem": peermem})) is loaded
 
 
 def test_mig_cuts_each_gpu_once(make):
-    told = {**TOLD, "mig": "on", "mig_profiles": ["1g.10gb", "2g.20gb"]}
+    settings = {**SETTINGS, "mig": "on", "mig_profiles": ["1g.10gb", "2g.20gb"]}
     host = make(gpus=2)
     host.mig = {"0": "Disabled", "1": "Enabled"}
-    done = settled(host, told)
+    done = converged(host, settings)
     assert [step for step in done if "GPU" in step] == [
         "MIG on on GPU 0",
         "cut GPU 1 into 1g.10gb, 2g.20gb",
         "cut GPU 0 into 1g.10gb, 2g.20gb",
     ]
-    assert settled(host, told) == []
-    other = {**told, "mig_profiles": ["7g.80gb"]}
-    assert [step for step in settled(host, other)] == ["cut GPU 0 into 7g.80gb", "cut GPU 1 into 7g.80gb"]
+    assert converged(host, settings) == []
+    other = {**settings, "mig_profiles": ["7g.80gb"]}
+    assert [step for step in converged(host, other)] == ["cut GPU 0 into 7g.80gb", "cut GPU 1 into 7g.80gb"]
 
 
-def test_mig_on_a_gpu_that_has_none_is_refused_and_off_is_what_it_is(make):
+def test_mig_on_is_refused_on_a_gpu_without_mig_and_off_changes_nothing(make):
     host = make()
     host.mig = {"0": "[N/A]"}
     with pytest.raises(Refused, match="GPU 0 has no MIG"):
-        settled(host, {**TOLD, "mig": "on", "mig_profiles": ["1g.10gb"]})
-    assert settled(host, {**TOLD, "mig": "off"}) == []  # the driver came with the run before
+        converged(host, {**SETTINGS, "mig": "on", "mig_profiles": ["1g.10gb"]})
+    assert converged(host, {**SETTINGS, "mig": "off"}) == []  # the previous run installed the driver
 
 
-def test_a_ready_host_has_its_cdi_specification_written_anew(make, capsys):
+def test_a_ready_host_gets_a_new_cdi_specification(make, capsys):
     host = make()
-    host.write(program.SETTINGS, json.dumps(TOLD))
+    host.write(program.SETTINGS, json.dumps(SETTINGS))
     assert program.main([], host) == 0
     assert host.ran[-1] == "nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml"
     assert capsys.readouterr().out.endswith("1 GPUs are ready\n")
@@ -247,7 +247,7 @@ def test_a_ready_host_has_its_cdi_specification_written_anew(make, capsys):
     [("nvidia-driver-cuda", True), ("libnvidia-ml1", True), ("libcuda1", True), ("nvidia-container-toolkit", False)]
     + [("libnvidia-container1", False), ("bash", False), ("cuda-drivers", True), ("nvidia-fabricmanager", True)],
 )
-def test_what_is_held_is_what_belongs_to_the_driver(name, held):
+def test_only_packages_of_the_driver_are_held(name, held):
     assert bool(driver.DRIVERS.match(name)) is held
 
 
@@ -258,7 +258,7 @@ def test_the_branch_is_the_first_number(version):
 
 @pytest.fixture
 def role():
-    """What the role's variables become, with the defaults."""
+    """Return a function that renders the role's files from variables and defaults."""
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     return lambda **given: {
         file["path"]: file["text"]
@@ -266,29 +266,29 @@ def role():
     }
 
 
-def test_the_program_is_told_all_that_it_reads(make, role):
-    told = json.loads(role()["/etc/menagerie/gpu.json"])
-    assert set(told) == set(TOLD)
-    assert set(told["driver"]) == set(TOLD["driver"])
-    assert (told["driver"]["source"], told["driver"]["branch"], told["mig"]) == ("image", "580", "leave")
-    assert settled(make(), {**told, "dcgm": False}) == [
+def test_the_role_writes_every_setting_that_the_program_reads(make, role):
+    settings = json.loads(role()["/etc/menagerie/gpu.json"])
+    assert set(settings) == set(SETTINGS)
+    assert set(settings["driver"]) == set(SETTINGS["driver"])
+    assert (settings["driver"]["source"], settings["driver"]["branch"], settings["mig"]) == ("image", "580", "leave")
+    assert converged(make(), {**settings, "dcgm": False}) == [
         "load nvidia",
         "load nvidia_uvm",
         "start nvidia-persistenced.service",
     ]
 
 
-def test_nouveau_is_kept_away_and_peermem_unless_it_is_asked_for(role):
+def test_nouveau_is_blacklisted_and_so_is_peermem_unless_enabled(role):
     path = "/etc/modprobe.d/menagerie-gpu.conf"
     assert "blacklist nouveau\n" in role()[path]
     assert "blacklist nvidia_peermem\n" in role()[path]
     assert "peermem" not in role(gpu_peermem=True)[path]
 
 
-def test_containerd_finds_devices_by_a_file_of_the_role_s_own(role):
+def test_containerd_finds_devices_through_the_roles_own_file(role):
     import tomllib
 
     text = role(gpu_containerd_config_version=3)["/etc/containerd/conf.d/60-gpu.toml"]
-    found = tomllib.loads(text)
-    assert found["version"] == 3
-    assert found["plugins"]["io.containerd.cri.v1.runtime"]["cdi_spec_dirs"] == ["/etc/cdi", "/var/run/cdi"]
+    document = tomllib.loads(text)
+    assert document["version"] == 3
+    assert document["plugins"]["io.containerd.cri.v1.runtime"]["cdi_spec_dirs"] == ["/etc/cdi", "/var/run/cdi"]

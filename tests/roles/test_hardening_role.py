@@ -22,7 +22,7 @@ MAIN = "Include /etc/ssh/sshd_config.d/*.conf\nPasswordAuthentication yes\nAutho
 
 @pytest.fixture(scope="session")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A script that runs the real sshd."""
+    """Return the text of a script that runs the real sshd."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount")
     try:
@@ -33,9 +33,11 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def host(tmp_path: Path, sshd: str) -> Host:
-    made = Host(tmp_path, "role: hardening, when: hardening_enabled", ("/etc", "/usr/local/libexec", "/usr/local/sbin"))
-    made.command("sshd", sshd)
-    ssh = made.layer("upper", "/etc") / "ssh"
+    host_ = Host(
+        tmp_path, "role: hardening, when: hardening_enabled", ("/etc", "/usr/local/libexec", "/usr/local/sbin")
+    )
+    host_.command("sshd", sshd)
+    ssh = host_.layer("upper", "/etc") / "ssh"
     (ssh / "sshd_config.d").mkdir(parents=True)
     (ssh / "sshd_config").write_text(MAIN.replace("FOLDER", str(tmp_path)))
     (tmp_path / "keys").write_text("# nobody's\n" + KEY)
@@ -44,14 +46,14 @@ def host(tmp_path: Path, sshd: str) -> Host:
         (ssh.parent / "passwd").write_text(users + "sshd:x:105:65534::/run/sshd:/usr/sbin/nologin\n")
     key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(ssh / "ssh_host_ed25519_key")]
     subprocess.run(key, check=True)
-    return made
+    return host_
 
 
-# sshd wants a folder of its own, whose place is shared by all hosts of this kernel.
+# sshd needs a folder in /run, which all hosts on this kernel share.
 READY = "mount -t tmpfs x /run && mkdir /run/sshd"
 
 
-def test_everything_is_placed_once_and_drift_is_told_and_not_mended(host: Host) -> None:
+def test_everything_is_placed_once_and_a_dry_run_reports_drift_without_repairing_it(host: Host) -> None:
     first = host.play("--check", before=READY, **QUIET)
     before = set(host.files())
     assert (first.code, first.changed) == (0, 1), first.out
@@ -70,16 +72,16 @@ def test_everything_is_placed_once_and_drift_is_told_and_not_mended(host: Host) 
         "/usr/local/sbin/menagerie-host-report",
     }
     assert "PasswordAuthentication no\n" in files[DROP_IN]
-    assert {"start ssh.service", "start menagerie-governor.service"} <= set(host.asked())
+    assert {"start ssh.service", "start menagerie-governor.service"} <= set(host.systemctl_calls())
     third = host.play(before=READY, **QUIET)
     assert (third.code, third.changed) == (0, 0), third.out
     drifted = host.layer("upper", "/etc") / "ssh" / "sshd_config.d" / "10-menagerie.conf"
     drifted.write_text("PasswordAuthentication yes\n")
-    asked = len(host.asked())
+    calls = len(host.systemctl_calls())
     fourth = host.play("--check", "--diff", before=READY, **QUIET)
     assert (fourth.changed, drifted.read_text()) == (1, "PasswordAuthentication yes\n"), fourth.out
     assert "-PasswordAuthentication yes" in fourth.out
-    assert len(host.asked()) == asked
+    assert len(host.systemctl_calls()) == calls
 
 
 def test_an_operator_without_a_key_keeps_the_password(host: Host) -> None:
@@ -88,13 +90,13 @@ def test_an_operator_without_a_key_keeps_the_password(host: Host) -> None:
     assert ran.code != 0
     assert f"root has no public key in {host.folder}/keys" in ran.out
     assert DROP_IN not in host.files()
-    assert "restart ssh.service" not in host.asked()
+    assert "restart ssh.service" not in host.systemctl_calls()
     assert host.play(before=READY, **QUIET, hardening_ssh=False).code == 0
 
 
-def test_a_configuration_that_sshd_does_not_take_is_not_placed(host: Host) -> None:
-    own = host.layer("upper", "/etc") / "ssh" / "sshd_config.d" / "50-own.conf"
-    own.write_text("NoSuchKeyword yes\n")
+def test_a_configuration_that_sshd_rejects_is_not_placed(host: Host) -> None:
+    drop_in = host.layer("upper", "/etc") / "ssh" / "sshd_config.d" / "50-own.conf"
+    drop_in.write_text("NoSuchKeyword yes\n")
     ran = host.play(before=READY, **QUIET)
     assert ran.code != 0
     assert "sshd refuses it" in ran.out
@@ -102,19 +104,19 @@ def test_a_configuration_that_sshd_does_not_take_is_not_placed(host: Host) -> No
     assert DROP_IN not in host.files()
 
 
-def test_the_real_sshd_ends_up_with_keys_alone_and_few_ciphers(host: Host) -> None:
-    seen = host.folder / "seen"
-    ran = host.play(before=READY, after=f"sshd -T -f /etc/ssh/sshd_config > {seen}", **QUIET)
+def test_the_real_sshd_ends_up_with_keys_only_and_few_ciphers(host: Host) -> None:
+    dump = host.folder / "dump"
+    ran = host.play(before=READY, after=f"sshd -T -f /etc/ssh/sshd_config > {dump}", **QUIET)
     assert ran.code == 0, ran.out
-    found = dict(line.split(" ", 1) for line in seen.read_text().splitlines() if " " in line)
-    assert (found["passwordauthentication"], found["kbdinteractiveauthentication"]) == ("no", "no")
-    assert found["permitrootlogin"] in ("prohibit-password", "without-password")
-    assert "cbc" not in found["ciphers"]
-    assert "sha1" not in found["kexalgorithms"] + found["macs"]
+    settings = dict(line.split(" ", 1) for line in dump.read_text().splitlines() if " " in line)
+    assert (settings["passwordauthentication"], settings["kbdinteractiveauthentication"]) == ("no", "no")
+    assert settings["permitrootlogin"] in ("prohibit-password", "without-password")
+    assert "cbc" not in settings["ciphers"]
+    assert "sha1" not in settings["kexalgorithms"] + settings["macs"]
 
 
-# The host's own view of /proc/sys/net, as a kernel has it that was started with ipv6.disable=1. Settings of IPv4 are
-# those of the host's own network namespace.
+# The host's view of /proc/sys/net, as on a kernel that was started with ipv6.disable=1. IPv4 settings are those of the
+# host's network namespace.
 WITHOUT_IPV6 = (
     "mount -t tmpfs x /mnt && mkdir -p /mnt/net/ipv4 && mount --bind /proc/sys/net/ipv4 /mnt/net/ipv4"
     " && mount --rbind /mnt/net /proc/sys/net"
@@ -126,31 +128,33 @@ SYSCTLS = {"net.ipv4.conf.all.rp_filter": 2, "net.ipv6.conf.all.accept_redirects
 def overlaid(tmp_path: Path) -> Host:
     if os.geteuid() != 0:
         pytest.skip("only root may mount")
-    made = Host(tmp_path, "role: hardening, when: hardening_enabled", ("/etc", "/usr/local/libexec", "/usr/local/sbin"))
-    made.command("sshd", "#!/bin/sh\n")
-    return made
+    host_ = Host(
+        tmp_path, "role: hardening, when: hardening_enabled", ("/etc", "/usr/local/libexec", "/usr/local/sbin")
+    )
+    host_.command("sshd", "#!/bin/sh\n")
+    return host_
 
 
-def test_a_host_without_ipv6_gets_the_other_settings_and_says_what_was_left_out(overlaid: Host) -> None:
-    place = "/etc/sysctl.d/60-menagerie-hardening.conf"
-    asked = {"hardening_sysctls": SYSCTLS, "hardening_updates": False, "hardening_ssh": False}
-    dry = overlaid.play("--check", before=WITHOUT_IPV6, **asked)
-    assert (dry.code, dry.changed, place in overlaid.files()) == (0, 1, False), dry.out
+def test_a_host_without_ipv6_gets_the_other_settings_and_reports_what_was_left_out(overlaid: Host) -> None:
+    path = "/etc/sysctl.d/60-menagerie-hardening.conf"
+    variables = {"hardening_sysctls": SYSCTLS, "hardening_updates": False, "hardening_ssh": False}
+    dry = overlaid.play("--check", before=WITHOUT_IPV6, **variables)
+    assert (dry.code, dry.changed, path in overlaid.files()) == (0, 1, False), dry.out
     live = overlaid.folder / "live"
     after = f"cat /proc/sys/net/ipv4/conf/all/rp_filter > {live}"
-    first = overlaid.play(before=WITHOUT_IPV6, after=after, **asked)
+    first = overlaid.play(before=WITHOUT_IPV6, after=after, **variables)
     assert (first.code, first.changed, live.read_text()) == (0, 1, "2\n"), first.out
-    assert overlaid.files()[place] == "net.ipv4.conf.all.rp_filter = 2\n"
-    told = " ".join(first.out.split())
-    assert "left out, for this kernel has none of their group: net.ipv6.conf.all.accept_redirects" in told
-    again = overlaid.play(before=f"{WITHOUT_IPV6} && echo 2 > /proc/sys/net/ipv4/conf/all/rp_filter", **asked)
+    assert overlaid.files()[path] == "net.ipv4.conf.all.rp_filter = 2\n"
+    output = " ".join(first.out.split())
+    assert "left out, because this kernel lacks the whole group: net.ipv6.conf.all.accept_redirects" in output
+    again = overlaid.play(before=f"{WITHOUT_IPV6} && echo 2 > /proc/sys/net/ipv4/conf/all/rp_filter", **variables)
     assert (again.code, again.changed) == (0, 0), again.out
-    with_it = overlaid.play(**asked)
+    with_it = overlaid.play(**variables)
     assert (with_it.code, with_it.changed, "left out" in with_it.out) == (0, 1, False), with_it.out
-    assert overlaid.files()[place] == "".join(f"{key} = {value}\n" for key, value in SYSCTLS.items())
+    assert overlaid.files()[path] == "".join(f"{key} = {value}\n" for key, value in SYSCTLS.items())
 
 
-def test_a_setting_of_a_group_that_is_there_must_be_there_itself(overlaid: Host) -> None:
+def test_a_setting_of_an_existing_group_must_exist(overlaid: Host) -> None:
     ran = overlaid.play(hardening_sysctls={"net.ipv4.no_such": 1}, hardening_updates=False, hardening_ssh=False)
     assert ran.code != 0
     assert "this kernel has no setting net.ipv4.no_such" in ran.out
@@ -168,15 +172,15 @@ def test_updates_need_their_package_and_hold_the_driver_and_the_kernel(host: Hos
     if shutil.which("apt-config"):
         path = host.folder / "apt"
         path.write_text(text)
-        said = subprocess.run(
+        dump = subprocess.run(
             ["apt-config", "-c", str(path), "dump"], capture_output=True, text=True, check=True
         ).stdout
-        assert 'Unattended-Upgrade::Package-Blacklist:: "linux-";' in said
-        assert 'Unattended-Upgrade::Automatic-Reboot "false";' in said
-        assert said.count("Unattended-Upgrade::Origins-Pattern:: ") == 1
+        assert 'Unattended-Upgrade::Package-Blacklist:: "linux-";' in dump
+        assert 'Unattended-Upgrade::Automatic-Reboot "false";' in dump
+        assert dump.count("Unattended-Upgrade::Origins-Pattern:: ") == 1
 
 
-def test_a_machine_with_governors_has_each_set(host: Host, tmp_path: Path) -> None:
+def test_every_governor_of_a_machine_is_set(host: Host, tmp_path: Path) -> None:
     ran = host.play(before=READY, **QUIET)
     assert ran.code == 0, ran.out
     cpus = [tmp_path / "cpu" / f"cpu{number}" / "cpufreq" for number in (0, 11)]
@@ -191,7 +195,7 @@ def test_a_machine_with_governors_has_each_set(host: Host, tmp_path: Path) -> No
     assert [(cpu / "scaling_governor").read_text() for cpu in cpus] == ["performance\n"] * 2
 
 
-def test_the_check_knows_keys_from_comments(tmp_path: Path) -> None:
+def test_the_check_distinguishes_keys_from_comments(tmp_path: Path) -> None:
     sys.path.insert(0, str(CHECK.parent))
     try:
         import menagerie_login_check as check

@@ -19,7 +19,7 @@ def test_a_file_is_replaced_in_one_step_with_its_mode(host, tmp_path, own):
     assert os.listdir(path.parent) == ["file"]
 
 
-def test_a_file_that_is_right_is_left_alone(host, tmp_path, own):
+def test_a_correct_file_is_left_alone(host, tmp_path, own):
     path = tmp_path / "file"
     host("files").place(str(path), host("files").wanted("new\n", "0640", own))
     assert host("files").changes([entry(path, own)], [str(tmp_path / "gone")]) == []
@@ -32,7 +32,7 @@ def test_content_and_mode_both_count(host, tmp_path, own, wrong):
     assert len(host("files").changes([entry(path, own, **wrong)], [])) == 1
 
 
-def test_a_link_is_replaced_and_what_it_points_to_is_kept(host, tmp_path, own):
+def test_a_link_is_replaced_and_its_target_kept(host, tmp_path, own):
     victim, link = tmp_path / "victim", tmp_path / "link"
     victim.write_text("keep")
     link.symlink_to(victim)
@@ -49,7 +49,7 @@ def test_the_difference_shows_both_texts_and_modes(host, tmp_path, own):
     assert "(0640" in diff["after_header"]
 
 
-def test_a_block_is_put_at_the_head_once_and_the_rest_is_kept(host, tmp_path, own):
+def test_a_block_is_placed_once_at_the_head_and_the_rest_is_kept(host, tmp_path, own):
     path = tmp_path / "hosts"
     path.write_text("127.0.0.1 localhost\n")
     for text in ("10.0.0.1 w1", "10.0.0.2 w1"):
@@ -59,12 +59,12 @@ def test_a_block_is_put_at_the_head_once_and_the_rest_is_kept(host, tmp_path, ow
     assert path.read_text() == "# BEGIN menagerie\n10.0.0.2 w1\n# END menagerie\n127.0.0.1 localhost\n"
 
 
-def test_a_block_in_a_file_that_is_not_there_is_the_whole_file(host, tmp_path, own):
+def test_a_block_in_a_missing_file_is_the_whole_file(host, tmp_path, own):
     (change,) = host("files").changes([{**entry(tmp_path / "new", own, "a"), "block": True}], [])
     assert change.after.content == b"# BEGIN menagerie\na\n# END menagerie\n"
 
 
-def test_an_owner_that_the_host_does_not_know_is_refused_by_name(host, tmp_path):
+def test_an_unknown_owner_is_refused_by_name(host, tmp_path):
     with pytest.raises(host("files").Refused, match="no owner nobody-here:root"):
         host("files").changes([entry(tmp_path / "x", "nobody-here:root")], [])
 

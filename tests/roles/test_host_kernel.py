@@ -8,8 +8,8 @@ def test_settings_of_the_running_kernel_are_compared(host, tmp_path, monkeypatch
     (tmp_path / "net").mkdir()
     (tmp_path / "net" / "same").write_text("4096\t8192\n")
     (tmp_path / "net" / "other").write_text("1\n")
-    wanted = {"net.same": "4096 8192", "net.other": "2", "net.gone": "3"}
-    assert host("kernel").compare_settings(wanted) == ({"net.other": ("1", "2")}, ["net.gone"])
+    expected = {"net.same": "4096 8192", "net.other": "2", "net.gone": "3"}
+    assert host("kernel").compare_settings(expected) == ({"net.other": ("1", "2")}, ["net.gone"])
 
 
 def test_the_neighbour_thresholds_are_missing_outside_the_first_network_namespace(host, tmp_path, monkeypatch):
@@ -19,7 +19,7 @@ def test_the_neighbour_thresholds_are_missing_outside_the_first_network_namespac
     assert host("kernel").compare_settings(settings) == ({}, ["net.ipv4.neigh.default.gc_thresh3"])
 
 
-def test_settings_are_applied_and_refusals_are_told(host, tmp_path, monkeypatch):
+def test_settings_are_applied_and_refusals_are_reported(host, tmp_path, monkeypatch):
     monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path))
     (tmp_path / "fine").write_text("1")
     (tmp_path / "a_folder").mkdir()
@@ -37,7 +37,7 @@ def test_settings_are_applied_and_refusals_are_told(host, tmp_path, monkeypatch)
         ("net.ipv4.conf.eth0/100.rp_filter", "net/ipv4/conf/eth0.100/rp_filter"),
     ],
 )
-def test_keys_become_paths_as_sysctl_d_says(host, key, path):
+def test_keys_become_paths_as_sysctl_d_specifies(host, key, path):
     assert host("kernel").setting_path(key) == f"/proc/sys/{path}"
 
 
@@ -55,14 +55,14 @@ def test_a_kernel_without_loadable_modules_needs_none(host, tmp_path, monkeypatc
     assert host("kernel").missing_modules(files) == []
 
 
-def test_active_swap_is_read_without_its_heading(host, tmp_path, monkeypatch):
+def test_active_swap_is_read_without_the_heading(host, tmp_path, monkeypatch):
     swaps = tmp_path / "swaps"
     swaps.write_text("Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n")
     monkeypatch.setattr(host("kernel"), "PROC_SWAPS", str(swaps))
     assert host("kernel").active_swap() == ["/dev/sda2"]
 
 
-def test_settings_of_a_group_that_the_kernel_lacks_are_left_out_and_told(host, tmp_path, monkeypatch):
+def test_settings_of_a_group_that_the_kernel_lacks_are_left_out_and_reported(host, tmp_path, monkeypatch):
     monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path))
     (tmp_path / "net" / "ipv4").mkdir(parents=True)
     text = "# why\nnet.ipv4.x = 1\nnet/ipv6/conf/all/y = 1\nnet.ipv6.z = 1\nnet.ipv60.z = 1\n"
@@ -74,15 +74,15 @@ def test_settings_of_a_group_that_the_kernel_lacks_are_left_out_and_told(host, t
     assert host("kernel").without(files, ["net.ipv4", "net.ipv6"]) == (files, [])
 
 
-def test_what_the_running_kernel_has_more_of_is_never_lowered(host, tmp_path, monkeypatch):
+def test_a_higher_value_in_the_running_kernel_is_never_lowered(host, tmp_path, monkeypatch):
     monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path))
     for name, live in {"first": "128", "second": "20000", "third": "16384", "words": "4096 9"}.items():
         (tmp_path / name).write_text(f"{live}\n")
     text = "# why\nfirst = 0\nsecond = 14745\nthird = 16384\nwords = 1 9\ngone = 1\n"
     other = {"path": "/etc/other.conf", "text": "second = 1\n"}
-    made = host("kernel").raised([{"path": "/etc/sysctl.d/90-x.conf", "text": text, "mode": "0600"}, other])
-    assert made == [
+    raised = host("kernel").raised([{"path": "/etc/sysctl.d/90-x.conf", "text": text, "mode": "0600"}, other])
+    assert raised == [
         {"path": "/etc/sysctl.d/90-x.conf", "text": text.replace("14745", "20000"), "mode": "0600"},
         other,
     ]
-    assert host("kernel").raised(made) == made
+    assert host("kernel").raised(raised) == raised

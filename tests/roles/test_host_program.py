@@ -1,4 +1,4 @@
-"""Programs of several modules, as they are placed on hosts."""
+"""Programs of several modules, as placed on hosts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ MAIN = "import argparse\nfrom . import words\nargparse.ArgumentParser().parse_ar
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    made = tmp_path / "role" / "files" / "greeting"
-    (made / "__pycache__").mkdir(parents=True)
-    (made / "__pycache__" / "words.cpython-311.pyc").write_bytes(b"")
-    (made / "__main__.py").write_text(MAIN)
-    (made / "words.py").write_text("from menagerie_host import Refused\nGREETING = Refused('hello')\n")
-    (made / "words.py~").write_text("of an editor\n")
-    (made / "names.json").write_text("{}\n")
-    return made
+    folder = tmp_path / "role" / "files" / "greeting"
+    (folder / "__pycache__").mkdir(parents=True)
+    (folder / "__pycache__" / "words.cpython-311.pyc").write_bytes(b"")
+    (folder / "__main__.py").write_text(MAIN)
+    (folder / "words.py").write_text("from menagerie_host import Refused\nGREETING = Refused('hello')\n")
+    (folder / "words.py~").write_text("of an editor\n")
+    (folder / "names.json").write_text("{}\n")
+    return folder
 
 
-def test_modules_and_data_come_first_and_the_command_last(package: Path) -> None:
+def test_modules_and_data_are_placed_before_the_command(package: Path) -> None:
     files = declared(package, COMMAND, ["files"])
     assert [file["path"] for file in files] == [
         "/usr/local/lib/greet/greeting/__main__.py",
@@ -42,19 +42,19 @@ def test_modules_and_data_come_first_and_the_command_last(package: Path) -> None
     assert library(COMMAND) == "/usr/local/lib/greet"
 
 
-def test_the_command_runs_the_modules_beside_it_under_its_own_name_and_compiles_nothing(
+def test_the_command_runs_its_own_modules_under_its_own_name_and_compiles_nothing(
     package: Path, tmp_path: Path
 ) -> None:
-    """Whatever folder it is called in, and whatever modules its caller prefers."""
+    """Works in any current folder, and with any module path of the caller."""
     other = tmp_path / "other"
     (other / "greeting").mkdir(parents=True)
     (other / "greeting" / "__main__.py").write_text("raise SystemExit('the wrong one')\n")
     command = placed(declared(package, COMMAND, ["files"]), tmp_path / "host")
     environment = {**os.environ, "PYTHONPATH": str(other), "PYTHONPYCACHEPREFIX": ""}
-    told = subprocess.run([command], cwd=other, env=environment, capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stdout) == (0, "hello\n"), told.stderr
-    helped = subprocess.run([command, "--help"], env=environment, capture_output=True, text=True, check=True)
-    assert helped.stdout.startswith("usage: greet ")
+    run = subprocess.run([command], cwd=other, env=environment, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "hello\n"), run.stderr
+    help_ = subprocess.run([command, "--help"], env=environment, capture_output=True, text=True, check=True)
+    assert help_.stdout.startswith("usage: greet ")
     assert list((tmp_path / "host").rglob("__pycache__")) == []
 
 

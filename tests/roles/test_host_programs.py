@@ -14,10 +14,10 @@ import pytest
 class Handler(http.server.BaseHTTPRequestHandler):
     files: ClassVar[dict[str, bytes]] = {}
     failures: ClassVar[list[int]] = []
-    asked: ClassVar[list[str]] = []
+    requests: ClassVar[list[str]] = []
 
     def do_GET(self):
-        self.asked.append(self.path)
+        self.requests.append(self.path)
         if self.failures:
             self.send_error(self.failures.pop())
         elif self.path not in self.files:
@@ -33,13 +33,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def archive(**members):
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         for name, content in members.items():
             info = tarfile.TarInfo(f"./bin/{name}")
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
-    return out.getvalue()
+    return buffer.getvalue()
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def mirror(monkeypatch, host, tmp_path):
     monkeypatch.setattr(host("downloads").time, "sleep", lambda _: None)
     monkeypatch.setattr(Handler, "files", {"/bare": b"bare", "/a.tgz": archive(ctr=b"ctr", shim=b"shim")})
     monkeypatch.setattr(Handler, "failures", [])
-    monkeypatch.setattr(Handler, "asked", [])
+    monkeypatch.setattr(Handler, "requests", [])
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -78,7 +78,7 @@ def packed(mirror, members):
     return {"url": f"{mirror}/a.tgz", "sha256": sha(content), "path": None, "members": members, "mode": "0755"}
 
 
-def test_a_bare_program_is_fetched_checked_and_executable(host, mirror, tmp_path):
+def test_a_bare_program_is_fetched_verified_and_executable(host, mirror, tmp_path):
     programs = host("programs")
     program = bare(mirror, tmp_path / "sbin" / "runc")
     assert programs.pending([program]) == [program]
@@ -88,7 +88,7 @@ def test_a_bare_program_is_fetched_checked_and_executable(host, mirror, tmp_path
     assert (tmp_path / "sbin" / "runc").stat().st_mode & 0o777 == 0o755
 
 
-def test_an_archive_gives_only_its_wanted_members_and_is_remembered(host, mirror, tmp_path):
+def test_only_listed_members_of_an_archive_are_placed_and_it_is_remembered(host, mirror, tmp_path):
     programs = host("programs")
     program = packed(mirror, {"bin/ctr": str(tmp_path / "ctr")})
     programs.apply([program], 1, 5)
@@ -115,7 +115,7 @@ def test_a_damaged_program_of_the_same_size_and_time_is_fetched_again(host, mirr
     assert programs.pending([program]) == [program]
 
 
-def test_a_program_is_not_hashed_again_until_something_touched_it(host, mirror, tmp_path, monkeypatch):
+def test_a_program_is_not_hashed_again_until_its_file_is_touched(host, mirror, tmp_path, monkeypatch):
     programs, path = host("programs"), tmp_path / "runc"
     program, hashed, real = bare(mirror, path), [], programs.file_sha256
     programs.apply([program], 1, 5)
@@ -125,60 +125,60 @@ def test_a_program_is_not_hashed_again_until_something_touched_it(host, mirror, 
     assert (programs.pending([program]), hashed) == ([], [str(path)])
 
 
-def test_a_program_that_somebody_else_placed_is_taken_for_what_it_is(host, mirror, tmp_path):
+def test_a_correct_program_placed_by_others_is_accepted(host, mirror, tmp_path):
     (tmp_path / "runc").write_bytes(b"bare")
     (tmp_path / "runc").chmod(0o755)
     assert host("programs").pending([bare(mirror, tmp_path / "runc")]) == []
 
 
-def test_a_wrong_checksum_leaves_the_old_program_and_says_both(host, mirror, tmp_path):
+def test_a_wrong_checksum_keeps_the_old_program_and_reports_both_sums(host, mirror, tmp_path):
     (tmp_path / "runc").write_bytes(b"old")
     _, reasons = host("downloads").fetch_all([bare(mirror, tmp_path / "runc", sha256="f" * 64)], 3, 5)
     assert sha(b"bare") in reasons[0]
     assert "f" * 64 in reasons[0]
     assert (tmp_path / "runc").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["runc"]
-    assert Handler.asked == ["/bare"]
+    assert Handler.requests == ["/bare"]
 
 
-def test_a_mirror_that_stumbles_is_asked_again(host, mirror, tmp_path):
+def test_a_failing_mirror_is_retried(host, mirror, tmp_path):
     Handler.failures.extend([503, 503])
     assert host("downloads").fetch_all([bare(mirror, tmp_path / "runc")], 3, 5)[1] == []
-    assert len(Handler.asked) == 3
+    assert len(Handler.requests) == 3
 
 
-def test_a_file_that_the_mirror_does_not_have_is_asked_for_once(host, mirror, tmp_path):
+def test_a_file_that_the_mirror_does_not_have_is_requested_once(host, mirror, tmp_path):
     _, reasons = host("downloads").fetch_all([bare(mirror, tmp_path / "x", url=f"{mirror}/gone")], 3, 5)
     assert "answers 404" in reasons[0]
-    assert Handler.asked == ["/gone"]
+    assert Handler.requests == ["/gone"]
 
 
-def test_a_mirror_that_is_away_is_named_with_the_attempts(host, tmp_path, mirror):
+def test_an_unreachable_mirror_is_named_with_the_attempts(host, tmp_path, mirror):
     _, reasons = host("downloads").fetch_all([bare("http://127.0.0.1:1", tmp_path / "x")], 2, 1)
     assert "http://127.0.0.1:1/bare can't be fetched (2 attempts)" in reasons[0]
 
 
-def test_an_archive_without_a_wanted_member_is_an_error(host, mirror, tmp_path):
+def test_an_archive_without_a_listed_member_is_an_error(host, mirror, tmp_path):
     _, reasons = host("downloads").fetch_all([packed(mirror, {"bin/gone": str(tmp_path / "x")})], 1, 5)
     assert "has no member bin/gone" in reasons[0]
 
 
-def test_one_failure_does_not_keep_the_others_from_their_place(host, mirror, tmp_path):
+def test_one_failure_does_not_stop_the_others(host, mirror, tmp_path):
     wrong, right = bare(mirror, tmp_path / "x", url=f"{mirror}/gone"), bare(mirror, tmp_path / "runc")
     _, reasons = host("downloads").fetch_all([wrong, right], 1, 5)
     assert len(reasons) == 1
     assert (tmp_path / "runc").exists()
 
 
-def test_a_damaged_manifest_only_means_that_all_is_fetched_again(host, tmp_path, monkeypatch):
+def test_a_damaged_manifest_only_means_fetching_everything_again(host, tmp_path, monkeypatch):
     monkeypatch.setattr(host("programs"), "MANIFEST", str(tmp_path / "programs.json"))
     (tmp_path / "programs.json").write_text("{")
     assert host("programs").load_manifest() == {}
 
 
-def test_programs_that_were_placed_are_not_pending_and_a_failure_names_its_reason(host, mirror, tmp_path):
+def test_placed_programs_are_not_pending_and_a_failure_names_its_reason(host, mirror, tmp_path):
     programs = host("programs")
-    wanted = [packed(mirror, {"bin/ctr": str(tmp_path / "ctr")}), bare(mirror, tmp_path / "x", url=f"{mirror}/gone")]
+    programs_ = [packed(mirror, {"bin/ctr": str(tmp_path / "ctr")}), bare(mirror, tmp_path / "x", url=f"{mirror}/gone")]
     with pytest.raises(programs.Refused, match="answers 404"):
-        programs.apply(programs.pending(wanted), 1, 5)
-    assert programs.pending(wanted) == wanted[1:]
+        programs.apply(programs.pending(programs_), 1, 5)
+    assert programs.pending(programs_) == programs_[1:]

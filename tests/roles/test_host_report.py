@@ -1,4 +1,4 @@
-"""What a machine's firmware and boot loader decide, read from trees as sysfs shows them."""
+"""What a machine's firmware and boot loader decide, read from trees like sysfs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PROGRAM = Path(__file__).parents[2] / "roles" / "hardening" / "files" / "menager
 def program():
     spec = importlib.util.spec_from_file_location("menagerie_host_report", PROGRAM)
     assert spec and spec.loader
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def space(control):
-    """A configuration space: error reporting first, then ACS with this control register."""
+    """Return a configuration space: error reporting first, then ACS with this control register."""
     config = bytearray(4096)
     struct.pack_into("<I", config, 0x100, 0x0001 | 1 << 16 | 0x150 << 20)
     struct.pack_into("<IHH", config, 0x150, 0x000D | 1 << 16, 0x1F, control)
@@ -30,7 +30,7 @@ def space(control):
 
 @pytest.fixture
 def machine(tmp_path):
-    """machine(acs=..., ...): two NUMA nodes, a bridge, a GPU and a card."""
+    """Return a function that makes a machine with two NUMA nodes, a bridge, a GPU and a card."""
 
     def made(control=0, kind="identity", gpu_node=0, governor="performance"):
         devices = tmp_path / "bus/pci/devices"
@@ -57,19 +57,19 @@ def machine(tmp_path):
     return made
 
 
-def test_a_machine_that_is_well_set_up_is_told_with_its_facts(program, machine):
-    found = program.report(*machine())
-    assert found["slow"] == []
-    assert found["numa"] == {"node0": "0-47", "node1": "48-95", "node10": ""}
-    assert found["boot"] == ["iommu=pt", "pci=realloc"]
-    assert found["devices"] == {
+def test_a_well_configured_machine_is_reported_with_its_facts(program, machine):
+    report = program.report(*machine())
+    assert report["slow"] == []
+    assert report["numa"] == {"node0": "0-47", "node1": "48-95", "node10": ""}
+    assert report["boot"] == ["iommu=pt", "pci=realloc"]
+    assert report["devices"] == {
         "0000:1a:00.0": {"kind": "gpu", "node": 0},
         "0000:1b:00.0": {"kind": "network", "node": 0},
     }
 
 
 @pytest.mark.parametrize(
-    ("set_up", "told"),
+    ("set_up", "reason"),
     [
         ({"control": 0x1D}, "ACS sends what GPUs and cards write to each other through the root complex, at 1 bridges"),
         ({"kind": "DMA-FQ"}, "kernel.iommu: passthrough"),
@@ -77,21 +77,21 @@ def test_a_machine_that_is_well_set_up_is_told_with_its_facts(program, machine):
         ({"governor": "powersave"}, "CPUs run under powersave"),
     ],
 )
-def test_what_costs_gpus_their_speed_is_a_sentence_each(program, machine, set_up, told):
+def test_each_cause_of_slow_gpus_is_one_sentence(program, machine, set_up, reason):
     (line,) = program.report(*machine(**set_up))["slow"]
-    assert told in line
+    assert reason in line
 
 
 @pytest.mark.parametrize("control", [0x01, 0x11])
-def test_acs_that_only_validates_sources_or_passes_on_redirects_nothing(program, machine, control):
-    """0x11 is what the kernel leaves of its own 0x1D with pci=disable_acs_redir."""
+def test_acs_that_only_validates_sources_or_forwards_redirects_nothing(program, machine, control):
+    """With pci=disable_acs_redir, the kernel reduces its own 0x1D to 0x11."""
     assert program.report(*machine(control=control))["acs_redirects"] == {}
 
 
-def test_a_space_that_root_alone_may_see_whole_has_no_acs(program):
+def test_a_configuration_space_truncated_for_non_root_has_no_acs(program):
     assert program.acs(b"\0" * 64) is None
     assert program.acs(space(0x1D)) == 0x1D
 
 
-def test_this_very_machine_can_be_reported(program):
+def test_this_machine_can_be_reported(program):
     assert program.report()["numa"] is not None

@@ -23,7 +23,7 @@ RUNS_SINCE_BOOT = "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n
 
 @pytest.fixture
 def systemctl(host, monkeypatch):
-    """The words of every systemctl call; each unit has run since the machine started."""
+    """Return the verbs of all systemctl calls. Every unit has run since the machine started."""
     called = []
 
     def run(words, _meaning):
@@ -39,7 +39,7 @@ def file(path, own):
     return {"path": str(path), "text": "new\n", "mode": "0644", "owner": own, "block": False}
 
 
-def test_a_dry_run_writes_nothing_and_foretells_the_restart(module, systemctl, tmp_path, own):
+def test_a_dry_run_writes_nothing_and_predicts_the_restart(module, systemctl, tmp_path, own):
     units = [{"unit": "x.service", "inputs": [str(tmp_path / "conf.d")], "restarted": "always"}]
     state = {**NOTHING, "files": [file(tmp_path / "conf.d" / "a", own)], "units": units}
     result = module("host_state").converge(state, check=True)
@@ -54,7 +54,7 @@ def test_a_second_run_changes_nothing(module, systemctl, tmp_path, own):
     assert (result["changed"], result["diff"]) == (False, [])
 
 
-def test_all_that_the_host_lacks_is_told_at_once_and_nothing_is_touched(module, host, tmp_path, own):
+def test_everything_that_the_host_lacks_is_reported_together_and_nothing_is_touched(module, host, tmp_path, own):
     state = {
         **NOTHING,
         "host_name": "another",
@@ -69,18 +69,18 @@ def test_all_that_the_host_lacks_is_told_at_once_and_nothing_is_touched(module, 
     assert os.listdir(tmp_path) == []
 
 
-def test_a_setting_that_the_kernel_has_more_of_is_kept_there_and_in_the_file(
+def test_a_higher_kernel_setting_is_kept_in_the_kernel_and_in_the_file(
     module, host, systemctl, tmp_path, own, monkeypatch
 ):
     monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path / "proc"))
     monkeypatch.setattr(host("kernel"), "SYSCTL_D", str(tmp_path / "sysctl.d"))
-    live, place = tmp_path / "proc" / "limit", tmp_path / "sysctl.d" / "90-x.conf"
+    live, path = tmp_path / "proc" / "limit", tmp_path / "sysctl.d" / "90-x.conf"
     live.parent.mkdir()
     live.write_text("20000\n")
-    asked = {**NOTHING, "files": [{**file(place, own), "text": "limit = 16384\n"}], "never_lower": True}
-    assert module("host_state").converge(asked, check=True)["files"] == [str(place)]
-    first, second = (module("host_state").converge(asked, check=False) for _ in range(2))
-    assert (first["files"], first["live"], second["changed"]) == ([str(place)], [], False)
-    assert (place.read_text(), live.read_text()) == ("limit = 20000\n", "20000\n")
-    module("host_state").converge({**asked, "never_lower": False}, check=False)
-    assert (place.read_text(), live.read_text()) == ("limit = 16384\n", "16384")
+    params = {**NOTHING, "files": [{**file(path, own), "text": "limit = 16384\n"}], "never_lower": True}
+    assert module("host_state").converge(params, check=True)["files"] == [str(path)]
+    first, second = (module("host_state").converge(params, check=False) for _ in range(2))
+    assert (first["files"], first["live"], second["changed"]) == ([str(path)], [], False)
+    assert (path.read_text(), live.read_text()) == ("limit = 20000\n", "20000\n")
+    module("host_state").converge({**params, "never_lower": False}, check=False)
+    assert (path.read_text(), live.read_text()) == ("limit = 16384\n", "16384")

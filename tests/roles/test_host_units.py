@@ -29,12 +29,12 @@ def test_a_unit_gets_the_verbs_it_needs_and_no_others(host, properties, newer, r
     assert host("units").planned(properties, newer, restarted) == actions
 
 
-def test_the_start_is_counted_back_on_the_monotonic_clock(host):
+def test_the_start_is_computed_from_the_monotonic_clock(host):
     properties = {"InactiveExitTimestampMonotonic": "40000000"}
     assert host("units").started_at(properties, now=1000.0, monotonic=50.0) == 990.0
 
 
-def test_inputs_written_after_the_start_are_newer_and_those_of_the_future_are_not(host, tmp_path):
+def test_inputs_written_after_the_start_are_newer_unless_they_are_in_the_future(host, tmp_path):
     now = time.time()
     for name, age in (("old", 100), ("new", 10), ("future", -1000)):
         (tmp_path / name).touch()
@@ -43,14 +43,14 @@ def test_inputs_written_after_the_start_are_newer_and_those_of_the_future_are_no
     assert host("units").newer_inputs(paths, start=now - 50, now=now) == [str(tmp_path / "new")]
 
 
-def test_properties_keep_what_follows_the_first_equals_sign(host):
+def test_properties_keep_everything_after_the_first_equals_sign(host):
     assert host("units").parse_properties("A=b=c\n\nD=\n") == {"A": "b=c", "D": ""}
 
 
 @pytest.mark.parametrize(
     ("state", "written", "outdated"), [("active", 60, True), ("active", -60, False), ("failed", 60, False)]
 )
-def test_a_unit_that_runs_with_older_inputs_is_outdated(host, tmp_path, monkeypatch, state, written, outdated):
+def test_a_running_unit_older_than_its_inputs_is_outdated(host, tmp_path, monkeypatch, state, written, outdated):
     units = host("units")
     (tmp_path / "input").write_text("")
     start = time.time() - 100

@@ -19,7 +19,7 @@ TOKEN = "abcdef.0123456789abcdef"
 
 
 class Commands:
-    """What `execute` does: commands are noted, not run. said: what kubeadm join says as it fails, once each."""
+    """Replaces `execute`: records commands instead of running them. said: outputs of failing `kubeadm join`, one per call."""
 
     def __init__(self, code=0, said=()):
         self.code = code
@@ -52,12 +52,12 @@ PARAMS: dict[str, object] = {
     "units": [],
     "machine": {},
 }
-"""What the role gives the module."""
+"""Arguments that the role gives the module."""
 
 
 @pytest.fixture
 def host(host, tmp_path, monkeypatch):
-    """What kubelet_join does to a host, with the host's paths under a temporary folder."""
+    """Return the module behind kubelet_join, with the host's paths under a temporary folder."""
     join = host("joining")
     for name in ("KUBELET_CONF", "BOOTSTRAP_CONF", "CA", "KUBELET_CONFIG", "CLIENT_CERTIFICATE", "SERVING_CERTIFICATE"):
         monkeypatch.setattr(join, name, str(tmp_path / name))
@@ -71,7 +71,7 @@ def host(host, tmp_path, monkeypatch):
 
 @pytest.fixture
 def node(host, tmp_path):
-    """node(...): makes the host a node, by default of this cluster and for another day."""
+    """Return a function that makes the host a node, by default of this cluster, with a certificate for one day."""
 
     def made(ca=CA, endpoint=ENDPOINT, days=1):
         data = base64.b64encode(ca.encode()).decode()
@@ -93,21 +93,21 @@ def now():
 
 @pytest.fixture
 def converged(host, tmp_path, monkeypatch):
-    """converged(...): brings the host to what it shall be; the commands that were run, and the actions named."""
+    """Return a function that converges the host, and returns the commands that ran and the reported actions."""
 
     def done(check=False, token=lambda: TOKEN, machine=None, asks_anew=True, **other):
         commands = Commands(**other)
         monkeypatch.setattr(host, "execute", commands)
         config = {"kind": "JoinConfiguration"}
-        wanted = host.Wanted(
+        desired = host.Wanted(
             config, CA, CA, ENDPOINT, "kubeadm", str(tmp_path / "patches"), token, machine or {}, asks_anew
         )
-        return commands, host.converge(wanted, host.membership(CA, ENDPOINT, now()), check)
+        return commands, host.converge(desired, host.membership(CA, ENDPOINT, now()), check)
 
     return done
 
 
-def test_a_fresh_host_is_absent_and_joins_with_its_token_in_a_private_file_that_is_removed(converged):
+def test_a_new_host_joins_with_its_token_in_a_private_temporary_file(converged):
     fake, actions = converged()
     assert actions == ["join"]
     ((config, kubeconfig, paths),) = fake.configs
@@ -124,7 +124,7 @@ def test_the_token_is_removed_when_the_join_fails(host, tmp_path, converged):
     assert not list(tmp_path.glob("join-*"))
 
 
-def test_a_former_node_of_the_host_is_waited_for(host, monkeypatch, converged):
+def test_a_join_waits_until_the_hosts_former_node_is_not_ready(host, monkeypatch, converged):
     monkeypatch.setattr(host.time, "sleep", lambda _: None)
     still_ready = 'error execution phase kubelet-start: a Node with name "w1" and status "Ready" already exists'
     fake, actions = converged(said=[still_ready, still_ready])
@@ -132,20 +132,20 @@ def test_a_former_node_of_the_host_is_waited_for(host, monkeypatch, converged):
     assert len(fake.configs) == 3
 
 
-def test_a_node_of_this_name_that_stays_ready_is_told_after_its_grace(host, monkeypatch, converged):
+def test_a_node_of_this_name_that_stays_ready_is_reported_after_its_grace(host, monkeypatch, converged):
     monkeypatch.setattr(host, "NODE_GRACE", -1)
     still_ready = 'error execution phase kubelet-start: a Node with name "w1" and status "Ready" already exists'
     with pytest.raises(host.Refused, match="already exists"):
         converged(said=[still_ready])
 
 
-def test_the_reason_is_found_behind_kubeadms_table_of_checks(host):
+def test_the_reason_is_found_after_kubeadms_table_of_checks(host):
     output = "\x1b[0;37mCONFIG_X\x1b[0m: enabled\n[preflight] Running\nerror execution phase preflight: fatal\n"
     output += "\t[ERROR CRI]: no runtime\nTo see the stack trace of this error execute with --v=5\n"
     assert host.why(output) == "error execution phase preflight: fatal\n\t[ERROR CRI]: no runtime"
 
 
-def test_what_a_cut_off_join_left_is_removed_first(tmp_path, converged):
+def test_leftovers_of_an_interrupted_join_are_removed_first(tmp_path, converged):
     for name in ("BOOTSTRAP_CONF", "CA", "join-old.yaml"):
         (tmp_path / name).write_text("left")
     fake, _ = converged()
@@ -154,10 +154,8 @@ def test_what_a_cut_off_join_left_is_removed_first(tmp_path, converged):
 
 
 @pytest.mark.parametrize("asks_anew", [True, False], ids=["at a site", "in the region"])
-def test_a_host_of_a_site_asks_with_another_key_each_time_and_one_of_the_region_with_the_same(
-    tmp_path, converged, asks_anew
-):
-    """Else a request that was left pending for its token would be waited for with every later one."""
+def test_a_host_at_a_site_uses_a_new_key_each_time_and_one_in_the_region_the_same(tmp_path, converged, asks_anew):
+    """Otherwise, every later attempt would wait for a request that is pending because of its old token."""
     key = tmp_path / "kubelet-client.key.tmp"
     key.write_text("of a former attempt")
     converged(asks_anew=asks_anew)
@@ -173,9 +171,9 @@ def test_a_node_of_this_cluster_is_left_alone(node, converged):
 
 def test_a_node_of_another_cluster_is_recognised_by_its_ca(host, node):
     node(ca=NEWER.certificate)
-    found = host.membership(CA, ENDPOINT, now())
-    assert found.state == "foreign"
-    assert ENDPOINT in found.reason
+    membership = host.membership(CA, ENDPOINT, now())
+    assert membership.state == "foreign"
+    assert ENDPOINT in membership.reason
 
 
 def test_a_node_that_talks_to_another_endpoint_is_foreign(host, node):
@@ -190,7 +188,7 @@ def test_a_foreign_node_is_reset_before_it_joins(node, converged):
     assert fake.commands[0] == ["kubeadm", "reset"]
 
 
-def test_a_node_whose_certificate_ran_out_joins_again(host, node, converged):
+def test_a_node_with_an_expired_certificate_joins_again(host, node, converged):
     node(days=0)
     assert host.membership(CA, ENDPOINT, now()).state == "expired"
     assert converged()[1] == ["join"]
@@ -211,7 +209,7 @@ def test_a_newer_patch_renders_the_configuration_again(node, tmp_path, converged
     assert fake.commands == [["kubeadm", "upgrade"]]
 
 
-def test_modes_that_cis_asks_for_are_restored(node, tmp_path, converged):
+def test_modes_that_cis_requires_are_restored(node, tmp_path, converged):
     node()
     (tmp_path / "KUBELET_CONFIG").chmod(0o644)
     _, actions = converged()
@@ -226,7 +224,7 @@ def test_a_bootstrap_token_left_on_a_node_is_removed(node, tmp_path, converged):
     assert not (tmp_path / "BOOTSTRAP_CONF").exists()
 
 
-def test_check_mode_names_all_and_does_nothing(node, tmp_path, converged):
+def test_check_mode_lists_everything_and_does_nothing(node, tmp_path, converged):
     node(ca="other")
     (tmp_path / "KUBELET_CONFIG").chmod(0o644)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -237,8 +235,8 @@ def test_check_mode_names_all_and_does_nothing(node, tmp_path, converged):
     assert (tmp_path / "KUBELET_CONFIG").stat().st_mode & 0o777 == 0o644
 
 
-def test_a_host_whose_token_can_t_be_had_is_left_as_it_was(node, tmp_path, converged, host):
-    """A node whose certificate ran out may still serve its pods."""
+def test_a_host_without_an_obtainable_token_is_left_unchanged(node, tmp_path, converged, host):
+    """A node whose certificate has expired may still serve its pods."""
 
     def refuse():
         raise host.Refused("the store is silent")
@@ -250,7 +248,7 @@ def test_a_host_whose_token_can_t_be_had_is_left_as_it_was(node, tmp_path, conve
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_host_with_a_wrong_clock_doesn_t_join_and_a_node_isn_t_asked(host, node, converged, monkeypatch):
+def test_a_host_with_a_wrong_clock_does_not_join_and_a_nodes_clock_is_not_checked(host, node, converged, monkeypatch):
     def refuse(endpoint):
         raise host.Refused(f"the clock of {endpoint}")
 
@@ -275,7 +273,7 @@ STATIC = {**MACHINE, "cpu_manager": "static", "topology_manager": "best-effort"}
 
 @pytest.fixture
 def small(host, monkeypatch):
-    """A machine with two cores."""
+    """Provide a machine with two cores."""
     monkeypatch.setattr(host.machine, "look", lambda: host.machine.Machine({0: [[0], [1]]}, 24 * 2**30, 2**40))
     monkeypatch.setattr(host.machine, "online", lambda: [0, 1])
 
@@ -284,7 +282,7 @@ def placed(tmp_path):
     return json.loads((tmp_path / "patches" / "kubeletconfiguration+merge.json").read_text())
 
 
-def test_the_share_of_the_machine_is_there_before_the_join_and_renders_a_node_s_configuration_once(
+def test_the_reservations_are_written_before_the_join_and_render_the_configuration_once(
     node, small, tmp_path, converged
 ):
     fake, actions = converged(machine=MACHINE)
@@ -300,13 +298,13 @@ def test_the_share_of_the_machine_is_there_before_the_join_and_renders_a_node_s_
     assert placed(tmp_path)["systemReserved"]["cpu"] == "300m"
 
 
-def test_other_ways_of_giving_cpus_wait_for_a_drained_node(host, node, small, tmp_path, converged, monkeypatch):
+def test_a_changed_cpu_policy_waits_for_a_drained_node(host, node, small, tmp_path, converged, monkeypatch):
     node()
     state = tmp_path / "cpu_manager_state"
     state.write_text('{"policyName": "none", "defaultCpuSet": "", "checksum": 1}')
-    asked = []
+    endpoints = []
     pods = ["a/1", "a/2", "b/3", "b/4"]
-    monkeypatch.setattr(host.cpu_state, "pods", lambda *words: asked.append(words[0]) or pods)
+    monkeypatch.setattr(host.cpu_state, "pods", lambda *words: endpoints.append(words[0]) or pods)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(host.Refused, match=r"changes from none to static; .*a/1, a/2, b/3 and 1 more.*kubectl drain"):
         converged(machine=STATIC)
@@ -316,10 +314,10 @@ def test_other_ways_of_giving_cpus_wait_for_a_drained_node(host, node, small, tm
     assert actions[-2:] == ["render configuration", "forget who has which CPUs"]
     assert fake.commands == [["kubeadm", "upgrade"], ["systemctl", "stop"]]
     assert not state.exists()
-    assert asked == [ENDPOINT, ENDPOINT]
+    assert endpoints == [ENDPOINT, ENDPOINT]
 
 
-def test_what_an_operator_patches_decides_whether_cpus_are_given_otherwise(node, small, tmp_path, converged):
+def test_an_operators_patch_decides_whether_the_cpu_policy_changes(node, small, tmp_path, converged):
     node()
     (tmp_path / "cpu_manager_state").write_text('{"policyName": "none"}')
     (tmp_path / "patches").mkdir()
@@ -327,31 +325,31 @@ def test_what_an_operator_patches_decides_whether_cpus_are_given_otherwise(node,
     assert converged(machine=STATIC)[1] == ["the kubelet's share of the machine", "render configuration"]
 
 
-def test_a_host_that_is_no_node_forgets_without_being_asked(small, tmp_path, converged):
+def test_a_host_that_is_not_a_node_forgets_its_cpu_state_without_a_drain(small, tmp_path, converged):
     (tmp_path / "cpu_manager_state").write_text('{"policyName": "none"}')
     assert converged(machine=STATIC)[1][-2:] == ["forget who has which CPUs", "join"]
 
 
 @pytest.mark.parametrize(
-    ("state", "changes", "told"),
+    ("state", "changes", "reason"),
     [
         ("foreign", {}, "node of another cluster: its CA.*kubelet_replace"),
-        ("absent", {"token": ""}, "no join token was given"),
-        ("expired", {"token": ""}, "no join token was given"),
+        ("absent", {"token": ""}, "got no join token"),
+        ("expired", {"token": ""}, "got no join token"),
     ],
 )
-def test_the_module_refuses_what_a_human_must_decide_or_bring(module, host, state, changes, told):
+def test_the_module_refuses_what_an_operator_must_decide_or_provide(module, host, state, changes, reason):
     params = PARAMS | changes
-    with pytest.raises(host.Refused, match=told):
+    with pytest.raises(host.Refused, match=reason):
         module("kubelet_join").converge(params, host.Membership(state, "its CA isn't this cluster's"), False)
 
 
-def test_the_module_joins_with_its_token_and_then_sees_to_its_units(module, host, monkeypatch):
-    joined, seen = [], []
-    monkeypatch.setattr(host, "join", lambda wanted: joined.append((wanted.endpoint, wanted.token())))
+def test_the_module_joins_with_its_token_and_then_converges_its_units(module, host, monkeypatch):
+    joined, converged = [], []
+    monkeypatch.setattr(host, "join", lambda desired: joined.append((desired.endpoint, desired.token())))
     join = module("kubelet_join")
     current = join.units.Current(["start kubelet.service"], [])
-    monkeypatch.setattr(join.units, "converge", lambda units, check: seen.append((units, check)) or current)
+    monkeypatch.setattr(join.units, "converge", lambda units, check: converged.append((units, check)) or current)
     params = PARAMS | {"units": [{"unit": "kubelet.service"}]}
     monkeypatch.setattr(
         host,
@@ -360,40 +358,40 @@ def test_the_module_joins_with_its_token_and_then_sees_to_its_units(module, host
     )
     actions = join.converge(params, host.Membership("absent"), False)
     assert actions == ["join", "start kubelet.service", f"say it {(ENDPOINT, True, False, True)}"], (
-        "last, for it is true then"
+        "last, because it is true only then"
     )
     assert joined == [(ENDPOINT, TOKEN)]
-    assert seen == [([{"unit": "kubelet.service"}], False)]
+    assert converged == [([{"unit": "kubelet.service"}], False)]
 
 
 @pytest.mark.parametrize(
-    ("state", "check", "said"),
+    ("state", "check", "announced"),
     [
         ("joined", False, [(ENDPOINT, False, False)]),
         ("joined", True, [(ENDPOINT, True, False)]),
         ("absent", True, []),
     ],
 )
-def test_a_node_says_which_authorities_it_works_with_and_a_dry_run_asks_nobody_for_a_host_that_is_none(
-    module, host, monkeypatch, state, check, said
+def test_a_node_announces_its_authorities_and_a_dry_run_of_a_non_node_makes_no_request(
+    module, host, monkeypatch, state, check, announced
 ):
-    asked = []
+    calls = []
     join = module("kubelet_join")
     monkeypatch.setattr(join.units, "converge", lambda units, check: join.units.Current([], []))
-    monkeypatch.setattr(host, "converge", lambda wanted, found, check: [])
+    monkeypatch.setattr(host, "converge", lambda desired, membership, check: [])
     monkeypatch.setattr(
-        host, "announce", lambda endpoint, _, check, joined: asked.append((endpoint, check, joined)) or []
+        host, "announce", lambda endpoint, _, check, joined: calls.append((endpoint, check, joined)) or []
     )
     assert join.converge(PARAMS, host.Membership(state), check) == []
-    assert asked == said
+    assert calls == announced
 
 
-def test_who_has_just_joined_is_waited_for(host, monkeypatch):
-    seen = []
-    monkeypatch.setattr(host.announcing, "converge", lambda *words: seen.append((words[0], words[2:])) or [])
+def test_the_announcement_waits_for_a_host_that_has_just_joined(host, monkeypatch):
+    calls = []
+    monkeypatch.setattr(host.announcing, "converge", lambda *words: calls.append((words[0], words[2:])) or [])
     host.announce(ENDPOINT, CA, False, joined=True)
     host.announce(ENDPOINT, CA, True)
-    assert seen == [(ENDPOINT, (CA, False, 120)), (ENDPOINT, (CA, True, 0))]
+    assert calls == [(ENDPOINT, (CA, False, 120)), (ENDPOINT, (CA, True, 0))]
 
 
 class CutOff(BaseException):
@@ -401,9 +399,9 @@ class CutOff(BaseException):
 
 
 class Kubelet:
-    """Stands for systemctl and the kubelet: at its start it gets a certificate for each that it has not.
+    """Replaces systemctl and the kubelet, which at its start gets each certificate that it lacks.
 
-    gives: how many, before it is cut off.
+    gives: number of certificates before it is cut off.
     """
 
     def __init__(self, folder, signer, gives=2):
@@ -425,17 +423,17 @@ class Kubelet:
 
 @pytest.fixture
 def rotated(host, node, tmp_path, monkeypatch):
-    """rotated(bundle, signer): converges a node of the first authority with a bundle, while `signer` signs."""
+    """Return a function that converges a node of the first authority with a bundle, while `signer` signs."""
 
     def done(*bundle, signer, serving=None, check=False):
         monkeypatch.setattr(host, "execute", kubelet := Kubelet(tmp_path, signer))
-        ca_pem = "".join(each.certificate for each in bundle)
+        ca_pem = "".join(authority.certificate for authority in bundle)
         serving_pem = serving.certificate if serving else ca_pem
         config = {"kind": "JoinConfiguration"}
-        wanted = host.Wanted(
+        desired = host.Wanted(
             config, ca_pem, serving_pem, ENDPOINT, "kubeadm", str(tmp_path / "patches"), lambda: TOKEN, {}
         )
-        return kubelet, host.converge(wanted, host.membership(ca_pem, ENDPOINT, now()), check)
+        return kubelet, host.converge(desired, host.membership(ca_pem, ENDPOINT, now()), check)
 
     node()
     real = tmp_path / "kubelet-client-2026.pem"
@@ -453,16 +451,16 @@ def trusted(tmp_path):
     return base64.b64decode(data).decode(), (tmp_path / "CA").read_text()
 
 
-def test_a_node_trusts_an_authority_that_is_introduced_and_keeps_its_certificates(tmp_path, rotated):
+def test_a_node_trusts_a_new_authority_and_keeps_its_certificates(tmp_path, rotated):
     kubelet, actions = rotated(AUTHORITY, NEWER, signer=AUTHORITY)
     assert actions == ["trust the cluster's authorities"]
     both = AUTHORITY.certificate + NEWER.certificate
     assert trusted(tmp_path) == (both, both)
-    assert kubelet.commands == [], "its unit is restarted for the file of authorities"
+    assert kubelet.commands == [], "its unit is restarted because of the file of authorities"
     assert rotated(AUTHORITY, NEWER, signer=AUTHORITY)[1] == []
 
 
-def test_a_kubelet_asks_as_its_former_self_for_certificates_of_the_authority_that_signs(tmp_path, rotated):
+def test_a_kubelet_requests_certificates_of_the_signing_authority_with_its_old_identity(tmp_path, rotated):
     rotated(AUTHORITY, NEWER, signer=AUTHORITY)
     kubelet, actions = rotated(NEWER, AUTHORITY, signer=NEWER)
     assert actions == ["trust the cluster's authorities", "certificates of the authority that signs"]
@@ -476,17 +474,17 @@ def test_a_kubelet_asks_as_its_former_self_for_certificates_of_the_authority_tha
 
 
 @pytest.mark.parametrize("gives", [0, 1])
-def test_a_renewal_that_was_cut_off_goes_on_without_a_token(host, tmp_path, rotated, monkeypatch, gives):
+def test_an_interrupted_renewal_continues_without_a_token(host, tmp_path, rotated, monkeypatch, gives):
     rotated(AUTHORITY, NEWER, signer=AUTHORITY)
     both = NEWER.certificate + AUTHORITY.certificate
 
     def follow(kubelet):
         monkeypatch.setattr(host, "execute", kubelet)
-        found = host.membership(both, ENDPOINT, now())
-        done = host.following(both, both) if host.is_node(found) else []
-        for _, act in done:
+        membership = host.membership(both, ENDPOINT, now())
+        steps = host.following(both, both) if host.is_node(membership) else []
+        for _, act in steps:
             act()
-        return [name for name, _ in done]
+        return [name for name, _ in steps]
 
     with pytest.raises(CutOff):
         follow(Kubelet(tmp_path, NEWER, gives))
@@ -498,15 +496,13 @@ def test_a_renewal_that_was_cut_off_goes_on_without_a_token(host, tmp_path, rota
     assert follow(Kubelet(tmp_path, NEWER)) == []
 
 
-def test_a_host_whose_certificate_ran_out_is_no_node_whatever_kubeadm_left(host, node, tmp_path):
+def test_a_host_with_an_expired_certificate_is_not_a_node_whatever_kubeadm_left(host, node, tmp_path):
     node()
     (tmp_path / "BOOTSTRAP_CONF").write_text("token: abcdef.0123456789abcdef\n")
     assert not host.is_node(host.membership(CA, ENDPOINT, now() + 2 * 86400))
 
 
-def test_a_kubelet_asks_for_a_serving_certificate_of_the_authority_that_signs_these_and_trusts_it_in_nothing(
-    host, tmp_path, rotated
-):
+def test_a_kubelet_requests_a_serving_certificate_of_its_authority_without_trusting_it(host, tmp_path, rotated):
     before = (tmp_path / "CLIENT_CERTIFICATE").read_text()
     kubelet, actions = rotated(AUTHORITY, signer=NEWER, serving=NEWER)
     assert actions == ["certificates of the authority that signs"]
@@ -517,13 +513,13 @@ def test_a_kubelet_asks_for_a_serving_certificate_of_the_authority_that_signs_th
     assert rotated(AUTHORITY, signer=NEWER, serving=NEWER)[1] == []
 
 
-def test_a_certificate_of_the_former_authority_once_more_is_told(host, rotated, monkeypatch):
+def test_another_certificate_of_the_old_authority_is_reported(host, rotated, monkeypatch):
     monkeypatch.setattr(host.authorities, "PATIENCE_S", -1)
     with pytest.raises(host.Refused, match="got no new certificate.*CLIENT_CERTIFICATE"):
         rotated(NEWER, AUTHORITY, signer=AUTHORITY)
 
 
-def test_a_dry_run_says_what_would_change_for_another_authority(tmp_path, rotated):
+def test_a_dry_run_lists_what_would_change_for_another_authority(tmp_path, rotated):
     kubelet, actions = rotated(NEWER, AUTHORITY, signer=NEWER, check=True)
     assert len(actions) == 2
     assert kubelet.commands == []

@@ -1,4 +1,4 @@
-"""What menagerie-links says of cables, with which code it ends, and when it sets a port again."""
+"""Findings of menagerie-links about cables, its exit codes, and when it sets a port again."""
 
 from __future__ import annotations
 
@@ -37,27 +37,29 @@ def end(host: str, link: str, switch: str, port: str) -> Any:
         ("ens2f0", "leaf-3", "Ethernet1/1", False),
     ],
 )
-def test_what_switches_say_is_compared_as_people_write_it(interface: str, switch: str, port: str, leads: bool) -> None:
+def test_switch_and_port_names_match_in_every_usual_notation(
+    interface: str, switch: str, port: str, leads: bool
+) -> None:
     (heard,) = cables.parse_lldp(RECORDED)[interface]
     assert cables.leads_to(heard, end("gpu-017", interface, switch, port)) is leads
 
 
-def told(tmp_path: Path, lldp: Any, *cards: Any, **links: Any) -> list[str]:
+def cable_lines(tmp_path: Path, lldp: Any, *cards: Any, **links: Any) -> list[str]:
     host = Host(tmp_path, *cards, lldp=lldp)
     settings = {"host": "gpu-017", "links": links}
     report = check.check_cables(host.edge, settings, list(links), 0)
     return [program.line("gpu-017", finding) for finding in report.findings]
 
 
-def test_cables_as_in_the_hosts_file_are_no_finding(tmp_path: Path) -> None:
+def test_cables_that_match_the_hosts_file_are_no_finding(tmp_path: Path) -> None:
     one = {**MLX, "switch": "leaf-1", "port": 17}
-    assert told(tmp_path, RECORDED, connectx(name="ens0f0"), ens0f0=one) == []
+    assert cable_lines(tmp_path, RECORDED, connectx(name="ens0f0"), ens0f0=one) == []
 
 
-def test_two_cables_of_a_host_that_are_swapped_are_told_so(tmp_path: Path) -> None:
+def test_two_swapped_cables_of_a_host_are_reported_as_swapped(tmp_path: Path) -> None:
     one = {"pci": "0000:1a:00.0", "switch": "leaf-2", "port": "Ethernet64"}
     other = {"pci": "0000:3b:00.0", "switch": "leaf-1", "port": 17}
-    assert told(tmp_path, RECORDED, connectx(name="ens0f0"), e810(name="ens1f0"), rail0=one, rail1=other) == [
+    assert cable_lines(tmp_path, RECORDED, connectx(name="ens0f0"), e810(name="ens1f0"), rail0=one, rail1=other) == [
         "gpu-017 rail0: leaf-1 swp17, the hosts file says leaf-2 Ethernet64; looks swapped with rail1 [LNK-005]",
         (
             "gpu-017 rail1: leaf-2.sjc1.example.net Ethernet64, the hosts file says leaf-1 17; looks swapped with rail0 "
@@ -66,19 +68,21 @@ def test_two_cables_of_a_host_that_are_swapped_are_told_so(tmp_path: Path) -> No
     ]
 
 
-def test_a_cable_in_another_link_s_place_is_told_so(tmp_path: Path) -> None:
+def test_a_cable_in_another_links_place_is_reported(tmp_path: Path) -> None:
     one = {"pci": "0000:1a:00.0", "switch": "leaf-9", "port": 1}
     other = {"pci": "0000:3b:00.0", "switch": "leaf-1", "port": 17}
-    lines = told(tmp_path, RECORDED, connectx(name="ens0f0"), e810(name="ens7f0", carrier=0), rail0=one, rail1=other)
+    lines = cable_lines(
+        tmp_path, RECORDED, connectx(name="ens0f0"), e810(name="ens7f0", carrier=0), rail0=one, rail1=other
+    )
     assert lines == [
         "gpu-017 rail0: leaf-1 swp17, the hosts file says leaf-9 1; that is where rail1 should be [LNK-005]",
         "gpu-017 rail1: no link: no cable, or a port that is off; the hosts file says leaf-1 17 [LNK-005]",
     ]
 
 
-def test_silence_names_firmware_that_may_swallow_it(tmp_path: Path) -> None:
+def test_silence_names_the_firmware_that_may_swallow_lldp(tmp_path: Path) -> None:
     one = {"pci": "0000:3b:00.0", "switch": "leaf-1", "port": 17}
-    assert told(tmp_path, {"lldp": [{}]}, e810(), rail0=one) == [
+    assert cable_lines(tmp_path, {"lldp": [{}]}, e810(), rail0=one) == [
         (
             "gpu-017 rail0: nothing is heard from leaf-1 17; ice's firmware may take it: ethtool --set-priv-flags ens2f0 "
             "fw-lldp-agent off [LNK-005]"
@@ -86,12 +90,12 @@ def test_silence_names_firmware_that_may_swallow_it(tmp_path: Path) -> None:
     ]
 
 
-def test_a_daemon_that_does_not_run_is_one_finding(tmp_path: Path) -> None:
+def test_a_stopped_daemon_is_one_finding(tmp_path: Path) -> None:
     host = Host(tmp_path, connectx())
     host.edge.run = lambda *words: (1, "unable to connect to socket\n") if words[0] == "lldpctl" else host.run(words)
     settings = {"host": "gpu-017", "links": {"rail0": {**MLX, "switch": "leaf-1", "port": 17}}}
     report = check.check_cables(host.edge, settings, ["rail0"], 0)
-    assert [each.text for each in report.findings] == [
+    assert [finding.text for finding in report.findings] == [
         "lldpctl: unable to connect to socket; is lldpd.service running?"
     ]
 
@@ -101,7 +105,7 @@ def test_a_daemon_that_does_not_run_is_one_finding(tmp_path: Path) -> None:
 
 @pytest.fixture
 def given(tmp_path: Path) -> Any:
-    """given(host, **links): the host with its settings placed."""
+    """Return a function that places a host's settings, and returns its edge."""
 
     def placed(host: Host, **links: Any) -> Any:
         settings = {"host": "gpu-017", "address": "10.8.0.17", "links": links, "paths": []}
@@ -111,7 +115,7 @@ def given(tmp_path: Path) -> Any:
     return placed
 
 
-def test_exit_codes_say_what_a_run_would_do(tmp_path: Path, given: Any, capsys: Any) -> None:
+def test_exit_codes_show_what_a_run_would_do(tmp_path: Path, given: Any, capsys: Any) -> None:
     edge = given(Host(tmp_path, connectx(), ens1f0np0="10.8.0.17"), ens1f0np0=MLX)
     assert program.main(["check"], edge) == 1
     assert (
@@ -122,7 +126,7 @@ def test_exit_codes_say_what_a_run_would_do(tmp_path: Path, given: Any, capsys: 
     assert program.main(["apply", "nosuch"], edge) == 1
 
 
-def test_the_document_holds_findings_ways_and_who_was_heard(tmp_path: Path, given: Any, capsys: Any) -> None:
+def test_the_document_has_findings_paths_and_heard_switches(tmp_path: Path, given: Any, capsys: Any) -> None:
     host = Host(tmp_path, connectx(name="ens0f0", mtu=9000), lldp=RECORDED, ens0f0="10.8.0.18")
     edge = given(host, ens0f0={**MLX, "switch": "leaf-1", "port": 18})
     assert program.main(["check", "--json"], edge) == 1
@@ -131,14 +135,14 @@ def test_the_document_holds_findings_ways_and_who_was_heard(tmp_path: Path, give
     assert document["heard"] == {"ens0f0": [{"switch": "leaf-1", "ports": ["swp17", "swp17"]}]}
 
 
-def test_another_machine_that_is_not_set_yet_may_wait(tmp_path: Path, given: Any, monkeypatch: Any) -> None:
+def test_another_machine_that_is_not_set_yet_can_wait(tmp_path: Path, given: Any, monkeypatch: Any) -> None:
     edge = given(Host(tmp_path, connectx(mtu=9000), ens1f0np0="10.8.0.17"), ens1f0np0=MLX)
     settings = json.loads(edge.read("/etc/menagerie/links.json"))
-    way = {"to": "gpu-018 in the same rack", "address": "10.8.0.18", "mtu": 9000, "setting": "sites.sjc1.link_mtu"}
-    monkeypatch.setattr(check.ways, "look", lambda way, router: check.ways.Found(1500))
+    path = {"to": "gpu-018 in the same rack", "address": "10.8.0.18", "mtu": 9000, "setting": "sites.sjc1.link_mtu"}
+    monkeypatch.setattr(check.ways, "look", lambda path, router: check.ways.Found(1500))
     codes = []
-    for more in ({"host": "gpu-018"}, {}):
-        (tmp_path / "etc/menagerie/links.json").write_text(json.dumps({**settings, "paths": [{**way, **more}]}))
+    for extra in ({"host": "gpu-018"}, {}):
+        (tmp_path / "etc/menagerie/links.json").write_text(json.dumps({**settings, "paths": [{**path, **extra}]}))
         codes += [program.main(["check", *words], edge) for words in ([], ["--others-may-wait"])]
     assert codes == [1, 0, 1, 1]
 
@@ -147,34 +151,34 @@ def test_a_port_that_comes_back_is_set_again(tmp_path: Path, given: Any) -> None
     card = connectx()
     host = Host(tmp_path, card)
     settings = json.loads(given(host, ens1f0np0=MLX).read("/etc/menagerie/links.json"))
-    seen: list[int] = []
+    states: list[int] = []
 
     def events() -> Any:
         host.calls.clear()
         yield None
-        seen.append(len(host.calls))
+        states.append(len(host.calls))
         host.put("/sys/class/net/ens1f0np0/mtu", 1500)
         host.put("/sys/class/net/ens1f0np0/carrier_changes", 4)
         yield None
-        seen.append(int(host.edge.read("/sys/class/net/ens1f0np0/mtu")))
+        states.append(int(host.edge.read("/sys/class/net/ens1f0np0/mtu")))
 
-    assert program.watch(host.edge, settings, events(), lambda: seen.append(-1)) == 0
-    assert seen == [-1, 0, 9000]
+    assert program.watch(host.edge, settings, events(), lambda: states.append(-1)) == 0
+    assert states == [-1, 0, 9000]
 
 
-def test_a_port_with_another_name_asks_for_a_reboot_until_it_has_its_own(tmp_path: Path) -> None:
-    asked = tmp_path / "run" / "menagerie" / "reboot-required.d" / "links-node0"
+def test_a_port_with_another_name_requests_a_reboot_until_it_is_renamed(tmp_path: Path) -> None:
+    request = tmp_path / "run" / "menagerie" / "reboot-required.d" / "links-node0"
     host = Host(tmp_path, connectx(name="eth3"))
     settings = {"host": "gpu-017", "links": {"node0": MLX}}
     program.apply_all(host.edge, settings, ["node0"], only_look=True, as_json=True)
-    assert not asked.exists()
+    assert not request.exists()
     program.apply_all(host.edge, settings, ["node0"], only_look=False, as_json=True)
-    assert asked.read_text() == "eth3 is to be called node0\n"
+    assert request.read_text() == "eth3 is to be called node0\n"
     (tmp_path / "booted").mkdir()
     booted = Host(tmp_path / "booted", connectx(name="node0"))
-    asked.rename(tmp_path / "kept")
-    there = tmp_path / "booted" / "run" / "menagerie" / "reboot-required.d"
-    there.mkdir(parents=True)
-    (tmp_path / "kept").rename(there / "links-node0")
+    request.rename(tmp_path / "kept")
+    folder = tmp_path / "booted" / "run" / "menagerie" / "reboot-required.d"
+    folder.mkdir(parents=True)
+    (tmp_path / "kept").rename(folder / "links-node0")
     program.apply_all(booted.edge, settings, ["node0"], only_look=False, as_json=True)
-    assert list(there.iterdir()) == []
+    assert list(folder.iterdir()) == []

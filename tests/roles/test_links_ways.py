@@ -1,4 +1,4 @@
-"""How long packets may be, on real networks of our own: hosts, routers and switches are network namespaces."""
+"""How long packets may be, on real networks: hosts, routers and switches are network namespaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from menagerie_links import ways
 
 FILES = Path(ways.__file__).parents[1]
 ASK = f"import sys, json; sys.path.insert(0, {str(FILES)!r}); import menagerie_links.ways as w; SETUP; print(json.dumps(w.CALL))"
-# Answers TLS with a certificate of its own, over and over; ends with its standard input.
+# Serves TLS with its own certificate repeatedly; exits when its standard input closes.
 SERVER = """
 import socket, ssl, sys, threading
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -40,7 +40,7 @@ sys.stdin.read()
 
 
 class Net:
-    """Namespaces with wires between them. Nothing of it is left."""
+    """Namespaces with wires between them, all removed at the end."""
 
     def __init__(self, stack: ExitStack) -> None:
         self.stack = stack
@@ -54,12 +54,27 @@ class Net:
         self.stack.callback(subprocess.run, ["ip", "netns", "del", f"{self.tag}-{name}"], check=False)
         self.ip("-n", f"{self.tag}-{name}", "link", "set", "lo", "up")
 
-    def wire(self, one: str, other: str, mtu: int, far_mtu: int | None = None) -> None:
-        """A veth pair; each end is called as the namespace that it leads to."""
-        own, far = f"{self.tag}-{one}", f"{self.tag}-{other}"
-        self.ip("-n", own, "link", "add", other, "mtu", str(mtu), "type", "veth", "peer", "name", one, "netns", far)
-        self.ip("-n", far, "link", "set", one, "mtu", str(far_mtu or mtu), "up")
-        self.ip("-n", own, "link", "set", other, "up")
+    def wire(self, near_name: str, far_name: str, mtu: int, far_mtu: int | None = None) -> None:
+        """Create a veth pair. Each end is named after the namespace that it leads to."""
+        near, far = f"{self.tag}-{near_name}", f"{self.tag}-{far_name}"
+        self.ip(
+            "-n",
+            near,
+            "link",
+            "add",
+            far_name,
+            "mtu",
+            str(mtu),
+            "type",
+            "veth",
+            "peer",
+            "name",
+            near_name,
+            "netns",
+            far,
+        )
+        self.ip("-n", far, "link", "set", near_name, "mtu", str(far_mtu or mtu), "up")
+        self.ip("-n", near, "link", "set", far_name, "up")
 
     def address(self, space: str, device: str, address: str) -> None:
         self.ip("-n", f"{self.tag}-{space}", "address", "add", address, "dev", device)
@@ -74,7 +89,7 @@ class Net:
         return done.stdout
 
     def ask(self, call: str) -> list[Any]:
-        """A call of menagerie_links.ways at the host, with less patience: these networks answer within a millisecond."""
+        """Call menagerie_links.ways on the host with shorter time-outs: these networks answer within a millisecond."""
         program = ASK.replace("CALL", call).replace("SETUP", "w.SHORTEST_S, w.TLS_PATIENCE_S = 0.05, 0.3")
         return list(json.loads(self.run("host", sys.executable, "-c", program)))
 
@@ -106,7 +121,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def routed(net: Net) -> Callable[[int], Net]:
-    """routed(1400): host with 9000, a router, and beyond it a link of 1400."""
+    """Return a function that builds a host with MTU 9000, a router, and behind it a link with the given MTU."""
 
     def made(mtu: int) -> Net:
         for name in ("host", "router", "far"):
@@ -127,7 +142,7 @@ def routed(net: Net) -> Callable[[int], Net]:
 
 @pytest.fixture
 def switched(net: Net) -> Callable[[int], Net]:
-    """switched(1500): host with 9000 on a switch; the other host's cable carries 1500, and nobody says so."""
+    """Return a function that builds a host with MTU 9000 on a switch whose other cable silently drops above the given MTU."""
 
     def made(mtu: int) -> Net:
         for name in ("host", "switch", "far"):
@@ -149,31 +164,31 @@ def test_a_router_before_a_narrow_link_is_named(routed) -> None:
     assert net.ask("by_pings('198.18.1.2', 9000)") == [1400, "198.18.0.1 says so", False]
     assert net.ask("by_pings('198.18.1.2', 1400)") == [1400, "", False]
     assert net.ask("by_pings('198.18.0.1', 9000)") == [9000, "", False]
-    # The kernel now knows of 1400. Each question is asked of the way as it is, and not of that memory.
+    # The kernel has now cached 1400. Each probe must test the real path, not use that cache.
     net.ip("-n", f"{net.tag}-router", "link", "set", "far", "mtu", "9000")
     net.ip("-n", f"{net.tag}-far", "link", "set", "router", "mtu", "9000")
     assert net.ask("by_pings('198.18.1.2', 9000)") == [9000, "", False]
 
 
-def test_a_link_that_drops_in_silence_is_found_to_the_byte(switched) -> None:
-    # veth takes 4 bytes more than its MTU, the room of a VLAN tag (is_skb_forwardable in net/core/dev.c).
+def test_a_link_that_drops_silently_is_measured_to_the_byte(switched) -> None:
+    # veth accepts 4 bytes more than its MTU, room for a VLAN tag (is_skb_forwardable in net/core/dev.c).
     assert switched(1496).ask("by_pings('198.18.0.3', 9000)") == [1500, "", False]
 
 
-def test_the_host_s_own_port_is_named_where_it_is_the_narrow_one(switched) -> None:
+def test_the_hosts_own_port_is_named_if_it_is_the_narrow_one(switched) -> None:
     net = switched(9000)
     net.ip("-n", f"{net.tag}-host", "link", "set", "switch", "mtu", "2000")
     assert net.ask("by_pings('198.18.0.3', 9000)") == [2000, "this host's own port", False]
 
 
-def test_who_does_not_answer_is_no_narrow_way(switched) -> None:
+def test_a_target_that_does_not_answer_is_no_narrow_path(switched) -> None:
     net = switched(9000)
     assert net.ask("by_pings('198.18.0.9', 9000)") == [0, "", False]
     assert net.ask("by_pings('203.0.113.1', 9000)") == [0, "", False]
     assert net.ask("by_tls('198.18.0.3', 6443, 9000)") == [0, "", False]
 
 
-def test_the_api_is_asked_by_tls_for_it_answers_no_pings(routed, certificate: Path) -> None:
+def test_the_api_is_probed_by_tls_because_it_answers_no_pings(routed, certificate: Path) -> None:
     net = routed(9000)
     net.serve("far", certificate)
     net.run("far", "sysctl", "-qw", "net.ipv4.icmp_echo_ignore_all=1")
@@ -182,7 +197,7 @@ def test_the_api_is_asked_by_tls_for_it_answers_no_pings(routed, certificate: Pa
     assert net.ask("by_tls('198.18.1.2', 6443, 1446)") == [1446, "", False]
 
 
-def test_a_narrow_link_before_the_api_is_found_and_a_shorter_mss_is_told_apart(routed, certificate: Path) -> None:
+def test_a_narrow_link_before_the_api_is_distinguished_from_a_shorter_mss(routed, certificate: Path) -> None:
     net = routed(9000)
     net.serve("far", certificate)
     net.ip("-n", f"{net.tag}-router", "link", "set", "far", "mtu", "1438")
@@ -194,19 +209,19 @@ def test_a_narrow_link_before_the_api_is_found_and_a_shorter_mss_is_told_apart(r
     assert net.ask("by_tls('198.18.1.2', 6443, 1446)") == [1400, "", True]
 
 
-def test_a_way_to_the_api_that_swallows_long_packets_is_measured(switched, certificate: Path) -> None:
+def test_a_path_to_the_api_that_swallows_long_packets_is_measured(switched, certificate: Path) -> None:
     net = switched(9000)
     net.serve("far", certificate)
-    # The server's side says 8960 to TCP, and gets no more than 1500 of it.
+    # The server's side announces 8960 to TCP, but receives at most 1500.
     net.ip("-n", f"{net.tag}-switch", "link", "set", "far", "mtu", "1500")
-    # A real port cuts TCP's packets before the cable; veth would hand them over in one piece, which has no length.
+    # A real port segments TCP's packets before the cable; veth would pass them on whole, without a packet length.
     net.ip("-n", f"{net.tag}-host", "link", "set", "switch", "gso_max_segs", "1")
-    found = net.ask("by_tls('198.18.0.3', 6443, 9000)")
-    assert found[1:] == ["", False]
-    assert 1500 <= found[0] <= 1504
+    answer = net.ask("by_tls('198.18.0.3', 6443, 9000)")
+    assert answer[1:] == ["", False]
+    assert 1500 <= answer[0] <= 1504
 
 
-def test_python_takes_the_long_list_of_protocols() -> None:
+def test_python_accepts_the_long_list_of_protocols() -> None:
     context = ways._context(9000)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
@@ -215,7 +230,7 @@ def test_python_takes_the_long_list_of_protocols() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "wrong", "note"),
+    ("result", "wrong", "note"),
     [
         ((9000,), "", ""),
         ((0,), "", "gpu-2 in the same rack (10.8.0.12) doesn't answer: not tried"),
@@ -237,6 +252,6 @@ def test_python_takes_the_long_list_of_protocols() -> None:
         ),
     ],
 )
-def test_what_was_found_is_said_with_the_setting_that_it_contradicts(found, wrong: str, note: str) -> None:
-    way = {"to": "gpu-2 in the same rack", "address": "10.8.0.12", "mtu": 9000, "setting": "sites.sjc1.link_mtu"}
-    assert ways.verdict(way, ways.Found(*found)) == (wrong, note)
+def test_a_measurement_is_reported_with_the_setting_that_it_contradicts(result, wrong: str, note: str) -> None:
+    path = {"to": "gpu-2 in the same rack", "address": "10.8.0.12", "mtu": 9000, "setting": "sites.sjc1.link_mtu"}
+    assert ways.verdict(path, ways.Found(*result)) == (wrong, note)

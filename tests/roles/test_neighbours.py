@@ -30,36 +30,36 @@ def program() -> ModuleType:
 
 
 def rows(entries: int, *fulls: int) -> str:
-    """As Linux 6.18 prints it: a line a CPU, the table's entries in each."""
+    """Return rows as Linux 6.18 prints them: one line per CPU, each with the table's entries."""
     between = "00001711 000017f9 00000002   00006966 0000291b 00000020   00000000 00000000 00000000 00000000 00000000"
     return HEAD + "".join(f"{entries:08x} {between} {full:08x}\n" for full in fulls)
 
 
 @pytest.fixture
 def kernel(tmp_path: Path):
-    """kernel(arp=..., third=...): a root with the kernel's files of IPv4, and of IPv6 where asked."""
+    """Return a function that writes a root with the kernel's files for IPv4 and, if given, IPv6."""
 
     def make(arp: str = "", ndisc: str = "", third: int = 1024, settings: str = "") -> Path:
         files = {"/proc/net/stat/arp_cache": arp, "/proc/net/stat/ndisc_cache": ndisc}
-        for family, there in (("ipv4", arp), ("ipv6", ndisc)):
-            files[f"/proc/sys/net/{family}/neigh/default/gc_thresh3"] = f"{third}\n" if there else ""
+        for family, table in (("ipv4", arp), ("ipv6", ndisc)):
+            files[f"/proc/sys/net/{family}/neigh/default/gc_thresh3"] = f"{third}\n" if table else ""
         files["/etc/sysctl.d/90-menagerie-neighbours.conf"] = settings
         for path, text in files.items():
-            place = tmp_path / path.lstrip("/")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.unlink(missing_ok=True)
+            target = tmp_path / path.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.unlink(missing_ok=True)
             if text:
-                place.write_text(text)
+                target.write_text(text)
         return tmp_path
 
     return make
 
 
-def test_counters_of_all_cpus_are_added_and_their_common_entries_are_not(program) -> None:
+def test_counters_of_all_cpus_are_summed_but_the_shared_entries_are_not(program) -> None:
     assert program.counters(rows(0x400, 0x10, 0x2)) == (1024, 18)
 
 
-def test_a_quiet_table_says_nothing_but_its_metrics(program, kernel, capsys) -> None:
+def test_a_quiet_table_only_writes_metrics(program, kernel, capsys) -> None:
     root = kernel(rows(17, 0, 0), rows(3, 0, 0))
     assert program.main(["record", METRICS], str(root)) == 0
     assert capsys.readouterr().out == ""
@@ -71,8 +71,8 @@ def test_a_quiet_table_says_nothing_but_its_metrics(program, kernel, capsys) -> 
     assert [path.name for path in (root / METRICS.lstrip("/")).parent.iterdir()] == [Path(METRICS).name]
 
 
-def test_an_overflow_is_an_error_in_the_journal_once_and_again_when_there_are_more(program, kernel, capsys) -> None:
-    for fulls, told in (
+def test_each_new_overflow_is_an_error_in_the_journal_once(program, kernel, capsys) -> None:
+    for fulls, message in (
         (0x20, "overflowed 32 times"),
         (0x20, ""),
         (0x25, "overflowed 5 times"),
@@ -81,17 +81,17 @@ def test_an_overflow_is_an_error_in_the_journal_once_and_again_when_there_are_mo
         root = kernel(rows(900, fulls))
         assert program.main(["record", METRICS], str(root)) == 0
         out = capsys.readouterr().out
-        assert (told in out and out.startswith("<3>neighbour table of ipv4")) if told else out == ""
+        assert (message in out and out.startswith("<3>neighbour table of ipv4")) if message else out == ""
 
 
-def test_a_table_that_is_nearly_full_is_a_warning(program, kernel, capsys) -> None:
+def test_a_nearly_full_table_is_a_warning(program, kernel, capsys) -> None:
     assert program.main(["check"], str(kernel(rows(921, 0)))) == 0
     assert program.main(["check"], str(kernel(rows(922, 0)))) == 1
     program.main(["record", METRICS], str(kernel(rows(922, 0))))
     assert capsys.readouterr().out.splitlines()[-1].startswith("<4>neighbour table of ipv4 has 922 entries")
 
 
-def test_a_table_smaller_than_its_file_is_told_with_the_way_out(program, kernel, capsys) -> None:
+def test_a_table_smaller_than_its_file_is_reported_with_the_fix(program, kernel, capsys) -> None:
     settings = "net.ipv4.neigh.default.gc_thresh3 = 16384\nnet.ipv6.neigh.default.gc_thresh3 = 1024\n"
     assert program.main(["check"], str(kernel(rows(1, 0), rows(1, 0), settings=settings))) == 1
     out = capsys.readouterr().out.splitlines()
@@ -101,25 +101,25 @@ def test_a_table_smaller_than_its_file_is_told_with_the_way_out(program, kernel,
     assert out[-1].endswith("gc_thresh3 1024, wanted 16384; sysctl --system")
 
 
-def test_outside_the_first_network_namespace_there_is_nothing_to_look_at(program, kernel, capsys) -> None:
+def test_outside_the_first_network_namespace_there_is_nothing_to_check(program, kernel, capsys) -> None:
     assert program.main(["record", METRICS], str(kernel())) == 0
     assert "not the first network namespace" in capsys.readouterr().out
 
 
-def test_a_look_writes_nothing(program, kernel) -> None:
+def test_a_check_writes_nothing(program, kernel) -> None:
     root = kernel(rows(922, 4))
     before = sorted(root.rglob("*"))
     program.main(["check"], str(root))
     assert sorted(root.rglob("*")) == before
 
 
-def test_wrong_words_are_told_how_to_ask(program, capsys) -> None:
+def test_wrong_arguments_print_the_usage(program, capsys) -> None:
     assert program.main([]) == program.main(["record"]) == program.main(["check", "x"]) == 64
     assert "menagerie-neighbours check" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/net/stat/arp_cache"), reason="not the first network namespace")
-def test_the_running_kernel_can_be_asked() -> None:
+def test_the_running_kernel_can_be_checked() -> None:
     done = subprocess.run([sys.executable, PROGRAM, "check"], capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1)
     third = Path("/proc/sys/net/ipv4/neigh/default/gc_thresh3").read_text().strip()

@@ -1,4 +1,4 @@
-"""menagerie-roce sets ports of several cards. tests/roles/roce_hosts.py says where their shapes are from."""
+"""menagerie-roce sets ports of several cards. tests/roles/roce_cards.py has the sources of their formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Made = Callable[..., Host]
 
 @pytest.fixture
 def host(tmp_path: Path) -> Made:
-    """host(card, **changes): a host with one port of a card."""
+    """Return a function that builds a host with one port of a card."""
     return lambda card=CX5, **changes: build(tmp_path / "root", replace(card, **changes))
 
 
@@ -32,78 +32,78 @@ def is_mutation(call: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.parametrize("card", CARDS.values(), ids=CARDS)
-def test_a_port_as_it_comes_is_brought_to_what_the_fabric_wants_and_stays(host: Made, card: Card) -> None:
-    one = host(card)
-    first = bring(one.edge, told(), "rail-0", check=False)
+def test_a_port_with_factory_settings_is_set_for_the_fabric_and_stays_so(host: Made, card: Card) -> None:
+    port_host = host(card)
+    first = bring(port_host.edge, told(), "rail-0", check=False)
     assert first.wrong == ()
-    assert (one.qos.pause, one.qos.dcbx if card.prints_dcbx else "OS") == (("off", "off"), "OS")
-    assert (one.qos.mapped[26], one.qos.mapped[48], one.qos.pfc) == (3, 6, [0, 0, 0, 1, 0, 0, 0, 0])
-    assert one.text(f"/sys/kernel/config/rdma_cm/{card.rdma}/ports/1/default_roce_tos") == "106"
-    one.calls.clear()
-    second = bring(one.edge, told(), "rail-0", check=False)
+    assert (port_host.qos.pause, port_host.qos.dcbx if card.prints_dcbx else "OS") == (("off", "off"), "OS")
+    assert (port_host.qos.mapped[26], port_host.qos.mapped[48], port_host.qos.pfc) == (3, 6, [0, 0, 0, 1, 0, 0, 0, 0])
+    assert port_host.text(f"/sys/kernel/config/rdma_cm/{card.rdma}/ports/1/default_roce_tos") == "106"
+    port_host.calls.clear()
+    second = bring(port_host.edge, told(), "rail-0", check=False)
     assert (second.changed, second.wrong) == ((), ())
-    assert [call for call in one.calls if is_mutation(call)] == []
+    assert [call for call in port_host.calls if is_mutation(call)] == []
 
 
 @pytest.mark.parametrize("card", CARDS.values(), ids=CARDS)
 @pytest.mark.parametrize("set_before", [False, True])
-def test_check_tells_what_a_run_would_change_and_changes_nothing(host: Made, card: Card, set_before: bool) -> None:
-    one = host(card)
+def test_check_reports_what_a_run_would_change_and_changes_nothing(host: Made, card: Card, set_before: bool) -> None:
+    port_host = host(card)
     if set_before:
-        bring(one.edge, told(), "rail-0", check=False)
-        one.qos.pfc = [0] * 8
-    before, state = one.files(), repr(one.qos)
-    one.calls.clear()
-    looked = bring(one.edge, told(), "rail-0", check=True)
-    assert (one.files(), repr(one.qos)) == (before, state)
-    assert [call for call in one.calls if is_mutation(call)] == []
+        bring(port_host.edge, told(), "rail-0", check=False)
+        port_host.qos.pfc = [0] * 8
+    before, state = port_host.files(), repr(port_host.qos)
+    port_host.calls.clear()
+    checked = bring(port_host.edge, told(), "rail-0", check=True)
+    assert (port_host.files(), repr(port_host.qos)) == (before, state)
+    assert [call for call in port_host.calls if is_mutation(call)] == []
     if set_before:
-        assert looked.changed == ("PFC: 0,0,0,0,0,0,0,0 -> 0,0,0,1,0,0,0,0",)
-    assert looked.changed == bring(one.edge, told(), "rail-0", check=False).changed
+        assert checked.changed == ("PFC: 0,0,0,0,0,0,0,0 -> 0,0,0,1,0,0,0,0",)
+    assert checked.changed == bring(port_host.edge, told(), "rail-0", check=False).changed
 
 
-def test_what_ofed_s_driver_has_besides_is_set_as_well(host: Made) -> None:
-    one = host(CX5)
-    result = bring(one.edge, told(cnp_dscp=46, cnp_priority=5), "rail-0", check=False)
+def test_the_additional_settings_of_ofeds_driver_are_set_too(host: Made) -> None:
+    port_host = host(CX5)
+    result = bring(port_host.edge, told(cnp_dscp=46, cnp_priority=5), "rail-0", check=False)
     assert (result.wrong, result.notes) == ((), ())
     net = f"/sys/class/net/{INTERFACE}"
-    assert one.text("/sys/class/infiniband/mlx5_0/tc/1/traffic_class") == "Global tclass=106"
-    enabled = {side: [one.text(f"{net}/ecn/roce_{side}/enable/{n}") for n in range(8)] for side in ("np", "rp")}
+    assert port_host.text("/sys/class/infiniband/mlx5_0/tc/1/traffic_class") == "Global tclass=106"
+    enabled = {side: [port_host.text(f"{net}/ecn/roce_{side}/enable/{n}") for n in range(8)] for side in ("np", "rp")}
     assert enabled == {"np": list("00010000"), "rp": list("00010000")}
-    assert [one.text(f"{net}/ecn/roce_np/{name}") for name in ("cnp_dscp", "cnp_802p_prio")] == ["46", "5"]
-    assert one.qos.accel == 0
+    assert [port_host.text(f"{net}/ecn/roce_np/{name}") for name in ("cnp_dscp", "cnp_802p_prio")] == ["46", "5"]
+    assert port_host.qos.accel == 0
 
 
-def test_linux_own_driver_takes_the_mark_of_notifications_through_debugfs(host: Made) -> None:
-    one = host(cards.CX6_DX_IN_LINUX)
-    result = bring(one.edge, told(), "rail-0", check=False)
+def test_linuxs_driver_gets_the_mark_of_notifications_through_debugfs(host: Made) -> None:
+    port_host = host(cards.CX6_DX_IN_LINUX)
+    result = bring(port_host.edge, told(), "rail-0", check=False)
     folder = f"/sys/kernel/debug/mlx5/{PCI}/cc_params"
-    assert [one.text(f"{folder}/{name}") for name in ("np_cnp_dscp", "np_cnp_prio")] == ["48", "6"]
+    assert [port_host.text(f"{folder}/{name}") for name in ("np_cnp_dscp", "np_cnp_prio")] == ["48", "6"]
     assert [note.split(" is left")[0] for note in result.notes] == [
         "ECN, receiving", "ECN, sending", "traffic class", "recovery from loss",
     ]  # fmt: skip
 
 
-def test_broadcom_s_own_driver_is_set_through_configfs(host: Made) -> None:
-    one = host(cards.THOR)
-    assert bring(one.edge, told(), "rail-0", check=False).wrong == ()
+def test_broadcoms_own_driver_is_set_through_configfs(host: Made) -> None:
+    port_host = host(cards.THOR)
+    assert bring(port_host.edge, told(), "rail-0", check=False).wrong == ()
     folder = "/sys/kernel/config/bnxt_re/bnxt_re0/ports/1/cc"
     names = ("ecn_marking", "ecn_enable", "cnp_dscp", "cnp_prio", "apply")
-    assert [one.text(f"{folder}/{name}") for name in names] == ["0x1", "0x1", "0x30", "0x6", "0x1"]
+    assert [port_host.text(f"{folder}/{name}") for name in names] == ["0x1", "0x1", "0x30", "0x6", "0x1"]
 
 
-def test_a_lossy_fabric_has_no_pfc_and_cards_that_repeat_what_is_lost(host: Made) -> None:
-    one = host(CX5)
-    one.qos.accel, one.qos.pfc = 0, [0, 0, 0, 1, 0, 0, 0, 0]
-    assert bring(one.edge, told(fabric="lossy"), "rail-0", check=False).wrong == ()
-    assert (one.qos.pfc, one.qos.accel, one.qos.trust) == ([0] * 8, 1, "dscp")
+def test_a_lossy_fabric_has_no_pfc_and_cards_that_retransmit(host: Made) -> None:
+    port_host = host(CX5)
+    port_host.qos.accel, port_host.qos.pfc = 0, [0, 0, 0, 1, 0, 0, 0, 0]
+    assert bring(port_host.edge, told(fabric="lossy"), "rail-0", check=False).wrong == ()
+    assert (port_host.qos.pfc, port_host.qos.accel, port_host.qos.trust) == ([0] * 8, 1, "dscp")
 
 
-def test_a_fabric_of_other_numbers_is_set_to_them(host: Made) -> None:
-    one = host(CX5)
-    assert bring(one.edge, told(priority=5, dscp=40), "rail-0", check=False).wrong == ()
-    assert (one.qos.mapped[40], one.qos.pfc) == (5, [0, 0, 0, 0, 0, 1, 0, 0])
-    assert one.text("/sys/class/infiniband/mlx5_0/tc/1/traffic_class") == "Global tclass=162"
+def test_a_fabric_with_other_numbers_is_set_to_them(host: Made) -> None:
+    port_host = host(CX5)
+    assert bring(port_host.edge, told(priority=5, dscp=40), "rail-0", check=False).wrong == ()
+    assert (port_host.qos.mapped[40], port_host.qos.pfc) == (5, [0, 0, 0, 0, 0, 1, 0, 0])
+    assert port_host.text("/sys/class/infiniband/mlx5_0/tc/1/traffic_class") == "Global tclass=162"
 
 
 def test_a_port_is_found_by_its_pci_address(host: Made) -> None:
@@ -127,33 +127,33 @@ def test_a_port_is_found_by_its_pci_address(host: Made) -> None:
         (replace(CX5, tools=()), "neither dcb (package iproute2) nor mlnx_qos (mlnx-tools) is here"),
     ],
 )
-def test_what_can_not_carry_roce_is_refused_by_name(host: Made, card: Card, message: str) -> None:
-    one = host(card)
-    (wrong,) = bring(one.edge, told(), "rail-0", check=False).wrong
+def test_ports_that_can_not_carry_roce_are_refused_by_name(host: Made, card: Card, message: str) -> None:
+    port_host = host(card)
+    (wrong,) = bring(port_host.edge, told(), "rail-0", check=False).wrong
     assert message in wrong
-    assert [call for call in one.calls if is_mutation(call)] == []
+    assert [call for call in port_host.calls if is_mutation(call)] == []
 
 
-def test_bonds_and_what_is_no_port_are_refused(host: Made) -> None:
-    one = host(CX5)
+def test_bonds_and_interfaces_that_are_no_ports_are_refused(host: Made) -> None:
+    port_host = host(CX5)
     net = f"/sys/class/net/{INTERFACE}"
-    one.put("/sys/class/net/bond0/bonding/mode", "802.3ad 4")
-    one.put("/sys/class/net/vlan7/mtu", 9000)
+    port_host.put("/sys/class/net/bond0/bonding/mode", "802.3ad 4")
+    port_host.put("/sys/class/net/vlan7/mtu", 9000)
     refusals = {
         "bond0": "bond0: it is a bond; name its ports, each a rail of its own",
         "vlan7": "vlan7: it is no port of a card; name the port under it",
         "ens9": "ens9: this host has no such interface",
     }
     for name, message in refusals.items():
-        assert bring(one.edge, told(device=Device(interface=name)), "rail-0", check=False).wrong == (message,)
-    absent = bring(one.edge, told(device=Device(pci="0000:99:00.0")), "rail-0", check=False)
+        assert bring(port_host.edge, told(device=Device(interface=name)), "rail-0", check=False).wrong == (message,)
+    absent = bring(port_host.edge, told(device=Device(pci="0000:99:00.0")), "rail-0", check=False)
     assert absent.wrong == ("0000:99:00.0: the device is not in this host",)
-    one.link(f"{net}/device/physfn", "/sys/devices/pci0000:17/0000:1a:00.1")
-    (wrong,) = bring(one.edge, told(), "rail-0", check=False).wrong
+    port_host.link(f"{net}/device/physfn", "/sys/devices/pci0000:17/0000:1a:00.1")
+    (wrong,) = bring(port_host.edge, told(), "rail-0", check=False).wrong
     assert wrong == "ens1f0np0: it is a virtual function; its port's settings belong to 0000:1a:00.1"
-    one.put(f"{net}/bonding_slave/state", "active")
-    one.link(f"{net}/master", "/sys/class/net/bond0")
-    (wrong,) = bring(one.edge, told(), "rail-0", check=False).wrong
+    port_host.put(f"{net}/bonding_slave/state", "active")
+    port_host.link(f"{net}/master", "/sys/class/net/bond0")
+    (wrong,) = bring(port_host.edge, told(), "rail-0", check=False).wrong
     assert wrong.startswith("ens1f0np0: it is in the bond bond0; take it out of the bond")
 
 
@@ -171,16 +171,16 @@ def test_bonds_and_what_is_no_port_are_refused(host: Made) -> None:
         ({"has_rdma_cm": False}, {}, "ens1f0np0: ToS of RDMA-CM is not set, wanted 106: load the module: modprobe rdma_cm"),
     ],
 )  # fmt: skip
-def test_what_is_not_as_wanted_when_it_is_read_back_is_told(
+def test_a_setting_that_reads_back_wrong_is_reported(
     host: Made, changes: dict[str, object], fabric: dict[str, object], message: str
 ) -> None:
-    one = host(CX5, **changes)
-    result = bring(one.edge, told(**fabric), "rail-0", check=False)
+    port_host = host(CX5, **changes)
+    result = bring(port_host.edge, told(**fabric), "rail-0", check=False)
     assert result.wrong == (message,)
     assert message.split(": ")[1].split(" is ")[0] not in " ".join(result.changed)
 
 
-def test_firmware_that_can_not_trust_dscp_is_told_with_the_tool_s_own_words(host: Made) -> None:
+def test_firmware_that_can_not_trust_dscp_is_reported_with_the_tools_message(host: Made) -> None:
     first, *_ = bring(host(CX5, can_trust=False).edge, told(), "rail-0", check=False).wrong
     assert first == (
         "ens1f0np0: trust is none, wanted dscp: mlnx_qos -i ens1f0np0 --trust dscp: "
@@ -189,31 +189,31 @@ def test_firmware_that_can_not_trust_dscp_is_told_with_the_tool_s_own_words(host
 
 
 @pytest.mark.parametrize("changes", [{"has_pause": False}, {"up": False}])
-def test_what_does_no_harm_by_missing_is_only_noted(host: Made, changes: dict[str, bool]) -> None:
+def test_a_harmless_missing_setting_is_only_noted(host: Made, changes: dict[str, bool]) -> None:
     result = bring(host(CX5, **changes).edge, told(gbit_s=100), "rail-0", check=False)
     assert result.wrong == ()
     assert len(result.notes) == 1
 
 
-def test_both_ends_of_the_project_choose_one_mtu() -> None:
+def test_host_and_model_choose_the_same_mtu() -> None:
     links = [*range(300, 9217, 7), *(mtu + delta for mtu in MTUS for delta in (95, 96))]
     assert [smaller_mtu(link) for link in links] == [mtu_over(link) for link in links]
 
 
-def test_of_several_lines_of_one_priority_all_count() -> None:
-    """A port where DSCP 30 and 48 were mapped by hand ("RoCE over Switch" guides): priority 6 has two lines."""
+def test_all_lines_of_one_priority_count() -> None:
+    """On a port with DSCP 30 and 48 mapped by hand ("RoCE over Switch" guides), priority 6 has two lines."""
     text = "Priority trust state: dscp\ndscp2prio mapping:\n\tprio:6 dscp:30,55,54,53,52,51,50,49,\n\tprio:6 dscp:48,\n"
-    found = parse_mlnx_qos(text)
-    assert {dscp for dscp, priority in found.mapped.items() if priority == "6"} == {30, *range(48, 56)}
+    qos = parse_mlnx_qos(text)
+    assert {dscp for dscp, priority in qos.mapped.items() if priority == "6"} == {30, *range(48, 56)}
 
 
-def test_traffic_class_counts_by_its_global_value() -> None:
+def test_traffic_class_is_read_from_its_global_value() -> None:
     assert number("Global tclass=106\n") == "106"
     assert number("Global tclass=106\ntclass=32 src_ip=1.1.1.2\n") == "106"
     assert [number(text) for text in ("", None, "0x30")] == ["not set", "not set", "48"]
 
 
-def test_the_fabric_s_words_are_the_program_s() -> None:
+def test_the_fabrics_values_match_the_programs() -> None:
     for fabric in Fabric:
         values = wanted(told(fabric=str(fabric)), "mlx5_core")
         assert values["PFC"].count("1") == (fabric is Fabric.LOSSLESS)

@@ -1,4 +1,4 @@
-"""Role roce under the real ansible-playbook; what it declares is noted and not done, and the host's program is a script."""
+"""Role roce under the real ansible-playbook. Its declarations are recorded, not applied; the host's program is a script."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if __name__ == "__main__":
     sys.exit(print(json.dumps({"changed": False})))
 """
 SCRIPT = """#!/bin/sh
-echo "$*" >> FOLDER/asked
+echo "$*" >> FOLDER/calls
 cat FOLDER/answer
 exit $(cat FOLDER/code)
 """
@@ -47,20 +47,20 @@ PLAY = """
 class Ran(NamedTuple):
     code: int
     out: str
-    asked: list[str]
+    calls: list[str]
     declared: dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("library")
-    (made / "host_state.py").write_text(NOTING)
-    return made
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "host_state.py").write_text(NOTING)
+    return folder
 
 
 @pytest.fixture
 def play(tmp_path: Path, library: Path):
-    """play("--check", answer={...}, code=2): the role on this machine; `answer` is what menagerie-roce says."""
+    """Return a function that runs the role on this machine. `answer` is the output of menagerie-roce, `code` its exit code."""
     (tmp_path / "play.yml").write_text(PLAY)
     program = tmp_path / "menagerie-roce"
 
@@ -70,8 +70,8 @@ def play(tmp_path: Path, library: Path):
             program.chmod(0o755)
             (tmp_path / "answer").write_text(json.dumps(answer))
             (tmp_path / "code").write_text(str(code))
-        given = json.dumps({"_roce_program": str(program), **variables})
-        asked, declared = tmp_path / "asked", tmp_path / "declared.json"
+        extra_vars = json.dumps({"_roce_program": str(program), **variables})
+        calls, declared = tmp_path / "calls", tmp_path / "declared.json"
         environment = {
             **os.environ,
             "ANSIBLE_ROLES_PATH": str(ROOT / "roles"),
@@ -81,7 +81,7 @@ def play(tmp_path: Path, library: Path):
             "DECLARED": str(declared),
             "LC_ALL": "C.UTF-8",
         }
-        command = [*playing.words(environment), "-i", "localhost,", "-e", given, *words]
+        command = [*playing.words(environment), "-i", "localhost,", "-e", extra_vars, *words]
         done = subprocess.run(
             [*command, str(tmp_path / "play.yml")],
             cwd=tmp_path,
@@ -93,7 +93,7 @@ def play(tmp_path: Path, library: Path):
         return Ran(
             done.returncode,
             done.stdout + done.stderr,
-            asked.read_text().splitlines() if asked.exists() else [],
+            calls.read_text().splitlines() if calls.exists() else [],
             json.loads(declared.read_text()) if declared.exists() else {},
         )
 
@@ -108,17 +108,17 @@ def rail(**more: Any) -> dict[str, Any]:
     return {"rails": [{"rail": "rail-0", "changed": [], "wrong": [], "notes": [], **more}]}
 
 
-def test_the_role_declares_a_program_a_unit_a_rail_and_what_starts_it(play, tmp_path: Path) -> None:
+def test_the_role_declares_a_program_a_unit_per_rail_and_what_starts_it(play, tmp_path: Path) -> None:
     ran = play(answer=rail(), roce_settings=SETTINGS)
-    assert (ran.code, recap(ran.out)["changed"], ran.asked) == (0, 0, ["apply --json"]), ran.out
+    assert (ran.code, recap(ran.out)["changed"], ran.calls) == (0, 0, ["apply --json"]), ran.out
     files = {file["path"]: file for file in ran.declared["files"]}
     assert json.loads(files["/etc/menagerie/roce.json"]["text"]) == SETTINGS
     (last,) = [number for number, file in enumerate(ran.declared["files"]) if file.get("mode") == "0755"]
     program = ran.declared["files"][: last + 1]
     assert {Path(file["path"]).parts[:5] for file in program[:-1]} == {("/", "usr", "local", "lib", "menagerie-roce")}
     command = [placed(program, tmp_path / "host"), "apply"]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stderr.split(";")[0]) == (1, "/etc/menagerie/roce.json can't be read"), told
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr.split(";")[0]) == (1, "/etc/menagerie/roce.json can't be read"), run
     rules = [
         line for line in files["/etc/udev/rules.d/90-menagerie-roce.rules"]["text"].splitlines() if line[:1] != "#"
     ]
@@ -135,24 +135,24 @@ def test_the_role_declares_a_program_a_unit_a_rail_and_what_starts_it(play, tmp_
     assert drop_in == "[Service]\nLimitMEMLOCK=infinity\n"
 
 
-def test_what_somebody_else_changed_is_told_in_check_mode_and_not_mended(play) -> None:
+def test_check_mode_reports_changes_by_others_without_repairing_them(play) -> None:
     ran = play("--check", answer=rail(changed=["PFC: 0 -> 1"]), code=2, roce_settings=SETTINGS, roce_memlock="65536")
-    assert (ran.code, recap(ran.out)["changed"], ran.asked) == (0, 1, ["apply --json --check"]), ran.out
+    assert (ran.code, recap(ran.out)["changed"], ran.calls) == (0, 1, ["apply --json --check"]), ran.out
     files = {file["path"]: file["text"] for file in ran.declared["files"]}
     assert files["/etc/systemd/system/containerd.service.d/roce.conf"].endswith("LimitMEMLOCK=65536K\n")
 
 
-def test_a_port_that_can_not_be_had_fails_the_host_with_its_words(play) -> None:
+def test_a_port_that_can_not_be_set_fails_the_host_with_its_message(play) -> None:
     ran = play(answer=rail(wrong=["ens1f0: Intel X710 (8086:1572) has no RDMA"]), code=1, roce_settings=SETTINGS)
     assert ran.code != 0
     assert "Intel X710 (8086:1572) has no RDMA" in ran.out
 
 
-def test_a_new_host_can_be_looked_at_before_the_program_is_there(play) -> None:
+def test_check_mode_works_on_a_new_host_without_the_program(play) -> None:
     ran = play("--check", roce_settings=SETTINGS)
-    assert (ran.code, ran.asked) == (0, []), ran.out
+    assert (ran.code, ran.calls) == (0, []), ran.out
 
 
-def test_a_host_on_no_fabric_is_left_alone(play) -> None:
+def test_a_host_without_a_fabric_is_left_alone(play) -> None:
     ran = play(answer=rail())
-    assert (ran.code, ran.asked, ran.declared) == (0, [], {}), ran.out
+    assert (ran.code, ran.calls, ran.declared) == (0, [], {}), ran.out

@@ -1,4 +1,4 @@
-"""Role time with its own module under the real ansible-playbook."""
+"""Role time with our module under the real ansible-playbook."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path, "role: time, when: time_enabled", ("/etc",), ("chronyd",))
 
 
-def test_chrony_is_configured_once_and_drift_is_told_and_not_mended(host: Host) -> None:
+def test_chrony_is_configured_once_and_a_dry_run_reports_drift_without_repairing_it(host: Host) -> None:
     servers = {"time_servers": ["10.0.0.1", "10.0.0.2", "ntp.example.org"]}
     first = host.play("--check", **servers)
     assert (first.code, first.changed, host.files()) == (0, 1, {}), first.out
@@ -29,7 +29,7 @@ def test_chrony_is_configured_once_and_drift_is_told_and_not_mended(host: Host) 
     assert "server 10.0.0.1 iburst\n" in text
     assert "pool" not in text
     assert "minsources 2\n" in text
-    assert host.asked() == ["enable chrony.service", "start chrony.service"]
+    assert host.systemctl_calls() == ["enable chrony.service", "start chrony.service"]
     third = host.play(**servers)
     assert (third.code, third.changed) == (0, 0), third.out
     drifted = host.layer("upper", "/etc") / "chrony" / "chrony.conf"
@@ -37,20 +37,20 @@ def test_chrony_is_configured_once_and_drift_is_told_and_not_mended(host: Host) 
     fourth = host.play("--check", "--diff", **servers)
     assert (fourth.changed, drifted.read_text()) == (1, "server 192.0.2.1\n"), fourth.out
     assert "-server 192.0.2.1" in fourth.out
-    assert len(host.asked()) == 2
+    assert len(host.systemctl_calls()) == 2
 
 
-def test_without_servers_debian_s_own_are_asked(host: Host) -> None:
+def test_without_servers_debians_own_pool_is_used(host: Host) -> None:
     assert host.play().code == 0
     text = host.files()[CONF]
     assert "pool 2.debian.pool.ntp.org iburst\n" in text
     assert "minsources" not in text
 
 
-def test_a_host_without_a_clock_of_its_own_is_left_alone(host: Host) -> None:
+def test_a_host_without_its_own_clock_is_left_alone(host: Host) -> None:
     (host.folder / "bin" / "chronyd").unlink()
     off = host.play(time_enabled=False)
-    assert (off.code, off.changed, host.files(), host.asked()) == (0, 0, {}, [])
+    assert (off.code, off.changed, host.files(), host.systemctl_calls()) == (0, 0, {}, [])
     missing = host.play()
     assert missing.code != 0
     assert "chronyd is missing: install chrony" in missing.out

@@ -1,4 +1,4 @@
-"""What menagerie-links and menagerie-roce hear from the kernel and say to systemd."""
+"""Events that menagerie-links and menagerie-roce receive from the kernel, and their messages to systemd."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from menagerie_host import watching
 
-# In a network namespace of its own.
+# Runs in a separate network namespace.
 HEARING = """
 import subprocess, threading
 from menagerie_host.watching import link_events
@@ -23,15 +23,15 @@ next(events)
 later = threading.Thread(target=next, args=(events,), daemon=True)
 later.start()
 later.join(1.5)
-assert later.is_alive(), "one burst was told twice"
+assert later.is_alive(), "one burst was reported twice"
 set("down")
 later.join(10)
-assert not later.is_alive(), "a later change was not told"
+assert not later.is_alive(), "a later change was not reported"
 print("heard")
 """
 
 
-def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systemd_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
@@ -39,7 +39,7 @@ def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert manager.recv(100) == b"READY=1"
 
 
-def test_a_burst_of_the_kernel_s_link_events_is_heard_once_and_the_next_change_again() -> None:
+def test_a_burst_of_link_events_is_reported_once_and_the_next_change_again() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(watching.__file__).parents[1])}
     command = ["unshare", "-n", sys.executable, "-c", HEARING]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)

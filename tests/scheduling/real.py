@@ -1,4 +1,4 @@
-"""A real API server, controller manager and scheduler with what a cluster's spec makes of their flags, and hand-made nodes."""
+"""A real API server, controller manager and scheduler with flags from a cluster's spec, and hand-made nodes."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ GPUS = 8
 
 
 class Api:
-    """`components.control_plane.host.api.Api`, with the rights that the program has in a cluster, and without a wait for changes."""
+    """Like `components.control_plane.host.api.Api`, with the program's rights in a cluster, but without waiting for changes."""
 
-    def __init__(self, made: World) -> None:
-        self._made = made
+    def __init__(self, world_: World) -> None:
+        self._world = world_
 
     def call(
         self, method: str, path: str, body: Any = None, kind: str = "application/json", timeout_s: float = 30
     ) -> Any:
-        status, answer = self._made.server.call(method, path, body, kind, as_user=gangs.USER)
+        status, answer = self._world.server.call(method, path, body, kind, as_user=gangs.USER)
         if status >= 400:
             raise ApiError(status, answer["message"])
         return answer
@@ -44,12 +44,12 @@ class Api:
 
 
 class Scheduled:
-    """What tests do and see. Nodes have eight GPUs, and names by number."""
+    """What tests do and see. Nodes have eight GPUs and are named by number."""
 
-    def __init__(self, made: World, cluster: Cluster) -> None:
-        self.world = made
+    def __init__(self, world_: World, cluster: Cluster) -> None:
+        self.world = world_
         version = cluster.spec.kubernetes.version
-        self.keeper = Keeper(Api(made), pod_groups(version)) if cluster.spec.scheduling.gangs else None  # type: ignore[arg-type]
+        self.keeper = Keeper(Api(world_), pod_groups(version)) if cluster.spec.scheduling.gangs else None  # type: ignore[arg-type]
 
     def nodes(self, count: int, labels: Callable[[int], Mapping[str, str]] = lambda number: {}) -> None:
         for number in range(count):
@@ -76,7 +76,7 @@ class Scheduled:
         return self.world.call("POST", path, body)
 
     def places(self, selector: str = "") -> dict[str, str]:
-        """Pod -> node, of those that are bound and not on their way out."""
+        """Return pod -> node, for pods that are bound and neither finished nor being deleted."""
         items = self.world.call("GET", f"{NAMESPACE}/pods?labelSelector={selector}")["items"]
         return {
             each["metadata"]["name"]: each["spec"]["nodeName"]
@@ -87,14 +87,14 @@ class Scheduled:
         }
 
     def until(self, what: Callable[[], bool]) -> None:
-        """With the keeper at work, where gangs are wanted."""
+        """Wait for a condition, running the keeper if the spec has gangs."""
 
-        def seen() -> bool:
+        def holds() -> bool:
             if self.keeper:
                 self.keep()
             return what()
 
-        until(seen, seconds=PATIENCE_S)
+        until(holds, seconds=PATIENCE_S)
 
     def keep(self) -> None:
         assert self.keeper
@@ -128,22 +128,22 @@ def container(gpus: int) -> dict[str, Any]:
 
 @contextmanager
 def scheduled(cluster: Cluster, folder: Path) -> Iterator[Scheduled]:
-    """The cluster's own configuration and priorities, at work."""
+    """Run the programs with the cluster's own configuration and priorities."""
     config = folder / scheduler.FILE
-    made_of = yaml.safe_load(scheduler.render(cluster))
-    made_of["clientConnection"]["kubeconfig"] = str(folder / "kubeconfig")
-    made_of["leaderElection"]["leaderElect"] = False
-    config.write_text(yaml.safe_dump(made_of))
+    configuration = yaml.safe_load(scheduler.render(cluster))
+    configuration["clientConnection"]["kubeconfig"] = str(folder / "kubeconfig")
+    configuration["leaderElection"]["leaderElect"] = False
+    config.write_text(yaml.safe_dump(configuration))
     programs = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
     more = {name: [f"--{flag}={value}" for flag, value in gangs.flags(cluster, name).items()] for name in programs}
-    # Controllers make pods as the ServiceAccounts that they have in a cluster, not as the tester who may do everything.
+    # Controllers create pods as their ServiceAccounts, as in a cluster, not as the tester, who may do everything.
     more["kube-controller-manager"] += ["--use-service-account-credentials"]
     more["kube-scheduler"] = [*more["kube-scheduler"], f"--config={config}"]
     controllers = f"{CONTROLLERS},deployment-controller,garbage-collector-controller"
     if cluster.spec.scheduling.gangs:
         controllers += ",podgroup-protection-controller"
-    with world(folder, more=more, controllers=controllers) as made:
+    with world(folder, more=more, controllers=controllers) as world_:
         for thing in (*priorities.objects(), *gangs.objects(cluster)):
-            status, said = made.server.apply(json.loads(json.dumps(applied(thing))))
-            assert status < 300, said
-        yield Scheduled(made, cluster)
+            status, message = world_.server.apply(json.loads(json.dumps(applied(thing))))
+            assert status < 300, message
+        yield Scheduled(world_, cluster)

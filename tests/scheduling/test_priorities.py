@@ -1,4 +1,4 @@
-"""The fixed set of priorities, and what gives way to what."""
+"""The fixed set of priorities, and which gives way to which."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from network.addresses import plan
 
 DOCS = (Path(__file__).parents[2] / "docs" / "explanation" / "scheduling.md").read_text()
 SYSTEM = 2_000_000_000
-"""Kubernetes' own classes; what people make must be below half of it (pkg/apis/scheduling, HighestUserDefinablePriority)."""
+"""Priority of Kubernetes' own classes. User-defined ones must be at most half of it (pkg/apis/scheduling, HighestUserDefinablePriority)."""
 EXPENDABLE = -10
-"""Below it cluster-autoscaler adds no hosts."""
+"""cluster-autoscaler adds no hosts for pods below this priority."""
 
 
-def test_the_order_is_services_normal_low_balloons_and_what_is_borrowed() -> None:
+def test_the_order_is_services_normal_low_balloons_and_borrowed_work() -> None:
     assert [each.name for each in PRIORITIES] == [SERVICES, NORMAL, LOW, BALLOONS]
     assert all(one.value > other.value for one, other in pairwise(PRIORITIES))
     assert max(each.value for each in PRIORITIES) <= SYSTEM / 2
 
 
-def test_one_class_is_that_of_pods_that_name_none() -> None:
+def test_one_class_is_the_default() -> None:
     assert [each.name for each in PRIORITIES if each.default] == [NORMAL]
 
 
-def test_what_gives_way_puts_nobody_out() -> None:
+def test_low_classes_do_not_preempt() -> None:
     assert [each.name for each in PRIORITIES if each.preempts] == [SERVICES, NORMAL]
 
 
-def test_balloons_are_worth_a_host_to_an_autoscaler_and_borrowed_work_is_not() -> None:
+def test_an_autoscaler_adds_hosts_for_balloons_but_not_for_borrowed_work() -> None:
     values = {each.name: each.value for each in PRIORITIES}
     assert values[BALLOONS] >= EXPENDABLE > BORROWED_PRIORITY
 
 
-def test_the_documentation_has_each_with_its_value() -> None:
+def test_the_documentation_lists_each_class_with_its_value() -> None:
     rows = re.findall(r"^\| `([a-z]+)` \| ([-0-9,]+) \|", DOCS, re.MULTILINE)
     assert rows == [(each.name, f"{each.value:,}") for each in PRIORITIES]
 
 
-def test_they_are_applied_before_what_names_them(lab: Cluster) -> None:
+def test_classes_are_applied_before_objects_that_use_them(lab: Cluster) -> None:
     paths = [item["path"] for item in json.loads(manifests.render(lab, plan(lab)))]
     assert [path for path in paths if "priorityclasses" in path] == [
         f"/apis/scheduling.k8s.io/v1/priorityclasses/{each.name}" for each in PRIORITIES
@@ -63,21 +63,21 @@ def test_they_are_applied_before_what_names_them(lab: Cluster) -> None:
 def gpu_pool(build: Callable[..., Cluster]) -> Callable[..., Cluster]:
     """Workers of AWS with eight GPUs each."""
 
-    def made(**changes: object) -> Cluster:
+    def make(**changes: object) -> Cluster:
         taint = {"key": "openai.org/gpu", "value": "h100", "effect": "NoSchedule"}
         pool = {"machine": "p5.48xlarge", "max": 8, "taints": [taint], **changes}
         return build({"control_plane": {"cloud": "aws"}, "pools": {"gpu": pool}})
 
-    return made
+    return make
 
 
-def test_a_balloon_asks_for_all_gpus_and_most_processors_of_a_host_and_shares_none(
+def test_a_balloon_requests_all_gpus_and_most_cpus_of_a_host_and_shares_no_host(
     gpu_pool: Callable[..., Cluster],
 ) -> None:
-    (made,) = balloons.objects(gpu_pool(balloons=3), "pause")
-    pod = made["spec"]["template"]["spec"]
+    (deployment,) = balloons.objects(gpu_pool(balloons=3), "pause")
+    pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    assert (made["metadata"]["name"], made["spec"]["replicas"]) == ("balloons-gpu", 3)
+    assert (deployment["metadata"]["name"], deployment["spec"]["replicas"]) == ("balloons-gpu", 3)
     assert container["resources"] == {
         "requests": {"cpu": "144000m", "nvidia.com/gpu": "8"},
         "limits": {"nvidia.com/gpu": "8"},
@@ -87,14 +87,16 @@ def test_a_balloon_asks_for_all_gpus_and_most_processors_of_a_host_and_shares_no
     assert list(pod["affinity"]["podAntiAffinity"]) == ["requiredDuringSchedulingIgnoredDuringExecution"]
 
 
-def test_no_balloons_are_taken_away_by_saying_so(gpu_pool: Callable[..., Cluster]) -> None:
-    (made,) = balloons.objects(gpu_pool(balloons=0), "pause")
-    assert made["spec"]["replicas"] == 0
+def test_zero_balloons_scale_the_deployment_to_zero(gpu_pool: Callable[..., Cluster]) -> None:
+    (deployment,) = balloons.objects(gpu_pool(balloons=0), "pause")
+    assert deployment["spec"]["replicas"] == 0
     assert balloons.objects(gpu_pool(), "pause") == ()
 
 
-def test_balloons_on_machines_that_the_catalogue_does_not_know_keep_apart_and_ask_for_nothing(
+def test_balloons_on_machines_outside_the_catalogue_request_nothing(
     build: Callable[..., Cluster],
 ) -> None:
-    (made,) = balloons.objects(build({"pools": {"r": {"machine": "lab-small", "max": 2, "balloons": 1}}}), "pause")
-    assert made["spec"]["template"]["spec"]["containers"][0]["resources"] == {}
+    (deployment,) = balloons.objects(
+        build({"pools": {"r": {"machine": "lab-small", "max": 2, "balloons": 1}}}), "pause"
+    )
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["resources"] == {}

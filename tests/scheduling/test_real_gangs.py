@@ -1,4 +1,4 @@
-"""Gangs in real programs: all or nothing, no deadlock of two halves, and the whole gang anew when a member dies."""
+"""Gangs in real programs: all or nothing, no deadlock of two halves, and a restart of the whole gang when a member dies."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
 
 @pytest.fixture(scope="module")
 def whole(build: Callable[..., Cluster], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduled]:
-    with scheduled(build({"scheduling": {"gangs": True}}), tmp_path_factory.mktemp("gangs")) as made:
-        yield made
+    with scheduled(build({"scheduling": {"gangs": True}}), tmp_path_factory.mktemp("gangs")) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -34,32 +34,32 @@ def at(whole: Scheduled) -> Iterator[Scheduled]:
 
 
 def gang(at: Scheduled, name: str, members: int, within: str = "", **spec: object) -> None:
-    """Members with a whole host each."""
+    """Create a gang whose members need a whole host each."""
     at.make(JOBS, gangs.job(name, members, {**container(8), "schedulerName": "pack", **spec}, within))
 
 
 def of(at: Scheduled, name: str) -> dict[str, str]:
-    """Its pods that are bound, and where."""
+    """Return the job's bound pods -> node."""
     return at.places(f"batch.kubernetes.io/job-name={name}")
 
 
 def waits(at: Scheduled, name: str) -> bool:
-    """Whether the scheduler looked at it, and found no room."""
-    found = at.world.server.call("GET", f"{GROUPS}/{name}")[1].get("status", {}).get("conditions", [])
-    return any(each["type"] == "PodGroupScheduled" and each["status"] == "False" for each in found)
+    """Whether the scheduler tried to place the gang and found no room."""
+    conditions = at.world.server.call("GET", f"{GROUPS}/{name}")[1].get("status", {}).get("conditions", [])
+    return any(each["type"] == "PodGroupScheduled" and each["status"] == "False" for each in conditions)
 
 
 def refusal(at: Scheduled, path: str, body: object, as_user: str = "") -> str:
-    """Why it may not be made. Policies take effect a moment after they were made."""
-    said: list[str] = []
+    """Return why a request is refused. Policies take effect a moment after their creation."""
+    messages: list[str] = []
 
     def refused() -> bool:
         status, answer = at.world.server.call("POST", f"{path}?dryRun=All", body, as_user=as_user)
-        said.append(str(answer.get("message", "")))
+        messages.append(str(answer.get("message", "")))
         return status == http.HTTPStatus.UNPROCESSABLE_ENTITY
 
     at.until(refused)
-    return said[-1]
+    return messages[-1]
 
 
 def finish(at: Scheduled, name: str) -> None:
@@ -85,7 +85,7 @@ def test_a_gang_that_does_not_fit_starts_no_pod_until_it_does(at: Scheduled) -> 
     at.until(lambda: len(of(at, "a")) == 3)
 
 
-def test_of_two_gangs_that_each_want_most_hosts_one_runs_and_then_the_other(at: Scheduled) -> None:
+def test_two_gangs_that_each_need_most_hosts_run_one_after_the_other(at: Scheduled) -> None:
     at.nodes(10)
     gang(at, "a", 6)
     gang(at, "b", 6)
@@ -97,7 +97,7 @@ def test_of_two_gangs_that_each_want_most_hosts_one_runs_and_then_the_other(at: 
     at.until(lambda: len(of(at, second)) == 6)
 
 
-def test_when_a_member_dies_the_whole_gang_is_started_anew(at: Scheduled) -> None:
+def test_when_a_member_dies_the_whole_gang_restarts(at: Scheduled) -> None:
     at.nodes(4)
     gang(at, "a", 4)
     at.until(lambda: len(of(at, "a")) == 4)
@@ -114,8 +114,8 @@ def status_of(at: Scheduled, pod: str) -> str:
     return str(at.world.call("GET", f"/api/v1/namespaces/default/pods/{pod}")["status"]["phase"])
 
 
-def test_a_gang_that_lost_a_host_gives_the_others_back_while_it_waits(at: Scheduled) -> None:
-    """Half of it does not keep hosts that another gang could use."""
+def test_a_gang_that_lost_a_host_releases_the_others_while_it_waits(at: Scheduled) -> None:
+    """Its remaining half must not keep hosts that another gang could use."""
     at.nodes(4)
     gang(at, "a", 4)
     at.until(lambda: len(of(at, "a")) == 4)
@@ -127,8 +127,8 @@ def test_a_gang_that_lost_a_host_gives_the_others_back_while_it_waits(at: Schedu
     assert of(at, "a") == {}
 
 
-def test_a_gang_stands_in_one_rack_where_it_says_so(at: Scheduled) -> None:
-    """The rack with the fullest hosts is too small for it."""
+def test_a_gang_is_placed_in_one_rack_if_it_requests_that(at: Scheduled) -> None:
+    """The rack with the fullest hosts is too small for the gang."""
     racks = ["r1", "r1", "r2", "r2", "r2"]
     at.nodes(5, lambda number: {RACK: racks[number]})
     at.pod("other", 4, nodeSelector={RACK: "r1"})
@@ -139,7 +139,7 @@ def test_a_gang_stands_in_one_rack_where_it_says_so(at: Scheduled) -> None:
 
 
 @pytest.mark.parametrize(("lower", "own"), [("balloons", ""), ("normal", "services")])
-def test_a_gang_of_a_higher_class_puts_out_as_much_as_it_needs_and_no_more(at: Scheduled, lower: str, own: str) -> None:
+def test_a_gang_of_a_higher_class_preempts_only_as_much_as_it_needs(at: Scheduled, lower: str, own: str) -> None:
     at.nodes(4)
     for number in range(4):
         at.pod(f"low{number}", 8, priorityClassName=lower)
@@ -149,7 +149,7 @@ def test_a_gang_of_a_higher_class_puts_out_as_much_as_it_needs_and_no_more(at: S
     assert len(at.places("app=test")) == 1
 
 
-def test_a_gang_that_would_not_fit_though_others_gave_way_puts_nobody_out(at: Scheduled) -> None:
+def test_a_gang_that_would_not_fit_anyway_preempts_nobody(at: Scheduled) -> None:
     at.nodes(4)
     for number in range(4):
         at.pod(f"other{number}", 8, priorityClassName="balloons" if number else "services")
@@ -159,8 +159,8 @@ def test_a_gang_that_would_not_fit_though_others_gave_way_puts_nobody_out(at: Sc
     assert len(at.places("app=test")) == 4
 
 
-def test_a_gang_in_one_rack_waits_and_puts_nobody_out(at: Scheduled) -> None:
-    """As Kubernetes has it until now; the docs say so."""
+def test_a_gang_in_one_rack_waits_and_preempts_nobody(at: Scheduled) -> None:
+    """This is how Kubernetes behaves so far; the docs say so."""
     at.nodes(2, lambda number: {RACK: "r1"})
     for number in range(2):
         at.pod(f"low{number}", 8, priorityClassName="balloons")
@@ -198,9 +198,9 @@ def test_a_job_that_names_a_group_without_being_a_gang_is_refused(at: Scheduled)
     assert "give it the label menagerie.dev/gang" in refusal(at, JOBS, job)
 
 
-def test_whoever_may_edit_a_namespace_makes_no_group_of_a_class_that_its_pods_do_not_have(at: Scheduled) -> None:
-    """With pods that borrow in it, such a group would put the owners of hosts out."""
-    # What `edit` is made of: no controller that would put it together runs here.
+def test_an_editor_of_a_namespace_can_not_create_a_group_of_another_class_than_its_pods(at: Scheduled) -> None:
+    """With borrowing pods in it, such a group would preempt the owners of hosts."""
+    # A part of `edit`, because the controller that aggregates it does not run here.
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:aggregate-to-edit"}
     body = {"metadata": {"name": "ann"}, "roleRef": role, "subjects": [{"kind": "User", "name": "ann"}]}
     at.world.server.call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", body)
@@ -217,27 +217,29 @@ ODD = {
     "class": ({}, {"priorityClassName": "no-such-class"}, "no PriorityClass with name no-such-class was found"),
     "label": ({"menagerie.dev/gang-within": "no label\x1b[2J"}, {}, "topology[0].key"),
 }
-"""Name of a Job -> its annotations, what its pods have, and what its owner is told."""
+"""Name of a Job -> (its annotations, fields of its pods, the message to its owner)."""
 
 
-def test_a_gang_that_is_written_wrongly_is_told_so_and_stops_no_other(at: Scheduled) -> None:
-    """As the program of a cluster, by its rights there. The odd ones are before the good one in every list."""
+def test_an_invalid_gang_is_reported_and_blocks_no_other(at: Scheduled) -> None:
+    """The keeper runs with its rights in a cluster. The invalid gangs precede the valid one in every list."""
     at.nodes(2)
-    for name, (said, spec, _) in ODD.items():
+    for name, (notes, spec, _) in ODD.items():
         job = gangs.job(f"a-{name}", 2, {**container(8), **spec})
-        job["metadata"]["annotations"] = said
+        job["metadata"]["annotations"] = notes
         at.make(JOBS, job)
     gang(at, "b", 2)
     at.until(lambda: at.world.server.call("GET", f"{GROUPS}/b")[0] == 200)
     at.keep()
     events = at.world.call("GET", "/api/v1/namespaces/default/events?fieldSelector=reason=GangNotKept")["items"]
-    told = {each["involvedObject"]["name"]: each["message"] for each in events}
-    assert {f"a-{name}" for name in ODD} == told.keys()
-    assert all(words in told[f"a-{name}"] and told[f"a-{name}"].isprintable() for name, (*_, words) in ODD.items())
+    messages = {each["involvedObject"]["name"]: each["message"] for each in events}
+    assert {f"a-{name}" for name in ODD} == messages.keys()
+    assert all(
+        words in messages[f"a-{name}"] and messages[f"a-{name}"].isprintable() for name, (*_, words) in ODD.items()
+    )
     assert at.world.server.call("GET", f"{GROUPS}/a-number")[0] == 200
 
 
-def test_a_group_that_the_api_refused_is_made_once_its_owner_has_mended_the_job(at: Scheduled) -> None:
+def test_a_group_that_the_api_refused_is_created_when_its_owner_has_corrected_the_job(at: Scheduled) -> None:
     job = gangs.job("a", 2, container(8))
     job["metadata"]["annotations"] = {gangs.WITHIN: "no label"}
     at.make(JOBS, job)
@@ -248,8 +250,8 @@ def test_a_group_that_the_api_refused_is_made_once_its_owner_has_mended_the_job(
     assert at.world.server.call("GET", f"{GROUPS}/a")[0] == 200
 
 
-def test_the_example_of_a_gang_stands_on_whole_hosts_of_its_kind_in_one_rack(at: Scheduled) -> None:
-    """Of three racks one has four free hosts with that kind of GPU; one has more hosts, of another kind."""
+def test_the_example_gang_is_placed_on_whole_hosts_of_its_kind_in_one_rack(at: Scheduled) -> None:
+    """One of three racks has four free hosts with this kind of GPU; another has more hosts, of another kind."""
     racks = ["r1"] * 3 + ["r2"] * 4 + ["r3"] * 5
     kinds = ["NVIDIA-H100-80GB-HBM3"] * 7 + ["NVIDIA-A100-SXM4-40GB"] * 5
     at.nodes(12, lambda number: {RACK: racks[number], GPU_KIND: kinds[number]})
@@ -258,7 +260,7 @@ def test_the_example_of_a_gang_stands_on_whole_hosts_of_its_kind_in_one_rack(at:
     assert set(of(at, "train").values()) == {"n3", "n4", "n5", "n6"}
 
 
-def test_the_example_of_packed_pods_stands_on_one_host(at: Scheduled) -> None:
+def test_the_example_of_packed_pods_is_placed_on_one_host(at: Scheduled) -> None:
     at.nodes(4)
     at.make(JOBS, yaml.safe_load((EXAMPLES / "packed.yaml").read_text()))
     at.until(lambda: len(of(at, "sweep")) == 6)

@@ -1,4 +1,4 @@
-"""A region of AWS with what most things need: a VPC, a subnet in each of two zones, a group, a key and an identity."""
+"""An AWS region with basic resources: a VPC, a subnet in each of two zones, a security group, a key and an identity."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def encoded(text: str) -> str:
 
 
 class Region:
-    """What is in it is made as a program would: each thing is called by the attribute's name."""
+    """A region. Its resources are created as by a program; each has the name of its attribute."""
 
     def __init__(self, aws: Any) -> None:
         self.aws = aws
@@ -60,8 +60,8 @@ class Region:
         self.bucket = self.make(tokens.BUCKET, "bucket", bucket="apes-logs")
 
     def make(self, token: str, called: str = "it", **inputs: Any) -> Record:
-        made: Record = self.aws.create(token, called, **inputs)
-        return made
+        record: Record = self.aws.create(token, called, **inputs)
+        return record
 
     def refuses(self, words: str, token: str, called: str = "it", **inputs: Any) -> None:
         with pytest.raises(RefusalError, match=words):

@@ -1,4 +1,4 @@
-"""Of one cluster's worth of Azure, what hosts are made of: network, rights, keys, disks, machines."""
+"""The Azure resources that hosts of one cluster need: network, permissions, keys, disks, machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where things of the estate are, and the parts of it that tests name."""
+"""IDs of resources in the estate, and parts of it that tests refer to."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ AS_HOST = {"type": "UserAssigned", "userAssignedIdentities": [HOST]}
 
 
 def own(name: str) -> dict[str, Any]:
-    """Inputs by which the load balancer's rule names its own parts."""
+    """Return the inputs by which the load balancer's rule refers to its own parts."""
     return {"id": f"{BALANCER}/{name}"}

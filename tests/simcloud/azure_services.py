@@ -1,4 +1,4 @@
-"""Of one cluster's worth of Azure, what is around hosts: storage, names, endpoints, logs, tunnels."""
+"""The other Azure resources of one cluster: storage, DNS, endpoints, logs, tunnels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One cluster's worth of Azure: inputs that Azure takes, of every type, in the order in which they can be made."""
+"""One cluster's Azure resources: valid inputs of every type, in an order in which they can be created."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.simcloud.azure_hosts import HOSTS
 from tests.simcloud.azure_services import SERVICES
 
 ESTATE = {**HOSTS, **SERVICES}
-"""See these."""
+"""Key -> token, name property, name and inputs; see HOSTS and SERVICES."""
 
-# Of these, an update is refused for another reason: most of what is looked at cannot change.
-MADE_ANEW = {"nat", "endpoint", "disk", "machine", "proximity", "connection", "gateway"}
+# Resources that tests recreate: an update would be refused first, because most properties that are checked cannot change.
+RECREATED = {"nat", "endpoint", "disk", "machine", "proximity", "connection", "gateway"}
 
 _WITHOUT_GROUP = {
     "authorization:RoleAssignment",
@@ -42,32 +42,32 @@ class Estate:
         return self.records[key]
 
     def twin(self, key: str, name: str | None, **changes: Any) -> Record:
-        """Another of the same, of another name. changes: of paths; see `changed`."""
+        """Create a second resource of the same kind under another name. changes: by path; see `changed`."""
         return self.api.create(  # type: ignore[no-any-return]
             token(key), f"{key} twin", **changed({**inputs(key), ESTATE[key][1]: name}, changes)
         )
 
     def update(self, key: str, changes: Mapping[str, Any]) -> Record:
-        """The same with other inputs."""
+        """Update a resource with other inputs."""
         record = self.records[key]
         new = changed(record.inputs, changes)
         return self.simulation.update(self.api.settings, record.type, record.urn, record.id, new)
 
-    def anew(self, key: str, changes: Mapping[str, Any]) -> Record:
-        """The same once more in the place of the old one, which is gone without any rule."""
+    def recreate(self, key: str, changes: Mapping[str, Any]) -> Record:
+        """Remove a resource without checking any rule, and create it again with other inputs."""
         self.without(key)
         return self.api.create(token(key), key, **changed(inputs(key), changes))  # type: ignore[no-any-return]
 
-    def again(self, key: str) -> Record:
-        """The same once more."""
+    def create_again(self, key: str) -> Record:
+        """Create the same resource once more."""
         return self.api.create(token(key), key, **inputs(key))  # type: ignore[no-any-return]
 
     def retry(self, key: str, changes: Mapping[str, Any]) -> Record:
-        """The same with other inputs, made anew if an update would not get as far as to look at them."""
-        return self.anew(key, changes) if key in MADE_ANEW else self.update(key, changes)
+        """Update a resource with other inputs, or recreate it if the update would be refused before they are checked."""
+        return self.recreate(key, changes) if key in RECREATED else self.update(key, changes)
 
     def without(self, *keys: str) -> None:
-        """Take away what stands in a test's way, without any rule."""
+        """Remove resources that would interfere with a test, without checking any rule."""
         for key in keys:
             self.api.world.remove(self.records[key].type, self.records[key].id)
 
@@ -77,18 +77,18 @@ def token(key: str) -> str:
 
 
 def inputs(key: str) -> dict[str, Any]:
-    """What a program would declare."""
+    """Return the inputs that a program would declare."""
     kind, property_, name, others = ESTATE[key]
     group = {} if kind in _WITHOUT_GROUP else {"resourceGroupName": "apes"}
     return copy.deepcopy({**group, property_: name, **others})
 
 
 def changed(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy with other values at paths like ``ipConfigurations[0].subnet.id``; None takes one away."""
-    made = copy.deepcopy(dict(given))
+    """Return a copy with other values at paths like ``ipConfigurations[0].subnet.id``; None removes a value."""
+    result = copy.deepcopy(dict(given))
     for path, value in changes.items():
         parts = [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", path)]
-        holder: Any = made
+        holder: Any = result
         for part in parts[:-1]:
             holder = holder[part] if isinstance(part, int) else holder.setdefault(part, {})
         if value is None:
@@ -97,4 +97,4 @@ def changed(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
             holder.append(value)
         else:
             holder[parts[-1]] = value
-    return made
+    return result

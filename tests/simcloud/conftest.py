@@ -1,4 +1,4 @@
-"""Simulated clouds: asked directly (`api`), and by stacks of the real engine (`engine`)."""
+"""Simulated clouds: called directly (`api`), and by stacks of the real engine (`engine`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLACES = {
 
 
 class Api:
-    """One cloud without an engine. settings: changes of what its provider is configured with."""
+    """One cloud without an engine. settings: changes to its provider's configuration."""
 
     def __init__(self, name: str, world: World | None = None, offers: Offers | None = None, **settings: str) -> None:
         self.world = World() if world is None else world
@@ -51,10 +51,10 @@ class Api:
         return self.simulation.diff(token, dict(old), dict(new)).replaces
 
     def checked(self, token: str, called: str, inputs: Mapping[str, object]) -> dict[str, Any]:
-        found, failures = self.simulation.check(self.settings, token, called, {}, dict(inputs), "5eed5eed", "")
+        completed, failures = self.simulation.check(self.settings, token, called, {}, dict(inputs), "5eed5eed", "")
         if failures:
             raise failures[0]
-        return found
+        return completed
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def api() -> type[Api]:
 
 
 class Engine:
-    """The engine with one stack over a world. program: exchange it between runs."""
+    """The engine with one stack over a world. program: replaceable between runs."""
 
     def __init__(
         self, cli: Command, folder: Path, world: World, faults: Faults, environment: Mapping[str, str]
@@ -98,7 +98,7 @@ class Engine:
             },
         )
         self.stack = Stack.of("sim", workspace)
-        # After each run the Automation API asks the CLI twice more, which takes longer than the run.
+        # After each run the Automation API calls the CLI twice more, which takes longer than the run.
         self.stack.outputs = dict
         self.stack.info = lambda *_: object()
 
@@ -107,24 +107,24 @@ class Engine:
         self.program()
 
     def preview(self, **options: bool) -> dict[str, int]:
-        """Operation -> number of the clouds' resources."""
-        seen: Counter[str] = Counter()
+        """Return operation -> number of the clouds' resources."""
+        operations: Counter[str] = Counter()
         with lean.few_collections():
-            self.stack.preview(on_event=lambda event: seen.update(_operation(event)), **options)
-        return dict(seen)
+            self.stack.preview(on_event=lambda event: operations.update(_operation(event)), **options)
+        return dict(operations)
 
     def up(self, **options: bool) -> dict[str, int]:
-        """Operation -> number of the clouds' resources."""
-        seen: Counter[str] = Counter()
+        """Return operation -> number of the clouds' resources."""
+        operations: Counter[str] = Counter()
         with lean.few_collections():
-            self.stack.up(on_event=lambda event: seen.update(_operation(event)), **options)
-        return dict(seen)
+            self.stack.up(on_event=lambda event: operations.update(_operation(event)), **options)
+        return dict(operations)
 
     def outputs(self) -> dict[str, Any]:
         return {name: output.value for name, output in Stack.outputs(self.stack).items()}
 
     def refused(self, run: Callable[..., object] | None = None, **options: object) -> str:
-        """What an update that fails says."""
+        """Return the message of an update that fails."""
         with pytest.raises(auto.CommandError) as error:
             (run or self.stack.up)(**options)
         return " ".join(str(error.value).split())
@@ -150,12 +150,12 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Command:
 
 @pytest.fixture
 def engine(cli: Command, tmp_path: Path) -> Iterator[Callable[..., Engine]]:
-    """engine(world): the one stack of this test over a world; called again, over another."""
+    """Yield engine(world): this test's stack over a world; call it again for another world."""
     with ExitStack() as stack:
 
-        def made(world: World | None = None) -> Engine:
+        def make(world: World | None = None) -> Engine:
             chosen, faults = World() if world is None else world, Faults()
             environment = stack.enter_context(simulated_clouds(chosen, faults))
             return Engine(cli, tmp_path, chosen, faults, environment)
 
-        yield made
+        yield make

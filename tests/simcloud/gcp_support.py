@@ -1,4 +1,4 @@
-"""A project of Google Cloud with one good resource of every type; tests change one thing of one of them."""
+"""A Google Cloud project with one valid resource of every type; tests change one property of one of them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ REGION, ZONE = "europe-west4", "europe-west4-a"
 
 
 class Project:
-    """project["network"]: the network, made once. project.make("network", name="x"): another, with these changes.
+    """project["network"]: the network, created once. project.make("network", name="x"): another one, with these changes.
 
-    made: what there is already.
+    records: resources that exist already.
     """
 
-    def __init__(self, api: Any, made: Mapping[str, Record] | None = None) -> None:
+    def __init__(self, api: Any, records: Mapping[str, Record] | None = None) -> None:
         self.api = api
         self.world = api.world
-        self.made = dict(made or {})
+        self.records = dict(records or {})
 
     def __getitem__(self, kind: str) -> Record:
-        if kind not in self.made:
-            self.made[kind] = self.make(kind)
-        return self.made[kind]
+        if kind not in self.records:
+            self.records[kind] = self.make(kind)
+        return self.records[kind]
 
     def make(self, kind: str, **changes: object) -> Record:
         token, inputs = KINDS[kind]
-        every = {**inputs(self), **changes}
+        combined = {**inputs(self), **changes}
         record: Record = self.api.create(
-            token, kind, **{name: value for name, value in every.items() if value is not None}
+            token, kind, **{name: value for name, value in combined.items() if value is not None}
         )
         return record
 
@@ -148,8 +148,8 @@ def _policy_rule(project: Project, **changes: object) -> Inputs:
 
 
 def policy_rules(*changes: Mapping[str, object]) -> Callable[[Project], Inputs]:
-    """A policy with as many rules, each with its changes of a good one."""
-    return lambda project: {"rules": [_policy_rule(project, **each) for each in changes]}
+    """Return a policy with one rule per argument, each a valid rule with these changes."""
+    return lambda project: {"rules": [_policy_rule(project, **change) for change in changes]}
 
 
 def _binding(path: str, kind: str) -> Callable[[Project], Inputs]:
@@ -160,7 +160,7 @@ def _binding(path: str, kind: str) -> Callable[[Project], Inputs]:
     }
 
 
-# The name of a kind -> its type, and the inputs of a good one.
+# Name of a kind -> its type, and the inputs of a valid resource.
 KINDS: Mapping[str, tuple[str, Callable[[Project], Inputs]]] = {
     "network": ("gcp:compute/network:Network", _named("apes", autoCreateSubnetworks=False)),
     "subnetwork": (

@@ -1,4 +1,4 @@
-"""What AWS makes of a request and what it refuses, asked without an engine."""
+"""AWS without an engine: what it makes of a request and what it refuses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _subnet(aws: Any, vpc: Any, range_: str = "10.0.1.0/24", called: str = "subn
     return aws.create(SUBNET, called, vpcId=vpc.id, cidrBlock=range_)
 
 
-def test_ids_arns_and_what_comes_with_a_vpc_have_their_shape_and_are_the_same_in_every_run(api: Any) -> None:
+def test_ids_and_arns_of_a_vpc_and_its_defaults_are_well_formed_and_deterministic(api: Any) -> None:
     vpc, again = _vpc(api("aws")), _vpc(api("aws"))
     assert vpc == again
     assert vpc.outputs["arn"] == f"arn:aws:ec2:eu-west-1:123456789012:vpc/{vpc.id}"
@@ -33,7 +33,7 @@ def test_ids_arns_and_what_comes_with_a_vpc_have_their_shape_and_are_the_same_in
     assert vpc.outputs["defaultSecurityGroupId"].startswith("sg-0")
 
 
-def test_the_security_group_that_comes_with_a_vpc_can_be_named(api: Any) -> None:
+def test_the_default_security_group_of_a_vpc_can_be_referenced(api: Any) -> None:
     aws = api("aws")
     vpc = _vpc(aws)
     default = vpc.outputs["defaultSecurityGroupId"]
@@ -45,7 +45,7 @@ def test_the_security_group_that_comes_with_a_vpc_can_be_named(api: Any) -> None
         aws.delete(vpc)
 
 
-def test_tags_of_the_provider_are_on_everything(api: Any) -> None:
+def test_every_resource_has_the_providers_tags(api: Any) -> None:
     aws = api("aws", defaultTags='{"tags": {"cluster": "horus", "team": "apes"}}')
     vpc = aws.create(VPC, cidrBlock="10.0.0.0/16", tags={"team": "gibbons"})
     assert vpc.outputs["tagsAll"] == {"cluster": "horus", "team": "gibbons"}
@@ -57,16 +57,16 @@ def test_no_region_is_refused(api: Any) -> None:
 
 
 @pytest.mark.parametrize("range_", ["10.0.0.0/15", "10.0.0.0/29", "10.0.0.1/16"])
-def test_a_vpc_with_a_range_that_aws_does_not_take_is_refused(api: Any, range_: str) -> None:
+def test_a_vpc_with_a_range_that_aws_does_not_accept_is_refused(api: Any, range_: str) -> None:
     with pytest.raises(RefusalError, match="InvalidVpc.Range: The CIDR '10.0.0.*between /16 and /28"):
         api("aws").create(VPC, cidrBlock=range_)
 
 
-def test_a_subnet_lies_in_its_vpc_and_beside_the_others(api: Any) -> None:
+def test_a_subnet_is_inside_its_vpc_and_overlaps_no_other(api: Any) -> None:
     aws = api("aws")
     vpc, other = _vpc(aws), _vpc(aws, "other")
     first = _subnet(aws, vpc)
-    with pytest.raises(RefusalError, match="InvalidSubnet.Range: The CIDR '10.1.0.0/24'.*must lie in 10.0.0.0/16"):
+    with pytest.raises(RefusalError, match="InvalidSubnet.Range: The CIDR '10.1.0.0/24'.*must be in 10.0.0.0/16"):
         _subnet(aws, vpc, "10.1.0.0/24", "second")
     with pytest.raises(RefusalError, match=f"InvalidSubnet.Conflict.*'10.0.0.0/23' conflicts.*{first.id}"):
         _subnet(aws, vpc, "10.0.0.0/23", "second")
@@ -74,7 +74,7 @@ def test_a_subnet_lies_in_its_vpc_and_beside_the_others(api: Any) -> None:
     _subnet(aws, other, "10.0.1.0/24", "third")
 
 
-def test_a_reference_to_nothing_and_to_another_region_are_refused(api: Any) -> None:
+def test_references_to_missing_resources_and_to_other_regions_are_refused(api: Any) -> None:
     aws = api("aws")
     with pytest.raises(RefusalError, match="InvalidVpcID.NotFound: The vpc ID 'vpc-1' does not exist; vpcId must name"):
         aws.create(SUBNET, vpcId="vpc-1", cidrBlock="10.0.1.0/24")
@@ -83,7 +83,7 @@ def test_a_reference_to_nothing_and_to_another_region_are_refused(api: Any) -> N
         _subnet(away, _vpc(aws))
 
 
-def test_two_security_groups_of_a_vpc_cannot_have_one_name(api: Any) -> None:
+def test_two_security_groups_of_a_vpc_cannot_have_the_same_name(api: Any) -> None:
     aws = api("aws")
     vpc, other = _vpc(aws), _vpc(aws, "other")
     group = aws.create(GROUP, name="hosts", vpcId=vpc.id)
@@ -96,27 +96,25 @@ def test_two_security_groups_of_a_vpc_cannot_have_one_name(api: Any) -> None:
 @pytest.mark.parametrize(
     ("token", "name", "words"),
     [
-        (GROUP, "sg-hosts", "may not begin with sg-"),
+        (GROUP, "sg-hosts", "must not start with sg-"),
         (BALANCER, "a" * 33, "33 characters.*at most 32"),
-        (BALANCER, "internal-api", "not begin with internal-"),
+        (BALANCER, "internal-api", "not start with internal-"),
         (TEMPLATE, "ab", "3 to 128"),
-        (SCALING, "a:b", "may not have a colon"),
+        (SCALING, "a:b", "must not contain a colon"),
     ],
 )
-def test_a_name_that_aws_does_not_take_is_refused_before_anything_is_made(
-    api: Any, token: str, name: str, words: str
-) -> None:
+def test_an_invalid_name_is_refused_before_anything_is_created(api: Any, token: str, name: str, words: str) -> None:
     with pytest.raises(RefusalError, match=words) as error:
         api("aws").checked(token, "it", {"name": name})
     assert error.value.property == "name"
 
 
-def test_a_generated_name_may_be_too_long_as_well(api: Any) -> None:
+def test_a_generated_name_that_is_too_long_is_refused_too(api: Any) -> None:
     with pytest.raises(RefusalError, match="invalid value for name"):
         api("aws").checked(BALANCER, "urn:pulumi:sim::apes::t::" + "a" * 30, {})
 
 
-def test_what_is_used_is_not_deleted_before_what_uses_it(api: Any) -> None:
+def test_a_resource_in_use_cannot_be_deleted(api: Any) -> None:
     aws = api("aws")
     vpc = _vpc(aws)
     subnet = _subnet(aws, vpc)
@@ -128,7 +126,7 @@ def test_what_is_used_is_not_deleted_before_what_uses_it(api: Any) -> None:
     assert len(aws.world) == 0
 
 
-def test_deletion_protection_is_taken_off_first(api: Any) -> None:
+def test_deletion_protection_must_be_removed_first(api: Any) -> None:
     aws = api("aws")
     subnet = _subnet(aws, _vpc(aws))
     kept = aws.create(
@@ -144,7 +142,7 @@ def test_deletion_protection_is_taken_off_first(api: Any) -> None:
     aws.delete(aws.update(kept, enableDeletionProtection=False))
 
 
-def test_a_group_s_machine_must_be_offered_in_the_zones_of_its_subnets(api: Any) -> None:
+def test_the_machine_type_of_a_group_must_be_offered_in_the_zones_of_its_subnets(api: Any) -> None:
     def refuse(place: Any) -> str | None:
         only = f"m7i.large is offered in {place.region}a only"
         return only if place.machine and place.zone == "eu-west-1b" else None
@@ -179,14 +177,14 @@ def test_a_group_s_machine_must_be_offered_in_the_zones_of_its_subnets(api: Any)
         (BALANCER, {"subnets": ["a", "b"]}, {"subnets": ["a"]}, ["subnets[1]"]),
     ],
 )  # fmt: skip
-def test_what_replaces(api: Any, token: str, old: Any, new: Any, paths: list[str]) -> None:
+def test_which_changes_replace(api: Any, token: str, old: Any, new: Any, paths: list[str]) -> None:
     assert api("aws").replaces(token, old, new) == paths
 
 
-def test_a_subnet_that_is_full_takes_no_more_instances(api: Any) -> None:
+def test_a_full_subnet_accepts_no_more_instances(api: Any) -> None:
     aws = api("aws")
     subnet = _subnet(aws, _vpc(aws), "10.0.0.0/28")
-    made = [aws.create(INSTANCE, f"i-{i}", ami="ami-1", subnetId=subnet.id) for i in range(11)]
-    assert [made[0].outputs["privateIp"], made[-1].outputs["privateIp"]] == ["10.0.0.4", "10.0.0.14"]
+    instances = [aws.create(INSTANCE, f"i-{i}", ami="ami-1", subnetId=subnet.id) for i in range(11)]
+    assert [instances[0].outputs["privateIp"], instances[-1].outputs["privateIp"]] == ["10.0.0.4", "10.0.0.14"]
     with pytest.raises(RefusalError, match="full"):
         aws.create(INSTANCE, "one-more", ami="ami-1", subnetId=subnet.id)

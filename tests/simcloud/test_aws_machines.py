@@ -1,4 +1,4 @@
-"""Machines of AWS: instances, templates, groups, disks and load balancers."""
+"""AWS instances, templates, groups, disks and load balancers."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _template(**inputs: Any) -> Inputs:
 
 
 def _group(region: Region, template: dict[str, Any] | None = None, **inputs: Any) -> dict[str, Any]:
-    made = region.template("of-group", **(template or {}))
-    given = {"name": "group", "minSize": 1, "maxSize": 3, "launchTemplate": {"id": made.id}}
+    record = region.template("of-group", **(template or {}))
+    given = {"name": "group", "minSize": 1, "maxSize": 3, "launchTemplate": {"id": record.id}}
     return {**given, "vpcZoneIdentifiers": [region.a.id, region.b.id], **inputs}
 
 
@@ -69,7 +69,7 @@ def _listener(region: Region, balancer: Any, targets: Any, **inputs: Any) -> dic
     }
 
 
-def test_an_instance_lives_where_its_interface_does(region: Region) -> None:
+def test_an_instance_is_in_the_zone_of_its_interface(region: Region) -> None:
     interface = region.make(tokens.INTERFACE, "eni", subnetId=region.b.id, privateIps=["10.0.2.20"])
     host = region.make(tokens.INSTANCE, "host", **_on(interface.id))
     assert host.outputs["privateIp"] == "10.0.2.20"
@@ -80,9 +80,9 @@ def test_an_instance_lives_where_its_interface_does(region: Region) -> None:
 
 
 def test_a_disk_is_encrypted_by_a_key_of_the_region_and_has_an_arn(region: Region) -> None:
-    made = region.volume(type="gp3", encrypted=True, kmsKeyId=region.key.outputs["arn"])
-    assert made.outputs["arn"] == f"arn:aws:ec2:eu-west-1:123456789012:volume/{made.id}"
-    assert (made.outputs["iops"], made.outputs["throughput"]) == (3000, 125)
+    volume = region.volume(type="gp3", encrypted=True, kmsKeyId=region.key.outputs["arn"])
+    assert volume.outputs["arn"] == f"arn:aws:ec2:eu-west-1:123456789012:volume/{volume.id}"
+    assert (volume.outputs["iops"], volume.outputs["throughput"]) == (3000, 125)
 
 
 @pytest.mark.parametrize(
@@ -95,24 +95,24 @@ def test_a_disk_is_encrypted_by_a_key_of_the_region_and_has_an_arn(region: Regio
         {"type": "gp2", "size": 16384},
     ],
 )
-def test_a_disk_within_the_limits_is_made(region: Region, inputs: dict[str, Any]) -> None:
+def test_a_disk_within_the_limits_is_created(region: Region, inputs: dict[str, Any]) -> None:
     assert region.volume(**inputs).outputs["size"] == inputs["size"]
 
 
-def test_a_balancer_has_the_name_and_zone_that_records_want(region: Region) -> None:
-    made = region.balancer(subnets=None, subnetMappings=[
+def test_a_balancer_has_the_name_and_zone_that_records_need(region: Region) -> None:
+    balancer = region.balancer(subnets=None, subnetMappings=[
         {"subnetId": region.a.id, "privateIpv4Address": "10.0.1.10"},
         {"subnetId": region.b.id, "privateIpv4Address": "10.0.2.10"},
     ])  # fmt: skip
-    assert made.outputs["dnsName"].startswith("api-")
-    assert made.outputs["dnsName"].endswith(".elb.eu-west-1.amazonaws.com")
-    assert made.outputs["zoneId"].startswith("Z")
-    assert made.outputs["vpcId"] == region.vpc.id
-    region.aws.update(made, enableCrossZoneLoadBalancing=True)
+    assert balancer.outputs["dnsName"].startswith("api-")
+    assert balancer.outputs["dnsName"].endswith(".elb.eu-west-1.amazonaws.com")
+    assert balancer.outputs["zoneId"].startswith("Z")
+    assert balancer.outputs["vpcId"] == region.vpc.id
+    region.aws.update(balancer, enableCrossZoneLoadBalancing=True)
     region.refuses("Address 10.0.1.10 is in use", tokens.INTERFACE, subnetId=region.a.id, privateIps=["10.0.1.10"])
 
 
-def test_a_group_makes_instances_from_its_template_in_the_zones_of_its_subnets(region: Region) -> None:
+def test_a_group_creates_instances_from_its_template_in_the_zones_of_its_subnets(region: Region) -> None:
     targets = region.targets()
     group = region.make(tokens.SCALING_GROUP, **_group(region, targetGroupArns=[targets.id]))
     assert group.outputs["availabilityZones"] == ["eu-west-1a", "eu-west-1b"]
@@ -122,12 +122,12 @@ def test_a_group_makes_instances_from_its_template_in_the_zones_of_its_subnets(r
 
 
 REFUSED: list[tuple[str, str, Inputs, str]] = [
-    ("an instance of no image", tokens.INSTANCE, _instance(ami="flatcar"), "InvalidAMIID.Malformed"),
+    ("an instance with a malformed image ID", tokens.INSTANCE, _instance(ami="flatcar"), "InvalidAMIID.Malformed"),
     ("an instance with 16 KiB of user data and a byte", tokens.INSTANCE, _instance(userData="x" * 16385),
      "User data is limited to 16384 bytes; it has 16385 before base64"),
     ("an instance with encoded user data that is too long", tokens.INSTANCE,
      _instance(userDataBase64=encoded("x" * 16385)), "User data is limited to 16384 bytes"),
-    ("an instance with a disk that is not made", tokens.INSTANCE,
+    ("an instance with an invalid disk", tokens.INSTANCE,
      _instance(ebsBlockDevices=[{"volumeType": "io2", "volumeSize": 4}]), "iops must be specified for io2"),
     ("an instance with an interface and a subnet", tokens.INSTANCE,
      lambda r: _on(r.interface().id, subnetId=r.a.id), "and an instance-level subnet ID may not be specified"),
@@ -139,31 +139,31 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
      "InvalidNetworkInterface.InUse: Interface: .eni-0.*delete_before_replace"),
     ("an instance with a group of another VPC", tokens.INSTANCE,
      lambda r: {**_instance()(r), "vpcSecurityGroupIds": [r.stranger.id]}, "belong to different networks"),
-    ("an instance with an identity that is not there", tokens.INSTANCE, _instance(iamInstanceProfile="nobody"),
+    ("an instance with a missing identity", tokens.INSTANCE, _instance(iamInstanceProfile="nobody"),
      "Invalid IAM Instance Profile name"),
     ("an instance with another's address", tokens.INSTANCE,
      lambda r: _instance(privateIp=r.instance("x").outputs["privateIp"])(r), "Address 10.0.1.4 is in use"),
-    ("an instance in a placement group that is not there", tokens.INSTANCE, _instance(placementGroup="close"),
+    ("an instance in a missing placement group", tokens.INSTANCE, _instance(placementGroup="close"),
      "InvalidPlacementGroup.Unknown"),
     ("a template with 16 KiB of user data and a byte", tokens.TEMPLATE, _template(userData=encoded("x" * 16385)),
      "User data is limited to 16384 bytes"),
     ("a template with plain user data", tokens.TEMPLATE, _template(userData="#cloud-config"), "Invalid BASE64 encoding"),
-    ("a template of no image", tokens.TEMPLATE, _template(imageId="flatcar"), "InvalidAMIID.Malformed"),
-    ("a template with a disk that is not made", tokens.TEMPLATE,
+    ("a template with a malformed image ID", tokens.TEMPLATE, _template(imageId="flatcar"), "InvalidAMIID.Malformed"),
+    ("a template with an invalid disk", tokens.TEMPLATE,
      _template(blockDeviceMappings=[{"ebs": {"volumeType": "gp3", "iops": 100}}]), "iops of 100 is too low"),
     ("a template with groups in two places", tokens.TEMPLATE,
      lambda r: _template(vpcSecurityGroupIds=[r.group.id], networkInterfaces=[{"deviceIndex": 0}])(r),
      "may not be specified on the same request"),
-    ("a template with an identity that is not there", tokens.TEMPLATE,
+    ("a template with a missing identity", tokens.TEMPLATE,
      _template(iamInstanceProfile={"name": "nobody"}), "Invalid IAM Instance Profile name"),
-    ("a placement group of no strategy", tokens.PLACEMENT, lambda _: {"name": "p", "strategy": "near"},
+    ("a placement group with an unknown strategy", tokens.PLACEMENT, lambda _: {"name": "p", "strategy": "near"},
      "parameter strategy is invalid"),
     ("a placement group with 8 partitions", tokens.PLACEMENT,
      lambda _: {"name": "p", "strategy": "partition", "partitionCount": 8}, "partitionCount is invalid"),
     ("a placement group twice", tokens.PLACEMENT,
      lambda r: r.make(tokens.PLACEMENT, "x", name="p", strategy="cluster").inputs, "InvalidPlacementGroup.Duplicate"),
-    ("a group with bounds that cross", tokens.SCALING_GROUP, lambda r: _group(r, minSize=4), "Max bound, 3, must be"),
-    ("a group that wants more than its most", tokens.SCALING_GROUP, lambda r: _group(r, desiredCapacity=4),
+    ("a group whose minimum is above its maximum", tokens.SCALING_GROUP, lambda r: _group(r, minSize=4), "Max bound, 3, must be"),
+    ("a group that desires more than its maximum", tokens.SCALING_GROUP, lambda r: _group(r, desiredCapacity=4),
      "Desired capacity:4 must be between the specified min size:1 and max size:3"),
     ("a group without a template", tokens.SCALING_GROUP, lambda r: _group(r, launchTemplate={}),
      "Valid requests must contain either LaunchTemplate"),
@@ -171,21 +171,21 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
      "fully-formed launch template. The request must contain the parameter ImageId"),
     ("a group whose template has no machine", tokens.SCALING_GROUP, lambda r: _group(r, {"instanceType": ""}),
      "must contain the parameter InstanceType"),
-    ("a group without a place", tokens.SCALING_GROUP, lambda r: _group(r, vpcZoneIdentifiers=[]),
+    ("a group without a zone or subnet", tokens.SCALING_GROUP, lambda r: _group(r, vpcZoneIdentifiers=[]),
      "At least one Availability Zone or VPC Subnet"),
     ("a group in two VPCs", tokens.SCALING_GROUP, lambda r: _group(r, vpcZoneIdentifiers=[r.a.id, r.away.id]),
      "must be in the same VPC"),
-    ("a group in subnets that are not there", tokens.SCALING_GROUP, lambda r: _group(r, vpcZoneIdentifiers=["subnet-1"]),
+    ("a group in missing subnets", tokens.SCALING_GROUP, lambda r: _group(r, vpcZoneIdentifiers=["subnet-1"]),
      "The subnet ID 'subnet-1' does not exist"),
     ("a group whose template has another VPC's groups", tokens.SCALING_GROUP,
      lambda r: _group(r, {"vpcSecurityGroupIds": [r.stranger.id]}), "belong to different networks"),
     ("a group behind a target group of addresses", tokens.SCALING_GROUP,
      lambda r: _group(r, targetGroupArns=[r.targets(targetType="ip").id]), "Provided Target Groups may not be valid"),
-    ("a tag of no group", SCALING_TAG, lambda _: {"autoscalingGroupName": "g", "tag": {"key": "a"}},
+    ("a tag of a missing group", SCALING_TAG, lambda _: {"autoscalingGroupName": "g", "tag": {"key": "a"}},
      "AutoScalingGroup name not found"),
-    ("a disk of no type", tokens.VOLUME, _disk(type="fast"), "Invalid value 'fast' for VolumeType"),
-    ("a disk in no zone", tokens.VOLUME, _disk(availabilityZone="eu-west-1z"), "zones of eu-west-1 are"),
-    ("a disk of no size", tokens.VOLUME, lambda _: {"availabilityZone": "eu-west-1a"}, "size/snapshot"),
+    ("a disk of an unknown type", tokens.VOLUME, _disk(type="fast"), "Invalid value 'fast' for VolumeType"),
+    ("a disk in an unknown zone", tokens.VOLUME, _disk(availabilityZone="eu-west-1z"), "zones of eu-west-1 are"),
+    ("a disk without a size", tokens.VOLUME, lambda _: {"availabilityZone": "eu-west-1a"}, "size/snapshot"),
     ("a disk that is too small", tokens.VOLUME, _disk(type="io2", iops=100, size=1), "too small for volume type io2"),
     ("a disk that is too large", tokens.VOLUME, _disk(type="gp2", size=16385), "too large for volume type gp2"),
     ("an io2 without iops", tokens.VOLUME, _disk(type="io2"), "iops must be specified for io2 volumes"),
@@ -195,29 +195,29 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
     ("a gp3 with too few iops", tokens.VOLUME, _disk(type="gp3", iops=2999), "too low; minimum is 3000"),
     ("an io1 too small for its iops", tokens.VOLUME, _disk(type="io1", iops=5001), "too high; maximum is 50"),
     ("a gp3 too small for its iops", tokens.VOLUME, _disk(type="gp3", iops=5001, size=10), "too high; maximum is 500"),
-    ("a gp3 with more throughput than its iops carry", tokens.VOLUME, _disk(type="gp3", throughput=751),
+    ("a gp3 with more throughput than its iops allow", tokens.VOLUME, _disk(type="gp3", throughput=751),
      "takes 125 to 750 MiB/s"),
     ("an io2 with throughput", tokens.VOLUME, _disk(type="io2", iops=100, throughput=500), "throughput is not supported"),
-    ("a disk by another region's key", tokens.VOLUME, _disk(kmsKeyId="arn:aws:kms:eu-west-1:1:key/1"),
+    ("a disk with another region's key", tokens.VOLUME, _disk(kmsKeyId="arn:aws:kms:eu-west-1:1:key/1"),
      "Key 'arn:aws:kms:eu-west-1:1:key/1' does not exist"),
-    ("a disk at an instance of another zone", ATTACHMENT,
+    ("a disk attached to an instance in another zone", ATTACHMENT,
      lambda r: {"volumeId": r.volume(availabilityZone="eu-west-1b").id, "instanceId": r.instance().id,
                 "deviceName": "/dev/sdf"},
      "InvalidVolume.ZoneMismatch.*eu-west-1b and eu-west-1a differ"),
-    ("a disk at two instances", ATTACHMENT, lambda r: {**_attached(r), "instanceId": r.instance("other").id},
+    ("a disk attached to two instances", ATTACHMENT, lambda r: {**_attached(r), "instanceId": r.instance("other").id},
      "VolumeInUse: vol-0.* is already attached.*delete_before_replace"),
-    ("two disks at one place", ATTACHMENT, lambda r: {**_attached(r), "volumeId": r.volume("other").id},
+    ("two disks at one device", ATTACHMENT, lambda r: {**_attached(r), "volumeId": r.volume("other").id},
      "Attachment point /dev/sdf is already in use"),
-    ("a disk at no device", ATTACHMENT,
+    ("a disk at an invalid device", ATTACHMENT,
      lambda r: {"volumeId": r.volume().id, "instanceId": r.instance().id, "deviceName": "/dev/nvme1n1"},
      "is not a valid EBS device name"),
-    ("a balancer twice in a zone", tokens.BALANCER,
+    ("a balancer with two subnets in a zone", tokens.BALANCER,
      lambda r: _balancer(r, subnets=[r.a.id, r.subnet("a", "10.0.9.0/24", "again").id]),
      "multiple subnets in the same Availability Zone"),
-    ("a balancer of nothing", tokens.BALANCER, lambda r: _balancer(r, subnets=[]), "At least one subnet"),
-    ("an application balancer of one zone", tokens.BALANCER,
+    ("a balancer without subnets", tokens.BALANCER, lambda r: _balancer(r, subnets=[]), "At least one subnet"),
+    ("an application balancer in one zone", tokens.BALANCER,
      lambda r: _balancer(r, subnets=[r.a.id], loadBalancerType="application"), "two different Availability Zones"),
-    ("a balancer of two VPCs", tokens.BALANCER, lambda r: _balancer(r, subnets=[r.a.id, r.away.id]),
+    ("a balancer in two VPCs", tokens.BALANCER, lambda r: _balancer(r, subnets=[r.a.id, r.away.id]),
      "not all in one VPC"),
     ("a balancer with another VPC's group", tokens.BALANCER, lambda r: _balancer(r, securityGroups=[r.stranger.id]),
      "belong to different networks"),
@@ -228,11 +228,11 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
      lambda r: _mapped(r, str(r.interface().outputs["privateIp"])), "Address 10.0.1.4 is in use"),
     ("a public balancer at a private address", tokens.BALANCER, lambda r: _mapped(r, "10.0.1.10", internal=False),
      "for internal Network Load Balancers only"),
-    ("a balancer whose logs nobody may write", tokens.BALANCER,
+    ("a balancer that may not write its logs", tokens.BALANCER,
      lambda r: _balancer(r, accessLogs={"bucket": r.bucket.id, "enabled": True}), "Access Denied for bucket: apes-logs"),
-    ("a balancer whose logs go nowhere", tokens.BALANCER,
+    ("a balancer with logs to a missing bucket", tokens.BALANCER,
      lambda r: _balancer(r, accessLogs={"bucket": "nowhere", "enabled": True}), "NoSuchBucket"),
-    ("a target group of no VPC", tokens.TARGETS, lambda _: {"name": "t", "port": 1, "protocol": "TCP"},
+    ("a target group without a VPC", tokens.TARGETS, lambda _: {"name": "t", "port": 1, "protocol": "TCP"},
      "A VPC ID must be specified"),
     ("a target group with a name of 33 characters", tokens.TARGETS,
      lambda r: {"name": "t" * 33, "port": 1, "protocol": "TCP", "vpcId": r.vpc.id}, "33 characters.*at most 32"),
@@ -244,9 +244,9 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
      "range .5 - 300., got 4"),
     ("a listener on a port twice", tokens.LISTENER,
      lambda r: r.listener(r.balancer(), r.targets(), "x").inputs, "DuplicateListener"),
-    ("a listener with what its balancer does not speak", tokens.LISTENER,
+    ("a listener with a protocol that its balancer lacks", tokens.LISTENER,
      lambda r: _listener(r, r.balancer(), r.targets(), protocol="HTTP"), "Listener protocol 'HTTP' must be one of"),
-    ("a listener with what its targets do not speak", tokens.LISTENER,
+    ("a listener with a protocol that its targets lack", tokens.LISTENER,
      lambda r: _listener(r, r.balancer(), r.targets(protocol="UDP")), "not supported with a target group with the .* 'UDP'"),
     ("a target group of two balancers", tokens.LISTENER,
      lambda r: (r.listener(r.balancer(), r.targets(), "x"),
@@ -258,11 +258,11 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
 
 
 @pytest.mark.parametrize(("token", "inputs", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_what_is_refused_of_machines(region: Region, token: str, inputs: Inputs, words: str) -> None:
+def test_invalid_machines_are_refused(region: Region, token: str, inputs: Inputs, words: str) -> None:
     region.refuses(words, token, "refused", **inputs(region))
 
 
-def test_user_data_of_16_kib_is_taken(region: Region) -> None:
+def test_user_data_of_16_kib_is_accepted(region: Region) -> None:
     region.instance(userData="x" * 16384)
     region.template(userData=encoded("x" * 16384))
 
@@ -277,7 +277,7 @@ def test_a_disk_does_not_shrink_and_is_not_deleted_while_it_is_attached(region: 
         region.aws.delete(grown)
 
 
-def test_an_instance_goes_with_its_attachments_unless_it_is_protected(region: Region) -> None:
+def test_an_instance_is_deleted_despite_attachments_unless_it_is_protected(region: Region) -> None:
     _attached(region)
     (host,) = region.aws.world.of_type(tokens.INSTANCE)
     kept = region.aws.update(host, disableApiTermination=True)
@@ -286,7 +286,7 @@ def test_an_instance_goes_with_its_attachments_unless_it_is_protected(region: Re
     region.aws.delete(region.aws.update(kept, disableApiTermination=False))
 
 
-def test_what_machines_need_is_not_deleted(region: Region) -> None:
+def test_resources_that_machines_use_cannot_be_deleted(region: Region) -> None:
     region.make(tokens.PLACEMENT, "close", name="close", strategy="cluster")
     region.instance(placementGroup="close")
     (placement,) = region.aws.world.of_type(tokens.PLACEMENT)
@@ -298,7 +298,7 @@ def test_what_machines_need_is_not_deleted(region: Region) -> None:
         region.aws.delete(targets)
 
 
-def test_vcpus_end_where_the_quota_does(api: Any) -> None:
+def test_vcpus_are_limited_by_the_quota(api: Any) -> None:
     region = Region(api("aws", offers=Offers(vcpus=lambda cloud, region: 8)))
     host = region.instance()
     region.make(tokens.SCALING_GROUP, **_group(region, desiredCapacity=2))
@@ -345,5 +345,5 @@ def test_vcpus_end_where_the_quota_does(api: Any) -> None:
         (tokens.LISTENER, {"port": 1}, {"port": 2}, []),
     ],
 )  # fmt: skip
-def test_what_replaces_of_machines(api: Any, token: str, old: Any, new: Any, paths: list[str]) -> None:
+def test_which_changes_replace_machines(api: Any, token: str, old: Any, new: Any, paths: list[str]) -> None:
     assert api("aws").replaces(token, old, new) == paths

@@ -1,4 +1,4 @@
-"""What AWS lets one thing say for many: rules in groups, NAT of a whole region, main route tables; and file systems."""
+"""AWS resources that combine several: rules in groups, NAT for a whole region, main route tables; and file systems."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ def region(api: Any) -> Region:
     ],
 )
 @pytest.mark.parametrize("side", ["ingress", "egress"])
-def test_a_group_is_refused_for_the_rules_that_it_states(region, side, rules, words):
+def test_a_group_is_refused_for_invalid_inline_rules(region, side, rules, words):
     region.refuses(words, tokens.SECURITY_GROUP, name="it", vpcId=region.vpc.id, **{side: rules})
 
 
-def test_a_group_lets_in_groups_of_its_own_vpc_only_and_holds_them(region):
-    by = {"ingress": [{**WEB, "securityGroups": [region.stranger.id]}]}
-    region.refuses("belong to different networks", tokens.SECURITY_GROUP, name="it", vpcId=region.vpc.id, **by)
-    by = {"ingress": [{**WEB, "securityGroups": [region.group.id]}]}
-    made = region.make(tokens.SECURITY_GROUP, name="it", vpcId=region.vpc.id, **by)
+def test_a_group_refers_only_to_groups_of_its_vpc_and_keeps_them_from_deletion(region):
+    rules = {"ingress": [{**WEB, "securityGroups": [region.stranger.id]}]}
+    region.refuses("belong to different networks", tokens.SECURITY_GROUP, name="it", vpcId=region.vpc.id, **rules)
+    rules = {"ingress": [{**WEB, "securityGroups": [region.group.id]}]}
+    group = region.make(tokens.SECURITY_GROUP, name="it", vpcId=region.vpc.id, **rules)
     with pytest.raises(RefusalError, match="has a dependent object"):
         region.aws.delete(region.group)
-    region.aws.delete(made)
+    region.aws.delete(group)
     region.aws.delete(region.group)
 
 
 @pytest.mark.parametrize("more", [{"subnetId": "a"}, {"allocationId": "eipalloc-1"}, {"privateIp": "10.0.1.9"}])
-def test_a_regional_nat_gateway_is_the_vpc_s_and_takes_no_place_or_address(region, more):
+def test_a_regional_nat_gateway_belongs_to_the_vpc_and_accepts_no_subnet_or_address(region, more):
     more = {name: region.a.id if name == "subnetId" else value for name, value in more.items()}
     if "allocationId" in more:
         more = {"allocationId": region.make(tokens.ADDRESS, domain="vpc").id}
-    wanted = {"availabilityMode": "regional", "vpcId": region.vpc.id}
-    region.refuses("availability_mode regional", tokens.NAT_GATEWAY, **wanted, **more)
+    regional = {"availabilityMode": "regional", "vpcId": region.vpc.id}
+    region.refuses("availability_mode regional", tokens.NAT_GATEWAY, **regional, **more)
     region.refuses("vpc_id is missing", tokens.NAT_GATEWAY, availabilityMode="regional")
     region.refuses("no Internet gateway", tokens.NAT_GATEWAY, availabilityMode="regional", vpcId=region.abroad.id)
-    made = region.make(tokens.NAT_GATEWAY, **wanted)
+    gateway = region.make(tokens.NAT_GATEWAY, **regional)
     with pytest.raises(RefusalError, match="mapped public address"):
         region.aws.delete(region.internet)
-    region.aws.delete(made)
+    region.aws.delete(gateway)
     region.aws.delete(region.internet)
 
 
@@ -70,16 +70,16 @@ def test_the_main_route_table_is_adopted_and_has_rules_like_others(region):
     main = region.vpc.outputs["defaultRouteTableId"]
     nat = region.make(tokens.NAT_GATEWAY, availabilityMode="regional", vpcId=region.vpc.id)
     routes = [{"cidrBlock": "0.0.0.0/0", "natGatewayId": nat.id}]
-    made = region.make(TABLE, defaultRouteTableId=main, routes=routes)
-    assert (made.id, made.outputs["vpcId"]) == (main, region.vpc.id)
+    table = region.make(TABLE, defaultRouteTableId=main, routes=routes)
+    assert (table.id, table.outputs["vpcId"]) == (main, region.vpc.id)
     away = region.make(tokens.VPN_GATEWAY, vpcId=region.abroad.id)
     region.refuses("different networks", TABLE, defaultRouteTableId=main, propagatingVgws=[away.id])
     inside = [{"cidrBlock": "10.0.3.0/24", "natGatewayId": nat.id}]
     region.refuses("more specific", TABLE, defaultRouteTableId=main, routes=inside)
-    region.aws.delete(made)
+    region.aws.delete(table)
 
 
-def test_an_address_is_for_one_load_balancer_that_the_internet_reaches(region):
+def test_an_address_belongs_to_one_internet_facing_load_balancer(region):
     address = region.make(tokens.ADDRESS, domain="vpc")
     mapped = {"subnetMappings": [{"subnetId": region.a.id, "allocationId": address.id}], "loadBalancerType": "network"}
     region.refuses("internet-facing load balancers only", tokens.BALANCER, name="in", internal=True, **mapped)
@@ -89,7 +89,7 @@ def test_an_address_is_for_one_load_balancer_that_the_internet_reaches(region):
     region.refuses("has no internet gateway", tokens.BALANCER, "three", name="three", **abroad)
 
 
-def test_a_file_system_has_one_mount_target_a_zone_and_stays_while_it_has_any(region):
+def test_a_file_system_has_one_mount_target_per_zone_and_is_deleted_after_them(region):
     region.refuses("encrypted must be set", tokens.FILE_SYSTEM, creationToken="it", kmsKeyId=region.key.outputs["arn"])
     system = region.make(tokens.FILE_SYSTEM, creationToken="it", encrypted=True)
     region.refuses("already exists with creation token it", tokens.FILE_SYSTEM, "other", creationToken="it")

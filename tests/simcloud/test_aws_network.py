@@ -54,12 +54,12 @@ def _routes(*routes: dict[str, Any]) -> Inputs:
     return lambda region: {
         "vpcId": region.vpc.id,
         "routes": [
-            {name: region.internet.id if text == "igw" else text for name, text in each.items()} for each in routes
+            {name: region.internet.id if text == "igw" else text for name, text in route.items()} for route in routes
         ],
     }
 
 
-def test_addresses_and_gateways_know_each_other(region: Region) -> None:
+def test_addresses_and_gateways_refer_to_each_other(region: Region) -> None:
     nat = _nat(region)
     (address,) = region.aws.world.of_type(tokens.ADDRESS)
     assert address.outputs["allocationId"] == address.id
@@ -71,25 +71,28 @@ def test_addresses_and_gateways_know_each_other(region: Region) -> None:
 
 
 def test_a_nat_gateway_without_a_public_address_needs_no_internet(region: Region) -> None:
-    made = region.make(tokens.NAT_GATEWAY, subnetId=region.away.id, connectivityType="private")
-    assert (made.outputs["privateIp"], made.outputs["publicIp"]) == ("10.1.1.4", "")
+    gateway = region.make(tokens.NAT_GATEWAY, subnetId=region.away.id, connectivityType="private")
+    assert (gateway.outputs["privateIp"], gateway.outputs["publicIp"]) == ("10.1.1.4", "")
 
 
 def test_a_rule_for_every_protocol_has_no_ports(region: Region) -> None:
     region.make(RULE, **_rule(region, ipProtocol="-1", fromPort=None, toPort=None))
 
 
-def test_an_interface_has_the_addresses_that_were_asked_for_or_the_first_free_one(region: Region) -> None:
-    asked = region.interface("asked", privateIps=["10.0.1.4"], securityGroups=[region.group.id])
-    given = region.interface("given")
-    assert (asked.outputs["privateIp"], given.outputs["privateIps"]) == ("10.0.1.4", ["10.0.1.5"])
-    assert asked.outputs["privateDnsName"] == "ip-10-0-1-4.eu-west-1.compute.internal"
-    assert region.aws.update(given, description="new").outputs["privateIp"] == "10.0.1.5"
+def test_an_interface_has_the_requested_addresses_or_the_first_free_one(region: Region) -> None:
+    requested = region.interface("requested", privateIps=["10.0.1.4"], securityGroups=[region.group.id])
+    default = region.interface("default")
+    assert (requested.outputs["privateIp"], default.outputs["privateIps"]) == ("10.0.1.4", ["10.0.1.5"])
+    assert requested.outputs["privateDnsName"] == "ip-10-0-1-4.eu-west-1.compute.internal"
+    assert region.aws.update(default, description="new").outputs["privateIp"] == "10.0.1.5"
 
 
 def test_an_interface_endpoint_has_an_address_in_each_zone_and_a_gateway_endpoint_a_prefix_list(region: Region) -> None:
     inward = region.make(tokens.ENDPOINT, **_endpoint(region, privateDnsEnabled=True))
-    assert [each["ipv4"] for each in inward.outputs["subnetConfigurations"]] == ["10.0.1.4", "10.0.2.4"]
+    assert [configuration["ipv4"] for configuration in inward.outputs["subnetConfigurations"]] == [
+        "10.0.1.4",
+        "10.0.2.4",
+    ]
     assert inward.outputs["dnsEntries"][1]["dnsName"] == "secretsmanager.eu-west-1.amazonaws.com"
     s3 = region.make(
         tokens.ENDPOINT,
@@ -109,52 +112,55 @@ def test_an_interface_endpoint_has_an_address_in_each_zone_and_a_gateway_endpoin
 
 
 def test_a_connection_has_two_tunnels_with_an_address_for_each_end(region: Region) -> None:
-    made = region.make(CONNECTION, **_vpn(region, tunnel1InsideCidr="169.254.100.0/30")).outputs
-    assert (made["tunnel1VgwInsideAddress"], made["tunnel1CgwInsideAddress"]) == ("169.254.100.1", "169.254.100.2")
-    assert made["tunnel1Address"] != made["tunnel2Address"]
-    assert made["tunnel2BgpAsn"] == "64512"
-    assert made["tunnel2InsideCidr"].endswith("/30")
-    assert isinstance(made["tunnel2PresharedKey"], Secret)
-    assert isinstance(made["customerGatewayConfiguration"], Secret)
+    outputs = region.make(CONNECTION, **_vpn(region, tunnel1InsideCidr="169.254.100.0/30")).outputs
+    assert (outputs["tunnel1VgwInsideAddress"], outputs["tunnel1CgwInsideAddress"]) == (
+        "169.254.100.1",
+        "169.254.100.2",
+    )
+    assert outputs["tunnel1Address"] != outputs["tunnel2Address"]
+    assert outputs["tunnel2BgpAsn"] == "64512"
+    assert outputs["tunnel2InsideCidr"].endswith("/30")
+    assert isinstance(outputs["tunnel2PresharedKey"], Secret)
+    assert isinstance(outputs["customerGatewayConfiguration"], Secret)
 
 
-def test_a_connection_by_certificate_is_given_no_keys(region: Region) -> None:
+def test_a_connection_with_a_certificate_has_no_pre_shared_keys(region: Region) -> None:
     given = _vpn(region)
     arn = f"arn:aws:acm:{region.vpc.outputs['arn'].split(':')[3]}:123456789012:certificate/a"
     router = region.make(tokens.CUSTOMER_GATEWAY, "by-certificate", bgpAsn="65011", certificateArn=arn, type="ipsec.1")
-    made = region.make(CONNECTION, **given | {"customerGatewayId": router.id}).outputs
-    assert "tunnel1PresharedKey" not in made and "tunnel2PresharedKey" not in made
+    outputs = region.make(CONNECTION, **given | {"customerGatewayId": router.id}).outputs
+    assert "tunnel1PresharedKey" not in outputs and "tunnel2PresharedKey" not in outputs
 
 
 def test_a_secret_key_of_a_tunnel_stays_secret(region: Region) -> None:
-    made = region.make(CONNECTION, **_vpn(region, tunnel1PresharedKey=Secret("a.key_of_10")))
-    assert made.outputs["tunnel1PresharedKey"] == Secret("a.key_of_10")
+    connection = region.make(CONNECTION, **_vpn(region, tunnel1PresharedKey=Secret("a.key_of_10")))
+    assert connection.outputs["tunnel1PresharedKey"] == Secret("a.key_of_10")
 
 
-def test_the_default_group_is_that_of_its_vpc_and_holds_nothing(region: Region) -> None:
+def test_the_default_group_is_that_of_its_vpc_and_does_not_keep_it_from_deletion(region: Region) -> None:
     group = region.make(DEFAULT_GROUP, vpcId=region.vpc.id, ingress=[], egress=[])
     assert group.id == region.vpc.outputs["defaultSecurityGroupId"]
     assert group not in region.aws.world.users(region.vpc)
 
 
-def test_a_zone_named_by_its_id_is_another_for_each_id(region: Region) -> None:
+def test_each_zone_id_is_a_different_zone(region: Region) -> None:
     ids = region.aws.simulation.invoke(region.aws.settings, "aws:index/getAvailabilityZones:getAvailabilityZones", {})
-    made = [
+    subnets = [
         region.make(tokens.SUBNET, id_, vpcId=region.vpc.id, cidrBlock=f"10.0.{9 + i}.0/24", availabilityZoneId=id_)
         for i, id_ in enumerate(ids["zoneIds"])
     ]
-    assert [each.outputs["availabilityZone"] for each in made] == ids["names"]
+    assert [subnet.outputs["availabilityZone"] for subnet in subnets] == ids["names"]
 
 
 REFUSED: list[tuple[str, str, Inputs, str]] = [
     ("an interface outside its subnet", tokens.INTERFACE,
      lambda r: {"subnetId": r.a.id, "privateIps": ["10.0.2.9"]},
-     "Address does not fall within the subnet's address range; privateIps.. 10.0.2.9 must lie in 10.0.1.0/24"),
+     "Address does not fall within the subnet's address range; privateIps.. 10.0.2.9 must be in 10.0.1.0/24"),
     ("an interface with one of AWS's first addresses", tokens.INTERFACE,
      lambda r: {"subnetId": r.a.id, "privateIps": ["10.0.1.3"]}, "Address 10.0.1.3 is in subnet's reserved"),
     ("an interface with AWS's last address", tokens.INTERFACE,
      lambda r: {"subnetId": r.a.id, "privateIps": ["10.0.1.255"]}, "Address 10.0.1.255 is in subnet's reserved"),
-    ("an interface with what is no address", tokens.INTERFACE,
+    ("an interface with an invalid address", tokens.INTERFACE,
      lambda r: {"subnetId": r.a.id, "privateIps": ["10.0.1"]}, "invalid value for IP address: 10.0.1"),
     ("an interface with another's address", tokens.INTERFACE,
      lambda r: {"subnetId": r.a.id, "privateIps": [r.interface("other").outputs["privateIp"]]},
@@ -163,12 +169,12 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
      lambda r: {"subnetId": r.a.id, "securityGroups": [r.stranger.id]}, "belong to different networks"),
     ("an interface with six groups", tokens.INTERFACE,
      lambda r: {"subnetId": r.a.id, "securityGroups": [r.group.id] * 6}, "SecurityGroupsPerInterfaceLimitExceeded"),
-    ("a subnet in no zone", tokens.SUBNET,
+    ("a subnet in an unknown zone", tokens.SUBNET,
      lambda r: {"vpcId": r.vpc.id, "cidrBlock": "10.0.9.0/24", "availabilityZoneId": "eu-west-1a"},
      "parameter availabilityZoneId is invalid"),
     ("a second internet gateway", tokens.INTERNET_GATEWAY, lambda r: {"vpcId": r.vpc.id},
      "already has an internet gateway attached"),
-    ("a route to a NAT gateway that is not there", tokens.ROUTE_TABLE,
+    ("a route to a missing NAT gateway", tokens.ROUTE_TABLE,
      _routes({"cidrBlock": "0.0.0.0/0", "natGatewayId": "nat-1"}), "InvalidNatGatewayID.NotFound"),
     ("one route twice", tokens.ROUTE_TABLE,
      _routes({"cidrBlock": "0.0.0.0/0", "gatewayId": "igw"}, {"cidrBlock": "0.0.0.0/0", "gatewayId": "igw"}),
@@ -195,39 +201,39 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
     ("a NAT gateway in a VPC without internet", tokens.NAT_GATEWAY,
      lambda r: {"subnetId": r.away.id, "allocationId": r.make(tokens.ADDRESS, "x").id},
      "Gateway.NotAttached: Network vpc-0.* has no Internet gateway"),
-    ("an endpoint of no service", tokens.ENDPOINT,
+    ("an endpoint of another region's service", tokens.ENDPOINT,
      lambda r: _endpoint(r, serviceName="com.amazonaws.us-east-1.s3"), "InvalidServiceName"),
-    ("a gateway to a service that has none", tokens.ENDPOINT,
+    ("a gateway endpoint to a service without one", tokens.ENDPOINT,
      lambda r: {"vpcId": r.vpc.id, "serviceName": "com.amazonaws.eu-west-1.ec2"}, "InvalidServiceName"),
-    ("private names in a VPC that gives none", tokens.ENDPOINT,
+    ("private names in a VPC without DNS", tokens.ENDPOINT,
      lambda r: _endpoint(r, vpcId=r.abroad.id, subnetIds=[], privateDnsEnabled=True),
      "requires both enableDnsSupport and enableDnsHostnames"),
     ("private names twice", tokens.ENDPOINT,
      lambda r: (r.make(tokens.ENDPOINT, "x", **_endpoint(r, privateDnsEnabled=True)),
                 _endpoint(r, privateDnsEnabled=True))[1], "already a conflicting DNS domain"),
-    ("an endpoint twice in a zone", tokens.ENDPOINT,
+    ("an endpoint with two subnets in a zone", tokens.ENDPOINT,
      lambda r: _endpoint(r, subnetIds=[r.a.id, r.subnet("a", "10.0.9.0/24", "again").id]), "DuplicateSubnetsInSameZone"),
-    ("an endpoint's policy that is none", tokens.ENDPOINT, lambda r: _endpoint(r, policy="{"), "invalid Json"),
+    ("an endpoint with an invalid policy", tokens.ENDPOINT, lambda r: _endpoint(r, policy="{"), "invalid Json"),
     ("an endpoint with a group of another VPC", tokens.ENDPOINT,
      lambda r: _endpoint(r, securityGroupIds=[r.stranger.id]), "belong to different networks"),
-    ("a second way to S3 in one table", tokens.ENDPOINT,
+    ("a second S3 endpoint in one table", tokens.ENDPOINT,
      lambda r: {"vpcId": r.vpc.id, "serviceName": "com.amazonaws.eu-west-1.s3",
                 "routeTableIds": r.make(tokens.ENDPOINT, "x", vpcId=r.vpc.id, routeTableIds=[r.table.id],
                                         serviceName="com.amazonaws.eu-west-1.s3").inputs["routeTableIds"]},
      "RouteAlreadyExists: route table rtb-0"),
-    ("a flow log of nothing", FLOW_LOG, lambda r: {"logDestinationType": "s3"}, "must be specified"),
-    ("a flow log to what is no bucket", FLOW_LOG,
+    ("a flow log without a source", FLOW_LOG, lambda r: {"logDestinationType": "s3"}, "must be specified"),
+    ("a flow log to an invalid bucket", FLOW_LOG,
      lambda r: {"vpcId": r.vpc.id, "logDestinationType": "s3", "logDestination": "apes-logs"}, "not a valid S3 ARN"),
     ("a flow log twice", FLOW_LOG,
      lambda r: r.make(FLOW_LOG, "x", vpcId=r.vpc.id, logDestinationType="s3",
                       logDestination=r.bucket.outputs["arn"]).inputs, "FlowLogAlreadyExists"),
-    ("a rule twice but for its description", RULE,
+    ("two rules that differ only in their description", RULE,
      lambda r: (r.make(RULE, "x", **_rule(r, description="one")), _rule(r, description="two"))[1],
      'InvalidPermission.Duplicate: the specified rule "peer: 10.0.0.0/16, TCP, from port: 443, to port: 443, ALLOW"'),
     ("a rule for two peers", RULE, lambda r: _rule(r, referencedSecurityGroupId=r.group.id), "Exactly one of these"),
-    ("a rule for a range with a host's bits", RULE, lambda r: _rule(r, cidrIpv4="10.0.0.1/16"), "write 10.0.0.0/16"),
+    ("a rule for a range with host bits", RULE, lambda r: _rule(r, cidrIpv4="10.0.0.1/16"), "write 10.0.0.0/16"),
     ("a rule without ports", RULE, lambda r: _rule(r, toPort=None), "Must specify both from and to ports"),
-    ("a rule with ports that fall", RULE, lambda r: _rule(r, fromPort=444), "Invalid TCP port range .444,443."),
+    ("a rule with ports in reverse order", RULE, lambda r: _rule(r, fromPort=444), "Invalid TCP port range .444,443."),
     ("a rule for a group of another VPC", RULE,
      lambda r: _rule(r, cidrIpv4=None, referencedSecurityGroupId=r.stranger.id), "belong to different networks"),
     ("a second VPN gateway", tokens.VPN_GATEWAY,
@@ -241,14 +247,14 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
      "give the ARN of a private certificate"),
     ("a router with a certificate of another region", tokens.CUSTOMER_GATEWAY,
      lambda _: {"type": "ipsec.1", "bgpAsn": "65010", "certificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/a"},
-     "certificates are of one region"),
-    ("a router with a name for an address", tokens.CUSTOMER_GATEWAY,
+     "a certificate belongs to one region"),
+    ("a router with a name instead of an address", tokens.CUSTOMER_GATEWAY,
      lambda _: {"bgpAsn": "65010", "ipAddress": "edge-1", "type": "ipsec.1"}, "give an IPv4 address"),
     ("a router with a reserved ASN", tokens.CUSTOMER_GATEWAY,
      lambda _: {"bgpAsn": "7224", "ipAddress": "192.0.2.1", "type": "ipsec.1"}, "parameter bgpAsn is invalid"),
-    ("a tunnel with a range that is no /30", CONNECTION,
+    ("a tunnel with a range that is not a /30", CONNECTION,
      lambda r: _vpn(r, tunnel1InsideCidr="169.254.100.0/29"), "a /30 of 169.254.0.0/16"),
-    ("a tunnel with a range that AWS keeps", CONNECTION,
+    ("a tunnel with a range that AWS reserves", CONNECTION,
      lambda r: _vpn(r, tunnel1InsideCidr="169.254.5.0/30"), "Invalid value '169.254.5.0/30' for TunnelInsideCidr"),
     ("a tunnel with a range that is not link-local", CONNECTION,
      lambda r: _vpn(r, tunnel2InsideCidr="10.0.0.0/30"), "Invalid value '10.0.0.0/30'"),
@@ -258,33 +264,33 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
     ("a range of another connection of the gateway", CONNECTION,
      lambda r: r.make(CONNECTION, "x", **_vpn(r, tunnel1InsideCidr="169.254.100.0/30")).inputs,
      "169.254.100.0/30 is already in use by vpn-0"),
-    ("a key that begins with 0", CONNECTION, lambda r: _vpn(r, tunnel1PresharedKey="0123456789"), "8 to 64 of a-z"),
+    ("a key that starts with 0", CONNECTION, lambda r: _vpn(r, tunnel1PresharedKey="0123456789"), "8 to 64 of a-z"),
     ("a connection to two gateways", CONNECTION, lambda r: _vpn(r, transitGatewayId="tgw-1"), "conflicts with"),
-    ("routes of a gateway that is elsewhere", PROPAGATION,
+    ("routes of another VPC's gateway", PROPAGATION,
      lambda r: {"routeTableId": r.table.id,
                 "vpnGatewayId": r.make(tokens.VPN_GATEWAY, "x", vpcId=r.abroad.id).id}, "is not attached to the VPC"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("token", "inputs", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_what_is_refused_in_a_network(region: Region, token: str, inputs: Inputs, words: str) -> None:
+def test_invalid_network_resources_are_refused(region: Region, token: str, inputs: Inputs, words: str) -> None:
     region.refuses(
         words, token, "refused", **{name: value for name, value in inputs(region).items() if value is not None}
     )
 
 
-def test_a_group_has_at_most_sixty_rules_in_a_direction(region: Region) -> None:
+def test_a_group_has_at_most_sixty_rules_per_direction(region: Region) -> None:
     for port in range(60):
         region.make(RULE, f"rule-{port}", **_rule(region, fromPort=port, toPort=port))
     region.refuses("RulesPerSecurityGroupLimitExceeded.*has 60", RULE, "one-more", **_rule(region))
 
 
-def test_a_rule_may_change_its_description_and_stay_itself(region: Region) -> None:
+def test_a_rule_keeps_its_id_when_its_description_changes(region: Region) -> None:
     rule = region.make(RULE, **_rule(region))
     assert region.aws.update(rule, description="new").id == rule.id
 
 
-def test_what_a_network_needs_is_not_deleted(region: Region) -> None:
+def test_network_resources_in_use_cannot_be_deleted(region: Region) -> None:
     nat = _nat(region)
     with pytest.raises(RefusalError, match="has some mapped public address.*delete first: .*nat-0"):
         region.aws.delete(region.internet)
@@ -295,8 +301,8 @@ def test_what_a_network_needs_is_not_deleted(region: Region) -> None:
     region.instance(subnetId=None, primaryNetworkInterface={"networkInterfaceId": interface.id})
     with pytest.raises(RefusalError, match="InvalidNetworkInterface.InUse: Interface: .eni-0"):
         region.aws.delete(interface)
-    for each in (nat, address, region.internet):
-        region.aws.delete(each)
+    for record in (nat, address, region.internet):
+        region.aws.delete(record)
 
 
 @pytest.mark.parametrize(
@@ -329,10 +335,10 @@ def test_what_a_network_needs_is_not_deleted(region: Region) -> None:
         (DEFAULT_GROUP, {"vpcId": "a"}, {"vpcId": "b"}, ["vpcId"]),
     ],
 )
-def test_what_replaces_in_a_network(api: Any, token: str, old: Any, new: Any, paths: list[str]) -> None:
+def test_which_changes_replace_network_resources(api: Any, token: str, old: Any, new: Any, paths: list[str]) -> None:
     assert api("aws").replaces(token, old, new) == paths
 
 
-def test_an_endpoint_takes_a_policy(region: Region) -> None:
+def test_an_endpoint_accepts_a_policy(region: Region) -> None:
     allowed = policy({"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"})
     assert region.make(tokens.ENDPOINT, **_endpoint(region, policy=allowed)).outputs["policy"] == allowed

@@ -1,4 +1,4 @@
-"""What Azure makes of a request and what it refuses, asked without an engine."""
+"""Azure without an engine: what it makes of a request and what it refuses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SCALE_SET = "azure-native:compute:VirtualMachineScaleSet"
 
 @pytest.fixture
 def azure(api: Any) -> Any:
-    made = api("azure")
-    made.create(GROUP, resourceGroupName="apes")
-    return made
+    cloud = api("azure")
+    cloud.create(GROUP, resourceGroupName="apes")
+    return cloud
 
 
 def _network(azure: Any, name: str = "network", **inputs: object) -> Any:
@@ -40,7 +40,7 @@ def _interface(azure: Any, subnet: str, name: str = "etcd-1", **inputs: object) 
     )
 
 
-def test_ids_have_their_shape_and_are_the_same_in_whatever_case(azure: Any) -> None:
+def test_ids_are_well_formed_and_case_insensitive(azure: Any) -> None:
     _network(azure)
     subnet = _subnet(azure)
     group = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/apes"
@@ -48,37 +48,37 @@ def test_ids_have_their_shape_and_are_the_same_in_whatever_case(azure: Any) -> N
     assert _interface(azure, subnet.id.upper()).targets[1] == subnet.key
 
 
-def test_a_type_of_one_version_of_an_api_has_the_rules_of_the_one_without(azure: Any) -> None:
+def test_a_type_with_an_api_version_has_the_rules_of_the_type_without(azure: Any) -> None:
     network = azure.create(
         "azure-native:network/v20240501:VirtualNetwork", resourceGroupName="apes", virtualNetworkName="network"
     )
     assert network.type == NETWORK
 
 
-def test_the_location_is_the_provider_s_or_else_the_resource_group_s(api: Any) -> None:
+def test_the_location_defaults_to_the_provider_s_or_else_the_resource_group_s(api: Any) -> None:
     azure = api("azure", location="")
     azure.create(GROUP, resourceGroupName="apes", location="swedencentral")
     assert _network(azure).inputs["location"] == "swedencentral"
     assert _subnet(azure).region == "swedencentral"
 
 
-def test_what_lies_in_no_group_or_network_is_refused(azure: Any) -> None:
+def test_resources_without_their_group_or_network_are_refused(azure: Any) -> None:
     with pytest.raises(RefusalError, match="ResourceGroupNotFound.*resourceGroups/none"):
         azure.create(RULES, resourceGroupName="none", networkSecurityGroupName="rules")
     with pytest.raises(RefusalError, match="ParentResourceNotFound.*virtualNetworks/network"):
         _subnet(azure)
 
 
-def test_a_second_of_the_same_name_is_refused_in_whatever_case(azure: Any) -> None:
+def test_a_second_resource_with_the_same_name_is_refused_in_any_case(azure: Any) -> None:
     _network(azure)
     with pytest.raises(RefusalError, match="cannot create already existing resource .*/virtualNetworks/Network'"):
         _network(azure, "Network")
 
 
-def test_a_subnet_lies_in_its_network_and_beside_the_others(azure: Any) -> None:
+def test_a_subnet_is_inside_its_network_and_overlaps_no_other(azure: Any) -> None:
     _network(azure, subnets=[{"name": "inline", "addressPrefix": "10.0.9.0/24"}])
     _subnet(azure)
-    with pytest.raises(RefusalError, match="NetcfgSubnetRangeOutsideVnet.*10.1.0.0/24 must lie in 10.0.0.0/16"):
+    with pytest.raises(RefusalError, match="NetcfgSubnetRangeOutsideVnet.*10.1.0.0/24 must be in 10.0.0.0/16"):
         _subnet(azure, "10.1.0.0/24", "second")
     with pytest.raises(RefusalError, match="NetcfgSubnetRangesOverlap.*subnets/nodes has 10.0.1.0/24"):
         _subnet(azure, "10.0.0.0/23", "second")
@@ -95,14 +95,12 @@ def test_a_subnet_lies_in_its_network_and_beside_the_others(azure: Any) -> None:
         (["10.0.1.0/24", "10.0.0.0/23"], "NetcfgSubnetRangesOverlap"),
     ],
 )
-def test_subnets_inside_a_network_s_own_declaration_are_held_to_the_same(
-    azure: Any, subnets: list[str], code: str
-) -> None:
+def test_inline_subnets_have_the_same_rules(azure: Any, subnets: list[str], code: str) -> None:
     with pytest.raises(RefusalError, match=code):
         _network(azure, subnets=[{"name": f"s{i}", "addressPrefix": prefix} for i, prefix in enumerate(subnets)])
 
 
-def test_an_interface_is_where_its_network_is_and_keeps_its_address(azure: Any) -> None:
+def test_an_interface_is_in_the_region_of_its_network_and_keeps_its_address(azure: Any) -> None:
     _network(azure)
     subnet = _subnet(azure).id
     first = _interface(azure, subnet)
@@ -115,7 +113,7 @@ def test_an_interface_is_where_its_network_is_and_keeps_its_address(azure: Any) 
         _interface(azure, subnet, "etcd-3", location="eastus")
 
 
-def test_a_subnet_in_use_is_neither_deleted_nor_moved_and_goes_with_all_its_group(azure: Any) -> None:
+def test_a_subnet_in_use_keeps_its_range_and_is_deleted_only_with_its_group(azure: Any) -> None:
     network = _network(azure)
     subnet = _subnet(azure)
     interface = _interface(azure, subnet.id)
@@ -129,7 +127,7 @@ def test_a_subnet_in_use_is_neither_deleted_nor_moved_and_goes_with_all_its_grou
     assert len(azure.world) == 0
 
 
-def test_what_a_scale_set_cannot_change_is_planned_as_an_update_and_refused(azure: Any) -> None:
+def test_changes_of_fixed_properties_of_a_scale_set_are_planned_as_an_update_and_refused(azure: Any) -> None:
     inputs = {"resourceGroupName": "apes", "vmScaleSetName": "api", "sku": {"name": "Standard_D4s_v5"}}
     api = azure.create(SCALE_SET, virtualMachineProfile={"priority": "Regular"}, **inputs)
     spot = {"virtualMachineProfile": {"priority": "Spot"}}
@@ -138,7 +136,7 @@ def test_what_a_scale_set_cannot_change_is_planned_as_an_update_and_refused(azur
         azure.update(api, **spot)
 
 
-def test_zones_and_machines_are_those_that_the_cloud_offers(api: Any) -> None:
+def test_zones_and_machine_types_must_be_offered(api: Any) -> None:
     azure = api("azure", offers=Offers(refuse=lambda place: "did you mean Standard_D4s_v5?"))
     azure.create(GROUP, resourceGroupName="apes")
     names = {"resourceGroupName": "apes", "vmScaleSetName": "api"}
@@ -155,8 +153,6 @@ def test_zones_and_machines_are_those_that_the_cloud_offers(api: Any) -> None:
     [(GROUP, "resourceGroupName", "apes."), (NETWORK, "virtualNetworkName", "-apes"), (SUBNET, "subnetName", "a" * 81),
      (SCALE_SET, "vmScaleSetName", "api_1")],
 )  # fmt: skip
-def test_a_name_that_azure_does_not_take_is_refused_before_anything_is_made(
-    api: Any, token: str, property_: str, name: str
-) -> None:
+def test_an_invalid_name_is_refused_before_anything_is_created(api: Any, token: str, property_: str, name: str) -> None:
     with pytest.raises(RefusalError, match=f"InvalidResourceName.*{name} is invalid.*set {property_}"):
         api("azure").checked(token, "it", {"resourceGroupName": "apes", property_: name})

@@ -1,4 +1,4 @@
-"""What Azure refuses because of what else there is, and what it takes once that is otherwise."""
+"""What Azure refuses because of other resources, and accepts after they have changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def estate(api: Any) -> Estate:
 
 
 def _spare_key(estate: Estate, vault: dict[str, Any], key: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A second vault with a key; gives what makes an encryption set use it."""
+    """Create a second vault with a key; return the inputs that make an encryption set use it."""
     estate.twin("vault", "apes-spare", **vault)
     record = estate.twin("key", "disks", vaultName="apes-spare", **(key or {}))
     return {"activeKey": {"keyUrl": record.outputs["keyUriWithVersion"]}}
@@ -33,7 +33,7 @@ def _spare_key(estate: Estate, vault: dict[str, Any], key: dict[str, Any] | None
     ],
     ids=["its vault can be purged", "it is on a curve", "it is elsewhere"],
 )
-def test_a_key_encrypts_no_disks_if(estate: Estate, vault: dict[str, Any], key: dict[str, Any], match: str) -> None:
+def test_a_key_cannot_encrypt_disks_if(estate: Estate, vault: dict[str, Any], key: dict[str, Any], match: str) -> None:
     active = _spare_key(estate, vault, key)
     with pytest.raises(RefusalError, match=match):
         estate.twin("encryption", "second", **active)
@@ -52,7 +52,7 @@ def test_an_encryption_set_s_identity_may_use_the_key_by_a_role_or_by_the_vault_
     )
 
 
-def test_a_disk_is_made_once_its_encryption_set_may_use_the_key(estate: Estate) -> None:
+def test_a_disk_needs_an_encryption_set_that_may_use_the_key(estate: Estate) -> None:
     estate.without("encryption's role")
     with pytest.raises(RefusalError, match="KeyVaultAccessForbidden.*disk encryption set '.*/disks'"):
         estate.twin("disk", "etcd-2")
@@ -60,7 +60,7 @@ def test_a_disk_is_made_once_its_encryption_set_may_use_the_key(estate: Estate) 
         estate.twin("machine", "etcd-2", **{"networkProfile": {}, "storageProfile.dataDisks": []})
 
 
-def test_premium_v2_disks_take_no_encryption_set_with_a_user_assigned_identity(estate: Estate) -> None:
+def test_premium_v2_disks_accept_no_encryption_set_with_a_user_assigned_identity(estate: Estate) -> None:
     chosen = {"encryption.diskEncryptionSetId": estate.twin("encryption", "by-role", identity=AS_HOST).id}
     with pytest.raises(RefusalError, match="DirectDriveDiskNotSupportUserAssignedIdentityDes"):
         estate.twin("disk", "etcd-2", **chosen)
@@ -68,7 +68,7 @@ def test_premium_v2_disks_take_no_encryption_set_with_a_user_assigned_identity(e
     assert estate.twin("disk", "etcd-2", **chosen, **premium).id == f"{DATA_DISK[:-1]}2"
 
 
-def test_an_ultra_disk_is_attached_to_a_machine_that_is_made_for_it(estate: Estate) -> None:
+def test_an_ultra_disk_needs_a_machine_with_ultra_ssd_enabled(estate: Estate) -> None:
     disk = estate.twin("disk", "ultra", **{"sku.name": "UltraSSD_LRS"})
     other = {"networkProfile": {}, "storageProfile.dataDisks[0].managedDisk.id": disk.id}
     with pytest.raises(RefusalError, match=r"UltraSSD_LRS.*additionalCapabilities\.ultraSSDEnabled"):
@@ -76,7 +76,7 @@ def test_an_ultra_disk_is_attached_to_a_machine_that_is_made_for_it(estate: Esta
     assert estate.twin("machine", "etcd-2", **other, additionalCapabilities={"ultraSSDEnabled": True})
 
 
-def test_an_account_encrypts_with_a_key_that_nobody_can_purge_and_that_its_identity_may_use(estate: Estate) -> None:
+def test_an_account_needs_a_purge_protected_key_that_its_identity_may_use(estate: Estate) -> None:
     _spare_key(estate, {"properties.enablePurgeProtection": None})
     with pytest.raises(RefusalError, match="KeyVaultPolicyError"):
         estate.update("account", {"encryption.keyVaultProperties.keyVaultUri": "https://apes-spare.vault.azure.net"})
@@ -85,7 +85,7 @@ def test_an_account_encrypts_with_a_key_that_nobody_can_purge_and_that_its_ident
         estate.twin("account", "apesbackups2")
 
 
-def test_a_container_with_versions_is_in_an_account_with_versions(estate: Estate) -> None:
+def test_a_container_with_versions_needs_an_account_with_versions(estate: Estate) -> None:
     estate.without("blobs")
     with pytest.raises(RefusalError, match="wants version-level immutability, and its account has no versions"):
         estate.twin("container", "second")
@@ -101,40 +101,40 @@ def test_a_deleted_vault_keeps_its_name_and_can_be_recovered(estate: Estate) -> 
 
 
 @pytest.mark.parametrize("key", ["secret", "key"])
-def test_what_a_vault_had_keeps_its_name_after_it_was_deleted(estate: Estate, key: str) -> None:
+def test_a_deleted_secret_or_key_keeps_its_name(estate: Estate, key: str) -> None:
     estate.api.delete(estate[key])
     with pytest.raises(
         RefusalError, match="currently in a deleted but recoverable state, and its name cannot be reused"
     ):
-        estate.again(key)
+        estate.create_again(key)
     assert estate.twin(key, "other").id.endswith("/other")
 
 
-def test_an_existing_key_is_given_as_it_is_whatever_is_declared(estate: Estate) -> None:
+def test_an_existing_key_is_returned_unchanged(estate: Estate) -> None:
     changed = estate.update("key", {"properties.keySize": 4096})
     assert changed.outputs["keySize"] == 3072
     assert changed.outputs["keyUriWithVersion"] == estate["key"].outputs["keyUriWithVersion"]
 
 
-def test_a_gateway_needs_room(estate: Estate) -> None:
+def test_a_gateway_needs_a_large_enough_subnet(estate: Estate) -> None:
     estate.without("connection", "gateway", "gateway subnet")
     estate.twin("gateway subnet", "GatewaySubnet", addressPrefix="10.0.255.0/28")
     with pytest.raises(RefusalError, match=r"GatewaySubnet 10.0.255.0/28 is too small .* /27 or wider"):
         estate.twin("gateway", "gateway")
 
 
-def test_a_connection_has_bgp_if_both_its_ends_have_and_two_numbers(estate: Estate) -> None:
+def test_a_connection_with_bgp_needs_bgp_at_both_ends_and_two_asns(estate: Estate) -> None:
     with pytest.raises(RefusalError, match="has BGP, and one of its ends has not"):
         estate.twin(
             "site", "static", **{"bgpSettings": None, "localNetworkAddressSpace.addressPrefixes": ["10.9.0.0/16"]}
         )
-        estate.anew("connection", {"localNetworkGateway2.id": f"{NET}/localNetworkGateways/static"})
+        estate.recreate("connection", {"localNetworkGateway2.id": f"{NET}/localNetworkGateways/static"})
     estate.update("gateway", {"bgpSettings.asn": 64600})
     with pytest.raises(RefusalError, match="Both ends of connection .* have ASN 64600"):
-        estate.again("connection")
+        estate.create_again("connection")
 
 
-def test_a_network_registers_in_one_zone(estate: Estate) -> None:
+def test_a_network_has_one_zone_for_registration(estate: Estate) -> None:
     estate.twin("zone", "apes.internal")
     estate.update("link", {"registrationEnabled": True})
     with pytest.raises(RefusalError, match="has a zone for registration already"):
@@ -144,23 +144,23 @@ def test_a_network_registers_in_one_zone(estate: Estate) -> None:
     )
 
 
-def test_a_subnet_has_as_many_addresses_as_azure_leaves(estate: Estate) -> None:
+def test_a_subnet_has_only_the_addresses_that_azure_does_not_reserve(estate: Estate) -> None:
     subnet = estate.twin("subnet", "small", addressPrefix="10.0.7.0/29").id
     dynamic = {"ipConfigurations": [{"name": "main", "subnet": {"id": subnet}}]}
-    got = [estate.twin("interface", f"small-{i}", **dynamic) for i in range(3)]
-    addresses = [one.outputs["ipConfigurations"][0]["privateIPAddress"] for one in got]
+    created = [estate.twin("interface", f"small-{i}", **dynamic) for i in range(3)]
+    addresses = [interface.outputs["ipConfigurations"][0]["privateIPAddress"] for interface in created]
     assert addresses == ["10.0.7.4", "10.0.7.5", "10.0.7.6"]
     with pytest.raises(RefusalError, match="SubnetIsFull.*10.0.7.0/29"):
         estate.twin("interface", "small-3", **dynamic)
 
 
-def test_an_address_is_free_again_once_its_holder_is_gone(estate: Estate) -> None:
+def test_an_address_is_free_after_its_holder_is_deleted(estate: Estate) -> None:
     estate.without("machine", "interface")
     static = [{"name": "main", "subnet": {"id": NODES}, "privateIPAddress": "10.0.1.10"}]
     assert estate.twin("interface", "other", ipConfigurations=static)
 
 
-def test_accelerated_networking_is_for_sizes_that_have_it(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accelerated_networking_needs_a_size_that_supports_it(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     from sandbox.simcloud.azure import machines
 
     size = machines.known_size("Standard_D4s_v5")
@@ -172,7 +172,7 @@ def test_accelerated_networking_is_for_sizes_that_have_it(estate: Estate, monkey
             estate.update(key, changes)
 
 
-def test_a_scale_set_s_health_can_be_an_extension_s(estate: Estate) -> None:
+def test_a_scale_set_may_have_a_health_extension_instead_of_a_probe(estate: Estate) -> None:
     extension = {"extensions": [{"name": "health", "type": "ApplicationHealthLinux"}]}
     changes = {
         "virtualMachineProfile.networkProfile.healthProbe": None,
@@ -181,11 +181,11 @@ def test_a_scale_set_s_health_can_be_an_extension_s(estate: Estate) -> None:
     assert estate.update("scale set", changes)
 
 
-def test_users_and_groups_are_taken_for_granted(estate: Estate) -> None:
+def test_users_and_groups_are_assumed_to_exist(estate: Estate) -> None:
     role = {"principalId": guid("a group"), "principalType": "Group"}
     assert estate.twin("host's role", guid("group"), **role).outputs["principalType"] == "Group"
 
 
 def test_a_role_assignment_without_a_name_gets_a_guid(estate: Estate) -> None:
-    made = estate.twin("host's role", None, scope=ENCRYPTION)
-    assert len(made.outputs["name"]) == 36
+    assignment = estate.twin("host's role", None, scope=ENCRYPTION)
+    assert len(assignment.outputs["name"]) == 36

@@ -1,4 +1,4 @@
-"""Ids, what Azure adds to what it is given, and the names that it takes."""
+"""IDs, the outputs that Azure adds, and valid names."""
 
 from __future__ import annotations
 
@@ -104,28 +104,28 @@ def estate(api: Any) -> Estate:
 
 
 @pytest.mark.parametrize("key", IDS)
-def test_ids_have_their_shape(estate: Estate, key: str) -> None:
+def test_ids_are_well_formed(estate: Estate, key: str) -> None:
     assert estate[key].id == IDS[key]
 
 
 @pytest.mark.parametrize(("key", "path"), [(key, path) for key, paths in OUTPUTS.items() for path in paths])
-def test_azure_adds_what_others_read(estate: Estate, key: str, path: str) -> None:
+def test_azure_adds_the_outputs_that_others_read(estate: Estate, key: str, path: str) -> None:
     assert list(at(estate[key].outputs, path)) == [OUTPUTS[key][path]]
 
 
-def test_a_machine_tells_the_principals_of_its_identities(estate: Estate) -> None:
+def test_a_machine_shows_the_principals_of_its_identities(estate: Estate) -> None:
     for key in ("machine", "scale set", "account"):
-        told = estate[key].outputs["identity"]["userAssignedIdentities"]
-        assert told == {HOST: {"clientId": guid(f"{HOST} client"), "principalId": guid(f"{HOST} principal")}}
+        identities = estate[key].outputs["identity"]["userAssignedIdentities"]
+        assert identities == {HOST: {"clientId": guid(f"{HOST} client"), "principalId": guid(f"{HOST} principal")}}
 
 
-def test_everything_tells_its_name(estate: Estate) -> None:
+def test_every_resource_shows_its_name(estate: Estate) -> None:
     assert {key: record.outputs["name"] for key, record in estate.records.items()} == {
         key: name for key, (_, _, name, _) in ESTATE.items()
     }
 
 
-def test_a_gateway_s_ends_have_their_public_addresses_and_their_own_beside_the_given(estate: Estate) -> None:
+def test_a_gateway_s_ends_have_public_default_and_custom_addresses(estate: Estate) -> None:
     ends = estate["gateway"].outputs["bgpSettings"]["bgpPeeringAddresses"]
     addresses = [estate[f"gateway address {i}"].outputs["ipAddress"] for i in (1, 2)]
     assert [end["tunnelIpAddresses"] for end in ends] == [[address] for address in addresses]
@@ -133,14 +133,14 @@ def test_a_gateway_s_ends_have_their_public_addresses_and_their_own_beside_the_g
     assert [end["defaultBgpIpAddresses"] for end in ends] == [["10.0.255.4"], ["10.0.255.5"]]
 
 
-def test_a_gateway_of_one_instance_has_the_last_address_but_one(estate: Estate) -> None:
+def test_a_gateway_of_one_instance_has_the_last_but_one_address(estate: Estate) -> None:
     estate.without("connection")
     only = {"activeActive": False, "ipConfigurations": [estate["gateway"].inputs["ipConfigurations"][0]]}
     updated = estate.update("gateway", {**only, "bgpSettings": None})
     assert updated.outputs["bgpSettings"]["bgpPeeringAddress"] == "10.0.255.30"
 
 
-def test_a_secret_tells_its_versions_and_not_its_value(estate: Estate) -> None:
+def test_a_secret_shows_its_version_but_not_its_value(estate: Estate) -> None:
     secret = estate.twin("secret", "second", properties=Secret({"value": "hidden"}))
     assert "value" not in str(secret.outputs["properties"])
     again = estate.update("secret", {"properties.value": "other"}).outputs["properties"]["secretUriWithVersion"]
@@ -153,7 +153,7 @@ def test_a_private_endpoint_keeps_its_address(estate: Estate) -> None:
     assert estate.update("endpoint", {"tags": {"a": "b"}}).outputs["customDnsConfigs"][0]["ipAddresses"] == ["10.0.1.5"]
 
 
-def test_the_client_is_who_makes_things(estate: Estate) -> None:
+def test_the_client_is_the_principal_that_creates_resources(estate: Estate) -> None:
     client = estate.simulation.invoke(estate.api.settings, "azure-native:authorization:getClientConfig", {})
     assert client["objectId"] == CLIENT and client["tenantId"] == TENANT
     assert client["subscriptionId"] == SUBSCRIPTION.rpartition("/")[2]
@@ -161,7 +161,7 @@ def test_the_client_is_who_makes_things(estate: Estate) -> None:
     assert estate.twin("host's role", guid("mine"), **mine)
 
 
-# Key -> a name that is too short or has a sign too many, and the code.
+# Key -> an invalid name, and the error code.
 NAMES = [
     ("vault", "ap", "VaultNameNotValid"),
     ("vault", "a" * 25, "VaultNameNotValid.*it has 25 characters"),
@@ -190,7 +190,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("key", "name", "match"), NAMES)
-def test_a_name_that_azure_does_not_take_is_refused(estate: Estate, key: str, name: str, match: str) -> None:
+def test_an_invalid_name_is_refused(estate: Estate, key: str, name: str, match: str) -> None:
     with pytest.raises(RefusalError, match=match):
         estate.twin(key, name)
 

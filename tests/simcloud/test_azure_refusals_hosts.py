@@ -1,4 +1,4 @@
-"""What Azure refuses of machines, scale sets and storage: an estate but for one thing."""
+"""What Azure refuses of machines, scale sets and storage: the estate with one property changed."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import pytest
 
 from sandbox.simcloud.rules import RefusalError
 from tests.simcloud.azure_places import DATA_DISK, ENCRYPTION, INTERFACE, PROXIMITY, STORE, own
-from tests.simcloud.azure_support import MADE_ANEW, Estate
+from tests.simcloud.azure_support import RECREATED, Estate
 
 CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     # Machines.
     (
-        "custom data has 87380 characters at most",
+        "custom data has at most 87380 characters",
         "machine",
         {"osProfile.customData": b64encode(b"x" * 65536).decode()},
         "InvalidParameter.*Base64 encoding and with a maximum length of 87380 characters.*has 87384",
     ),
     ("custom data is in base64", "machine", {"osProfile.customData": "#cloud-config"}, "is not in Base64"),
     (
-        "a scale set's custom data is held to the same",
+        "a scale set's custom data has the same limit",
         "scale set",
         {"virtualMachineProfile.osProfile.customData": b64encode(b"x" * 65536).decode()},
         "maximum length of 87380",
     ),
     (
-        "user data is held to the same",
+        "user data is in base64 too",
         "machine",
         {"userData": "#"},
         "userData is not in Base64",
@@ -46,19 +46,19 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     ("a machine is in one zone", "machine", {"zones": ["1", "2"]}, "it can be in one"),
     (
-        "a number of a disk is one disk's",
+        "two disks have two numbers",
         "machine",
         {"storageProfile.dataDisks[1]": {"lun": 0, "createOption": "Empty"}},
         "A disk at LUN 0 already exists",
     ),
     (
-        "a size takes so many disks",
+        "a size limits the number of disks",
         "machine",
         {"storageProfile.dataDisks": [{"lun": i, "createOption": "Empty"} for i in range(9)]},
         "maximum number of data disks allowed to be attached to a VM of this size is 8.*there are 9",
     ),
     (
-        "a size takes so many interfaces",
+        "a size limits the number of interfaces",
         "machine",
         {
             "hardwareProfile.vmSize": "Standard_D2s_v5",
@@ -73,7 +73,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "VirtualMachineMustHaveOneNetworkInterfaceAsPrimary.*0 of 2",
     ),
     (
-        "a system is on no Premium v2 disk",
+        "an OS disk is not Premium v2",
         "machine",
         {"storageProfile.osDisk.managedDisk.storageAccountType": "PremiumV2_LRS"},
         "PremiumV2_LRS cannot be used for an OS disk",
@@ -139,25 +139,30 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     ("a scale set has an upgrade policy", "scale set", {"upgradePolicy": None}, "'upgradePolicy' is missing"),
     (
-        "a batch has a share of the machines",
+        "a batch has at least 5% of the machines",
         "scale set",
         {"upgradePolicy.rollingUpgradePolicy.maxBatchInstancePercent": 4},
         "maxBatchInstancePercent is out of range.*5 to 100",
     ),
     (
-        "a batch may be unhealthy",
+        "a whole batch may be unhealthy",
         "scale set",
         {"upgradePolicy.rollingUpgradePolicy.maxBatchInstancePercent": 40},
         "maxUnhealthyInstancePercent must be at least maxBatchInstancePercent",
     ),
     (
-        "one placement group has 100 machines",
+        "one placement group has at most 100 machines",
         "scale set",
         {"singlePlacementGroup": True, "sku.capacity": 101},
         "machines 101 exceeds the limit 100.*singlePlacementGroup to false",
     ),
-    ("a scale set has 1000 machines", "scale set", {"sku.capacity": 1001}, "machines 1001 exceeds the limit 1000"),
-    ("a scale set's zones stay", "scale set", {"zones": ["2", "3"]}, "zones cannot be removed.*gone are 1"),
+    (
+        "a scale set has at most 1000 machines",
+        "scale set",
+        {"sku.capacity": 1001},
+        "machines 1001 exceeds the limit 1000",
+    ),
+    ("a scale set's zones stay", "scale set", {"zones": ["2", "3"]}, "zones cannot be removed.*the update removes 1"),
     (
         "a scale set has one primary interface",
         "scale set",
@@ -171,7 +176,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "in zones 1, 2 and in a proximity placement group",
     ),
     (
-        "a placement group's zone goes with sizes",
+        "a placement group's zone needs sizes",
         "proximity",
         {"intent": None, "zones": ["1"]},
         "has a zone and no intent.vmSizes",
@@ -184,7 +189,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     # Storage.
     (
-        "the identity that encrypts is the account's",
+        "the encrypting identity is one of the account's",
         "account",
         {"identity": {"type": "SystemAssigned"}},
         "encrypts .* and is not one of its identities",
@@ -209,31 +214,31 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "Point-in-time restore needs versions",
     ),
     (
-        "deleted blobs are kept for longer than restore goes back",
+        "deleted blobs are kept for longer than the restore period",
         "blobs",
         {"restorePolicy.days": 30},
         "Point-in-time restore needs",
     ),
     (
-        "deleted blobs are kept for a year at most",
+        "deleted blobs are kept for at most a year",
         "blobs",
         {"deleteRetentionPolicy.days": 366},
         "deleteRetentionPolicy.days is 366.*1 to 365",
     ),
     (
-        "rules of a lifecycle have names of their own",
+        "rules of a lifecycle have unique names",
         "lifecycle",
         {"policy.rules[1]": {"name": "old", "type": "Lifecycle"}},
         "management policy has old",
     ),
     (
-        "a container is immutable for 146000 days at most",
+        "a container is immutable for at most 146000 days",
         "immutability",
         {"immutabilityPeriodSinceCreationInDays": 146001},
         "146001.*1 to 146000",
     ),
     (
-        "two ways of appending exclude each other",
+        "the two append settings exclude each other",
         "immutability",
         {"allowProtectedAppendWrites": True, "allowProtectedAppendWritesAll": True},
         "exclude each other",
@@ -254,16 +259,14 @@ def estate(api: Any) -> Estate:
 
 
 @pytest.mark.parametrize(("key", "changes", "match"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
-def test_azure_refuses_what_is_wrong_with_hosts_and_storage(
-    estate: Estate, key: str, changes: dict[str, Any], match: str
-) -> None:
+def test_azure_refuses_invalid_hosts_and_storage(estate: Estate, key: str, changes: dict[str, Any], match: str) -> None:
     with pytest.raises(RefusalError, match=match):
         estate.retry(key, changes)
 
 
-@pytest.mark.parametrize("key", sorted(MADE_ANEW))
-def test_what_is_made_anew_is_made_if_nothing_is_wrong(estate: Estate, key: str) -> None:
-    assert estate.anew(key, {}).id == estate[key].id
+@pytest.mark.parametrize("key", sorted(RECREATED))
+def test_a_valid_resource_can_be_recreated(estate: Estate, key: str) -> None:
+    assert estate.recreate(key, {}).id == estate[key].id
 
 
 def test_a_disk_does_not_shrink(estate: Estate) -> None:

@@ -1,4 +1,4 @@
-"""What Azure refuses of identities, vaults and disks: an estate but for one thing."""
+"""What Azure refuses of identities, vaults and disks: the estate with one property changed."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from tests.simcloud.azure_support import Estate
 CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     # Identities.
     (
-        "an identity that a machine has exists",
+        "a machine's identity exists",
         "machine",
         {"identity.userAssignedIdentities[0]": f"{HOST}-2"},
         "InvalidResourceReference.*userAssignedIdentities/host-2",
     ),
     (
-        "user assigned identities are said to be so",
+        "user assigned identities need the type",
         "machine",
         {"identity.type": "SystemAssigned"},
         "InvalidIdentityType.*1 user assigned identities",
     ),
     (
-        "a type without identities is refused",
+        "the type needs user assigned identities",
         "machine",
         {"identity.userAssignedIdentities": []},
         "MissingIdentityIds.*0 user assigned identities",
     ),
     (
-        "a role of one's own is given where it was made",
+        "a custom role is assignable at its own scope",
         "own role",
         {"assignableScopes": [f"{ROLE.partition('/providers/')[0]}/resourceGroups/others"]},
         "InvalidRoleDefinitionScope.*resourcegroups/others",
     ),
-    ("a role of one's own permits something", "own role", {"permissions": []}, "permits nothing"),
-    ("a role of one's own has a name", "own role", {"roleName": None}, "has no name"),
+    ("a custom role permits something", "own role", {"permissions": []}, "permits nothing"),
+    ("a custom role has a name", "own role", {"roleName": None}, "has no name"),
     (
-        "a role is a role's whole id",
+        "a role is given by its full ID",
         "host's role",
         {"roleDefinitionId": "Key Vault Secrets User"},
         "RoleDefinitionDoesNotExist",
@@ -60,10 +60,15 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         {"properties.enablePurgeProtection": False},
         "enablePurgeProtection.* cannot be set to false",
     ),
-    ("purge protection stays", "vault", {"properties.enablePurgeProtection": None}, "cannot be unset once it is true"),
+    (
+        "purge protection cannot be unset",
+        "vault",
+        {"properties.enablePurgeProtection": None},
+        "cannot be unset once it is true",
+    ),
     ("soft delete cannot be turned off", "vault", {"properties.enableSoftDelete": False}, "enableSoftDelete.* false"),
     ("the retention cannot change", "vault", {"properties.softDeleteRetentionInDays": 31}, "can't be modified"),
-    ("the retention is 7 days at least", "vault", {"properties.softDeleteRetentionInDays": 6}, "7 to 90 days"),
+    ("the retention is at least 7 days", "vault", {"properties.softDeleteRetentionInDays": 6}, "7 to 90 days"),
     (
         "a vault's tenant is the client's",
         "vault",
@@ -76,31 +81,31 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         {"properties.value": "x" * 25601},
         "25601 bytes.*25600 at most",
     ),
-    ("a key has a kind", "key", {"properties.kty": "AES"}, "kty AES; one of RSA"),
-    ("an RSA key has a size that there is", "key", {"properties.keySize": 1024}, "keySize 1024; one of 2048, 3072"),
+    ("a key has a valid kind", "key", {"properties.kty": "AES"}, "kty AES; one of RSA"),
+    ("an RSA key has a valid size", "key", {"properties.keySize": 1024}, "keySize 1024; one of 2048, 3072"),
     (
         "a key in hardware is in a premium vault",
         "key",
         {"properties.kty": "RSA-HSM"},
         "needs a vault of the SKU premium",
     ),
-    ("a curve is one that there is", "key", {"properties": {"kty": "EC", "curveName": "P-1"}}, "curveName P-1"),
+    ("a curve is valid", "key", {"properties": {"kty": "EC", "curveName": "P-1"}}, "curveName P-1"),
     # Disks.
     ("a Premium v2 disk is in a zone", "disk", {"zones": None}, "must be in an availability zone"),
     ("a disk is in one zone only", "disk", {"zones": ["1", "2"]}, "it can be in one"),
     ("a disk's zone is one of the region's", "disk", {"zones": ["4"]}, "InvalidAvailabilityZone.*'4'"),
-    ("a disk's SKU is one that there is", "disk", {"sku.name": "Premium_SSD"}, "InvalidAccountType.*Premium_SSD"),
-    ("operations grow with the size", "disk", {"diskIOPSReadWrite": 32001}, "32001 .*3000 to 32000 with 64 GiB"),
+    ("a disk's SKU exists", "disk", {"sku.name": "Premium_SSD"}, "InvalidAccountType.*Premium_SSD"),
+    ("IOPS are limited by the size", "disk", {"diskIOPSReadWrite": 32001}, "32001 .*3000 to 32000 with 64 GiB"),
     (
-        "operations have an end",
+        "IOPS have a maximum",
         "disk",
         {"diskSizeGB": 4096, "diskIOPSReadWrite": 80001},
         "80001 .*3000 to 80000 with 4096 GiB",
     ),
-    ("throughput grows with operations", "disk", {"diskMBpsReadWrite": 1251}, "1251 .*125 to 1250 with 5000"),
-    ("a disk has an end", "disk", {"diskSizeGB": 65537}, "65537 .*at most 65536"),
+    ("throughput is limited by IOPS", "disk", {"diskMBpsReadWrite": 1251}, "1251 .*125 to 1250 with 5000"),
+    ("a disk has a maximum size", "disk", {"diskSizeGB": 65537}, "65537 .*at most 65536"),
     (
-        "an older disk's operations follow from its size",
+        "IOPS of an older disk cannot be set",
         "disk",
         {"sku.name": "Premium_LRS"},
         "diskIOPSReadWrite .* can be set for the account types PremiumV2_LRS and UltraSSD_LRS only",
@@ -113,7 +118,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     ("an encryption set's key has a version", "encryption", {"activeKey.keyUrl": KEY_URI}, "it has no version"),
     (
-        "an encryption set's own identity may use the key first",
+        "an encryption set's identity needs permission for the key",
         "encryption",
         {"identity": {"type": "UserAssigned", "userAssignedIdentities": [f"{HOST}-new"]}},
         "KeyVaultAccessForbidden.*grant get, wrap and unwrap",
@@ -127,9 +132,7 @@ def estate(api: Any) -> Estate:
 
 
 @pytest.mark.parametrize(("key", "changes", "match"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
-def test_azure_refuses_what_is_wrong_with_keys_and_disks(
-    estate: Estate, key: str, changes: dict[str, Any], match: str
-) -> None:
+def test_azure_refuses_invalid_keys_and_disks(estate: Estate, key: str, changes: dict[str, Any], match: str) -> None:
     estate.twin("identity", "host-new")
     with pytest.raises(RefusalError, match=match):
         estate.retry(key, changes)

@@ -1,4 +1,4 @@
-"""What Azure refuses of private endpoints, DNS and VPN gateways: an estate but for one thing."""
+"""What Azure refuses of private endpoints, DNS and VPN gateways: the estate with one property changed."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "InvalidResourceReference.*apes-vault-2",
     ),
     (
-        "an endpoint wants what its service offers",
+        "an endpoint's group is one of its service's",
         "endpoint",
         {"privateLinkServiceConnections[0].groupIds": ["blob"]},
         "wants blob of .*apes-vault.*one of vault",
     ),
     (
-        "a private zone is everywhere",
+        "a private zone is global",
         "zone",
         {"location": "westeurope"},
         "LocationNotAvailableForResourceType.*'global'",
     ),
     (
-        "a zone's link is everywhere",
+        "a zone's link is global",
         "link",
         {"location": "westeurope"},
         "LocationNotAvailableForResourceType.*'global'",
@@ -42,7 +42,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         {"aRecords": None, "cnameRecord": {"cname": "x"}},
         "of type A has cnameRecord.*set aRecords",
     ),
-    ("a record's address is one", "records", {"aRecords[0].ipv4Address": "10.0.1"}, "'10.0.1' is not a valid IPv4"),
+    ("a record's address is valid", "records", {"aRecords[0].ipv4Address": "10.0.1"}, "'10.0.1' is not a valid IPv4"),
     (
         "an endpoint's zone exists",
         "zone group",
@@ -51,13 +51,13 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     # VPN.
     (
-        "a gateway lies in GatewaySubnet",
+        "a gateway is in GatewaySubnet",
         "gateway",
         {"ipConfigurations[0].subnet.id": NODES},
         "must be named GatewaySubnet",
     ),
     ("a gateway's SKU and tier are the same", "gateway", {"sku.tier": "VpnGw1AZ"}, "VpnGw2AZ of the tier VpnGw1AZ"),
-    ("a gateway of policies is refused", "gateway", {"vpnType": "PolicyBased"}, "no route-based VPN gateway"),
+    ("a policy-based gateway is refused", "gateway", {"vpnType": "PolicyBased"}, "no route-based VPN gateway"),
     (
         "a Basic gateway has no BGP",
         "gateway",
@@ -65,7 +65,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "neither BGP nor active-active",
     ),
     (
-        "zonal addresses are for zonal gateways",
+        "zonal addresses need a zonal gateway",
         "gateway",
         {"sku": {"name": "VpnGw2", "tier": "VpnGw2"}},
         "VmssVpnGatewayPublicIpsMustHaveZonesConfigured",
@@ -76,7 +76,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         {"ipConfigurations": inputs("gateway")["ipConfigurations"][:1]},
         "ActiveActiveGatewayMustHaveTwoIpConfigurations.*it has 1",
     ),
-    ("two configurations are for active-active ones", "gateway", {"activeActive": False}, "is not active-active"),
+    ("two configurations need an active-active gateway", "gateway", {"activeActive": False}, "is not active-active"),
     ("a gateway's ASN is not IANA's", "gateway", {"bgpSettings.asn": 64500}, "ASN 64500 .* is reserved"),
     ("a gateway's ASN is not another of Azure's", "gateway", {"bgpSettings.asn": 65517}, "ASN 65517 .* is reserved"),
     (
@@ -86,14 +86,14 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "169.254.23.1 .* outside.*169.254.21.0 to 169.254.22.255",
     ),
     (
-        "a gateway's BGP address is of its own configuration",
+        "a gateway's BGP address belongs to its own configuration",
         "gateway",
         {"bgpSettings.bgpPeeringAddresses[0].ipconfigurationId": f"{GATEWAY}/ipConfigurations/none"},
         "InvalidResourceReference.*ipConfigurations/none",
     ),
     ("a site's ASN is not the gateway's", "site", {"bgpSettings.asn": 65515}, "ASN 65515 .* reserved by Azure or IANA"),
     ("a site has an address or a name", "site", {"fqdn": "edge.example"}, "both gatewayIpAddress and fqdn"),
-    ("a site's address is one", "site", {"gatewayIpAddress": "203.0.113"}, "'203.0.113' .* not an IPv4 address"),
+    ("a site's address is valid", "site", {"gatewayIpAddress": "203.0.113"}, "'203.0.113' .* not an IPv4 address"),
     (
         "a site's BGP address is not its device's",
         "site",
@@ -114,7 +114,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "printable ASCII characters without space, hyphen and tilde",
     ),
     (
-        "a connection's policies are one",
+        "a connection has at most one policy",
         "connection",
         {"ipsecPolicies": [{}, {}]},
         "more than one IPsec policy",
@@ -135,6 +135,8 @@ def estate(api: Any) -> Estate:
 
 
 @pytest.mark.parametrize(("key", "changes", "match"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
-def test_azure_refuses_what_is_wrong_in_a_link(estate: Estate, key: str, changes: dict[str, Any], match: str) -> None:
+def test_azure_refuses_invalid_endpoints_and_vpns(
+    estate: Estate, key: str, changes: dict[str, Any], match: str
+) -> None:
     with pytest.raises(RefusalError, match=match):
         estate.retry(key, changes)

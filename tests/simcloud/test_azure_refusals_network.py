@@ -1,4 +1,4 @@
-"""What Azure refuses of addresses, routes, security groups and load balancers: an estate but for one thing."""
+"""What Azure refuses of addresses, routes, security groups and load balancers: the estate with one property changed."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "StandardAndHigherSkuPublicIPAddressesMustBeStatic.*must have AllocationMethod set to Static",
     ),
     (
-        "a static address lies in the subnet",
+        "a static address is in the subnet",
         "interface",
         {"ipConfigurations[0].privateIPAddress": "10.0.2.10"},
         "PrivateIPAddressNotInSubnet.*10.0.2.10.*10.0.1.0/24",
     ),
     (
-        "the fourth address of a subnet is Azure's",
+        "the fourth address of a subnet is reserved",
         "interface",
         {"ipConfigurations[0].privateIPAddress": "10.0.1.3"},
         "PrivateIPAddressInReservedRange.*first free one is 10.0.1.4",
     ),
     (
-        "the last address of a subnet is Azure's",
+        "the last address of a subnet is reserved",
         "interface",
         {"ipConfigurations[0].privateIPAddress": "10.0.1.255"},
         "PrivateIPAddressInReservedRange",
@@ -50,7 +50,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "PrivateIPAddressIsAllocated.*networkInterfaces/etcd-1",
     ),
     (
-        "a frontend's address is not Azure's",
+        "a frontend's address is not reserved",
         "balancer",
         {"frontendIPConfigurations[0].privateIPAddress": "10.0.1.0"},
         "PrivateIPAddressInReservedRange",
@@ -71,18 +71,18 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     ("a NAT gateway has a SKU", "nat", {"sku": None}, "must have the SKU Standard"),
     ("a NAT gateway is in one zone", "nat", {"zones": ["1", "2"]}, "a NAT gateway is in one"),
     (
-        "a NAT gateway takes addresses of its own SKU",
+        "a NAT gateway's addresses have its SKU",
         "nat",
         {"sku.name": "StandardV2"},
         "has the SKU Standard; NAT gateway .* takes StandardV2",
     ),
     (
-        "a NAT gateway's address is nobody else's",
+        "a NAT gateway's address has no other user",
         "nat",
         {"publicIpAddresses[0].id": f"{NET}/publicIPAddresses/vpn-1"},
         "PublicIPAddressInUse.*already allocated to resource .*virtualNetworkGateways/gateway",
     ),
-    ("a route leads somewhere", "routes", {"routes[0].nextHopType": "Router"}, "has the next hop Router"),
+    ("a route has a valid next hop", "routes", {"routes[0].nextHopType": "Router"}, "has the next hop Router"),
     (
         "an appliance has an address",
         "routes",
@@ -97,25 +97,25 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     # Network security groups.
     (
-        "a priority is 100 at least",
+        "a priority is at least 100",
         "rules",
         {"securityRules[0].priority": 99},
         "SecurityRuleInvalidPriority.*: 99 Allowed",
     ),
     (
-        "a priority is 4096 at most",
+        "a priority is at most 4096",
         "rules",
         {"securityRules[0].priority": 4097},
         "SecurityRuleInvalidPriority.*100-4096",
     ),
     (
-        "a priority is one rule's in its direction",
+        "a priority is unique per direction",
         "rules",
         {"securityRules[1]": {**RULE, "name": "second"}},
         "SecurityRuleConflict.*second conflicts with rule etcd.*same Priority and Direction",
     ),
     (
-        "a rule's name is its own",
+        "a rule's name is unique",
         "rules",
         {"securityRules[1]": {**RULE, "name": "ETCD", "priority": 101}},
         "InvalidResourceName.*ETCD",
@@ -133,19 +133,19 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "neither destinationPortRange nor destinationPortRanges",
     ),
     (
-        "a list of prefixes has no word for everybody",
+        "a list of prefixes has no service tag",
         "rules",
         {"securityRules[0].sourceAddressPrefix": None, "securityRules[0].sourceAddressPrefixes": ["Internet"]},
         "SecurityRuleParameterContainsUnsupportedValue.*Internet",
     ),
     (
-        "a port range does not run backwards",
+        "a port range is not reversed",
         "rules",
         {"securityRules[0].destinationPortRanges[0]": "2380-2379"},
         "SecurityRuleInvalidPortRange.*2380-2379",
     ),
     (
-        "a port is 65535 at most",
+        "a port is at most 65535",
         "rules",
         {"securityRules[0].destinationPortRanges[0]": "65536"},
         "SecurityRuleInvalidPortRange",
@@ -189,7 +189,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "has subnet and publicIPAddress",
     ),
     (
-        "pools have names of their own",
+        "pools have unique names",
         "balancer",
         {"backendAddressPools[2]": {"name": "API"}},
         "backendAddressPools has api twice",
@@ -214,7 +214,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     ("a probe by HTTPS has a path", "balancer", {"probes[0].requestPath": None}, "requestPath is required"),
     ("a probe by TCP has no path", "balancer", {"probes[0].protocol": "Tcp"}, "not allowed if it is Tcp"),
-    ("a probe asks every 5 seconds at most", "balancer", {"probes[0].intervalInSeconds": 4}, "must be at least 5"),
+    ("a probe's interval is at least 5 seconds", "balancer", {"probes[0].intervalInSeconds": 4}, "must be at least 5"),
     (
         "two rules do not share a frontend's port",
         "balancer",
@@ -227,7 +227,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         {"loadBalancingRules[1]": {**inputs("balancer")["loadBalancingRules"][0], "name": "two", "frontendPort": 1}},
         "RulesUseSameBackendPortProtocolAndPool",
     ),
-    ("all protocols go with all ports", "balancer", {"loadBalancingRules[0].protocol": "All"}, "ports 0 and 0"),
+    ("all protocols need all ports", "balancer", {"loadBalancingRules[0].protocol": "All"}, "ports 0 and 0"),
     (
         "an interface's pool exists",
         "interface",
@@ -235,7 +235,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "InvalidResourceReference.*backendAddressPools/none",
     ),
     (
-        "an interface's public address is its own",
+        "an interface's public address has no other user",
         "interface",
         {"ipConfigurations[0].publicIPAddress": {"id": f"{NET}/publicIPAddresses/nat"}},
         "PublicIPAddressInUse.*natGateways/nat",
@@ -249,15 +249,13 @@ def estate(api: Any) -> Estate:
 
 
 @pytest.mark.parametrize(("key", "changes", "match"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
-def test_azure_refuses_what_is_wrong_in_a_network(
-    estate: Estate, key: str, changes: dict[str, Any], match: str
-) -> None:
+def test_azure_refuses_invalid_network_resources(estate: Estate, key: str, changes: dict[str, Any], match: str) -> None:
     with pytest.raises(RefusalError, match=match):
         estate.retry(key, changes)
 
 
-def test_a_subnet_inside_its_network_s_declaration_stays_while_something_uses_it(api):
-    """And takes no other range, and a gateway's has neither a group nor a NAT gateway."""
+def test_an_inline_subnet_in_use_cannot_be_removed_or_changed(api):
+    """The range of an inline subnet in use cannot change either, and a GatewaySubnet cannot have a NAT gateway."""
     azure = api("azure")
     azure.create("azure-native:resources:ResourceGroup", resourceGroupName="apes")
     subnet = {"name": "nodes", "addressPrefix": "10.1.0.0/24"}
@@ -274,11 +272,11 @@ def test_a_subnet_inside_its_network_s_declaration_stays_while_something_uses_it
         networkInterfaceName="nic",
         ipConfigurations=[{"name": "own", "subnet": {"id": f"{network.id}/subnets/nodes"}}],
     )
-    for subnets, said in (
+    for subnets, message in (
         ([], "InUseSubnetCannotBeDeleted"),
         ([{**subnet, "addressPrefix": "10.1.2.0/24"}], "InUsePrefixCannotBeDeleted"),
         ([subnet, {"name": "GatewaySubnet", "addressPrefix": "10.1.3.0/27", "natGateway": {"id": "x"}}], "natGateway"),
     ):
-        with pytest.raises(RefusalError, match=said):
+        with pytest.raises(RefusalError, match=message):
             azure.update(network, subnets=subnets)
-    assert [each["name"] for each in azure.update(network, subnets=[subnet]).outputs["subnets"]] == ["nodes"]
+    assert [shown["name"] for shown in azure.update(network, subnets=[subnet]).outputs["subnets"]] == ["nodes"]

@@ -1,4 +1,4 @@
-"""Which properties of Azure's resources force a replacement, and which only look changeable."""
+"""Properties of Azure's resources that force a replacement, and those that only look changeable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sandbox.simcloud.rules import RefusalError
 from tests.simcloud.azure_places import GATEWAY, INTERFACE, NET
 from tests.simcloud.azure_support import ESTATE, Estate, changed, inputs, token
 
-# Key -> the inputs of which a change makes a new resource, of those that the estate or Azure gives it.
+# Key -> inputs whose change replaces the resource, among those that the estate or Azure sets.
 REPLACES = {
     "group": "resourceGroupName location",
     "address": "resourceGroupName publicIpAddressName location sku publicIPAddressVersion publicIPPrefix",
@@ -51,7 +51,7 @@ REPLACES = {
     "lock": "scope lockName",
 }
 
-# Key -> paths whose change a plan shows as an update and Azure refuses, with what they change to.
+# Key -> paths whose change a plan shows as an update but Azure refuses, with a new value.
 FIXED: dict[str, dict[str, Any]] = {
     "address": {"zones": ["2"]},
     "nat": {"zones": ["2"], "sku.name": "StandardV2"},
@@ -101,7 +101,7 @@ FIXED: dict[str, dict[str, Any]] = {
     },
 }
 
-# Changes that a cluster makes in its life.
+# Changes that occur during a cluster's life.
 UPDATES: dict[str, dict[str, Any]] = {
     "disk": {"diskSizeGB": 128, "diskIOPSReadWrite": 6000},
     "machine": {"hardwareProfile.vmSize": "Standard_D8s_v5"},
@@ -134,19 +134,19 @@ def test_every_type_is_in_the_estate_and_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("key", REPLACES)
-def test_a_change_of_these_and_of_nothing_else_makes_a_new_resource(estate: Estate, key: str) -> None:
+def test_only_changes_of_these_properties_replace(estate: Estate, key: str) -> None:
     record = estate[key]
-    wanted = set(REPLACES[key].split())
+    expected = set(REPLACES[key].split())
     replacing = {
         name
-        for name in {*record.inputs, *wanted}
+        for name in {*record.inputs, *expected}
         if estate.simulation.diff(record.type, record.inputs, {**record.inputs, name: "other"}).replaces
     }
-    assert replacing == wanted
+    assert replacing == expected
 
 
 @pytest.mark.parametrize(("key", "path"), [(key, path) for key, paths in FIXED.items() for path in paths])
-def test_a_change_of_these_is_planned_as_an_update_and_refused(estate: Estate, key: str, path: str) -> None:
+def test_changes_of_these_properties_are_planned_as_an_update_and_refused(estate: Estate, key: str, path: str) -> None:
     record = estate[key]
     new = changed(record.inputs, {path: FIXED[key][path]})
     plan = estate.simulation.diff(record.type, record.inputs, new)
@@ -156,14 +156,14 @@ def test_a_change_of_these_is_planned_as_an_update_and_refused(estate: Estate, k
 
 
 @pytest.mark.parametrize("key", UPDATES)
-def test_what_a_cluster_changes_in_its_life_is_an_update(estate: Estate, key: str) -> None:
+def test_changes_that_a_cluster_makes_are_updates(estate: Estate, key: str) -> None:
     record = estate[key]
     assert estate.simulation.diff(record.type, record.inputs, changed(record.inputs, UPDATES[key])).replaces == []
     assert estate.update(key, UPDATES[key]).id == record.id
 
 
 @pytest.mark.parametrize("key", ESTATE)
-def test_what_is_declared_again_is_no_change(estate: Estate, key: str) -> None:
+def test_declaring_the_same_inputs_again_is_no_change(estate: Estate, key: str) -> None:
     record = estate[key]
     checked = estate.api.checked(token(key), key, inputs(key))
     assert estate.simulation.diff(record.type, record.inputs, checked).changes == []

@@ -1,4 +1,4 @@
-"""What Azure refuses beside what there is already."""
+"""What Azure refuses because of existing resources."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tests.simcloud.azure_places import DATA_DISK, HOST, NET, VAULT
 from tests.simcloud.azure_support import Estate
 
 TWINS: list[tuple[str, str, str, dict[str, Any], str]] = [
-    ("a NAT gateway's address is its own", "nat", "second", {}, "PublicIPAddressInUse.*natGateways/nat"),
+    ("a NAT gateway's address has no other user", "nat", "second", {}, "PublicIPAddressInUse.*natGateways/nat"),
     (
-        "a disk is one machine's",
+        "a disk has one machine",
         "machine",
         "etcd-2",
         {},
         "ConflictingUserInput.*cannot be attached as the disk is already owned by VM.*virtualMachines/etcd-1",
     ),
     (
-        "an interface is one machine's",
+        "an interface has one machine",
         "machine",
         "etcd-2",
         {"storageProfile.dataDisks": []},
@@ -30,37 +30,37 @@ TWINS: list[tuple[str, str, str, dict[str, Any], str]] = [
     ("a load balancer is not Basic", "balancer", "second", {"sku": None}, "SKU Basic, which is retired"),
     ("a frontend has an address", "balancer", "second", {"frontendIPConfigurations[0].subnet": None}, "no subnet"),
     (
-        "an account's name is nobody else's",
+        "an account's name is unique",
         "account",
         "apesbackups",
         {"resourceGroupName": "others"},
         "StorageAccountAlreadyTaken.*apesbackups is already taken",
     ),
     (
-        "a vault's name is nobody else's in whatever case",
+        "a vault's name is unique and case-insensitive",
         "vault",
         "Apes-Vault",
         {"resourceGroupName": "others"},
         "VaultAlreadyExists.*globally unique",
     ),
     ("a role assignment's name is a GUID", "host's role", "reads", {}, "InvalidRoleAssignmentId.*must be a GUID"),
-    ("a role is given once", "host's role", guid("second"), {}, "RoleAssignmentExists"),
+    ("a role is assigned once", "host's role", guid("second"), {}, "RoleAssignmentExists"),
     (
-        "a role is given to somebody",
+        "a role's principal exists",
         "host's role",
         guid("second"),
         {"principalId": guid("nobody")},
         f"PrincipalNotFound.*{guid('nobody')} does not exist in the directory",
     ),
     (
-        "a client id is no principal",
+        "a client ID is not a principal ID",
         "host's role",
         guid("second"),
         {"principalId": guid(f"{HOST} client")},
-        "PrincipalNotFound.*not its id or clientId",
+        "PrincipalNotFound.*not to its ID or clientId",
     ),
     (
-        "an identity is no user",
+        "an identity is not a user",
         "host's role",
         guid("second"),
         {"principalType": "User"},
@@ -75,29 +75,29 @@ TWINS: list[tuple[str, str, str, dict[str, Any], str]] = [
     ),
     ("a lock's scope exists", "lock", "second", {"scope": f"{DATA_DISK}-2"}, "ResourceNotFound.*etcd-1-2"),
     (
-        "a network has one log",
+        "a network has one flow log",
         "flow log",
         "second",
         {},
         "has a flow log already",
     ),
     (
-        "a security group has no log any more",
+        "a security group cannot have a new flow log",
         "flow log",
         "second",
         {"targetResourceId": f"{NET}/networkSecurityGroups/rules"},
         "NSG flow logs can no longer be created after June 30, 2025",
     ),
     (
-        "a network is linked once to a zone of a name",
+        "a network is linked once to zones with the same name",
         "link",
         "second",
         {},
         "linked to multiple zones with overlapping namespaces",
     ),
-    ("an endpoint has one group of zones", "zone group", "second", {}, "has a DNS zone group"),
+    ("an endpoint has one zone group", "zone group", "second", {}, "has a DNS zone group"),
     (
-        "a CNAME stands alone",
+        "a CNAME excludes other records",
         "records",
         "api",
         {"recordType": "CNAME", "aRecords": None, "cnameRecord": {"cname": "other"}},
@@ -105,14 +105,14 @@ TWINS: list[tuple[str, str, str, dict[str, Any], str]] = [
     ),
     ("a subnet has one gateway", "gateway", "second", {"bgpSettings": None}, "PublicIPAddressInUse"),
     (
-        "ends are connected once",
+        "the same ends are connected once",
         "connection",
         "second",
         {},
         "connects what another connection connects",
     ),
     (
-        "a flexible scale set says its fault domains",
+        "a flexible scale set needs fault domains",
         "scale set",
         "second",
         {"orchestrationMode": "Flexible"},
@@ -151,7 +151,7 @@ TWINS: list[tuple[str, str, str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("key", "name", "changes", "match"), [row[1:] for row in TWINS], ids=[row[0] for row in TWINS])
-def test_azure_refuses_what_is_wrong_beside_what_there_is(
+def test_azure_refuses_what_conflicts_with_the_estate(
     api: Any, key: str, name: str, changes: dict[str, Any], match: str
 ) -> None:
     unknown = Offers(refuse=lambda place: "unknown" if place.machine == "Standard_X" else None)

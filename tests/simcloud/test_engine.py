@@ -1,4 +1,4 @@
-"""Programs of the typed SDKs under the real engine."""
+"""Programs of the typed SDKs run by the real engine."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def everywhere() -> None:
     azure_program()
 
 
-def test_programs_of_three_clouds_are_planned_built_found_unchanged_and_taken_away(
+def test_programs_of_three_clouds_are_planned_created_refreshed_and_destroyed(
     engine: Callable[..., Any],
 ) -> None:
     run = engine()
@@ -111,15 +111,15 @@ def test_programs_of_three_clouds_are_planned_built_found_unchanged_and_taken_aw
     assert list(run.world) == []
 
 
-def test_a_change_replaces_what_the_clouds_cannot_change_and_what_follows_from_it(
+def test_a_change_replaces_what_the_clouds_cannot_change_and_its_dependants(
     engine: Callable[..., Any],
 ) -> None:
     run = engine()
     run.program = everywhere
     run.up()
 
-    # A new version of the template reaches the scaling group, and only when it is made: a preview cannot know it.
-    # The listener names an output of the load balancer that its new tags leave as it is. A subnetwork is widened.
+    # The new template version reaches the scaling group only when it is created: a preview cannot know it. The listener
+    # refers to an output of the load balancer that new tags leave unchanged. The subnetwork is widened in place.
     run.program = lambda: (aws_program("m7i.xlarge", {"team": "apes"}), gcp_program("10.1.0.0/23"), azure_program())
     assert run.preview() == {"same": 13, "update": 4}
     before = {record.key for record in run.world}
@@ -127,21 +127,21 @@ def test_a_change_replaces_what_the_clouds_cannot_change_and_what_follows_from_i
     assert run.outputs()["version"] == 2
     assert {record.key for record in run.world} == before
 
-    # A new range takes another subnetwork, and so another template, which is immutable. The firewall has a name of
-    # ours: its old self goes first.
+    # A new range needs another subnetwork, and therefore another template, which is immutable. The firewall's name is set by
+    # the program, so the old firewall is deleted first.
     run.program = lambda: (aws_program(), gcp_program("10.3.0.0/24", "EGRESS"), azure_program())
-    done = run.up()
-    assert (done["create-replacement"], done["delete-replaced"]) == (3, 3)
+    operations = run.up()
+    assert (operations["create-replacement"], operations["delete-replaced"]) == (3, 3)
     (subnetwork,) = run.world.of_type("gcp:compute/subnetwork:Subnetwork")
     (firewall,) = run.world.of_type("gcp:compute/firewall:Firewall")
     assert (subnetwork.outputs["ipCidrRange"], firewall.outputs["direction"]) == ("10.3.0.0/24", "EGRESS")
 
 
-def test_secrets_stay_secret_in_state_and_world_and_are_known_again_after_both_are_reopened(
+def test_secrets_stay_secret_in_state_and_world_and_are_recognised_after_both_are_reopened(
     engine: Callable[..., Any], tmp_path: Path
 ) -> None:
     def program() -> None:
-        # A type without rules, too, is kept.
+        # A type without rules is kept as well.
         aws.ssm.Parameter("token", type="SecureString", value=pulumi.Output.secret("xyzzy-1"))
         vpc = aws.ec2.Vpc("vpc", cidr_block="10.0.0.0/16", tags={"motto": pulumi.Output.secret("xyzzy-2")})
         pulumi.export("tags", vpc.tags)
@@ -175,17 +175,19 @@ def test_each_provider_of_a_program_has_its_own_region(engine: Callable[..., Any
     assert run.outputs() == {"eu-west-1": "eu-west-1", "us-east-2": "us-east-2"}
 
 
-def test_a_refusal_is_told_with_the_resource_and_the_way_out(engine: Callable[..., Any]) -> None:
+def test_a_refusal_names_the_resource_and_the_way_out(engine: Callable[..., Any]) -> None:
     def program() -> None:
         vpc = aws.ec2.Vpc("vpc", cidr_block="10.0.0.0/16")
         aws.ec2.Subnet("outside", vpc_id=vpc.id, cidr_block="10.9.0.0/24")
 
     run = engine()
     run.program = program
-    told = run.refused()
-    assert "aws:ec2:Subnet (outside): error: api error InvalidSubnet.Range: The CIDR '10.9.0.0/24' is invalid." in told
-    assert "it must lie in 10.0.0.0/16 of vpc-0" in told
+    message = run.refused()
+    assert (
+        "aws:ec2:Subnet (outside): error: api error InvalidSubnet.Range: The CIDR '10.9.0.0/24' is invalid." in message
+    )
+    assert "it must be in 10.0.0.0/16 of vpc-0" in message
 
     run.program = lambda: gcp.compute.Network("network", name="Not_Allowed")
-    told = run.refused(run.stack.preview)
-    assert '"name" ("Not_Allowed") doesn\'t match regexp' in told
+    message = run.refused(run.stack.preview)
+    assert '"name" ("Not_Allowed") doesn\'t match regexp' in message

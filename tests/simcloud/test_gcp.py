@@ -1,4 +1,4 @@
-"""What Google Cloud makes of a request and what it refuses, asked without an engine."""
+"""Google Cloud without an engine: what it makes of a request and what it refuses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _subnetwork(gcp: Any, network: str, range_: str = "10.0.0.0/24", name: str =
     return gcp.create(SUBNETWORK, name, name=name, network=network, ipCidrRange=range_, **inputs)
 
 
-def test_ids_and_self_links_have_their_shape(api: Any) -> None:
+def test_ids_and_self_links_are_well_formed(api: Any) -> None:
     gcp = api("gcp")
     network = _network(gcp)
     subnetwork = _subnetwork(gcp, network.id)
@@ -34,13 +34,13 @@ def test_ids_and_self_links_have_their_shape(api: Any) -> None:
 
 
 @pytest.mark.parametrize("by", ["id", "selfLink", "name"])
-def test_a_network_is_named_by_id_link_or_name(api: Any, by: str) -> None:
+def test_a_network_is_referenced_by_id_link_or_name(api: Any, by: str) -> None:
     gcp = api("gcp")
     network = _network(gcp)
     assert _subnetwork(gcp, {"id": network.id, **network.outputs}[by]).targets == (network.key,)
 
 
-def test_a_name_means_the_subnetwork_of_the_same_region(api: Any) -> None:
+def test_a_name_refers_to_the_subnetwork_in_the_same_region(api: Any) -> None:
     gcp = api("gcp")
     network = _network(gcp).id
     _subnetwork(gcp, network)
@@ -56,14 +56,14 @@ def test_no_project_or_region_is_refused(api: Any, missing: str) -> None:
         api("gcp", **{missing: ""}).checked(SUBNETWORK, "it", {"ipCidrRange": "10.0.0.0/24"})
 
 
-def test_a_second_of_the_same_name_is_refused(api: Any) -> None:
+def test_a_second_resource_with_the_same_name_is_refused(api: Any) -> None:
     gcp = api("gcp")
     _network(gcp)
     with pytest.raises(RefusalError, match="Error 409: The resource 'projects/apes/global/networks/apes' already"):
         _network(gcp)
 
 
-def test_subnetworks_of_a_network_do_not_overlap_in_whatever_region(api: Any) -> None:
+def test_subnetworks_of_a_network_must_not_overlap_even_in_different_regions(api: Any) -> None:
     gcp = api("gcp")
     network = _network(gcp).id
     _subnetwork(gcp, network, secondaryIpRanges=[{"rangeName": "pods", "ipCidrRange": "10.64.0.0/16"}])
@@ -78,23 +78,23 @@ def test_subnetworks_of_a_network_do_not_overlap_in_whatever_region(api: Any) ->
         _subnetwork(away, network, "10.2.0.0/30")
 
 
-def test_a_reference_to_nothing_and_to_another_region_are_refused(api: Any) -> None:
+def test_references_to_missing_resources_and_to_other_regions_are_refused(api: Any) -> None:
     gcp = api("gcp")
     with pytest.raises(RefusalError, match="Error 404: The resource 'projects/apes/global/networks/none' was not"):
         _subnetwork(gcp, "projects/apes/global/networks/none")
     subnetwork = _subnetwork(gcp, _network(gcp).id)
     away = api("gcp", gcp.world, zone="us-central1-a")
-    with pytest.raises(RefusalError, match="Cross-region.*it is in europe-west4, and this is in us-central1"):
+    with pytest.raises(RefusalError, match="Cross-region.*it is in europe-west4, but this is in us-central1"):
         away.create(INSTANCE, name="host", networkInterfaces=[{"subnetwork": subnetwork.id}])
 
 
 @pytest.mark.parametrize("name", ["Apes", "a_b", "-a", "a-", "a" * 64, "1a"])
-def test_names_are_those_of_rfc_1035(api: Any, name: str) -> None:
+def test_names_follow_rfc_1035(api: Any, name: str) -> None:
     with pytest.raises(RefusalError, match=f'"name" ."{name}". doesn\'t match regexp'):
         api("gcp").checked(NETWORK, "it", {"name": name})
 
 
-def test_what_is_used_is_not_deleted_before_what_uses_it(api: Any) -> None:
+def test_a_resource_in_use_cannot_be_deleted(api: Any) -> None:
     gcp = api("gcp")
     template = gcp.create(TEMPLATE, name="hosts", machineType="n2-standard-4")
     link = template.outputs["selfLinkUnique"]
@@ -105,7 +105,7 @@ def test_what_is_used_is_not_deleted_before_what_uses_it(api: Any) -> None:
     gcp.delete(template)
 
 
-def test_deletion_protection_is_taken_off_first(api: Any) -> None:
+def test_deletion_protection_must_be_removed_first(api: Any) -> None:
     gcp = api("gcp")
     with pytest.raises(RefusalError, match='without setting deletion_policy="DELETE"'):
         gcp.delete(_network(gcp, deletionPolicy="PREVENT"))
@@ -114,7 +114,7 @@ def test_deletion_protection_is_taken_off_first(api: Any) -> None:
         gcp.delete(host)
 
 
-def test_a_group_s_machine_must_be_offered_where_the_group_is(api: Any) -> None:
+def test_the_machine_type_of_a_group_must_be_offered_in_its_zones(api: Any) -> None:
     def refuse(place: Any) -> str | None:
         return f"a3-highgpu-8g is not in {place.zone}" if place.machine and place.zone == "europe-west4-b" else None
 
@@ -140,5 +140,5 @@ def test_a_group_s_machine_must_be_offered_where_the_group_is(api: Any) -> None:
          ["targetSizePolicies[0].mode"]),
     ],
 )  # fmt: skip
-def test_what_replaces(api: Any, token: str, old: Any, new: Any, paths: list[str]) -> None:
+def test_which_changes_replace(api: Any, token: str, old: Any, new: Any, paths: list[str]) -> None:
     assert api("gcp").replaces(token, old, new) == paths

@@ -1,4 +1,4 @@
-"""What Google Cloud refuses to delete, and what stays when it is deleted."""
+"""What Google Cloud refuses to delete, and what remains after a deletion."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def project(api: Any) -> Project:
         ("policy", "policy of a disk"),
     ],
 )
-def test_what_something_needs_is_not_deleted_before_it(project: Project, kind: str, user: str) -> None:
+def test_a_resource_in_use_cannot_be_deleted(project: Project, kind: str, user: str) -> None:
     project[user]
     with pytest.raises(RefusalError, match="is already being used by"):
         project.api.delete(project[kind])
@@ -65,19 +65,19 @@ def test_what_something_needs_is_not_deleted_before_it(project: Project, kind: s
         ("role", "member of the project"),
     ],
 )
-def test_what_something_only_names_is_deleted(project: Project, kind: str, user: str) -> None:
+def test_a_resource_that_is_only_referenced_can_be_deleted(project: Project, kind: str, user: str) -> None:
     project[user]
     project.api.delete(project[kind])
     assert project.world.get(project[kind].type, project[kind].id) is None
 
 
-def test_a_zone_with_records_is_not_deleted(project: Project) -> None:
+def test_a_zone_with_records_cannot_be_deleted(project: Project) -> None:
     project["record"]
     with pytest.raises(RefusalError, match="contains one or more 'resource records'"):
         project.api.delete(project["zone"])
 
 
-def test_everything_is_deleted_in_the_reverse_order_of_making(project: Project) -> None:
+def test_everything_can_be_deleted_in_reverse_order_of_creation(project: Project) -> None:
     for kind in KINDS:
         project[kind]
     records = list(project.world)
@@ -94,21 +94,21 @@ def test_a_deletion_policy_prevents_deletion(project: Project, kind: str) -> Non
         project.api.delete(project.make(kind, deletionPolicy="PREVENT"))
 
 
-def test_a_machine_is_protected_by_its_policy_too(project: Project) -> None:
+def test_a_deletion_policy_protects_an_instance_too(project: Project) -> None:
     with pytest.raises(RefusalError, match='cannot destroy instance without setting deletion_policy="DELETE"'):
         project.api.delete(project.make("instance", deletionPolicy="PREVENT"))
 
 
-def test_a_protected_secret_is_not_deleted(project: Project) -> None:
+def test_a_protected_secret_cannot_be_deleted(project: Project) -> None:
     with pytest.raises(RefusalError, match="without setting deletion_protection=false"):
         project.api.delete(project.make("secret", deletionProtection=True))
 
 
-def test_a_key_and_a_key_ring_keep_their_names_for_ever(project: Project) -> None:
+def test_a_key_and_a_key_ring_keep_their_names_permanently(project: Project) -> None:
     project["key"]
     project.api.delete(project["key"])
     project.api.delete(project["key ring"])
-    with pytest.raises(RefusalError, match="KeyRing projects/apes/.*/apes already exists.*none is ever deleted"):
+    with pytest.raises(RefusalError, match="KeyRing projects/apes/.*/apes already exists.*it is never deleted"):
         project.make("key ring")
     ring = project.make("key ring", name="b").id
     project.make("key", keyRing=ring)

@@ -1,4 +1,4 @@
-"""What Google Cloud cannot change in place, as terraform-provider-google says (ForceNew)."""
+"""What Google Cloud cannot change in place, according to terraform-provider-google (ForceNew)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.simcloud.gcp_support import KINDS
 
-# kind -> properties of which a change replaces; then properties of which it does not.
+# kind -> properties whose change replaces; then properties whose change does not.
 FIXED: dict[str, tuple[str, str]] = {
     "network": ("name autoCreateSubnetworks description", "mtu routingMode"),
     "subnetwork": ("name network description region", "privateIpGoogleAccess secondaryIpRanges logConfig"),
@@ -76,7 +76,7 @@ def test_every_kind_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("kind", FIXED)
-def test_a_change_of_what_cannot_be_changed_replaces_and_any_other_does_not(api: Any, kind: str) -> None:
+def test_only_changes_of_fixed_properties_replace(api: Any, kind: str) -> None:
     fixed, free = FIXED[kind]
     token, _ = KINDS[kind]
     names = {*fixed.split(), *free.split()}

@@ -1,4 +1,4 @@
-"""Every type of Google Cloud: made as it should be, changed, deleted, and shown."""
+"""Every type of Google Cloud: create, change, delete and show a valid resource."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_good_resource_of_every_type_is_accepted(project: Project) -> None:
         ("member of a bucket", "b/apes-backups/roles/viewer/serviceAccount:etcd-0@apes.iam.gserviceaccount.com"),
     ],
 )  # fmt: skip
-def test_an_id_is_what_the_provider_makes_it(project: Project, kind: str, id_: str) -> None:
+def test_ids_have_the_provider_s_format(project: Project, kind: str, id_: str) -> None:
     assert project[kind].id == id_
 
 
@@ -92,18 +92,18 @@ def test_an_id_is_what_the_provider_makes_it(project: Project, kind: str, id_: s
         ("instance group", "size", 0),
     ],
 )  # fmt: skip
-def test_an_output_that_stacks_read_is_there(project: Project, kind: str, output: str, value: object) -> None:
+def test_outputs_that_stacks_read_exist(project: Project, kind: str, output: str, value: object) -> None:
     assert project.of(kind, output) == value
 
 
-def test_both_ends_of_a_vpn_gateway_have_addresses_of_their_own_for_life(project: Project) -> None:
+def test_both_ends_of_a_vpn_gateway_have_different_permanent_addresses(project: Project) -> None:
     ends = project.of("gateway", "vpnInterfaces")
     assert [end["id"] for end in ends] == [0, 1]
     assert len({end["ipAddress"] for end in ends}) == 2
     assert project.api.update(project["gateway"], labels={"a": "b"}).outputs["vpnInterfaces"] == ends
 
 
-def test_a_name_of_a_secret_has_the_project_s_number_and_versions_count_on(project: Project) -> None:
+def test_a_secret_s_name_has_the_project_s_number_and_its_versions_are_numbered(project: Project) -> None:
     name = project.of("secret", "name")
     number = project.api.simulation.invoke(project.api.settings, "gcp:organizations/getProject:getProject", {})[
         "number"
@@ -112,12 +112,12 @@ def test_a_name_of_a_secret_has_the_project_s_number_and_versions_count_on(proje
     assert [project.make("secret version").id for _ in range(2)] == [f"{name}/versions/1", f"{name}/versions/2"]
 
 
-def test_a_version_deleted_keeps_its_number(project: Project) -> None:
+def test_the_number_of_a_deleted_version_is_not_reused(project: Project) -> None:
     project.api.delete(project.make("secret version"))
     assert project.make("secret version").outputs["version"] == "2"
 
 
-def test_an_address_that_nobody_chose_is_a_free_one_and_is_kept(project: Project) -> None:
+def test_an_address_that_google_chooses_is_free_and_permanent(project: Project) -> None:
     first = project.make("address", name="a", address=None)
     second = project.make("address", name="b", address=None)
     assert (first.outputs["address"], second.outputs["address"]) == ("10.0.0.2", "10.0.0.3")
@@ -137,19 +137,19 @@ def test_a_load_balancer_without_an_address_gets_a_free_one_and_keeps_it(project
     assert project.api.update(balancer, labels={"a": "b"}).outputs["ipAddress"] == "10.0.0.2"
 
 
-def test_public_addresses_differ_and_stay(project: Project) -> None:
+def test_public_addresses_are_unique_and_permanent(project: Project) -> None:
     first, second = project.make("public address"), project.make("public address", name="other")
     assert first.outputs["address"] != second.outputs["address"]
     assert project.api.update(first, labels={"a": "b"}).outputs["address"] == first.outputs["address"]
 
 
-def test_an_endpoint_of_google_s_apis_holds_the_address_that_it_tells(project: Project) -> None:
+def test_an_endpoint_of_google_s_apis_keeps_its_address_from_deletion(project: Project) -> None:
     address = project["global address"]
     endpoint = project.make("endpoint of Google's APIs", ipAddress=address.outputs["address"])
     assert address.key in endpoint.uses
 
 
-def test_a_full_subnetwork_gives_no_address(project: Project) -> None:
+def test_a_full_subnetwork_has_no_free_address(project: Project) -> None:
     small = project.make("subnetwork", name="small", ipCidrRange="10.1.0.0/29").id
     for i in range(4):
         project.make("address", name=f"a{i}", subnetwork=small, address=None)
@@ -157,7 +157,7 @@ def test_a_full_subnetwork_gives_no_address(project: Project) -> None:
         project.make("address", name="last", subnetwork=small, address=None)
 
 
-def test_functions_tell_of_the_project(project: Project) -> None:
+def test_functions_return_facts_about_the_project(project: Project) -> None:
     def invoke(token: str, **arguments: object) -> Any:
         return project.api.simulation.invoke(project.api.settings, token, arguments)
 
@@ -170,12 +170,12 @@ def test_functions_tell_of_the_project(project: Project) -> None:
         invoke("gcp:compute/getImage:getImage")
 
 
-def test_adding_a_member_who_is_there_is_no_error(project: Project) -> None:
+def test_adding_an_existing_member_is_not_an_error(project: Project) -> None:
     assert project.make("member of a bucket").id == project.make("member of a bucket").id
 
 
 @pytest.mark.parametrize("kind", ["disk", "secret", "bucket", "instance"])
-def test_a_key_serves_what_its_service_may_encrypt_with_it(project: Project, kind: str) -> None:
+def test_a_key_can_be_used_only_by_a_service_that_may_encrypt_with_it(project: Project, kind: str) -> None:
     key = project["key"].id
     changes: dict[str, dict[str, object]] = {
         "disk": {"diskEncryptionKey": {"kmsKeySelfLink": key}},
@@ -203,14 +203,14 @@ def test_a_binding_lets_each_of_its_members_use_a_key(project: Project) -> None:
         role="roles/cloudkms.cryptoKeyEncrypterDecrypter",
         members=["serviceAccount:service-1@gs-project-accounts.iam.gserviceaccount.com"],
     )
-    with pytest.raises(RefusalError, match="on the key, and wait for that"):
+    with pytest.raises(RefusalError, match="on the key first"):
         project.make("disk", **disk)
     project.api.update(binding, members=[*binding.inputs["members"], f"serviceAccount:{AGENT}"])
     project.make("disk", **disk)
 
 
 @pytest.mark.parametrize("kind", ["member of a key ring", "member of the project"])
-def test_a_role_on_what_is_above_a_key_is_one_on_the_key(project: Project, kind: str) -> None:
+def test_a_role_on_a_parent_of_a_key_applies_to_the_key(project: Project, kind: str) -> None:
     role = project.make("role", permissions=["cloudkms.cryptoKeyVersions.useToEncrypt"]).id
     project.make(kind, member=f"serviceAccount:{AGENT}", role=role)
     project.make("disk", diskEncryptionKey={"kmsKeySelfLink": project["key"].id})
@@ -221,17 +221,17 @@ def _paths(type_: ResourceType) -> Iterator[str]:
 
 
 def _getters(class_: type) -> dict[str, Any]:
-    found = {name: member.fget for name, member in inspect.getmembers(class_) if isinstance(member, property)}
-    return {getattr(getter, "_pulumi_name", name): getter for name, getter in found.items()}
+    getters = {name: member.fget for name, member in inspect.getmembers(class_) if isinstance(member, property)}
+    return {getattr(getter, "_pulumi_name", name): getter for name, getter in getters.items()}
 
 
 @pytest.mark.parametrize("type_", CLOUD.types.values(), ids=lambda type_: type_.token)
-def test_every_path_of_a_row_leads_through_the_sdk_s_types(type_: ResourceType) -> None:
+def test_every_path_of_a_row_exists_in_the_sdk_s_types(type_: ResourceType) -> None:
     module, name = _classes("gcp")[type_.token]
-    beside = sys.modules[getattr(importlib.import_module(module), name).__module__]
+    sdk_module = sys.modules[getattr(importlib.import_module(module), name).__module__]
     nested = importlib.import_module(f"{module}._inputs") if "._" not in module else None
     for path in set(_paths(type_)) - {"*"}:
-        class_ = getattr(beside, f"{name}InitArgs", None) or getattr(beside, f"{name}Args")
+        class_ = getattr(sdk_module, f"{name}InitArgs", None) or getattr(sdk_module, f"{name}Args")
         for part in path.split("."):
             property_, is_list = part.removesuffix("[]"), part.endswith("[]")
             assert property_ in _getters(class_), path

@@ -1,4 +1,4 @@
-"""Updates that fail or are cut short, and what is left of them."""
+"""Updates that fail or are interrupted, and their effects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _vpc(tags: dict[str, str] | None = None) -> Callable[[], None]:
     return program
 
 
-def test_a_throttled_update_goes_on_where_it_stopped(engine: Callable[..., Any]) -> None:
+def test_a_throttled_update_continues_where_it_stopped(engine: Callable[..., Any]) -> None:
     def program() -> None:
         vpc = aws.ec2.Vpc("vpc", cidr_block="10.0.0.0/16")
         for i in range(3):
@@ -39,7 +39,7 @@ def test_a_throttled_update_goes_on_where_it_stopped(engine: Callable[..., Any])
     assert (len(run.world), run.orphans()) == (4, [])
 
 
-def test_a_lost_answer_orphans_what_has_no_name_and_the_world_says_so(engine: Callable[..., Any]) -> None:
+def test_a_lost_response_orphans_an_unnamed_resource_and_the_world_reports_it(engine: Callable[..., Any]) -> None:
     run = engine()
     run.program = _vpc()
     run.faults.lose_answer("create", VPC)
@@ -52,7 +52,7 @@ def test_a_lost_answer_orphans_what_has_no_name_and_the_world_says_so(engine: Ca
     assert list(run.world) == [orphan]
 
 
-def test_a_lost_answer_to_an_update_or_a_deletion_is_made_good_by_repeating_it(engine: Callable[..., Any]) -> None:
+def test_repeating_an_update_or_a_deletion_recovers_from_a_lost_response(engine: Callable[..., Any]) -> None:
     run = engine()
     run.program = _vpc()
     run.up()
@@ -66,7 +66,7 @@ def test_a_lost_answer_to_an_update_or_a_deletion_is_made_good_by_repeating_it(e
     assert (run.faults.unmet, list(run.world)) == ([], [])
 
 
-def test_what_has_a_name_is_refused_the_second_time_and_can_be_imported(engine: Callable[..., Any]) -> None:
+def test_a_named_resource_is_refused_the_second_time_and_can_be_imported(engine: Callable[..., Any]) -> None:
     def program(import_: str | None = None) -> None:
         options = pulumi.ResourceOptions(import_=import_)
         gcp.compute.Network("network", name="apes", auto_create_subnetworks=False, opts=options)
@@ -75,15 +75,15 @@ def test_what_has_a_name_is_refused_the_second_time_and_can_be_imported(engine: 
     run.program = program
     run.faults.lose_answer("create", NETWORK)
     run.refused()
-    told = run.refused()
-    assert "The resource 'projects/apes/global/networks/apes' already exists, alreadyExists" in told
-    assert f"pulumi import {NETWORK} <name> projects/apes/global/networks/apes" in told
+    message = run.refused()
+    assert "The resource 'projects/apes/global/networks/apes' already exists, alreadyExists" in message
+    assert f"pulumi import {NETWORK} <name> projects/apes/global/networks/apes" in message
     run.program = lambda: program("projects/apes/global/networks/apes")
     assert run.up() == {"import": 1}
     assert run.orphans() == []
 
 
-def test_of_an_engine_that_was_killed_its_state_and_the_world_name_the_same_resource(
+def test_the_state_of_a_killed_engine_and_the_world_name_the_same_resource(
     engine: Callable[..., Any],
 ) -> None:
     run = engine()
@@ -95,7 +95,7 @@ def test_of_an_engine_that_was_killed_its_state_and_the_world_name_the_same_reso
     assert (pending["type"], pending["resource"]["urn"]) == ("creating", orphan.urn)
 
 
-def test_a_refresh_sees_what_was_changed_and_deleted_behind_the_engine_s_back(engine: Callable[..., Any]) -> None:
+def test_a_refresh_detects_changes_and_deletions_outside_the_engine(engine: Callable[..., Any]) -> None:
     def program() -> None:
         vpc = aws.ec2.Vpc("vpc", cidr_block="10.0.0.0/16", enable_dns_hostnames=True)
         aws.ec2.Subnet("subnet", vpc_id=vpc.id, cidr_block="10.0.1.0/24")

@@ -1,4 +1,4 @@
-"""The servers: what they answer without an engine, and that they are gone afterwards."""
+"""The servers without an engine: their answers, and that they are stopped afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GROUP = "aws:ec2/securityGroup:SecurityGroup"
 
 
 def _ports(environment: dict[str, str]) -> dict[str, int]:
-    pairs = [each.split(":") for each in environment["PULUMI_DEBUG_PROVIDERS"].split(",")]
+    pairs = [entry.split(":") for entry in environment["PULUMI_DEBUG_PROVIDERS"].split(",")]
     return {package: int(port) for package, port in pairs}
 
 
@@ -46,7 +46,7 @@ def test_each_cloud_has_a_port_on_loopback_until_the_end_of_the_block() -> None:
             socket.create_connection(("127.0.0.1", port), timeout=5)
 
 
-def test_a_provider_says_what_it_is_and_that_it_takes_secrets() -> None:
+def test_a_provider_reports_its_version_and_that_it_accepts_secrets() -> None:
     with _aws() as provider:
         assert provider.Handshake(pb.ProviderHandshakeRequest()).accept_secrets
         assert provider.GetPluginInfo(empty_pb2.Empty()).version == metadata.version("pulumi-aws")
@@ -54,7 +54,7 @@ def test_a_provider_says_what_it_is_and_that_it_takes_secrets() -> None:
         provider.Cancel(empty_pb2.Empty())
 
 
-def test_a_provider_without_a_configuration_refuses_instead_of_guessing() -> None:
+def test_an_unconfigured_provider_refuses_instead_of_guessing() -> None:
     with _aws() as provider:
         with pytest.raises(grpc.RpcError, match="aws:region"):
             provider.Configure(pb.ConfigureRequest(args=to_wire({})))
@@ -63,14 +63,14 @@ def test_a_provider_without_a_configuration_refuses_instead_of_guessing() -> Non
         assert error.value.code() is grpc.StatusCode.FAILED_PRECONDITION
 
 
-def test_a_preview_makes_nothing_and_needs_no_configuration() -> None:
+def test_a_preview_creates_nothing_and_needs_no_configuration() -> None:
     with _aws() as provider:
         request = pb.CreateRequest(type=VPC, urn="u", preview=True, properties=to_wire({"cidrBlock": "10.0.0.0/16"}))
-        made = provider.Create(request)
-        assert (made.id, dict(made.properties)) == ("", {"cidrBlock": "10.0.0.0/16"})
+        response = provider.Create(request)
+        assert (response.id, dict(response.properties)) == ("", {"cidrBlock": "10.0.0.0/16"})
 
 
-def test_a_plan_names_what_replaces_and_whether_the_old_one_goes_first() -> None:
+def test_a_plan_shows_replacements_and_whether_the_old_resource_is_deleted_first() -> None:
     def planned(old: dict[str, object], new: dict[str, object]) -> pb.DiffResponse:
         return provider.Diff(pb.DiffRequest(type=GROUP, old_inputs=to_wire(old), news=to_wire(new)))
 

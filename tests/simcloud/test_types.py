@@ -1,4 +1,4 @@
-"""The tables of the clouds: every token, property and message in them is a real one."""
+"""The clouds' tables: every token and property in them exists, and every message has known fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sandbox.simcloud.rules import Cloud, Reason, ResourceType
 from sandbox.simcloud.server import CLOUDS
 
 COMMON = {"noun", "code", "type", "id", "name", "region", "account"}
-# What refusals.py and simulation.py add for each reason.
+# The fields that refusals.py and simulation.py add for each reason.
 FIELDS = {
     Reason.BAD_NAME: {"property", "words", "length", "longest", "pattern"},
     Reason.TAKEN: {"parent"},
@@ -37,7 +37,7 @@ FIELDS = {
 
 
 def _classes(package: str) -> dict[str, tuple[str, str]]:
-    """Type token -> module and class of the SDK."""
+    """Return type token -> module and class of the SDK."""
     module = importlib.import_module(f"pulumi_{package.replace('-', '_')}")
     text = Path(str(module.__file__)).read_text()
     listed = re.search(r'resource_modules="""(.*?)"""', text, re.DOTALL)
@@ -51,7 +51,7 @@ def _properties(class_: type) -> set[str]:
 
 
 def _named_properties(type_: ResourceType) -> Iterator[str]:
-    """The properties at the top of everything that a row names."""
+    """Yield the top-level properties of everything in a row."""
     paths = [*type_.where, *type_.replace_on, *type_.replace_if, *type_.fixed, *type_.protected_by]
     paths += [reference.path for reference in type_.references]
     paths += [type_.naming.property] if type_.naming else []
@@ -59,15 +59,15 @@ def _named_properties(type_: ResourceType) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("cloud", CLOUDS.values(), ids=lambda cloud: cloud.name)
-def test_every_type_and_every_property_that_a_row_names_is_one_of_the_sdk_s(cloud: Cloud) -> None:
+def test_every_type_and_property_of_a_row_exists_in_the_sdk(cloud: Cloud) -> None:
     classes = _classes(cloud.package)
     wrong = []
     for type_ in cloud.types.values():
         module, name = classes[type_.token]
         resource = getattr(importlib.import_module(module), name)
-        beside = sys.modules[resource.__module__]
-        # InitArgs where a nested type has the plain name.
-        inputs = _properties(getattr(beside, f"{name}InitArgs", None) or getattr(beside, f"{name}Args"))
+        sdk_module = sys.modules[resource.__module__]
+        # InitArgs if a nested type has the plain name.
+        inputs = _properties(getattr(sdk_module, f"{name}InitArgs", None) or getattr(sdk_module, f"{name}Args"))
         outputs = _properties(resource)
         wrong += [f"{type_.token} {property_}" for property_ in set(_named_properties(type_)) - inputs]
         wrong += [f"{type_.token} {property_}" for property_ in set(type_.recomputed) - outputs]
@@ -75,19 +75,19 @@ def test_every_type_and_every_property_that_a_row_names_is_one_of_the_sdk_s(clou
 
 
 @pytest.mark.parametrize("cloud", CLOUDS.values(), ids=lambda cloud: cloud.name)
-def test_what_a_type_names_has_rules_itself(cloud: Cloud) -> None:
-    named = [
+def test_referenced_types_have_rules(cloud: Cloud) -> None:
+    referenced = [
         (f"{type_.token} {reference.path}", token)
         for type_ in cloud.types.values()
         for reference in type_.references
         for token in reference.types
     ]
-    assert named
-    assert [(place, token) for place, token in named if token not in cloud.types] == []
+    assert referenced
+    assert [(place, token) for place, token in referenced if token not in cloud.types] == []
 
 
 @pytest.mark.parametrize("cloud", CLOUDS.values(), ids=lambda cloud: cloud.name)
-def test_a_cloud_has_words_for_every_reason_and_uses_only_what_it_is_told(cloud: Cloud) -> None:
+def test_a_cloud_has_a_message_for_every_reason_and_uses_only_known_fields(cloud: Cloud) -> None:
     assert set(cloud.says) == set(Reason) == set(FIELDS)
     sayings = [pair for says in (cloud.says, *(type_.says for type_ in cloud.types.values())) for pair in says.items()]
     wrong = [

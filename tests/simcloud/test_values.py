@@ -1,4 +1,4 @@
-"""Property values and what differs between them."""
+"""Property values and differences between them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from sandbox.simcloud.changes import changes
-from sandbox.simcloud.values import Secret, Unknown, at, from_wire, plain, recognised, sealed, tells, to_wire, unsealed
+from sandbox.simcloud.values import (
+    Secret,
+    Unknown,
+    at,
+    contains_any,
+    from_wire,
+    plain,
+    recognised,
+    sealed,
+    to_wire,
+    unsealed,
+)
 
 VALUES = {
     "text": "a",
@@ -25,24 +36,24 @@ def test_values_pass_the_wire_unchanged() -> None:
     assert from_wire(to_wire(VALUES)) == VALUES
 
 
-def test_a_file_recognises_a_secret_and_does_not_tell_it() -> None:
+def test_a_stored_secret_is_recognised_but_not_revealed() -> None:
     stored = sealed({"a": Secret("xyzzy"), "b": [Secret({"c": "xyzzy"})]})
     assert "xyzzy" not in str(stored)
     again = unsealed(stored)
-    told = {"a": Secret("xyzzy"), "b": [{"c": Secret("xyzzy")}]}
-    assert recognised(again, told) == {"a": Secret("xyzzy"), "b": [Secret({"c": "xyzzy"})]}
+    current = {"a": Secret("xyzzy"), "b": [{"c": Secret("xyzzy")}]}
+    assert recognised(again, current) == {"a": Secret("xyzzy"), "b": [Secret({"c": "xyzzy"})]}
     changed = recognised(again, {"a": Secret("plugh")})
     assert "plugh" not in str(changed) and changed["a"].value.startswith("changed")
     assert sealed(again) == stored
 
 
-def test_what_is_made_of_a_secret_is_noticed() -> None:
-    assert tells({"tagsAll": {"motto": "say xyzzy"}}, {"xyzzy"})
-    assert not tells({"tagsAll": {"motto": "say nothing"}}, {"xyzzy"})
+def test_values_that_contain_a_secret_are_detected() -> None:
+    assert contains_any({"tagsAll": {"motto": "say xyzzy"}}, {"xyzzy"})
+    assert not contains_any({"tagsAll": {"motto": "say nothing"}}, {"xyzzy"})
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "expected"),
     [
         ("name", ["n"]),
         ("none", []),
@@ -52,14 +63,14 @@ def test_what_is_made_of_a_secret_is_noticed() -> None:
         ("name.deeper", []),
     ],
 )
-def test_a_path_leads_to_values(path: str, found: list[str]) -> None:
+def test_a_path_leads_to_values(path: str, expected: list[str]) -> None:
     inputs = {
         "name": "n",
         "none": None,
         "subnets": ["a", "b"],
         "configs": [{"subnet": {"id": "s"}}, {}, {"subnet": {"id": "t"}}],
     }
-    assert list(at(inputs, path)) == found
+    assert list(at(inputs, path)) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,7 +87,7 @@ def test_a_path_leads_to_values(path: str, found: list[str]) -> None:
         ({"__defaults": ["name"]}, {}, []),
     ],
 )
-def test_changes_are_told_by_path(old: Any, new: Any, expected: list[tuple[str, str]]) -> None:
+def test_changes_are_reported_by_path(old: Any, new: Any, expected: list[tuple[str, str]]) -> None:
     assert [(change.path, change.kind.value) for change in changes(old, new)] == expected
 
 
@@ -89,10 +100,10 @@ def test_changes_are_told_by_path(old: Any, new: Any, expected: list[tuple[str, 
         (["routes[].cid", "cidr", "routes[].cidr.deeper"], False),
     ],
 )
-def test_a_pattern_takes_in_what_lies_below_it(patterns: list[str], is_within: bool) -> None:
+def test_a_pattern_includes_everything_below_it(patterns: list[str], is_within: bool) -> None:
     (change,) = changes({}, {"routes": [{"cidr": "a"}]})
     assert change.is_within(patterns) is is_within
 
 
-def test_secrets_are_looked_through() -> None:
+def test_secrets_are_unwrapped() -> None:
     assert plain(VALUES)["list"][1] == {"deep": ["x", {"y": "z"}]}

@@ -1,4 +1,4 @@
-"""The world and the faults, without an engine."""
+"""The world and faults, without an engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _two(aws: Any) -> tuple[Any, Any]:
     return vpc, aws.create(SUBNET, vpcId=vpc.id, cidrBlock="10.0.1.0/24")
 
 
-def test_a_world_in_a_file_is_as_it_was_when_it_is_opened_again(api: Any, tmp_path: Path) -> None:
+def test_a_world_in_a_file_is_unchanged_after_it_is_reopened(api: Any, tmp_path: Path) -> None:
     file = tmp_path / "world.jsonl"
     aws = api("aws", World(file))
     vpc, subnet = _two(aws)
@@ -40,21 +40,21 @@ def test_a_world_in_a_file_is_as_it_was_when_it_is_opened_again(api: Any, tmp_pa
     assert list(World(file)) == [vpc]
 
 
-def test_the_same_resource_made_again_is_another(api: Any) -> None:
+def test_a_recreated_resource_has_a_new_id(api: Any) -> None:
     aws = api("aws")
     first = aws.create(VPC, cidrBlock="10.0.0.0/16")
     aws.delete(first)
     assert aws.create(VPC, cidrBlock="10.0.0.0/16").id != first.id
 
 
-def test_orphans_are_what_no_state_has(api: Any) -> None:
+def test_orphans_are_resources_that_are_in_no_state(api: Any) -> None:
     aws = api("aws")
     vpc, subnet = _two(aws)
     state = {"resources": [{"type": "pulumi:pulumi:Stack"}, {"type": VPC, "id": vpc.id}]}
     assert aws.world.orphans(state) == [subnet]
 
 
-def test_a_change_behind_the_engine_s_back_is_one_of_inputs_only_where_a_program_may_set_it(api: Any) -> None:
+def test_a_change_outside_the_engine_changes_inputs_only_if_a_program_may_set_them(api: Any) -> None:
     aws = api("aws")
     vpc, _ = _two(aws)
     aws.world.change(*vpc.key, enableDnsHostnames=True, ownerId="210987654321")
@@ -65,15 +65,15 @@ def test_a_change_behind_the_engine_s_back_is_one_of_inputs_only_where_a_program
         aws.world.change(VPC, "vpc-1", tags={})
 
 
-def test_what_is_gone_cannot_be_updated(api: Any) -> None:
+def test_a_deleted_resource_cannot_be_updated(api: Any) -> None:
     aws = api("aws")
     _, subnet = _two(aws)
     aws.world.remove(*subnet.key)
-    with pytest.raises(RefusalError, match="deleted behind the engine's back; run again with a refresh"):
+    with pytest.raises(RefusalError, match="deleted outside the engine; run again with a refresh"):
         aws.update(subnet, mapPublicIpOnLaunch=True)
 
 
-def test_a_type_without_rules_is_kept_and_named(api: Any) -> None:
+def test_a_type_without_rules_is_stored_and_listed(api: Any) -> None:
     aws = api("aws")
     queue = aws.create("aws:sqs/queue:Queue", fifoQueue=True)
     assert aws.replaces(queue.type, {"fifoQueue": True}, {"fifoQueue": False}) == []
@@ -81,20 +81,20 @@ def test_a_type_without_rules_is_kept_and_named(api: Any) -> None:
     assert dict(aws.world.unproven) == {"aws:sqs/queue:Queue": {"it"}}
 
 
-def test_a_function_that_is_not_simulated_says_where_it_belongs(api: Any) -> None:
+def test_the_error_says_where_to_add_a_missing_function(api: Any) -> None:
     aws = api("aws")
     with pytest.raises(RefusalError, match="no function aws:x/y:y; add it to sandbox/simcloud/aws/functions.py"):
         aws.simulation.invoke(aws.settings, "aws:x/y:y", {})
 
 
 @pytest.mark.parametrize(("proposed", "name"), [("", "hosts-5eed5ee"), ("apes-hosts", "apes-hosts")])
-def test_a_name_is_generated_once_and_as_the_project_s_configuration_says(api: Any, proposed: str, name: str) -> None:
+def test_a_name_is_generated_once_according_to_the_project_s_configuration(api: Any, proposed: str, name: str) -> None:
     aws = api("aws")
     token, urn = "aws:ec2/securityGroup:SecurityGroup", "urn:pulumi:sim::apes::t::hosts"
     first, _ = aws.simulation.check(aws.settings, token, urn, {}, {}, "5eed5eed", proposed)
     again, _ = aws.simulation.check(aws.settings, token, urn, first, {}, "0000000", "")
     assert first["name"] == again["name"] == name
-    # A replacement can exist beside the old one only if its name is another's.
+    # A replacement can exist at the same time as the old resource only if it has another name.
     assert not aws.simulation.diff(token, first, {**again, "description": "new"}).delete_first
     named = {"name": "hosts"}
     assert aws.simulation.diff(token, named, {**named, "description": "new"}).delete_first
@@ -102,7 +102,7 @@ def test_a_name_is_generated_once_and_as_the_project_s_configuration_says(api: A
     assert "forbids generated names" in str(failure)
 
 
-def test_what_a_function_makes_of_a_secret_and_what_replaces_one_are_secret(api: Any) -> None:
+def test_function_results_with_a_secret_and_replaced_secrets_are_secret(api: Any) -> None:
     aws = api("aws")
     arguments = {"owners": [Secret("xyzzy")], "mostRecent": True}
     result = aws.simulation.invoke(aws.settings, "aws:ec2/getAmi:getAmi", arguments)
@@ -112,7 +112,7 @@ def test_what_a_function_makes_of_a_secret_and_what_replaces_one_are_secret(api:
     assert aws.world.get(*parameter.key).outputs["value"] == Secret("plugh")
 
 
-def test_faults_hit_the_calls_that_they_are_for() -> None:
+def test_faults_affect_matching_calls() -> None:
     faults = Faults()
     faults.throttle("create", "aws:ec2/*", times=2)
     faults.fail("create", "aws:ec2/subnet:*", nth=3)

@@ -1,4 +1,4 @@
-"""A cloud's HTTP API on a port of loopback, as far as a test's own class answers for it."""
+"""A cloud's HTTP API on a loopback port, as far as a test's own class answers it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Protocol, TypeVar
 
 
 class Answers(Protocol):
-    """url: where it is served."""
+    """A class that answers requests. url: where it is served."""
 
     url: str
 
     def answer(self, method: str, path: str, headers: Any, body: str, /) -> tuple[int, str]:
-        """Status and text."""
+        """Return status and text."""
         ...
 
 
@@ -24,7 +24,7 @@ Cloud = TypeVar("Cloud", bound=Answers)
 
 @contextmanager
 def served(cloud: Cloud) -> Iterator[Cloud]:
-    """Serve it for the length of a block."""
+    """Serve it for a block."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -1,4 +1,4 @@
-"""Engines that tests have started."""
+"""Helpers for engines that tests start."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _T = TypeVar("_T")
 _RUNS = 3
 
 QUICK = {"GOGC": "200"}
-"""Variables of an engine that may have memory for less CPU; a validation asks for the opposite (`stacks.validation.private`)."""
+"""Variables for an engine that uses more memory and less CPU; a validation does the opposite (`stacks.validation.private`)."""
 
 
 @contextmanager
 def attached(plugin: str) -> Iterator[None]:
-    """Let engines that begin within a block ask one process for keys (`stacks.validation.plugin`). They would start two for each run."""
+    """Let engines that start within a block use one process for keys (`stacks.validation.plugin`). They would start two per run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PULUMI_DEBUG_PROVIDERS", plugin)
         yield
 
 
 def kill_engine() -> None:
-    """The one that this process started."""
+    """Kill the engine that this process started."""
     for status in Path("/proc").glob("[0-9]*/status"):
-        # Another process may end between the two looks.
+        # A process may end between listing and reading.
         with suppress(OSError):
             fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
             if fields["Name"] == "pulumi" and fields["PPid"] == str(os.getpid()):
@@ -39,12 +39,14 @@ def kill_engine() -> None:
 
 
 def until_met(faults: Faults, up: Callable[[], _T]) -> _T:
-    """What that run gives which met the faults that wait for it. On a busy machine one may fail before: the engine gives a
-    plugin ten seconds to answer (pulumi/pulumi, sdk/go/common/resource/plugin/plugin.go). That is told, and it is run again.
+    """Return the result of the first run in which all pending faults were injected.
+
+    On a busy machine a run may fail before that: the engine gives a plugin ten seconds to answer (pulumi/pulumi,
+    sdk/go/common/resource/plugin/plugin.go). Then this warns and runs it again.
     """
     for _ in range(_RUNS):
-        given = up()
+        result = up()
         if not faults.unmet:
-            return given
-        warnings.warn(f"a run ended without {', '.join(faults.unmet)}: {given}", stacklevel=2)
-    raise AssertionError(f"{_RUNS} runs ended without {', '.join(faults.unmet)}; the last: {given}")
+            return result
+        warnings.warn(f"a run ended without {', '.join(faults.unmet)}: {result}", stacklevel=2)
+    raise AssertionError(f"{_RUNS} runs ended without {', '.join(faults.unmet)}; the last: {result}")

@@ -1,7 +1,7 @@
 """Three clouds as a host sees them: metadata service and secret store behind one local address.
 
-AWS is moto in server mode, behind a door that refuses what moto lets pass: metadata without a session (IMDSv2), and
-requests whose signature is not what botocore's own signer makes of them. Google Cloud and Azure are the documented HTTP.
+AWS is moto in server mode, behind a proxy that refuses what moto accepts: metadata without a session (IMDSv2), and
+requests whose signature differs from that of botocore's own signer. Google Cloud and Azure follow the documented HTTP.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from stacks.gcp.store import GcpStore
 
 Headers = Mapping[str, str]
 READER = "api-servers"
-"""Whose bundle the adapters' programs read."""
+"""The reader whose bundle the adapters' programs read."""
 LONGEST = "a-" * 31 + "a"
-"""Name of a cluster: a DNS label."""
+"""The longest name of a cluster: a DNS label."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Answer:
     status: int
     body: str
     length: int | None = None
-    """Of the body, as the headers say it."""
+    """Length of the body according to the headers."""
     after_s: float = 0.0
 
 
@@ -55,10 +55,10 @@ def told(status: int, **content: Any) -> Answer:
 
 @dataclass
 class Cloud:
-    """`metadata_fault` and `store_fault`, where set, are the answers to everything; `expired` says that of every token."""
+    """`metadata_fault` and `store_fault`, if set, answer everything; `expired` makes every token expired."""
 
     values: dict[str, str] = field(default_factory=dict)
-    """By the names that the store knows."""
+    """By the names in the store."""
     denied: set[str] = field(default_factory=set)
     metadata_fault: Answer | None = None
     store_fault: Answer | None = None
@@ -81,17 +81,17 @@ class Cloud:
         raise NotImplementedError
 
     def in_production(self) -> AwsStore | GcpStore | AzureStore:
-        """The adapter as a stack makes it."""
+        """Return the adapter as a stack creates it."""
         raise NotImplementedError
 
     def hold(self, values: Mapping[str, str]) -> None:
-        """Have these values for `READER`: payloads and the join token by name, all else in its bundle."""
-        alone = {name: value for name, value in values.items() if name == JOIN_TOKEN or name.startswith("payload-")}
-        bundled = {name: value for name, value in values.items() if name not in alone}
-        self.keep(alone | ({bundle_name(READER): json.dumps(bundled)} if bundled else {}))
+        """Store these values for `READER`: payloads and the join token by name, everything else in its bundle."""
+        by_name = {name: value for name, value in values.items() if name == JOIN_TOKEN or name.startswith("payload-")}
+        bundled = {name: value for name, value in values.items() if name not in by_name}
+        self.keep(by_name | ({bundle_name(READER): json.dumps(bundled)} if bundled else {}))
 
     def keep(self, values: Mapping[str, str]) -> None:
-        """Have these values as they are."""
+        """Store these values as they are."""
         self.values.update({self.adapter().stored_name(name): value for name, value in values.items()})
 
     def kept(self, name: str) -> str:
@@ -115,9 +115,9 @@ class Cloud:
 @dataclass
 class Gcp(Cloud):
     versions: dict[str, dict[int, str]] = field(default_factory=dict)
-    """Secret -> number -> state, of those that were written by hosts."""
+    """Secret -> number -> state, of versions written by hosts."""
     destroying: Answer | None = None
-    """Where set, the answer to every request to destroy a version."""
+    """If set, the answer to every request to destroy a version."""
 
     METADATA_PATH = "/computeMetadata/"
     PERMISSION = "secretmanager.versions.access"
@@ -145,19 +145,19 @@ class Gcp(Cloud):
             ("POST", "addVersion"): r"/v1/projects/a-project/secrets/([\w-]{1,255}):addVersion",
             ("POST", "destroy"): r"/v1/projects/a-project/secrets/([\w-]{1,255})/versions/(\d+):destroy",
         }
-        found = re.fullmatch(forms.get((method, path.rpartition(":")[2]), ""), path, re.ASCII)
-        if not found:
+        match = re.fullmatch(forms.get((method, path.rpartition(":")[2]), ""), path, re.ASCII)
+        if not match:
             return Answer(404, "<html>The requested URL was not found</html>")
         if self.expired or headers.get("Authorization") != f"Bearer {self.TOKEN}":
             message = "Request had invalid authentication credentials."
             return told(401, error={"code": 401, "message": message, "status": "UNAUTHENTICATED"})
-        if found[1] in self.denied:
+        if match[1] in self.denied:
             return self.DENIED
         if method == "POST":
-            return self._written(found[1], path, headers, body)
-        if found[1] not in self.values:
+            return self._written(match[1], path, headers, body)
+        if match[1] not in self.values:
             return told(404, error={"code": 404, "message": "Secret not found or has no versions."})
-        data = base64.b64encode(self.values[found[1]].encode()).decode()
+        data = base64.b64encode(self.values[match[1]].encode()).decode()
         return told(200, name="projects/1/secrets/x/versions/1", payload={"data": data, "dataCrc32c": "1"})
 
     def _written(self, secret: str, path: str, headers: Headers, body: bytes) -> Answer:
@@ -195,26 +195,26 @@ class Azure(Cloud):
         at, _, query = path.partition("?")
         if headers.get("Metadata") != "true":
             return told(400, error="bad_request_102", error_description="Required metadata header not specified")
-        asked = {"api-version": "2018-02-01", "resource": "https://vault.azure.net", "client_id": "0-1-2"}
-        if at != "/metadata/identity/oauth2/token" or dict(urllib.parse.parse_qsl(query)) != asked:
+        expected = {"api-version": "2018-02-01", "resource": "https://vault.azure.net", "client_id": "0-1-2"}
+        if at != "/metadata/identity/oauth2/token" or dict(urllib.parse.parse_qsl(query)) != expected:
             return told(400, error="invalid_request", error_description="missing or wrong parameter")
-        return told(200, access_token=self.TOKEN, expires_in="3599", resource=asked["resource"], token_type="Bearer")
+        return told(200, access_token=self.TOKEN, expires_in="3599", resource=expected["resource"], token_type="Bearer")
 
     def of_store(self, method: str, path: str, headers: Headers, body: bytes) -> Answer:
-        found = re.fullmatch(r"/secrets/([0-9a-zA-Z-]{1,127})\?api-version=2025-07-01", path)
-        if method not in ("GET", "PUT") or not found:
+        match = re.fullmatch(r"/secrets/([0-9a-zA-Z-]{1,127})\?api-version=2025-07-01", path)
+        if method not in ("GET", "PUT") or not match:
             return told(400, error={"code": "BadParameter", "message": "The request URI contains an invalid name"})
         if self.expired or headers.get("Authorization") != f"Bearer {self.TOKEN}":
             return told(401, error={"code": "Unauthorized", "message": "[TokenExpired] Error validating token"})
-        if found[1] in self.denied:
+        if match[1] in self.denied:
             return self.DENIED
         if method == "PUT":
             if headers.get("Content-Type") != "application/json":
                 return told(415, error={"code": "UnsupportedMediaType"})
-            self.values[found[1]] = json.loads(body)["value"]
-        if found[1] not in self.values:
+            self.values[match[1]] = json.loads(body)["value"]
+        if match[1] not in self.values:
             return told(404, error={"code": "SecretNotFound", "message": "not found in this key vault"})
-        return told(200, value=self.values[found[1]], id=f"https://a.vault.azure.net/secrets/{found[1]}/1")
+        return told(200, value=self.values[match[1]], id=f"https://a.vault.azure.net/secrets/{match[1]}/1")
 
 
 def moto() -> ThreadedMotoServer:
@@ -234,7 +234,7 @@ class Aws(Cloud):
     server: ThreadedMotoServer
     signer: ClassVar[type[SigV4Auth]] = SigV4Auth
     role = Credentials("test-key", "test-secret-key", "test-session-token")
-    """What moto's metadata service gives to hosts."""
+    """The role that moto's metadata service gives to hosts."""
 
     def adapter(self) -> AwsStore:
         return AwsStore("horus", READER, self.url, self.metadata)
@@ -280,7 +280,7 @@ class Aws(Cloud):
         return self._relayed(method, path, headers, body)
 
     def _proof(self, method: str, path: str, headers: Headers, body: bytes) -> str:
-        """The Authorization header that botocore would send."""
+        """Return the Authorization header that botocore would send."""
         scope, names = re.findall(r"Credential=[^/]+/([^,]+), SignedHeaders=([^,]+)", headers["Authorization"])[0]
         _, region, service, _ = scope.split("/")
         signed = {name: headers[name] for name in names.split(";")}
@@ -294,10 +294,10 @@ class Aws(Cloud):
     def _relayed(self, method: str, path: str, headers: Headers, body: bytes) -> Answer:
         connection = http.client.HTTPConnection(*self.server.get_host_and_port())
         connection.request(method, path, body, dict(headers))
-        answer = connection.getresponse()
-        made = Answer(answer.status, answer.read().decode())
+        response = connection.getresponse()
+        answer = Answer(response.status, response.read().decode())
         connection.close()
-        return made
+        return answer
 
 
 def handler(cloud: Cloud) -> type[http.server.BaseHTTPRequestHandler]:
@@ -311,14 +311,14 @@ def handler(cloud: Cloud) -> type[http.server.BaseHTTPRequestHandler]:
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            made = cloud.answer(self.command, self.path, self.headers, body)
-            time.sleep(made.after_s)
-            data = made.body.encode()
-            self.send_response(made.status)
-            self.send_header("Content-Length", str(len(data) if made.length is None else made.length))
+            answer = cloud.answer(self.command, self.path, self.headers, body)
+            time.sleep(answer.after_s)
+            data = answer.body.encode()
+            self.send_response(answer.status)
+            self.send_header("Content-Length", str(len(data) if answer.length is None else answer.length))
             self.end_headers()
             self.wfile.write(data)
-            self.close_connection = made.length is not None
+            self.close_connection = answer.length is not None
 
         do_GET = do_PUT = do_POST = _answer
 
@@ -332,7 +332,7 @@ def handler(cloud: Cloud) -> type[http.server.BaseHTTPRequestHandler]:
 
 
 def serve(cloud: Cloud, tls: ssl.SSLContext | None = None) -> Callable[[], None]:
-    """Start `cloud`, which then knows its URLs, or only its store with `tls`; the function that stops it."""
+    """Start `cloud` and set its URLs, or with `tls` only its store's; return the function that stops it."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler(cloud))
     if tls:
         server.socket = tls.wrap_socket(server.socket, server_side=True)

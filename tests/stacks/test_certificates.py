@@ -1,4 +1,4 @@
-"""Certificates: what the authorities sign, and when it is issued anew."""
+"""Certificates: what the authorities sign, and when a certificate is reissued."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_a_certificate_is_trusted_by_its_authority_for_its_usages_only(tmp_path:
     assert _openssl_verify(tmp_path, authority, leaf, "sslserver") != 0
 
 
-def test_another_authority_does_not_trust_it(tmp_path: Path, authority: Signed) -> None:
+def test_another_authority_does_not_trust_the_certificate(tmp_path: Path, authority: Signed) -> None:
     events = certificates.new_authority("etcd-events")
     leaf = certificates.issue(events, Request("client", usages=("client",)))
     assert _openssl_verify(tmp_path, authority, leaf, "sslclient") != 0
 
 
-def test_a_certificate_names_what_was_asked_for(authority: Signed) -> None:
+def test_a_certificate_contains_what_was_requested(authority: Signed) -> None:
     request = Request("etcd-main-1", ("a-group",), ("etcd-main-1", "localhost"), ("10.77.0.21", "127.0.0.1"))
     parsed = x509.load_pem_x509_certificate(certificates.issue(authority, request).certificate.encode())
     names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -57,14 +57,14 @@ def test_a_certificate_names_what_was_asked_for(authority: Signed) -> None:
     assert usages == {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH}
 
 
-def test_a_leaf_can_not_sign(authority: Signed) -> None:
+def test_a_leaf_certificate_cannot_sign(authority: Signed) -> None:
     parsed = x509.load_pem_x509_certificate(certificates.issue(authority, Request("leaf")).certificate.encode())
     assert parsed.extensions.get_extension_for_class(x509.BasicConstraints).value.ca is False
     assert parsed.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign is False
 
 
 @pytest.mark.parametrize(("age_days", "due"), [(0, False), (59, False), (61, True), (91, True)])
-def test_a_certificate_is_due_after_two_thirds_of_its_life(authority: Signed, age_days: int, due: bool) -> None:
+def test_a_certificate_is_due_after_two_thirds_of_its_lifetime(authority: Signed, age_days: int, due: bool) -> None:
     leaf = certificates.issue(authority, Request("leaf", days=90))
     now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=age_days)
     assert certificates.is_due(leaf.certificate, now) is due

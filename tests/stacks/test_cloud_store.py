@@ -1,6 +1,6 @@
-"""The programs by which hosts of the three clouds read their stores, and the boot program over them.
+"""The programs by which hosts of the three clouds read their stores, and the boot program on top of them.
 
-`tests.stacks.fake_stores` says what stands at the other end.
+`tests.stacks.fake_stores` implements the other end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NAMES = [
     JOIN_TOKEN,
     bundle_name("etcd-events-1"),
 ]
-"""All kinds of names that a cluster has, and its store."""
+"""All kinds of names of a cluster and its store."""
 READ = NAMES[:-1]
 BUNDLE = bundle_name(READER)
 
@@ -76,9 +76,9 @@ def cloud(request: pytest.FixtureRequest) -> Iterator[Cloud]:
     if request.param == "aws":
         yield request.getfixturevalue("aws")
         return
-    made = {"gcp": Gcp, "azure": Azure}[request.param]()
-    stop = serve(made)
-    yield made
+    fake = {"gcp": Gcp, "azure": Azure}[request.param]()
+    stop = serve(fake)
+    yield fake
     stop()
 
 
@@ -96,13 +96,13 @@ def placed(tmp_path: Path, cloud: Cloud) -> Path:
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
-    def asked(cloud: Cloud, *names: str) -> subprocess.CompletedProcess[bytes]:
+    def run(cloud: Cloud, *names: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run([placed(tmp_path, cloud), *names], check=False, capture_output=True)
 
-    return asked
+    return run
 
 
-def lines(done: subprocess.CompletedProcess[bytes]) -> list[str]:
+def error_lines(done: subprocess.CompletedProcess[bytes]) -> list[str]:
     assert done.stdout == b""
     return done.stderr.decode().splitlines()
 
@@ -114,48 +114,48 @@ def test_a_host_reads_its_secrets_to_the_byte(cloud: Cloud, ask: Ask) -> None:
     assert json.loads(done.stdout) == {"etcd-main-ca.crt": SECRET, "c": "3"}
 
 
-def test_all_secrets_come_over_one_connection_beside_that_to_the_metadata(cloud: Cloud, ask: Ask) -> None:
+def test_all_secrets_use_one_connection_plus_one_to_the_metadata_service(cloud: Cloud, ask: Ask) -> None:
     cloud.hold(dict.fromkeys(READ, "x"))
     done = ask(cloud, *READ)
     assert (done.returncode, json.loads(done.stdout)) == (0, dict.fromkeys(READ, "x"))
     assert cloud.connections == 2
 
 
-def test_every_missing_secret_is_told_at_once(cloud: Cloud, ask: Ask) -> None:
+def test_all_missing_secrets_are_reported_in_one_run(cloud: Cloud, ask: Ask) -> None:
     cloud.hold({"own": "1"})
     done = ask(cloud, "sa.key", "own", PAYLOAD.name, "sa.pub")
     assert done.returncode == 1
-    told_of = lines(done)
-    assert [line.split(": ")[1] for line in told_of] == [PAYLOAD.name, "sa.key", "sa.pub"]
-    assert all(re.search("(?i)not ?found|can't find", line) for line in told_of)
-    assert [f"in {BUNDLE}" in line for line in told_of] == [False, True, True]
+    errors = error_lines(done)
+    assert [line.split(": ")[1] for line in errors] == [PAYLOAD.name, "sa.key", "sa.pub"]
+    assert all(re.search("(?i)not ?found|can't find", line) for line in errors)
+    assert [f"in {BUNDLE}" in line for line in errors] == [False, True, True]
 
 
-def test_what_an_identity_may_not_read_is_told_with_the_permission(cloud: Cloud, ask: Ask) -> None:
+def test_a_denied_secret_is_reported_with_the_missing_permission(cloud: Cloud, ask: Ask) -> None:
     cloud.hold({"ca.key": "2", PAYLOAD.name: "p", JOIN_TOKEN: "t"})
     cloud.deny(BUNDLE)
     cloud.deny(PAYLOAD.name)
     done = ask(cloud, "ca.key", PAYLOAD.name, "sa.key", JOIN_TOKEN)
     assert done.returncode == 1
-    told_of = lines(done)
-    assert [line.split(": ")[1] for line in told_of] == [PAYLOAD.name, BUNDLE]
-    assert all(cloud.PERMISSION in line for line in told_of)
+    errors = error_lines(done)
+    assert [line.split(": ")[1] for line in errors] == [PAYLOAD.name, BUNDLE]
+    assert all(cloud.PERMISSION in line for line in errors)
 
 
-def test_the_bundle_is_left_alone_by_who_asks_for_nothing_in_it(cloud: Cloud, ask: Ask) -> None:
-    """A worker's every attempt to join asks for a token; its bundle may then be out of reach, or large."""
+def test_the_bundle_is_not_read_if_nothing_in_it_is_requested(cloud: Cloud, ask: Ask) -> None:
+    """A worker requests only a token at every attempt to join; its bundle may then be unavailable, or large."""
     cloud.hold({PAYLOAD.name: "p", JOIN_TOKEN: "t"})
     done = ask(cloud, JOIN_TOKEN, PAYLOAD.name)
     assert (done.returncode, json.loads(done.stdout)) == (0, {PAYLOAD.name: "p", JOIN_TOKEN: "t"})
 
 
 @pytest.mark.parametrize("content", ["", '{"a": "KEY', "KEY"])
-def test_a_bundle_that_is_damaged_in_the_store_is_named_and_not_shown(cloud: Cloud, ask: Ask, content: str) -> None:
-    """Like a store that is silent: a host that has all of its secrets goes on with them."""
+def test_a_damaged_bundle_is_named_but_not_shown(cloud: Cloud, ask: Ask, content: str) -> None:
+    """Treated as a temporary failure of the store: a host that already has all its secrets continues with them."""
     cloud.keep({BUNDLE: content or " "})
     done = ask(cloud, "a")
     assert done.returncode == 69
-    (line,) = lines(done)
+    (line,) = error_lines(done)
     assert f"{BUNDLE} is damaged: " in line
     assert "KEY" not in line
 
@@ -166,7 +166,7 @@ def put(tmp_path: Path, cloud: Cloud, name: str, value: str) -> subprocess.Compl
     )
 
 
-def test_a_value_that_a_host_writes_is_read_by_others(cloud: Cloud, ask: Ask, tmp_path: Path) -> None:
+def test_other_hosts_read_a_value_that_a_host_writes(cloud: Cloud, ask: Ask, tmp_path: Path) -> None:
     cloud.keep({JOIN_TOKEN: "none yet"})
     for value in ("abcdef.0123456789abcdef", "another", SECRET):
         done = put(tmp_path, cloud, JOIN_TOKEN, value)
@@ -175,35 +175,33 @@ def test_a_value_that_a_host_writes_is_read_by_others(cloud: Cloud, ask: Ask, tm
         assert json.loads(ask(cloud, JOIN_TOKEN).stdout) == {JOIN_TOKEN: value}
 
 
-def test_a_host_that_may_not_write_is_told_the_permission_and_nothing_of_the_value(
-    cloud: Cloud, tmp_path: Path
-) -> None:
+def test_a_denied_write_reports_the_permission_and_not_the_value(cloud: Cloud, tmp_path: Path) -> None:
     cloud.keep({JOIN_TOKEN: "old"})
     cloud.deny(JOIN_TOKEN)
     done = put(tmp_path, cloud, JOIN_TOKEN, "TOKEN")
     assert done.returncode == 1
-    (line,) = lines(done)
+    (line,) = error_lines(done)
     assert line.startswith(f"127.0.0.1: {JOIN_TOKEN}: HTTP 4")
     assert cloud.WRITING in line
     assert "TOKEN" not in line
     assert cloud.kept(JOIN_TOKEN) == "old"
 
 
-@pytest.mark.parametrize(("fault", "told_as"), BUSY)
-def test_a_write_that_fails_in_passing_is_no_refusal(cloud: Cloud, tmp_path: Path, fault: Answer, told_as: str) -> None:
+@pytest.mark.parametrize(("fault", "message"), BUSY)
+def test_a_transient_write_failure_is_not_a_refusal(cloud: Cloud, tmp_path: Path, fault: Answer, message: str) -> None:
     cloud.store_fault = fault
     done = put(tmp_path, cloud, JOIN_TOKEN, "TOKEN")
     assert done.returncode == 69
-    (line,) = lines(done)
-    assert told_as in line
+    (line,) = error_lines(done)
+    assert message in line
 
 
-def test_a_write_that_is_throttled_is_no_refusal(cloud: Cloud, tmp_path: Path) -> None:
+def test_a_throttled_write_is_not_a_refusal(cloud: Cloud, tmp_path: Path) -> None:
     cloud.store_fault = cloud.THROTTLED
     assert put(tmp_path, cloud, JOIN_TOKEN, "TOKEN").returncode == 69
 
 
-def test_google_is_left_with_one_version_to_be_paid_for(tmp_path: Path) -> None:
+def test_google_keeps_only_one_billed_version(tmp_path: Path) -> None:
     cloud = Gcp()
     stop = serve(cloud)
     for value in "abc":
@@ -218,10 +216,10 @@ def test_google_is_left_with_one_version_to_be_paid_for(tmp_path: Path) -> None:
     assert b"secretmanager.versions.destroy" in done.stderr
 
 
-def test_a_store_that_throttles_is_asked_again(cloud: Cloud, ask: Ask) -> None:
+def test_a_throttled_read_can_be_retried(cloud: Cloud, ask: Ask) -> None:
     cloud.store_fault = cloud.THROTTLED
     done = ask(cloud, "a")
-    assert (done.returncode, len(lines(done))) == (69, 1)
+    assert (done.returncode, len(error_lines(done))) == (69, 1)
 
 
 NOT_WHOLE = [
@@ -231,35 +229,35 @@ NOT_WHOLE = [
 
 
 @pytest.mark.parametrize(
-    ("part", "fault", "told_as"),
+    ("part", "fault", "message"),
     [*(("metadata", *fault) for fault in BUSY), *(("store", *fault) for fault in BUSY + NOT_WHOLE)],
 )
-def test_a_failure_that_passes_is_no_refusal(cloud: Cloud, ask: Ask, part: str, fault: Answer, told_as: str) -> None:
+def test_a_transient_failure_is_not_a_refusal(cloud: Cloud, ask: Ask, part: str, fault: Answer, message: str) -> None:
     setattr(cloud, f"{part}_fault", fault)
     done = ask(cloud, "a")
     assert done.returncode == 69
-    (line,) = lines(done)
-    assert told_as in line
+    (line,) = error_lines(done)
+    assert message in line
     assert "KEY" not in line
 
 
-def test_a_slow_store_is_not_waited_for_for_ever(cloud: Cloud, tmp_path: Path) -> None:
+def test_a_slow_store_times_out(cloud: Cloud, tmp_path: Path) -> None:
     cloud.store_fault = Answer(200, "{}", after_s=0.5)
     program = placed(tmp_path, cloud)
     program.write_text(program.read_text().replace("timeout=5", "timeout=0.2"))
     done = subprocess.run([program, "a"], check=False, capture_output=True)
-    assert (done.returncode, lines(done)) == (69, ["127.0.0.1: timed out"])
+    assert (done.returncode, error_lines(done)) == (69, ["127.0.0.1: timed out"])
 
 
 @pytest.mark.parametrize("part", ["url", "metadata"])
-def test_a_server_that_is_down_is_told_apart_from_one_that_refuses(cloud: Cloud, ask: Ask, part: str) -> None:
+def test_a_server_that_is_down_differs_from_one_that_refuses(cloud: Cloud, ask: Ask, part: str) -> None:
     setattr(cloud, part, "http://127.0.0.1:1")
     done = ask(cloud, "a")
-    assert (done.returncode, len(lines(done))) == (69, 1)
+    assert (done.returncode, len(error_lines(done))) == (69, 1)
     assert b"refused" in done.stderr
 
 
-def test_a_store_is_trusted_by_its_certificate_only(
+def test_a_store_is_trusted_only_with_a_valid_certificate(
     cloud: Cloud, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloud.hold({"a": "1"})
@@ -278,15 +276,15 @@ def test_a_store_is_trusted_by_its_certificate_only(
         assert (b"CERTIFICATE_VERIFY_FAILED" in done.stderr) == bool(code)
 
 
-def test_a_host_without_an_identity_is_told_so(cloud: Cloud, ask: Ask) -> None:
+def test_a_missing_identity_is_reported(cloud: Cloud, ask: Ask) -> None:
     cloud.metadata_fault = cloud.NO_IDENTITY
     done = ask(cloud, "a", "b")
     assert done.returncode == 1
-    (line,) = lines(done)
+    (line,) = error_lines(done)
     assert line.startswith("127.0.0.1: no identity: HTTP 4")
 
 
-def test_an_expired_token_is_told(cloud: Cloud, ask: Ask) -> None:
+def test_an_expired_token_is_reported(cloud: Cloud, ask: Ask) -> None:
     cloud.expired = True
     done = ask(cloud, "a")
     assert done.returncode == 1
@@ -303,7 +301,7 @@ def test_a_signature_made_with_another_key_is_refused(aws: Aws, ask: Ask) -> Non
 
 
 @pytest.mark.parametrize("ahead", [600, -600, 365 * 24 * 3600])
-def test_a_clock_that_spoils_signatures_is_told(aws: Aws, ask: Ask, ahead: float) -> None:
+def test_a_clock_that_invalidates_signatures_is_reported(aws: Aws, ask: Ask, ahead: float) -> None:
     aws.hold({"a": "1"})
     aws.clock_ahead_s = ahead
     done = ask(aws, "a")
@@ -313,17 +311,19 @@ def test_a_clock_that_spoils_signatures_is_told(aws: Aws, ask: Ask, ahead: float
     assert abs(int(seconds[1]) + ahead) < 10
 
 
-def test_a_role_that_can_t_be_assumed_is_told(aws: Aws, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_that_cannot_be_assumed_is_reported(aws: Aws, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = told(200, Code="AssumeRoleUnauthorizedAccess", Message="EC2 cannot assume the role r.")
-    given = aws.of_metadata
-    monkeypatch.setattr(aws, "of_metadata", lambda *asked: refusal if asked[1].endswith("-role") else given(*asked))
+    original = aws.of_metadata
+    monkeypatch.setattr(
+        aws, "of_metadata", lambda *request: refusal if request[1].endswith("-role") else original(*request)
+    )
     done = ask(aws, "a")
     assert done.returncode == 1
     assert b"EC2 cannot assume the role r." in done.stderr
 
 
 @pytest.mark.parametrize("status", [404, 410, 429])
-def test_azure_s_metadata_is_asked_again_while_it_is_updated(ask: Ask, status: int) -> None:
+def test_azure_metadata_can_be_retried_while_it_is_updated(ask: Ask, status: int) -> None:
     cloud = Azure(metadata_fault=told(status, error="updating"))
     stop = serve(cloud)
     done = ask(cloud, "a")
@@ -353,12 +353,12 @@ def test_a_host_boots_with_its_payload_and_its_secrets(
     assert boot.ask_store(secrets) == dict.fromkeys(secrets, SECRET)
 
 
-def test_the_program_is_short_and_user_data_fits_every_cloud_with_room_to_spare(adapter) -> None:
+def test_the_program_is_small_and_user_data_fits_every_cloud_with_room_to_spare(adapter) -> None:
     assert len(adapter.script().encode()) <= PROGRAM_BYTES
     assert len(render(PAYLOAD, adapter, "etcd-events-1").encode()) <= USER_DATA_BYTES
 
 
-def test_hosts_ask_the_documented_addresses_and_nothing_is_left_to_fill_in(adapter) -> None:
+def test_hosts_use_the_documented_addresses_and_no_placeholder_is_left(adapter) -> None:
     text = adapter.script()
     assert set(re.findall(r'"(https?://[^"]+)"', text)) == {adapter.url, "http://169.254.169.254"}
     assert adapter.url.startswith("https://")
@@ -366,15 +366,15 @@ def test_hosts_ask_the_documented_addresses_and_nothing_is_left_to_fill_in(adapt
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_name_has_its_place_in_the_store_and_is_found_again(adapter, name: str) -> None:
+def test_every_name_maps_to_the_store_and_back(adapter, name: str) -> None:
     stored = adapter.stored_name(name)
     assert adapter.plain_name(stored) == name
-    # What looks like the end of an ARN confuses Secrets Manager.
+    # A name that ends like an ARN confuses Secrets Manager.
     assert not re.search("-.{6}$", stored) or not isinstance(adapter, type(Aws().in_production()))
 
 
 @given(name=st.text("ab-.", min_size=1, max_size=8) | st.text("a0-._/A", min_size=1, max_size=140))
-def test_no_two_names_share_a_place_and_no_place_is_one_that_the_cloud_refuses(name: str) -> None:
+def test_stored_names_are_unique_and_allowed_by_the_cloud(name: str) -> None:
     allowed = {Aws: r"[\w/+=.@-]{1,512}", Gcp: r"[\w-]{1,255}", Azure: r"[a-zA-Z][0-9a-zA-Z-]{0,126}"}
     for cloud, pattern in allowed.items():
         adapter = cloud().in_production()
@@ -389,6 +389,6 @@ def test_no_two_names_share_a_place_and_no_place_is_one_that_the_cloud_refuses(n
             assert stored == stored.lower()
 
 
-def test_names_of_one_cluster_are_not_those_of_another() -> None:
+def test_names_of_two_clusters_differ() -> None:
     for store in (Aws().in_production(), Gcp().in_production()):
         assert replace(store, cluster="a").stored_name("b-c") != replace(store, cluster="a-b").stored_name("c")

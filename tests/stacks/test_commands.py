@@ -1,4 +1,4 @@
-"""How often the CLI is run: a script stands for it that keeps what it was asked."""
+"""How often the CLI is run: a script replaces it and records its arguments."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def cli(tmp_path: Path) -> Path:
     return path
 
 
-def asked(cli: Path) -> list[str]:
-    """What it was asked since the last look, without the word that is in all of it."""
+def runs(cli: Path) -> list[str]:
+    """Return the arguments of each run since the last call, without the option that all have."""
     file = cli.with_name("pulumi.asked")
     lines = file.read_text().splitlines() if file.exists() else []
     file.write_text("")
@@ -60,50 +60,50 @@ def opened(cli: Path, secrets_provider: str | None = None) -> tuple[Stack, Works
     return Stack.of("lab", workspace), workspace
 
 
-def test_a_stack_is_made_or_found_in_one_run_and_nobody_asks_for_the_version(cli: Path) -> None:
+def test_a_stack_is_created_or_selected_in_one_run_without_a_version_query(cli: Path) -> None:
     stack, workspace = opened(cli)
-    assert asked(cli) == ["stack select --create --stack lab"]
+    assert runs(cli) == ["stack select --create --stack lab"]
     assert (stack.name, str(workspace.pulumi_version)) == ("lab", PULUMI)
 
 
-def test_a_new_stack_has_the_secrets_provider_that_was_chosen(cli: Path) -> None:
+def test_a_new_stack_has_the_chosen_secrets_provider(cli: Path) -> None:
     opened(cli, "awskms://key")
-    assert asked(cli) == ["stack select --create --secrets-provider awskms://key --stack lab"]
+    assert runs(cli) == ["stack select --create --secrets-provider awskms://key --stack lab"]
 
 
-def test_outputs_are_read_in_one_run_and_which_are_secret_in_another(cli: Path) -> None:
+def test_outputs_take_one_run_and_secret_names_another(cli: Path) -> None:
     stack, workspace = opened(cli)
-    asked(cli)
+    runs(cli)
     assert {name: output.value for name, output in stack.outputs().items()} == {"key": "clear", "name": "ape"}
-    assert len(asked(cli)) == 1
+    assert len(runs(cli)) == 1
     assert workspace.masked("lab") == {"key": SECRET, "name": "ape"}
-    (line,) = asked(cli)
+    (line,) = runs(cli)
     assert "--show-secrets" not in line
 
 
-def test_an_update_is_summed_up_by_the_event_at_its_end_and_only_without_one_by_the_history(cli: Path) -> None:
+def test_an_update_is_summarised_by_its_last_event_or_else_by_the_history(cli: Path) -> None:
     stack, _ = opened(cli)
-    seen: list[EngineEvent] = []
-    listen = stack.heard(seen.append)
+    events: list[EngineEvent] = []
+    listen = stack.heard(events.append)
     event = EngineEvent.from_json(
         {"sequence": 1, "timestamp": 1, "summaryEvent": {"durationSeconds": 5, "resourceChanges": {"same": 4}}}
     )
     listen(event)
-    asked(cli)
-    told = stack.info()
-    assert told is not None and told.end_time is not None
-    assert (seen, told.resource_changes) == ([event], {"same": 4})
-    assert (told.end_time - told.start_time).total_seconds() == 5
-    assert asked(cli) == []
+    runs(cli)
+    summary = stack.info()
+    assert summary is not None and summary.end_time is not None
+    assert (events, summary.resource_changes) == ([event], {"same": 4})
+    assert (summary.end_time - summary.start_time).total_seconds() == 5
+    assert runs(cli) == []
     stack.heard(None)
-    told = stack.info(show_secrets=False)
-    assert told is not None and told.resource_changes == {"create": 3}
-    assert asked(cli) == ["stack history --json --page-size 1 --page 1 --stack lab"]
+    summary = stack.info(show_secrets=False)
+    assert summary is not None and summary.resource_changes == {"create": 3}
+    assert runs(cli) == ["stack history --json --page-size 1 --page 1 --stack lab"]
 
 
-def test_an_update_that_nobody_hears_of_takes_three_runs(cli: Path) -> None:
+def test_an_update_without_a_listener_takes_three_runs(cli: Path) -> None:
     stack, _ = opened(cli)
-    asked(cli)
+    runs(cli)
     stack.up(show_secrets=False)
-    words = [line.split()[:2] for line in asked(cli)]
+    words = [line.split()[:2] for line in runs(cli)]
     assert words == [["up", "--yes"], ["stack", "output"], ["stack", "history"]]

@@ -1,6 +1,7 @@
 """Keys and certificates under the real Pulumi engine, with its state in a folder.
 
-All keys of a cluster are made once, and their rings rotated side by side (`life`); what needs no more has a few of its own.
+All keys of a cluster are created once, and their rings rotated at the same time (`life`); tests that need fewer keys create
+their own.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROVIDERS = "PULUMI_DEBUG_PROVIDERS"
 PROVIDER = "pulumi:providers:"
 
-STATES = ("made", "both", "promoted", "last")
+STATES = ("created", "both", "promoted", "last")
 ROTATED: Mapping[RingName, tuple[str, ...]] = {
     "encryption": ("1", "1,2", "2,1", "2"),
     "service-account": ("1", "1,2", "2,1", "2"),
@@ -47,10 +48,10 @@ ROTATED: Mapping[RingName, tuple[str, ...]] = {
 
 @dataclass
 class Life:
-    """A stack with every key of a cluster, by what each `up` of it was called.
+    """A stack with every key of a cluster; results by the name given to each `up`.
 
-    done: operation and name of what it changed, but for providers, whose inputs are the configuration. values: outputs.
-    protected: names. refused: what it said to a wrong state. untouched: that it changed nothing then.
+    done: operation and name of each change, except providers, whose inputs are the configuration. values: outputs.
+    protected: names. refused: the error for a wrong state. untouched: whether that run changed nothing.
     """
 
     cluster: Cluster
@@ -66,21 +67,21 @@ class Life:
     def opened(self) -> ClusterStack:
         return ClusterStack(self.cluster, self.program, program("pulumi"), self.folder)
 
-    def up(self, called: str, stack: ClusterStack) -> None:
+    def up(self, name_: str, stack: ClusterStack) -> None:
         recording = Recording()
-        self.summaries[called], outputs = stack.up(recording)
+        self.summaries[name_], outputs = stack.up(recording)
         steps = [step for step in recording.steps if not step.type.startswith(PROVIDER)]
-        self.done[called] = {(step.operation, step.name) for step in steps}
-        self.values[called] = {name: str(value) for name, value in outputs.items()}
+        self.done[name_] = {(step.operation, step.name) for step in steps}
+        self.values[name_] = {name: str(value) for name, value in outputs.items()}
 
     def of(self, *names: str) -> list[tuple[str, ...]]:
-        """The values of these names in each of `STATES`."""
+        """Return the values of these names in each of `STATES`."""
         return [tuple(self.values[state][name] for name in names) for state in STATES]
 
-    def changed(self, beginning: str) -> list[set[str]]:
-        """Of the names that begin so, those whose values each step of the rotation changed."""
+    def changed(self, prefix: str) -> list[set[str]]:
+        """Return, for each step of the rotation, the names with this prefix whose values changed."""
         return [
-            {name for name in after if name.startswith(beginning) and after[name] != before[name]}
+            {name for name in after if name.startswith(prefix) and after[name] != before[name]}
             for before, after in pairwise(self.values[state] for state in STATES)
         ]
 
@@ -97,14 +98,14 @@ def engine() -> Path:
 
 @pytest.fixture(scope="module")
 def plugin() -> Iterator[str]:
-    """One process that serves the keys of all runs but the first: an engine would start two for each."""
+    """A process that serves the keys of all runs but the first: an engine would start two for each."""
     with dynamic_resources() as served:
         yield served
 
 
 @pytest.fixture(scope="module")
 def life(plugin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
-    """Made by an engine that starts its own plugins, found as it was, and every ring of `ROTATED` rotated to its end."""
+    """Created by an engine that starts its own plugins, then updated without changes, and every ring of `ROTATED` rotated to the end."""
     horus = load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
     life = Life(horus, _keys(horus), tmp_path_factory.mktemp("life"))
     with pytest.MonkeyPatch.context() as patch:
@@ -116,7 +117,7 @@ def life(plugin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life
             life.up(state, stack)
             life.protected[state] = {urn.rpartition("::")[2] for urn in stack.protected()}
             patch.setenv(PROVIDERS, plugin)
-            if state == "made":
+            if state == "created":
                 life.up("again", stack)
         life.up("at the end", stack)
         before = _ids(stack)
@@ -128,23 +129,25 @@ def life(plugin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life
 
 
 def _ids(stack: ClusterStack) -> dict[str, str]:
-    """URN -> id of what is in the state, but for providers."""
-    found = stack.deployment()["resources"]
-    return {each["urn"]: each.get("id", "") for each in found if not each["type"].startswith(PROVIDER)}
+    """Return URN -> ID of everything in the state except providers."""
+    resources = stack.deployment()["resources"]
+    return {
+        resource["urn"]: resource.get("id", "") for resource in resources if not resource["type"].startswith(PROVIDER)
+    }
 
 
 def _configure(stack: ClusterStack, rings: Mapping[RingName, str]) -> None:
-    said = {f"menagerie:{pki.ring_key(ring)}": pulumi.automation.ConfigValue(state) for ring, state in rings.items()}
-    stack._stack.set_all_config(said)
+    config = {f"menagerie:{pki.ring_key(ring)}": pulumi.automation.ConfigValue(state) for ring, state in rings.items()}
+    stack._stack.set_all_config(config)
 
 
 def _keys(cluster: Cluster) -> Callable[[], None]:
     def program() -> None:
-        made = pki.Pki(cluster, addresses.plan(cluster))
-        for name, value in {**made.for_api_server(), **made.for_member("etcd-main-1")}.items():
+        keys = pki.Pki(cluster, addresses.plan(cluster))
+        for name, value in {**keys.for_api_server(), **keys.for_member("etcd-main-1")}.items():
             pulumi.export(name, pulumi.Output.secret(value))
-        pulumi.export("operator", made.admin.certificate)
-        pulumi.export("operator_key", made.admin.private_key)
+        pulumi.export("operator", keys.admin.certificate)
+        pulumi.export("operator_key", keys.admin.private_key)
 
     return program
 
@@ -159,28 +162,28 @@ def stack(
 
 
 def _few() -> None:
-    """An authority, and a certificate with its key."""
+    """Declare an authority, and a certificate with its key."""
     authority = pki_resources.Authority("few-ca", "few", pulumi.ResourceOptions())
-    made = pki_resources.Certificate("few", authority, Request("few"), pulumi.ResourceOptions())
-    pulumi.export("certificate", made.certificate)
-    pulumi.export("key", made.private_key)
+    certificate = pki_resources.Certificate("few", authority, Request("few"), pulumi.ResourceOptions())
+    pulumi.export("certificate", certificate.certificate)
+    pulumi.export("key", certificate.private_key)
 
 
-def test_a_second_up_finds_every_key_as_it_was(life: Life) -> None:
-    first, second = life.summaries["made"], life.summaries["again"]
+def test_a_second_up_changes_no_key(life: Life) -> None:
+    first, second = life.summaries["created"], life.summaries["again"]
     assert first.changed == first.changes["create"] > 20
     assert set(second.changes) == {"same"}
-    assert life.values["again"] == life.values["made"]
+    assert life.values["again"] == life.values["created"]
     assert life.opened().outputs() == life.values["at the end"]
-    assert life.opened().secret_outputs() == set(life.values["made"]) - {"operator"}
+    assert life.opened().secret_outputs() == set(life.values["created"]) - {"operator"}
 
 
-def test_beside_a_checkpoint_lies_no_file_that_a_killed_run_could_leave_empty(life: Life) -> None:
+def test_no_file_next_to_a_checkpoint_can_be_left_empty_by_a_killed_run(life: Life) -> None:
     assert list(life.folder.rglob("stacks/**/horus.json"))
     assert list(life.folder.rglob("*.attrs")) == []
 
 
-def test_keys_are_ciphertext_in_the_state(life: Life) -> None:
+def test_keys_are_encrypted_in_the_state(life: Life) -> None:
     texts = [path.read_text(errors="replace") for path in (life.folder / "pulumi").rglob("*") if path.is_file()]
     assert any("BEGIN CERTIFICATE" in text for text in texts)
     assert not any("PRIVATE KEY" in text for text in texts)
@@ -192,7 +195,7 @@ def test_a_lock_whose_holder_died_does_not_stop_the_next_run(
     opened = stack(_few)
     lock = tmp_path / "pulumi" / ".pulumi" / "locks" / "organization" / "menagerie" / cluster.name / "dead.json"
     lock.parent.mkdir(parents=True, exist_ok=True)
-    # 2^22 is Linux's largest process id, and 64-bit machines never reach it.
+    # 2^22 is Linux's largest process ID, and 64-bit machines never reach it.
     holder = {
         "pid": 2**22 + 1,
         "username": "mia",
@@ -203,7 +206,7 @@ def test_a_lock_whose_holder_died_does_not_stop_the_next_run(
     assert opened.up()[0].changes == {"create": 3}
 
 
-def test_creates_that_a_killed_run_left_under_way_are_forgotten_and_no_key_is_written_in_clear(
+def test_pending_creates_of_a_killed_run_are_dropped_and_no_key_is_written_in_clear(
     cluster: Cluster, stack: Callable[..., ClusterStack], tmp_path: Path
 ) -> None:
     opened = stack(_few)
@@ -221,7 +224,7 @@ def test_creates_that_a_killed_run_left_under_way_are_forgotten_and_no_key_is_wr
     assert not [path for path in tmp_path.glob("*.json") if "PRIVATE KEY" in path.read_text()]
 
 
-def test_what_a_program_refuses_is_told_without_the_engine_s_own_words(
+def test_an_error_of_the_program_is_reported_without_the_engines_own_text(
     stack: Callable[..., ClusterStack],
 ) -> None:
     def program() -> None:
@@ -231,7 +234,7 @@ def test_what_a_program_refuses_is_told_without_the_engine_s_own_words(
         stack(program).up()
 
 
-def test_a_secret_of_the_configuration_lies_encrypted_in_the_file_that_the_ordinary_cli_reads(
+def test_a_secret_of_the_configuration_is_encrypted_in_the_file_of_the_ordinary_cli(
     cluster: Cluster, engine: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "Pulumi.lab.yaml"
@@ -249,7 +252,7 @@ def test_a_secret_of_the_configuration_lies_encrypted_in_the_file_that_the_ordin
     assert "not-to-be-seen" not in file.read_text()
 
 
-def test_protection_is_let_go_without_making_anything_new(stack: Callable[..., ClusterStack]) -> None:
+def test_protection_is_removed_without_creating_anything(stack: Callable[..., ClusterStack]) -> None:
     names = ["kept"]
 
     def program() -> None:
@@ -268,10 +271,10 @@ def test_protection_is_let_go_without_making_anything_new(stack: Callable[..., C
 
 
 @pytest.mark.timeout(400)
-def test_some_resources_are_brought_up_with_what_they_are_made_from_and_no_other(
+def test_selected_resources_are_updated_with_their_dependencies_only(
     stack: Callable[..., ClusterStack],
 ) -> None:
-    """As `upgrade` replaces one API server of a lab."""
+    """As `upgrade` does to replace one API server of a lab."""
 
     def program(form: str) -> Callable[[], None]:
         def declared() -> None:
@@ -298,7 +301,7 @@ def test_some_resources_are_brought_up_with_what_they_are_made_from_and_no_other
     assert (summary.changed, forms()["api-2"]) == (1, "ecdsa-key")
 
 
-def test_an_authority_is_introduced_put_to_work_and_the_former_dropped(life: Life) -> None:
+def test_an_authority_is_added_promoted_and_the_former_removed(life: Life) -> None:
     assert life.done["both"] == {
         ("create", name)
         for name in (
@@ -311,54 +314,55 @@ def test_an_authority_is_introduced_put_to_work_and_the_former_dropped(life: Lif
     }
     first, both, promoted, last = (values for (values,) in life.of("etcd-main-ca.crt"))
     assert both.startswith(first)
-    of_members = [each.name for each in members(life.cluster, "main", addresses.plan(life.cluster))]
+    of_members = [member.name for member in members(life.cluster, "main", addresses.plan(life.cluster))]
     issued = {f"{name}-{end}" for name in of_members for end in ("server", "peer")} | {"etcd-client", "operator-etcd"}
     assert len(issued) == 2 * 3 + 2
     assert life.done["promoted"] == {("update", name) for name in issued}
-    # The authorities stay as they are, so nobody has to be restarted for this step.
+    # The authorities stay the same, so this step requires no restarts.
     names = ("etcd-main-1-server", "etcd-main-1-peer", "etcd-client")
-    anew = {f"{name}.{end}" for name in names for end in ("crt", "key")}
-    assert life.changed("etcd-") == [{"etcd-main-ca.crt"}, anew, {"etcd-main-ca.crt"}]
+    reissued = {f"{name}.{end}" for name in names for end in ("crt", "key")}
+    assert life.changed("etcd-") == [{"etcd-main-ca.crt"}, reissued, {"etcd-main-ca.crt"}]
     assert life.done["last"] == {("delete", name) for name in ("etcd-main-ca", "front-proxy-ca", "service-account-key")}
     assert promoted == first + last
     assert set(life.summaries["at the end"].changes) == {"same"}
 
 
-def test_an_authority_of_serving_certificates_is_made_in_a_stack_that_has_none_and_counts_beside_the_cluster_s_until_the_end(
+def test_a_stack_without_a_serving_authority_gets_one_trusted_with_the_clusters_until_the_end(
     life: Life,
 ) -> None:
     names = ("kubelet-serving-ca.crt", "kubelet-serving-ca-signing.crt", "kubelet-serving-ca.key")
     former, both, promoted, last = life.of(*names)
-    cluster_s = life.of("kubernetes-ca.crt", "kubernetes-ca-signing.crt", "kubernetes-ca.key")[0]
-    assert former == cluster_s, "as it was before"
-    assert both == (cluster_s[0] + last[0], *cluster_s[1:]), "both are trusted, and the cluster's signs"
+    of_cluster = life.of("kubernetes-ca.crt", "kubernetes-ca-signing.crt", "kubernetes-ca.key")[0]
+    assert former == of_cluster, "unchanged"
+    assert both == (of_cluster[0] + last[0], *of_cluster[1:]), "both are trusted, and the cluster's authority signs"
     assert promoted == (both[0], *last[1:])
-    assert cluster_s[0] not in last[0]
+    assert of_cluster[0] not in last[0]
     assert last[0] == last[1]
     of_ring = [{step for step in life.done[state] if "kubelet-serving" in step[1]} for state in STATES]
     assert of_ring == [set(), {("create", "kubelet-serving-ca")}, set(), set()]
     assert life.changed("kubelet-serving") == [{names[0]}, set(names[1:]), {names[0]}]
 
 
-def test_an_encryption_key_leaves_the_hosts_and_stays_in_the_stack(life: Life) -> None:
-    """Snapshots of etcd hold what it encrypted."""
+def test_a_former_encryption_key_leaves_the_hosts_and_stays_in_the_stack(life: Life) -> None:
+    """Snapshots of etcd contain data encrypted with it."""
     names = [re.findall(r"name: (key-\d)", text) for (text,) in life.of("encryption-config.yaml")]
     assert names == [["key-1"], ["key-1", "key-2"], ["key-2", "key-1"], ["key-2"]]
     (state,) = (life.folder / "pulumi").rglob("stacks/**/horus.json")
     kept = {
-        each["urn"].rpartition("::")[2] for each in json.loads(state.read_text())["checkpoint"]["latest"]["resources"]
+        resource["urn"].rpartition("::")[2]
+        for resource in json.loads(state.read_text())["checkpoint"]["latest"]["resources"]
     }
     assert {"encryption-key", "encryption-key-2"} <= kept
 
 
-def test_a_key_of_service_accounts_goes_with_the_end_of_its_rotation(life: Life) -> None:
-    made = life.of("service-account.pub", "service-account.key")
-    assert [public.count("BEGIN PUBLIC KEY") for public, _ in made] == [1, 2, 2, 1]
-    signing = [key for _, key in made]
+def test_a_former_service_account_key_is_removed_at_the_end_of_its_rotation(life: Life) -> None:
+    pairs = life.of("service-account.pub", "service-account.key")
+    assert [public.count("BEGIN PUBLIC KEY") for public, _ in pairs] == [1, 2, 2, 1]
+    signing = [key for _, key in pairs]
     assert signing[0] == signing[1] != signing[2] == signing[3]
 
 
-def test_what_signs_is_protected_in_every_state_and_nothing_that_is_to_go(life: Life) -> None:
+def test_only_the_signing_authority_is_protected_in_every_state(life: Life) -> None:
     for number, state in enumerate(STATES):
         generation = Ring.parse(ROTATED["front-proxy-ca"][number]).at_work
         assert {name for name in life.protected[state] if name.startswith("front-proxy-ca")} == {
@@ -366,6 +370,6 @@ def test_what_signs_is_protected_in_every_state_and_nothing_that_is_to_go(life: 
         }
 
 
-def test_a_wrong_state_in_the_configuration_is_refused_before_anything_changes(life: Life) -> None:
-    assert "no state of a key ring" in life.refused
+def test_a_malformed_state_in_the_configuration_is_refused_before_anything_changes(life: Life) -> None:
+    assert "isn't a state of a key ring" in life.refused
     assert life.untouched

@@ -1,4 +1,4 @@
-"""What the lab's resources hand over to `lab`, after the engine has had it."""
+"""What the lab's resources pass to `lab` after a round trip through the engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stacks.lab.disks import disks_of
 
 
 def _through_the_engine(value: Any) -> Any:
-    """Its numbers are floating point, its sequences are lists."""
+    """Return a value as the engine returns it: numbers are floating point, sequences are lists."""
     if isinstance(value, dict):
         return {key: _through_the_engine(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -23,18 +23,18 @@ def _through_the_engine(value: Any) -> Any:
     return float(value) if isinstance(value, int) else value
 
 
-def test_a_data_centre_is_asked_for_with_whole_numbers() -> None:
+def test_a_data_centre_gets_integers() -> None:
     spec = LabSpec("lab", "10.77.0.0/24", {"r1": "10.78.1.0/24"}, "10.77.0.10", (6443, 8132), "/i", "/m", "/c", "/b")
     spec = replace(spec, workers="10.77.0.128/25", between_workers=("udp dport 8472",))
     assert str(dynamic._lab_spec(_through_the_engine(asdict(spec)))) == str(spec)
 
 
-def test_a_load_balancer_is_asked_for_with_whole_numbers() -> None:
+def test_a_load_balancer_gets_integers() -> None:
     spec = BalancerSpec("10.77.0.10", {"api-1": "10.77.0.11"}, "PEM", "/readyz", 6443, 8132)
     assert str(dynamic._balancer_spec(_through_the_engine(asdict(spec)))) == str(spec)
 
 
-def test_a_host_is_asked_for_with_whole_numbers_and_without_its_image() -> None:
+def test_a_host_gets_integers_and_no_image() -> None:
     spec = HostSpec("worker-1", "onprem", "rack/r1", "10.78.1.11", authorized_keys=("ssh-ed25519 A",), host_key="KEY")
     spec = replace(spec, disks={"lab-EMPTY_worker-1-1": 10 * 2**30})
     fields = _through_the_engine(asdict(spec))
@@ -43,7 +43,7 @@ def test_a_host_is_asked_for_with_whole_numbers_and_without_its_image() -> None:
     assert str(dynamic._host_spec(props)) == str(spec)
 
 
-def test_machines_have_the_disks_that_the_site_s_storage_is_to_be_on(build: Callable[..., Cluster]) -> None:
+def test_machines_have_the_disks_for_the_sites_storage(build: Callable[..., Cluster]) -> None:
     kinds = {
         "a": {"by_id": "lab-A_*", "count": 2, "min_size": "2GiB"},
         "b": {"by_id": "lab-B?", "count": 1, "min_size": "1GiB"},

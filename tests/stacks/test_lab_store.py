@@ -1,4 +1,4 @@
-"""The program by which a host of the lab reads its store, and the boot program over it, against the lab's server."""
+"""The program by which a host of the lab reads its store, and the boot program on top of it, against the lab's server."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def policy(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(policy: Path) -> Iterator[store_server._Server]:
-    made = store_server.make("127.0.0.1", 0, policy)
-    thread = threading.Thread(target=made.serve_forever, args=(0.02,))
+    server_ = store_server.make("127.0.0.1", 0, policy)
+    thread = threading.Thread(target=server_.serve_forever, args=(0.02,))
     thread.start()
-    yield made
-    made.shutdown()
+    yield server_
+    server_.shutdown()
     thread.join()
-    made.server_close()
+    server_.server_close()
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def url(server: store_server._Server) -> str:
 
 @pytest.fixture
 def cut_short() -> Iterator[str]:
-    """URL of a server that ends in the middle of its answer."""
+    """URL of a server that closes the connection in the middle of its answer."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer() -> None:
@@ -85,7 +85,7 @@ def test_a_host_reads_its_own_secrets_to_the_byte(tmp_path: Path, policy: Path, 
     assert (done.returncode, json.loads(done.stdout)) == (0, {"etcd-main-ca.crt": "\0key ä\n", "c": "3"})
 
 
-def test_all_that_is_asked_for_comes_over_one_connection(
+def test_all_requested_secrets_use_one_connection(
     tmp_path: Path, policy: Path, url: str, server: store_server._Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connections = []
@@ -96,7 +96,9 @@ def test_all_that_is_asked_for_comes_over_one_connection(
     assert len(connections) == 1
 
 
-def test_secrets_of_another_host_are_refused_and_each_refusal_is_told(tmp_path: Path, policy: Path, url: str) -> None:
+def test_secrets_of_another_host_are_refused_and_each_refusal_is_reported(
+    tmp_path: Path, policy: Path, url: str
+) -> None:
     _hold(policy, {"own": "1"})
     done = _ask(tmp_path, url, "sa.key", "own", "ca.key")
     assert (done.returncode, done.stdout) == (1, b"")
@@ -106,19 +108,19 @@ def test_secrets_of_another_host_are_refused_and_each_refusal_is_told(tmp_path: 
     ]
 
 
-def test_a_store_that_has_no_policy_yet_is_asked_again(tmp_path: Path, url: str) -> None:
+def test_a_store_without_a_policy_is_a_transient_failure(tmp_path: Path, url: str) -> None:
     done = _ask(tmp_path, url, "sa.key")
     assert (done.returncode, done.stdout) == (69, b"")
     assert b"/v1/secrets/sa.key: HTTP 503" in done.stderr
 
 
-def test_a_store_that_is_down_is_told_apart_from_one_that_refuses(tmp_path: Path) -> None:
+def test_a_store_that_is_down_differs_from_one_that_refuses(tmp_path: Path) -> None:
     done = _ask(tmp_path, "http://127.0.0.1:1", "sa.key")
     assert done.returncode == 69
     assert b"refused" in done.stderr
 
 
-def test_an_answer_that_is_cut_short_is_no_secret(tmp_path: Path, cut_short: str) -> None:
+def test_a_truncated_answer_is_not_a_secret(tmp_path: Path, cut_short: str) -> None:
     done = _ask(tmp_path, cut_short, "sa.key")
     assert (done.returncode, done.stdout) == (69, b"")
     assert b"/v1/secrets/sa.key: IncompleteRead(4 bytes read, 96 more expected)" in done.stderr
@@ -126,9 +128,9 @@ def test_an_answer_that_is_cut_short_is_no_secret(tmp_path: Path, cut_short: str
 
 @pytest.fixture
 def boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """boots(url): a host whose store is there and whose user data refers to PAYLOAD; the folder it keeps things in."""
+    """boots(url): a host with this store, whose user data refers to PAYLOAD; returns the folder in which it keeps files."""
 
-    def made(url: str) -> Path:
+    def set_up(url: str) -> Path:
         reference = tmp_path / "host" / "payload.sha256"
         reference.parent.mkdir(exist_ok=True)
         reference.write_text(f"{PAYLOAD.sha256}  {PAYLOAD.name}\n")
@@ -136,7 +138,7 @@ def boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Pa
         monkeypatch.setattr(boot, "STORE", str(_program(tmp_path, url)))
         return reference.parent
 
-    return made
+    return set_up
 
 
 def _kept(host: Path) -> list[str]:
@@ -150,7 +152,7 @@ def test_a_host_boots_with_its_payload(policy: Path, url: str, boots: Callable[[
     assert _kept(host) == [PAYLOAD.name]
 
 
-def test_an_older_host_reboots_after_the_store_was_given_the_payload_of_newer_ones(
+def test_an_older_host_boots_after_the_store_got_the_payload_of_newer_ones(
     policy: Path, url: str, boots: Callable[[str], Path]
 ) -> None:
     boots(url)
@@ -161,7 +163,7 @@ def test_an_older_host_reboots_after_the_store_was_given_the_payload_of_newer_on
 
 
 @pytest.mark.parametrize(
-    ("held", "told"),
+    ("held", "message"),
     [
         ({OTHER.name: OTHER.packed()}, f"{PAYLOAD.name}: HTTP 403 Forbidden"),
         ({PAYLOAD.name: OTHER.packed()}, f"sha256 is {OTHER.sha256}, expected {PAYLOAD.sha256}"),
@@ -170,17 +172,17 @@ def test_an_older_host_reboots_after_the_store_was_given_the_payload_of_newer_on
     ],
     ids=["of another host", "another", "cut short in the store", "empty"],
 )
-def test_a_payload_that_is_not_the_promised_one_is_told_and_not_kept(
-    policy: Path, url: str, boots: Callable[[str], Path], held: dict[str, str], told: str
+def test_a_wrong_payload_is_reported_and_not_kept(
+    policy: Path, url: str, boots: Callable[[str], Path], held: dict[str, str], message: str
 ) -> None:
     host = boots(url)
     _hold(policy, held)
-    with pytest.raises(boot.Failure, match=told):
+    with pytest.raises(boot.Failure, match=message):
         boot.load_payload()
     assert _kept(host) == []
 
 
-def test_a_host_without_its_payload_says_that_the_store_is_silent(url: str, boots: Callable[[str], Path]) -> None:
+def test_a_host_without_its_payload_reports_a_silent_store(url: str, boots: Callable[[str], Path]) -> None:
     for silent, reason in (("http://127.0.0.1:1", "refused"), (url, "HTTP 503 Service Unavailable")):
         host = boots(silent)
         with pytest.raises(boot.StoreSilent, match=f"{PAYLOAD.name}: .*{reason}"):
@@ -188,29 +190,27 @@ def test_a_host_without_its_payload_says_that_the_store_is_silent(url: str, boot
         assert _kept(host) == []
 
 
-def test_a_payload_that_is_cut_short_on_its_way_is_not_kept(cut_short: str, boots: Callable[[str], Path]) -> None:
+def test_a_payload_truncated_in_transit_is_not_kept(cut_short: str, boots: Callable[[str], Path]) -> None:
     host = boots(cut_short)
     with pytest.raises(boot.StoreSilent, match="IncompleteRead"):
         boot.load_payload()
     assert _kept(host) == []
 
 
-def test_a_value_that_one_host_writes_is_read_by_all_that_may_read_it(tmp_path: Path, policy: Path, url: str) -> None:
+def test_all_permitted_hosts_read_a_value_that_a_host_writes(tmp_path: Path, policy: Path, url: str) -> None:
     _hold(policy, {"join-token": "", "own": "1"}, "join-token")
     done = _put(tmp_path, url, b"t.\xc3\xa4")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert json.loads(_ask(tmp_path, url, "join-token", "own").stdout) == {"join-token": "t.ä", "own": "1"}
 
 
-def test_who_writes_a_value_reads_it_only_where_that_is_a_right_of_its_own(
-    tmp_path: Path, policy: Path, url: str
-) -> None:
+def test_a_writer_of_a_value_needs_a_separate_right_to_read_it(tmp_path: Path, policy: Path, url: str) -> None:
     _hold(policy, {"own": "1"}, "join-token")
     assert _put(tmp_path, url, b"t").returncode == 0
     assert b"/v1/secrets/join-token: HTTP 403 Forbidden" in _ask(tmp_path, url, "join-token").stderr
 
 
-def test_who_reads_a_value_does_not_write_it(tmp_path: Path, policy: Path, url: str) -> None:
+def test_a_reader_of_a_value_cannot_write_it(tmp_path: Path, policy: Path, url: str) -> None:
     _hold(policy, {"join-token": ""})
     done = _put(tmp_path, url, b"t")
     assert done.returncode == 1
@@ -218,7 +218,7 @@ def test_who_reads_a_value_does_not_write_it(tmp_path: Path, policy: Path, url: 
 
 
 def test_a_value_outlives_the_server_and_a_new_policy(tmp_path: Path, policy: Path, url: str) -> None:
-    """An API server writes a token once: who marked it as written does not write it again for 20 minutes."""
+    """An API server writes a token once and marks it as written; it does not write it again for 20 minutes."""
     _hold(policy, {"join-token": ""}, "join-token")
     _put(tmp_path, url, b"t")
     _hold(policy, {"join-token": "", "own": "2"}, "join-token")

@@ -25,14 +25,14 @@ Request = resource_pb2.RegisterResourceRequest
 
 
 class Requests(MockMonitor):
-    """An engine that remembers what the runtime asks of it."""
+    """An engine that records the runtime's requests."""
 
     def __init__(self) -> None:
         super().__init__(Echo())
-        self.seen: dict[str, Request] = {}
+        self.requests: dict[str, Request] = {}
 
     def RegisterResource(self, request: Request) -> resource_pb2.RegisterResourceResponse:
-        self.seen[request.name] = request
+        self.requests[request.name] = request
         return super().RegisterResource(request)
 
 
@@ -45,7 +45,7 @@ class Echo(Mocks):
 
 
 class Network(pulumi.ComponentResource):
-    """One of each cloud, in a component as in our stacks."""
+    """A network of each cloud, in a component as in our stacks."""
 
     def __init__(self, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("menagerie:test:Network", "network", None, opts)
@@ -71,8 +71,8 @@ class Network(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def asked(before: Callable[[], None]) -> dict[str, Request]:
-    """Name of a resource -> what the runtime asks of the engine for it, if `before` runs before it is declared."""
+def requests_after(before: Callable[[], None]) -> dict[str, Request]:
+    """Return name of a resource -> the runtime's request for it, if `before` runs before it is declared."""
     monitor = Requests()
 
     def run() -> None:
@@ -86,7 +86,7 @@ def asked(before: Callable[[], None]) -> dict[str, Request]:
         declare()
 
     contextvars.copy_context().run(run)
-    return monitor.seen
+    return monitor.requests
 
 
 def without_aliases(request: Request) -> Request:
@@ -98,7 +98,7 @@ def without_aliases(request: Request) -> Request:
 
 
 def test_without_former_types_only_the_aliases_differ() -> None:
-    plain, leanly = asked(lambda: None), asked(lean.without_former_types)
+    plain, leanly = requests_after(lambda: None), requests_after(lean.without_former_types)
     assert len(plain["net"].aliases) > 40
     assert {name for name, request in leanly.items() if request.aliases} == {"subnet", "zone"}
     assert leanly["net"].type == "azure-native:network:VirtualNetwork"
@@ -109,14 +109,14 @@ def test_without_former_types_only_the_aliases_differ() -> None:
     }
 
 
-def test_what_was_declared_under_another_name_or_type_is_still_found() -> None:
-    requests = asked(lean.without_former_types)
+def test_other_former_names_and_types_keep_their_aliases() -> None:
+    requests = requests_after(lean.without_former_types)
     (renamed,), (moved,) = requests["subnet"].aliases, requests["zone"].aliases
     assert renamed.spec.name == "old"
     assert moved.spec.type == "azure-native:network:PrivateZone"
 
 
-def test_debug_messages_stay_here_and_others_reach_the_engine(caplog: pytest.LogCaptureFixture) -> None:
+def test_debug_messages_are_dropped_and_others_reach_the_engine(caplog: pytest.LogCaptureFixture) -> None:
     def run() -> None:
         logger = logging.getLogger("engine")
         pulumi.runtime.set_mocks(Echo(), logger=logger)
@@ -127,11 +127,11 @@ def test_debug_messages_stay_here_and_others_reach_the_engine(caplog: pytest.Log
 
     with caplog.at_level(logging.DEBUG, "engine"):
         contextvars.copy_context().run(run)
-    said = [record.message for record in caplog.records if record.name == "engine"]
-    assert (said.count("before"), said.count("after"), said.count("a warning")) == (1, 0, 1)
+    messages = [record.message for record in caplog.records if record.name == "engine"]
+    assert (messages.count("before"), messages.count("after"), messages.count("a warning")) == (1, 0, 1)
 
 
-def test_garbage_is_collected_as_before_after_a_run_that_failed() -> None:
+def test_garbage_collection_is_restored_after_a_failed_run() -> None:
     before = gc.get_threshold()
     with pytest.raises(ValueError, match="of the run"), lean.few_collections():
         during = gc.get_threshold()
@@ -140,7 +140,7 @@ def test_garbage_is_collected_as_before_after_a_run_that_failed() -> None:
     assert during[0] > 10 * before[0]
 
 
-def test_logs_that_are_there_are_left_alone(tmp_path: Path) -> None:
+def test_existing_logs_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "one.log").touch()
     lean.without_log_files(tmp_path)
@@ -158,7 +158,7 @@ def declare() -> None:
 
 @pytest.mark.engine
 @pytest.mark.xdist_group("lean")
-def test_what_was_made_without_is_the_same_with_and_leaves_no_logs(
+def test_lean_runs_plan_no_changes_to_a_normal_stack_and_leave_no_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program("pulumi")
@@ -166,10 +166,10 @@ def test_what_was_made_without_is_the_same_with_and_leaves_no_logs(
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         plain = plan.stack(declare, tmp_path, leanly=False)
-        made = Counter(plain.up().summary.resource_changes)
+        changes = Counter(plain.up().summary.resource_changes)
         assert (tmp_path / "home" / "logs").is_dir()
         (tmp_path / "home").rename(tmp_path / "plain-home")
         again = Counter(plan.stack(declare, tmp_path, leanly=True).preview().change_summary)
-    assert again == {"same": made["create"]}
-    assert made["create"] > 9
+    assert again == {"same": changes["create"]}
+    assert changes["create"] > 9
     assert (tmp_path / "home" / "logs").is_file()

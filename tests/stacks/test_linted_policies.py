@@ -1,4 +1,4 @@
-"""The documented policies of AWS, read by a linter."""
+"""The documented AWS policies, checked by a linter."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.stacks.linter import found
+from tests.stacks.linter import problems
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 POLICIES = sorted(path.name for path in DOCS.glob("aws-policy*.json"))
 KNOWN = {
-    # Public parameters belong to no account; parliament wants one.
+    # Public parameters belong to no account; parliament requires one.
     ("aws-policy.json", "RESOURCE_MISMATCH", "Ssm"),
-    # Who runs `up` writes the policies of the clusters' buckets. docs/explanation/threats.md says what that comes to.
+    # The identity that runs `up` writes the policies of the clusters' buckets. docs/explanation/threats.md explains the consequences.
     ("aws-policy.json", "RESOURCE_POLICY_PRIVILEGE_ESCALATION", ""),
 }
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_linter_of_aws_has_nothing_against_the_documented_policies(name: str) -> None:
+def test_a_linter_accepts_the_documented_policies_of_aws(name: str) -> None:
     of_this = {(rule, sid) for file, rule, sid in KNOWN if file == name}
-    assert found((DOCS / name).read_text()) == of_this
+    assert problems((DOCS / name).read_text()) == of_this
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_linter_of_aws_has_nothing_against_the_documented_policies(name: str) 
         ({"Condition": {"StringEquals": {"iam:PermissionBoundary": "a"}}}, "UNKNOWN_CONDITION_FOR_ACTION"),
     ],
 )
-def test_the_linter_tells_what_aws_does_not_know(change: dict[str, object], rule: str) -> None:
+def test_the_linter_finds_what_aws_does_not_know(change: dict[str, object], rule: str) -> None:
     own = {"Effect": "Allow", "Action": "iam:PutRolePolicy", "Resource": "arn:aws:iam::*:role/menagerie/*", **change}
     text = json.dumps({"Version": "2012-10-17", "Statement": [own]}, indent=2)
-    assert rule in {issue for issue, _ in found(text)}
+    assert rule in {issue for issue, _ in problems(text)}

@@ -1,4 +1,4 @@
-"""The programs by which API servers ask whether a machine of the region is the cluster's, against what stands for each cloud."""
+"""The programs by which API servers check whether a machine in the region is the cluster's, against fakes of each cloud."""
 
 from __future__ import annotations
 
@@ -41,41 +41,41 @@ def ask(tmp_path: Path, text: str, name: str) -> subprocess.CompletedProcess[str
     return subprocess.run([sys.executable, program, name], check=False, capture_output=True, text=True)
 
 
-def made(tmp_path: Path, text: str, name: str) -> float | None:
+def creation_time(tmp_path: Path, text: str, name: str) -> float | None:
     done = ask(tmp_path, text, name)
     assert done.returncode == 0, done.stderr
-    found: float | None = json.loads(done.stdout)["made"]
-    return found
+    seconds: float | None = json.loads(done.stdout)["made"]
+    return seconds
 
 
 class Google:
-    """Metadata and Compute Engine ("Method: instances.get"). denied: its answer to everything about instances."""
+    """Metadata and Compute Engine ("Method: instances.get"). denied: its answer to every request about instances."""
 
     def __init__(self) -> None:
         self.instances: dict[tuple[str, str], dict[str, Any]] = {}
         self.denied = 0
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.url = ""
 
     def answer(self, _method: str, path: str, headers: Any, _body: str) -> tuple[int, str]:
-        self.asked.append(path)
+        self.requests.append(path)
         if path.startswith("/computeMetadata/v1/"):
             if headers.get("Metadata-Flavor") != "Google":
                 return 403, "Missing Metadata-Flavor:Google header."
-            told = {
+            values = {
                 "project/project-id": "apes-prod",
                 "instance/service-accounts/default/token": '{"access_token": "t0ken"}',
             }
             key = path.removeprefix("/computeMetadata/v1/")
-            return (200, told[key]) if key in told else (404, "not found")
+            return (200, values[key]) if key in values else (404, "not found")
         if headers.get("Authorization") != "Bearer t0ken":
             return 401, "who?"
-        found = re.fullmatch(r"/compute/v1/projects/apes-prod/zones/([a-z0-9-]+)/instances/([a-z0-9-]+)", path)
-        if self.denied or not found:
+        match = re.fullmatch(r"/compute/v1/projects/apes-prod/zones/([a-z0-9-]+)/instances/([a-z0-9-]+)", path)
+        if self.denied or not match:
             return self.denied or 400, "Required 'compute.instances.get' permission"
-        if found.groups() not in self.instances:
+        if match.groups() not in self.instances:
             return 404, "was not found"
-        return 200, json.dumps(self.instances[found.groups()])  # type: ignore[index]
+        return 200, json.dumps(self.instances[match.groups()])  # type: ignore[index]
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def google() -> Iterator[Google]:
 @pytest.fixture
 def of_google(google: Google, in_region: Cluster, tmp_path: Path) -> Callable[[str], float | None]:
     text = of_gcp.program(in_region, google.url, google.url)
-    return lambda name: made(tmp_path, text, name)
+    return lambda name: creation_time(tmp_path, text, name)
 
 
 def instance(**changes: Any) -> dict[str, Any]:
@@ -99,9 +99,9 @@ def test_an_instance_of_the_clusters_pools_is_known_by_its_name(
 ) -> None:
     zone = str(in_region.spec.control_plane.zones[-1])
     google.instances[zone, "lab-cpu-x7k2"] = instance()
-    wanted = datetime.fromisoformat(MADE).timestamp()
-    assert of_google("lab-cpu-x7k2") == wanted
-    assert of_google("lab-cpu-x7k2.c.apes-prod.internal") == wanted
+    expected = datetime.fromisoformat(MADE).timestamp()
+    assert of_google("lab-cpu-x7k2") == expected
+    assert of_google("lab-cpu-x7k2.c.apes-prod.internal") == expected
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_an_instance_of_the_clusters_pools_is_known_by_its_name(
         {"status": "STOPPING"},
         {"status": "TERMINATED"},
     ],
-    ids=["of another cluster", "an API server", "somebody's own", "going", "gone"],
+    ids=["of another cluster", "an API server", "somebody's own", "stopping", "stopped"],
 )
 def test_any_other_instance_is_none_of_its_workers(
     google: Google, in_region: Cluster, of_google: Callable[[str], float | None], changes: dict[str, Any]
@@ -122,14 +122,14 @@ def test_any_other_instance_is_none_of_its_workers(
     assert of_google("lab-cpu-x7k2") is None
 
 
-def test_a_name_that_no_instance_has_is_no_machines(google: Google, of_google: Callable[[str], float | None]) -> None:
+def test_a_name_without_an_instance_is_no_machine(google: Google, of_google: Callable[[str], float | None]) -> None:
     assert of_google("lab-cpu-x7k2") is None
-    before = len(google.asked)
+    before = len(google.requests)
     assert of_google("../../../secrets") is None
-    assert len(google.asked) == before
+    assert len(google.requests) == before
 
 
-def test_who_may_not_ask_google_is_told_what_is_needed_and_knows_no_machine(
+def test_a_denied_request_to_google_reports_the_permission_and_no_machine(
     google: Google, in_region: Cluster, tmp_path: Path
 ) -> None:
     google.denied = 403
@@ -139,7 +139,7 @@ def test_who_may_not_ask_google_is_told_what_is_needed_and_knows_no_machine(
     assert "t0ken" not in done.stderr
 
 
-def test_the_right_is_to_look_at_machines_of_the_clusters_pools_alone(in_region: Cluster) -> None:
+def test_the_permission_covers_only_machines_of_the_clusters_pools(in_region: Cluster) -> None:
     assert of_gcp.PERMISSIONS == ("compute.instances.get",)
     start = base_name(in_region, "cpu")
     assert of_gcp.confined(in_region) == (
@@ -156,9 +156,7 @@ def hosts(tmp_path: Path) -> Path:
     return tmp_path / "hosts"
 
 
-def test_in_a_lab_the_store_tells_api_servers_alone_when_a_worker_of_the_region_was_made(
-    tmp_path: Path, hosts: Path
-) -> None:
+def test_in_a_lab_only_api_servers_learn_from_the_store_when_a_worker_was_created(tmp_path: Path, hosts: Path) -> None:
     policy = tmp_path / "policy.json"
     server = store_server.make("127.0.0.1", 0, policy, hosts)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
@@ -167,10 +165,12 @@ def test_in_a_lab_the_store_tells_api_servers_alone_when_a_worker_of_the_region_
     try:
         assert "HTTP 503" in ask(tmp_path, text, "lab-region-1").stderr
         policy.write_text(json.dumps({"127.0.0.1": {"machines": ["lab-region-1", "lab-region-2"]}}))
-        found = made(tmp_path, text, "lab-region-1")
-        assert found is not None
-        assert abs(time.time() - found) < 3600
-        assert [made(tmp_path, text, name) for name in ("lab-region-2", "worker-1", "../hosts/worker-1")] == [None] * 3
+        seconds = creation_time(tmp_path, text, "lab-region-1")
+        assert seconds is not None
+        assert abs(time.time() - seconds) < 3600
+        assert [creation_time(tmp_path, text, name) for name in ("lab-region-2", "worker-1", "../hosts/worker-1")] == [
+            None
+        ] * 3
         policy.write_text(json.dumps({"127.0.0.1": {"read": {"join-token": "t"}}}))
         assert "HTTP 403" in ask(tmp_path, text, "lab-region-1").stderr
     finally:
@@ -179,8 +179,8 @@ def test_in_a_lab_the_store_tells_api_servers_alone_when_a_worker_of_the_region_
         server.server_close()
 
 
-def test_api_servers_have_the_program_where_workers_join_in_the_region(in_region: Cluster, lab: Cluster) -> None:
+def test_api_servers_have_the_program_if_workers_join_in_the_region(in_region: Cluster, lab: Cluster) -> None:
     for cluster, has in ((in_region, True), (lab, False)):
-        made_for = payloads(cluster, addresses.plan(cluster), SOURCE, machine="#!/bin/sh\necho told\n")
-        held = {reader for reader, payload in made_for.items() if "echo told" in payload.text}
+        by_reader = payloads(cluster, addresses.plan(cluster), SOURCE, machine="#!/bin/sh\necho told\n")
+        held = {reader for reader, payload in by_reader.items() if "echo told" in payload.text}
         assert held == ({API_SERVERS} if has else set())

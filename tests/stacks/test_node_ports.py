@@ -1,4 +1,4 @@
-"""Ports of Services on workers in the region, as the firewall of each cloud is told of them. No engine runs."""
+"""Ports of Services on workers in the region in each cloud's firewall rules. No engine runs."""
 
 from __future__ import annotations
 
@@ -28,48 +28,52 @@ def cluster_of(cloud, **node_ports):
     return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"network": network})})
 
 
-def let_into_workers(cloud, cluster):
-    """(protocol, whom) that the cloud lets in at the ports of Services, and at all of them."""
+def admitted_to_workers(cloud, cluster):
+    """Return (protocol, source) of what the cloud admits at the whole range of Service ports."""
     plan, source = addresses.plan(cluster), source_of(cluster.spec)
     table = flows(cluster, source)
     if cloud == "aws":
-        made = aws.rules(table, aws.ranges_of(cluster, plan, source))
-        mine = [each for each in made if each.group is Role.WORKER_IN_REGION and each.direction is aws.Direction.IN]
-        return {(each.protocol, str(each.peer)) for each in mine if each.ports == (FIRST, LAST)}
+        rules = aws.rules(table, aws.ranges_of(cluster, plan, source))
+        matching = [
+            rule for rule in rules if rule.group is Role.WORKER_IN_REGION and rule.direction is aws.Direction.IN
+        ]
+        return {(rule.protocol, str(rule.peer)) for rule in matching if rule.ports == (FIRST, LAST)}
     if cloud == "azure":
         ranges = tuple(map(str, worker_ranges(cluster.spec)))
-        made = azure.rules(cluster, plan, source, table)
-        mine = [each for each in made if each.destinations == ranges and each.direction is azure.Direction.IN]
+        rules = azure.rules(cluster, plan, source, table)
+        matching = [rule for rule in rules if rule.destinations == ranges and rule.direction is azure.Direction.IN]
         return {
-            (each.protocol, who)
-            for each in mine
-            for who in each.sources
-            if (each.ports[0], each.ports[-1]) == (FIRST, LAST)
+            (rule.protocol, source)
+            for rule in matching
+            for source in rule.sources
+            if (rule.ports[0], rule.ports[-1]) == (FIRST, LAST)
         }
-    made = gcp.rules(cluster, plan, source, table)
+    rules = gcp.rules(cluster, plan, source, table)
     return {
-        (protocol, who)
-        for each in made
-        if each.direction is gcp.Direction.IN
-        and set(each.targets) <= set(gcp.readers_of(cluster, plan)[Role.WORKER_IN_REGION])
-        for protocol, ports in each.services
-        for who in each.ranges
+        (protocol, source)
+        for rule in rules
+        if rule.direction is gcp.Direction.IN
+        and set(rule.targets) <= set(gcp.readers_of(cluster, plan)[Role.WORKER_IN_REGION])
+        for protocol, ports in rule.services
+        for source in rule.ranges
         if ports and (ports[0], ports[-1]) == (FIRST, LAST)
     }
 
 
 def workers(cloud, cluster):
-    return {Role.WORKER_IN_REGION.value} if cloud == "aws" else {str(each) for each in worker_ranges(cluster.spec)}
+    return {Role.WORKER_IN_REGION.value} if cloud == "aws" else {str(range_) for range_ in worker_ranges(cluster.spec)}
 
 
 @pytest.mark.parametrize("cloud", ["aws", "azure", "gcp"])
-def test_each_cloud_opens_them_to_workers_and_to_nobody_else(cloud):
+def test_each_cloud_opens_service_ports_to_workers_only(cloud):
     cluster = cluster_of(cloud)
-    assert let_into_workers(cloud, cluster) == {(protocol, who) for protocol in BOTH for who in workers(cloud, cluster)}
+    assert admitted_to_workers(cloud, cluster) == {
+        (protocol, source) for protocol in BOTH for source in workers(cloud, cluster)
+    }
 
 
 @pytest.mark.parametrize("cloud", ["aws", "azure", "gcp"])
-def test_each_cloud_opens_them_to_whom_the_spec_names_and_closes_them_to_the_cluster(cloud):
+def test_each_cloud_opens_service_ports_to_the_sources_of_the_spec_and_closes_them_to_the_cluster(cloud):
     cluster = cluster_of(cloud, cluster=False, outside=["192.0.2.0/24"])
-    assert let_into_workers(cloud, cluster) == {(protocol, "192.0.2.0/24") for protocol in BOTH}
-    assert not let_into_workers(cloud, cluster_of(cloud, cluster=False))
+    assert admitted_to_workers(cloud, cluster) == {(protocol, "192.0.2.0/24") for protocol in BOTH}
+    assert not admitted_to_workers(cloud, cluster_of(cloud, cluster=False))

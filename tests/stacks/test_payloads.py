@@ -1,4 +1,4 @@
-"""What hosts of the cloud side are given: a short user data, and a payload in the store."""
+"""What hosts in the region get: short user data, and a payload in the store."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from tests.control_plane import csi_support
 
 SOURCE = ArtefactSource("http://mirror", {artefact.source: "ab" * 32 for artefact in catalogue().values()})
 USER_DATA_BYTES = 12 * 1024
-"""AWS takes 16 KiB; the rest is for the clouds' store programs, which have to sign their requests."""
+"""AWS permits 16 KiB; the rest is for the clouds' store programs, which have to sign their requests."""
 KEY_VAULT_BYTES = 25_000
-"""Azure's Key Vault takes 25 kB a secret, the least of the three clouds. Payloads go with the custom data there."""
+"""Azure's Key Vault permits 25 kB per secret, the least of the three clouds. Payloads are in the custom data there."""
 PAYLOAD_BYTES = 65_535 - 16 * 1024
-"""Of what Azure takes of custom data, the least of the clouds for a payload, less room for programs and for what comes."""
+"""Azure's limit for custom data, the lowest of the clouds for a payload, minus room for programs and growth."""
 
 LARGE = {
     "control_plane": {"api_servers": 9},
@@ -68,34 +68,34 @@ def cluster(request: pytest.FixtureRequest, build: Callable[..., Cluster]) -> Cl
     return build(changes[request.param])
 
 
-def made(cluster: Cluster) -> tuple[AddressPlan, dict[str, Payload]]:
+def planned(cluster: Cluster) -> tuple[AddressPlan, dict[str, Payload]]:
     addresses = plan(cluster)
     return addresses, payloads(cluster, addresses, SOURCE)
 
 
-def test_every_reader_has_a_payload_of_its_own(cluster: Cluster) -> None:
-    addresses, by_reader = made(cluster)
+def test_every_reader_has_a_different_payload(cluster: Cluster) -> None:
+    addresses, by_reader = planned(cluster)
     assert set(by_reader) == {reader(addresses, host.name) for host in addresses.hosts()}
     assert len({payload.name for payload in by_reader.values()}) == len(by_reader)
     assert {reader(addresses, host.name) for host in addresses.api_servers} == {API_SERVERS}
 
 
-def test_user_data_fits_into_every_cloud_with_room_to_spare(cluster: Cluster) -> None:
-    _, by_reader = made(cluster)
+def test_user_data_fits_every_cloud_with_room_to_spare(cluster: Cluster) -> None:
+    _, by_reader = planned(cluster)
     sizes = {name: len(render(payload, LabStore(STORE_URL), name).encode()) for name, payload in by_reader.items()}
     assert {name: size for name, size in sizes.items() if size > USER_DATA_BYTES} == {}
 
 
-def test_a_payload_fits_where_every_cloud_keeps_it(cluster: Cluster) -> None:
-    _, by_reader = made(cluster)
+def test_a_payload_fits_the_storage_of_every_cloud(cluster: Cluster) -> None:
+    _, by_reader = planned(cluster)
     sizes = {name: len(payload.packed()) for name, payload in by_reader.items()}
     assert {name: size for name, size in sizes.items() if size > PAYLOAD_BYTES} == {}
 
 
-def test_a_change_of_one_etcd_is_another_payload_for_its_members_and_for_no_other_member(
+def test_a_change_of_one_etcd_changes_only_its_members_payloads(
     build: Callable[..., Cluster],
 ) -> None:
-    before, after = made(build())[1], made(build({"etcd": {"events": {"quota": "2GiB"}}}))[1]
+    before, after = planned(build())[1], planned(build({"etcd": {"events": {"quota": "2GiB"}}}))[1]
     assert {name for name in before if before[name] != after[name]} == {f"etcd-events-{n}" for n in (1, 2, 3)}
 
 
@@ -118,17 +118,17 @@ def kept(cluster: Cluster, addresses: AddressPlan) -> dict[str, dict[str, str]]:
     return {host: {backups.secret_name(role): "PASSWORD" for role in roles} for host, roles in by_host.items()}
 
 
-def test_the_store_tells_a_host_what_opens_the_backups_of_its_own_etcds_alone(cluster: Cluster) -> None:
-    addresses, by_reader = made(cluster)
+def test_a_host_reads_only_the_backup_secrets_of_its_own_etcds(cluster: Cluster) -> None:
+    addresses, by_reader = planned(cluster)
     policy = store_policy(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))
     for host in addresses.hosts():
-        known = {name for name in policy[str(host.address)]["read"] if name.endswith("-backups.json")}
+        readable_names = {name for name in policy[str(host.address)]["read"] if name.endswith("-backups.json")}
         roles = {role for role in ROLES if host in addresses.etcd[role]}
-        assert known == {f"etcd-{role}-backups.json" for role in roles}
+        assert readable_names == {f"etcd-{role}-backups.json" for role in roles}
 
 
-def test_the_store_tells_hosts_of_etcds_what_they_are_to_be_and_operators_can_bring_it(cluster: Cluster) -> None:
-    addresses, by_reader = made(cluster)
+def test_etcd_hosts_read_the_digest_of_their_payload_and_operators_can_push_it(cluster: Cluster) -> None:
+    addresses, by_reader = planned(cluster)
     own = readable(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))
     texts = json.loads(unpacked(of_etcds(by_reader)))
     assert set(texts) == set(by_reader) - {API_SERVERS}
@@ -138,26 +138,26 @@ def test_the_store_tells_hosts_of_etcds_what_they_are_to_be_and_operators_can_br
     assert len(of_etcds(by_reader)) < 3 * PAYLOAD_BYTES
 
 
-def test_hosts_of_etcds_know_what_each_of_their_units_runs(cluster: Cluster) -> None:
-    _, by_reader = made(cluster)
+def test_etcd_hosts_know_the_programs_of_each_unit(cluster: Cluster) -> None:
+    _, by_reader = planned(cluster)
     for name, payload in by_reader.items():
         config = json.loads(payload.text)
-        placed = {each["path"] for each in config["files"]} | {
-            target for each in config["downloads"] for _, target in each["members"]
+        placed = {entry["path"] for entry in config["files"]} | {
+            target for entry in config["downloads"] for _, target in entry["members"]
         }
-        programs = {each["unit"]: set(each["paths"]) for each in config["refresh"]["programs"]}
+        programs = {entry["unit"]: set(entry["paths"]) for entry in config["refresh"]["programs"]}
         assert bool(programs) == (name != API_SERVERS) == ("/usr/local/sbin/menagerie-apply" in placed)
         for unit, paths in programs.items():
             assert unit in config["start"]
             assert paths <= placed
         if programs:
-            # The last to be restarted, for an operator waits for its answer.
+            # The agent restarts last, because an operator waits for its answer.
             assert config["start"][0] == "menagerie-agent.service"
             assert set(programs) == {"menagerie-agent.service"} | {u for u in config["start"] if u in UNITS}
 
 
-def test_a_host_may_read_its_own_payload_and_keys_and_no_other(cluster: Cluster) -> None:
-    addresses, by_reader = made(cluster)
+def test_a_host_may_read_only_its_own_payload_and_keys(cluster: Cluster) -> None:
+    addresses, by_reader = planned(cluster)
     policy = store_policy(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))
     for host in addresses.hosts():
         payload = by_reader[reader(addresses, host.name)]
@@ -176,7 +176,7 @@ def test_in_a_lab_api_servers_write_the_join_token_and_workers_in_the_region_rea
     cluster = build(
         {"pools": {"cpu": {"machine": "large", "min": 1, "max": 1}, "gpu": {"machine": "large", "min": 2, "max": 2}}}
     )
-    addresses, by_reader = made(cluster)
+    addresses, by_reader = planned(cluster)
     pools = worker_payloads(cluster, addresses, SOURCE)
     by_worker = {worker.host: pools[worker.pool] for worker in workers_in_region(cluster)}
     assert [host.name for host in by_worker] == ["lab-cpu-1", "lab-gpu-1", "lab-gpu-2"]
@@ -203,18 +203,18 @@ Opened = dict[str, dict[str, str]]
 def opened(
     cluster: Cluster, addresses: AddressPlan, by_reader: Mapping[str, Payload], *by_pool: Mapping[str, Payload]
 ) -> Opened:
-    """`stored`, with the text of every bundle, which must be a secret."""
+    """Return the result of `stored` with the text of every bundle, which must be a secret."""
 
     async def read() -> Opened:
-        found: Opened = {}
+        by_reader_: Opened = {}
         for own, values in stored(cluster, addresses, Keys(), by_reader, kept(cluster, addresses), *by_pool).items():
-            found[own] = {}
+            by_reader_[own] = {}
             for name, value in values.items():
                 if isinstance(value, pulumi.Output):
                     assert await value.is_secret()
                     value = await value.future()
-                found[own][name] = str(value)
-        return found
+                by_reader_[own][name] = str(value)
+        return by_reader_
 
     return asyncio.run(read())
 
@@ -225,42 +225,42 @@ def in_region(build: Callable[..., Cluster]) -> Cluster:
     return build({"pools": pools})
 
 
-def test_a_cloud_s_store_holds_for_each_reader_its_payload_and_one_bundle(cluster: Cluster) -> None:
-    addresses, by_reader = made(cluster)
-    found = opened(cluster, addresses, by_reader)
-    assert set(found) == set(by_reader)
-    wanted = readable(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))
-    for name, values in found.items():
+def test_a_cloud_store_holds_a_payload_and_one_bundle_per_reader(cluster: Cluster) -> None:
+    addresses, by_reader = planned(cluster)
+    contents = opened(cluster, addresses, by_reader)
+    assert set(contents) == set(by_reader)
+    expected = readable(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))
+    for name, values in contents.items():
         assert set(values) == {by_reader[name].name, f"secrets-{name}"}
         assert values[by_reader[name].name] == by_reader[name].packed()
         own = set(json.loads(values[f"secrets-{name}"]))
-        assert own == {key for key in wanted[name] if "payload-" not in key}
+        assert own == {key for key in expected[name] if "payload-" not in key}
 
 
-def test_workers_of_all_pools_are_one_reader_and_a_pool_is_one_payload(in_region: Cluster) -> None:
-    addresses, by_reader = made(in_region)
+def test_workers_of_all_pools_share_a_reader_and_each_pool_has_a_payload(in_region: Cluster) -> None:
+    addresses, by_reader = planned(in_region)
     pools = worker_payloads(in_region, addresses, SOURCE)
     assert set(pools) == {"cpu", "gpu"}
-    found = opened(in_region, addresses, by_reader, pools)[WORKERS]
-    assert set(found) == {"secrets-workers", *(payload.name for payload in pools.values())}
-    assert len(found) == 3
-    assert json.loads(found["secrets-workers"]) == {
+    content = opened(in_region, addresses, by_reader, pools)[WORKERS]
+    assert set(content) == {"secrets-workers", *(payload.name for payload in pools.values())}
+    assert len(content) == 3
+    assert json.loads(content["secrets-workers"]) == {
         "kubernetes-ca.crt": "CA",
         "kubelet-serving-ca.crt": "SERVING",
     }
-    assert JOIN_TOKEN not in found
+    assert JOIN_TOKEN not in content
 
 
-def test_without_workers_in_the_region_the_store_has_nothing_for_them(build: Callable[..., Cluster]) -> None:
+def test_without_workers_in_the_region_the_store_has_no_reader_for_them(build: Callable[..., Cluster]) -> None:
     cluster = build()
-    addresses, by_reader = made(cluster)
+    addresses, by_reader = planned(cluster)
     assert worker_payloads(cluster, addresses, SOURCE) == {}
     assert WORKERS not in opened(cluster, addresses, by_reader, {})
 
 
-def test_every_name_that_a_host_asks_for_is_in_its_bundle(in_region: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_name_that_a_host_requests_is_in_its_bundle(in_region: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulumi.Output, "all", MagicMock())
-    addresses, by_reader = made(in_region)
+    addresses, by_reader = planned(in_region)
     by_pool = worker_payloads(in_region, addresses, SOURCE)
     pki = MagicMock(etcd=dict.fromkeys(ROLES, MagicMock()))
     pki.service_account = pki.encryption = ((1, MagicMock()),)
@@ -270,14 +270,14 @@ def test_every_name_that_a_host_asks_for_is_in_its_bundle(in_region: Cluster, mo
     pki._etcd_authorities = lambda: Pki._etcd_authorities(pki)
     for name in ("for_api_server", "for_member", "for_worker"):
         setattr(pki, name, partial(getattr(Pki, name), pki))
-    also = {**kept(in_region, addresses), API_SERVERS: {audit_log.SECRET: "SETTINGS"}}
-    names = secrets(in_region, addresses, pki, also)
+    additional = {**kept(in_region, addresses), API_SERVERS: {audit_log.SECRET: "SETTINGS"}}
+    names = secrets(in_region, addresses, pki, additional)
     for own, payload in [*by_reader.items(), *((WORKERS, payload) for payload in by_pool.values())]:
-        asked = {secret["name"] for secret in json.loads(payload.text)["secrets"]}
-        assert set() < asked <= set(names[own])
+        requested = {secret["name"] for secret in json.loads(payload.text)["secrets"]}
+        assert set() < requested <= set(names[own])
 
 
-def test_the_disk_of_an_etcd_is_in_the_payloads_of_its_members_and_in_no_other(build: Callable[..., Cluster]) -> None:
+def test_the_disk_of_an_etcd_is_only_in_its_members_payloads(build: Callable[..., Cluster]) -> None:
     cluster = build()
     by_reader = payloads(
         cluster, plan(cluster), SOURCE, lambda role: data_disk(cluster, role, (f"/dev/disk/by-id/google-{role}",))
@@ -286,8 +286,8 @@ def test_the_disk_of_an_etcd_is_in_the_payloads_of_its_members_and_in_no_other(b
     assert disks == {name: [name.rpartition("-")[0]] if name.startswith("etcd-") else [] for name in by_reader}
 
 
-def test_a_bundle_fits_into_every_cloud_s_secret_store() -> None:
-    """The largest is the API servers': five authorities and certificates, all in a rotation, their keys, classes of volumes."""
+def test_a_bundle_fits_the_secret_store_of_every_cloud() -> None:
+    """The largest is the API servers': five authorities and certificates, all in a rotation, their keys, and storage classes."""
     authority = certificates.new_authority("kubernetes")
     names = [secret.name for secret in control_plane_render.secrets(csi_support.cluster(Cloud.AZURE))]
     bundle = {name: 2 * authority.certificate + authority.private_key for name in names}

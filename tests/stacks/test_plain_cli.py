@@ -1,6 +1,6 @@
 """The ordinary CLI: `pulumi preview`, `up` and `destroy` of the checkout's own Pulumi.yaml and __main__.py.
 
-The language host is a stand-in (tests/stacks/language_host), the cloud is simulated, the state lies in a folder.
+The language host is a stand-in (tests/stacks/language_host), the cloud is simulated, and the state is in a folder.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ class Checkout:
     world: World
 
     def write(self, changes: Mapping[str, object]) -> None:
-        """The small example, changed at its top."""
+        """Write the small example with changed top-level keys."""
         example = ROOT / "examples" / "gcp-small" / "cluster.yaml"
-        sums = {each.source: "0" * 64 for each in without_checksum(load_cluster(example).spec)}
+        sums = {program_.source: "0" * 64 for program_ in without_checksum(load_cluster(example).spec)}
         spec = {**yaml.safe_load(example.read_text()), "artefacts": {"sha256": sums}, **changes}
         file = self.folder / "inventories" / STACK / "cluster.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(spec))
 
-    def pulumi(self, *words: str, **more: str) -> tuple[int, str]:
-        """(exit code, all that it says)."""
+    def pulumi(self, *arguments: str, **more: str) -> tuple[int, str]:
+        """Run the CLI; return (exit code, all its output)."""
         done = subprocess.run(
-            [self.cli, *words, "--stack", STACK, "--non-interactive"],
+            [self.cli, *arguments, "--stack", STACK, "--non-interactive"],
             cwd=self.folder,
             env={**self.environment, **more},
             capture_output=True,
@@ -78,8 +78,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     (folder / "roles").symlink_to(ROOT / "roles")
     (folder / ".venv").symlink_to(sys.prefix)
     state, home = folder / "state", folder / "pulumi-home"
-    for each in (state, home):
-        each.mkdir()
+    for path in (state, home):
+        path.mkdir()
     lean.without_log_files(home)
     world = World()
     with simulated_clouds(world, clouds=["gcp"]) as simulated:
@@ -95,91 +95,91 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         }
-        made = Checkout(folder, pulumi, environment, world)
-        made.write({})
-        yield made
+        checkout_ = Checkout(folder, pulumi, environment, world)
+        checkout_.write({})
+        yield checkout_
 
 
-def test_without_a_stack_the_cli_says_so_and_with_one_what_is_missing_before_anything_is_asked(
+def test_the_cli_reports_a_missing_stack_and_missing_credentials_before_any_request(
     checkout: Checkout,
 ) -> None:
-    code, said = checkout.pulumi("preview")
+    code, output = checkout.pulumi("preview")
     assert code != 0
-    assert f"no stack named '{STACK}' found" in said
+    assert f"no stack named '{STACK}' found" in output
     assert checkout.pulumi("stack", "init")[0] == 0
-    code, said = checkout.pulumi("preview")
+    code, output = checkout.pulumi("preview")
     assert code != 0
-    assert f"{STACK} can't be reached yet" in said
-    assert "no project: set GOOGLE_PROJECT" in said
-    assert "no credentials: run gcloud auth application-default login" in said
-    assert f"./menagerie validate {STACK}" in said
-    assert "Traceback" not in said
+    assert f"{STACK} can't be reached yet" in output
+    assert "no project is configured: set GOOGLE_PROJECT" in output
+    assert "no credentials: run gcloud auth application-default login" in output
+    assert f"./menagerie validate {STACK}" in output
+    assert "Traceback" not in output
     assert list(checkout.world) == []
 
 
 def test_the_configuration_may_name_the_project_and_the_spec(checkout: Checkout) -> None:
     assert checkout.pulumi("config", "set", "gcp:project", PROJECT)[0] == 0
-    code, said = checkout.pulumi("preview")
+    code, output = checkout.pulumi("preview")
     assert code != 0
-    assert "no project" not in said
-    assert "no credentials" in said
+    assert "no project" not in output
+    assert "no credentials" in output
     (checkout.folder / "elsewhere.yaml").write_text("name: nobody\n")
     assert checkout.pulumi("config", "set", "spec", "elsewhere.yaml")[0] == 0
-    code, said = checkout.pulumi("preview", **TOKEN)
+    code, output = checkout.pulumi("preview", **TOKEN)
     assert code != 0
-    assert "elsewhere.yaml:1:1: error[CFG-013] control_plane is missing" in said
+    assert "elsewhere.yaml:1:1: error[CFG-013] control_plane is missing" in output
     assert checkout.pulumi("config", "rm", "spec")[0] == 0
 
 
-def test_a_wrong_spec_is_refused_in_the_words_of_check_and_an_unknown_machine_may_be_allowed(
+def test_a_wrong_spec_is_refused_as_by_check_and_an_unknown_machine_can_be_allowed(
     checkout: Checkout,
 ) -> None:
     pool = {"machine": UNKNOWN, "min": 2, "max": 12}
     checkout.write({"pools": {"cpu": pool}})
     try:
-        code, said = checkout.pulumi("preview", **TOKEN)
+        code, output = checkout.pulumi("preview", **TOKEN)
         assert code != 0
-        assert f"error[CLD-002] {UNKNOWN} isn't a gcp size" in said
-        assert f"{ALLOW_UNKNOWN}=1 pulumi up" in said
-        assert "Traceback" not in said
-        # Without credentials it ends right after the spec: what is asked here is only how that is judged.
-        _, said = checkout.pulumi("preview", **{ALLOW_UNKNOWN: "1"})
-        assert f"warning[CLD-002] {UNKNOWN}" in said
-        assert "no credentials" in said
+        assert f"error[CLD-002] {UNKNOWN} isn't a gcp size" in output
+        assert f"{ALLOW_UNKNOWN}=1 pulumi up" in output
+        assert "Traceback" not in output
+        # Without credentials the run ends right after the check of the spec, which is all that this test is about.
+        _, output = checkout.pulumi("preview", **{ALLOW_UNKNOWN: "1"})
+        assert f"warning[CLD-002] {UNKNOWN}" in output
+        assert "no credentials" in output
     finally:
         checkout.write({})
 
 
-def test_a_cluster_is_planned_made_found_as_it_was_and_deleted_once_it_was_released(checkout: Checkout) -> None:
-    code, said = checkout.pulumi("preview", **TOKEN)
-    assert code == 0, said
-    assert "to create" in said
+def test_a_cluster_is_planned_created_unchanged_and_deleted_after_its_release(checkout: Checkout) -> None:
+    code, output = checkout.pulumi("preview", **TOKEN)
+    assert code == 0, output
+    assert "to create" in output
     assert list(checkout.world) == []
-    code, said = checkout.pulumi("up", "--yes", "--skip-preview", **TOKEN)
-    assert code == 0, said
-    made = len(list(checkout.world))
-    assert made > 50
-    code, said = checkout.pulumi("preview", "--expect-no-changes", **TOKEN)
-    assert code == 0, said
+    code, output = checkout.pulumi("up", "--yes", "--skip-preview", **TOKEN)
+    assert code == 0, output
+    count = len(list(checkout.world))
+    assert count > 50
+    code, output = checkout.pulumi("preview", "--expect-no-changes", **TOKEN)
+    assert code == 0, output
     written = yaml.safe_load((checkout.folder / f"Pulumi.{STACK}.yaml").read_text())
     assert written.pop("encryptionsalt")
     assert written == {"config": {"gcp:project": PROJECT}}
     assert checkout.pulumi("config", "set", "release", "true")[0] == 0
-    # What the CLI starts has served keys three times by now; one process serves them from here on.
+    # Plugins that the CLI starts have served keys three times by now; one process serves them from here on.
     with dynamic_resources() as plugin:
         attached = {**TOKEN, PROVIDERS: f"{checkout.environment[PROVIDERS]},{plugin}"}
-        code, said = checkout.pulumi("up", "--yes", "--skip-preview", **attached)
-        assert code == 0, said
-        assert len(list(checkout.world)) == made
-        code, said = checkout.pulumi("destroy", "--yes", "--skip-preview", **attached)
-    assert code == 0, said
+        code, output = checkout.pulumi("up", "--yes", "--skip-preview", **attached)
+        assert code == 0, output
+        assert len(list(checkout.world)) == count
+        code, output = checkout.pulumi("destroy", "--yes", "--skip-preview", **attached)
+    assert code == 0, output
     assert list(checkout.world) == []
 
 
-def test_a_release_that_is_no_boolean_is_refused_by_the_engine(checkout: Checkout) -> None:
+def test_the_engine_refuses_a_release_that_is_not_a_boolean(checkout: Checkout) -> None:
     assert checkout.pulumi("config", "set", "release", "soon")[0] == 0
-    code, said = checkout.pulumi("preview", **TOKEN)
+    code, output = checkout.pulumi("preview", **TOKEN)
     assert code != 0
-    assert "release" in said
-    assert "boolean" in said
+    assert "release" in output
+    assert "boolean" in output
     assert checkout.pulumi("config", "rm", "release")[0] == 0

@@ -1,4 +1,4 @@
-"""The policies as a pack of CrossGuard, under the real engine and by its protocol."""
+"""The policies as a CrossGuard pack, under the real engine and through its protocol."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def program(*, careless: bool) -> Callable[[Cluster], None]:
 
 
 def previewed(folder: Path, *, careless: bool) -> set[tuple[str, str]]:
-    """Policy and resource of each violation in a preview with the pack, in which nothing has an id or an ARN yet."""
+    """Return policy and resource of each violation in a preview with the pack, in which nothing has an ID or an ARN yet."""
     try:
         engine = fleet.engine()
     except FailedError:
@@ -60,24 +60,24 @@ def previewed(folder: Path, *, careless: bool) -> set[tuple[str, str]]:
             assert not careless
         except CommandError as error:
             assert careless, error
-    told = [event.policy_event for event in events if event.policy_event]
-    assert {event.policy_pack_name for event in told} <= {"menagerie"}
-    return {(event.policy_name, event.resource_urn.rpartition("::")[2]) for event in told}
+    violations = [event.policy_event for event in events if event.policy_event]
+    assert {event.policy_pack_name for event in violations} <= {"menagerie"}
+    return {(event.policy_name, event.resource_urn.rpartition("::")[2]) for event in violations}
 
 
 def test_a_preview_with_the_pack_fails_with_each_rule_that_a_resource_breaks(tmp_path: Path) -> None:
-    found = previewed(tmp_path, careless=True)
-    assert {rule for rule, name in found if name == "bad"} == {"data-protected", "disks-encrypted", "tagged"}
-    assert {name for _, name in found} <= {"bad", f"menagerie-{STACK}"}
+    violations = previewed(tmp_path, careless=True)
+    assert {rule for rule, name in violations if name == "bad"} == {"data-protected", "disks-encrypted", "tagged"}
+    assert {name for _, name in violations} <= {"bad", f"menagerie-{STACK}"}
 
 
-def test_a_preview_with_the_pack_passes_what_keeps_the_rules_before_anything_is_known(tmp_path: Path) -> None:
-    found = previewed(tmp_path, careless=False)
-    assert found == set()
+def test_a_preview_with_the_pack_passes_compliant_resources_with_unknown_values(tmp_path: Path) -> None:
+    violations = previewed(tmp_path, careless=False)
+    assert violations == set()
 
 
 class Context:
-    """Of a call: to abort it ends it."""
+    """Context of a call; aborting raises."""
 
     def abort(self, code: grpc.StatusCode, details: str) -> None:
         raise RuntimeError(f"{code.name}: {details}")
@@ -85,35 +85,37 @@ class Context:
 
 @pytest.fixture
 def pack() -> Pack:
-    made = Pack(ROOT)
+    pack_ = Pack(ROOT)
     request = pb.AnalyzerStackConfigureRequest(stack=STACK, project="menagerie", config={"menagerie:spec": SPEC})
-    made.ConfigureStack(request, Context())
-    return made
+    pack_.ConfigureStack(request, Context())
+    return pack_
 
 
 def struct(value: dict[str, Any]) -> struct_pb2.Struct:
-    made = struct_pb2.Struct()
-    made.update(value)
-    return made
+    struct_ = struct_pb2.Struct()
+    struct_.update(value)
+    return struct_
 
 
-def test_the_pack_tells_every_rule(pack: Pack) -> None:
-    told = pack.GetAnalyzerInfo(empty_pb2.Empty(), Context())
-    assert [(policy.name, policy.description) for policy in told.policies] == [(r.id, r.says) for r in policies.RULES]
+def test_the_pack_lists_every_rule(pack: Pack) -> None:
+    info = pack.GetAnalyzerInfo(empty_pb2.Empty(), Context())
+    assert [(policy.name, policy.description) for policy in info.policies] == [(r.id, r.says) for r in policies.RULES]
 
 
-def test_a_rule_sees_the_inputs_the_options_and_that_a_value_is_secret(pack: Pack) -> None:
+def test_a_rule_sees_inputs_options_and_that_a_value_is_secret(pack: Pack) -> None:
     type_ = "azure-native:compute/v20240301:VirtualMachine"
     urn = f"urn:pulumi:{STACK}::menagerie::{type_}::etcd"
     pack.Analyze(pb.AnalyzeRequest(urn=urn, properties=struct({"osProfile": {"customData": SECRET}})), Context())
-    known = pb.AnalyzerResource(urn=urn, type=type_, name="etcd", options=pb.AnalyzerResourceOptions(protect=True))
-    answer = pack.AnalyzeStack(pb.AnalyzeStackRequest(resources=[known]), Context())
-    (found,) = (one for one in answer.diagnostics if one.policyName == "user-data-without-secrets")
-    assert (found.urn, found.enforcementLevel) == (urn, pb.MANDATORY)
-    assert "something secret" in found.message
-    assert "hush" not in found.message
+    resource = pb.AnalyzerResource(urn=urn, type=type_, name="etcd", options=pb.AnalyzerResourceOptions(protect=True))
+    answer = pack.AnalyzeStack(pb.AnalyzeStackRequest(resources=[resource]), Context())
+    (diagnostic,) = (
+        candidate for candidate in answer.diagnostics if candidate.policyName == "user-data-without-secrets"
+    )
+    assert (diagnostic.urn, diagnostic.enforcementLevel) == (urn, pb.MANDATORY)
+    assert "something secret" in diagnostic.message
+    assert "hush" not in diagnostic.message
 
 
-def test_a_stack_that_is_no_cluster_is_refused_by_name() -> None:
+def test_a_stack_without_a_cluster_is_refused_by_name() -> None:
     with pytest.raises(RuntimeError, match="FAILED_PRECONDITION: no policies for stack nobody"):
         Pack(ROOT).ConfigureStack(pb.AnalyzerStackConfigureRequest(stack="nobody"), Context())

@@ -1,4 +1,4 @@
-"""What encrypts a stack's secrets: no empty passphrase, and a cloud's KMS without any, under the real engine."""
+"""What encrypts a stack's secrets: no empty passphrase, and a cloud's KMS without a passphrase, under the real engine."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_an_empty_passphrase_is_refused_before_anything_is_written(
     assert not (tmp_path / "state").exists()
 
 
-def test_an_empty_variable_is_not_made_good_by_a_file(
+def test_a_file_does_not_replace_an_empty_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, horus: Cluster
 ) -> None:
-    """The engine looks at the variable first."""
+    """The engine prefers the variable."""
     (tmp_path / "word").write_text("a good one")
     monkeypatch.setenv(FILE, str(tmp_path / "word"))
     monkeypatch.setenv(WORD, "")
@@ -58,29 +58,29 @@ def test_an_empty_variable_is_not_made_good_by_a_file(
         ClusterStack(horus, lambda: None, tmp_path / "no-engine", tmp_path / "state")
 
 
-def test_a_secrets_provider_that_the_engine_does_not_have_is_refused(tmp_path: Path, horus: Cluster) -> None:
+def test_an_unsupported_secrets_provider_is_refused(tmp_path: Path, horus: Cluster) -> None:
     settings = tmp_path / "Pulumi.horus.yaml"
     settings.write_text("secretsprovider: base64\n")
-    with pytest.raises(PassphraseError, match="secretsprovider base64 is none"):
+    with pytest.raises(PassphraseError, match="secretsprovider base64 is not one"):
         ClusterStack(horus, lambda: None, tmp_path / "no-engine", tmp_path / "state", settings)
 
 
 @pytest.fixture
 def kms(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A key of a KMS, as `secretsprovider` names it."""
+    """A key of a KMS, in the format of `secretsprovider`."""
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     url = f"http://{host}:{port}"
-    known = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_REGION": "eu-west-1"}
-    for name, value in {**known, "AWS_ENDPOINT_URL_KMS": url}.items():
+    credentials = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_REGION": "eu-west-1"}
+    for name, value in {**credentials, "AWS_ENDPOINT_URL_KMS": url}.items():
         monkeypatch.setenv(name, value)
     key = boto3.client("kms", endpoint_url=url, region_name="eu-west-1").create_key()["KeyMetadata"]["KeyId"]
     yield f"awskms://{key}?region=eu-west-1"
     server.stop()
 
 
-def test_with_a_kms_no_passphrase_is_asked_for_and_who_may_not_use_the_key_reads_nothing(
+def test_a_kms_needs_no_passphrase_and_without_its_key_nothing_can_be_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, horus: Cluster, kms: str
 ) -> None:
     cli, settings, state = program("pulumi"), tmp_path / "Pulumi.horus.yaml", tmp_path / "state"

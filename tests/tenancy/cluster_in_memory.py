@@ -1,7 +1,7 @@
-"""What an API server makes of our changes, as far as a plan can see it: for properties over many rosters.
+"""A model of an API server that applies our changes, as far as a plan can see: for properties over many rosters.
 
-Server-side apply is done as documented for one manager beside others: fields of the last apply that the new one lacks go,
-others' stay. tests/tenancy/test_real_api.py holds it to a real API server.
+Server-side apply follows its documentation for one manager among others: fields of the last apply that the new one lacks are
+removed, and those of others stay. tests/tenancy/test_real_api.py tests the same against a real API server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OURS = {EDITORS, OWNERS, ALLOWANCE, OWNER_ROLE}
 
 
 class Memory:
-    """Objects by key. `deleted`: what was ever deleted."""
+    """A cluster in memory. objects: by key. deleted: keys of everything ever deleted."""
 
     def __init__(self) -> None:
         self.objects: dict[Key, dict[str, Any]] = {}
@@ -31,7 +31,7 @@ class Memory:
         self.last = None
 
     def put(self, thing: Mapping[str, Any]) -> None:
-        """What somebody else makes."""
+        """Add an object of somebody else."""
         self.objects[key_of(thing)] = copy.deepcopy(dict(thing))
 
     def make(self, changes: Iterable[Change]) -> None:
@@ -47,16 +47,16 @@ class Memory:
             self._apply(change.body)
 
     def _apply(self, body: Mapping[str, Any]) -> None:
-        there = self.objects.setdefault(key_of(body), {"metadata": {}})
-        if there.get("roleRef") and there["roleRef"] != body["roleRef"]:
+        existing = self.objects.setdefault(key_of(body), {"metadata": {}})
+        if existing.get("roleRef") and existing["roleRef"] != body["roleRef"]:
             raise AssertionError("a binding's role can't be changed")
-        entries = there["metadata"].get("managedFields", ())
+        entries = existing["metadata"].get("managedFields", ())
         before = next((each["fieldsV1"] for each in entries if each["manager"] == MANAGER), {})
         now = _fields(body)
-        _drop(there, before, now)
-        _merge(there, copy.deepcopy(dict(body)))
+        _drop(existing, before, now)
+        _merge(existing, copy.deepcopy(dict(body)))
         own = {"manager": MANAGER, "operation": "Apply", "fieldsV1": now}
-        there["metadata"]["managedFields"] = [own]
+        existing["metadata"]["managedFields"] = [own]
 
     def seen(self, roster: Roster, settings: Tenancy) -> Seen:
         things = self.objects.values()
@@ -77,10 +77,10 @@ class Memory:
         return plan(roster, self.seen(roster, settings), settings, today)
 
     def sync(self, roster: Roster, settings: Tenancy, today: str = "2026-11-22") -> Plan:
-        made = self.planned(roster, settings, today)
-        self.make(made.changes)
+        planned_ = self.planned(roster, settings, today)
+        self.make(planned_.changes)
         self.last = sizes(roster)
-        return made
+        return planned_
 
     def subjects(self, namespace: str, name: str = EDITORS) -> list[str]:
         binding = self.objects["RoleBinding", namespace, name]

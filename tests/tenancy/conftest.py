@@ -1,4 +1,4 @@
-"""A real API server for all tests of a group, and records of operations that are of one test."""
+"""A real API server shared by the tests of a group, and records of operations per test."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.tenancy.real import Server, serving
 
 @pytest.fixture
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """An API without namespaces of anybody."""
-    made = shared("tenancy", lambda: serving(tmp_path_factory.mktemp("tenancy")))
-    yield made
-    made.clear()
+    """The API server, without namespaces of tenants."""
+    server_ = shared("tenancy", lambda: serving(tmp_path_factory.mktemp("tenancy")))
+    yield server_
+    server_.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Hosts of a pool, made by hand: Nodes without kubelets, and a cluster's spec that allocates them."""
+"""Hand-made hosts of a pool: Nodes without kubelets, and a spec that allocates them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ STRATEGIC = "application/strategic-merge-patch+json"
 def of_pools(
     build: Callable[..., Cluster], pools: dict[str, int], *allocations: tuple[str, str, int], **more: Any
 ) -> Cluster:
-    """of_pools(build, {"workers": 4}, ("workers", "robotics", 2)): the lab with machines workers-0 to workers-3."""
+    """Return a lab cluster with these machines and allocations.
+
+    of_pools(build, {"workers": 4}, ("workers", "robotics", 2)) has machines workers-0 to workers-3.
+    """
     machines = {
         pool: tuple(
             Machine.model_validate({"name": f"{pool}-{number}", "rack": "r1", "address": f"10.8.{index}.{number + 10}"})
@@ -32,7 +35,7 @@ def of_pools(
 
 
 def join(server: Server, *names: str, **resources: str) -> None:
-    """Hosts whose Nodes are Ready and free."""
+    """Add hosts whose Nodes are Ready and free."""
     for name in names:
         server.real.call(
             "POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}
@@ -55,33 +58,33 @@ def converge(server: Server, cluster: Cluster, *, evict: bool = False) -> tuple[
 
 
 def teams(server: Server) -> dict[str, tuple[str, str]]:
-    """Node -> (label, taint)."""
-    found = {}
+    """Return node -> (label, taint)."""
+    by_node = {}
     for node in server.get("/api/v1/nodes")["items"]:
         taints = [each["value"] for each in node["spec"].get("taints") or () if each["key"] == TEAM_KEY]
-        found[node["metadata"]["name"]] = (node["metadata"]["labels"].get(TEAM_KEY, ""), "".join(taints))
-    return found
+        by_node[node["metadata"]["name"]] = (node["metadata"]["labels"].get(TEAM_KEY, ""), "".join(taints))
+    return by_node
 
 
 def run_on(server: Server, node: str, namespace: str, name: str, **spec: Any) -> None:
-    """A pod that the scheduler would have put there, and that runs."""
+    """Create a pod that runs on the node, as if the scheduler had placed it there."""
     container = {"name": "c", "image": "none"}
     body = {"metadata": {"name": name}, "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec}}
     pods = f"/api/v1/namespaces/{namespace}/pods"
-    status, told = server.real.call("POST", pods, body)
-    assert status == 201, told
+    status, answer = server.real.call("POST", pods, body)
+    assert status == 201, answer
     target = {"metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
-    status, told = server.real.call("POST", f"{pods}/{name}/binding", target)
-    assert status == 201, told
+    status, answer = server.real.call("POST", f"{pods}/{name}/binding", target)
+    assert status == 201, answer
     server.real.call("PATCH", f"{pods}/{name}/status", {"status": {"phase": "Running"}}, STRATEGIC)
 
 
 def gives_time(server: Server, namespace: str, seconds: int) -> bool:
-    """Whether pods that borrow are changed yet as the mutating policies say: those take effect apart from the others."""
+    """Whether the mutating policies already change borrowing pods. They take effect independently of the other policies."""
     spec = {"containers": [{"name": "c", "image": "none"}], "priorityClassName": BORROWED}
     body = {"metadata": {"name": "tried"}, "spec": spec}
-    status, made = server.real.call("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
-    return status == 201 and made["spec"]["terminationGracePeriodSeconds"] == seconds
+    status, pod = server.real.call("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
+    return status == 201 and pod["spec"]["terminationGracePeriodSeconds"] == seconds
 
 
 def end(server: Server, namespace: str, name: str) -> None:
@@ -89,7 +92,7 @@ def end(server: Server, namespace: str, name: str) -> None:
 
 
 def clear(server: Server) -> None:
-    """No Nodes, policies and pods of anybody any more."""
+    """Delete all Nodes, policies and pods."""
     group = "/apis/admissionregistration.k8s.io/v1"
     for kind in ("validating", "mutating"):
         for what in ("policybindings", "policies"):

@@ -1,4 +1,4 @@
-"""A real API server with the controllers that tenancy needs beside it, and people who come with tokens of their own."""
+"""A real API server with the controllers that tenancy needs, and people with their own tokens."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _CONTROLLERS = (
     "clusterrole-aggregation-controller,resourcequota-controller,namespace-controller,"
     "deployment-controller,replicaset-controller,cronjob-controller,job-controller"
 )
-"""What fills `edit`, counts quotas, ends namespaces and makes pods."""
+"""Controllers that aggregate `edit`, count quotas, end namespaces and create pods."""
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 @dataclass
 class Given:
-    """A directory that says what a test gives it, or raises it."""
+    """A directory that returns a given roster, or raises a given error."""
 
     says: Roster | Exception
     name: str = "a directory of this test"
@@ -46,7 +46,7 @@ class Given:
 
 @dataclass
 class Server:
-    """The API, as an operator's access to it."""
+    """An operator's access to the API."""
 
     real: RealApi
     folder: Path
@@ -66,7 +66,7 @@ class Server:
         return client.ApiClient(configuration)
 
     def as_(self, person: str, method: str, path: str, body: Any = None, **headers: str) -> int:
-        """HTTP status of what somebody tries, and what the API says to it in `said`."""
+        """Send a request as a person. Return the HTTP status; `said` is the API's answer."""
         tls = ssl.create_default_context()
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         connection = http.client.HTTPSConnection("127.0.0.1", self.real.port, timeout=patience(30), context=tls)
@@ -85,29 +85,29 @@ class Server:
         return self.real.call("GET", path)[1]
 
     def sync(self, roster: Roster, settings: Tenancy, *, accept_loss: bool = True) -> tuple[Found, Applied]:
-        one = Sync(self, Given(roster), settings)
-        found = one.look(accept_loss=accept_loss)
-        return found, one.apply(found)
+        sync_ = Sync(self, Given(roster), settings)
+        found = sync_.look(accept_loss=accept_loss)
+        return found, sync_.apply(found)
 
     def versions(self) -> Mapping[str, str]:
-        """Path -> resource version of everything that a sync may write."""
+        """Return path -> version of everything that a sync may write."""
         paths = ["/api/v1/namespaces", "/api/v1/resourcequotas", "/api/v1/limitranges", f"{RBAC}/rolebindings"]
         paths += [f"{RBAC}/clusterroles", "/apis/apps/v1/deployments", "/apis/batch/v1/cronjobs"]
-        found = {}
+        versions_ = {}
         for path in paths:
             for each in self.get(path)["items"]:
-                # Controllers write what they count into the status; the generation is of what was asked for.
+                # Controllers write counts into the status; the generation covers only the spec.
                 version = json.dumps(
                     {key: value for key, value in each.items() if key not in ("status", "metadata")}
                     | {key: each["metadata"].get(key) for key in ("labels", "annotations", "uid", "generation")}
                 )
-                found[f"{path}/{each['metadata'].get('namespace', '')}/{each['metadata']['name']}"] = version
+                versions_[f"{path}/{each['metadata'].get('namespace', '')}/{each['metadata']['name']}"] = version
         book = self.real.call("GET", f"/api/v1/namespaces/kube-system/configmaps/{NOTEBOOK}")[1]
-        found[NOTEBOOK] = book["metadata"].get("resourceVersion", "")
-        return found
+        versions_[NOTEBOOK] = book["metadata"].get("resourceVersion", "")
+        return versions_
 
     def clear(self) -> None:
-        """No namespaces of ours any more."""
+        """Delete our namespaces, and wait until they are gone."""
         self.real.call("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{NOTEBOOK}")
         self.real.call("DELETE", f"{RBAC}/clusterroles/{OWNER_ROLE}")
         names = [
@@ -136,7 +136,7 @@ def serving(folder: Path) -> Iterator[Server]:
         }))  # fmt: skip
         command = [program("kube-controller-manager"), "--kubeconfig", kubeconfig, "--leader-elect=false"]
         command += ["--secure-port=0", f"--controllers={_CONTROLLERS}", "--concurrent-deployment-syncs=1"]
-        # Each controller makes pods as the ServiceAccount that it has in a cluster, not as the tester who may do everything.
+        # Controllers create pods as their ServiceAccounts, as in a cluster, not as the tester, who may do everything.
         command += ["--use-service-account-credentials"]
         with started("kube-controller-manager", command, folder):
             server = Server(real, folder)
@@ -145,17 +145,17 @@ def serving(folder: Path) -> Iterator[Server]:
 
 
 class Cut(BaseException):
-    """As if the process had been killed."""
+    """Stands for the death of the process."""
 
 
 def cut_after(number: int, sync: Sync) -> bool:
-    """Run a sync that dies after so many changes; whether it lived to its end."""
-    left = [number]
+    """Run a sync that dies after so many changes. Return whether it finished."""
+    remaining = [number]
 
     def tell(_: object) -> None:
-        if not left[0]:
+        if not remaining[0]:
             raise Cut
-        left[0] -= 1
+        remaining[0] -= 1
 
     with suppress(Cut):
         sync.apply(sync.look(accept_loss=True), tell)

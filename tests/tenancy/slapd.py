@@ -1,6 +1,6 @@
-"""A real slapd (Debian's package) as an ordinary process on loopback, with a configuration and data of its own in a folder.
+"""A real slapd (Debian's package) as an ordinary process on loopback, with its configuration and data in a folder.
 
-A copy of the program: where AppArmor is on, Debian's profile keeps the one in /usr/sbin away from any folder but its own.
+It runs a copy of the program: with AppArmor, Debian's profile keeps the one in /usr/sbin out of other folders.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ userPassword: {PASSWORD}
 
 @dataclass(frozen=True)
 class Slapd:
-    """url: with TLS. plain: without. ca: the file of its authority."""
+    """A running slapd. url: with TLS. plain: without. ca: file of its CA."""
 
     url: str
     plain: str
@@ -107,7 +107,7 @@ def posix(cn: str, members: list[str]) -> str:
 
 @contextmanager
 def running(folder: Path, entries: str, more: str = "sizelimit unlimited") -> Iterator[Slapd]:
-    """more: lines for the configuration before its database. OpenLDAP's own limit is 500 entries, of all pages together."""
+    """Run slapd during a block. more: configuration lines before the database. OpenLDAP's default limit is 500 entries over all pages."""
     if not PROGRAM.is_file():
         pytest.skip("no slapd on this machine: tools/setup.sh")
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,12 +137,12 @@ def _wait(port: int, log: Path) -> None:
 
 
 def _certificates(folder: Path) -> None:
-    """An authority, and a server's certificate for 127.0.0.1 and for no name."""
+    """Write a CA, and a server certificate for 127.0.0.1 and for no name."""
     keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("ca", "server")}
     names = {name: x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in keys}
     now = datetime.datetime.now(datetime.UTC)
     for name, key in keys.items():
-        made = (
+        builder = (
             x509.CertificateBuilder()
             .subject_name(names[name])
             .issuer_name(names["ca"])
@@ -154,8 +154,8 @@ def _certificates(folder: Path) -> None:
         )
         if name == "server":
             address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-            made = made.add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        pem = made.sign(keys["ca"], hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+            builder = builder.add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        pem = builder.sign(keys["ca"], hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         (folder / f"{name}.crt").write_bytes(pem)
         kind = serialization.PrivateFormat.PKCS8
         text = key.private_bytes(serialization.Encoding.PEM, kind, serialization.NoEncryption())
@@ -164,7 +164,7 @@ def _certificates(folder: Path) -> None:
 
 @contextmanager
 def between(port: int, *, cut_after: int = 0, dripped: Callable[[], None] | None = None) -> Iterator[int]:
-    """A port that leads to another. cut_after: bytes of answers until the line is cut; dripped: called after each byte of them."""
+    """Forward a port to another one. cut_after: bytes of answers until the connection is cut. dripped: called after each byte of them."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

@@ -1,4 +1,4 @@
-"""Whose hosts a pod may go to, on a real API server: people with tokens of their own, and what they try to get more."""
+"""Whose hosts a pod may use, on a real API server: people with their own tokens, and their attempts to get more."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ EVERYTHING = {"operator": "Exists"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, build: Callable[..., Cluster]) -> Iterator[Server]:
-    """An API with four people, two teams, and hosts that are theirs."""
-    with serving(tmp_path_factory.mktemp("admission")) as made:
+    """An API server with four people, two teams, and hosts of these teams."""
+    with serving(tmp_path_factory.mktemp("admission")) as server_:
         cluster = hosts.of_pools(build, {"workers": 2}, ("workers", "robotics", 1), ("workers", "vision", 1))
         assert cluster.spec.tenancy
-        made.sync(ALL, cluster.spec.tenancy)
-        hosts.join(made, "workers-0", "workers-1")
-        _, applied = hosts.converge(made, cluster)
+        server_.sync(ALL, cluster.spec.tenancy)
+        hosts.join(server_, "workers-0", "workers-1")
+        _, applied = hosts.converge(server_, cluster)
         assert applied.failed == ()
         for id in ALL.active:
             for space in (f"user-{id}", *(f"team-{team}" for team in ALL.teams_of(id))):
-                until(lambda id=id, space=space: makes(made, id, space))
-        # Policies are in force a moment after they are made, those that refuse and those that change apart from each other.
+                until(lambda id=id, space=space: makes(server_, id, space))
+        # Policies take effect a moment after their creation, validating and mutating ones independently.
         for body in (pod(OTHERS), pod(priorityClassName=BORROWED)):
-            until(lambda body=body: _in_force(made, body))
+            until(lambda body=body: _in_force(server_, body))
         for space in ("team-robotics", "user-bo"):
-            until(lambda space=space: bool(given(made, "bo", space, pod())))
-        yield made
+            until(lambda space=space: bool(given(server_, "bo", space, pod())))
+        yield server_
 
 
 def _in_force(server: Server, body: dict[str, Any]) -> bool:
@@ -58,36 +58,36 @@ def pod(*tolerations: dict[str, Any], name: str = "p", **spec: Any) -> dict[str,
 
 
 def tried(server: Server, person: str, namespace: str, body: dict[str, Any]) -> tuple[int, str]:
-    """What the API says to a pod; nothing is left of it."""
+    """Return the API's answer to a dry run of a pod."""
     status = server.as_(person, "POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
     return status, json.loads(server.said).get("message", "")
 
 
 def given(server: Server, person: str, namespace: str, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The tolerations about teams that a pod has in the end."""
+    """Return the team tolerations that a pod finally has."""
     status = server.as_(person, "POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
     assert status == CREATED, server.said
-    found = json.loads(server.said)["spec"]["tolerations"]
-    # Labels are a map of Go to a policy: their order is another each time.
+    tolerations = json.loads(server.said)["spec"]["tolerations"]
+    # To a policy, labels are a Go map: their order varies.
     return sorted(
-        (each for each in found if each.get("key", TEAM_KEY) == TEAM_KEY), key=lambda each: each.get("value", "")
+        (each for each in tolerations if each.get("key", TEAM_KEY) == TEAM_KEY), key=lambda each: each.get("value", "")
     )
 
 
-def test_a_pod_is_given_the_toleration_of_its_team(server: Server) -> None:
+def test_a_pod_gets_the_toleration_of_its_team(server: Server) -> None:
     assert given(server, "bo", "team-robotics", pod()) == [OWN]
     assert given(server, "cleo", "team-vision", pod()) == [OTHERS]
     assert given(server, "bo", "team-robotics", pod(OWN)) == [OWN]
 
 
-def test_a_persons_pods_have_the_hosts_of_all_their_teams_or_of_the_one_they_name(server: Server) -> None:
+def test_a_persons_pods_may_use_the_hosts_of_all_their_teams_or_of_the_named_one(server: Server) -> None:
     assert given(server, "bo", "user-bo", pod()) == [OWN]
     assert given(server, "ana", "user-ana", pod()) == [OWN, OTHERS]
     assert given(server, "ana", "user-ana", pod(OTHERS)) == [OTHERS]
     assert given(server, "dan", "user-dan", pod()) == []
 
 
-def test_who_borrows_may_go_to_any_teams_hosts_and_has_time_to_end(server: Server) -> None:
+def test_a_borrowing_pod_may_use_any_teams_hosts_and_has_time_to_end(server: Server) -> None:
     for body in (pod(priorityClassName=BORROWED), pod(ANY, priorityClassName=BORROWED)):
         assert given(server, "dan", "user-dan", body) == [ANY]
     status = server.as_("dan", "POST", "/api/v1/namespaces/user-dan/pods?dryRun=All", pod(priorityClassName=BORROWED))
@@ -97,21 +97,21 @@ def test_who_borrows_may_go_to_any_teams_hosts_and_has_time_to_end(server: Serve
 
 
 REFUSED = {
-    "another team's": (pod(OTHERS), "it tolerates openai.com/team=vision, and namespace team-robotics is of robotics"),
+    "another team's": (pod(OTHERS), "it tolerates openai.com/team=vision, but namespace team-robotics belongs to robotics"),
     "another team's with its own": (pod(OWN, OTHERS), "it tolerates openai.com/team=vision"),
     "another team's without an effect": (pod({**OTHERS, "effect": ""}), "it tolerates openai.com/team=vision"),
     "another team's without an operator": (
         pod({key: value for key, value in OTHERS.items() if key != "operator"}), "it tolerates openai.com/team=vision",
     ),
     "nobody's": (pod({**OTHERS, "value": ""}), "it tolerates openai.com/team="),
-    "any team's": (pod(ANY), "write priorityClassName: menagerie-borrowed"),
-    "any team's without an effect": (pod({**ANY, "effect": ""}), "write priorityClassName: menagerie-borrowed"),
+    "any team's": (pod(ANY), "set priorityClassName: menagerie-borrowed"),
+    "any team's without an effect": (pod({**ANY, "effect": ""}), "set priorityClassName: menagerie-borrowed"),
     "everything": (pod(EVERYTHING), "it tolerates every taint (operator Exists without a key)"),
     "everything while it borrows": (pod(EVERYTHING, priorityClassName=BORROWED), "it tolerates every taint"),
     "every NoSchedule": (pod({**EVERYTHING, "effect": "NoSchedule"}), "it tolerates every taint"),
-    "a node by its name": (pod(nodeName="workers-1"), "it names its node (nodeName)"),
+    "a node by its name": (pod(nodeName="workers-1"), "it sets nodeName, which bypasses taints"),
     "borrowing for longer": (
-        pod(priorityClassName=BORROWED, terminationGracePeriodSeconds=601), "is 120 to 600 s at most (tenancy.borrowing.most)",
+        pod(priorityClassName=BORROWED, terminationGracePeriodSeconds=601), "must be at least 120 s and at most 600 s (tenancy.borrowing.most)",
     ),
     "another's while it borrows": (pod(OTHERS, priorityClassName=BORROWED), "it tolerates openai.com/team=vision"),
 }  # fmt: skip
@@ -119,27 +119,27 @@ REFUSED = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_pod_is_refused_with_the_way_out(server: Server, what: str) -> None:
-    body, said = REFUSED[what]
-    status, told = tried(server, "bo", "team-robotics", body)
-    assert (status, said in told) == (FORBIDDEN, True), told
+    body, expected = REFUSED[what]
+    status, message = tried(server, "bo", "team-robotics", body)
+    assert (status, expected in message) == (FORBIDDEN, True), message
 
 
 def test_a_class_that_is_not_the_borrowers_gives_no_right_to_borrow(server: Server) -> None:
     mine = {"metadata": {"name": "cheap"}, "value": -1_000_000}
     assert server.as_("bo", "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", mine) == FORBIDDEN
     server.real.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", mine)
-    # The admission of priorities hears of a class a moment after it is made.
+    # The priority admission plugin learns of a class a moment after its creation.
     until(lambda: "no PriorityClass" not in tried(server, "bo", "team-robotics", pod(priorityClassName="cheap"))[1])
-    status, told = tried(server, "bo", "team-robotics", pod(ANY, priorityClassName="cheap"))
-    assert (status, "write priorityClassName: menagerie-borrowed" in told) == (FORBIDDEN, True), told
-    # The value alone, without its class.
+    status, message = tried(server, "bo", "team-robotics", pod(ANY, priorityClassName="cheap"))
+    assert (status, "set priorityClassName: menagerie-borrowed" in message) == (FORBIDDEN, True), message
+    # Only the value, without the class.
     status, _ = tried(server, "bo", "team-robotics", pod(ANY, priority=-1_000_000))
     assert status == FORBIDDEN
     status, _ = tried(server, "bo", "team-robotics", pod(ANY, priorityClassName=BORROWED, priority=1000))
     assert status == FORBIDDEN
 
 
-def test_what_tolerates_no_schedule_of_nobodys_hosts_is_let_in(server: Server) -> None:
+def test_unrelated_tolerations_are_accepted(server: Server) -> None:
     for each in ({"operator": "Exists", "effect": "NoExecute"}, {"key": "nvidia.com/gpu", "operator": "Exists"}):
         assert tried(server, "bo", "team-robotics", pod(each))[0] == CREATED
 
@@ -177,7 +177,7 @@ def template(kind: str, *tolerations: dict[str, Any], **spec: Any) -> tuple[str,
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
-def test_a_template_is_refused_where_it_is_written(server: Server, kind: str) -> None:
+def test_a_template_is_refused_when_it_is_written(server: Server, kind: str) -> None:
     for each in (OTHERS, ANY, EVERYTHING):
         path, body = template(kind, each)
         status = server.as_("bo", "POST", f"{path}?dryRun=All", body)
@@ -187,12 +187,12 @@ def test_a_template_is_refused_where_it_is_written(server: Server, kind: str) ->
 
 
 def pods_of(server: Server, name: str) -> list[dict[str, Any]]:
-    """The pods that a controller made for what has this name."""
+    """Return the pods that a controller created for the workload with this name."""
     items = server.get("/api/v1/namespaces/team-robotics/pods")["items"]
     return [each for each in items if each["metadata"]["name"].startswith(f"{name}-")]
 
 
-def test_a_controllers_pods_are_their_namespaces_teams(server: Server) -> None:
+def test_pods_of_controllers_get_the_toleration_of_their_namespaces_team(server: Server) -> None:
     path, body = template("deployments")
     body["metadata"]["name"] = "made"
     assert server.as_("bo", "POST", path, body) == CREATED
@@ -200,7 +200,7 @@ def test_a_controllers_pods_are_their_namespaces_teams(server: Server) -> None:
     (made,) = pods_of(server, "made")
     assert [each for each in made["spec"]["tolerations"] if each.get("key") == TEAM_KEY] == [OWN]
     assert server.as_("bo", "DELETE", f"{path}/made") == OK
-    # Nothing collects garbage here, and another controller would take what it left behind for its own.
+    # There is no garbage collector here, and another controller would adopt the remaining objects.
     for kind in ("replicasets", "pods"):
         group = "/apis/apps/v1" if kind == "replicasets" else "/api/v1"
         server.real.call(
@@ -208,8 +208,8 @@ def test_a_controllers_pods_are_their_namespaces_teams(server: Server) -> None:
         )
 
 
-def test_a_controllers_pod_is_refused_though_its_template_was_there_before(server: Server) -> None:
-    """The policy of pods is the one that counts: templates of kinds that nobody thought of are not looked at."""
+def test_a_controllers_pod_is_refused_although_its_template_predates_the_policy(server: Server) -> None:
+    """The policy for pods is decisive: templates of unknown kinds are not checked."""
     binding = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/menagerie-team-templates"
     kept = server.get(binding)
     server.real.call("DELETE", binding)
@@ -223,7 +223,7 @@ def test_a_controllers_pod_is_refused_though_its_template_was_there_before(serve
         {**kept, "metadata": {"name": kept["metadata"]["name"], "labels": kept["metadata"]["labels"]}},
     )
 
-    def told() -> set[str]:
+    def failed_kinds() -> set[str]:
         events = server.get("/api/v1/namespaces/team-robotics/events")["items"]
         return {
             each["involvedObject"]["kind"]
@@ -231,9 +231,9 @@ def test_a_controllers_pod_is_refused_though_its_template_was_there_before(serve
             if each["reason"] == "FailedCreate" and "it tolerates openai.com/team=vision" in each["message"]
         }
 
-    until(lambda: told() == {"ReplicaSet", "Job"}, seconds=180)
+    until(lambda: failed_kinds() == {"ReplicaSet", "Job"}, seconds=180)
     assert pods_of(server, "before") == []
-    # What was there before can still be scaled, and goes.
+    # Existing workloads can still be scaled and deleted.
     until(
         lambda: (
             server.as_("bo", "POST", f"{template('replicasets')[0]}?dryRun=All", template("replicasets", OTHERS)[1])
@@ -246,33 +246,33 @@ def test_a_controllers_pod_is_refused_though_its_template_was_there_before(serve
     assert server.as_("bo", "DELETE", f"{template('jobs')[0]}/before?propagationPolicy=Background") == OK
 
 
-def test_nobody_changes_what_decides(server: Server) -> None:
+def test_nobody_can_change_what_the_policies_depend_on(server: Server) -> None:
     own = "/api/v1/namespaces/team-robotics"
     admission = "/apis/admissionregistration.k8s.io/v1"
     binding = {"metadata": {"name": "p"}, "target": {"apiVersion": "v1", "kind": "Node", "name": "workers-1"}}
     tries = {
         "relabel the namespace": ("PATCH", own, {"metadata": {"labels": {"menagerie.dev/team": "vision"}}}),
         "join a team": ("PATCH", "/api/v1/namespaces/user-bo", {"metadata": {"labels": {"teams.menagerie.dev/vision": "true"}}}),
-        "be the system": ("PATCH", own, {"metadata": {"labels": {"menagerie.dev/system": "true"}}}),
+        "become a system namespace": ("PATCH", own, {"metadata": {"labels": {"menagerie.dev/system": "true"}}}),
         "replace the namespace": ("PUT", own, {"metadata": {"name": "team-robotics"}}),
         "finalize the namespace": ("PUT", f"{own}/finalize", {"metadata": {"name": "team-robotics"}}),
         "bind a pod": ("POST", f"{own}/pods/p/binding", binding),
         "bind pods": ("POST", f"{own}/bindings", binding),
-        "pods of the system": ("POST", "/api/v1/namespaces/kube-system/pods", pod(EVERYTHING)),
-        "pods of another team": ("POST", "/api/v1/namespaces/team-vision/pods", pod()),
+        "create system pods": ("POST", "/api/v1/namespaces/kube-system/pods", pod(EVERYTHING)),
+        "create pods of another team": ("POST", "/api/v1/namespaces/team-vision/pods", pod()),
         "label a host": ("PATCH", "/api/v1/nodes/workers-1", {"metadata": {"labels": {TEAM_KEY: "robotics"}}}),
         "untaint a host": ("PATCH", "/api/v1/nodes/workers-1", {"spec": {"taints": []}}),
         "delete a policy": ("DELETE", f"{admission}/validatingadmissionpolicies/menagerie-team-pods", None),
         "delete a binding": ("DELETE", f"{admission}/validatingadmissionpolicybindings/menagerie-team-pods", None),
-        "change what is added": ("DELETE", f"{admission}/mutatingadmissionpolicies/menagerie-team-tolerations", None),
-        "a class above all": ("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "x"}, "value": 9}),
-        "another value": ("PATCH", f"/apis/scheduling.k8s.io/v1/priorityclasses/{BORROWED}", {"value": 9}),
+        "delete a mutating policy": ("DELETE", f"{admission}/mutatingadmissionpolicies/menagerie-team-tolerations", None),
+        "create a class": ("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "x"}, "value": 9}),
+        "change a class": ("PATCH", f"/apis/scheduling.k8s.io/v1/priorityclasses/{BORROWED}", {"value": 9}),
     }  # fmt: skip
     assert {what: server.as_("bo", *each) for what, each in tries.items()} == dict.fromkeys(tries, FORBIDDEN)
 
 
-def test_a_service_account_of_another_namespace_has_its_targets_team(server: Server) -> None:
-    """Whoever lets it in gives it the team's hosts; its own team's it can't take along."""
+def test_a_service_account_of_another_namespace_gets_the_target_namespaces_team(server: Server) -> None:
+    """The team that admits it gives it its hosts; the account can't bring its own team's hosts along."""
     account = "/api/v1/namespaces/team-robotics/serviceaccounts"
     assert server.as_("bo", "POST", account, {"metadata": {"name": "bot"}}) == CREATED
     status = server.as_("bo", "POST", f"{account}/bot/token", {"spec": {}})
@@ -299,11 +299,11 @@ def test_ephemeral_containers_change_nothing_about_hosts(server: Server) -> None
     assert server.as_("bo", "POST", path, pod(name="looked-into")) == CREATED
     body = {"spec": {"ephemeralContainers": [{"name": "e", "image": "none"}], "tolerations": [EVERYTHING]}}
     server.as_("bo", "PATCH", f"{path}/looked-into/ephemeralcontainers", body)
-    seen = server.get(f"{path}/looked-into")["spec"]["tolerations"]
-    assert [each for each in seen if each.get("key", TEAM_KEY) == TEAM_KEY] == [OWN]
+    tolerations = server.get(f"{path}/looked-into")["spec"]["tolerations"]
+    assert [each for each in tolerations if each.get("key", TEAM_KEY) == TEAM_KEY] == [OWN]
 
 
-def test_who_borrows_cannot_make_the_owner_wait_by_ending_for_long(server: Server) -> None:
+def test_a_borrowing_pod_cannot_make_the_owner_wait_with_a_long_grace_period(server: Server) -> None:
     path = "/api/v1/namespaces/team-robotics/pods"
     assert server.as_("bo", "POST", path, pod(name="slow", priorityClassName=BORROWED)) == CREATED
     server.real.call(
@@ -311,19 +311,19 @@ def test_who_borrows_cannot_make_the_owner_wait_by_ending_for_long(server: Serve
     )
     long = {"gracePeriodSeconds": 1_000_000}
     assert server.as_("bo", "DELETE", f"{path}/slow", long) == FORBIDDEN
-    assert "what borrows has 600 s at most" in server.said
+    assert "the grace period of a borrowing pod must be at most 600 s" in server.said
     assert server.as_("bo", "DELETE", f"{path}?labelSelector=", long) == FORBIDDEN
     eviction = {"metadata": {"name": "slow"}, "deleteOptions": long}
     assert server.as_("bo", "POST", f"{path}/slow/eviction", eviction) == FORBIDDEN
-    assert "an eviction gives 600 s at most" in server.said
+    assert "the grace period of an eviction must be at most 600 s" in server.said
     assert server.as_("bo", "DELETE", f"{path}/slow", {"gracePeriodSeconds": 300}) == OK, server.said
     assert server.real.call("DELETE", f"{path}/slow", {"gracePeriodSeconds": 0})[0] == OK
 
 
 def test_the_system_is_never_locked_out(server: Server) -> None:
-    """DNS goes to any host, administrators repair from kube-system, and delete a policy that does harm."""
-    made = server.real.call("POST", "/api/v1/namespaces/kube-system/pods?dryRun=All", pod())
-    assert (made[0], [each for each in made[1]["spec"]["tolerations"] if each.get("key") == TEAM_KEY]) == (
+    """DNS runs on any host, and administrators can work from kube-system and delete a harmful policy."""
+    answer = server.real.call("POST", "/api/v1/namespaces/kube-system/pods?dryRun=All", pod())
+    assert (answer[0], [each for each in answer[1]["spec"]["tolerations"] if each.get("key") == TEAM_KEY]) == (
         CREATED,
         [ANY],
     )

@@ -1,7 +1,6 @@
-"""Idle hosts that are borrowed, and come back to their team: on a real API server with a real scheduler.
+"""Idle hosts are borrowed and returned to their team, on a real API server with a real scheduler.
 
-What stands for kubelets says that bound pods run, and lets a pod that is to end do so when the test says that its
-checkpoint is written.
+Simulated kubelets report that bound pods run. A terminating pod ends when the test says that its checkpoint is written.
 """
 
 from __future__ import annotations
@@ -41,19 +40,19 @@ def cluster(build: Callable[..., Cluster]) -> Cluster:
 def _server(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("borrowing")
     scheduler = program("kube-scheduler")
-    with serving(folder) as made:
+    with serving(folder) as server_:
         assert cluster.spec.tenancy
-        made.sync(ALL, cluster.spec.tenancy)
-        hosts.join(made, "workers-0", "workers-1")
-        _, applied = hosts.converge(made, cluster)
+        server_.sync(ALL, cluster.spec.tenancy)
+        hosts.join(server_, "workers-0", "workers-1")
+        _, applied = hosts.converge(server_, cluster)
         assert applied.failed == ()
         for id, space in (("dan", "user-dan"), ("bo", "team-robotics"), ("cleo", "team-vision")):
-            until(lambda id=id, space=space: makes(made, id, space))
-        until(lambda: _in_force(made, pod(priorityClassName=BORROWED)))
-        until(lambda: hosts.gives_time(made, "user-dan", 180))
+            until(lambda id=id, space=space: makes(server_, id, space))
+        until(lambda: _in_force(server_, pod(priorityClassName=BORROWED)))
+        until(lambda: hosts.gives_time(server_, "user-dan", 180))
         command = [scheduler, "--kubeconfig", folder / "kubeconfig", "--leader-elect=false", "--secure-port=0"]
         with started("kube-scheduler", command, folder):
-            yield made
+            yield server_
 
 
 @pytest.fixture
@@ -65,37 +64,37 @@ def server(_server: Server) -> Iterator[Server]:
 
 
 def submit(server: Server, person: str, namespace: str, name: str, **spec: Any) -> None:
-    """A pod that takes a whole host."""
+    """Submit a pod that takes a whole host."""
     body = pod(name=name, **spec)
     body["spec"]["containers"][0]["resources"] = WHOLE
     assert server.as_(person, "POST", f"/api/v1/namespaces/{namespace}/pods", body) == CREATED, server.said
 
 
-def seen(server: Server, namespace: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = server.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
-    return found
+def pod_of(server: Server, namespace: str, name: str) -> dict[str, Any]:
+    document: dict[str, Any] = server.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+    return document
 
 
 def runs(server: Server, namespace: str, name: str) -> str:
-    """The host that the scheduler gave a pod; its kubelet says that it runs."""
-    until(lambda: "nodeName" in seen(server, namespace, name)["spec"], seconds=PATIENCE_S)
+    """Return the host that the scheduler chose for a pod, and report the pod as running."""
+    until(lambda: "nodeName" in pod_of(server, namespace, name)["spec"], seconds=PATIENCE_S)
     path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
     server.real.call("PATCH", path, {"status": {"phase": "Running"}}, hosts.STRATEGIC)
-    return str(seen(server, namespace, name)["spec"]["nodeName"])
+    return str(pod_of(server, namespace, name)["spec"]["nodeName"])
 
 
 def waits(server: Server, namespace: str, name: str) -> str:
-    """What the scheduler says of a pod that it can't place."""
+    """Return the scheduler's message about a pod that it can't place."""
 
-    def told() -> str:
-        conditions = seen(server, namespace, name)["status"].get("conditions") or ()
+    def message() -> str:
+        conditions = pod_of(server, namespace, name)["status"].get("conditions") or ()
         return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
 
-    until(lambda: bool(told()), seconds=PATIENCE_S)
-    return told()
+    until(lambda: bool(message()), seconds=PATIENCE_S)
+    return message()
 
 
-def test_idle_hosts_are_borrowed_and_given_back_with_time_for_a_checkpoint(server: Server, cluster: Cluster) -> None:
+def test_idle_hosts_are_borrowed_and_returned_with_time_for_a_checkpoint(server: Server, cluster: Cluster) -> None:
     for number in range(2):
         submit(server, "dan", "user-dan", f"borrows-{number}", priorityClassName=BORROWED)
     at = {runs(server, "user-dan", f"borrows-{number}"): f"borrows-{number}" for number in range(2)}
@@ -107,23 +106,25 @@ def test_idle_hosts_are_borrowed_and_given_back_with_time_for_a_checkpoint(serve
 
     submit(server, "bo", "team-robotics", "owner")
     victim, other = at["workers-0"], at["workers-1"]
-    until(lambda: "deletionTimestamp" in seen(server, "user-dan", victim)["metadata"], seconds=PATIENCE_S)
-    ending = seen(server, "user-dan", victim)
+    until(lambda: "deletionTimestamp" in pod_of(server, "user-dan", victim)["metadata"], seconds=PATIENCE_S)
+    ending = pod_of(server, "user-dan", victim)
     assert ending["metadata"]["deletionGracePeriodSeconds"] == 180
-    told = next(each for each in ending["status"]["conditions"] if each["type"] == "DisruptionTarget")
-    assert told["reason"] == "PreemptionByScheduler"
-    # It writes its checkpoint: the owner has the next word, and waits.
+    condition = next(each for each in ending["status"]["conditions"] if each["type"] == "DisruptionTarget")
+    assert condition["reason"] == "PreemptionByScheduler"
+    # The borrower writes its checkpoint; the owner is nominated for the host, and waits.
     until(
-        lambda: seen(server, "team-robotics", "owner")["status"].get("nominatedNodeName") == "workers-0",
+        lambda: pod_of(server, "team-robotics", "owner")["status"].get("nominatedNodeName") == "workers-0",
         seconds=PATIENCE_S,
     )
-    assert "nodeName" not in seen(server, "team-robotics", "owner")["spec"]
+    assert "nodeName" not in pod_of(server, "team-robotics", "owner")["spec"]
     hosts.end(server, "user-dan", victim)
     assert runs(server, "team-robotics", "owner") == "workers-0"
-    assert "deletionTimestamp" not in seen(server, "user-dan", other)["metadata"], "the host of a team that is away"
+    assert "deletionTimestamp" not in pod_of(server, "user-dan", other)["metadata"], (
+        "the host of an absent team is not taken back"
+    )
 
 
-def test_who_borrows_never_takes_a_host_from_anybody(server: Server) -> None:
+def test_a_borrowing_pod_never_takes_a_host_from_anybody(server: Server) -> None:
     submit(server, "bo", "team-robotics", "owner")
     assert runs(server, "team-robotics", "owner") == "workers-0"
     submit(server, "dan", "user-dan", "borrows-0", priorityClassName=BORROWED)
@@ -131,24 +132,24 @@ def test_who_borrows_never_takes_a_host_from_anybody(server: Server) -> None:
     submit(server, "cleo", "team-vision", "borrows-1", priorityClassName=BORROWED)
     assert "Insufficient cpu" in waits(server, "team-vision", "borrows-1")
     for space, name in (("team-robotics", "owner"), ("user-dan", "borrows-0")):
-        assert "deletionTimestamp" not in seen(server, space, name)["metadata"]
+        assert "deletionTimestamp" not in pod_of(server, space, name)["metadata"]
 
 
-def test_nobody_but_its_team_and_who_borrows_goes_to_an_idle_host(server: Server) -> None:
+def test_only_its_team_and_borrowers_use_an_idle_host(server: Server) -> None:
     submit(server, "dan", "user-dan", "guest")
     assert "2 node(s) had untolerated taint" in waits(server, "user-dan", "guest")
     submit(server, "cleo", "team-vision", "own")
     assert runs(server, "team-vision", "own") == "workers-1"
     submit(server, "cleo", "team-vision", "more")
-    told = waits(server, "team-vision", "more")
-    assert ("1 Insufficient cpu" in told, "1 node(s) had untolerated taint" in told) == (True, True), told
+    message = waits(server, "team-vision", "more")
+    assert ("1 Insufficient cpu" in message, "1 node(s) had untolerated taint" in message) == (True, True), message
 
 
-def test_an_owner_is_not_kept_waiting_by_a_borrower_that_was_deleted_for_long(server: Server) -> None:
-    """The scheduler waits for a pod that ends already: so nobody may have it end for longer than the spec allows."""
+def test_a_borrowers_long_deletion_does_not_keep_the_owner_waiting(server: Server) -> None:
+    """The scheduler waits for a terminating pod, so nobody may give it a longer grace period than the spec allows."""
     submit(server, "bo", "team-robotics", "borrows", priorityClassName=BORROWED)
     runs(server, "team-robotics", "borrows")
     path = "/api/v1/namespaces/team-robotics/pods/borrows"
     assert server.as_("bo", "DELETE", path, {"gracePeriodSeconds": 3600}) == 403
-    assert "what borrows has 300 s at most" in json.loads(server.said)["message"]
-    assert "deletionTimestamp" not in seen(server, "team-robotics", "borrows")["metadata"]
+    assert "the grace period of a borrowing pod must be at most 300 s" in json.loads(server.said)["message"]
+    assert "deletionTimestamp" not in pod_of(server, "team-robotics", "borrows")["metadata"]

@@ -1,4 +1,4 @@
-"""Hosts that change hands on a real API server: what is patched, what waits, what a second run does."""
+"""Moves of hosts on a real API server: what is patched, what waits, and what a second run does."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_hosts_become_their_teams_and_a_second_run_changes_nothing(server: Serve
     assert (found.changes, applied.made, versions(server)) == (0, (), before)
 
 
-def test_a_policy_that_somebody_changed_or_deleted_is_put_right(server: Server, build: Build) -> None:
+def test_a_changed_or_deleted_policy_is_restored(server: Server, build: Build) -> None:
     cluster = allocated(build, robotics=1)
     converge(server, cluster)
     group = "/apis/admissionregistration.k8s.io/v1"
@@ -78,7 +78,7 @@ def test_a_policy_that_somebody_changed_or_deleted_is_put_right(server: Server, 
     assert (applied.failed, server.get(policy)["spec"]["failurePolicy"]) == ((), "Fail")
 
 
-def test_a_move_touches_its_own_label_and_taint_alone(server: Server, build: Build) -> None:
+def test_a_move_changes_only_its_own_label_and_taint(server: Server, build: Build) -> None:
     others = [
         {"key": "menagerie.dev/preflight", "effect": "NoSchedule"},
         {"key": TEAM_KEY, "value": "x", "effect": "NoExecute"},
@@ -89,30 +89,30 @@ def test_a_move_touches_its_own_label_and_taint_alone(server: Server, build: Bui
     server.real.call("PATCH", path, cordoned, STRATEGIC)
     before = server.get(path)
     converge(server, allocated(build, robotics=3))
-    seen = server.get(path)
+    node = server.get(path)
     own = {"key": TEAM_KEY, "value": "robotics", "effect": "NoSchedule"}
-    assert seen["spec"] == {**before["spec"], "taints": [*before["spec"]["taints"], own]}
-    assert seen["metadata"]["labels"] == {**before["metadata"]["labels"], TEAM_KEY: "robotics"}
-    assert seen["metadata"]["annotations"] == before["metadata"]["annotations"]
+    assert node["spec"] == {**before["spec"], "taints": [*before["spec"]["taints"], own]}
+    assert node["metadata"]["labels"] == {**before["metadata"]["labels"], TEAM_KEY: "robotics"}
+    assert node["metadata"]["annotations"] == before["metadata"]["annotations"]
     converge(server, allocated(build))
-    seen = server.get(path)
-    assert (seen["spec"], seen["metadata"]["labels"]) == (before["spec"], before["metadata"]["labels"])
+    node = server.get(path)
+    assert (node["spec"], node["metadata"]["labels"]) == (before["spec"], before["metadata"]["labels"])
 
 
-def test_a_taint_that_somebody_else_adds_meanwhile_stays(
+def test_a_taint_that_somebody_adds_in_the_meantime_stays(
     server: Server, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node's taints are one list: what is written over a former one would take the kubelet's or an operation's away."""
+    """A node's taints are one list: overwriting it could remove those of the kubelet or an operation."""
     cluster = allocated(build, robotics=1)
     theirs = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
     read, times = Kube.read, [0]
 
     def slow(self: Kube, kind: str, name: str) -> dict[str, Any]:
-        found = read(self, kind, name)
+        node = read(self, kind, name)
         times[0] += 1
         if times[0] == 1:
             server.real.call("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": [theirs]}}, STRATEGIC)
-        return found
+        return node
 
     monkeypatch.setattr(Kube, "read", slow)
     _, applied = converge(server, cluster)
@@ -139,7 +139,7 @@ def test_a_busy_host_waits_for_its_pods_and_nothing_is_evicted(server: Server, b
     assert teams(server) == {"workers-0": R, "workers-1": V, "workers-2": V}
 
 
-def test_by_choice_what_a_move_waits_for_is_evicted_as_its_budget_allows(server: Server, build: Build) -> None:
+def test_on_request_pods_that_a_move_waits_for_are_evicted_within_their_budgets(server: Server, build: Build) -> None:
     converge(server, allocated(build, robotics=3))
     owner = {"apiVersion": "v1", "kind": "ReplicationController", "name": "x", "uid": "1", "controller": True}
     pods = "/api/v1/namespaces/team-robotics/pods"
@@ -154,7 +154,7 @@ def test_by_choice_what_a_move_waits_for_is_evicted_as_its_budget_allows(server:
     assert applied.evicted == ("team-robotics/p0",)
     kept, alone = applied.kept
     assert "team-robotics/p1 can't be evicted" in kept
-    assert alone == "team-robotics/p2 nothing would make it anew elsewhere"
+    assert alone == "team-robotics/p2 it has no controller that would recreate it elsewhere"
     assert "deletionTimestamp" in server.get(f"{pods}/p0")["metadata"]
     server.real.call("DELETE", f"{budgets}/b")
 
@@ -164,33 +164,35 @@ def test_a_host_that_joins_gets_its_team_while_the_directory_is_down(server: Ser
     cluster = allocated(build, robotics=3)
     found, _ = converge(server, cluster)
     assert found.plan.notices == (
-        "robotics has 2 of its 3 hosts of workers: the pool has 2 now; those that join become its own with the next run",
+        "robotics has 2 of its 3 hosts of workers, which has 2 hosts now; it gets hosts that join in the next run",
     )
     hosts.join(server, "workers-1")
     converge(server, cluster)
     assert set(teams(server).values()) == {R}
 
 
-def test_a_team_that_left_keeps_its_hosts_until_its_allocation_goes(server: Server, build: Build) -> None:
+def test_a_team_that_left_keeps_its_hosts_until_its_allocation_is_removed(server: Server, build: Build) -> None:
     cluster = allocated(build, robotics=1, vision=1)
     converge(server, cluster)
     assert cluster.spec.tenancy
     server.sync(roster("ana bo", robotics="ana"), cluster.spec.tenancy)
     found, _ = converge(server, cluster)
-    assert [text.partition(" since ")[0] for text in found.plan.conflicts] == ["vision is frozen"]
+    assert [text.partition(" since ")[0] for text in found.plan.conflicts] == ["vision has been frozen"]
     assert teams(server)["workers-1"] == V
     converge(server, allocated(build, robotics=1))
     assert teams(server)["workers-1"] == NOBODY
     server.sync(ALL, cluster.spec.tenancy)
 
 
-def test_a_class_at_or_below_the_borrowers_is_told(server: Server, build: Build) -> None:
+def test_a_class_at_or_below_the_borrowers_is_reported(server: Server, build: Build) -> None:
     low = {"metadata": {"name": "lowest"}, "value": -2_000_000}
     server.real.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", low)
     try:
         found, _ = converge(server, allocated(build))
-        (told,) = found.plan.notices
-        assert told.startswith("PriorityClass lowest has -2000000, not above menagerie-borrowed")
+        (notice,) = found.plan.notices
+        assert notice.startswith(
+            "PriorityClass lowest has value -2000000, which is not above that of menagerie-borrowed"
+        )
     finally:
         server.real.call("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/lowest")
         until(lambda: server.real.call("GET", "/apis/scheduling.k8s.io/v1/priorityclasses/lowest")[0] == 404)

@@ -1,4 +1,4 @@
-"""`menagerie tenancy sync --hosts`, and hosts in `status CLUSTER tenancy`, from the command line to a real API server."""
+"""`menagerie tenancy sync --hosts` and the hosts in `status CLUSTER tenancy`, from the command line to a real API server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def menagerie(
     hosts.clear(server)
 
 
-def test_a_dry_run_says_every_move_and_changes_nothing(menagerie: Menagerie, server: Server) -> None:
+def test_a_dry_run_lists_every_move_and_changes_nothing(menagerie: Menagerie, server: Server) -> None:
     ran = menagerie("sync", "--hosts", "--dry-run", robotics=2)
     # The class, five policies, each with its binding, and two hosts.
     assert (ran.code, ran.out) == (0, "lab: 13 changes; none was made\n")
@@ -59,26 +59,26 @@ def test_a_dry_run_says_every_move_and_changes_nothing(menagerie: Menagerie, ser
     assert set(teams(server).values()) == {("", "")}
 
 
-def test_it_asks_and_makes_the_moves_and_has_nothing_left(menagerie: Menagerie, server: Server) -> None:
+def test_it_asks_makes_the_moves_and_then_has_nothing_to_do(menagerie: Menagerie, server: Server) -> None:
     ran = menagerie("sync", "--hosts", robotics=2)
     assert (ran.code, "./menagerie tenancy sync lab --hosts --yes" in ran.err) == (2, True)
     assert menagerie("sync", "--hosts", robotics=2, typed="n\n").code == 1
     ran = menagerie("sync", "--hosts", robotics=2, typed="y\n")
     assert (ran.code, ran.out) == (0, "lab: 13 changes made\n"), ran.err
     ran = menagerie("sync", "--hosts", robotics=2)
-    assert (ran.code, ran.out) == (0, "lab: hosts are in step with allocations; nothing to change\n")
+    assert (ran.code, ran.out) == (0, "lab: hosts match allocations; nothing to change\n")
 
 
-def test_much_that_is_taken_at_once_wants_a_word(menagerie: Menagerie, server: Server) -> None:
+def test_a_large_loss_at_once_must_be_accepted(menagerie: Menagerie, server: Server) -> None:
     assert menagerie("sync", "--hosts", "--yes", robotics=2).code == 0
     ran = menagerie("sync", "--hosts", "--yes", vision=2)
     assert (ran.code, ran.out) == (1, "lab: refused, nothing was changed\n")
-    assert "refused: 2 of 2 hosts that are teams' would be taken from them" in ran.err
+    assert "refused: 2 of the teams' 2 hosts would be taken from them" in ran.err
     assert teams(server)["workers-0"] == ("robotics", "robotics")
     assert menagerie("sync", "--hosts", "--yes", "--accept-loss", vision=2).code == 0
 
 
-def test_what_waits_says_on_what_and_is_shown_with_who_borrows(menagerie: Menagerie, server: Server) -> None:
+def test_waiting_moves_name_their_pods_and_borrowers_are_shown(menagerie: Menagerie, server: Server) -> None:
     assert menagerie("sync", "--hosts", "--yes", robotics=3).code == 0
     for number in range(3):
         run_on(server, f"workers-{number}", "team-robotics", f"train-{number}")
@@ -88,7 +88,7 @@ def test_what_waits_says_on_what_and_is_shown_with_who_borrows(menagerie: Menage
     assert (ran.code, ran.out) == (0, "lab: 1 changes made; 1 hosts wait for pods to end\n")
     assert "workers-2: robotics -> vision (closed to others)" in ran.err
     assert "; waits for team-robotics/train-2" in ran.err
-    assert "to end what they wait for: ./menagerie tenancy sync lab --hosts --evict" in ran.err
+    assert "to evict the pods that they wait for: ./menagerie tenancy sync lab --hosts --evict" in ran.err
     ran = menagerie("show", robotics=2, vision=1)
     assert "workers  robotics  2 of 2 hosts: workers-0 (borrowed by team-vision/spare), workers-1\n" in ran.out
     assert "workers  vision  1 of 1 hosts: workers-2 (waits for team-robotics/train-2)\n" in ran.out
@@ -99,19 +99,19 @@ def test_what_waits_says_on_what_and_is_shown_with_who_borrows(menagerie: Menage
     ]
 
 
-def test_a_team_that_nobody_knows_is_told_and_the_others_get_theirs(menagerie: Menagerie, server: Server) -> None:
-    told = json.loads(menagerie("sync", "--hosts", "--json", ghost=1, robotics=1).out)
-    assert [text.partition(",")[0] for text in told["conflicts"]] == ["ghost has no namespace"]
-    assert [(move["host"], move["after"], move["made"]) for move in told["moves"]] == [("workers-0", "robotics", True)]
+def test_an_unknown_team_is_reported_and_the_others_get_their_hosts(menagerie: Menagerie, server: Server) -> None:
+    reply = json.loads(menagerie("sync", "--hosts", "--json", ghost=1, robotics=1).out)
+    assert [text.partition(",")[0] for text in reply["conflicts"]] == ["ghost has no namespace"]
+    assert [(move["host"], move["after"], move["made"]) for move in reply["moves"]] == [("workers-0", "robotics", True)]
     assert menagerie("sync", "--hosts", "--yes", ghost=1, robotics=1).code == 1
 
 
 @pytest.mark.parametrize("words", [("--watch", "5"), ("--watch", "5", "--yes", "--accept-loss")])
-def test_a_service_is_not_asked_and_accepts_no_loss(menagerie: Menagerie, words: tuple[str, ...]) -> None:
+def test_a_service_needs_yes_and_accepts_no_loss(menagerie: Menagerie, words: tuple[str, ...]) -> None:
     assert menagerie("sync", "--hosts", *words).code == 2
 
 
-def test_a_service_gives_a_host_that_joins_its_team(
+def test_a_service_gives_a_joining_host_to_its_team(
     menagerie: Menagerie, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.real.call("DELETE", "/api/v1/nodes/workers-2")

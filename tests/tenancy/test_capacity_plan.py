@@ -1,4 +1,4 @@
-"""Which hosts change hands, as properties of any allocations and hosts, and by example."""
+"""Which hosts are moved: properties over allocations and hosts, and examples."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def planned(given: tuple[Allocation, ...], *hosts: Host, known: Known = KNOWN) -
     return plan(given, hosts, known)
 
 
-def said(made: Plan) -> list[tuple[str, str, str]]:
-    return [(move.verb, move.host.name, move.after) for move in made.moves]
+def moves_of(planned_: Plan) -> list[tuple[str, str, str]]:
+    return [(move.verb, move.host.name, move.after) for move in planned_.moves]
 
 
-def after(made: Plan, hosts: tuple[Host, ...]) -> tuple[Host, ...]:
-    """The hosts once the moves are made."""
-    moves = {move.host.name: move for move in made.moves}
+def after(planned_: Plan, hosts: tuple[Host, ...]) -> tuple[Host, ...]:
+    """Return the hosts after the moves."""
+    moves = {move.host.name: move for move in planned_.moves}
     return tuple(
         replace(host, label=moves[host.name].label, taint=moves[host.name].after) if host.name in moves else host
         for host in hosts
@@ -75,7 +75,7 @@ def test_a_second_plan_changes_nothing(given_: tuple[Allocation, ...], hosts: tu
 
 @FEW
 @given(ALLOCATIONS, HOSTS)
-def test_each_team_has_its_number_as_far_as_there_are_hosts(
+def test_each_team_gets_its_number_as_far_as_hosts_suffice(
     given_: tuple[Allocation, ...], hosts: tuple[Host, ...]
 ) -> None:
     then = after(plan(given_, hosts, KNOWN), hosts)
@@ -89,7 +89,7 @@ def test_each_team_has_its_number_as_far_as_there_are_hosts(
 
 @FEW
 @given(ALLOCATIONS, HOSTS)
-def test_no_host_has_a_new_label_while_pods_of_others_run_there(
+def test_no_host_gets_a_new_label_while_pods_of_others_run_there(
     given_: tuple[Allocation, ...], hosts: tuple[Host, ...]
 ) -> None:
     for move in plan(given_, hosts, KNOWN).moves:
@@ -100,7 +100,7 @@ def test_no_host_has_a_new_label_while_pods_of_others_run_there(
 
 @FEW
 @given(ALLOCATIONS, HOSTS)
-def test_once_all_pods_have_ended_every_host_is_wholly_somebodys(
+def test_when_all_pods_have_ended_label_and_taint_agree_on_every_host(
     given_: tuple[Allocation, ...], hosts: tuple[Host, ...]
 ) -> None:
     then = tuple(replace(host, pods=()) for host in after(plan(given_, hosts, KNOWN), hosts))
@@ -109,72 +109,80 @@ def test_once_all_pods_have_ended_every_host_is_wholly_somebodys(
     assert all(host.label == host.taint for host in then if host.holder not in fixed)
 
 
-def test_idle_hosts_go_first_and_a_busy_one_is_closed_to_others() -> None:
+def test_idle_hosts_move_first_and_a_busy_one_is_closed_to_others() -> None:
     hosts = (host("h0", "", of("c")), host("h1"), host("h2", "", of("c"), of("c", 1)))
-    assert said(planned(allocations(("a", 1)), *hosts)) == [("give", "h1", "a")]
-    made = planned(allocations(("a", 2)), *hosts)
-    assert said(made) == [("close", "h0", "a"), ("give", "h1", "a")]
-    (waiting,) = made.waiting
+    assert moves_of(planned(allocations(("a", 1)), *hosts)) == [("give", "h1", "a")]
+    plan_ = planned(allocations(("a", 2)), *hosts)
+    assert moves_of(plan_) == [("close", "h0", "a"), ("give", "h1", "a")]
+    (waiting,) = plan_.waiting
     assert (waiting.waits, waiting.label) == (("team-c/work-0",), "")
-    assert waiting.reason == "a has an allocation of 2 hosts of p; pods of others run there"
+    assert waiting.reason == "a has an allocation of 2 hosts of p; pods of others still run there"
 
 
 def test_a_closed_host_is_given_when_the_last_pod_of_others_has_ended() -> None:
     closed = host("h0", "b", of("b"), taint="a")
-    assert said(planned(allocations(("a", 1)), closed)) == [("wait", "h0", "a")]
+    assert moves_of(planned(allocations(("a", 1)), closed)) == [("wait", "h0", "a")]
     (move,) = planned(allocations(("a", 1)), replace(closed, pods=(of("a"),))).moves
-    assert (move.verb, move.label, move.reason) == (Verb.GIVE, "a", "it is to be a's, and is closed to others")
+    assert (move.verb, move.label, move.reason) == (
+        Verb.GIVE,
+        "a",
+        "it is moving to a, and is already closed to others",
+    )
 
 
-def test_a_team_gives_up_what_it_uses_least_and_what_is_not_wholly_its_own() -> None:
+def test_a_team_gives_up_hosts_that_it_uses_least_or_has_only_partly() -> None:
     hosts = (host("h0", "a", of("a")), host("h1", "a"), host("h2", "a", of("a"), of("a", 1)), host("h3", "", taint="a"))
-    assert said(planned(allocations(("a", 3)), *hosts)) == [("open", "h3", "")]
-    assert said(planned(allocations(("a", 1)), *hosts)) == [("open", "h0", ""), ("open", "h1", ""), ("open", "h3", "")]
-    made = planned(allocations(("a", 3), ("b", 1)), *hosts)
-    assert said(made) == [("give", "h3", "b")]
+    assert moves_of(planned(allocations(("a", 3)), *hosts)) == [("open", "h3", "")]
+    assert moves_of(planned(allocations(("a", 1)), *hosts)) == [
+        ("open", "h0", ""),
+        ("open", "h1", ""),
+        ("open", "h3", ""),
+    ]
+    plan_ = planned(allocations(("a", 3), ("b", 1)), *hosts)
+    assert moves_of(plan_) == [("give", "h3", "b")]
 
 
-def test_what_borrows_keeps_no_host_from_changing_hands() -> None:
+def test_borrowing_pods_do_not_delay_moves() -> None:
     borrowed = Pod("user-x/p", anywhere=True, borrowed=True)
-    assert said(planned(allocations(("b", 1)), host("h0", "a", borrowed))) == [("give", "h0", "b")]
+    assert moves_of(planned(allocations(("b", 1)), host("h0", "a", borrowed))) == [("give", "h0", "b")]
 
 
-def test_a_host_that_works_is_given_before_one_that_does_not() -> None:
+def test_a_ready_host_is_given_before_one_that_is_not() -> None:
     hosts = (host("h0", ready=False), host("h1"), host("h2", "", of("c")))
-    assert said(planned(allocations(("a", 1)), *hosts)) == [("give", "h1", "a")]
-    assert said(planned(allocations(("a", 2)), *hosts)) == [("give", "h0", "a"), ("give", "h1", "a")]
+    assert moves_of(planned(allocations(("a", 1)), *hosts)) == [("give", "h1", "a")]
+    assert moves_of(planned(allocations(("a", 2)), *hosts)) == [("give", "h0", "a"), ("give", "h1", "a")]
 
 
 @pytest.mark.parametrize(("label", "taint", "reason"), [
-    ("a", "", "it is a's, and its taint said nothing"), ("a", "b", "it is a's, and its taint said b"),
-    ("", "a", "it is to be a's, and is closed to others"),
+    ("a", "", "it belongs to a, but its taint names no team"), ("a", "b", "it belongs to a, but its taint names b"),
+    ("", "a", "it is moving to a, and is already closed to others"),
 ])  # fmt: skip
-def test_what_was_taken_away_by_hand_is_put_right(label: str, taint: str, reason: str) -> None:
+def test_manual_changes_are_corrected(label: str, taint: str, reason: str) -> None:
     (move,) = planned(allocations(("a", 1)), host("h0", label, of("c"), of("a"), taint=taint) if label else host("h0", "", taint=taint)).moves  # fmt: skip
     assert (move.verb, move.label, move.after, move.reason) == (Verb.GIVE, "a", "a", reason)
 
 
-def test_a_team_without_a_namespace_keeps_what_it_has_and_gets_no_more() -> None:
+def test_a_team_without_a_namespace_keeps_its_hosts_and_gets_no_more() -> None:
     hosts = (host("h0", "ghost"), host("h1"), host("h2", "cold"))
     frozen = Known({"a": "", "cold": "2026-11-01"})
-    made = planned(allocations(("ghost", 2), ("cold", 0), ("a", 2)), *hosts, known=frozen)
-    assert said(made) == [("give", "h1", "a")]
-    assert made.conflicts == (
-        "ghost has no namespace, so nobody could use its hosts: tenancy sync makes one for each team of the directory",
-        "cold is frozen since 2026-11-01, so nobody could use its hosts: take its allocation away",
+    plan_ = planned(allocations(("ghost", 2), ("cold", 0), ("a", 2)), *hosts, known=frozen)
+    assert moves_of(plan_) == [("give", "h1", "a")]
+    assert plan_.conflicts == (
+        "ghost has no namespace, so nobody could use its hosts; tenancy sync creates one for each team of the directory",
+        "cold has been frozen since 2026-11-01, so nobody could use its hosts; remove its allocation",
     )
-    assert made.notices == (
-        "a has 1 of its 2 hosts of p: the pool has 3 now; those that join become its own with the next run",
+    assert plan_.notices == (
+        "a has 1 of its 2 hosts of p, which has 3 hosts now; it gets hosts that join in the next run",
     )
 
 
-def test_much_that_is_taken_at_once_is_not_believed() -> None:
+def test_a_large_loss_at_once_is_refused() -> None:
     hosts = tuple(host(f"h{number}", "a") for number in range(4))
-    made = planned((), *hosts)
-    (told,) = refusals(made, hosts, SETTINGS)
-    assert told.startswith("4 of 4 hosts that are teams' would be taken from them")
-    assert told.endswith("--accept-loss")
-    assert refusals(made, hosts, SETTINGS, accept_loss=True) == ()
+    plan_ = planned((), *hosts)
+    (reason,) = refusals(plan_, hosts, SETTINGS)
+    assert reason.startswith("4 of the teams' 4 hosts would be taken from them")
+    assert reason.endswith("--accept-loss")
+    assert refusals(plan_, hosts, SETTINGS, accept_loss=True) == ()
     assert refusals(planned(allocations(("a", 3)), *hosts), hosts, SETTINGS) == ()
     assert refusals(planned(allocations(("a", 2), ("b", 2)), *hosts), hosts, SETTINGS) != ()
     assert refusals(planned(allocations(("a", 1)), host("h0")), (host("h0"),), SETTINGS) == ()
@@ -186,7 +194,7 @@ def raw(namespace: str, name: str, node: str, *tolerations: dict[str, str], owne
     return {"metadata": metadata, "spec": {"nodeName": node, "tolerations": list(tolerations), **spec}, "status": {"phase": phase}}  # fmt: skip
 
 
-def test_hosts_are_read_with_their_pool_and_what_counts_of_their_pods(build: Callable[..., Cluster]) -> None:
+def test_hosts_are_read_with_their_pool_and_relevant_pods(build: Callable[..., Cluster]) -> None:
     cluster = of_pools(build, {"workers": 2})
     own = {"key": TEAM_KEY, "value": "a", "effect": "NoSchedule"}
     no_execute = {"key": TEAM_KEY, "value": "x", "effect": "NoExecute"}
@@ -209,13 +217,13 @@ def test_hosts_are_read_with_their_pool_and_what_counts_of_their_pods(build: Cal
     ]
     labels = {"kube-system": {}, "team-a": {"menagerie.dev/team": "a"}, "team-b": {}}
     names = [{"metadata": {"name": name, "labels": own}} for name, own in labels.items()]
-    (found,), strays = hosts_of(cluster, [node, stray], pods, names)
-    assert (found.pool, found.label, found.taint, found.ready, strays) == ("workers", "a", "a", True, ("foreign",))
-    assert found.pods == (
+    (host_,), strays = hosts_of(cluster, [node, stray], pods, names)
+    assert (host_.pool, host_.label, host_.taint, host_.ready, strays) == ("workers", "a", "a", True, ("foreign",))
+    assert host_.pods == (
         Pod("team-a/one", frozenset({"a"})), Pod("team-a/older", frozenset({"a"})), Pod("team-b/any", anywhere=True, borrowed=True),
         Pod("team-b/all", anywhere=True), Pod("team-b/none"),
     )  # fmt: skip
-    assert found.in_the_way("a") == ("team-b/none",)
+    assert host_.in_the_way("a") == ("team-b/none",)
 
 
 def test_a_patch_has_its_own_label_and_taint_and_nothing_else() -> None:
@@ -242,7 +250,7 @@ def test_a_namespaces_teams_are_what_sync_wrote() -> None:
     assert teams_of({"metadata": {"name": "n"}}) == frozenset()
 
 
-def test_known_teams_are_those_of_namespaces_that_are_ours() -> None:
+def test_known_teams_are_those_of_our_namespaces() -> None:
     def space(name: str, **more: object) -> dict[str, object]:
         labels = {"app.kubernetes.io/managed-by": "menagerie-tenancy", "menagerie.dev/tenant": "team"}
         return {"kind": "Namespace", "metadata": {"name": f"team-{name}", "labels": labels, "annotations": {"menagerie.dev/name": name}, **more}}  # fmt: skip

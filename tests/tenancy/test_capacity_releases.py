@@ -1,4 +1,4 @@
-"""Tolerations are added by API servers of each release, and on the way from one to the other and back."""
+"""API servers of each release add tolerations, also during an upgrade and a rollback."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def early(version: str) -> list[str]:
 
 def given(server: Server) -> list[dict[str, Any]]:
     path = "/api/v1/namespaces/team-robotics/pods?dryRun=All"
-    status, made = server.real.call("POST", path, POD)
-    return [each for each in made["spec"]["tolerations"] if each["key"] == TEAM_KEY] if status == 201 else []
+    status, pod = server.real.call("POST", path, POD)
+    return [each for each in pod["spec"]["tolerations"] if each["key"] == TEAM_KEY] if status == 201 else []
 
 
-def test_policies_of_one_release_are_in_force_in_the_other(build: Callable[..., Cluster], tmp_path: Path) -> None:
+def test_policies_of_one_release_work_in_the_other(build: Callable[..., Cluster], tmp_path: Path) -> None:
     cluster = of_pools(build, {"workers": 1})
-    wanted = [{"key": TEAM_KEY, "operator": "Equal", "value": "robotics", "effect": "NoSchedule"}]
+    expected = [{"key": TEAM_KEY, "operator": "Equal", "value": "robotics", "effect": "NoSchedule"}]
     with storing(program, tmp_path) as etcd:
         for number, version in enumerate((OLD, NEW, OLD)):
             folder = tmp_path / str(number)
@@ -52,13 +52,11 @@ def test_policies_of_one_release_are_in_force_in_the_other(build: Callable[..., 
                 real.call("POST", "/api/v1/namespaces", SPACE)
                 found, applied = converge(server, cluster)
                 assert (applied.failed, bool(found.rules)) == ((), number == 0), [rule.reason for rule in found.rules]
-                until(lambda server=server: given(server) == wanted)
+                until(lambda server=server: given(server) == expected)
 
 
-def test_an_older_release_that_was_not_told_to_serve_them_is_refused(
-    build: Callable[..., Cluster], tmp_path: Path
-) -> None:
+def test_an_older_release_that_does_not_serve_them_is_refused(build: Callable[..., Cluster], tmp_path: Path) -> None:
     cluster = of_pools(build, {"workers": 1})
     with storing(program, tmp_path) as etcd, serving(of(OLD), tmp_path, "--etcd-servers", etcd) as real:
         server = Server(real, tmp_path)
-        pytest.raises(NoPoliciesError, capacity, server, cluster).match("menagerie up makes them anew")
+        pytest.raises(NoPoliciesError, capacity, server, cluster).match("`menagerie up` replaces them")

@@ -40,34 +40,34 @@ def menagerie(
     return call
 
 
-def test_a_dry_run_says_all_and_changes_nothing(menagerie: Menagerie, server: Server) -> None:
+def test_a_dry_run_lists_all_changes_and_makes_none(menagerie: Menagerie, server: Server) -> None:
     before = server.versions()
     ran = menagerie("sync", "--dry-run")
-    # 4 namespaces, each with quota, limits and editors; owners of the team, and their role once.
+    # 4 namespaces, each with quota, limits and editors; the owners of the team, and their role once.
     assert (ran.code, ran.out) == (0, "lab: 18 changes for 3 people, 1 teams; none was made\n")
     assert "+ person ana gets the namespace user-ana" in ran.err
     assert "apply RoleBinding team-robotics/menagerie:owners: team robotics joined" in ran.err
     assert server.versions() == before
 
 
-def test_it_asks_and_makes_the_changes_and_has_nothing_left(menagerie: Menagerie, server: Server) -> None:
+def test_it_asks_makes_the_changes_and_then_has_nothing_to_do(menagerie: Menagerie, server: Server) -> None:
     ran = menagerie("sync")
     assert (ran.code, "./menagerie tenancy sync lab --yes" in ran.err) == (2, True)
     assert menagerie("sync", typed="n\n").code == 1
     ran = menagerie("sync", typed="y\n")
     assert (ran.code, "changes made; 3 people, 1 teams" in ran.out) == (0, True), ran.err
     ran = menagerie("sync")
-    assert (ran.code, ran.out) == (0, "lab: in step with 3 people, 1 teams; nothing to change\n")
+    assert (ran.code, ran.out) == (0, "lab: matches the directory, 3 people, 1 teams; nothing to change\n")
     ran = menagerie("show")
     assert "team-robotics  team robotics  in use: ana, bo (owners: ana)" in ran.out
 
 
-def test_who_left_is_frozen_and_shown_so(menagerie: Menagerie, server: Server, tmp_path: Path) -> None:
+def test_people_who_left_are_frozen_and_shown_as_frozen(menagerie: Menagerie, server: Server, tmp_path: Path) -> None:
     assert menagerie("sync", "--yes").code == 0
     (tmp_path / "people.yaml").write_text(PEOPLE.replace(", cleo: {}", ""))
-    told = json.loads(menagerie("sync", "--json").out)
-    assert told["stories"] == [{"story": "left", "tenant": "person cleo", "namespace": "user-cleo"}]
-    assert all(change["made"] for change in told["changes"])
+    reply = json.loads(menagerie("sync", "--json").out)
+    assert reply["stories"] == [{"story": "left", "tenant": "person cleo", "namespace": "user-cleo"}]
+    assert all(change["made"] for change in reply["changes"])
     rows = json.loads(menagerie("show", "--json").out)["namespaces"]
     assert [(row["namespace"], bool(row["frozen"])) for row in rows] == [
         ("team-robotics", False), ("user-ana", False), ("user-bo", False), ("user-cleo", True),
@@ -81,8 +81,8 @@ def test_a_halved_directory_is_refused_until_the_loss_is_accepted(
     (tmp_path / "people.yaml").write_text("people: {ana: {}}\nteams: {robotics: {members: [ana]}}\n")
     ran = menagerie("sync", "--yes")
     assert (ran.code, ran.out) == (1, "lab: refused, nothing was changed; 1 people, 1 teams in the directory\n")
-    assert "refused: 2 of 3 people have gone since 20" in ran.err
-    assert "If they have left: --accept-loss" in ran.err
+    assert "refused: 2 of 3 people are missing since 20" in ran.err
+    assert "If they have left, run this with --accept-loss" in ran.err
     ran = menagerie("sync", "--yes", "--accept-loss")
     assert (ran.code, "- person bo has left: user-bo is frozen" in ran.err) == (0, True)
     assert "--accept-loss: the directory is believed" in ran.err
@@ -92,10 +92,10 @@ def test_a_halved_directory_is_refused_until_the_loss_is_accepted(
 def test_a_file_with_errors_is_bad_input(menagerie: Menagerie, server: Server, tmp_path: Path) -> None:
     (tmp_path / "people.yaml").write_text("people: {ana: {}}\nteams: {robotics: {members: [anna]}}\n")
     ran = menagerie("sync", "--yes")
-    assert (ran.code, "error[TEN-009] anna of team robotics is nobody in people" in ran.err) == (2, True)
+    assert (ran.code, "error[TEN-009] anna of team robotics is not in people" in ran.err) == (2, True)
 
 
-def test_a_directory_that_is_down_and_a_spec_without_one_are_told(menagerie: Menagerie) -> None:
+def test_a_directory_that_is_down_and_a_spec_without_one_are_reported(menagerie: Menagerie) -> None:
     ldap = {"urls": ["ldaps://127.0.0.1:1"], "people": {"base": "o=x"}, "teams": {"base": "o=x"}}
     ran = menagerie("sync", "--json", spec={"directory": {"ldap": ldap}})
     error = json.loads(ran.out)["error"]
@@ -106,18 +106,18 @@ def test_a_directory_that_is_down_and_a_spec_without_one_are_told(menagerie: Men
 
 
 @pytest.mark.parametrize("words", [("--watch", "5"), ("--watch", "5", "--yes", "--accept-loss")])
-def test_a_service_is_not_asked_and_accepts_no_loss(menagerie: Menagerie, words: tuple[str, ...]) -> None:
+def test_a_service_needs_yes_and_accepts_no_loss(menagerie: Menagerie, words: tuple[str, ...]) -> None:
     assert menagerie("sync", *words).code == 2
 
 
-def test_a_second_service_is_refused_and_one_run_is_not(menagerie: Menagerie, server: Server) -> None:
+def test_a_second_service_is_refused_but_a_single_run_is_not(menagerie: Menagerie, server: Server) -> None:
     with Lease(server.api(), LEASE, "tenancy-sync-a_1").holding():
         ran = menagerie("sync", "--watch", "5", "--yes")
         assert (ran.code, "tenancy-sync-a_1 acts on this cluster as menagerie-tenancy-sync" in ran.err) == (3, True)
         assert menagerie("sync", "--yes").code == 0
 
 
-def test_a_service_goes_on_after_what_passes(
+def test_a_service_continues_after_a_passing_problem(
     menagerie: Menagerie, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "people.yaml").write_text("people: {ana: {}\n")
@@ -134,4 +134,4 @@ def test_a_service_goes_on_after_what_passes(
     ran = menagerie("sync", "--watch", "7", "--yes")
     assert (ran.code, rounds) == (130, [7, 7, 7])
     assert "error[CFG-011]" in ran.err
-    assert "lab: in step with 3 people, 1 teams; nothing to change" in ran.out
+    assert "lab: matches the directory, 3 people, 1 teams; nothing to change" in ran.out

@@ -1,4 +1,4 @@
-"""People and teams in a file, and the names of their namespaces: all that is wrong at once, with its line and a way out."""
+"""People and teams in a file, and the names of their namespaces: all problems at once, with line and way out."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_people_and_teams_are_read(tmp_path: Path) -> None:
     assert (roster.teams_of("ana"), roster.memberships) == (("robotics",), 2)
 
 
-def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     text = (
         "people:\n  ana: {nmae: Ana}\n  Ana: {}\n  cleo: {state: gone}\n  cleo: {}\n"
         "teams:\n  robotics:\n    members: [ana, anna]\n    owners: [zed]\n  '+-': {}\n"
@@ -52,44 +52,44 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
         ("TEN-011", 3, "person ana and person Ana would share the namespace user-ana",
          "give one of them another name in the directory"),
         ("CFG-015", 4, "people.cleo.state gone isn't one of active, left", "write active"),
-        ("CFG-002", 5, "key people.cleo is defined twice (line 4 and line 5)", "remove one; the one on line 4 counts here"),
-        ("TEN-009", 8, "anna of team robotics is nobody in people; did you mean Ana?", "write Ana"),
-        ("TEN-009", 9, "zed of team robotics is nobody in people", "add zed to people, or remove it here"),
-        ("TEN-010", 10, "team +- has neither a letter nor a digit for a namespace", "rename it"),
+        ("CFG-002", 5, "key people.cleo is defined twice (line 4 and line 5)", "remove one; checks use the one on line 4"),
+        ("TEN-009", 8, "anna of team robotics is not in people; did you mean Ana?", "write Ana"),
+        ("TEN-009", 9, "zed of team robotics is not in people", "add zed to people, or remove it here"),
+        ("TEN-010", 10, "team +- has neither a letter nor a digit for the namespace's name", "rename it"),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ["", "- ana\n", "people: [ana]\n", "teams: {}\n", "people: {ana: {}\n"])
-def test_what_is_no_directory_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_invalid_directory_is_refused(tmp_path: Path, text: str) -> None:
     assert problems(tmp_path, text)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="there is no such file"):
         FileDirectory(tmp_path / "none.yaml", SETTINGS).read()
 
 
 @pytest.mark.parametrize("id", ["system:masters", "a b", "-x", "a/b", "名", ""])
-def test_what_is_no_name_of_a_user_is_refused(id: str) -> None:
+def test_an_invalid_user_name_is_refused(id: str) -> None:
     (trouble,) = assign([Tenant(Kind.PERSON, id)], SETTINGS)[1]
     assert (trouble.code, str(Tenant(Kind.PERSON, id)) in trouble.message) == ("TEN-010", True)
 
 
 @pytest.mark.parametrize("name", [*sorted(RESERVED), "kube-system", "kube-flannel", "menagerie-reports", "Default"])
-def test_reserved_names_are_refused_where_no_prefix_keeps_them_apart(name: str) -> None:
+def test_reserved_names_are_refused_without_a_prefix(name: str) -> None:
     for kind in Kind:
         (trouble,) = assign([Tenant(kind, name)], BARE)[1]
-        assert "keeps for itself" in trouble.message
+        assert "is reserved for Kubernetes or Menagerie" in trouble.message
         assert assign([Tenant(kind, name)], SETTINGS)[1] == ()
 
 
-def test_a_person_and_a_team_of_one_name_clash_only_without_prefixes() -> None:
+def test_a_person_and_a_team_with_the_same_name_clash_only_without_prefixes() -> None:
     both = [Tenant(Kind.PERSON, "Robotics"), Tenant(Kind.TEAM, "robotics")]
     assert assign(both, SETTINGS)[0] == {both[0]: "user-robotics", both[1]: "team-robotics"}
     assert assign(both, BARE)[1][0].message == "person Robotics and team robotics would share the namespace robotics"
 
 
-def test_a_name_that_is_too_long_is_not_cut() -> None:
+def test_a_name_that_is_too_long_is_refused_not_truncated() -> None:
     (trouble,) = assign([Tenant(Kind.TEAM, "x" * 60)], SETTINGS)[1]
     assert (trouble.hint, assign([Tenant(Kind.TEAM, "x" * 58)], SETTINGS)[1]) == (
         "shorten it by 2, or its prefix in the spec",
@@ -101,12 +101,14 @@ TENANTS = st.lists(st.builds(Tenant, st.sampled_from(Kind), st.text("aB.-_@é名
 
 
 @given(TENANTS, st.sampled_from([SETTINGS, BARE]))
-def test_every_tenant_has_a_namespace_of_its_own_or_is_named_in_a_refusal(tenants: list[Tenant], how: Tenancy) -> None:
-    found, troubles = assign(tenants, how)
+def test_every_tenant_has_a_distinct_namespace_or_is_named_in_a_refusal(
+    tenants: list[Tenant], settings_: Tenancy
+) -> None:
+    names, troubles = assign(tenants, settings_)
     named = {tenant for trouble in troubles for tenant in trouble.tenants}
-    apart = [found[tenant] for tenant in tenants if tenant not in named]
+    apart = [names[tenant] for tenant in tenants if tenant not in named]
     assert len(set(apart)) == len(apart)
-    assert all(tenant in found or tenant in named for tenant in tenants)
+    assert all(tenant in names or tenant in named for tenant in tenants)
     assert all(str(tenant) in trouble.message for trouble in troubles for tenant in trouble.tenants)
-    # Who else there is changes nobody's name.
-    assert all(assign([tenant], how)[0].get(tenant) == found[tenant] for tenant in tenants if tenant not in named)
+    # A name does not depend on other tenants.
+    assert all(assign([tenant], settings_)[0].get(tenant) == names[tenant] for tenant in tenants if tenant not in named)

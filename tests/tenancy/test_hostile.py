@@ -1,4 +1,4 @@
-"""Whatever one tenant writes into its namespace, everybody else's is kept in step, and hosts are counted."""
+"""Whatever one tenant writes into its namespace, all other namespaces are reconciled and hosts are counted."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def deployment(**more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("before", ["\u00b2", "9" * 5000, "x", "-1", "", "\u0663"])
-def test_a_number_that_somebody_wrote_over_stops_nobody_from_coming_back(before: str) -> None:
-    """bo left, is back, and had written into what was stopped; cleo joins in the same sync."""
+def test_an_overwritten_number_of_replicas_does_not_block_the_sync(before: str) -> None:
+    """bo left and is back, and had edited a stopped workload; cleo joins in the same sync."""
     memory = Memory()
     memory.sync(roster("ana bo"), STOPPING)
     memory.put(deployment())
@@ -45,7 +45,7 @@ def test_a_number_that_somebody_wrote_over_stops_nobody_from_coming_back(before:
 
 @settings(max_examples=50, deadline=None)
 @given(st.sampled_from(["spec", "status", "metadata.annotations", "metadata.ownerReferences"]), _ODD)
-def test_a_workload_of_another_shape_leaves_one_namespace_alone(field: str, value: object) -> None:
+def test_a_workload_of_another_shape_affects_only_its_namespace(field: str, value: object) -> None:
     memory = Memory()
     memory.sync(roster("ana bo"), STOPPING)
     odd = deployment()
@@ -54,13 +54,13 @@ def test_a_workload_of_another_shape_leaves_one_namespace_alone(field: str, valu
     else:
         odd[field] = value
     memory.put(odd)
-    made = memory.planned(roster("ana cleo"), STOPPING)
-    assert {change.key for change in made.changes} >= {("Namespace", "", "user-cleo")}
+    planned = memory.planned(roster("ana cleo"), STOPPING)
+    assert {change.key for change in planned.changes} >= {("Namespace", "", "user-cleo")}
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.just(BEFORE), _TEXT))
-def test_no_annotation_stops_a_workload_from_being_stopped_or_started(notes: dict[str, str]) -> None:
+def test_no_annotation_prevents_stopping_or_starting_a_workload(notes: dict[str, str]) -> None:
     thing = deployment(metadata={"name": "d", "namespace": "user-bo", "annotations": notes})
     stopped(thing)
     started(thing)
@@ -68,7 +68,7 @@ def test_no_annotation_stops_a_workload_from_being_stopped_or_started(notes: dic
 
 @settings(max_examples=50, deadline=None)
 @given(_TEXT, _TEXT, st.sampled_from(["Exists", "Equal", "Lt", ""]), st.dictionaries(_TEXT, _TEXT, max_size=3))
-def test_hosts_are_counted_whatever_pods_tolerate(
+def test_hosts_are_counted_with_any_tolerations(
     build: Any, key: str, value: str, operator: str, notes: dict[str, str]
 ) -> None:
     pod = {

@@ -1,4 +1,4 @@
-"""LDAP against a real slapd: who is read, and every way in which not all of them are."""
+"""LDAP with a real slapd: who is read, and all ways in which an answer can be incomplete."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENTRIES = (
     + person("J.Doe")
     + "".join(person(f"p{n}") for n in range(MANY - 3))
     + group("robotics", ["ana", "bo", "J.Doe"], ["ana"])
-    # As people write them by hand: other case, other spaces.
+    # As written by hand: different case and spaces.
     + group("vision", ["ANA"], where="OU=People, DC=example,  dc=org")
     + posix("ops", ["ana", "p1", "nobody"])
     + group("everybody", [f"p{n}" for n in range(MANY - 3)])
@@ -45,7 +45,7 @@ def directory(
     after: After = threading.Timer,
     **changes: Any,
 ) -> LdapDirectory:
-    """As a spec would have it, and with some of its keys changed."""
+    """Return a directory like that of a spec, with some keys changed."""
     ldap = {
         "urls": [url],
         "ca": str(ca) if ca else None,
@@ -60,13 +60,13 @@ def directory(
     return LdapDirectory(settings, Path("/"), password or (lambda name: {"ldap": PASSWORD}[name]), after)
 
 
-def refused(one: LdapDirectory) -> str:
+def refused(directory_: LdapDirectory) -> str:
     with pytest.raises(FailedError) as error:
-        one.read()
+        directory_.read()
     return str(error.value)
 
 
-def test_everybody_of_more_than_a_thousand_is_read_page_by_page(slapd: Slapd) -> None:
+def test_more_than_a_thousand_people_are_read_page_by_page(slapd: Slapd) -> None:
     roster = directory(slapd.url, slapd.ca, page_size=100).read()
     assert len(roster.people) == MANY
     assert roster.people["J.Doe"].full_name == "J.Doe"
@@ -74,11 +74,11 @@ def test_everybody_of_more_than_a_thousand_is_read_page_by_page(slapd: Slapd) ->
     assert (roster.teams["robotics"].owners, roster.teams["vision"].members) == (("ana",), ("ana",))
     assert roster.teams["ops"].members == ("ana", "p1")
     assert len(roster.teams["everybody"].members) == MANY - 3
-    assert roster.notices == ("team ops: not among people: nobody",)
+    assert roster.notices == ("team ops: these members or owners are not among the people: nobody",)
     assert roster == directory(slapd.url, slapd.ca, page_size=1000).read()
 
 
-def test_whoever_matches_the_filter_of_leavers_has_left(slapd: Slapd) -> None:
+def test_people_who_match_the_filter_of_leavers_have_left(slapd: Slapd) -> None:
     people = {"base": f"ou=people,{BASE}", "left": "(employeeType=left)"}
     roster = directory(slapd.url, slapd.ca, people=people).read()
     assert [id for id, each in roster.people.items() if each.state is State.LEFT] == ["bo"]
@@ -92,57 +92,57 @@ def test_other_attributes_and_filters_are_settings(slapd: Slapd) -> None:
     assert (list(roster.people), roster.people["Ana"].full_name, list(roster.teams)) == (["Ana"], "ana", ["ops"])
 
 
-def test_tls_begins_on_the_plain_port_too(slapd: Slapd) -> None:
+def test_tls_can_start_on_the_plain_port(slapd: Slapd) -> None:
     assert len(directory(slapd.plain, slapd.ca, start_tls=True).read().people) == MANY
 
 
-def test_the_plain_port_is_read_where_it_was_accepted(slapd: Slapd) -> None:
+def test_the_plain_port_is_used_if_allowed(slapd: Slapd) -> None:
     assert len(directory(slapd.plain, None, allow_plaintext=True).read().people) == MANY
 
 
-def test_a_server_of_another_authority_is_not_believed(slapd: Slapd) -> None:
+def test_a_server_with_a_certificate_of_another_ca_is_rejected(slapd: Slapd) -> None:
     for url, more in ((slapd.url, {}), (slapd.plain, {"start_tls": True})):
         assert "certificate verify failed" in refused(directory(url, None, **more))
 
 
-def test_a_certificate_of_another_name_is_not_believed(slapd: Slapd) -> None:
+def test_a_certificate_for_another_name_is_rejected(slapd: Slapd) -> None:
     for url, more in ((slapd.url, {}), (slapd.plain, {"start_tls": True})):
-        said = refused(directory(url.replace("127.0.0.1", "localhost"), slapd.ca, **more))
-        assert "Hostname mismatch, certificate is not valid for 'localhost'" in said
+        message = refused(directory(url.replace("127.0.0.1", "localhost"), slapd.ca, **more))
+        assert "Hostname mismatch, certificate is not valid for 'localhost'" in message
 
 
-def test_an_authority_that_cannot_be_read_is_named(slapd: Slapd, tmp_path: Path) -> None:
+def test_an_unreadable_ca_is_reported(slapd: Slapd, tmp_path: Path) -> None:
     (tmp_path / "empty.pem").write_text("")
     os.mkfifo(tmp_path / "pipe.pem")
     for name in ("none.pem", "empty.pem", "pipe.pem"):
         assert f"TEN-001: {tmp_path / name} can't be read" in refused(directory(slapd.url, tmp_path / name))
 
 
-def test_a_wrong_password_is_told_with_the_way_out_and_without_itself(slapd: Slapd) -> None:
-    said = refused(directory(slapd.url, slapd.ca, lambda _: "guessed"))
-    assert f"it does not let {READER} in: invalidCredentials; store the right password with" in said
-    assert "./menagerie secret CLUSTER ldap" in said
-    assert "guessed" not in said
+def test_a_wrong_password_is_reported_without_showing_it(slapd: Slapd) -> None:
+    message = refused(directory(slapd.url, slapd.ca, lambda _: "guessed"))
+    assert f"it rejects the login of {READER}: invalidCredentials; store the right password with" in message
+    assert "./menagerie secret CLUSTER ldap" in message
+    assert "guessed" not in message
 
 
-def test_who_may_see_nothing_is_no_empty_directory(slapd: Slapd) -> None:
-    said = refused(directory(slapd.url, slapd.ca, bind_dn=None, password=None))
-    assert f"ou=people,{BASE} is not there, or not to be seen by bind_dn" in said
+def test_a_client_without_read_access_gets_no_empty_directory(slapd: Slapd) -> None:
+    message = refused(directory(slapd.url, slapd.ca, bind_dn=None, password=None))
+    assert f"ou=people,{BASE} does not exist, or bind_dn may not see it" in message
 
 
-def test_a_wrong_base_is_named(slapd: Slapd) -> None:
-    said = refused(directory(slapd.url, slapd.ca, teams={"base": f"ou=groups,{BASE}"}))
-    assert f"ou=groups,{BASE} is not there" in said
+def test_a_wrong_base_is_reported(slapd: Slapd) -> None:
+    message = refused(directory(slapd.url, slapd.ca, teams={"base": f"ou=groups,{BASE}"}))
+    assert f"ou=groups,{BASE} does not exist" in message
 
 
 def test_a_size_limit_of_the_server_is_a_truncated_answer(tmp_path: Path) -> None:
     with running(tmp_path, ENTRIES, "sizelimit 500") as small:
-        said = refused(directory(small.url, small.ca, page_size=100))
-    assert f"ou=people,{BASE} is truncated: it gives no more entries than its size limit" in said
-    assert "nothing is believed of a part" in said
+        message = refused(directory(small.url, small.ca, page_size=100))
+    assert f"ou=people,{BASE} is truncated: the server returns no more entries than its size limit" in message
+    assert "a partial answer is not used" in message
 
 
-def test_a_server_that_is_down_is_told_and_the_next_one_asked(slapd: Slapd) -> None:
+def test_a_server_that_is_down_is_reported_and_the_next_one_tried(slapd: Slapd) -> None:
     nobody = f"ldaps://127.0.0.1:{free_port()}"
     assert f"{nobody} does not answer: " in refused(directory(nobody, slapd.ca))
     assert "Connection refused" in refused(directory(nobody, slapd.ca))
@@ -150,7 +150,7 @@ def test_a_server_that_is_down_is_told_and_the_next_one_asked(slapd: Slapd) -> N
 
 
 @pytest.mark.timeout(60)
-def test_a_server_that_takes_calls_and_says_nothing_is_given_up(slapd: Slapd) -> None:
+def test_a_server_that_accepts_connections_but_never_answers_is_given_up(slapd: Slapd) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         for url, more in ((f"ldaps://127.0.0.1:{port}", {}), (f"ldap://127.0.0.1:{port}", {"allow_plaintext": True})):
@@ -158,7 +158,7 @@ def test_a_server_that_takes_calls_and_says_nothing_is_given_up(slapd: Slapd) ->
 
 
 class Drips:
-    """Counts what a server gives, a byte at a time, and is the clock of who reads: its timers end after `MOST` bytes."""
+    """Counts the bytes that a server sends one by one, and serves as the reader's clock: its timers fire after `MOST` bytes."""
 
     MOST = 50
 
@@ -183,33 +183,33 @@ class Drips:
 
 
 @pytest.mark.timeout(60)
-def test_a_server_that_gives_a_byte_now_and_then_is_given_up_after_ten_times_the_time_of_an_answer(
+def test_a_server_that_sends_single_bytes_is_given_up_after_ten_times_the_timeout(
     slapd: Slapd,
 ) -> None:
-    """No answer stays out for so long that a limit of its own would end the reading."""
+    """No single answer takes long enough for its own time limit to end the read."""
     drips = Drips()
     with between(slapd.plain_port, dripped=drips.passed) as port:
         url = f"ldap://127.0.0.1:{port}"
-        said = refused(directory(url, None, after=drips.after, timeout="30s", allow_plaintext=True))
-        assert "it stopped answering" in said
+        message = refused(directory(url, None, after=drips.after, timeout="30s", allow_plaintext=True))
+        assert "it stopped answering" in message
         assert drips.limits_s == [300.0]
         assert drips.over.is_set()
 
 
 @pytest.mark.parametrize("after", [20_000, 100_000])
-def test_a_line_that_is_cut_between_pages_gives_no_part(slapd: Slapd, after: int) -> None:
+def test_a_connection_cut_between_pages_gives_no_partial_roster(slapd: Slapd, after: int) -> None:
     with between(slapd.plain_port, cut_after=after) as port:
         url = f"ldap://127.0.0.1:{port}"
-        said = refused(directory(url, None, page_size=100, allow_plaintext=True))
-    assert "it stopped answering" in said
+        message = refused(directory(url, None, page_size=100, allow_plaintext=True))
+    assert "it stopped answering" in message
 
 
-def test_all_that_is_wrong_with_people_is_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_with_people_are_reported_at_once(tmp_path: Path) -> None:
     twin = person("kim").replace("ou=people", "ou=twins,ou=people")
     twins = f"\ndn: ou=twins,ou=people,{BASE}\nobjectClass: organizationalUnit\nou: twins\n"
     entries = person("kim") + twins + twin + person("j.doe") + person("j-doe") + person("a:b")
     with running(tmp_path, entries) as odd:
-        said = refused(directory(odd.url, odd.ca))
-    assert f"uid=kim,ou=people,{BASE} and uid=kim,ou=twins,ou=people,{BASE} have one uid: kim" in said
-    assert "TEN-011: person j-doe and person j.doe would share the namespace user-j-doe" in said
-    assert "TEN-010: person a:b is no name of a user" in said
+        message = refused(directory(odd.url, odd.ca))
+    assert f"uid=kim,ou=people,{BASE} and uid=kim,ou=twins,ou=people,{BASE} have the same uid: kim" in message
+    assert "TEN-011: person j-doe and person j.doe would share the namespace user-j-doe" in message
+    assert "TEN-010: person a:b is not a valid user name" in message

@@ -1,4 +1,4 @@
-"""`menagerie check` reads the file with people that a spec names, with its rules, beside all else that is wrong."""
+"""`menagerie check` checks the file of people that a spec names, together with everything else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PEOPLE = "people: {ana: {}, bo: {}}\nteams: {robotics: {members: [ana], owners: 
 def checked(
     folder: Path, people: str | None, change: tuple[str, str] = ("", "")
 ) -> tuple[int, list[dict[str, object]]]:
-    """(exit code, problems) of a spec whose people stand in a file beside it."""
+    """Return (exit code, problems) of a spec whose people are in a file next to it."""
     text = (
         (SPECS / "invalid-TEN-008-privileged.yaml").read_text().replace("pod_security: privileged", "quota: {pods: 9}")
     )
@@ -26,15 +26,15 @@ def checked(
     if people is not None:
         (folder / "people.yaml").write_text(people)
     done = CliRunner().invoke(app, ["check", str(folder / "cluster.yaml"), "--json"])
-    found: list[dict[str, object]] = json.loads(done.stdout)["problems"]
-    return done.exit_code, found
+    problems: list[dict[str, object]] = json.loads(done.stdout)["problems"]
+    return done.exit_code, problems
 
 
 def test_a_good_file_is_no_problem(tmp_path: Path) -> None:
     assert checked(tmp_path, PEOPLE) == (0, [])
 
 
-def test_a_file_that_is_missing_is_an_error_where_the_spec_names_it(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_at_its_place_in_the_spec(tmp_path: Path) -> None:
     code, (problem,) = checked(tmp_path, None)
     assert (code, problem["code"], problem["path"]) == (2, "CFG-010", "tenancy.directory.file")
     assert "people.yaml" in str(problem["hint"])
@@ -51,19 +51,19 @@ def test_a_file_that_is_missing_is_an_error_where_the_spec_names_it(tmp_path: Pa
         ("", "CFG-012"),
     ],
 )
-def test_a_file_that_is_broken_is_told_with_its_line(tmp_path: Path, text: str, expected: str) -> None:
+def test_problems_of_the_file_have_their_line(tmp_path: Path, text: str, expected: str) -> None:
     code, problems = checked(tmp_path, text)
     assert (code, {each["code"] for each in problems}) == (2, {expected})
     assert all(str(each["file"]).endswith("people.yaml") and each["line"] and each["hint"] for each in problems)
 
 
-def test_it_is_told_beside_what_is_wrong_with_the_spec(tmp_path: Path) -> None:
+def test_its_problems_are_reported_together_with_those_of_the_spec(tmp_path: Path) -> None:
     _, problems = checked(tmp_path, None, ("heartbeat_interval: 100ms", "heartbeat_interval: 900ms"))
     assert {each["code"] for each in problems} == {"CFG-010", "ETC-007"}
 
 
-def test_people_who_together_could_fill_etcd_are_warned_of_with_the_sum(tmp_path: Path) -> None:
-    """19 people at 570 objects and a team at 3,420 are 14,250 objects of 1.5 MiB."""
+def test_a_warning_says_that_people_could_together_fill_etcd(tmp_path: Path) -> None:
+    """19 people with 570 objects each and a team with 3,420 have 14,250 objects of 1.5 MiB."""
     people = json.dumps({"people": {f"p{number}": {} for number in range(19)}, "teams": {"robotics": {}}})
     code, (problem,) = checked(tmp_path, people)
     assert (code, problem["code"], problem["severity"]) == (0, "TEN-016", "warning")

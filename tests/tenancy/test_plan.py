@@ -1,4 +1,4 @@
-"""Plans, as properties of any sequence of rosters, and by example."""
+"""Plans: properties over sequences of rosters, and examples."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ NAMES = ("a", "b", "c")
 
 
 def roster(people: str = "ana bo cleo", left: str = "", **teams: str) -> Roster:
-    """roster("ana bo", left="bo", robotics="ana* bo"): * is an owner."""
-    known = {id: Person(id, state=State.LEFT if id in left.split() else State.ACTIVE) for id in people.split()}
-    made = {
+    """Return a roster: roster("ana bo", left="bo", robotics="ana* bo"), where * marks an owner."""
+    people_ = {id: Person(id, state=State.LEFT if id in left.split() else State.ACTIVE) for id in people.split()}
+    teams_ = {
         name: Team(
             name,
             tuple(sorted(id.strip("*") for id in listed.split())),
@@ -44,7 +44,7 @@ def roster(people: str = "ana bo cleo", left: str = "", **teams: str) -> Roster:
         )
         for name, listed in teams.items()
     }
-    return Roster(known, made)
+    return Roster(people_, teams_)
 
 
 @st.composite
@@ -100,7 +100,7 @@ def test_nothing_is_ever_deleted(history: list[tuple[Roster, Tenancy]]) -> None:
 
 @FEW
 @given(HISTORIES, st.data())
-def test_a_sync_that_was_cut_anywhere_ends_as_one_that_was_not(
+def test_an_interrupted_sync_ends_like_an_uninterrupted_one(
     history: list[tuple[Roster, Tenancy]], data: st.DataObject
 ) -> None:
     whole, cut = Memory(), Memory()
@@ -116,7 +116,7 @@ def test_a_sync_that_was_cut_anywhere_ends_as_one_that_was_not(
 
 @FEW
 @given(rosters(), st.sampled_from([SETTINGS, LIMITED]))
-def test_each_has_rights_where_the_directory_says_and_nowhere_else(who: Roster, settings: Tenancy) -> None:
+def test_people_have_rights_exactly_where_the_directory_says(who: Roster, settings: Tenancy) -> None:
     memory = Memory()
     memory.sync(who, settings)
     given = {
@@ -134,7 +134,7 @@ def test_each_has_rights_where_the_directory_says_and_nowhere_else(who: Roster, 
 
 @FEW
 @given(rosters(), rosters(), st.sampled_from([SETTINGS, LIMITED]))
-def test_whoever_comes_back_finds_all_as_it_was(first: Roster, between: Roster, settings: Tenancy) -> None:
+def test_returning_people_find_everything_unchanged(first: Roster, between: Roster, settings: Tenancy) -> None:
     memory = Memory()
     memory.sync(first, settings)
     populate(memory)
@@ -148,20 +148,20 @@ def test_whoever_comes_back_finds_all_as_it_was(first: Roster, between: Roster, 
 
 
 def _plain(thing: dict[str, object]) -> object:
-    """Without marks of who wrote what, and empty annotations; not suspended is what is not said to be."""
+    """Return the object without managedFields, empty annotations, and an explicit suspend: false."""
     import copy
 
-    made = copy.deepcopy(thing)
-    made["metadata"].pop("managedFields", None)
-    made["metadata"]["annotations"] = made["metadata"].get("annotations") or {}
-    if not made.get("spec", {}).get("suspend", True):
-        del made["spec"]["suspend"]
-    return made
+    plain = copy.deepcopy(thing)
+    plain["metadata"].pop("managedFields", None)
+    plain["metadata"]["annotations"] = plain["metadata"].get("annotations") or {}
+    if not plain.get("spec", {}).get("suspend", True):
+        del plain["spec"]["suspend"]
+    return plain
 
 
 @FEW
 @given(rosters(), rosters())
-def test_half_of_a_directory_is_never_believed_to_have_gone(before: Roster, now: Roster) -> None:
+def test_a_loss_of_half_the_directory_is_refused(before: Roster, now: Roster) -> None:
     if not before.active:
         return
     memory = Memory()
@@ -176,26 +176,26 @@ def test_half_of_a_directory_is_never_believed_to_have_gone(before: Roster, now:
     assert bool(accepted) == (not now.active)
 
 
-def test_a_loss_is_seen_from_what_was_remembered_although_no_namespace_is_left() -> None:
+def test_a_loss_is_detected_from_the_remembered_sizes_without_any_namespace() -> None:
     seen = Seen(last=sizes(roster("ana bo cleo dan")))
     (text,) = refusals(roster("ana bo"), seen, SETTINGS)
-    assert text.startswith("2 of 4 people have gone; tenancy.refuse_loss believes no loss of 50%")
+    assert text.startswith("2 of 4 people are missing; tenancy.refuse_loss refuses a loss of 50% or more")
     assert refusals(roster("ana bo cleo"), seen, SETTINGS) == ()
 
 
-def test_a_directory_of_as_many_others_is_a_loss_of_everybody() -> None:
+def test_a_directory_of_as_many_different_people_is_a_loss_of_everybody() -> None:
     memory = Memory()
     memory.sync(roster("ana bo cleo"), SETTINGS)
     (text,) = refusals(roster("dan eve fay"), memory.seen(roster("dan"), SETTINGS), SETTINGS)
-    assert text.startswith("3 of 3 people have gone")
+    assert text.startswith("3 of 3 people are missing")
 
 
-def test_another_prefix_would_freeze_everybody_and_is_refused() -> None:
+def test_a_changed_prefix_would_freeze_everybody_and_is_refused() -> None:
     memory = Memory()
     memory.sync(roster(), SETTINGS)
     other = SETTINGS.model_copy(update={"people": PeopleAllowance(prefix="u-")})
     (text,) = refusals(roster(), memory.seen(roster(), other), other)
-    assert text.startswith("3 of 3 people have gone")
+    assert text.startswith("3 of 3 people are missing")
 
 
 @pytest.mark.parametrize(("limit", "refused"), [("1", True), ("2", False), ("33%", True), ("34%", False)])
@@ -207,12 +207,12 @@ def test_the_loss_that_is_refused_is_a_setting(limit: str, refused: bool) -> Non
     assert bool(refusals(now, memory.seen(now, settings), settings)) is refused
 
 
-def test_who_left_keeps_what_runs_and_can_start_nothing() -> None:
+def test_the_workloads_of_people_who_left_run_on_but_nothing_new_starts() -> None:
     memory = Memory()
     memory.sync(roster(robotics="ana* bo"), SETTINGS)
     populate(memory)
-    made = memory.sync(roster("ana cleo", robotics="ana*"), SETTINGS, "2026-12-01")
-    assert made.stories == ((Story.LEFT, Tenant(Kind.PERSON, "bo"), "user-bo"),)
+    planned = memory.sync(roster("ana cleo", robotics="ana*"), SETTINGS, "2026-12-01")
+    assert planned.stories == ((Story.LEFT, Tenant(Kind.PERSON, "bo"), "user-bo"),)
     space = memory.objects["Namespace", "", "user-bo"]["metadata"]
     assert (space["labels"]["menagerie.dev/frozen"], space["annotations"]["menagerie.dev/frozen"]) == (
         "true",
@@ -221,23 +221,23 @@ def test_who_left_keeps_what_runs_and_can_start_nothing() -> None:
     assert (memory.subjects("user-bo"), memory.subjects("team-robotics")) == ([], ["ana"])
     assert memory.objects["ResourceQuota", "user-bo", "menagerie"]["spec"]["hard"]["pods"] == "0"
     assert memory.objects["Deployment", "user-bo", "serve"]["spec"] == {"replicas": 3}
-    assert {change.reason for change in made.changes if change.key[1] == "user-bo"} == {
+    assert {change.reason for change in planned.changes if change.key[1] == "user-bo"} == {
         "person bo is no longer in the directory"
     }
 
 
-def test_the_day_of_a_freeze_stays_and_rights_go_first() -> None:
+def test_the_day_of_a_freeze_stays_and_rights_are_withdrawn_first() -> None:
     memory = Memory()
     memory.sync(roster(), SETTINGS)
-    made = memory.sync(roster("ana bo"), SETTINGS, "2026-12-01")
-    assert [change.key[0] for change in made.changes] == ["RoleBinding", "ResourceQuota", "Namespace"]
+    planned = memory.sync(roster("ana bo"), SETTINGS, "2026-12-01")
+    assert [change.key[0] for change in planned.changes] == ["RoleBinding", "ResourceQuota", "Namespace"]
     memory.sync(roster("ana bo"), LIMITED, "2026-12-24")
     assert (
         memory.objects["Namespace", "", "user-cleo"]["metadata"]["annotations"]["menagerie.dev/frozen"] == "2026-12-01"
     )
 
 
-def test_what_is_stopped_comes_back_with_as_many_replicas() -> None:
+def test_stopped_workloads_return_with_the_same_number_of_replicas() -> None:
     memory = Memory()
     memory.sync(roster(), LIMITED)
     populate(memory)
@@ -249,37 +249,39 @@ def test_what_is_stopped_comes_back_with_as_many_replicas() -> None:
     assert memory.objects["CronJob", "user-cleo", "nightly"]["spec"] == {"suspend": False}
 
 
-def test_a_rename_is_somebody_who_leaves_and_somebody_who_joins() -> None:
+def test_a_renamed_person_leaves_and_joins() -> None:
     memory = Memory()
     memory.sync(roster("ana bo cleo"), SETTINGS)
-    made = memory.planned(roster("ana bo cleo2"), SETTINGS)
-    assert {(story, tenant.name) for story, tenant, _ in made.stories} == {
+    planned = memory.planned(roster("ana bo cleo2"), SETTINGS)
+    assert {(story, tenant.name) for story, tenant, _ in planned.stories} == {
         (Story.JOINED, "cleo2"),
         (Story.LEFT, "cleo"),
     }
 
 
-def test_nobody_inherits_the_namespace_of_a_former_person_of_nearly_the_same_name() -> None:
+def test_nobody_inherits_the_namespace_of_a_former_person_with_a_similar_name() -> None:
     memory = Memory()
     memory.sync(roster("ana.lima bo cleo"), SETTINGS)
-    made = memory.sync(roster("ana-lima bo cleo"), SETTINGS)
-    (conflict,) = made.conflicts
-    assert conflict.startswith("namespace user-ana-lima is of person ana.lima, and person ana-lima would take it over")
+    planned = memory.sync(roster("ana-lima bo cleo"), SETTINGS)
+    (conflict,) = planned.conflicts
+    assert conflict.startswith(
+        "namespace user-ana-lima belongs to person ana.lima, and person ana-lima would take it over"
+    )
     assert memory.subjects("user-ana-lima") == []
 
 
-def test_a_namespace_that_is_not_ours_is_left_alone() -> None:
+def test_a_namespace_that_is_not_ours_is_not_changed() -> None:
     memory = Memory()
     foreign = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-vision", "labels": {"a": "b"}}}
     memory.put(foreign)
-    made = memory.sync(roster(vision="ana"), SETTINGS)
-    assert "kubectl label namespace team-vision app.kubernetes.io/managed-by=menagerie-tenancy" in made.conflicts[0]
+    planned = memory.sync(roster(vision="ana"), SETTINGS)
+    assert "kubectl label namespace team-vision app.kubernetes.io/managed-by=menagerie-tenancy" in planned.conflicts[0]
     assert memory.objects["Namespace", "", "team-vision"] == foreign
     assert not [key for key in memory.objects if key[1] == "team-vision"]
 
 
 @pytest.mark.parametrize(
-    ("key", "path", "value", "said"),
+    ("key", "path", "value", "reason"),
     [
         (("Namespace", "", "team-a"), ("metadata", "labels", "pod-security.kubernetes.io/enforce"), "privileged",
          "metadata.labels.pod-security.kubernetes.io/enforce is privileged, not restricted"),
@@ -289,8 +291,8 @@ def test_a_namespace_that_is_not_ours_is_left_alone() -> None:
         (("LimitRange", "team-a", "menagerie"), ("spec", "limits"), [], "spec.limits is [], not ["),
     ],
 )  # fmt: skip
-def test_drift_of_what_is_ours_is_mended_and_told(
-    key: tuple[str, str, str], path: tuple[str, ...], value: object, said: str
+def test_drift_in_our_fields_is_corrected_with_its_reason(
+    key: tuple[str, str, str], path: tuple[str, ...], value: object, reason: str
 ) -> None:
     memory = Memory()
     memory.sync(roster(a="ana* bo"), LIMITED)
@@ -300,11 +302,11 @@ def test_drift_of_what_is_ours_is_mended_and_told(
         there = there[part]
     there[path[-1]] = value
     (change,) = memory.sync(roster(a="ana* bo"), LIMITED).changes
-    assert (change.key, said in change.reason) == (key, True), change.reason
+    assert (change.key, reason in change.reason) == (key, True), change.reason
     assert str(memory.objects) == right
 
 
-def test_a_quantity_in_other_words_is_no_drift() -> None:
+def test_an_equal_quantity_in_another_notation_is_no_drift() -> None:
     memory = Memory()
     memory.sync(roster(a="ana"), LIMITED)
     limits = memory.objects["LimitRange", "team-a", "menagerie"]["spec"]["limits"][0]
@@ -320,43 +322,45 @@ def test_what_others_added_stays() -> None:
     assert memory.planned(roster(a="ana"), LIMITED).changes == ()
 
 
-def test_a_binding_that_an_owner_made_anew_to_another_role_is_made_right() -> None:
+def test_a_binding_that_an_owner_recreated_with_another_role_is_corrected() -> None:
     memory = Memory()
     memory.sync(roster(a="ana* bo"), SETTINGS)
     key = ("RoleBinding", "team-a", EDITORS)
     memory.objects[key]["roleRef"] = {**memory.objects[key]["roleRef"], "name": "view"}
-    made = memory.sync(roster(a="ana* bo"), SETTINGS)
-    assert [(change.verb, change.key) for change in made.changes] == [(Verb.REBIND, key)]
+    planned = memory.sync(roster(a="ana* bo"), SETTINGS)
+    assert [(change.verb, change.key) for change in planned.changes] == [(Verb.REBIND, key)]
     assert memory.objects[key]["roleRef"]["name"] == "edit"
     assert memory.planned(roster(a="ana* bo"), SETTINGS).changes == ()
 
 
-def test_bindings_of_others_that_still_name_who_left_are_told() -> None:
+def test_other_bindings_that_still_name_people_who_left_are_reported() -> None:
     memory = Memory()
     memory.sync(roster(a="ana* bo"), SETTINGS)
     subjects = [{"kind": "User", "name": "cleo"}]
     memory.put({"kind": "RoleBinding", "metadata": {"name": "guests", "namespace": "team-a"}, "subjects": subjects})
-    made = memory.planned(roster("ana bo", a="ana* bo"), SETTINGS)
-    assert made.notices == (
-        "cleo has left, and a binding that is not ours still names them: kubectl edit rolebinding guests -n team-a",
+    planned = memory.planned(roster("ana bo", a="ana* bo"), SETTINGS)
+    assert planned.notices == (
+        "cleo has left, but a binding that tenancy does not manage still names them: kubectl edit rolebinding guests -n team-a",
     )
 
 
-def test_who_is_marked_as_left_has_no_rights_in_teams_either() -> None:
+def test_people_marked_as_left_have_no_rights_in_teams() -> None:
     memory = Memory()
     memory.sync(roster(left="bo", a="ana bo*"), SETTINGS)
     assert (memory.subjects("team-a"), memory.subjects("team-a", OWNERS)) == (["ana"], [])
     assert ("Namespace", "", "user-bo") not in memory.objects
 
 
-def test_quotas_of_one_team_are_merged_and_the_rest_of_it_replaces() -> None:
+def test_a_teams_quotas_are_merged_and_its_other_settings_replace() -> None:
     only = Allowance.model_validate({"quota": {"pods": 9}})
     memory = Memory()
     teams = LIMITED.teams.model_copy(update={"only": {"a": only}})
     memory.sync(roster(a="ana", b="bo"), LIMITED.model_copy(update={"teams": teams}))
     hard = {name: memory.objects["ResourceQuota", f"team-{name}", "menagerie"]["spec"]["hard"] for name in "ab"}
-    said = {name: {key: value for key, value in own.items() if "count/" not in key} for name, own in hard.items()}
-    assert said == {
+    hard_by_team = {
+        name: {key: value for key, value in own.items() if "count/" not in key} for name, own in hard.items()
+    }
+    assert hard_by_team == {
         "a": {"requests.nvidia.com/gpu": "64", "pods": "9"},
         "b": {"requests.nvidia.com/gpu": "64", "pods": "500"},
     }

@@ -1,4 +1,4 @@
-"""Who goes before all others, on a real API server: people with rights in one namespace, and no `tenancy sync --hosts` applied."""
+"""Who may use the highest priorities, on a real API server: people with rights in one namespace, without `tenancy sync --hosts`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PODS = "/api/v1/namespaces/{}/pods"
 
 @pytest.fixture
 def guarded(server: Server) -> Iterator[Server]:
-    """What API servers apply at their boot."""
+    """The API server with the objects that API servers apply when they boot."""
     things: tuple[Object, ...] = (*priorities.objects(), *admission.priorities())
     for thing in things:
         assert server.real.apply(applied(thing)) in ((CREATED, ""), (OK, ""))
@@ -71,31 +71,33 @@ def cron_job(namespace: str, name: str) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_nobody_puts_the_system_out_from_a_namespace_of_their_own(guarded: Server, name: str) -> None:
+def test_nobody_can_preempt_the_system_from_their_namespace(guarded: Server, name: str) -> None:
     for namespace in ("user-bo", "team-robotics"):
-        status, said = tried(guarded, namespace, pod(name))
-        assert (status, "system-* priority classes are for namespaces of the system" in said) == (FORBIDDEN, True), said
-        for made in (deployment, job, cron_job):
-            assert guarded.as_("bo", "POST", *made(namespace, name)) == FORBIDDEN, guarded.said
+        status, message = tried(guarded, namespace, pod(name))
+        assert (status, "system-* priority classes are for namespaces of the system" in message) == (FORBIDDEN, True), (
+            message
+        )
+        for workload in (deployment, job, cron_job):
+            assert guarded.as_("bo", "POST", *workload(namespace, name)) == FORBIDDEN, guarded.said
         for fine in ("", "services", "normal", "low"):
             assert tried(guarded, namespace, pod(fine))[0] == CREATED
-            for made in (deployment, job, cron_job):
-                assert guarded.as_("bo", "POST", *made(namespace, fine)) == CREATED, guarded.said
+            for workload in (deployment, job, cron_job):
+                assert guarded.as_("bo", "POST", *workload(namespace, fine)) == CREATED, guarded.said
 
 
-def test_a_number_of_ones_own_is_no_way_round(guarded: Server) -> None:
+def test_an_explicit_priority_is_no_way_around_it(guarded: Server) -> None:
     for priority in (2_000_001_000, 1_000_000_001):
         assert tried(guarded, "user-bo", pod(priority=priority))[0] == FORBIDDEN
         assert tried(guarded, "user-bo", pod("services", priority=priority))[0] == FORBIDDEN
 
 
-def test_an_administrator_is_refused_in_a_namespace_of_people_too(guarded: Server) -> None:
-    """A controller makes pods, and may do more than who wrote the template."""
+def test_an_administrator_is_also_refused_in_a_namespace_of_people(guarded: Server) -> None:
+    """A controller creates pods, and may have more rights than the author of the template."""
     assert guarded.real.call("POST", f"{PODS.format('default')}?dryRun=All", pod(CLASSES[0]))[0] == FORBIDDEN
 
 
-def test_pods_that_a_controller_makes_of_an_older_template_are_refused(guarded: Server) -> None:
-    """With the templates' policy out of the way, as it was when the template was written."""
+def test_pods_from_an_older_template_are_refused(guarded: Server) -> None:
+    """The policy for templates is removed, as if the template had been written before it."""
     binding = f"/apis/{admission.ADMISSION}/v1/validatingadmissionpolicybindings/{admission.TEMPLATES}"
     guarded.real.call("DELETE", binding)
     path, body = deployment("user-bo", CLASSES[0])
@@ -108,7 +110,7 @@ def test_pods_that_a_controller_makes_of_an_older_template_are_refused(guarded: 
 
     until(lambda: any("system-* priority classes" in each for each in refusals()))
     assert guarded.get(PODS.format("user-bo"))["items"] == []
-    # What was there can be scaled and deleted, and takes no other class of the system's.
+    # Existing workloads can be scaled and deleted.
     assert guarded.as_("bo", "PATCH", f"{path}/w", {"spec": {"replicas": 0}}) == OK, guarded.said
     assert guarded.as_("bo", "DELETE", f"{path}/w") == OK
 
@@ -131,7 +133,7 @@ def test_the_system_has_its_classes_wherever_it_runs(guarded: Server) -> None:
         guarded.real.call("DELETE", f"/api/v1/namespaces/{name}")
 
 
-def test_nobody_makes_a_namespace_one_of_the_system(guarded: Server) -> None:
+def test_nobody_can_make_a_namespace_a_system_one(guarded: Server) -> None:
     own = {"metadata": {"labels": {SYSTEM_LABEL: "true"}}}
     assert guarded.as_("ana", "PATCH", "/api/v1/namespaces/team-robotics", own) == FORBIDDEN
     assert guarded.as_("ana", "POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings", bound("x", "edit", "ana")) == FORBIDDEN  # fmt: skip

@@ -1,4 +1,4 @@
-"""Namespaces, rights and quotas on a real API server, tried by people with tokens of their own, cheating included."""
+"""Namespaces, rights and quotas on a real API server, tried with people's own tokens, including attempts to cheat."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def bound(name: str, role: str, user: str, kind: str = "ClusterRole") -> dict[st
 
 
 def makes(server: Server, person: str, namespace: str, name: str = "c") -> bool:
-    """Whether somebody may make something there, by a request that leaves nothing."""
+    """Whether a person may create objects in a namespace, by a dry run."""
     path = f"/api/v1/namespaces/{namespace}/configmaps?dryRun=All"
     return server.as_(person, "POST", path, config(name)) == CREATED
 
 
 def synced(server: Server, who=ALL, settings: Tenancy = SETTINGS) -> None:
-    """And every right of it is known to the API server, which learns of bindings a moment later."""
+    """Sync, and wait until the API server knows all rights; it learns of bindings a moment later."""
     _, applied = server.sync(who, settings)
     assert applied.failed == ()
     for id in who.active:
@@ -97,15 +97,15 @@ def test_nobody_reaches_beyond_their_namespaces(server: Server) -> None:
     role = f"{RBAC}/namespaces/user-ana"
     tries = {
         "read another's secrets": ("GET", f"{others}/secrets", None),
-        "make pods at another's": ("POST", f"{others}/pods", pod("p")),
+        "create pods in another's namespace": ("POST", f"{others}/pods", pod("p")),
         "relabel one's namespace": ("PATCH", own, labels),
         "raise one's quota": ("PATCH", f"{own}/resourcequotas/menagerie", quota),
         "delete one's quota": ("DELETE", f"{own}/resourcequotas/menagerie", None),
         "delete one's limits": ("DELETE", f"{own}/limitranges/menagerie", None),
         "delete one's namespace": ("DELETE", own, None),
-        "make a namespace": ("POST", "/api/v1/namespaces", {"metadata": {"name": "team-mine"}}),
+        "create a namespace": ("POST", "/api/v1/namespaces", {"metadata": {"name": "team-mine"}}),
         "bind oneself": ("POST", f"{role}/rolebindings", bound("mine", "admin", "ana")),
-        "make a role": ("POST", f"{role}/roles", {"metadata": {"name": "r"}, "rules": []}),
+        "create a role": ("POST", f"{role}/roles", {"metadata": {"name": "r"}, "rules": []}),
         "bind oneself in the whole cluster": (
             "POST", f"{RBAC}/clusterrolebindings", {**bound("mine", "cluster-admin", "ana"), "kind": "ClusterRoleBinding"},
         ),
@@ -113,13 +113,13 @@ def test_nobody_reaches_beyond_their_namespaces(server: Server) -> None:
         "list nodes": ("GET", "/api/v1/nodes", None),
         "make the directory forget": ("DELETE", "/api/v1/namespaces/kube-system/configmaps/menagerie-tenancy", None),
     }  # fmt: skip
-    got = {what: server.as_("ana", *request) for what, request in tries.items()}
-    assert got == dict.fromkeys(tries, FORBIDDEN)
+    statuses = {what: server.as_("ana", *request) for what, request in tries.items()}
+    assert statuses == dict.fromkeys(tries, FORBIDDEN)
     posing = server.as_("ana", "GET", f"{others}/configmaps", Impersonate_User="bo")
     assert (posing, "impersonate" in server.said) == (FORBIDDEN, True), server.said
 
 
-def test_owners_share_what_they_have_and_cannot_give_more(server: Server) -> None:
+def test_owners_share_their_rights_and_cannot_grant_more(server: Server) -> None:
     synced(server)
     bindings = f"{RBAC}/namespaces/team-robotics/rolebindings"
     assert server.as_("bo", "POST", bindings, bound("guest", "edit", "dan")) == FORBIDDEN
@@ -135,7 +135,7 @@ def test_owners_share_what_they_have_and_cannot_give_more(server: Server) -> Non
     assert (found.plan.changes, makes(server, "dan", "team-robotics")) == ((), True)
 
 
-def test_an_owner_who_changes_our_bindings_is_undone(server: Server) -> None:
+def test_an_owners_changes_to_our_bindings_are_undone(server: Server) -> None:
     synced(server)
     path = f"{RBAC}/namespaces/team-robotics/rolebindings"
     bo = {"subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "dan"}]}
@@ -147,8 +147,8 @@ def test_an_owner_who_changes_our_bindings_is_undone(server: Server) -> None:
 
     assert server.as_("ana", "DELETE", f"{path}/{EDITORS}") == OK
     until(lambda: not makes(server, "bo", "team-robotics"))
-    made = server.real.call("POST", path, bound(EDITORS, "view", "dan"))
-    assert made[0] == CREATED
+    answer = server.real.call("POST", path, bound(EDITORS, "view", "dan"))
+    assert answer[0] == CREATED
     (change,) = server.sync(ALL, SETTINGS)[0].plan.changes
     assert (change.verb, "roleRef is view, not edit" in change.reason) == ("rebind", True)
     until(lambda: makes(server, "bo", "team-robotics"))
@@ -163,14 +163,14 @@ def test_an_owner_who_changes_our_bindings_is_undone(server: Server) -> None:
         ("team-vision", "cleo", {}, FORBIDDEN),
     ],
 )
-def test_pods_are_let_in_as_the_settings_say(
+def test_pods_are_admitted_according_to_the_settings(
     server: Server, space: str, who: str, security: dict[str, object], status: int
 ) -> None:
     synced(server)
     path = f"/api/v1/namespaces/{space}/pods?dryRun=All"
 
     def counted() -> bool:
-        """Quotas let nothing in before their controller has counted once."""
+        """Whether the quota has been counted; before that, it admits nothing."""
         server.as_(who, "POST", path, pod("p", **security))
         return "status unknown" not in server.said
 
@@ -179,7 +179,7 @@ def test_pods_are_let_in_as_the_settings_say(
     assert status == CREATED or "violates PodSecurity" in server.said
 
 
-def test_a_quota_is_kept_and_a_frozen_person_can_do_nothing_while_what_runs_runs_on(server: Server) -> None:
+def test_a_quota_is_enforced_and_a_frozen_persons_pods_run_on(server: Server) -> None:
     synced(server)
     pods = "/api/v1/namespaces/user-cleo/pods"
     until(lambda: server.as_("cleo", "POST", pods, pod("one")) == CREATED)
@@ -204,7 +204,7 @@ def test_a_quota_is_kept_and_a_frozen_person_can_do_nothing_while_what_runs_runs
     assert "menagerie.dev/frozen" not in {**space["labels"], **space["annotations"]}
 
 
-def test_what_runs_is_stopped_where_the_settings_say_and_comes_back(server: Server) -> None:
+def test_workloads_are_stopped_if_the_settings_say_so_and_return(server: Server) -> None:
     synced(server, settings=STOPPING)
     base = "/apis/apps/v1/namespaces/team-vision/deployments"
     security = {"allowPrivilegeEscalation": False, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}}  # fmt: skip
@@ -236,7 +236,7 @@ def test_what_runs_is_stopped_where_the_settings_say_and_comes_back(server: Serv
     until(lambda: len([each for each in server.get(pods)["items"] if "deletionTimestamp" not in each["metadata"]]) == 3)
 
 
-def test_what_others_added_stays_and_what_is_ours_is_mended(server: Server) -> None:
+def test_additions_of_others_stay_and_drift_in_our_fields_is_corrected(server: Server) -> None:
     synced(server)
     space, quota = "/api/v1/namespaces/team-robotics", "/api/v1/namespaces/team-robotics/resourcequotas/menagerie"
     merge = "application/merge-patch+json"
@@ -257,7 +257,7 @@ def test_what_others_added_stays_and_what_is_ours_is_mended(server: Server) -> N
     assert server.sync(ALL, SETTINGS)[0].plan.changes == ()
 
 
-def test_a_sync_that_was_killed_anywhere_is_made_up_for(server: Server) -> None:
+def test_a_sync_that_was_killed_anywhere_is_completed_by_the_next(server: Server) -> None:
     number = 0
     while not cut_after(number, Sync(server, Given(ALL), SETTINGS)):
         number += 3
@@ -271,17 +271,17 @@ def test_a_sync_that_was_killed_anywhere_is_made_up_for(server: Server) -> None:
     assert frozen == {"user-bo", "user-cleo", "team-vision"}
 
 
-def test_a_directory_that_is_not_believed_changes_nothing(server: Server) -> None:
+def test_a_refused_directory_changes_nothing(server: Server) -> None:
     server.sync(ALL, SETTINGS)
     before = server.versions()
-    one = Sync(server, Given(roster("ana", robotics="ana*")), SETTINGS)
-    found = one.look()
-    assert [text.split(" have gone since ")[0] for text in found.refused] == [
+    sync = Sync(server, Given(roster("ana", robotics="ana*")), SETTINGS)
+    found = sync.look()
+    assert [text.split(" are missing since ")[0] for text in found.refused] == [
         "2 of 3 people", "1 of 2 teams", "2 of 3 memberships",
     ]  # fmt: skip
     assert found.plan.changes == ()
     with pytest.raises(ValueError, match="never applied"):
-        one.apply(found)
+        sync.apply(found)
     assert Sync(server, Given(roster("", "")), SETTINGS).look(accept_loss=True).refused
     with pytest.raises(FailedError, match="it does not answer"):
         Sync(server, Given(unbelieved("ldaps://x", ["it does not answer"])), SETTINGS).look()
@@ -296,7 +296,7 @@ def test_a_namespace_that_is_being_deleted_waits(server: Server) -> None:
     server.real.call("DELETE", path)
     found, applied = server.sync(ALL, SETTINGS)
     assert (found.plan.conflicts, applied.failed) == (
-        ("namespace team-vision of team vision is being deleted; once it is gone, a run makes it anew",), (),
+        ("namespace team-vision of team vision is being deleted; when it is gone, the next run creates it again",), (),
     )  # fmt: skip
     server.real.call(
         "PATCH", f"{path}/configmaps/held", {"metadata": {"finalizers": None}}, "application/merge-patch+json"

@@ -1,4 +1,4 @@
-"""How much of etcd main one person, and one team, can fill: tried by people with tokens of their own on a real API server."""
+"""How much of etcd main one person or one team can fill: tried with people's own tokens on a real API server."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ WIDGETS = "/apis/example.org/v1/namespaces/user-ana/widgets"
 
 
 def until_refused(server: Server, person: str, path: str, most: int) -> int:
-    """How many somebody can make, trying one more than `most`."""
+    """Return how many objects a person can create, trying one more than `most`."""
     for number in range(most + 1):
         if server.as_(person, "POST", path, config(f"c-{number}")) != CREATED:
             return number
     return most + 1
 
 
-def test_one_person_fills_little_of_etcd_main_and_is_then_refused(server: Server) -> None:
+def test_one_person_can_fill_only_a_little_of_etcd_main(server: Server) -> None:
     synced(server, ALL, SETTINGS)
     path, most = f"{OWN}/configmaps", counts.PEOPLE["count/configmaps"]
     assert until_refused(server, "ana", path, most) == most
     assert "exceeded quota: menagerie, requested: count/configmaps=1" in server.said
-    # Whatever it is that lies there, and in whatever namespace.
+    # This holds for every kind of object and every namespace.
     for space, kind in (("user-ana", counts.PEOPLE), ("team-robotics", counts.TEAMS)):
         hard = server.get(f"/api/v1/namespaces/{space}/resourcequotas/menagerie")["spec"]["hard"]
         assert hard == {name: str(number) for name, number in kind.items()}
@@ -44,16 +44,16 @@ def test_one_person_fills_little_of_etcd_main_and_is_then_refused(server: Server
     assert counts.objects({name: str(number) for name, number in counts.PEOPLE.items()}) * counts.LARGEST * 8 < QUOTA
 
 
-def test_every_kind_that_people_may_make_is_counted(server: Server) -> None:
-    """Asked of the API server's own roles, so that a release that adds a kind is noticed."""
-    found = makes(server.get(f"{RBAC}/clusterroles/edit"))
-    assert len(found) > 15
-    assert set(found) <= counts.PEOPLE.keys()
-    assert {*found, "count/rolebindings.rbac.authorization.k8s.io"} <= counts.TEAMS.keys()
+def test_every_kind_that_people_may_create_is_counted(server: Server) -> None:
+    """Read from the API server's own roles, so that a kind added by a new release is noticed."""
+    kinds = makes(server.get(f"{RBAC}/clusterroles/edit"))
+    assert len(kinds) > 15
+    assert set(kinds) <= counts.PEOPLE.keys()
+    assert {*kinds, "count/rolebindings.rbac.authorization.k8s.io"} <= counts.TEAMS.keys()
 
 
-def test_etcd_takes_no_object_that_is_larger_than_what_is_reckoned_with(server: Server) -> None:
-    """Of the largest that can be made, by annotations, data and owners together."""
+def test_etcd_accepts_no_object_larger_than_the_assumed_size(server: Server) -> None:
+    """Try the largest possible object, with annotations, data and owners together."""
     synced(server, ALL, SETTINGS)
     owners = [
         {"apiVersion": "v1", "kind": "Pod", "name": "x" * 200 + str(number), "uid": "u" * 200, "controller": False}
@@ -66,8 +66,8 @@ def test_etcd_takes_no_object_that_is_larger_than_what_is_reckoned_with(server: 
     assert server.as_("ana", "POST", f"{OWN}/configmaps", whole) == CREATED
 
 
-def test_a_namespace_that_holds_more_than_it_may_keeps_all_of_it(server: Server) -> None:
-    """A cluster of before there were counts."""
+def test_a_namespace_above_its_quota_keeps_its_objects(server: Server) -> None:
+    """A cluster from before counts existed."""
     synced(
         server,
         ALL,
@@ -81,13 +81,13 @@ def test_a_namespace_that_holds_more_than_it_may_keeps_all_of_it(server: Server)
     assert len(server.get(f"{OWN}/configmaps")["items"]) == 60
     assert server.as_("ana", "PATCH", f"{OWN}/configmaps/c-1", {"data": {"a": "b"}}) == OK
     notices = server.sync(ALL, SETTINGS)[0].plan.notices
-    assert [text for text in notices if "user-ana has 60 of count/configmaps, and may have 50" in text]
+    assert [text for text in notices if "user-ana uses 60 of count/configmaps, and its quota is 50" in text]
     for number in range(11):
         assert server.as_("ana", "DELETE", f"{OWN}/configmaps/c-{number}") == OK
     until(lambda: server.as_("ana", "POST", f"{OWN}/configmaps", config("new")) == CREATED)
 
 
-def test_a_kind_that_a_crd_adds_to_what_people_may_make_is_counted_too(server: Server) -> None:
+def test_a_kind_from_a_crd_that_people_may_create_is_also_counted(server: Server) -> None:
     crd = {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.org"},
         "spec": {
@@ -111,7 +111,7 @@ def test_a_kind_that_a_crd_adds_to_what_people_may_make_is_counted_too(server: S
         assert server.sync(ALL, SETTINGS)[0].plan.changes == ()
 
         def refused() -> bool:
-            """Until the controller of quotas knows the kind, the API server lets nobody make one."""
+            """Whether the quota refuses a widget. Until the quota controller knows the kind, the API server refuses all widgets."""
             body = {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"generateName": "w-"}}
             return server.as_("ana", "POST", WIDGETS, body) == FORBIDDEN and "count/widgets.example.org" in server.said
 

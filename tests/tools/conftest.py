@@ -1,4 +1,4 @@
-"""A Go for tests: a script in its place on PATH, and a cache of the test's own."""
+"""A fake Go for tests: a script in its place on PATH, and a separate cache per test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ esac
 
 @pytest.fixture
 def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """fake_go(version, build="shell commands of every build") -> the file that lists its builds."""
+    """Return fake_go(version, build="shell commands of every build") -> the file that logs its builds."""
 
     def make(version: str = "go1.99.0", build: str = ":") -> Path:
         folder = tmp_path / "bin"

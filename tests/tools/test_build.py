@@ -1,4 +1,4 @@
-"""The builder: what it builds, when, and what it says when it cannot."""
+"""The builder: what it builds, when, and its errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_only_missing_programs_are_built(fake_go: FakeGo) -> None:
     assert log.read_text().splitlines()[1].endswith("/ go.etcd.io/etcd/etcdutl/v3")
 
 
-def test_every_program_of_the_manifest_finds_its_place(fake_go: FakeGo) -> None:
+def test_every_program_of_the_manifest_has_a_separate_path(fake_go: FakeGo) -> None:
     fake_go()
     names = [program for module in manifest.modules().values() for program in module.programs]
     paths = build.ensure(names)
@@ -41,7 +41,7 @@ def test_every_program_of_the_manifest_finds_its_place(fake_go: FakeGo) -> None:
     assert len(set(paths.values())) == len(names)
 
 
-def test_programs_that_are_tests_are_built_beside_the_others(fake_go: FakeGo) -> None:
+def test_programs_that_are_tests_are_built_with_the_others(fake_go: FakeGo) -> None:
     log = fake_go()
     paths = build.ensure(["agnhost", "e2e.test", "ginkgo"])
     assert [words.split()[:2] for words in log.read_text().splitlines()] == [["build", "-trimpath"], ["test", "-c"]]
@@ -49,18 +49,18 @@ def test_programs_that_are_tests_are_built_beside_the_others(fake_go: FakeGo) ->
     assert paths["agnhost"].read_text() == "k8s.io/kubernetes/test/images/agnhost\n"
 
 
-def test_a_program_is_there_in_two_versions(fake_go: FakeGo) -> None:
+def test_a_program_is_built_in_two_versions(fake_go: FakeGo) -> None:
     log = fake_go()
-    known = manifest.modules()
-    older = known["kubernetes-1.35"].version
+    modules = manifest.modules()
+    older = modules["kubernetes-1.35"].version
     paths = build.ensure(["kubelet", f"kubelet@{older}"])
-    assert [path.parent.name.partition("-")[0] for path in paths.values()] == [known["kubernetes"].version, older]
+    assert [path.parent.name.partition("-")[0] for path in paths.values()] == [modules["kubernetes"].version, older]
     assert all(f"gitVersion=v{v} " in line for v, line in zip(
-        (known["kubernetes"].version, older), log.read_text().splitlines(), strict=True
+        (modules["kubernetes"].version, older), log.read_text().splitlines(), strict=True
     ))  # fmt: skip
 
 
-def test_progress_counts_modules_and_says_what_is_left(fake_go: FakeGo) -> None:
+def test_progress_counts_modules_and_shows_what_is_left(fake_go: FakeGo) -> None:
     fake_go()
     build.ensure(["crane"])
     events: list[BuildEvent] = []
@@ -73,26 +73,26 @@ def test_progress_counts_modules_and_says_what_is_left(fake_go: FakeGo) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "way_out"),
+    ("output", "way_out"),
     [
         ("write /x: no space left on device", "The disk is full"),
         ("compile: signal: killed", "GOFLAGS=-p=1"),
         ("pkg-config: exec: not there", "install gcc libc6-dev libseccomp-dev pkg-config"),
         ("reading https://x: 403 Forbidden", "set GOPROXY"),
         ("verifying x: checksum mismatch", "tools/runc/go.sum"),
-        ("something new", "The whole output is in"),
+        ("something new", "The full output is in"),
     ],
 )
-def test_a_failed_build_shows_gos_last_words_and_a_way_out(fake_go: FakeGo, said: str, way_out: str) -> None:
-    fake_go(build=f"echo '{said}' >&2; exit 1")
+def test_a_failed_build_shows_the_end_of_gos_output_and_a_way_out(fake_go: FakeGo, output: str, way_out: str) -> None:
+    fake_go(build=f"echo '{output}' >&2; exit 1")
     with pytest.raises(FailedError) as caught:
         build.ensure(["runc"])
-    assert said in str(caught.value)
+    assert output in str(caught.value)
     assert way_out in str(caught.value)
     assert "building runc" in str(caught.value)
 
 
-def test_a_module_that_the_network_did_not_bring_is_asked_for_again(
+def test_a_build_is_retried_after_a_network_failure(
     fake_go: FakeGo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(golang, "PAUSES_S", (0.0, 0.0))
@@ -102,7 +102,7 @@ def test_a_module_that_the_network_did_not_bring_is_asked_for_again(
     assert len(log.read_text().splitlines()) == 3
 
 
-def test_a_network_that_stays_away_fails_the_build_in_the_end(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lasting_network_failure_fails_the_build(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(golang, "PAUSES_S", (0.0, 0.0))
     log = fake_go(build="echo 'dial tcp: lookup x: no such host' >&2; exit 1")
     with pytest.raises(FailedError, match="cannot be reached"):
@@ -110,7 +110,7 @@ def test_a_network_that_stays_away_fails_the_build_in_the_end(fake_go: FakeGo, m
     assert len(log.read_text().splitlines()) == 3
 
 
-def test_a_failed_build_leaves_nothing_in_its_place(fake_go: FakeGo) -> None:
+def test_a_failed_build_leaves_no_program(fake_go: FakeGo) -> None:
     fake_go(build="exit 1")
     with pytest.raises(FailedError, match="building runc"):
         build.ensure(["runc"])
@@ -127,12 +127,12 @@ def test_two_builders_do_not_build_the_same_program_twice(fake_go: FakeGo) -> No
     assert len(log.read_text().splitlines()) == 1
 
 
-def test_a_recent_go_on_path_is_taken(fake_go: FakeGo) -> None:
+def test_a_recent_go_on_path_is_used(fake_go: FakeGo) -> None:
     fake_go("go1.99.0")
     assert golang.find((1, 26, 3)) == golang.Go("go1.99.0", "amd64", golang.find((1,)).program, own=False)
 
 
-def test_an_old_go_on_path_is_passed_over_for_the_pinned_one(fake_go: FakeGo, tmp_path: Path) -> None:
+def test_the_pinned_go_is_used_if_the_go_on_path_is_too_old(fake_go: FakeGo, tmp_path: Path) -> None:
     fake_go("go1.19.8")
     go = golang.find((1, 26, 3))
     assert go.own
@@ -145,13 +145,13 @@ def test_the_pinned_go_is_recent_enough_for_every_module(fake_go: FakeGo) -> Non
     assert golang.find(max(module.go for module in manifest.modules().values())).own
 
 
-def test_a_go_that_nobody_has_is_refused(fake_go: FakeGo) -> None:
+def test_a_go_version_that_is_not_available_is_refused(fake_go: FakeGo) -> None:
     fake_go("go1.1")
     with pytest.raises(FailedError, match=r"install Go 9\.9\.9"):
         golang.find((9, 9, 9))
 
 
-def test_a_pinned_go_that_cannot_be_installed_says_why(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_says_why_the_pinned_go_cannot_be_installed(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_go("go1.1")
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(FailedError, match="could not install the pinned Go"):

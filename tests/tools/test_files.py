@@ -1,4 +1,4 @@
-"""Files out of Go modules: at the version of the cluster, and the ones that go.sum pins."""
+"""Files from Go modules: the cluster's version, as pinned by go.sum."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from cluster.errors import FailedError
 from tools import files, manifest
 
 
-def test_rooks_crds_are_of_the_rook_that_clusters_have() -> None:
+def test_rooks_crds_have_the_version_of_the_clusters_rook() -> None:
     assert manifest.modules()["rook"].version == versions.ROOK
     assert f"github.com/rook/rook v{versions.ROOK} h1:" in (manifest.TOOLS / "rook" / "go.sum").read_text()
 
 
-def test_files_of_what_is_built_on_request_are_not_had_unasked() -> None:
-    known = manifest.modules()
-    assert set(files.names()) == {name for module in known.values() if module.unasked for name in module.files}
-    assert known["conformance"].files
-    assert not known["conformance"].files.keys() & set(files.names())
+def test_files_of_modules_built_on_request_are_not_fetched_by_default() -> None:
+    modules = manifest.modules()
+    assert set(files.names()) == {name for module in modules.values() if module.unasked for name in module.files}
+    assert modules["conformance"].files
+    assert not modules["conformance"].files.keys() & set(files.names())
 
 
-def test_a_module_that_go_refuses_is_told_with_gos_words(
+def test_the_error_has_gos_message_if_go_refuses_a_module(
     fake_go: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = fake_go().parent / "bin" / "go"
@@ -33,6 +33,6 @@ def test_a_module_that_go_refuses_is_told_with_gos_words(
         files.ensure("rook-crds.yaml")
 
 
-def test_a_file_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_file_is_refused() -> None:
     with pytest.raises(LookupError, match="other.yaml"):
         files.ensure("other.yaml")

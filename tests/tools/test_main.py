@@ -9,19 +9,19 @@ from tools import __main__ as command
 from tools import build, files
 
 
-@pytest.mark.parametrize(("asked", "built"), [(None, False), (["terraform"], True)])
-def test_what_only_the_bench_needs_is_built_where_it_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, asked: list[str] | None, built: bool
+@pytest.mark.parametrize(("requested", "is_built"), [(None, False), (["terraform"], True)])
+def test_programs_for_the_bench_are_built_only_on_request(
+    monkeypatch: pytest.MonkeyPatch, requested: list[str] | None, is_built: bool
 ) -> None:
-    wanted: list[str] = []
+    names: list[str] = []
 
     def ensure(programs: Iterable[str], progress: build.Progress) -> dict[str, Path]:
-        wanted.extend(programs)
+        names.extend(programs)
         return {}
 
     monkeypatch.setattr(build, "ensure", ensure)
-    monkeypatch.setattr(files, "ensure", wanted.append)
-    command.main(asked, listing=False, as_json=False)
-    assert ("terraform" in wanted) is built
-    assert ("kubelet" in wanted) is not built
-    assert ("rook-crds.yaml" in wanted) is not built
+    monkeypatch.setattr(files, "ensure", names.append)
+    command.main(requested, listing=False, as_json=False)
+    assert ("terraform" in names) is is_built
+    assert ("kubelet" in names) is not is_built
+    assert ("rook-crds.yaml" in names) is not is_built

@@ -20,7 +20,7 @@ def listed(name: str) -> set[str]:
     return {part.strip() for line in lines if not line.startswith("#") for part in line.split("|")}
 
 
-def test_the_linker_learns_the_version_from_go_mod() -> None:
+def test_the_linker_flags_have_the_version_from_go_mod() -> None:
     flags = MODULES["kubernetes"].linker_flags()
     version = MODULES["kubernetes"].version
     major, minor, _ = version.split(".")
@@ -42,14 +42,14 @@ def test_no_two_modules_build_the_same_program() -> None:
     assert len(names) == len(set(names))
 
 
-def test_a_program_of_another_version_is_named_with_it() -> None:
+def test_a_program_of_another_version_has_the_version_in_its_name() -> None:
     now, older = MODULES["kubernetes"].version, MODULES["kubernetes-1.35"].version
     assert manifest.at("kubelet", now) == "kubelet"
     assert manifest.at("kubelet", older) == f"kubelet@{older}"
     assert set(map(manifest.file_name, MODULES["kubernetes-1.35"].programs)) == set(MODULES["kubernetes"].programs)
 
 
-def test_what_is_like_another_is_built_like_it() -> None:
+def test_a_module_like_another_inherits_its_settings() -> None:
     flags = MODULES["kubernetes-1.35"].linker_flags()
     assert "version.gitVersion=v1.35." in flags
     assert "version.gitMinor=35" in flags
@@ -79,7 +79,7 @@ def test_a_program_and_the_tests_of_its_package_have_different_keys() -> None:
     assert len(keys) == 2
 
 
-def test_the_conformance_suite_is_that_of_the_clusters_kubernetes() -> None:
+def test_the_conformance_suite_has_the_version_of_the_clusters_kubernetes() -> None:
     suite, kubernetes = MODULES["conformance"], MODULES["kubernetes"]
     assert suite.version == kubernetes.version
     assert set(suite.tests) <= set(suite.programs)
@@ -99,7 +99,7 @@ def test_a_pin_is_found_in_go_mod_only_for_the_module_itself(tmp_path: Path) -> 
         manifest.pinned(tmp_path, "example.test/b")
 
 
-def test_programs_are_grouped_by_module_in_the_order_of_need() -> None:
+def test_programs_are_grouped_by_module_in_the_given_order() -> None:
     groups = manifest.grouped(["kubelet", "etcd", "kubectl", "etcd"])
     assert [(module.name, names) for module, names in groups] == [
         ("kubernetes", ["kubelet", "kubectl"]),
@@ -120,8 +120,10 @@ def test_go_versions_compare_as_numbers(text: str, expected: tuple[int, ...]) ->
     assert manifest.numbers(text) == expected
 
 
-def test_the_soak_builds_all_of_the_release_that_the_lab_upgrades_from() -> None:
-    """A lab without one of them skips its upgrade."""
-    told = subprocess.run(["make", "-n", "soak"], cwd=manifest.TOOLS.parent, capture_output=True, text=True, check=True)
-    wanted = {manifest.at(name, versions.KUBERNETES_BEFORE) for name in (*KUBERNETES_PROGRAMS, "kube-proxy")}
-    assert wanted <= set(told.stdout.split())
+def test_the_soak_builds_every_program_of_the_release_that_the_lab_upgrades_from() -> None:
+    """If one of them is missing, the lab skips its upgrade test."""
+    result = subprocess.run(
+        ["make", "-n", "soak"], cwd=manifest.TOOLS.parent, capture_output=True, text=True, check=True
+    )
+    expected = {manifest.at(name, versions.KUBERNETES_BEFORE) for name in (*KUBERNETES_PROGRAMS, "kube-proxy")}
+    assert expected <= set(result.stdout.split())

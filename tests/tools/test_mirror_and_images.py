@@ -1,4 +1,4 @@
-"""The artefact mirror and the images that are made from built programs."""
+"""The artefact mirror and the images made from built programs."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def test_the_mirror_has_every_artefact_with_its_checksum(mirror: artefacts.Mirro
         assert hashlib.sha256((mirror.path / source).read_bytes()).hexdigest() == expected
 
 
-def test_the_mirror_offers_only_what_was_asked_for_or_built_before(fake_go: FakeGo) -> None:
+def test_the_mirror_offers_only_what_was_requested_or_built_before(fake_go: FakeGo) -> None:
     log = fake_go()
     now, before = versions.KUBERNETES, versions.KUBERNETES_BEFORE
     assert not any(before in source for source in artefacts.build_mirror(now).sha256)
     both = set(artefacts.build_mirror(before).sha256)
-    assert both == {each.source for version in (now, before) for each in model.catalogue(version).values()}
+    assert both == {artefact.source for version in (now, before) for artefact in model.catalogue(version).values()}
     builds = len(log.read_text().splitlines())
     assert set(artefacts.build_mirror(now).sha256) == both
     assert len(log.read_text().splitlines()) == builds
 
 
-def test_a_version_that_nothing_builds_is_refused(fake_go: FakeGo) -> None:
+def test_a_version_that_is_not_built_is_refused(fake_go: FakeGo) -> None:
     fake_go()
     with pytest.raises(LookupError, match=r"builds no Kubernetes 1\.36\.3; the newest is"):
         artefacts.build_mirror("1.36.3")
@@ -62,7 +62,7 @@ def test_a_version_that_nothing_builds_is_refused(fake_go: FakeGo) -> None:
         ("crictl", ["crictl"]),
     ],
 )
-def test_an_archive_is_packed_as_upstream_packs_it(mirror: artefacts.MirrorTree, name: str, members: list[str]) -> None:
+def test_an_archive_has_upstreams_layout(mirror: artefacts.MirrorTree, name: str, members: list[str]) -> None:
     with tarfile.open(mirror.path / model.catalogue()[name].source) as archive:
         assert archive.getnames() == members
         assert {(member.mode, member.uid, member.mtime) for member in archive} == {(0o755, 0, 0)}
@@ -79,7 +79,7 @@ def test_the_mirror_of_the_same_programs_has_the_same_checksums(
     assert first.sha256 == second.sha256
 
 
-def test_a_tar_depends_on_its_content_alone(tmp_path: Path) -> None:
+def test_a_tar_depends_only_on_its_content(tmp_path: Path) -> None:
     file = tmp_path / "file"
     texts = []
     for mode in (0o600, 0o777):
@@ -100,7 +100,7 @@ def store(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> images.ImageStore
     return images.build_images(versions.KUBERNETES)
 
 
-def test_the_images_that_kubernetes_names_are_there(store: images.ImageStore) -> None:
+def test_the_images_that_kubernetes_uses_exist(store: images.ImageStore) -> None:
     assert {f"{repository}:{tag}" for repository, tag in store.manifests} >= {
         f"pause:{versions.PAUSE}",
         f"coredns/coredns:v{versions.COREDNS}",
@@ -109,9 +109,9 @@ def test_the_images_that_kubernetes_names_are_there(store: images.ImageStore) ->
     }
 
 
-def test_a_kube_proxy_of_each_version_that_was_built_is_there(store: images.ImageStore) -> None:
-    def tags(made: images.ImageStore) -> set[str]:
-        return {tag for repository, tag in made.manifests if repository == "kube-proxy"}
+def test_there_is_an_image_of_each_kube_proxy_that_was_built(store: images.ImageStore) -> None:
+    def tags(image_store: images.ImageStore) -> set[str]:
+        return {tag for repository, tag in image_store.manifests if repository == "kube-proxy"}
 
     assert tags(store) == {f"v{versions.KUBERNETES}"}
     both = {f"v{versions.KUBERNETES}", f"v{versions.KUBERNETES_BEFORE}"}
@@ -139,10 +139,10 @@ def test_images_are_written_once(store: images.ImageStore) -> None:
     assert {path: path.stat().st_mtime_ns for path in store.blobs.rglob("*") if path.is_file()} == before
 
 
-def test_further_images_are_kept_beside_the_labs_own(store: images.ImageStore) -> None:
+def test_further_images_are_kept_with_the_labs_own(store: images.ImageStore) -> None:
     layers = ((tar.Entry("a", b"below"),), (tar.Entry("b", b"above"),))
-    made = Image(layers, ("/run",), command=("pause",))
-    kept = images.keep({"registry.example.org/e2e/agnhost:2.63.0": made})
+    image = Image(layers, ("/run",), command=("pause",))
+    kept = images.keep({"registry.example.org/e2e/agnhost:2.63.0": image})
     assert kept.blobs == store.blobs
     manifest = json.loads(kept.manifests["e2e/agnhost", "2.63.0"])
     assert len(manifest["layers"]) == 2
@@ -151,7 +151,7 @@ def test_further_images_are_kept_beside_the_labs_own(store: images.ImageStore) -
 
 
 class Registry(BaseHTTPRequestHandler):
-    """Takes every manifest that has a colon-free tag."""
+    """Accepts every manifest."""
 
     protocol_version = "HTTP/1.1"
     taken: ClassVar[dict[str, bytes]]
@@ -194,6 +194,6 @@ def test_a_registry_that_refuses_is_an_error(registry: tuple[str, type[Registry]
         images.publish(images.ImageStore(Path("/nowhere"), {("pause", "1"): b"{}"}), address)
 
 
-def test_a_registry_that_is_not_there_is_an_error() -> None:
+def test_an_unreachable_registry_is_an_error() -> None:
     with pytest.raises(LabError, match="cannot be reached"):
         images.publish(images.ImageStore(Path("/nowhere"), {("pause", "1"): b"{}"}), "127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""Programs of the projects' own releases: taken where they are pinned, from a server that serves files in their layout."""
+"""Programs from the projects' own releases: used if pinned, from a server that serves files in the projects' layout."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def archive(members: Mapping[str, bytes]) -> bytes:
 
 
 def packed(source: str, members: Mapping[str, bytes]) -> bytes:
-    """A file as its project publishes it: a bare program, one in bzip2, or an archive."""
+    """Return a file as its project publishes it: a bare program, a bzip2 file, or an archive."""
     if source.endswith(".bz2"):
         return bz2.compress(*members.values())
     return archive(members) if source.endswith((".tgz", ".tar.gz")) else next(iter(members.values()))
@@ -42,7 +42,7 @@ def packed(source: str, members: Mapping[str, bytes]) -> bytes:
 
 @pytest.fixture
 def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_go: FakeGo) -> Iterator[Path]:
-    """A folder that is served, with every release file, each program's text its name; all of them pinned."""
+    """Serve a folder with every release file, all pinned; each program's content is its name."""
     fake_go()
     folder, contents = tmp_path / "mirror", dict[str, dict[str, bytes]]()
     for program, place in SOURCES.items():
@@ -68,27 +68,27 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_go: FakeGo) -> 
 
 
 def forget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str) -> None:
-    """Nobody pins this file any more."""
+    """Remove the pin of this file."""
     sums = yaml.safe_load((tmp_path / "pins.yaml").read_text())
     del sums[source]
     (tmp_path / "pins.yaml").write_text(yaml.safe_dump(sums))
     releases.pins.cache_clear()
 
 
-def test_every_program_that_a_project_publishes_is_taken_from_its_file(mirror: Path, tmp_path: Path) -> None:
+def test_every_program_that_a_project_publishes_comes_from_its_release_file(mirror: Path, tmp_path: Path) -> None:
     paths = build.ensure(SOURCES)
     assert {name: path.read_text() for name, path in paths.items()} == {name: f"released {name}" for name in SOURCES}
     assert all(path.stat().st_mode & 0o777 == 0o755 for path in paths.values())
     assert not (tmp_path / "builds").exists()
 
 
-def test_a_second_time_nothing_is_asked_for(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_run_downloads_nothing(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = build.ensure(["etcd", "restic"])
     monkeypatch.setenv("MENAGERIE_MIRROR", "http://127.0.0.1:1")
     assert build.ensure(["etcd", "restic"]) == first
 
 
-def test_what_nobody_pins_is_built(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_without_a_pin_is_built(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forget(monkeypatch, tmp_path, SOURCES["kube-apiserver"])
     paths = build.ensure(["kubelet", "kube-apiserver"])
     assert paths["kubelet"].read_text() == "released kubelet"
@@ -100,7 +100,7 @@ def test_by_default_programs_are_built(mirror: Path, monkeypatch: pytest.MonkeyP
     assert build.ensure(["runc"])["runc"].read_text() == "github.com/opencontainers/runc\n"
 
 
-def test_what_was_asked_for_last_is_remembered_so_that_a_lab_keeps_its_programs(
+def test_the_last_origin_is_remembered_so_that_a_lab_keeps_its_programs(
     mirror: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released = build.ensure(["runc"])
@@ -112,43 +112,43 @@ def test_what_was_asked_for_last_is_remembered_so_that_a_lab_keeps_its_programs(
     assert build.ensure(["runc"]) != released
 
 
-def test_another_word_than_source_or_release_is_refused(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_origin_but_source_or_release_is_refused(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MENAGERIE_PROGRAMS", "realease")
-    with pytest.raises(FailedError, match="MENAGERIE_PROGRAMS=realease: it is one of source, release"):
+    with pytest.raises(FailedError, match="MENAGERIE_PROGRAMS=realease: set it to one of source, release"):
         build.ensure(["runc"])
 
 
-def test_a_file_that_is_not_the_pinned_one_is_refused_and_nothing_of_it_is_used(mirror: Path, tmp_path: Path) -> None:
+def test_a_file_that_differs_from_the_pinned_one_is_refused_and_not_used(mirror: Path, tmp_path: Path) -> None:
     file = mirror / SOURCES["runc"]
     file.write_text("something else")
-    with pytest.raises(FailedError, match="is not the file that is pinned") as caught:
+    with pytest.raises(FailedError, match="differs from the pinned file") as caught:
         build.ensure(["runc"])
     assert hashlib.sha256(b"something else").hexdigest() in str(caught.value)
     assert releases.pins()[SOURCES["runc"]] in str(caught.value)
     assert not (tmp_path / "cache" / "programs" / "runc").exists()
 
 
-def test_a_file_that_cannot_be_had_is_named_with_the_ways_out(mirror: Path) -> None:
+def test_the_error_names_a_file_that_cannot_be_fetched_and_the_ways_out(mirror: Path) -> None:
     (mirror / SOURCES["kubelet"]).unlink()
-    with pytest.raises(FailedError, match=r"release/v.*/kubelet could not be had.*404") as caught:
+    with pytest.raises(FailedError, match=r"release/v.*/kubelet could not be fetched.*404") as caught:
         build.ensure(["kubelet"])
     assert "MENAGERIE_MIRROR=http://ADDRESS" in str(caught.value)
     assert "make lab PROGRAMS=source" in str(caught.value)
 
 
 @pytest.mark.parametrize("full", ["kubectl", "kubectl.program"])
-def test_a_full_disk_is_no_server_s_fault(mirror: Path, tmp_path: Path, full: str) -> None:
+def test_a_full_disk_is_not_reported_as_a_server_error(mirror: Path, tmp_path: Path, full: str) -> None:
     folder, target = tmp_path / "arriving", tmp_path / "programs" / "kubectl"
     folder.mkdir()
     (folder / full).symlink_to("/dev/full")
     file = releases.pinned(next(module for module in MODULES.values() if "kubectl" in module.programs))["kubectl"]
-    with pytest.raises(FailedError, match="no space is left on the disk of the cache") as told:
+    with pytest.raises(FailedError, match="no space is left on the disk of the cache") as caught:
         releases.fetch({target: file}, folder, lambda _: None)
-    assert "could not be had" not in str(told.value)
+    assert "could not be fetched" not in str(caught.value)
     assert not target.exists()
 
 
-def test_an_archive_without_the_program_is_told_by_its_place(
+def test_the_error_names_the_missing_member_of_an_archive(
     mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = SOURCES["crictl"].partition("#")[0]
@@ -157,11 +157,11 @@ def test_an_archive_without_the_program_is_told_by_its_place(
     sums = yaml.safe_load((tmp_path / "pins.yaml").read_text()) | {source: hashlib.sha256(data).hexdigest()}
     (tmp_path / "pins.yaml").write_text(yaml.safe_dump(sums))
     releases.pins.cache_clear()
-    with pytest.raises(FailedError, match="holds no crictl"):
+    with pytest.raises(FailedError, match="has no crictl"):
         build.ensure(["crictl"])
 
 
-def test_a_run_that_was_cut_short_goes_on_with_what_is_missing(mirror: Path) -> None:
+def test_a_run_after_an_interruption_fetches_only_what_is_missing(mirror: Path) -> None:
     hidden = mirror / SOURCES["runc"]
     data = hidden.read_bytes()
     hidden.unlink()
@@ -173,19 +173,19 @@ def test_a_run_that_was_cut_short_goes_on_with_what_is_missing(mirror: Path) -> 
     assert build.ensure(["crictl", "runc"])["runc"].read_text() == "released runc"
 
 
-def test_without_a_mirror_each_file_is_asked_for_at_its_own_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_mirror_each_file_comes_from_its_own_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MENAGERIE_MIRROR", raising=False)
     assert releases.ReleaseFile("dl.k8s.io/release/x", "").url() == "https://dl.k8s.io/release/x"
 
 
-def test_progress_tells_of_the_download(mirror: Path) -> None:
+def test_progress_shows_the_download(mirror: Path) -> None:
     events: list[build.BuildEvent] = []
     build.ensure(["etcd", "etcdctl"], events.append)
     assert events[0].state == "fetching"
     assert str(events[-1]).startswith(f"[1/1] etcd {MODULES['etcd'].version}: etcd, etcdctl fetched in ")
 
 
-def test_no_go_is_installed_where_nothing_is_built(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_go_is_installed_if_nothing_is_built(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(go: golang.Go) -> None:
         raise AssertionError(go)
 
@@ -193,15 +193,15 @@ def test_no_go_is_installed_where_nothing_is_built(mirror: Path, monkeypatch: py
     assert build.ensure(["runc"])["runc"].exists()
 
 
-def test_files_are_named_as_hosts_of_clouds_download_them() -> None:
-    """What `cluster` says of upstream's layout, `tools` says too: who changes one is told of the other."""
-    named = {place.partition("#")[0] for place in SOURCES.values()}
-    assert {each.source for each in catalogue().values()} <= named
+def test_files_have_the_names_that_cloud_hosts_download() -> None:
+    """`cluster` and `tools` both contain upstream's layout; this test fails if only one of them is changed."""
+    published = {place.partition("#")[0] for place in SOURCES.values()}
+    assert {artefact.source for artefact in catalogue().values()} <= published
 
 
-def test_what_is_pinned_is_published_and_pinned_once() -> None:
-    named = {place.partition("#")[0] for place in SOURCES.values()}
+def test_every_pinned_file_is_published_and_pinned_once() -> None:
+    published = {place.partition("#")[0] for place in SOURCES.values()}
     files = [yaml.safe_load(file.read_text()) for file in releases._PINS]
     assert not files[0].keys() & files[1].keys()
-    assert files[0].keys() | files[1].keys() <= named
-    assert {len(digest) for each in files for digest in each.values()} == {64}
+    assert files[0].keys() | files[1].keys() <= published
+    assert {len(digest) for pins in files for digest in pins.values()} == {64}

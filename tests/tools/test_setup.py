@@ -1,4 +1,4 @@
-"""setup.sh and ./menagerie on machines that lack something, played by scripts in front of PATH."""
+"""setup.sh and ./menagerie on machines that lack something, simulated by scripts on PATH."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEEDED = ("sh", "readlink", "sed", "sort", "tr", "grep", "sha256sum", "cmp", "mk
 
 
 class Machine:
-    """A checkout with the scripts alone, and a PATH with nothing but what is put there."""
+    """A checkout with only the scripts, and a PATH with only the programs that the test adds."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "checkout"
@@ -38,14 +38,14 @@ class Machine:
         path.chmod(0o755)
 
     def packages(self, *installed: str) -> None:
-        """Have exactly these Debian packages."""
+        """Install exactly these Debian packages."""
         names = "|".join(installed) or "none"
         self.program(
             "dpkg-query", f'for name; do case $name in {names}) printf "%s=installed " $name ;; esac; done; exit 1'
         )
 
-    def made(self) -> None:
-        """Have a .venv whose python says what it is asked."""
+    def create_venv(self) -> None:
+        """Create a .venv whose python prints its environment and arguments."""
         folder = self.root / ".venv" / "bin"
         folder.mkdir(parents=True)
         shutil.copy(self.root / "requirements.lock", self.root / ".venv")
@@ -72,23 +72,23 @@ def machine(tmp_path: Path) -> Machine:
 
 def test_a_machine_that_has_everything_is_left_alone(machine: Machine) -> None:
     machine.packages("gcc", "busybox-static")
-    machine.made()
-    done = machine.run("tools/setup.sh")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    machine.create_venv()
+    result = machine.run("tools/setup.sh")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_missing_packages_are_named_to_one_who_is_not_root(machine: Machine) -> None:
+def test_missing_packages_are_listed_for_a_user_who_is_not_root(machine: Machine) -> None:
     machine.packages("busybox")
     machine.program("id", "echo 1000")
     machine.program("apt-get", f"echo called >{machine.log}")
-    done = machine.run("tools/setup.sh")
-    assert done.returncode == 1
-    assert "apt-get install --no-install-recommends gcc\n" in done.stderr
+    result = machine.run("tools/setup.sh")
+    assert result.returncode == 1
+    assert "apt-get install --no-install-recommends gcc\n" in result.stderr
     assert not machine.log.exists()
 
 
-def test_what_is_installed_does_not_start_at_the_next_boot_either(machine: Machine) -> None:
-    machine.made()
+def test_installed_services_do_not_start_at_the_next_boot_either(machine: Machine) -> None:
+    machine.create_venv()
     machine.packages("busybox")
     machine.program("id", "echo 0")
     machine.program("apt-get", ":")
@@ -99,66 +99,68 @@ def test_what_is_installed_does_not_start_at_the_next_boot_either(machine: Machi
         machine.program(name, ":")
     script = machine.root / "tools" / "setup.sh"
     script.write_text(script.read_text().replace("/usr/sbin/policy-rc.d", str(machine.log.parent / "policy")))
-    done = machine.run("tools/setup.sh")
-    assert (done.returncode, machine.log.read_text()) == (0, "--quiet disable a.service slapd.service\n"), done.stderr
+    result = machine.run("tools/setup.sh")
+    assert (result.returncode, machine.log.read_text()) == (0, "--quiet disable a.service slapd.service\n"), (
+        result.stderr
+    )
 
 
 def test_a_machine_without_debian_is_refused(machine: Machine) -> None:
-    done = machine.run("tools/setup.sh")
-    assert done.returncode == 1
-    assert "this is no Debian" in done.stderr
-    assert "debian-packages.txt" in done.stderr
+    result = machine.run("tools/setup.sh")
+    assert result.returncode == 1
+    assert "this is not Debian" in result.stderr
+    assert "debian-packages.txt" in result.stderr
 
 
-def test_a_machine_without_python_3_11_is_told_what_to_install(machine: Machine) -> None:
+def test_the_error_says_what_to_install_if_python_3_11_is_missing(machine: Machine) -> None:
     machine.program("python3", "exit 1")
     script = machine.root / "tools" / "setup.sh"
     script.write_text(script.read_text().replace("/usr/bin/python3.11", "/nowhere/python3.11"))
-    done = machine.run("tools/setup.sh", "env")
-    assert done.returncode == 1
-    assert "needs Python 3.11" in done.stderr
+    result = machine.run("tools/setup.sh", "env")
+    assert result.returncode == 1
+    assert "needs Python 3.11" in result.stderr
 
 
 def test_the_command_keeps_the_current_directory_and_its_arguments(machine: Machine, tmp_path: Path) -> None:
-    machine.made()
-    done = machine.run("menagerie", "check", "a b", cwd=tmp_path)
-    assert done.stdout == f"{tmp_path}|{machine.root}|{machine.cache}/pycache|-P -m cli check a b\n"
+    machine.create_venv()
+    result = machine.run("menagerie", "check", "a b", cwd=tmp_path)
+    assert result.stdout == f"{tmp_path}|{machine.root}|{machine.cache}/pycache|-P -m cli check a b\n"
 
 
 def test_the_command_works_through_a_link(machine: Machine, tmp_path: Path) -> None:
-    machine.made()
+    machine.create_venv()
     link = tmp_path / "linked"
     link.symlink_to(machine.root / "menagerie")
-    done = subprocess.run(
+    result = subprocess.run(
         [link], check=True, env={**os.environ, "MENAGERIE_CACHE": str(machine.cache)}, capture_output=True, text=True
     )
-    assert "-m cli" in done.stdout
+    assert "-m cli" in result.stdout
 
 
-def test_a_stale_environment_is_remade_before_the_command_runs(machine: Machine) -> None:
-    machine.made()
+def test_a_stale_environment_is_updated_before_the_command_runs(machine: Machine) -> None:
+    machine.create_venv()
     (machine.root / ".venv" / "requirements.lock").write_text("old")
     machine.program("sha256sum", "exit 3")
-    done = machine.run("menagerie", "status")
-    assert done.returncode != 0
-    assert done.stdout == ""
+    result = machine.run("menagerie", "status")
+    assert result.returncode != 0
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize(
-    ("programs", "told"),
-    [("", "about 20 minutes on 2 cores, once; 17 of them"), ("release", "what is pinned is downloaded")],
+    ("programs", "message"),
+    [("", "about 20 minutes on 2 cores, once; 17 of them"), ("release", "pinned programs are downloaded")],
 )
-def test_an_empty_cache_is_told_with_how_long_it_takes(machine: Machine, programs: str, told: str) -> None:
+def test_setup_prints_how_long_it_takes_to_fill_an_empty_cache(machine: Machine, programs: str, message: str) -> None:
     (machine.bin / "awk").symlink_to(str(shutil.which("awk")))
     (machine.root / "tools" / "programs.toml").write_text(
         "[a]\nseconds = 600\n[b]\nseconds = 400\n[c]\nseconds = 90\nunasked = false\n"
     )
-    assert told in machine.run("tools/setup.sh", "foretell", MENAGERIE_PROGRAMS=programs).stderr
+    assert message in machine.run("tools/setup.sh", "foretell", MENAGERIE_PROGRAMS=programs).stderr
     (machine.cache / "programs").mkdir(parents=True)
     assert machine.run("tools/setup.sh", "foretell").stderr == ""
 
 
-def test_make_tells_where_programs_come_from_and_which_mirror_has_them() -> None:
+def test_make_passes_on_the_origin_of_programs_and_the_mirror() -> None:
     command = ["make", "--eval", "show:; @env", "show", "PROGRAMS=release", "MIRROR=http://mirror.example"]
-    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    assert {"MENAGERIE_PROGRAMS=release", "MENAGERIE_MIRROR=http://mirror.example"} <= set(said)
+    variables = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert {"MENAGERIE_PROGRAMS=release", "MENAGERIE_MIRROR=http://mirror.example"} <= set(variables)

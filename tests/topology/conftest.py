@@ -22,7 +22,7 @@ def _vpn(number: int, routers: int) -> dict[str, object]:
 
 @pytest.fixture(scope="session")
 def hybrid(build: Callable[..., Cluster]) -> Cluster:
-    """Everything that there can be: workers in the region and at two joined sites, and names that are too long."""
+    """A cluster with everything: workers in the region and at two joined sites, and names that are too long."""
     racks = {f"row-{n}": f"10.90.{n}.0/24" for n in range(200)}
     pool = {
         "machine": "Standard_D8s_v5",

@@ -25,16 +25,16 @@ SVG = "{http://www.w3.org/2000/svg}"
 LAB = ArtefactSource(MIRROR_URL, {}, REGISTRY)
 
 
-def golden(name: str, made: str) -> str:
+def golden(name: str, actual: str) -> str:
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the difference."""
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         GOLDEN.mkdir(parents=True, exist_ok=True)
-        (GOLDEN / name).write_text(made)
+        (GOLDEN / name).write_text(actual)
     return (GOLDEN / name).read_text()
 
 
 class Page(HTMLParser):
-    """Elements with their attributes, in order, and those left open."""
+    """A parsed page: elements with their attributes, in order, and those left open."""
 
     _VOID = ("meta", "rect", "path", "circle", "br")
 
@@ -59,22 +59,22 @@ class Page(HTMLParser):
 
 
 @pytest.mark.parametrize("folder", ["inventories/lab", "examples/horus"])
-def test_the_drawing_of_a_cluster_is_what_was_reviewed(folder):
+def test_the_drawing_of_a_cluster_matches_its_golden_file(folder):
     cluster = load_cluster(ROOT / folder / "cluster.yaml")
-    made = svg(draw(cluster, LAB)) if cluster.is_lab else svg(draw(cluster))
-    assert made == golden(f"{cluster.name}.svg", made)
+    drawing = svg(draw(cluster, LAB)) if cluster.is_lab else svg(draw(cluster))
+    assert drawing == golden(f"{cluster.name}.svg", drawing)
 
 
-def test_the_page_of_the_lab_is_what_was_reviewed(lab):
-    made = html(lab, LAB)
-    assert made == golden("lab.html", made)
+def test_the_page_of_the_lab_matches_its_golden_file(lab):
+    page = html(lab, LAB)
+    assert page == golden("lab.html", page)
 
 
 def test_equal_specs_give_equal_files(drawn):
     assert svg(draw(drawn)) == svg(draw(drawn.model_copy(deep=True)))
 
 
-def test_a_drawing_stands_alone_runs_nothing_and_tells_every_part_in_words(drawn):
+def test_a_drawing_is_self_contained_runs_nothing_and_describes_every_part(drawn):
     text = svg(draw(drawn))
     root = ET.fromstring(text)
     assert not re.search(r"<script|javascript:|@import|url\((?!#)|\son\w+=|href=", text)
@@ -86,7 +86,7 @@ def test_a_drawing_stands_alone_runs_nothing_and_tells_every_part_in_words(drawn
     assert groups and all(group[0].tag == f"{SVG}title" and group[0].text for group in groups)
 
 
-def test_names_from_a_spec_are_text_and_never_markup(lab):
+def test_names_from_a_spec_are_escaped(lab):
     drawing = draw(lab)
     evil = '<script>alert("&")</script>'
     first = drawing.groups[0]
@@ -96,7 +96,7 @@ def test_names_from_a_spec_are_text_and_never_markup(lab):
     assert ET.fromstring(text).find(f"{SVG}g/{SVG}text").text == evil
 
 
-def test_a_page_stands_alone_and_every_link_leads_to_a_part_of_it(drawn):
+def test_a_page_is_self_contained_and_every_link_has_a_target(drawn):
     text = html(drawn)
     page = Page(text)
     assert page.open == []
@@ -119,7 +119,7 @@ def test_a_page_has_every_host_flow_and_tunnel(hybrid, lab):
             assert {str(tunnel.peer), str(tunnel.edge.address), str(tunnel.cloud.address)} <= set(words)
 
 
-def test_who_points_at_a_row_sees_its_arrow(lab):
+def test_pointing_at_a_row_highlights_its_arrow(lab):
     page = Page(html(lab))
     marked = {name for tag, attributes in page.elements if tag == "tr" for name in attributes.get("class", "").split()}
     lines = {a["id"] for tag, a in page.elements if tag == "g" and a["class"].startswith("flow")}
@@ -128,13 +128,13 @@ def test_who_points_at_a_row_sees_its_arrow(lab):
 
 
 def luminance(colour: str) -> float:
-    """WCAG 2.2, relative luminance."""
+    """Return the relative luminance of WCAG 2.2."""
     parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_text_is_readable_on_light_and_on_dark_screens():
+def test_text_is_readable_on_light_and_dark_screens():
     light, dark = SVG_STYLE.split("@media (prefers-color-scheme:dark)")
     for theme in (light, dark):
         inks = re.findall(r"(?:^|\n)(?:text|\.fact[^{]*)\{fill:(#\w{6})", theme)
@@ -146,10 +146,10 @@ def test_text_is_readable_on_light_and_on_dark_screens():
                 assert (high + 0.05) / (low + 0.05) > 4.5, (ink, paper)
 
 
-def test_the_drawing_in_the_documentation_is_that_of_its_spec():
+def test_the_drawing_in_the_documentation_matches_its_spec():
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the difference."""
     spec = ROOT / "examples" / "aws-small" / "cluster.yaml"
-    made, drawing = svg(draw(load_cluster(spec))), spec.with_suffix(".svg")
+    expected, drawing = svg(draw(load_cluster(spec))), spec.with_suffix(".svg")
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
-        drawing.write_text(made)
-    assert drawing.read_text() == made, "run `make golden`"
+        drawing.write_text(expected)
+    assert drawing.read_text() == expected, "run `make golden`"

@@ -20,17 +20,17 @@ def texts(drawing):
     return {shape.text for shape in drawing.shapes() if isinstance(shape, Text)}
 
 
-def test_no_text_covers_another_and_no_line_crosses_one(drawn):
+def test_no_text_or_line_overlaps_text(drawn):
     assert overlaps(draw(drawn)) == []
 
 
 @settings(max_examples=25, deadline=None)
 @given(SHAPES)
-def test_nor_does_it_in_clusters_of_any_shape(build, changes):
+def test_nothing_overlaps_in_clusters_of_any_shape(build, changes):
     assert overlaps(draw(build(changes))) == []
 
 
-def test_every_text_stays_in_the_box_that_it_is_in_and_everything_on_the_page(drawn):
+def test_text_stays_in_its_box_and_everything_on_the_page(drawn):
     drawing = draw(drawn)
     for group in drawing.groups:
         boxes = [shape for shape in group.shapes if isinstance(shape, Box)]
@@ -41,22 +41,22 @@ def test_every_text_stays_in_the_box_that_it_is_in_and_everything_on_the_page(dr
                 assert within(area(shape), (0, 0, drawing.width, drawing.height)), group.id
 
 
-def test_cards_cover_no_card(drawn):
+def test_cards_do_not_overlap(drawn):
     cards = [shape for shape in draw(drawn).shapes() if isinstance(shape, Box) and shape.kind.startswith("card")]
     spots = sorted(map(area, cards))
-    for n, one in enumerate(spots):
+    for n, spot in enumerate(spots):
         for other in spots[n + 1 :]:
-            if other[0] >= one[2]:
+            if other[0] >= spot[2]:
                 break
-            assert other[1] >= one[3] or one[1] >= other[3]
+            assert other[1] >= spot[3] or spot[1] >= other[3]
 
 
-def test_every_id_is_there_once(drawn):
+def test_ids_are_unique(drawn):
     ids = [group.id for group in draw(drawn).groups]
     assert len(ids) == len(set(ids))
 
 
-def test_every_host_with_a_fixed_address_is_shown_with_it_and_every_arrow_with_its_ports(drawn):
+def test_hosts_are_shown_with_fixed_addresses_and_arrows_with_ports(drawn):
     shown = texts(draw(drawn))
     for host in addresses.plan(drawn).hosts():
         assert {host.name, str(host.address)} <= shown
@@ -64,7 +64,7 @@ def test_every_host_with_a_fixed_address_is_shown_with_it_and_every_arrow_with_i
         assert any(text.rstrip("…") and arrow.ports.startswith(text.rstrip("…")) for text in shown), arrow.ports
 
 
-def test_an_arrow_begins_at_all_of_its_sources_and_ends_in_heads_at_its_destination(build):
+def test_an_arrow_starts_at_all_its_sources_and_has_heads_at_its_destination(build):
     drawing = draw(build({"pools": {"cpu": {"machine": "m", "max": 3}}}))
     (logins,) = (g for g in drawing.groups if g.kind.startswith("flow") and g.about.startswith("operator → worker at"))
     stretches = [shape for shape in logins.shapes if isinstance(shape, Line)]
@@ -76,7 +76,7 @@ def test_an_arrow_begins_at_all_of_its_sources_and_ends_in_heads_at_its_destinat
 
 @settings(max_examples=25, deadline=None)
 @given(SHAPES)
-def test_every_flow_between_two_roles_is_part_of_one_line(build, changes):
+def test_every_flow_between_two_roles_is_on_one_line(build, changes):
     cluster = build(changes)
     table = flows(cluster)
     lines = {group.id: group for group in draw(cluster).groups}
@@ -87,18 +87,18 @@ def test_every_flow_between_two_roles_is_part_of_one_line(build, changes):
             assert flow.why in lines[line].about
 
 
-def test_two_lines_run_in_one_lane_only_where_they_do_not_touch(drawn):
-    upright = {}
+def test_lines_that_share_a_lane_do_not_touch(drawn):
+    by_lane = {}
     for group in draw(drawn).groups:
         if group.kind.startswith("flow"):
             (x, top), (_, bottom) = group.shapes[0].points
-            upright.setdefault(x, []).append((top, bottom))
-    for reaches in upright.values():
-        ordered = sorted(reaches)
-        assert all(one[1] < other[0] for one, other in pairwise(ordered))
+            by_lane.setdefault(x, []).append((top, bottom))
+    for extents in by_lane.values():
+        ordered = sorted(extents)
+        assert all(upper[1] < lower[0] for upper, lower in pairwise(ordered))
 
 
-def test_a_tunnel_is_drawn_between_the_gateway_and_the_router_and_told_with_its_addresses(hybrid):
+def test_a_tunnel_joins_gateway_and_router_and_shows_its_addresses(hybrid):
     groups = {group.id: group for group in draw(hybrid).groups}
     planned = tunnels(hybrid)
     assert len(planned) == 14
@@ -110,7 +110,7 @@ def test_a_tunnel_is_drawn_between_the_gateway_and_the_router_and_told_with_its_
         assert (line.points[0][1], line.points[1][1]) == (gateway[3], edge[1])
 
 
-def test_many_racks_are_cells_and_of_very_many_some_share_one(hybrid):
+def test_many_racks_are_cells_and_very_many_share_cells(hybrid):
     cells = [group for group in draw(hybrid).groups if group.id.startswith("rack-second-")]
     assert len(cells) <= 96
     assert "row-0–row-2" in texts(draw(hybrid))
@@ -123,19 +123,19 @@ def test_a_site_without_machines_takes_no_arrow(hybrid):
     assert not [word for word in words if word.startswith("to ") or "tcp" in word or "udp" in word]
 
 
-def test_the_events_etcd_on_the_hosts_of_main_is_told_there(hybrid):
+def test_an_events_etcd_on_mains_hosts_is_shown_there(hybrid):
     shown = texts(draw(hybrid))
     assert "also etcd-events-3 :2381" in shown
     assert not [text for text in shown if text.startswith("etcd events:")]
 
 
-def test_the_words_of_a_drawing_tell_every_arrow(drawn):
+def test_the_description_of_a_drawing_has_every_arrow(drawn):
     drawing = draw(drawn)
     for arrow in traffic(flows(drawn)).all():
-        assert f"{arrow.destination} takes {arrow.ports} from {', '.join(arrow.sources)}." in drawing.about
+        assert f"{arrow.destination} accepts {arrow.ports} from {', '.join(arrow.sources)}." in drawing.about
 
 
-def test_what_hosts_of_one_role_open_among_themselves_stands_with_them(lab):
+def test_flows_among_hosts_of_a_role_are_shown_in_their_band(lab):
     assert any("among themselves tcp 2379, 2380" in text for text in texts(draw(lab)))
     assert traffic(flows(lab)).left(Role.ETCD_MAIN)[0].label == "tcp 2379"
 
@@ -143,9 +143,9 @@ def test_what_hosts_of_one_role_open_among_themselves_stands_with_them(lab):
 @pytest.mark.parametrize(
     ("text", "room", "fitted"), [("abcdef", 100, "abcdef"), ("abcdefghijkl", 54, "abcdefg…"), ("abc", 1, "…")]
 )
-def test_what_does_not_fit_ends_in_an_ellipsis(text, room, fitted):
+def test_text_that_does_not_fit_ends_in_an_ellipsis(text, room, fitted):
     assert fit(text, "fact", room) == fitted
 
 
-def test_lines_are_broken_between_words_and_long_words_are_cut():
+def test_text_wraps_between_words_and_long_words_are_cut():
     assert wrap("one two three-and-more", "fact", 54) == ("one two", "three-a…")

@@ -1,4 +1,4 @@
-"""A web server on loopback, and who the test runs as."""
+"""A web server on loopback, and the user that the test runs as."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 
 
 class WebServer(http.server.ThreadingHTTPServer):
-    """Serves `pages` (path -> body); `asked` lists the paths that were asked for."""
+    """Serves `pages` (path -> body). requested: the paths of all requests."""
 
     def __init__(self) -> None:
         self.pages: dict[str, bytes] = {}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.status = 404
         super().__init__(("127.0.0.1", 0), _Answer)
 
@@ -30,7 +30,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
     server: WebServer
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
+        self.server.requested.append(self.path)
         body = self.server.pages.get(self.path)
         self.send_response(self.server.status if body is None else 200)
         self.end_headers()

@@ -1,4 +1,4 @@
-"""Programs as hosts have them, each one file of all its modules."""
+"""Programs as hosts have them: each is one file with all its modules."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ boot = _loaded("menagerie_boot", boot_program())
 
 
 def apply() -> Any:
-    """menagerie-apply, with globals of its own."""
+    """Return menagerie-apply, with its own globals."""
     return _program(applying.files(), "apply")
 
 
 def refresh() -> Any:
-    """menagerie-refresh, with globals of its own."""
+    """Return menagerie-refresh, with its own globals."""
     return _program(refreshing.files(), "refresh")

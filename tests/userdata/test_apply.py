@@ -1,4 +1,4 @@
-"""What menagerie-apply does when, told by a host that is stood in for; with real etcds it is in tests/operations."""
+"""What menagerie-apply does and when, on a simulated host. tests/operations runs it with real etcds."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ ETCD, TIMER = "etcd-main.service", "etcd-main-backup.timer"
 
 @pytest.fixture
 def program():
-    """The program as hosts have it."""
+    """Return the program as hosts have it."""
     return placed.apply()
 
 
 class Host:
-    """A host on which menagerie-boot is `place_files` and `systemctl` only remembers. cut: a step that fails once."""
+    """A host on which menagerie-boot only runs `place_files`, and `systemctl` only records. cut: a step that fails once."""
 
     def __init__(self, program, folder, owner):
         self.program, self.folder, self.owner = program, folder, owner
-        self.asked, self.why, self.running, self.cut = [], {}, {}, ""
+        self.commands, self.why, self.running, self.cut = [], {}, {}, ""
         for name in ("units", "kept", "handed"):
             (folder / name).mkdir()
         program.PAYLOAD, program.UNITS = folder / "kept/payload.sha256", folder / "units"
         program.HANDED = folder / "handed"
-        program.ask_store = lambda names: {name: self.wanted for name in names}
+        program.ask_store = lambda names: {name: self.expected for name in names}
         program.started_at = lambda unit: self.running.get(unit, 0.0)
         program.run = lambda *command: self._ask(command)
         program.succeeds = lambda command, timeout_s=60: self._ask(command)
         program.in_turn = lambda command, refresh: self._ask(command)
         whole = program.write
         program.write = lambda path, data, mode, owner_: whole(path, data, mode, owner)
-        self.wanted = ""
+        self.expected = ""
 
     def config(self, text="one", units=(ETCD,), locks=()):
         files = [
@@ -51,20 +51,20 @@ class Host:
         binary = {"path": str(self.folder / "etcd"), "text": "binary", "mode": 0o755, "owner": self.owner}
         consumers = [{"unit": ETCD, "lock": list(locks)}]
         programs = [{"unit": ETCD, "paths": [binary["path"]]}]
-        told = {"files": [*files, binary], "secrets": [], "downloads": [], "start": list(units)}
-        return json.dumps({**told, "refresh": {"consumers": consumers, "programs": programs}})
+        payload = {"files": [*files, binary], "secrets": [], "downloads": [], "start": list(units)}
+        return json.dumps({**payload, "refresh": {"consumers": consumers, "programs": programs}})
 
     def hand(self, text):
-        self.wanted = Payload(text).sha256
+        self.expected = Payload(text).sha256
         (self.folder / "handed" / Payload(text).name).write_text(packed(text))
-        return self.wanted
+        return self.expected
 
     def payloads(self):
         return sorted(path.name for path in (self.folder / "kept").glob("payload-*"))
 
     def _ask(self, command):
         words = " ".join(command)
-        self.asked.append(words)
+        self.commands.append(words)
         if self.cut and self.cut in words:
             self.cut = ""
             raise self.program.Failure(f"cut at {words}")
@@ -82,11 +82,11 @@ class Host:
 
 @pytest.fixture
 def host(program, tmp_path, owner):
-    """One that has been payload `one` since its machine was made."""
-    made = Host(program, tmp_path / "host" if (tmp_path / "host").mkdir() is None else tmp_path, owner)
-    program.apply(made.hand(made.config()))
-    made.asked.clear()
-    return made
+    """Return a host that has had payload `one` since its machine was created."""
+    simulated = Host(program, tmp_path / "host" if (tmp_path / "host").mkdir() is None else tmp_path, owner)
+    program.apply(simulated.hand(simulated.config()))
+    simulated.commands.clear()
+    return simulated
 
 
 def older(host):
@@ -94,27 +94,27 @@ def older(host):
 
 
 def restarts(host):
-    return [line for line in host.asked if line.endswith(f"systemctl restart {ETCD}")]
+    return [line for line in host.commands if line.endswith(f"systemctl restart {ETCD}")]
 
 
 def turns(host):
-    return [line for line in host.asked if line.startswith("etcdctl lock name -- ")]
+    return [line for line in host.commands if line.startswith("etcdctl lock name -- ")]
 
 
-def test_a_unit_whose_file_changed_is_restarted_and_the_former_payload_goes(program, host):
+def test_a_unit_whose_file_changed_is_restarted_and_the_old_payload_is_removed(program, host):
     sha256 = host.hand(host.config("two"))
     program.apply(sha256)
-    assert restarts(host) == []  # it was started after its new file
+    assert restarts(host) == []  # it started after its new file was written
     older(host)
     program.apply(sha256)
     assert restarts(host) == [f"systemctl restart {ETCD}"]
     assert host.payloads() == [f"payload-{sha256[:16]}"]
-    host.asked.clear()
+    host.commands.clear()
     program.apply(sha256)
     assert restarts(host) == []
 
 
-def test_a_unit_whose_program_changed_is_restarted_and_one_that_does_not_run_is_not(program, host):
+def test_a_running_unit_whose_program_changed_is_restarted_and_a_stopped_one_is_not(program, host):
     config = json.loads(host.config())
     config["files"][-1]["text"] = "newer binary"
     older(host)
@@ -124,28 +124,28 @@ def test_a_unit_whose_program_changed_is_restarted_and_one_that_does_not_run_is_
     program.apply(host.hand(json.dumps(config)))
     assert restarts(host) == []
     host.running[ETCD] = 1.0
-    program.apply(host.wanted)
+    program.apply(host.expected)
     assert len(restarts(host)) == 1
 
 
-def test_what_the_store_does_not_want_of_this_host_is_not_taken(program, host):
+def test_a_payload_that_the_store_does_not_name_for_this_host_is_refused(program, host):
     sha256 = host.hand(host.config("two"))
-    host.wanted = "0" * 64
+    host.expected = "0" * 64
     with pytest.raises(program.Failure, match=f"the store wants payload 0000000000000000 .* not {sha256[:16]}"):
         program.apply(sha256)
-    assert host.asked == []
+    assert host.commands == []
 
 
-def test_a_payload_that_was_damaged_on_its_way_is_not_taken(program, host):
+def test_a_payload_that_was_damaged_on_the_way_is_refused(program, host):
     sha256 = host.hand(host.config("two"))
     (host.folder / "handed" / f"payload-{sha256[:16]}").write_text(packed("another"))
     with pytest.raises(program.Failure, match="sha256 is .*, expected"):
         program.apply(sha256)
-    assert host.asked == []
+    assert host.commands == []
 
 
 @pytest.mark.parametrize("cut", ["restart menagerie-boot", "stop", f"restart {ETCD}", "daemon-reload"])
-def test_a_run_that_is_cut_short_anywhere_is_half_way_and_the_next_does_the_rest(program, host, cut):
+def test_an_interrupted_run_leaves_the_host_half_way_and_the_next_run_does_the_rest(program, host, cut):
     program.apply(host.hand(host.config(units=(ETCD, TIMER))))
     older(host)
     host.cut = cut
@@ -155,38 +155,38 @@ def test_a_run_that_is_cut_short_anywhere_is_half_way_and_the_next_does_the_rest
     assert len(host.payloads()) == 2
     program.apply(sha256)
     assert host.payloads() == [f"payload-{sha256[:16]}"]
-    assert f"systemctl stop {TIMER}" in host.asked
+    assert f"systemctl stop {TIMER}" in host.commands
     assert len(restarts(host)) == (2 if cut == f"restart {ETCD}" else 1)
     assert not (host.folder / "units" / TIMER).exists()
     assert (host.folder / "units" / ETCD).read_text() == "two"
 
 
-def test_the_way_back_from_half_way_is_the_former_payload(program, host):
-    former = host.wanted
+def test_a_half_way_host_rolls_back_with_the_old_payload(program, host):
+    former = host.expected
     older(host)
     host.cut = f"restart {ETCD}"
     with pytest.raises(program.Failure):
         program.apply(host.hand(host.config("two", units=(ETCD, TIMER))))
-    host.wanted = former
+    host.expected = former
     program.apply(former)
     assert host.payloads() == [f"payload-{former[:16]}"]
     assert (host.folder / "units" / ETCD).read_text() == "one"
     assert not (host.folder / "units" / TIMER).exists()
 
 
-def test_an_etcd_is_restarted_under_its_lock_and_without_one_where_it_is_full(program, host):
+def test_an_etcd_is_restarted_under_its_lock_and_without_one_if_it_is_full(program, host):
     older(host)
     lock = ["etcdctl", "lock", "name"]
     program.apply(host.hand(host.config("two", locks=lock)))
     assert len(turns(host)) == 1 and restarts(host) == []
-    host.asked.clear()
+    host.commands.clear()
     older(host)
     host.why = {"etcdctl": "etcdserver: mvcc: database space exceeded"}
     program.apply(host.hand(host.config("three", locks=lock)))
     assert len(turns(host)) == 1 and restarts(host) == [f"systemctl restart {ETCD}"]
 
 
-def test_an_etcd_that_does_not_come_back_is_told_and_leaves_the_host_half_way(program, host, monkeypatch):
+def test_an_etcd_that_does_not_come_back_is_reported_and_leaves_the_host_half_way(program, host, monkeypatch):
     older(host)
     host.why = {"etcdctl": "Job for etcd-main.service failed"}
     sha256 = host.hand(host.config("two", locks=["etcdctl", "lock"]))
@@ -200,11 +200,11 @@ def test_an_etcd_that_does_not_come_back_is_told_and_leaves_the_host_half_way(pr
     assert not (host.folder / "kept/apply.failed").exists()
 
 
-def test_what_is_packed_for_the_way_is_the_same_when_unpacked():
+def test_a_packed_payload_is_the_same_when_unpacked():
     assert unpacked(packed("a\nä" * 1000)) == "a\nä" * 1000
 
 
-def test_the_program_is_one_file_of_the_standard_library(tmp_path):
+def test_the_program_is_one_file_that_needs_only_the_standard_library(tmp_path):
     path = tmp_path / "apply.py"
     path.write_text(next(file.text for file in applying.files() if file.path.endswith("apply")))
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F", "--target-version", "py37", path]

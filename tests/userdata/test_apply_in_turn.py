@@ -1,4 +1,4 @@
-"""The restart of an etcd by menagerie-apply behind a lock in a real etcd. systemctl is a script that remembers."""
+"""Restarts of an etcd by menagerie-apply under a lock in a real etcd. systemctl is a script that records its calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Host:
     def restart(self) -> None:
         self.module.restart(UNIT, [*self.etcdctl, "lock", "--ttl=60", LOCK], {"report": self.etcdctl, "etcd": "main"})
 
-    def asked(self) -> str:
+    def commands(self) -> str:
         log = self.folder / "asked"
         return log.read_text() if log.exists() else ""
 
@@ -54,30 +54,30 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
         yield Host(placed.apply(), tmp_path, url)
 
 
-def test_a_unit_is_restarted_in_its_turn_which_is_given_back(host: Host) -> None:
+def test_a_unit_is_restarted_under_the_lock_which_is_then_released(host: Host) -> None:
     host.restart()
-    assert host.asked() == f"restart {UNIT}\n"
+    assert host.commands() == f"restart {UNIT}\n"
     assert subprocess.check_output([*host.etcdctl, "get", "--prefix", LOCK, "--keys-only"], text=True) == ""
 
 
-def test_what_systemctl_says_of_its_failure_is_told(host: Host) -> None:
+def test_the_message_of_a_failed_systemctl_is_reported(host: Host) -> None:
     (host.folder / "fails").write_text("Job for etcd-main.service failed")
     with pytest.raises(host.module.Failure, match="the restart of etcd-main.service failed: Job for etcd-main.service"):
         host.restart()
 
 
-def test_an_etcd_out_of_reach_is_told_within_seconds_and_nothing_is_restarted(host: Host) -> None:
+def test_an_unreachable_etcd_is_reported_within_seconds_and_nothing_is_restarted(host: Host) -> None:
     host.url = f"http://127.0.0.1:{free_port()}"
     host.module.ANSWER_S = 1
     began = time.monotonic()
     with pytest.raises(host.module.Failure, match="etcd main is out of reach: .*connection refused"):
         host.restart()
     assert time.monotonic() - began < 3
-    assert host.asked() == ""
+    assert host.commands() == ""
 
 
-def test_an_etcd_at_its_quota_takes_no_lock_and_the_unit_is_restarted_all_the_same(host: Host) -> None:
+def test_an_etcd_at_its_quota_grants_no_lock_and_the_unit_is_restarted_anyway(host: Host) -> None:
     armed = json.dumps({"action": "ACTIVATE", "memberID": "0", "alarm": "NOSPACE"})
     subprocess.run(["curl", "-sf", f"{host.url}/v3/maintenance/alarm", "-d", armed], check=True, capture_output=True)
     host.restart()
-    assert host.asked() == f"restart {UNIT}\n"
+    assert host.commands() == f"restart {UNIT}\n"

@@ -1,4 +1,4 @@
-"""The boot program, against files and a web server of the test."""
+"""The boot program, on files and a web server of the test."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def archive(**files):
 
 def test_a_program_is_downloaded_once_and_not_again(web, tmp_path, capsys):
     web.pages["/program"] = GOOD
-    wanted = item(web, tmp_path / "bin" / "program")
-    boot.download_all([wanted], tmp_path)
-    boot.download_all([wanted], tmp_path)
+    download = item(web, tmp_path / "bin" / "program")
+    boot.download_all([download], tmp_path)
+    boot.download_all([download], tmp_path)
     assert (tmp_path / "bin" / "program").read_bytes() == GOOD
     assert (tmp_path / "bin" / "program").stat().st_mode & 0o777 == 0o755
-    assert web.asked == ["/program"]
-    assert capsys.readouterr().out.count(wanted["url"]) == 1
+    assert web.requested == ["/program"]
+    assert capsys.readouterr().out.count(download["url"]) == 1
 
 
 def test_a_damaged_program_is_downloaded_again(web, tmp_path):
@@ -58,26 +58,26 @@ def test_a_damaged_program_is_downloaded_again(web, tmp_path):
     assert (tmp_path / "program").read_bytes() == GOOD
 
 
-def test_a_wrong_checksum_is_told_with_both_and_leaves_what_was_there(web, tmp_path):
+def test_a_wrong_checksum_is_reported_with_both_and_keeps_the_old_file(web, tmp_path):
     web.pages["/program"] = b"evil"
     (tmp_path / "program").write_bytes(b"old")
-    with pytest.raises(boot.Failure) as told:
+    with pytest.raises(boot.Failure) as failure:
         boot.download_all([item(web, tmp_path / "program")], tmp_path)
-    assert hashlib.sha256(b"evil").hexdigest() in str(told.value)
-    assert f"expected {hashlib.sha256(GOOD).hexdigest()}" in str(told.value)
+    assert hashlib.sha256(b"evil").hexdigest() in str(failure.value)
+    assert f"expected {hashlib.sha256(GOOD).hexdigest()}" in str(failure.value)
     assert [path.name for path in tmp_path.iterdir()] == ["program"]
     assert (tmp_path / "program").read_bytes() == b"old"
 
 
-def test_every_download_that_fails_is_named_with_its_http_code(web, tmp_path):
-    wanted = [item(web, tmp_path / name, url=f"{web.url}/{name}") for name in ("one", "two")]
-    with pytest.raises(boot.Failure) as told:
-        boot.download_all(wanted, tmp_path)
-    assert [f"/{name}: HTTP 404 Not Found" in str(told.value) for name in ("one", "two")] == [True, True]
+def test_every_failed_download_is_named_with_its_http_code(web, tmp_path):
+    download = [item(web, tmp_path / name, url=f"{web.url}/{name}") for name in ("one", "two")]
+    with pytest.raises(boot.Failure) as failure:
+        boot.download_all(download, tmp_path)
+    assert [f"/{name}: HTTP 404 Not Found" in str(failure.value) for name in ("one", "two")] == [True, True]
 
 
-def test_a_mirror_that_is_down_is_told_with_the_url(tmp_path):
-    wanted = {
+def test_a_mirror_that_is_down_is_reported_with_the_url(tmp_path):
+    download = {
         "url": "http://127.0.0.1:1/program",
         "sha256": "",
         "path": str(tmp_path / "p"),
@@ -85,50 +85,50 @@ def test_a_mirror_that_is_down_is_told_with_the_url(tmp_path):
         "mode": 0o755,
     }
     with pytest.raises(boot.Failure, match=r"http://127\.0\.0\.1:1/program: .*refused"):
-        boot.download_all([wanted], tmp_path)
+        boot.download_all([download], tmp_path)
 
 
-def test_members_of_an_archive_are_taken_out_and_found_again_without_the_archive(web, tmp_path):
+def test_members_of_an_archive_are_extracted_and_recognised_later_without_the_archive(web, tmp_path):
     web.pages["/program"] = body = archive(**{"etcd-v1/etcd": b"etcd", "etcd-v1/etcdctl": b"ctl"})
     members = [[f"etcd-v1/{name}", str(tmp_path / name)] for name in ("etcd", "etcdctl")]
-    wanted = item(web, "", body, members=members)
-    boot.download_all([wanted], tmp_path / "state")
-    boot.download_all([wanted], tmp_path / "state")
+    download = item(web, "", body, members=members)
+    boot.download_all([download], tmp_path / "state")
+    boot.download_all([download], tmp_path / "state")
     assert (tmp_path / "etcd").read_bytes() == b"etcd"
-    assert len(web.asked) == 1
+    assert len(web.requested) == 1
     (tmp_path / "etcdctl").write_bytes(b"changed")
-    boot.download_all([wanted], tmp_path / "state")
+    boot.download_all([download], tmp_path / "state")
     assert (tmp_path / "etcdctl").read_bytes() == b"ctl"
 
 
-def test_a_program_in_bzip2_is_unpacked_and_found_again_without_the_file(web, tmp_path):
+def test_a_program_in_bzip2_is_unpacked_and_recognised_later_without_the_file(web, tmp_path):
     web.pages["/program.bz2"] = body = bz2.compress(GOOD)
-    wanted = item(web, tmp_path / "restic", body, url=f"{web.url}/program.bz2")
-    boot.download_all([wanted], tmp_path / "state")
-    boot.download_all([wanted], tmp_path / "state")
+    download = item(web, tmp_path / "restic", body, url=f"{web.url}/program.bz2")
+    boot.download_all([download], tmp_path / "state")
+    boot.download_all([download], tmp_path / "state")
     assert (tmp_path / "restic").read_bytes() == GOOD
     assert (tmp_path / "restic").stat().st_mode & 0o777 == 0o755
-    assert len(web.asked) == 1
+    assert len(web.requested) == 1
     (tmp_path / "restic").write_bytes(b"changed")
-    boot.download_all([wanted], tmp_path / "state")
+    boot.download_all([download], tmp_path / "state")
     assert (tmp_path / "restic").read_bytes() == GOOD
 
 
-def test_a_file_that_is_not_what_its_name_says_is_named(web, tmp_path):
+def test_a_file_that_does_not_match_its_extension_is_named(web, tmp_path):
     web.pages["/program.bz2"] = GOOD
     with pytest.raises(boot.Failure, match=r"/program.bz2: Invalid data stream"):
         boot.download_all([item(web, tmp_path / "restic", GOOD, url=f"{web.url}/program.bz2")], tmp_path)
     assert not (tmp_path / "restic").exists()
 
 
-def test_an_archive_may_say_where_it_begins(web, tmp_path):
-    """Upstream's archive of CNI plugins has ./bridge."""
+def test_names_in_an_archive_may_start_with_a_dot(web, tmp_path):
+    """The upstream archive of CNI plugins has ./bridge."""
     web.pages["/program"] = body = archive(**{"./bridge": b"bridge"})
     boot.download_all([item(web, "", body, members=[["bridge", str(tmp_path / "bridge")]])], tmp_path / "state")
     assert (tmp_path / "bridge").read_bytes() == b"bridge"
 
 
-def test_an_answer_that_is_no_http_is_told_with_its_url(tmp_path):
+def test_an_answer_that_is_not_http_is_reported_with_its_url(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer():
@@ -147,9 +147,9 @@ def test_an_answer_that_is_no_http_is_told_with_its_url(tmp_path):
 
 def test_a_member_that_the_archive_lacks_is_named(web, tmp_path):
     web.pages["/program"] = body = archive(other=b"x")
-    wanted = item(web, "", body, members=[["etcd-v1/etcd", str(tmp_path / "etcd")]])
+    download = item(web, "", body, members=[["etcd-v1/etcd", str(tmp_path / "etcd")]])
     with pytest.raises(boot.Failure, match="holds no file etcd-v1/etcd"):
-        boot.download_all([wanted], tmp_path / "state")
+        boot.download_all([download], tmp_path / "state")
 
 
 def test_a_file_that_is_already_right_is_not_written_again(tmp_path, owner):
@@ -163,7 +163,7 @@ def test_a_file_that_is_already_right_is_not_written_again(tmp_path, owner):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_failed_step_is_told_and_repeated_until_it_succeeds(capsys):
+def test_a_failed_step_is_reported_and_retried_until_it_succeeds(capsys):
     outcomes = [boot.Failure("no store"), boot.Failure("no store"), OSError("disk full"), None]
     delays = []
 
@@ -172,13 +172,13 @@ def test_a_failed_step_is_told_and_repeated_until_it_succeeds(capsys):
             raise outcome
 
     boot.until_done("secrets", step, delays.append)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert delays == [1.0, 2.0, 4.0]
-    assert (said.count("no store"), said.count("disk full")) == (1, 1)
-    assert "FAILED at secrets" in said
+    assert (output.count("no store"), output.count("disk full")) == (1, 1)
+    assert "FAILED at secrets" in output
 
 
-def test_the_delay_between_tries_has_a_limit():
+def test_the_delay_between_retries_is_limited():
     delays = []
 
     def step():
@@ -189,7 +189,7 @@ def test_the_delay_between_tries_has_a_limit():
     assert max(delays) == boot.LAST_DELAY_S
 
 
-def test_units_start_last_but_for_late_downloads_and_files_go_onto_disks_that_are_mounted(monkeypatch):
+def test_units_start_after_everything_but_late_downloads_and_files_go_onto_mounted_disks(monkeypatch):
     done = []
     order = ["name_this_host", "check_packages", "mount_disks", "make_users", "place_files", "download_all"]
     order += ["place_secrets", "start_units"]
@@ -210,7 +210,7 @@ def test_units_start_last_but_for_late_downloads_and_files_go_onto_disks_that_ar
     assert fetched == [["etcd"], ["restic"]]
 
 
-def test_a_unit_that_fails_is_named_with_its_last_words(monkeypatch):
+def test_a_unit_that_fails_is_named_with_its_last_output(monkeypatch):
     started = []
 
     def run(command, **options):
@@ -226,7 +226,7 @@ def test_a_unit_that_fails_is_named_with_its_last_words(monkeypatch):
     assert started == ["one.service", "two.service"]
 
 
-def test_a_unit_that_is_up_is_told_once_however_often_a_later_one_fails(monkeypatch, capsys):
+def test_a_started_unit_is_reported_once_however_often_a_later_one_fails(monkeypatch, capsys):
     failures = ["two.service"] * 3
 
     def run(command, **options):
@@ -240,24 +240,24 @@ def test_a_unit_that_is_up_is_told_once_however_often_a_later_one_fails(monkeypa
         step for name, step in boot.steps({key: ["one.service", "two.service"] for key in KEYS}) if name == "units"
     ]
     boot.until_done("units", start, lambda _: None)
-    said = capsys.readouterr().out
-    assert [said.count(words) for words in ("one.service is up", "FAILED", "two.service is up")] == [1, 1, 1]
+    output = capsys.readouterr().out
+    assert [output.count(words) for words in ("one.service is up", "FAILED", "two.service is up")] == [1, 1, 1]
 
 
-def test_the_words_of_a_unit_are_those_of_its_last_run(monkeypatch):
-    asked = []
+def test_the_output_of_a_unit_is_that_of_its_last_run(monkeypatch):
+    commands = []
 
     def run(command, **options):
-        asked.append(command)
+        commands.append(command)
         return subprocess.CompletedProcess(command, 0, b"0123\n" if command[1] == "show" else b"no token yet\n", b"")
 
     monkeypatch.setattr(boot.subprocess, "run", run)
     assert boot.last_words("join.service") == "no token yet\n"
-    assert asked[-1] == ("journalctl", "-n8", "-ocat", "_SYSTEMD_INVOCATION_ID=0123")
+    assert commands[-1] == ("journalctl", "-n8", "-ocat", "_SYSTEMD_INVOCATION_ID=0123")
 
 
 @pytest.mark.parametrize("stale", ["", "10.0.0.9 host-1\n", "127.0.1.1 host-1.example host-1\n"])
-def test_the_hosts_own_name_resolves_to_its_address_of_today(tmp_path, monkeypatch, stale):
+def test_the_hosts_own_name_resolves_to_its_current_address(tmp_path, monkeypatch, stale):
     monkeypatch.setattr(boot.socket, "gethostname", lambda: "host-1")
     monkeypatch.setattr(boot, "own_address", lambda: "10.77.0.11")
     monkeypatch.setattr(boot, "write", lambda path, data, mode, owner: Path(path).write_bytes(data))

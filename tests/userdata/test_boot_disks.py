@@ -1,4 +1,4 @@
-"""How the boot program finds, formats and mounts disks: on loop devices where the machine has them."""
+"""How the boot program finds, formats and mounts disks, on loop devices if the machine has them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def sh(*command: str, given: str = "") -> str:
 
 @pytest.fixture
 def attach(tmp_path: Path) -> Iterator[Attach]:
-    """attach("link", mib): a blank disk of that size with a link to it; the path of its device."""
+    """Yield attach("link", mib), which makes a blank disk with a link to it and returns the path of its device."""
     if os.getuid() != 0 or not Path("/dev/loop-control").exists():
         pytest.skip("loop devices need root and /dev/loop-control")
-    made: list[str] = []
+    devices: list[str] = []
     (tmp_path / "links").mkdir()
 
     def attached(link: str, mib: int = 16) -> str:
@@ -40,12 +40,12 @@ def attach(tmp_path: Path) -> Iterator[Attach]:
             device = sh("losetup", "--find", "--show", str(image))
         except subprocess.CalledProcessError as error:
             pytest.skip(f"no loop device can be had here: {error.stderr.strip()}")
-        made.append(device)
+        devices.append(device)
         (tmp_path / "links" / link).symlink_to(device)
         return device
 
     yield attached
-    for device in made:
+    for device in devices:
         for place in reversed(mounts(device)):
             sh("umount", place)
         sh("losetup", "--detach", device)
@@ -57,7 +57,7 @@ def mounts(device: str) -> list[str]:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """disk("etcd-main", "pattern", ...): as it stands in a payload."""
+    """Return disk("etcd-main", "pattern", ...), which returns a disk as in a payload."""
 
     def made(label: str = "etcd-main", *patterns: str, size: int = 0) -> dict[str, Any]:
         devices = [str(tmp_path / "links" / pattern) for pattern in patterns or ("data*",)]
@@ -76,23 +76,23 @@ def digest(tmp_path: Path, link: str) -> str:
     return hashlib.sha256((tmp_path / f"{link}.img").read_bytes()).hexdigest()
 
 
-def test_a_blank_disk_is_formatted_once_and_its_data_is_there_after_a_reboot(attach, disk, capsys):
-    device, wanted = attach("data"), disk()
-    boot.mount_disks([wanted])
+def test_a_blank_disk_is_formatted_once_and_keeps_its_data_after_a_reboot(attach, disk, capsys):
+    device, spec = attach("data"), disk()
+    boot.mount_disks([spec])
     line = next(line for line in Path("/proc/mounts").read_text().splitlines() if line.startswith(device + " "))
-    assert line.split()[1:3] == [wanted["mount"], "ext4"]
+    assert line.split()[1:3] == [spec["mount"], "ext4"]
     assert "noatime" in line
-    Path(wanted["mount"], "kept").write_text("data")
-    boot.mount_disks([wanted])
-    assert mounts(device) == [wanted["mount"]]
-    sh("umount", wanted["mount"])
-    boot.mount_disks([wanted])
-    assert Path(wanted["mount"], "kept").read_text() == "data"
+    Path(spec["mount"], "kept").write_text("data")
+    boot.mount_disks([spec])
+    assert mounts(device) == [spec["mount"]]
+    sh("umount", spec["mount"])
+    boot.mount_disks([spec])
+    assert Path(spec["mount"], "kept").read_text() == "data"
     assert capsys.readouterr().out.count(" formatted for ") == 1
 
 
 def gpt(device: str, at_its_head: bool = True) -> None:
-    """An empty partition table at both ends of the disk, or only its copy at the end, as an overwritten disk keeps it."""
+    """Write an empty partition table to both ends of the disk, or only the copy at the end, as on an overwritten disk."""
     sectors = int(sh("blockdev", "--getsz", device))
     entries = bytes(128 * 128)
     first, last = 1, sectors - 1
@@ -134,21 +134,21 @@ FOREIGN: dict[str, tuple[Callable[[str], object], str]] = {
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_a_disk_with_anything_else_on_it_is_never_touched_and_told(attach, disk, tmp_path, kind):
+def test_a_disk_with_other_content_is_reported_and_never_touched(attach, disk, tmp_path, kind):
     device = attach("data")
-    make, told = FOREIGN[kind]
+    make, content = FOREIGN[kind]
     make(device)
     sh("sync", device)
     before = digest(tmp_path, "data")
     with pytest.raises(boot.Failure) as failure:
         boot.mount_disks([disk()])
-    assert f"{device} holds {told}" in str(failure.value)
+    assert f"{device} holds {content}" in str(failure.value)
     assert disk()["mount"] in str(failure.value)
     sh("sync", device)
     assert (digest(tmp_path, "data"), mounts(device)) == (before, [])
 
 
-def test_a_blank_disk_is_taken_beside_one_that_is_somebody_else_s(attach, disk, tmp_path):
+def test_a_blank_disk_is_used_next_to_one_with_other_content(attach, disk, tmp_path):
     foreign, blank = attach("data-1"), attach("data-2")
     sh("mkfs.ext4", "-q", foreign)
     sh("sync", foreign)
@@ -158,7 +158,7 @@ def test_a_blank_disk_is_taken_beside_one_that_is_somebody_else_s(attach, disk, 
     assert (digest(tmp_path, "data-1"), mounts(foreign)) == (before, [])
 
 
-def test_the_disk_that_has_the_label_wins_over_a_blank_one(attach, disk):
+def test_a_disk_with_the_label_is_preferred_to_a_blank_one(attach, disk):
     blank, ours = attach("data-1"), attach("data-2")
     sh("mkfs.ext4", "-q", "-L", "etcd-main", ours)
     boot.mount_disks([disk()])
@@ -166,7 +166,7 @@ def test_the_disk_that_has_the_label_wins_over_a_blank_one(attach, disk):
     assert boot.signatures(blank) == []
 
 
-def test_two_disks_with_the_label_are_a_question_for_a_human(attach, disk):
+def test_two_disks_with_the_label_need_a_human_decision(attach, disk):
     for link in ("data-1", "data-2"):
         sh("mkfs.ext4", "-q", "-L", "etcd-main", attach(link))
     with pytest.raises(boot.Failure, match="2 disks are labelled etcd-main"):
@@ -174,26 +174,26 @@ def test_two_disks_with_the_label_are_a_question_for_a_human(attach, disk):
 
 
 def test_two_etcds_on_one_host_share_patterns_and_never_a_disk(attach, disk):
-    """The larger disk is main's, whatever the order of the links; a reboot finds both again in any order."""
+    """Main gets the larger disk, whatever the order of the links; after a reboot both are found in any order."""
     small, large = attach("data-1", 16), attach("data-2", 32)
     main, events = disk("etcd-main", size=32 * MIB), disk("etcd-events", size=16 * MIB)
-    for wanted in ([main, events], [events, main]):
-        boot.mount_disks(wanted)
+    for order in ([main, events], [events, main]):
+        boot.mount_disks(order)
         assert (mounts(large), mounts(small)) == ([main["mount"]], [events["mount"]])
-        for each in wanted:
-            sh("umount", each["mount"])
+        for spec in order:
+            sh("umount", spec["mount"])
     boot.mount_disks([events])
     assert mounts(small) == [events["mount"]]
 
 
-def test_a_disk_that_is_too_small_is_told_and_left_blank(attach, disk):
+def test_a_disk_that_is_too_small_is_reported_and_left_blank(attach, disk):
     device = attach("data", 16)
     with pytest.raises(boot.Failure, match=rf"{device} has {16 * MIB} of {17 * MIB} bytes"):
         boot.mount_disks([disk(size=17 * MIB)])
     assert boot.signatures(device) == []
 
 
-def test_a_disk_that_is_in_use_elsewhere_is_told_with_its_place(attach, disk, tmp_path):
+def test_a_disk_that_is_in_use_elsewhere_is_reported_with_its_mount_point(attach, disk, tmp_path):
     device = attach("data")
     sh("mkfs.ext4", "-q", "-L", "etcd-main", device)
     (tmp_path / "elsewhere").mkdir()
@@ -202,24 +202,24 @@ def test_a_disk_that_is_in_use_elsewhere_is_told_with_its_place(attach, disk, tm
         boot.mount_disks([disk()])
 
 
-def test_a_disk_that_is_attached_after_the_boot_is_waited_for(attach, disk, capsys):
+def test_the_boot_program_waits_for_a_disk_that_is_attached_later(attach, disk, capsys):
     other = attach("other")
-    wanted, delays = disk(), []
+    spec, delays = disk(), []
 
     def attach_later(seconds: float) -> None:
         delays.append(seconds)
         attach("data")
 
-    boot.until_done("disks", lambda: boot.mount_disks([wanted]), attach_later)
-    assert os.path.ismount(wanted["mount"])
+    boot.until_done("disks", lambda: boot.mount_disks([spec]), attach_later)
+    assert os.path.ismount(spec["mount"])
     assert len(delays) == 1
-    said = capsys.readouterr().out
-    assert "FAILED at disks" in said
-    assert f"{other} ({16 * MIB} bytes)" in said
+    output = capsys.readouterr().out
+    assert "FAILED at disks" in output
+    assert f"{other} ({16 * MIB} bytes)" in output
     assert boot.signatures(other) == []
 
 
-def test_links_of_one_disk_count_once_and_those_of_its_partitions_not_at_all(attach, disk, tmp_path):
+def test_links_of_one_disk_count_once_and_links_of_partitions_are_ignored(attach, disk, tmp_path):
     device = attach("data")
     (tmp_path / "links" / "lun0").symlink_to(device)
     (tmp_path / "links" / "data-part1").symlink_to(device + "p1")
@@ -248,7 +248,7 @@ TREE = [
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """A machine with the disks of TREE, each with a link, none with a signature; what was run on it."""
+    """Return the commands that were run on a machine with the disks of TREE, each with a link, none with a signature."""
     ran: list[tuple[str, ...]] = []
 
     def run(*command: str) -> str:
@@ -260,24 +260,24 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return ran
 
 
-def test_the_root_disk_and_disks_that_others_build_on_are_never_candidates(commands, disk):
+def test_the_root_disk_and_disks_with_holders_are_never_candidates(commands, disk):
     boot.mount_disks([disk()])
     formatted = [command[-1] for command in commands if command[0] == "mkfs.ext4"]
     assert formatted == ["/dev/sdc"]
     assert [command[-1] for command in commands if command[0] == "wipefs"] == ["/dev/sdb", "/dev/sdc"]
 
 
-def test_every_matching_disk_is_told_with_the_reason_against_it(commands, disk):
+def test_every_matching_disk_is_reported_with_the_reason_against_it(commands, disk):
     with pytest.raises(boot.Failure) as failure:
         boot.mount_disks([disk(size=31)])
-    told = str(failure.value)
+    message = str(failure.value)
     for reason in ("/dev/sda mounted at /;", "/dev/sdb part of /dev/dm-0;", "/dev/sdc has 30 of 31 bytes;"):
-        assert reason in told
-    assert "other disks: none" in told
+        assert reason in message
+    assert "other disks: none" in message
     assert [command[0] for command in commands if command[0] in ("mkfs.ext4", "mount")] == []
 
 
-def test_a_command_that_fails_is_told_and_nothing_is_mounted(commands, disk, monkeypatch):
+def test_a_failed_command_is_reported_and_nothing_is_mounted(commands, disk, monkeypatch):
     failing = boot.run
 
     def run(*command: str) -> str:

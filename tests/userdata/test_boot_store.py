@@ -17,15 +17,15 @@ def secret(name, path, owner, mode=0o600):
 
 
 class Store:
-    """What the store's program does, without the program. `values` is what it holds for this host."""
+    """Stands in for the store's program. values: what the store holds for this host."""
 
     def __init__(self):
         self.values = {}
         self.silent = False
-        self.asked = []
+        self.requests = []
 
     def ask(self, names):
-        self.asked.append(names)
+        self.requests.append(names)
         if self.silent:
             raise boot.StoreSilent("no route to host")
         if refused := [name for name in names if name not in self.values]:
@@ -35,45 +35,45 @@ class Store:
 
 @pytest.fixture
 def store(monkeypatch):
-    made = Store()
-    monkeypatch.setattr(boot, "ask_store", made.ask)
-    return made
+    fake = Store()
+    monkeypatch.setattr(boot, "ask_store", fake.ask)
+    return fake
 
 
-def test_secrets_of_one_path_are_joined_in_their_order(store, tmp_path, owner):
+def test_secrets_with_one_path_are_joined_in_order(store, tmp_path, owner):
     store.values = {"main": "one", "events": "two\n\n"}
     boot.place_secrets([secret(name, tmp_path / "ca.crt", owner, 0o644) for name in ("main", "events")])
     assert (tmp_path / "ca.crt").read_bytes() == b"one\ntwo\n"
     assert (tmp_path / "ca.crt").stat().st_mode & 0o777 == 0o644
 
 
-def test_a_secret_alone_is_kept_to_the_byte(store, tmp_path, owner):
+def test_a_single_secret_is_written_unchanged(store, tmp_path, owner):
     store.values = {"key": "\0no newline ä"}
     boot.place_secrets([secret("key", tmp_path / "key", owner)])
     assert (tmp_path / "key").read_bytes() == "\0no newline ä".encode()
     assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
 
 
-def test_no_secret_is_written_while_one_is_refused_and_all_refused_are_named(store, tmp_path, owner):
+def test_no_secret_is_written_while_any_is_refused_and_all_refused_are_named(store, tmp_path, owner):
     store.values = {"a": "1"}
     with pytest.raises(boot.Failure, match=r"^b: HTTP 403 Forbidden\nc: HTTP 403 Forbidden$"):
         boot.place_secrets([secret(name, tmp_path / name, owner) for name in ("a", "b", "c")])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_all_secrets_are_asked_for_at_once_and_each_once(store, tmp_path, owner):
+def test_all_secrets_are_requested_at_once_and_each_once(store, tmp_path, owner):
     store.values = {"a": "1", "b": "2"}
     boot.place_secrets([secret(name, tmp_path / path, owner) for name, path in (("b", "x"), ("a", "y"), ("a", "z"))])
-    assert store.asked == [["a", "b"]]
+    assert store.requests == [["a", "b"]]
     assert [(tmp_path / path).read_text() for path in "xyz"] == ["2", "1", "1"]
 
 
-def test_a_host_that_has_all_its_secrets_goes_on_without_the_store(store, tmp_path, owner, capsys):
-    wanted = [secret("a", tmp_path / "a", owner)]
+def test_a_host_with_all_its_secrets_continues_without_the_store(store, tmp_path, owner, capsys):
+    secrets = [secret("a", tmp_path / "a", owner)]
     store.values = {"a": "1"}
-    boot.place_secrets(wanted)
+    boot.place_secrets(secrets)
     store.silent = True
-    boot.place_secrets(wanted)
+    boot.place_secrets(secrets)
     assert (tmp_path / "a").read_bytes() == b"1"
     assert "no route to host" in capsys.readouterr().out
 
@@ -94,7 +94,7 @@ def test_a_rotated_secret_replaces_the_one_on_disk(store, tmp_path, owner):
 
 @pytest.fixture
 def store_program(tmp_path, monkeypatch):
-    """store_program(text): have the host's store program be this shell script."""
+    """Return store_program(text), which makes a shell script the host's store program."""
 
     def placed(script):
         program = tmp_path / "menagerie-secret"
@@ -105,89 +105,89 @@ def store_program(tmp_path, monkeypatch):
     return placed
 
 
-def test_the_store_s_program_is_run_once_for_all_names(store_program):
+def test_the_stores_program_runs_once_for_all_names(store_program):
     store_program("""printf '{"a": "%s", "b": "2"}' "$*"\n""")
     assert boot.ask_store(["a", "b"]) == {"a": "a b", "b": "2"}
 
 
-def test_a_silent_store_is_told_apart_from_one_that_refuses(store_program):
+def test_a_store_without_an_answer_is_distinguished_from_one_that_refuses(store_program):
     store_program("echo 'http://store: timed out' >&2; exit 69\n")
     with pytest.raises(boot.StoreSilent, match="^http://store: timed out$"):
         boot.ask_store(["a"])
     store_program("printf 'a: 403\\nb: 404\\n' >&2; exit 1\n")
-    with pytest.raises(boot.Failure, match="^a: 403\n  b: 404$") as told:
+    with pytest.raises(boot.Failure, match="^a: 403\n  b: 404$") as failure:
         boot.ask_store(["a", "b"])
-    assert not isinstance(told.value, boot.StoreSilent)
+    assert not isinstance(failure.value, boot.StoreSilent)
 
 
-def test_a_store_s_program_that_was_killed_is_told(store_program):
+def test_a_killed_store_program_is_reported(store_program):
     store_program("kill -9 $$\n")
     with pytest.raises(boot.Failure, match="menagerie-secret ended with -9"):
         boot.ask_store(["a"])
 
 
-def test_an_answer_that_is_cut_short_is_told_and_not_shown(store_program):
+def test_a_truncated_answer_is_reported_and_not_shown(store_program):
     store_program("""printf '{"a": "KEY'\n""")
-    with pytest.raises(boot.Failure, match="no JSON, or not all of it") as told:
+    with pytest.raises(boot.Failure, match="no JSON, or not all of it") as failure:
         boot.ask_store(["a"])
-    assert "KEY" not in str(told.value)
+    assert "KEY" not in str(failure.value)
 
 
-def test_what_the_store_gave_nothing_for_is_named(store_program):
+def test_names_without_a_value_in_the_store_are_reported(store_program):
     store_program("""printf '{"a": "1", "b": ""}'\n""")
     with pytest.raises(boot.Failure, match="nothing for b, c"):
         boot.ask_store(["a", "b", "c"])
 
 
-TOLD = Payload(json.dumps({"files": [], "name": "ä"}))
+PAYLOAD = Payload(json.dumps({"files": [], "name": "ä"}))
 
 
 @pytest.fixture
 def reference(tmp_path, monkeypatch):
-    """What the user data says about the payload."""
+    """Write what user data says about the payload."""
     path = tmp_path / "menagerie" / "payload.sha256"
     path.parent.mkdir()
-    path.write_text(f"{TOLD.sha256}  {TOLD.name}\n")
+    path.write_text(f"{PAYLOAD.sha256}  {PAYLOAD.name}\n")
     monkeypatch.setattr(boot, "PAYLOAD", path)
     return path
 
 
-def test_a_payload_is_fetched_once_and_found_again_without_the_store(store, reference):
-    """The store may by then be silent, or hold only a payload of newer hosts."""
-    store.values = {TOLD.name: TOLD.packed()}
-    assert boot.load_payload() == json.loads(TOLD.text)
+def test_a_payload_is_fetched_once_and_reused_without_the_store(store, reference):
+    """By then the store may not answer, or hold only the payload of newer hosts."""
+    store.values = {PAYLOAD.name: PAYLOAD.packed()}
+    assert boot.load_payload() == json.loads(PAYLOAD.text)
     store.values = {}
-    assert boot.load_payload() == json.loads(TOLD.text)
-    assert store.asked == [[TOLD.name]]
-    assert reference.with_name(TOLD.name).stat().st_mode & 0o777 == 0o600
+    assert boot.load_payload() == json.loads(PAYLOAD.text)
+    assert store.requests == [[PAYLOAD.name]]
+    assert reference.with_name(PAYLOAD.name).stat().st_mode & 0o777 == 0o600
 
 
 def test_the_kept_payload_can_be_checked_by_hand(store, reference):
-    store.values = {TOLD.name: TOLD.packed()}
+    store.values = {PAYLOAD.name: PAYLOAD.packed()}
     boot.load_payload()
     command = ["sha256sum", "--check", "--strict", reference.name]
     assert subprocess.run(command, cwd=reference.parent, check=False, capture_output=True).returncode == 0
 
 
 def test_a_kept_payload_that_was_damaged_is_fetched_again(store, reference):
-    reference.with_name(TOLD.name).write_text(TOLD.text[:-1])
-    store.values = {TOLD.name: TOLD.packed()}
-    assert boot.load_payload() == json.loads(TOLD.text)
-    assert reference.with_name(TOLD.name).read_text() == TOLD.text
+    reference.with_name(PAYLOAD.name).write_text(PAYLOAD.text[:-1])
+    store.values = {PAYLOAD.name: PAYLOAD.packed()}
+    assert boot.load_payload() == json.loads(PAYLOAD.text)
+    assert reference.with_name(PAYLOAD.name).read_text() == PAYLOAD.text
 
 
-def test_another_payload_under_the_name_is_told_with_both_checksums(store, reference):
-    other = Payload(TOLD.text + "\n")
-    store.values = {TOLD.name: other.packed()}
-    with pytest.raises(boot.Failure, match=f"{TOLD.name}: sha256 is {other.sha256}, expected {TOLD.sha256}"):
+def test_another_payload_under_the_name_is_reported_with_both_checksums(store, reference):
+    other = Payload(PAYLOAD.text + "\n")
+    store.values = {PAYLOAD.name: other.packed()}
+    with pytest.raises(boot.Failure, match=f"{PAYLOAD.name}: sha256 is {other.sha256}, expected {PAYLOAD.sha256}"):
         boot.load_payload()
     assert list(reference.parent.iterdir()) == [reference]
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 16, 40, -4, -1])
-def test_a_payload_that_is_cut_short_is_told_and_leaves_no_file(store, reference, length):
-    store.values = {TOLD.name: TOLD.packed()[:length]}
-    with pytest.raises(boot.Failure, match=f"{TOLD.name} is cut short or damaged"):
+def test_a_truncated_payload_is_reported_and_leaves_no_file(store, reference, length):
+    store.values = {PAYLOAD.name: PAYLOAD.packed()[:length]}
+    with pytest.raises(boot.Failure, match=f"{PAYLOAD.name} is cut short or damaged"):
         boot.load_payload()
     assert list(reference.parent.iterdir()) == [reference]
 
@@ -200,9 +200,9 @@ def test_a_host_without_its_payload_waits_for_the_store(store, reference, silent
     assert list(reference.parent.iterdir()) == [reference]
 
 
-def test_nothing_is_done_before_the_payload_is_whole(store, reference, monkeypatch, capsys):
-    """The store is silent, refuses, and gives the wrong one, before it gives the right one."""
-    states = [{}, {TOLD.name: Payload("{}").packed()}, {TOLD.name: TOLD.packed()}]
+def test_nothing_is_done_before_the_payload_is_complete(store, reference, monkeypatch, capsys):
+    """The store does not answer, then refuses, then returns a wrong payload, and then the right one."""
+    states = [{}, {PAYLOAD.name: Payload("{}").packed()}, {PAYLOAD.name: PAYLOAD.packed()}]
     done = []
 
     def next_state(_seconds):
@@ -213,8 +213,8 @@ def test_nothing_is_done_before_the_payload_is_whole(store, reference, monkeypat
     monkeypatch.setattr(boot, "steps", lambda config: [("files", lambda: done.append(config))])
     store.silent = True
     boot.main()
-    assert (states, done) == ([], [json.loads(TOLD.text)])
-    said = capsys.readouterr().out
-    order = [said.index(words) for words in ("no route to host", "HTTP 403", "sha256 is", "fetched", "in place")]
+    assert (states, done) == ([], [json.loads(PAYLOAD.text)])
+    output = capsys.readouterr().out
+    order = [output.index(words) for words in ("no route to host", "HTTP 403", "sha256 is", "fetched", "in place")]
     assert order == sorted(order)
-    assert said.count("FAILED at payload") == 3
+    assert output.count("FAILED at payload") == 3

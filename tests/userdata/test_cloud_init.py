@@ -23,7 +23,7 @@ PAYLOAD = Payload('{"files": ["only in the store"]}\n')
 
 
 class Store:
-    """A store that has nothing."""
+    """An empty store."""
 
     def __init__(self, script: str = "#!/usr/bin/python3\nraise SystemExit(1)\n") -> None:
         self._script = script
@@ -36,7 +36,7 @@ STORE = Store()
 
 
 def opened(text):
-    """path -> (permissions, content) of the files in user data."""
+    """Return path -> (permissions, content) of the files in user data."""
     files = yaml.safe_load(text)["write_files"]
     return {file["path"]: (file.get("permissions"), content(file)) for file in files}
 
@@ -61,31 +61,31 @@ def test_user_data_is_a_cloud_config_that_starts_the_boot_without_waiting_for_it
     ]
 
 
-def test_a_name_is_set_where_one_is_given_and_else_left_to_the_cloud():
+def test_a_given_name_is_set_and_otherwise_the_cloud_names_the_host():
     named, unnamed = (yaml.safe_load(render(PAYLOAD, STORE, name)) for name in ("etcd-main-1", None))
     assert named["hostname"] == "etcd-main-1"
     assert "hostname" not in unnamed
 
 
-def test_nobody_gets_an_account():
+def test_no_account_is_created():
     loaded = yaml.safe_load(render(PAYLOAD, STORE))
     assert (loaded["users"], loaded["ssh_pwauth"]) == ([], False)
 
 
-def test_the_boot_program_is_told_the_payload_by_name_and_hash_and_nothing_of_its_text():
+def test_the_boot_program_gets_the_payloads_name_and_hash_but_not_its_text():
     files = opened(render(PAYLOAD, STORE))
     assert files[str(boot.PAYLOAD)] == (None, f"{PAYLOAD.sha256}  {PAYLOAD.name}\n")
     assert not [path for path, (_, text) in files.items() if "only in the store" in text]
 
 
-def test_another_payload_is_other_user_data_of_the_same_length():
-    """So that it replaces the host, and fits however large the cluster is."""
-    one, other = render(PAYLOAD, STORE), render(Payload(PAYLOAD.text * 1000), STORE)
-    assert one != other
-    assert len(one) == len(other)
+def test_another_payload_gives_other_user_data_of_the_same_length():
+    """So it replaces the host, and fits however large the cluster is."""
+    short, long = render(PAYLOAD, STORE), render(Payload(PAYLOAD.text * 1000), STORE)
+    assert short != long
+    assert len(short) == len(long)
 
 
-def test_the_programs_can_be_run():
+def test_the_programs_are_executable():
     files = opened(render(PAYLOAD, STORE))
     assert files["/usr/local/sbin/menagerie-boot"] == ("0755", boot_program())
     assert files[boot.STORE] == ("0700", STORE.script())
@@ -94,7 +94,7 @@ def test_the_programs_can_be_run():
         compile(files[path][1], path, "exec")
 
 
-def test_the_modules_of_the_boot_program_are_one_file_in_which_every_name_is_known_and_means_one_thing():
+def test_the_boot_program_is_one_file_in_which_every_name_is_defined_once():
     text = boot_program()
     command = [
         sys.executable,
@@ -120,14 +120,14 @@ def test_the_modules_of_the_boot_program_are_one_file_in_which_every_name_is_kno
     assert sorted(defined) == sorted(re.findall(r"^(?:def|class) (\w+)", text, re.MULTILINE))
 
 
-def test_one_file_of_modules_is_no_longer_than_they_are_apart():
+def test_the_joined_file_is_no_longer_than_its_modules():
     apart = sum(len(pack(path.read_text())) for path in BOOT.glob("*.py"))
     assert len(pack(boot_program())) < 0.8 * apart
 
 
-def test_more_than_the_smallest_cloud_takes_is_refused_with_the_size():
+def test_user_data_above_the_smallest_clouds_limit_is_refused_with_the_size():
     noise = base64.b85encode(random.Random(1).randbytes(LIMIT_BYTES)).decode()
-    with pytest.raises(UserDataTooLarge, match=rf"user data is \d{{5}} bytes and {LIMIT_BYTES} are taken"):
+    with pytest.raises(UserDataTooLarge, match=rf"user data is \d{{5}} bytes, more than the limit of {LIMIT_BYTES}"):
         render(PAYLOAD, Store(noise))
 
 
@@ -137,7 +137,7 @@ def test_the_limit_is_that_of_aws():
 
 @pytest.fixture
 def booted(tmp_path):
-    """booted(script): what an agent's run of it leaves under a folder that stands for /, and the commands it gave."""
+    """Return booted(script), which runs a script like an agent and returns the files under a folder for / and the commands."""
     (tmp_path / "bin").mkdir()
     for name in ("systemctl", "hostnamectl"):
         program = tmp_path / "bin" / name
@@ -151,21 +151,21 @@ def booted(tmp_path):
         path = f"{tmp_path}/bin:{os.environ['PATH']}"
         subprocess.run(["sh"], check=True, input=script.encode(), env={"PATH": path})
         files = [path for path in (tmp_path / "root").rglob("*") if path.is_file()]
-        made = {f"/{path.relative_to(tmp_path / 'root')}": path for path in files}
-        return made, (tmp_path / "commands").read_text().splitlines()
+        written = {f"/{path.relative_to(tmp_path / 'root')}": path for path in files}
+        return written, (tmp_path / "commands").read_text().splitlines()
 
     return run
 
 
-def test_a_startup_script_places_what_cloud_init_would_and_the_payload(booted):
+def test_a_startup_script_writes_the_files_of_cloud_init_and_the_payload(booted):
     files, commands = booted(startup_script(PAYLOAD, STORE, "etcd-main-1"))
-    wanted = opened(render(PAYLOAD, STORE, "etcd-main-1"))
-    wanted[str(boot.PAYLOAD.with_name(PAYLOAD.name))] = ("0600", PAYLOAD.text)
+    expected = opened(render(PAYLOAD, STORE, "etcd-main-1"))
+    expected[str(boot.PAYLOAD.with_name(PAYLOAD.name))] = ("0600", PAYLOAD.text)
     assert {path: file.read_text() for path, file in files.items()} == {
-        path: text for path, (_, text) in wanted.items()
+        path: text for path, (_, text) in expected.items()
     }
     modes = {path: f"0{file.stat().st_mode & 0o777:o}" for path, file in files.items() if path != str(boot.PAYLOAD)}
-    assert modes == {path: mode for path, (mode, _) in wanted.items() if mode}
+    assert modes == {path: mode for path, (mode, _) in expected.items() if mode}
     assert commands == [
         "hostnamectl set-hostname etcd-main-1",
         "systemctl daemon-reload",
@@ -173,7 +173,7 @@ def test_a_startup_script_places_what_cloud_init_would_and_the_payload(booted):
     ]
 
 
-def test_a_host_with_a_startup_script_asks_no_store_for_its_payload(booted, monkeypatch):
+def test_a_host_with_a_startup_script_does_not_fetch_its_payload(booted, monkeypatch):
     payload = Payload('{"start": ["a.service"]}\n')
     files, _ = booted(startup_script(payload, STORE))
     monkeypatch.setattr(boot, "PAYLOAD", files[str(boot.PAYLOAD)])
@@ -181,8 +181,8 @@ def test_a_host_with_a_startup_script_asks_no_store_for_its_payload(booted, monk
     assert boot.load_payload() == {"start": ["a.service"]}
 
 
-def test_a_host_that_reboots_with_another_script_stays_what_it_is(booted):
-    """cloud-init reads user data once in the life of a machine, too."""
+def test_a_host_that_reboots_with_another_script_does_not_change(booted):
+    """cloud-init also reads user data only once in a machine's life."""
     booted(startup_script(PAYLOAD, STORE))
     other = Payload(PAYLOAD.text * 2)
     files, commands = booted(startup_script(other, STORE, "other"))

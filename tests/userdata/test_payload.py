@@ -24,23 +24,23 @@ CONFIG = HostConfig(
 )
 
 
-def test_it_holds_all_of_the_configuration_and_secrets_by_name_only():
-    told = json.loads(Payload.of(CONFIG, SOURCE).text)
-    assert told["files"] == [{"path": "/etc/a", "text": "text ä\n", "mode": 0o600, "owner": "etcd:etcd"}]
-    assert told["downloads"][0]["url"] == "http://mirror/github.com/etcd/etcd.tar.gz"
-    assert told["downloads"][0]["sha256"] == "ab" * 32
-    assert [secret["name"] for secret in told["secrets"]] == ["ca", "ca-2"]
-    assert (told["users"], told["start"], told["packages"]) == (["etcd"], ["etcd-main.service"], ["python3"])
+def test_it_holds_the_whole_configuration_but_only_names_of_secrets():
+    content = json.loads(Payload.of(CONFIG, SOURCE).text)
+    assert content["files"] == [{"path": "/etc/a", "text": "text ä\n", "mode": 0o600, "owner": "etcd:etcd"}]
+    assert content["downloads"][0]["url"] == "http://mirror/github.com/etcd/etcd.tar.gz"
+    assert content["downloads"][0]["sha256"] == "ab" * 32
+    assert [secret["name"] for secret in content["secrets"]] == ["ca", "ca-2"]
+    assert (content["users"], content["start"], content["packages"]) == (["etcd"], ["etcd-main.service"], ["python3"])
 
 
-def test_its_name_and_hash_follow_from_its_text_alone():
+def test_its_name_and_hash_depend_only_on_its_text():
     payload = Payload.of(CONFIG, SOURCE)
     assert Payload.of(CONFIG, SOURCE) == payload
     assert payload.sha256 == hashlib.sha256(payload.text.encode()).hexdigest()
     assert payload.name == f"payload-{payload.sha256[:16]}"
 
 
-def test_the_store_is_given_it_as_xz_in_base85():
+def test_the_store_gets_it_as_xz_in_base85():
     payload = Payload.of(CONFIG, SOURCE)
     assert lzma.decompress(base64.b85decode(payload.packed())).decode() == payload.text
     assert json.dumps(payload.packed()) == f'"{payload.packed()}"'
@@ -60,11 +60,11 @@ def test_the_store_is_given_it_as_xz_in_base85():
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_any_change_of_a_host_is_another_payload(change):
+def test_any_change_of_a_host_gives_another_payload(change):
     assert Payload.of(replace(CONFIG, **change), SOURCE).name != Payload.of(CONFIG, SOURCE).name
 
 
-def test_another_checksum_of_a_download_is_another_payload():
+def test_another_checksum_of_a_download_gives_another_payload():
     other = ArtefactSource("http://mirror", {ETCD.source: "cd" * 32})
     assert Payload.of(CONFIG, other).name != Payload.of(CONFIG, SOURCE).name
 
@@ -91,21 +91,23 @@ def test_a_configuration_that_contradicts_itself_is_refused(config):
 
 
 @pytest.mark.parametrize(
-    ("disks", "told"),
+    ("disks", "problem"),
     [
         ((Disk("/a", "x", ()), Disk("/a", "y", ())), "two disks have the same mount: /a"),
         ((Disk("/a", "x", ()), Disk("/b", "x", ())), "two disks have the same label: x"),
-        ((Disk("/a", "etcd-main-of-horus", ()),), "ext4 takes 16 bytes"),
+        ((Disk("/a", "etcd-main-of-horus", ()),), "ext4 takes 1 to 16 bytes"),
         ((Disk("/a", "", ()),), "can't be the label"),
     ],
 )
-def test_disks_that_could_not_be_told_apart_are_refused(disks, told):
-    with pytest.raises(ValueError, match=told):
+def test_indistinguishable_disks_are_refused(disks, problem):
+    with pytest.raises(ValueError, match=problem):
         Payload.of(HostConfig(disks=disks), SOURCE)
 
 
-def test_a_host_that_takes_up_newer_keys_is_given_the_program_for_it_and_no_other_host():
-    told = json.loads(Payload.of(replace(CONFIG, refresh=Refresh((), ("etcdctl",), reader="etcd-main-1")), SOURCE).text)
-    assert "/usr/local/sbin/menagerie-refresh" in {file["path"] for file in told["files"]}
-    assert (told["start"][-1], told["refresh"]["reader"]) == ("menagerie-refresh.timer", "etcd-main-1")
+def test_only_hosts_that_refresh_keys_get_the_program_for_it():
+    content = json.loads(
+        Payload.of(replace(CONFIG, refresh=Refresh((), ("etcdctl",), reader="etcd-main-1")), SOURCE).text
+    )
+    assert "/usr/local/sbin/menagerie-refresh" in {file["path"] for file in content["files"]}
+    assert (content["start"][-1], content["refresh"]["reader"]) == ("menagerie-refresh.timer", "etcd-main-1")
     assert "refresh" not in Payload.of(CONFIG, SOURCE).text

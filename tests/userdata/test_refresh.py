@@ -1,4 +1,4 @@
-"""What menagerie-refresh does when, told by a host that is stood in for; the whole of it runs in tests/operations/keys."""
+"""What menagerie-refresh does and when, on a simulated host. tests/operations/keys runs all of it."""
 
 from __future__ import annotations
 
@@ -19,38 +19,46 @@ ETCD = {"report": ["etcdctl"], "etcd": "main"}
 
 @pytest.fixture
 def refresh():
-    """The program as hosts have it."""
+    """Return the program as hosts have it."""
     return placed.refresh()
 
 
 @pytest.fixture
 def host(refresh, tmp_path, monkeypatch):
-    """One unit, started after its file came to be. well: what its commands end with."""
+    """Return a host with one unit that started after its file was written. why: command -> the reason that it fails."""
     file = tmp_path / "ca.crt"
     file.write_text("old")
-    seen = SimpleNamespace(file=file, started=file.stat().st_ctime + 1, restarts=[], why={}, slept=0.0)
+    fake = SimpleNamespace(file=file, started=file.stat().st_ctime + 1, restarts=[], why={}, slept=0.0)
 
     def run(*command):
         assert command == ("systemctl", "restart", UNIT)
-        seen.restarts.append(time.time())
-        seen.started = time.time() + 1
+        fake.restarts.append(time.time())
+        fake.started = time.time() + 1
         return ""
 
     def sleep(seconds):
-        seen.slept += seconds
+        fake.slept += seconds
 
-    monkeypatch.setattr(refresh, "started_at", lambda unit: seen.started)
+    monkeypatch.setattr(refresh, "started_at", lambda unit: fake.started)
     monkeypatch.setattr(refresh, "run", run)
     monkeypatch.setattr(
-        refresh, "succeeds", lambda command, timeout_s=60: seen.why.get(command[0], "") if command else ""
+        refresh, "succeeds", lambda command, timeout_s=60: fake.why.get(command[0], "") if command else ""
     )
-    seen.sleep = sleep
-    return seen
+    fake.sleep = sleep
+    return fake
 
 
 def consumer(host, **more):
-    told = {"unit": UNIT, "paths": [str(host.file)], "loaded": [], "lock": [], "before": [], "ready": [], "settle_s": 0}
-    return told | more
+    settings = {
+        "unit": UNIT,
+        "paths": [str(host.file)],
+        "loaded": [],
+        "lock": [],
+        "before": [],
+        "ready": [],
+        "settle_s": 0,
+    }
+    return settings | more
 
 
 def change(host):
@@ -62,7 +70,7 @@ def test_a_program_that_started_after_its_files_is_left_alone(refresh, host):
     assert host.restarts == []
 
 
-def test_one_that_started_before_is_restarted_also_by_a_run_that_placed_nothing(refresh, host):
+def test_a_program_that_started_before_its_files_is_restarted_even_if_nothing_was_written(refresh, host):
     change(host)
     refresh.catch_up(consumer(host), ETCD)
     assert len(host.restarts) == 1
@@ -70,7 +78,7 @@ def test_one_that_started_before_is_restarted_also_by_a_run_that_placed_nothing(
     assert len(host.restarts) == 1
 
 
-def test_it_is_restarted_only_if_the_others_are_well(refresh, host):
+def test_it_is_restarted_only_if_the_others_are_healthy(refresh, host):
     change(host)
     host.why = {"others": "etcd-main-2 is unhealthy"}
     with pytest.raises(refresh.Failure, match=r"is not restarted.*etcd-main-2 is unhealthy"):
@@ -78,7 +86,7 @@ def test_it_is_restarted_only_if_the_others_are_well(refresh, host):
     assert host.restarts == []
 
 
-def test_its_turn_lasts_until_it_serves_and_has_settled(refresh, host, monkeypatch):
+def test_its_turn_lasts_until_it_is_ready_and_has_settled(refresh, host, monkeypatch):
     change(host)
     answers = ["no", "no", ""]
     monkeypatch.setattr(
@@ -88,7 +96,7 @@ def test_its_turn_lasts_until_it_serves_and_has_settled(refresh, host, monkeypat
     assert (answers, host.slept) == ([], 2 * refresh.PAUSE_S + 30)
 
 
-def test_with_a_lock_the_restart_is_what_the_lock_runs(refresh, host, monkeypatch):
+def test_with_a_lock_the_lock_runs_the_restart(refresh, host, monkeypatch):
     change(host)
     ran = []
     monkeypatch.setattr(refresh, "in_turn", lambda command, etcd: ran.append((command, etcd)) or "")
@@ -96,7 +104,7 @@ def test_with_a_lock_the_restart_is_what_the_lock_runs(refresh, host, monkeypatc
     assert (ran, host.restarts) == ([(["etcdctl", "lock", "name", refresh.SELF, "restart", UNIT], ETCD)], [])
 
 
-def test_what_somebody_stopped_stays_stopped_and_is_told(refresh, host):
+def test_a_stopped_unit_stays_stopped_and_is_reported(refresh, host):
     host.started = 0.0
     refresh.catch_up(consumer(host), ETCD)
     refresh.restart(consumer(host))
@@ -104,7 +112,7 @@ def test_what_somebody_stopped_stays_stopped_and_is_told(refresh, host):
     assert refresh.lags(consumer(host)) == "is not running"
 
 
-def test_what_reads_its_file_again_by_itself_is_never_restarted_and_lags_until_it_has(refresh, host):
+def test_a_unit_that_reloads_its_file_is_never_restarted_and_lags_until_then(refresh, host):
     change(host)
     host.why = {"loaded": "works with other keys"}
     refresh.catch_up(consumer(host, loaded=["loaded"]), ETCD)
@@ -112,13 +120,13 @@ def test_what_reads_its_file_again_by_itself_is_never_restarted_and_lags_until_i
     assert refresh.lags(consumer(host, loaded=["loaded"])) == "works with other keys"
 
 
-def test_a_missing_file_is_named_rather_than_a_restart_tried(refresh, host):
+def test_a_missing_file_is_named_and_no_restart_tried(refresh, host):
     host.file.unlink()
     with pytest.raises(refresh.Failure, match=r"there is no .*ca\.crt"):
         refresh.catch_up(consumer(host), ETCD)
 
 
-def test_the_program_is_one_file_of_the_standard_library(tmp_path):
+def test_the_program_is_one_file_that_needs_only_the_standard_library(tmp_path):
     path = tmp_path / "refresh.py"
     path.write_text(next(file.text for file in refreshing.files() if file.path.endswith("refresh")))
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F", "--target-version", "py37", path]
@@ -127,7 +135,7 @@ def test_the_program_is_one_file_of_the_standard_library(tmp_path):
     assert Path(path).read_text().startswith("#!/usr/bin/python3\n")
 
 
-def test_a_host_that_reaches_no_etcd_reports_nothing_and_is_refreshed_all_the_same(refresh, host, monkeypatch):
+def test_a_host_without_a_reachable_etcd_reports_nothing_and_is_refreshed_anyway(refresh, host, monkeypatch):
     change(host)
     monkeypatch.setattr(refresh, "place_secrets", lambda secrets: {"kubernetes-ca.crt": "text"})
     refresh.refresh_all(

@@ -1,4 +1,4 @@
-"""Small stacks under the real engine, and a report that nothing had to run for."""
+"""Small stacks under the real engine, and a report that needs no run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOSTILE = {
     "https_proxy": "http://127.0.0.1:9",
     "http_proxy": "http://127.0.0.1:9",
 }
-"""What a user's environment may hold."""
+"""Variables that a user's environment may contain."""
 
 
 @pytest.fixture(scope="session")
@@ -57,13 +57,13 @@ def _hostile() -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def hostile() -> Callable[[], AbstractContextManager[dict[str, str]]]:
-    """hostile(): an environment that would spoil everything, for the length of a block; it is yielded as it was."""
+    """hostile(): an environment that would break everything, for a block; yields the variables before it."""
     return _hostile
 
 
 LOSS = Finding(
     "loses-data",
-    "aws:ebs/volume:Volume lemur-etcd-main-0 would be replaced or deleted (by availabilityZone), and a disk be lost",
+    "aws:ebs/volume:Volume lemur-etcd-main-0 would be replaced or deleted (by availabilityZone); a disk would be lost",
     "make the change in place, or let the program ignore it (ignore_changes)",
     resource="urn:pulumi:lemur::menagerie::menagerie:aws:Etcd$aws:ebs/volume:Volume::lemur-etcd-main-0",
     path=("etcd",),
@@ -91,14 +91,14 @@ WARNING = Finding("CFG-019", "nothing acts on it yet", "", "warning", file="inve
 
 @pytest.fixture(scope="session")
 def report() -> Report:
-    """A cluster that fails in one stage, one with a wrong spec, and one that nothing is offered for."""
+    """A cluster that fails in one stage, one with a wrong spec, and one whose cloud is not offered."""
     passed = [
         StageResult(Stage.SPEC, Outcome.PASSED, "", 0.0, (WARNING,)),
         StageResult(Stage.PREVIEW, Outcome.PASSED, "52 resources planned", 1.5),
         StageResult(Stage.UP, Outcome.PASSED, "40 resources in the cloud, 52 in all", 2.25, (NOTE,)),
         StageResult(Stage.POLICIES, Outcome.PASSED, "1 rules over 52 resources", 0.0),
         StageResult(Stage.AGAIN, Outcome.PASSED, "nothing to change", 1.0),
-        StageResult(Stage.UPDATE, Outcome.FAILED, "one API server more: 4 resources change", 2.0, (LOSS,)),
+        StageResult(Stage.UPDATE, Outcome.FAILED, "one more API server: 4 resources change", 2.0, (LOSS,)),
         StageResult(Stage.DRIFT, Outcome.PASSED, "9 of 9 changes reported", 1.0),
         StageResult(Stage.DESTROY, Outcome.PASSED, "52 deleted", 1.0),
     ]

@@ -1,4 +1,4 @@
-"""Programs of small stacks on AWS: a right one, and some with faults. Processes of the fleet import them by name."""
+"""Programs of small stacks on AWS: a correct one, and some with faults. Processes of the fleet import them by name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from stacks.protection import is_protected
 
 
 class Etcd(pulumi.ComponentResource):
-    """Named as the real one, so that findings are shown at the spec's etcd."""
+    """Has the real one's type name, so that findings point to the spec's etcd."""
 
     def __init__(self, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:aws:Etcd", "etcd", None, opts)
 
 
 class _Stack:
-    """A VPC with a subnet, and options for what is in it."""
+    """A VPC with a subnet, and options for its contents."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.range = cluster.spec.network.nodes
@@ -52,7 +52,7 @@ def right(cluster: Cluster) -> None:
 
 
 def careless(cluster: Cluster) -> None:
-    """One fault for each stage after `up`."""
+    """Has one fault for each stage after `up`."""
     stack = _Stack(cluster)
     stack.volume("replaced", 10 + stack.api_servers, protect=False, replace_on_changes=["size"])
     stack.volume("kept", 10, protect=True)
@@ -79,7 +79,7 @@ def broken(cluster: Cluster) -> None:
 
 
 def ended(cluster: Cluster) -> None:
-    """Ends its whole process."""
+    """End its whole process."""
     import os
 
     sys.stderr.write("killed by something\n")

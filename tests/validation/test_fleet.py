@@ -1,4 +1,4 @@
-"""Clusters in processes of their own: side by side, with places in the spec, and gone when they must be."""
+"""Clusters in separate processes: in parallel, with places in the spec, and cleaned up."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SPECS = ROOT / "tests" / "specs"
 
 def subject(path: Path, *, must: bool = True) -> Subject:
     loaded, problems = check_paths([path])
-    one = loaded[0] if loaded else None
-    return Subject(one.cluster.name if one else path.stem, path, one, tuple(problems), must)
+    first = loaded[0] if loaded else None
+    return Subject(first.cluster.name if first else path.stem, path, first, tuple(problems), must)
 
 
 def run(pulumi: Path, program: str, *subjects: Subject) -> Report:
@@ -42,13 +42,13 @@ def empty(folder: Path) -> bool:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files go."""
+    """The folder for temporary files."""
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     return tmp_path
 
 
-def test_two_clusters_run_at_once_whatever_the_environment_says_and_leave_nothing(
+def test_two_clusters_run_at_once_in_a_hostile_environment_and_leave_nothing(
     pulumi: Path, temporary: Path, hostile: Callable[[], AbstractContextManager[object]], tmp_path: Path
 ) -> None:
     text = (SPECS / "valid-aws.yaml").read_text()
@@ -74,11 +74,11 @@ def test_two_clusters_run_at_once_whatever_the_environment_says_and_leave_nothin
     assert [cluster.cluster for cluster in report.clusters] == ["lemur", "otter"]
     for cluster in report.clusters:
         failed = {stage.stage for stage in cluster.stages if stage.outcome is not Outcome.PASSED}
-        assert failed <= {Stage.POLICIES}, cluster  # they want more than this small stack has
+        assert failed <= {Stage.POLICIES}, cluster  # they require more than this small stack has
     assert (most, empty(temporary)) == (2, True)
 
 
-def test_a_finding_is_shown_where_the_spec_has_what_it_concerns(pulumi: Path, temporary: Path) -> None:
+def test_a_finding_points_to_the_value_of_the_spec(pulumi: Path, temporary: Path) -> None:
     path = SPECS / "valid-aws.yaml"
     report = run(pulumi, "broken", subject(path))
     (finding,) = (finding for finding in report.clusters[0].findings if finding.rule == "refused")
@@ -87,7 +87,7 @@ def test_a_finding_is_shown_where_the_spec_has_what_it_concerns(pulumi: Path, te
     assert finding.file == os.path.relpath(path)
 
 
-def test_a_process_that_ends_by_itself_is_a_failure_with_its_last_words(pulumi: Path, temporary: Path) -> None:
+def test_a_process_that_dies_is_a_failure_with_its_last_output(pulumi: Path, temporary: Path) -> None:
     report = run(pulumi, "ended", subject(SPECS / "valid-aws.yaml"))
     stages = {stage.stage: stage for stage in report.clusters[0].stages}
     assert stages[Stage.PREVIEW].findings[0].rule == "crashed"
@@ -104,10 +104,10 @@ def test_a_wrong_spec_fails_its_own_stage_and_starts_nothing(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("must", "outcome"), [(True, Outcome.FAILED), (False, Outcome.SKIPPED)])
-def test_a_cloud_that_is_not_offered_fails_only_what_was_named(
+def test_a_cloud_that_is_not_offered_fails_only_clusters_requested_by_name(
     monkeypatch: pytest.MonkeyPatch, must: bool, outcome: Outcome
 ) -> None:
-    # In the process of the cluster nothing of this one is patched: the lab is not offered to any validation.
+    # Patches do not reach the cluster's process; but no validation offers the lab.
     monkeypatch.setattr(fleet, "Worker", lambda *_: pytest.fail("a process was started"))
     report = run(Path("/nowhere"), "right", subject(ROOT / "inventories" / "lab" / "cluster.yaml", must=must))
     preview = report.clusters[0].stages[1]
@@ -115,7 +115,7 @@ def test_a_cloud_that_is_not_offered_fails_only_what_was_named(
     assert "./menagerie up lab" in preview.findings[0].message
 
 
-def test_a_process_says_that_its_cloud_has_no_provider(
+def test_a_process_reports_that_its_cloud_has_no_provider(
     pulumi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stacks.program.CLOUDS", frozenset())
@@ -125,7 +125,7 @@ def test_a_process_says_that_its_cloud_has_no_provider(
     assert not state.exists()
 
 
-# A parent that validates a program which never ends, and says when it runs.
+# A parent that validates a program which never ends, and reports when it runs.
 _PARENT = """
 import sys
 from pathlib import Path
@@ -141,19 +141,19 @@ with interrupts.heard():
 
 
 def _processes(folder: Path) -> list[int]:
-    """Those whose environment names a folder."""
-    found = []
+    """Return the processes whose environment names a folder."""
+    pids = []
     for entry in Path("/proc").glob("[0-9]*/environ"):
         try:
             if str(folder).encode() in entry.read_bytes():
-                found.append(int(entry.parent.name))
+                pids.append(int(entry.parent.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_signal_ends_every_process_and_removes_what_was_temporary(
+def test_a_signal_ends_every_process_and_removes_temporary_files(
     pulumi: Path, temporary: Path, number: signal.Signals
 ) -> None:
     process = subprocess.Popen(
@@ -178,7 +178,7 @@ def test_a_signal_ends_every_process_and_removes_what_was_temporary(
     )
 
 
-def test_no_cloud_s_sdk_is_imported_before_a_program_does_and_the_parent_imports_no_engine() -> None:
+def test_no_cloud_sdk_is_imported_before_a_program_does_and_the_parent_imports_no_engine() -> None:
     heavy = "[name for name in sys.modules if name.split('.')[0] in ('pulumi', 'grpc', 'kubernetes')]"
     clouds = "[name for name in sys.modules if name.startswith('pulumi_')]"
     for modules, names in (
@@ -193,7 +193,7 @@ def test_no_cloud_s_sdk_is_imported_before_a_program_does_and_the_parent_imports
         assert done.stdout.strip() == "[]"
 
 
-def test_without_the_engine_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_engine_the_error_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"program": "pulumi", "version": "3.0.0", "built": False, "path": "/nowhere"}
     monkeypatch.setattr(fleet.build, "states", lambda: [row])
     with pytest.raises(FailedError, match=re.escape("python -m tools pulumi")):

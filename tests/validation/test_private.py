@@ -1,4 +1,4 @@
-"""The environment of a validation holds nothing of the user's."""
+"""The environment of a validation contains nothing of the user's."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from stacks.validation import private
 from stacks.validation.sections import PROGRAM, section_of
 
 
-def test_of_the_user_s_environment_only_what_programs_need_is_seen() -> None:
+def test_only_variables_that_programs_need_pass_from_the_users_environment() -> None:
     given = {"PATH": "/bin", "HOME": "/home/ape", "LC_ALL": "C", "PYTHONPYCACHEPREFIX": "/c", "AWS_PROFILE": "p"}
     given |= {"PULUMI_HOME": "/theirs", "PULUMI_CONFIG_PASSPHRASE_FILE": "/theirs", "GOOGLE_CREDENTIALS": "{}"}
-    seen = private.variables(given)
-    assert {name for name in seen if name in given} == {"PATH", "HOME", "LC_ALL", "PYTHONPYCACHEPREFIX"}
-    assert {name for name in seen if name.startswith(("PULUMI", "AWS", "GOOGLE"))} == {"PULUMI_CONFIG_PASSPHRASE"}
+    passed = private.variables(given)
+    assert {name for name in passed if name in given} == {"PATH", "HOME", "LC_ALL", "PYTHONPYCACHEPREFIX"}
+    assert {name for name in passed if name.startswith(("PULUMI", "AWS", "GOOGLE"))} == {"PULUMI_CONFIG_PASSPHRASE"}
 
 
-def test_every_run_has_a_passphrase_of_its_own() -> None:
+def test_every_run_has_a_different_passphrase() -> None:
     first, second = private.variables({}), private.variables({})
     assert len(first["PULUMI_CONFIG_PASSPHRASE"]) >= 32
     assert first["PULUMI_CONFIG_PASSPHRASE"] != second["PULUMI_CONFIG_PASSPHRASE"]
 
 
-def test_the_environment_is_as_before_after_a_block_also_when_it_fails(
+def test_the_environment_is_restored_after_a_block_even_after_a_failure(
     hostile: Callable[[], AbstractContextManager[dict[str, str]]],
 ) -> None:
     with hostile() as before:
@@ -38,13 +38,13 @@ def test_the_environment_is_as_before_after_a_block_also_when_it_fails(
         assert dict(os.environ) == before
 
 
-def test_a_resource_is_of_the_part_of_the_spec_that_its_component_is_made_from() -> None:
-    of = {
+def test_a_resource_belongs_to_the_part_of_the_spec_of_its_component() -> None:
+    parts = {
         "menagerie:aws:Etcd$aws:ec2/instance:Instance": ("etcd",),
         "menagerie:gcp:ControlPlane$gcp:compute/instanceTemplate:InstanceTemplate": ("control_plane",),
         "menagerie:azure:Workers$azure-native:compute:VirtualMachineScaleSet": ("pools",),
         "menagerie:aws:SecurityGroups$aws:ec2/securityGroup:SecurityGroup": ("network",),
         "aws:ec2/networkInterface:NetworkInterface": PROGRAM,
     }
-    assert {kind: section_of(f"urn:pulumi:s::menagerie::{kind}::name") for kind in of} == of
+    assert {kind: section_of(f"urn:pulumi:s::menagerie::{kind}::name") for kind in parts} == parts
     assert section_of("") == PROGRAM

@@ -1,4 +1,4 @@
-"""The report for machines: golden, and true to the forms that they read."""
+"""The report for machines: golden files, and conformance to the formats."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _RESULT = {
         "properties": {"type": "object"},
     },
 }
-# What sections 3.13 to 3.30 and 3.49 of the standard say of the parts that we write.
+# What sections 3.13 to 3.30 and 3.49 of the standard require of the parts that we write.
 STRUCTURE = {
     "type": "object",
     "required": ["version", "runs"],
@@ -111,22 +111,22 @@ STRUCTURE = {
 
 
 def golden(name: str, text: str) -> None:
-    """MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the difference."""
+    """Compare with a golden file. MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the difference."""
     path = GOLDEN / name
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text(), "run `make golden`, and read the difference"
 
 
-def test_the_report_as_json_is_as_it_was(report: Report) -> None:
+def test_the_json_report_equals_its_golden_file(report: Report) -> None:
     golden("report.json", json.dumps(report.to_json(), indent=2, sort_keys=True) + "\n")
 
 
-def test_the_report_as_sarif_is_as_it_was(report: Report) -> None:
+def test_the_sarif_report_equals_its_golden_file(report: Report) -> None:
     golden("report.sarif", sarif.text(report))
 
 
-def test_the_report_as_junit_is_as_it_was(report: Report) -> None:
+def test_the_junit_report_equals_its_golden_file(report: Report) -> None:
     golden("report.xml", junit.text(report))
 
 
@@ -144,26 +144,26 @@ def test_sarif_has_the_structure_of_the_standard(report: Report) -> None:
         lambda result: result.pop("message"),
     ],
 )
-def test_the_structure_refuses_what_the_standard_does(report: Report, spoil: Any) -> None:
+def test_the_structure_refuses_what_the_standard_refuses(report: Report, spoil: Any) -> None:
     document = json.loads(sarif.text(report))
     spoil(document["runs"][0]["results"][0])
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, STRUCTURE)
 
 
-def test_every_finding_is_one_result_at_its_line_with_a_rule_that_is_explained(report: Report) -> None:
+def test_every_finding_is_one_result_at_its_line_with_an_explained_rule(report: Report) -> None:
     (run,) = json.loads(sarif.text(report))["runs"]
     rules = run["tool"]["driver"]["rules"]
-    found = [finding for cluster in report.clusters for finding in cluster.findings]
-    assert [result["ruleId"] for result in run["results"]] == [finding.rule for finding in found]
-    assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [finding.rule for finding in found]
+    findings = [finding for cluster in report.clusters for finding in cluster.findings]
+    assert [result["ruleId"] for result in run["results"]] == [finding.rule for finding in findings]
+    assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [finding.rule for finding in findings]
     assert [rule["id"] for rule in rules if rule["shortDescription"]["text"] == rule["id"]] == []
     places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
-    assert [place.get("region", {}).get("startLine", 0) for place in places] == [finding.line for finding in found]
+    assert [place.get("region", {}).get("startLine", 0) for place in places] == [finding.line for finding in findings]
     assert "inventories/new%20one/cluster.yaml" in {place["artifactLocation"]["uri"] for place in places}
 
 
-def test_junit_has_a_suite_a_cluster_and_a_case_a_stage_that_add_up(report: Report) -> None:
+def test_junit_has_a_suite_per_cluster_and_a_case_per_stage_with_correct_totals(report: Report) -> None:
     root = ElementTree.fromstring(junit.text(report))
     suites = list(root)
     assert [suite.get("name") for suite in suites] == [cluster.cluster for cluster in report.clusters]
@@ -176,7 +176,7 @@ def test_junit_has_a_suite_a_cluster_and_a_case_a_stage_that_add_up(report: Repo
         assert root.get(name) == str(sum(int(suite.get(name, "")) for suite in suites))
 
 
-def test_a_stage_comes_back_from_its_process_as_it_was(report: Report) -> None:
+def test_a_stage_survives_the_trip_through_json(report: Report) -> None:
     for cluster in report.clusters:
         for stage in cluster.stages:
             assert StageResult.from_json(json.loads(json.dumps(stage.to_json()))) == stage
@@ -189,11 +189,11 @@ def test_the_documentation_explains_every_id_and_every_stage() -> None:
 
 
 @pytest.mark.parametrize("name", ["github-actions.yml", "gitlab-ci.yml"])
-def test_the_ready_made_jobs_are_yaml_and_run_the_verb_with_options_that_it_has(name: str) -> None:
+def test_the_ready_made_jobs_are_yaml_and_use_existing_options_of_the_verb(name: str) -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "ci" / name).read_text()
     steps = str(yaml.safe_load(text))
-    known = {option for parameter in named("validate").params for option in parameter.opts}
+    options = {option for parameter in named("validate").params for option in parameter.opts}
     (line,) = (line for line in text.splitlines() if "./menagerie validate" in line)
     used = {word for word in line.split() if word.startswith("--")}
-    assert used == {"--sarif", "--junit"} & known
+    assert used == {"--sarif", "--junit"} & options
     assert "python -m tools pulumi" in steps

@@ -1,4 +1,4 @@
-"""`validate` with the real programs: first specs as `init` writes them, and the larger examples. tests/stacks has the small ones."""
+"""`validate` with the real programs: first specs as `init` writes them, and the larger examples. tests/stacks covers small ones."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def failed(pulumi: Path, paths: list[Path]) -> dict[str, list[str]]:
-    """Cluster -> what is said of each stage that did not pass."""
+    """Return cluster -> the stages that did not pass, with their results."""
     loaded, problems = check_paths(paths)
     assert [str(problem) for problem in problems] == []
-    subjects = [Subject(one.cluster.name, one.path, one, ()) for one in loaded]
+    subjects = [Subject(entry.cluster.name, entry.path, entry, ()) for entry in loaded]
     report = fleet.validate(subjects, Options(pulumi, jobs=2), lambda *_: None, lambda _: None)
     assert [len(cluster.stages) for cluster in report.clusters] == [len(Stage)] * len(paths)
     return {
@@ -31,13 +31,13 @@ def failed(pulumi: Path, paths: list[Path]) -> dict[str, list[str]]:
 
 
 @pytest.mark.timeout(1200)
-def test_first_specs_of_every_cloud_pass_every_stage_untouched(pulumi: Path, tmp_path: Path) -> None:
-    """With GPUs, which the ones without are a part of; and a site, joined to AWS."""
+def test_unedited_first_specs_of_every_cloud_pass_every_stage(pulumi: Path, tmp_path: Path) -> None:
+    """With GPUs, which include the specs without; and a site connected to AWS."""
     paths = []
     for name, cloud in (("aws", Cloud.AWS), ("azure", Cloud.AZURE), ("gcp", Cloud.GCP), ("site", Cloud.AWS)):
-        made = prepare(Asked(name, cloud, name == "site", gpu="h100"), tmp_path)
-        write(made)
-        paths.append(made.folder / "cluster.yaml")
+        prepared = prepare(Asked(name, cloud, name == "site", gpu="h100"), tmp_path)
+        write(prepared)
+        paths.append(prepared.folder / "cluster.yaml")
     assert failed(pulumi, paths) == {path.parent.name: [] for path in paths}
 
 

@@ -1,4 +1,4 @@
-"""A private authority as an operator's: a root, one below it, and certificates with what AWS looks for."""
+"""A private authority like an operator's: a root, an intermediate, and certificates with the fields that AWS checks."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Signed:
 
 
 def signed(subject: str, by: Signed | None, *, ca: bool = False, days: tuple[int, int] = (-1, 90), key=None) -> Signed:
-    """subject: C first. by: None for a root. days: from now, of the first and the last of its life."""
+    """Sign a certificate. subject: C first. by: None for a root. days: start and end of its validity, from now."""
     own = key or rsa.generate_private_key(65537, 2048)
     parts = [part.split("=") for part in subject.split(", ")]
     name = x509.Name([x509.NameAttribute(_SHORT[short], value) for short, value in parts])
     signer, issuer = (by.key, by.certificate.subject) if by else (own, name)
-    made = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(issuer)
@@ -55,11 +55,11 @@ def signed(subject: str, by: Signed | None, *, ca: bool = False, days: tuple[int
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(own.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
     )
-    return Signed(made.sign(signer, hashes.SHA256()), own)
+    return Signed(builder.sign(signer, hashes.SHA256()), own)
 
 
 @cache
 def chain(name: str) -> tuple[Signed, Signed]:
-    """(the one that signs, its root)."""
+    """Return (the signing authority, its root)."""
     root = signed(f"O={name}, CN=root", None, ca=True)
     return signed(f"O={name}, CN=sub", root, ca=True), root

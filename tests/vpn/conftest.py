@@ -16,7 +16,7 @@ LIST = Path(__file__).with_name("packages.txt")
 
 @pytest.fixture(scope="session")
 def programs() -> Path:
-    """strongSwan and FRR, unpacked."""
+    """Return the folder with strongSwan and FRR, unpacked."""
     if os.geteuid():
         pytest.skip("only root makes machines of namespaces")
     names = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
@@ -33,8 +33,8 @@ def router(build) -> EdgeRouter:
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory, programs: Path, router: EdgeRouter) -> Iterator[World]:
-    """Both clusters and the site, with their tunnels up."""
-    made = World(tmp_path_factory.mktemp("vpn"), programs, router)
-    made.connect()
-    yield made
-    made.end()
+    """Yield both clusters and the site, with their tunnels up."""
+    machines = World(tmp_path_factory.mktemp("vpn"), programs, router)
+    machines.connect()
+    yield machines
+    machines.end()

@@ -1,4 +1,4 @@
-"""Machines of namespaces: a network, mounts and processes of their own, gone with the test whatever ends it."""
+"""Machines made of namespaces, with their own network, mounts and processes. They end with the test, however it ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WRITTEN = ("usr", "etc", "var")
 
 
 class Machine:
-    """programs: the tree of `programs.tree`. network: whose network it has, its own without."""
+    """A machine. programs: the tree of `programs.tree`. network: the machine whose network it shares; None for its own."""
 
     def __init__(self, name: str, folder: Path, programs: Path, network: Machine | None = None) -> None:
         self.name, self.folder, self.programs = name, folder / name, programs
@@ -67,7 +67,7 @@ class Machine:
         return subprocess.Popen([*self.enter(), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def write(self, path: str, text: str, owner: str = "root:root", mode: str = "0644") -> None:
-        """By its path in the machine."""
+        """Write a file, by its path in the machine."""
         self.run(
             "sh",
             "-c",
@@ -76,13 +76,13 @@ class Machine:
         )
 
     def vtysh(self, command: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.run("vtysh", "-c", f"{command} json"))
-        return found
+        reply: dict[str, Any] = json.loads(self.run("vtysh", "-c", f"{command} json"))
+        return reply
 
     def route(self, text: str) -> list[dict[str, Any]]:
-        """The paths of a route that the kernel was given."""
-        found = json.loads(self.run("ip", "-j", "route", "show", text))
-        return [] if not found else found[0].get("nexthops", [found[0]])
+        """Return the paths of a route in the kernel."""
+        routes = json.loads(self.run("ip", "-j", "route", "show", text))
+        return [] if not routes else routes[0].get("nexthops", [routes[0]])
 
     def pings(self, address: str, *words: str) -> bool:
         return self.ask("ping", "-n", "-c", "1", "-W", "1", *words, address).returncode == 0
@@ -102,17 +102,17 @@ class Machine:
                 stream.close()
 
 
-def wire(one: Machine, name: str, other: Machine, far: str, mtu: int = 1500) -> None:
-    """A cable between two machines."""
-    made = ["ip", "link", "add", name, "mtu", str(mtu), "type", "veth", "peer", "name", far, "mtu", str(mtu)]
-    # From outside of both, where both have a number.
-    subprocess.run(["nsenter", f"--net=/proc/{one.pid}/ns/net", *made, "netns", str(other.pid)], check=True)
-    one.run("ip", "link", "set", name, "up")
+def wire(near: Machine, name: str, other: Machine, far: str, mtu: int = 1500) -> None:
+    """Connect two machines with a cable."""
+    add = ["ip", "link", "add", name, "mtu", str(mtu), "type", "veth", "peer", "name", far, "mtu", str(mtu)]
+    # From outside of both machines, where both have a PID.
+    subprocess.run(["nsenter", f"--net=/proc/{near.pid}/ns/net", *add, "netns", str(other.pid)], check=True)
+    near.run("ip", "link", "set", name, "up")
     other.run("ip", "link", "set", far, "up")
 
 
 def wait(true: Callable[[], Any], seconds: float, what: str) -> float:
-    """Seconds until something is so."""
+    """Wait until `true` returns true, and return the seconds that it took."""
     began = time.monotonic()
     while not true():
         assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"

@@ -1,4 +1,4 @@
-"""Two real charons that know each other by certificates: a router with its role's texts, and an end of a gateway."""
+"""Two real charons that authenticate with certificates: a router with its role's files, and an end of a gateway."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def router_of(build, folder: Path) -> EdgeRouter:
     sites = {"onprem": None, "sjc1": {"racks": {"r1": RACK}, "vpn": vpn}}
     cluster = build({"name": "horus", "control_plane": {"cloud": "aws"}, "sites": sites}, {})
     own = cluster.spec.sites["sjc1"].vpn.routers["edge-1"].certificate
-    known = {"sjc1/edge-1": (END, "203.0.113.32")}
-    (found,) = routers([Joined(cluster, known, {"sjc1/edge-1": NAMES}, {"sjc1/edge-1": load(own, folder)})])
-    return found
+    gateways = {"sjc1/edge-1": (END, "203.0.113.32")}
+    (router,) = routers([Joined(cluster, gateways, {"sjc1/edge-1": NAMES}, {"sjc1/edge-1": load(own, folder)})])
+    return router
 
 
 class Pair:
-    """A router and an end of a gateway, with a cable in between."""
+    """A router and an end of a gateway, connected by a cable."""
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self.site, self.end = Machine("site", folder, programs), Machine("end", folder, programs)
@@ -81,7 +81,7 @@ class Pair:
             machine.run("ip", "address", "add", f"{address}/24", "dev", "wan")
 
     def router(self, router: EdgeRouter, key: Signed) -> Line:
-        """As its role leaves it, but for the interface."""
+        """Configure the router as its role does, except for the interface."""
         line = router.lines[0]
         site = self.site
         site.write("/usr/local/sbin/systemctl", SYSTEMCTL, mode="0755")
@@ -100,7 +100,7 @@ class Pair:
             self.site.write(path, text)
 
     def gateway(self, pki: Authorities, own: Signed, *, authorities: Authorities | None = None) -> None:
-        """own: what the end shows. pki: whose routers it believes; authorities: who signed its own."""
+        """Configure the gateway's end. own: its certificate. pki: the authorities of routers that it trusts. authorities: the signers of `own`."""
         text = f"""\
 connections {{
   end {{
@@ -142,14 +142,14 @@ connections {{
         wait(lambda: machine.ask("swanctl", "--stats").returncode == 0, 10, f"{machine.name} runs strongSwan")
 
     def apply(self) -> str:
-        """The part of `menagerie-vpn apply` that is about strongSwan."""
+        """Run strongSwan's part of `menagerie-vpn apply`."""
         done = self.site.ask("python3", "-c", KEYS)
         return done.stdout + done.stderr
 
     def sas(self) -> list[tuple[str, str]]:
-        """(number, state) of the router's IKE_SAs."""
-        told = self.site.run("swanctl", "--list-sas", "--raw")
-        return re.findall(r"list-sa event \{\S+ \{uniqueid=(\d+) .*?\bstate=(\w+)", told)
+        """Return (number, state) of the router's IKE_SAs."""
+        output = self.site.run("swanctl", "--list-sas", "--raw")
+        return re.findall(r"list-sa event \{\S+ \{uniqueid=(\d+) .*?\bstate=(\w+)", output)
 
     def up(self) -> bool:
         return "ESTABLISHED" in [state for _, state in self.sas()]
@@ -160,15 +160,15 @@ connections {{
 
 @pytest.fixture
 def pair(tmp_path: Path, programs: Path) -> Iterator[Pair]:
-    made = Pair(tmp_path, programs)
-    yield made
-    made.site.end()
-    made.end.end()
+    machines = Pair(tmp_path, programs)
+    yield machines
+    machines.site.end()
+    machines.end.end()
 
 
 @pytest.fixture
-def told(pair: Pair, pki: Authorities, build, tmp_path: Path) -> Line:
-    """The router, with its own certificate; nothing is loaded yet."""
+def line(pair: Pair, pki: Authorities, build, tmp_path: Path) -> Line:
+    """Return the router's line, with its own certificate; nothing is loaded yet."""
     return pair.router(router_of(build, lay(tmp_path, pki, pki.router)), pki.router)
 
 
@@ -183,15 +183,13 @@ def renew(pair: Pair, router: EdgeRouter) -> None:
         pair.site.write(path, text)
 
 
-def test_a_new_certificate_is_shown_to_the_gateway_and_the_interface_keeps_its_keys(
-    pair, pki, build, told, tmp_path
-) -> None:
+def test_the_gateway_gets_a_new_certificate_and_the_interface_keeps_its_keys(pair, pki, build, line, tmp_path) -> None:
     pair.gateway(pki, pki.gateway())
     assert "horus-0 was not loaded" in pair.apply()
     wait(pair.up, 10, "both ends know each other")
     assert pair.apply() == "[]\n"
-    numbered(pair, told)
-    gateway = str(told.tunnel.cloud.address.ip)
+    numbered(pair, line)
+    gateway = str(line.tunnel.cloud.address.ip)
     wait(lambda: pair.site.pings(gateway), 5, "packets cross")
     (before,) = pair.sas()
     new = signed("CN=sjc1-edge-1", pki.sub, key=pki.router.key)
@@ -204,20 +202,20 @@ def test_a_new_certificate_is_shown_to_the_gateway_and_the_interface_keeps_its_k
         5,
         "only the new",
     )
-    said = pinging.communicate(timeout=30)[0]
-    print(said)
-    received = re.search(r"250 packets transmitted, (\d+) received", said)
+    output = pinging.communicate(timeout=30)[0]
+    print(output)
+    received = re.search(r"250 packets transmitted, (\d+) received", output)
     assert received
     assert int(received[1]) >= 245
-    # The interface has keys all the while.
+    # The interface has keys the whole time.
     assert pair.site.run("cat", "/run/verbs").split() == ["up-client", "up-client", "down-client"]
     shown = pair.end.run("swanctl", "--list-certs", "--subject", "CN=sjc1-edge-1")
     assert f"{new.certificate.serial_number:x}"[-16:] in shown.replace(":", "")
-    known = pair.site.run("swanctl", "--list-certs", "--subject", "CN=sjc1-edge-1")
-    assert known.count("serial:") == 1
+    certificates = pair.site.run("swanctl", "--list-certs", "--subject", "CN=sjc1-edge-1")
+    assert certificates.count("serial:") == 1
 
 
-def test_the_certificate_of_another_key_is_not_loaded_and_the_tunnel_stays(pair, pki, build, told, tmp_path) -> None:
+def test_a_certificate_of_another_key_is_not_loaded_and_the_tunnel_stays(pair, pki, build, line, tmp_path) -> None:
     pair.gateway(pki, pki.gateway())
     pair.apply()
     wait(pair.up, 10, "both ends know each other")
@@ -228,24 +226,24 @@ def test_the_certificate_of_another_key_is_not_loaded_and_the_tunnel_stays(pair,
 
 
 @pytest.mark.parametrize(
-    ("days", "foreign", "said"),
+    ("days", "foreign", "log_line"),
     [
         ((-30, -1), False, "subject certificate invalid (valid from"),
         ((-1, 90), True, "no issuer certificate found for"),
     ],
     ids=["expired", "of another authority"],
 )
-def test_a_router_refuses_a_gateway_s_certificate(pair, pki, told, days, foreign, said) -> None:
+def test_a_router_refuses_a_gateway_s_certificate(pair, pki, line, days, foreign, log_line) -> None:
     theirs = Authorities(*chain("other"), pki.router) if foreign else pki
     pair.gateway(pki, theirs.gateway(days=days), authorities=theirs)
     pair.apply()
-    wait(lambda: said in pair.log(pair.site), 6, said)
+    wait(lambda: log_line in pair.log(pair.site), 6, log_line)
     assert not pair.up()
 
 
 @pytest.mark.parametrize("name", [NAMES[1], "CN=sjc1-edge-2"], ids=["of the other end", "of another router"])
-def test_a_gateway_of_another_name_does_not_answer(pair, pki, told, name) -> None:
-    """The right authority signed it; the router says whom it means."""
+def test_a_gateway_of_another_name_does_not_answer(pair, pki, line, name) -> None:
+    """The right authority signed it, but the router expects another name."""
     pair.gateway(pki, pki.gateway(name))
     pair.apply()
     wait(lambda: "received AUTHENTICATION_FAILED notify error" in pair.log(pair.site), 6, "refused")
@@ -257,7 +255,7 @@ def test_a_gateway_of_another_name_does_not_answer(pair, pki, told, name) -> Non
     [(NAMES[0], True), (NAMES[1], False), ("CN=sjc1-edge-2", False)],
     ids=["its own", "of the other end", "of another router"],
 )
-def test_a_router_answers_its_gateway_by_that_name_alone(pair, pki, told, name, taken) -> None:
+def test_a_router_answers_only_a_gateway_with_the_expected_name(pair, pki, line, name, taken) -> None:
     pair.gateway(pki, pki.gateway(name))
     pair.site.run("sed", "-i", "/_action = /d", "/etc/swanctl/conf.d/menagerie.conf")
     pair.apply()
@@ -270,8 +268,8 @@ def test_a_router_answers_its_gateway_by_that_name_alone(pair, pki, told, name, 
 
 
 @pytest.mark.parametrize("days", [(-30, -1), (-1, 90)], ids=["expired", "of another authority"])
-def test_a_gateway_refuses_a_router_s_certificate(pair, pki, told, days) -> None:
-    """Neither of them gets as far as this by `vpn configure`, which refuses them before."""
+def test_a_gateway_refuses_a_router_s_certificate(pair, pki, line, days) -> None:
+    """`vpn configure` refuses both earlier, so normally neither gets this far."""
     pair.gateway(pki, pki.gateway())
     bad = signed("CN=sjc1-edge-1", pki.sub if days[1] < 0 else chain("other")[0], days=days, key=pki.router.key)
     pair.site.write("/etc/swanctl/x509/menagerie-horus.pem", bad.pem)

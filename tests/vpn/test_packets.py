@@ -1,4 +1,4 @@
-"""Packets through real strongSwan and FRR, from a site to two clusters; what is measured here is in docs/how-to/vpn.md."""
+"""Packets through real strongSwan and FRR, from a site to two clusters; docs/how-to/vpn.md has the measurements from here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ print(n)
 """
 
 MORE = 10
-"""Packets to each host after the last way to it is gone."""
+"""Packets to each host after the last path to it is gone."""
 
 
 def established(machine: Machine) -> int:
@@ -60,32 +60,32 @@ def test_people_at_the_site_reach_every_cluster(world: World) -> None:
         assert world.researcher.pings(host)
 
 
-def test_routes_are_those_of_the_spec_whatever_the_other_end_offers(world: World) -> None:
+def test_routes_come_from_the_spec_whatever_the_other_end_announces(world: World) -> None:
     for name, line in world.lines.items():
         assert learnt(world.site, line.tunnel.cloud.address.ip) == {NODES[line.cluster]}
         assert learnt(world.ends[name], line.tunnel.edge.address.ip) == {RACK, PEOPLE}
     for host in HOSTS.values():
-        found = json.loads(world.site.run("ip", "-j", "route", "get", host, "from", RESEARCHER, "iif", "lan"))
-        assert found[0]["dev"].startswith("vpn-")
+        reply = json.loads(world.site.run("ip", "-j", "route", "get", host, "from", RESEARCHER, "iif", "lan"))
+        assert reply[0]["dev"].startswith("vpn-")
 
 
-def test_clusters_do_not_reach_each_other_even_where_something_leads_them_to_the_site(world: World) -> None:
-    """By a route of their own into the tunnel; without the site's rules it would have led there."""
-    (one, other) = HOSTS.items()
+def test_clusters_do_not_reach_each_other_even_with_a_route_to_the_site(world: World) -> None:
+    """With their own route into the tunnel, which would work without the site's rules."""
+    (first, second) = HOSTS.items()
     for line in world.lines.values():
         foreign = next(nodes for cluster, nodes in NODES.items() if cluster != line.cluster)
         world.ends[line.name].run("ip", "route", "replace", foreign, "dev", "ipsec0")
-    for (cluster, host), (_, target) in ((one, other), (other, one)):
+    for (cluster, host), (_, target) in ((first, second), (second, first)):
         assert not world.fabrics[cluster].pings(target, "-I", host)
     world.site.run("nft", "delete", "table", "inet", "menagerie_vpn")
-    for (cluster, host), (_, target) in ((one, other), (other, one)):
+    for (cluster, host), (_, target) in ((first, second), (second, first)):
         assert world.fabrics[cluster].pings(target, "-I", host)
     world.site.run("menagerie-vpn", "rules")
-    for (cluster, host), (_, target) in ((one, other), (other, one)):
+    for (cluster, host), (_, target) in ((first, second), (second, first)):
         assert not world.fabrics[cluster].pings(target, "-I", host)
 
 
-def test_clusters_reach_nothing_of_the_router_but_bgp(world: World) -> None:
+def test_clusters_reach_only_bgp_on_the_router(world: World) -> None:
     ask = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 0.3)"
     server = world.site.start("python3", "-c", 'import socket,time; s = socket.create_server(("", 22)); time.sleep(60)')
     lan = "10.9.0.1"
@@ -97,7 +97,7 @@ def test_clusters_reach_nothing_of_the_router_but_bgp(world: World) -> None:
 
 
 @pytest.mark.parametrize("cluster", HOSTS)
-def test_a_packet_of_the_derived_size_crosses_whole_and_one_byte_more_does_not(world: World, cluster: str) -> None:
+def test_a_packet_of_the_derived_size_crosses_whole_and_a_byte_more_does_not(world: World, cluster: str) -> None:
     mtu = next(line.tunnel.mtu for line in world.lines.values() if line.cluster == cluster)
     payload = mtu - 28
     assert world.researcher.pings(HOSTS[cluster], "-M", "do", "-s", str(payload))
@@ -107,7 +107,7 @@ def test_a_packet_of_the_derived_size_crosses_whole_and_one_byte_more_does_not(w
     assert refused.returncode
     assert f"mtu = {mtu}" in refused.stdout
     world.researcher.run("ip", "route", "flush", "cache")
-    # Nothing was cut in pieces on the way, outside of the tunnel either.
+    # Nothing was fragmented on the path, not even outside of the tunnel.
     machines = [*world.daemons.values(), *world.ends.values(), world.site]
     assert {fragments(machine) for machine in machines} == {0}
 
@@ -126,8 +126,8 @@ def test_segments_of_tcp_have_the_derived_size_both_ways(world: World, cluster: 
     server = inside.start("python3", "-c", ACCEPT.replace("HOST", HOSTS[cluster]))
     assert server.stdout
     assert server.stdout.readline() == "listening\n"
-    told = outside.run("python3", "-c", CONNECT.replace("HOST", HOSTS[cluster])).split()
-    assert [*server.communicate(timeout=10)[0].split(), *told] == [str(mss), "300000", str(mss), "300000"]
+    output = outside.run("python3", "-c", CONNECT.replace("HOST", HOSTS[cluster])).split()
+    assert [*server.communicate(timeout=10)[0].split(), *output] == [str(mss), "300000", str(mss), "300000"]
 
 
 def test_new_keys_lose_no_packet_and_loading_the_same_settings_keeps_the_old_ones(world: World) -> None:
@@ -147,16 +147,16 @@ def test_new_keys_lose_no_packet_and_loading_the_same_settings_keeps_the_old_one
 
 
 def sa(machine: Machine) -> tuple[str, str]:
-    """Number of the IKE_SA, and of the tunnel's own key."""
-    told = machine.run("swanctl", "--list-sas", "--raw")
-    ike = re.search(r"uniqueid=(\d+)", told)
-    child = re.search(r"spi-in=(\w+)", told)
+    """Return the number of the IKE_SA and the SPI of the tunnel's key."""
+    output = machine.run("swanctl", "--list-sas", "--raw")
+    ike = re.search(r"uniqueid=(\d+)", output)
+    child = re.search(r"spi-in=(\w+)", output)
     return (ike[1] if ike else ""), (child[1] if child else "")
 
 
 @contextmanager
 def silences(world: World, hosts: list[str]) -> Iterator[dict[str, float]]:
-    """Host -> the longest time without an answer, in seconds, after the block."""
+    """Yield host -> the longest time without an answer, in seconds; filled after the block."""
     longest = dict.fromkeys(hosts, 0.0)
     stop = threading.Event()
 
@@ -179,8 +179,8 @@ def silences(world: World, hosts: list[str]) -> Iterator[dict[str, float]]:
             watcher.join()
 
 
-def test_the_other_tunnel_takes_over_within_the_time_that_dead_peers_are_noticed_in(world: World) -> None:
-    """At one cluster an end of the gateway dies; at the other the way to it is cut, which both sides must notice."""
+def test_the_other_tunnel_takes_over_within_the_time_of_dead_peer_detection(world: World) -> None:
+    """At one cluster an end of the gateway dies; at the other the path to it is cut, which both sides must notice."""
     dead, cut = (taken(world, HOSTS[cluster]) for cluster in HOSTS)
     limit = DPD_DELAY_S + give_up_s()
     with silences(world, list(HOSTS.values())) as longest:
@@ -201,16 +201,16 @@ def test_the_other_tunnel_takes_over_within_the_time_that_dead_peers_are_noticed
     assert longest[HOSTS[world.lines[dead].cluster]] < limit + 8
     world.internet.run("nft", "delete", "table", "bridge", "cut")
     back = wait(lambda: len(world.site.route(NODES[world.lines[cut].cluster])) == 2, 40, "the tunnel is back")
-    print(f"back {back:.1f} s after the way was mended")
+    print(f"back {back:.1f} s after the path was restored")
 
 
 def taken(world: World, host: str) -> str:
-    """The tunnel that people's packets for a host take."""
-    told = json.loads(world.site.run("ip", "-j", "route", "get", host, "from", RESEARCHER, "iif", "lan"))
-    return next(name for name, line in world.lines.items() if line.interface == told[0]["dev"])
+    """Return the tunnel that people's packets to a host take."""
+    output = json.loads(world.site.run("ip", "-j", "route", "get", host, "from", RESEARCHER, "iif", "lan"))
+    return next(name for name, line in world.lines.items() if line.interface == output[0]["dev"])
 
 
-def test_nothing_leaves_unencrypted_while_no_tunnel_stands(world: World) -> None:
+def test_nothing_leaves_unencrypted_while_no_tunnel_is_up(world: World) -> None:
     """Neither at once nor later, although the router has a default route."""
     world.internet.run("ip", "address", "add", "203.0.113.1/24", "dev", "wan")
     world.site.run("ip", "route", "add", "default", "via", "203.0.113.1")
@@ -241,6 +241,6 @@ def no_way(world: World, host: str) -> bool:
 
 
 def counted(machine: Machine, table: str) -> dict[str, int]:
-    """Address -> packets to it that a table has seen."""
+    """Return address -> packets to it that a table counted."""
     listed = machine.run("nft", "list", "table", "ip", table)
     return {address: int(n) for address, n in re.findall(r"daddr (\S+) counter packets (\d+)", listed)}

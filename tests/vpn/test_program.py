@@ -1,4 +1,4 @@
-"""menagerie-vpn's own decisions, with other programs' answers given."""
+"""menagerie-vpn's decisions, with the answers of other programs given."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(keys, "KEYS", str(tmp_path))
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, there: list[dict[str, Any]]) -> list[str]:
-    """What `ip` is asked for, beside what there is."""
-    seen: list[str] = []
+def record_ip(monkeypatch: pytest.MonkeyPatch, there: list[dict[str, Any]]) -> list[str]:
+    """Replace `ip`; return the list of commands that change something. there: the existing interfaces."""
+    commands: list[str] = []
 
     def run(*command: str, **_: Any) -> str:
         if command[:3] == ("ip", "-j", "-d"):
             return json.dumps(there)
-        seen.append(" ".join(command))
+        commands.append(" ".join(command))
         return ""
 
     monkeypatch.setattr(host, "run", run)
-    return seen
+    return commands
 
 
 def xfrm(name: str, if_id: str, mtu: int, *addresses: str) -> dict[str, Any]:
@@ -37,30 +37,30 @@ def xfrm(name: str, if_id: str, mtu: int, *addresses: str) -> dict[str, Any]:
     return {"ifname": name, "mtu": mtu, "addr_info": have, "linkinfo": info}
 
 
-def wanted(**links: dict[str, Any]) -> dict[str, Any]:
+def links_settings(**links: dict[str, Any]) -> dict[str, Any]:
     return {"links": {name.replace("_", "-"): link for name, link in links.items()}, "loopback": ["169.254.21.2/32"]}
 
 
 LINK = {"connection": "c-0", "if_id": 0x601, "mtu": 1438, "address": "169.254.6.2/30", "peer": "169.254.6.1"}
 
 
-def test_a_link_that_is_not_there_is_made_whole(monkeypatch) -> None:
-    seen = asked(monkeypatch, [LO])
+def test_a_missing_link_is_created_completely(monkeypatch) -> None:
+    commands = record_ip(monkeypatch, [LO])
     monkeypatch.setattr("builtins.open", lambda *_: (_ for _ in ()).throw(FileNotFoundError()))
     with pytest.raises(FileNotFoundError):  # the new link's rp_filter, which only the kernel has
-        links.apply(wanted(vpn_6_1=LINK), False)
-    assert seen == [
+        links.apply(links_settings(vpn_6_1=LINK), False)
+    assert commands == [
         "ip link add vpn-6-1 type xfrm dev lo if_id 1537",
         "ip link set vpn-6-1 mtu 1438",
         "ip address add 169.254.6.2/30 dev vpn-6-1",
     ]
 
 
-def test_a_dry_run_tells_the_same_and_asks_for_nothing(monkeypatch) -> None:
-    seen = asked(monkeypatch, [LO])
-    told = links.apply(wanted(vpn_6_1=LINK), True)
-    assert seen == []
-    assert told == [
+def test_a_dry_run_reports_the_same_and_changes_nothing(monkeypatch) -> None:
+    commands = record_ip(monkeypatch, [LO])
+    actions = links.apply(links_settings(vpn_6_1=LINK), True)
+    assert commands == []
+    assert actions == [
         "vpn-6-1: made with if_id 1537",
         "vpn-6-1: MTU new -> 1438",
         "vpn-6-1: 169.254.6.2/30 added",
@@ -68,49 +68,49 @@ def test_a_dry_run_tells_the_same_and_asks_for_nothing(monkeypatch) -> None:
     ]
 
 
-def test_a_link_with_other_keys_is_made_anew_and_a_former_tunnel_goes(monkeypatch) -> None:
+def test_a_link_with_other_keys_is_replaced_and_an_old_tunnel_is_removed(monkeypatch) -> None:
     there = [
         LO,
         xfrm("vpn-6-1", "0x7", 1438, "169.254.6.2/30"),
         xfrm("vpn-9-9", "0x909", 1438),
         xfrm("xfrm0", "0x1", 1400),
     ]
-    asked(monkeypatch, there)
-    told = links.apply(wanted(vpn_6_1=LINK), True)
-    assert told[:3] == ["vpn-9-9: removed", "vpn-6-1: if_id 7", "vpn-6-1: made with if_id 1537"]
-    assert not any("xfrm0" in line for line in told)
+    record_ip(monkeypatch, there)
+    actions = links.apply(links_settings(vpn_6_1=LINK), True)
+    assert actions[:3] == ["vpn-9-9: removed", "vpn-6-1: if_id 7", "vpn-6-1: made with if_id 1537"]
+    assert not any("xfrm0" in line for line in actions)
 
 
-def test_a_link_as_wanted_is_left(monkeypatch) -> None:
+def test_a_correct_link_is_left_alone(monkeypatch) -> None:
     lo = {**LO, "addr_info": [*LO["addr_info"], {"family": "inet", "local": "169.254.21.2", "prefixlen": 32}]}
-    asked(monkeypatch, [lo, xfrm("vpn-6-1", "0x601", 1438, "169.254.6.2/30")])
-    assert links.apply(wanted(vpn_6_1=LINK), True) == []
+    record_ip(monkeypatch, [lo, xfrm("vpn-6-1", "0x601", 1438, "169.254.6.2/30")])
+    assert links.apply(links_settings(vpn_6_1=LINK), True) == []
 
 
 def test_a_link_that_somebody_took_down_comes_up_while_it_has_keys(monkeypatch) -> None:
     lo = {**LO, "addr_info": [*LO["addr_info"], {"family": "inet", "local": "169.254.21.2", "prefixlen": 32}]}
-    asked(monkeypatch, [lo, xfrm("vpn-6-1", "0x601", 1438, "169.254.6.2/30")])
+    record_ip(monkeypatch, [lo, xfrm("vpn-6-1", "0x601", 1438, "169.254.6.2/30")])
     monkeypatch.setenv("PLUTO_VERB", "up-client")
     keys.updown("vpn-6-1")
-    assert links.apply(wanted(vpn_6_1=LINK), True) == ["vpn-6-1: up, for it has keys"]
+    assert links.apply(links_settings(vpn_6_1=LINK), True) == ["vpn-6-1: up, for it has keys"]
 
 
-def test_addresses_of_others_on_the_loopback_stay(monkeypatch) -> None:
+def test_other_addresses_on_the_loopback_stay(monkeypatch) -> None:
     old = {"family": "inet", "local": "169.254.22.2", "prefixlen": 32}
     own = {"family": "inet", "local": "10.0.0.1", "prefixlen": 32}
-    asked(monkeypatch, [{**LO, "addr_info": [*LO["addr_info"], old, own]}])
-    assert links.apply(wanted(), True) == ["lo: 169.254.22.2/32 removed", "lo: 169.254.21.2/32 added"]
+    record_ip(monkeypatch, [{**LO, "addr_info": [*LO["addr_info"], old, own]}])
+    assert links.apply(links_settings(), True) == ["lo: 169.254.22.2/32 removed", "lo: 169.254.21.2/32 added"]
 
 
 def test_an_interface_is_up_while_it_has_keys_however_they_come_and_go(monkeypatch) -> None:
-    seen = asked(monkeypatch, [])
+    commands = record_ip(monkeypatch, [])
     for verb in ("up-client", "up-client", "down-client", "down-client", "down-client", "up-client", "other"):
         monkeypatch.setenv("PLUTO_VERB", verb)
         keys.updown("vpn-6-1")
-    assert [line.rpartition(" ")[2] for line in seen] == ["up", "up", "up", "down", "down", "up"]
+    assert [line.rpartition(" ")[2] for line in commands] == ["up", "up", "up", "down", "down", "up"]
 
 
-def test_what_frr_runs_is_compared_but_for_the_machine_s_name() -> None:
-    told = "\nLines To Delete\n===============\nno hostname vm\n\nLines To Add\n============\nrouter bgp 65010\n network 10.0.0.0/8\n"
-    assert routes.differences(told) == ["FRR: +router bgp 65010", "FRR: + network 10.0.0.0/8"]
+def test_frrs_running_configuration_is_compared_without_the_host_name() -> None:
+    actions = "\nLines To Delete\n===============\nno hostname vm\n\nLines To Add\n============\nrouter bgp 65010\n network 10.0.0.0/8\n"
+    assert routes.differences(actions) == ["FRR: +router bgp 65010", "FRR: + network 10.0.0.0/8"]
     assert routes.differences("\nLines To Delete\n===============\nno hostname vm\n") == []

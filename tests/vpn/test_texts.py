@@ -1,4 +1,4 @@
-"""What an edge router is told, from specs alone."""
+"""The configuration of an edge router, from specs alone."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SHOWN = ("rules", "connections", "daemon", "frr", "frr_daemons")
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_a_router_of_two_clusters_is_told_this(router: EdgeRouter, name: str) -> None:
-    """One on Azure, whose tunnels have no addresses, and one on AWS."""
+def test_the_files_of_a_router_of_two_clusters_match_the_golden_files(router: EdgeRouter, name: str) -> None:
+    """One cluster is on Azure, whose tunnels have no addresses, the other on AWS."""
     text = variables(router, {line.name: KEY for line in router.lines})[f"vpn_gateway_{name}"]
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
@@ -36,7 +36,7 @@ def test_a_router_of_two_clusters_is_told_this(router: EdgeRouter, name: str) ->
     assert text == golden.read_text()
 
 
-def test_every_tunnel_has_an_interface_of_its_own_that_linux_takes(router: EdgeRouter) -> None:
+def test_every_tunnel_has_its_own_interface_with_a_name_that_linux_accepts(router: EdgeRouter) -> None:
     names = [line.interface for line in router.lines]
     numbers = [line.if_id for line in router.lines]
     assert len(set(names)) == len(set(numbers)) == len(names) == 4
@@ -44,11 +44,11 @@ def test_every_tunnel_has_an_interface_of_its_own_that_linux_takes(router: EdgeR
     assert all(numbers)
 
 
-def test_dead_peers_are_noticed_before_any_gateway_takes_a_session_for_lost() -> None:
+def test_dead_peers_are_noticed_before_any_gateway_drops_a_session() -> None:
     assert swanctl.DPD_DELAY_S + swanctl.give_up_s() < min(gateway.hold for gateway in GATEWAYS.values())
 
 
-def test_keys_are_changed_before_they_end_and_sessions_end_after_three_silences(router: EdgeRouter) -> None:
+def test_keys_are_renewed_before_they_expire_and_sessions_end_after_three_missed_keepalives(router: EdgeRouter) -> None:
     for gateway in GATEWAYS.values():
         assert gateway.keepalive * 3 == gateway.hold
         line = replace(router.lines[0], cloud=gateway)
@@ -67,32 +67,32 @@ def joined(build, cloud: str, name: str, **vpn):
     return build({"name": name, "control_plane": {"cloud": cloud}, "sites": {"onprem": None, "s": site}}, {})
 
 
-def test_a_router_whose_gateway_is_not_known_is_left_out(build) -> None:
-    one = joined(build, "aws", "one")
-    assert routers([Joined(one, {})]) == ()
-    half = routers([Joined(one, {"s/e": ("203.0.113.1",)})])
+def test_a_router_without_a_known_gateway_is_left_out(build) -> None:
+    cluster = joined(build, "aws", "one")
+    assert routers([Joined(cluster, {})]) == ()
+    half = routers([Joined(cluster, {"s/e": ("203.0.113.1",)})])
     assert [line.name for line in half[0].lines] == ["one-0"]
 
 
-def test_only_routers_that_are_ours_are_in_the_inventory_and_keys_are_told_apart_by_router(build) -> None:
+def test_only_managed_routers_are_in_the_inventory_and_each_gets_only_its_keys(build) -> None:
     both = {
         "a": {"address": "198.51.100.1", "psk": {"secret": "k"}, "host": "10.8.1.1"},
         "b": {"address": "198.51.100.2", "psk": {"secret": "l"}, "host": "10.8.1.2"},
         "c": {"address": "198.51.100.3", "psk": {"secret": "m"}},
     }
-    one = joined(build, "aws", "one", routers=both, inside="169.254.21.0/27")
+    cluster = joined(build, "aws", "one", routers=both, inside="169.254.21.0/27")
     ends = {f"s/{name}": ("203.0.113.1", "203.0.113.2") for name in both}
     keys = {f"s-{name}/one-{end}": f"key-{name}" for name, end in product("ab", (0, 1))}
-    made = inventory("one", routers([Joined(one, ends)]), keys)
-    assert made.hosts == ("s-a", "s-b")
-    assert made.groups == {"gateways": ("s-a", "s-b")}
-    texts = [made.data["all"]["hosts"][host]["vpn_gateway_keys"] for host in made.hosts]
+    rendered = inventory("one", routers([Joined(cluster, ends)]), keys)
+    assert rendered.hosts == ("s-a", "s-b")
+    assert rendered.groups == {"gateways": ("s-a", "s-b")}
+    texts = [rendered.data["all"]["hosts"][host]["vpn_gateway_keys"] for host in rendered.hosts]
     assert texts[0] != texts[1]
-    assert "key-a" not in repr(made)
+    assert "key-a" not in repr(rendered)
 
 
 @given(cloud=st.sampled_from([cloud.value for cloud in Cloud]), hole=st.integers(0, 255), other=st.integers(0, 255))
-def test_no_prefix_of_one_cluster_is_told_to_another(build, cloud: str, hole: int, other: int) -> None:
+def test_no_prefix_of_one_cluster_is_announced_to_another(build, cloud: str, hole: int, other: int) -> None:
     nodes = [f"10.{100 + hole % 50}.0.0/16", f"10.{160 + other % 50}.0.0/16"]
     specs = [
         Joined(joined(build, cloud, name, inside=inside), {"s/e": ("203.0.113.1", "203.0.113.2")})
@@ -121,10 +121,10 @@ def _with_nodes(spec, range_: str):
     return spec.model_copy(update={"network": spec.network.model_copy(update={"nodes": IPv4Network(range_)})})
 
 
-def test_a_host_may_be_a_router_of_two_clusters(build, router: EdgeRouter) -> None:
+def test_a_host_can_be_a_router_of_two_clusters(build, router: EdgeRouter) -> None:
     assert (router.host, router.machine, router.asn) == (IPv4Address("10.8.1.1"), "sjc1-edge-1", 65010)
     assert {line.cluster for line in router.lines} == {"jaguar", "horus"}
 
 
-def test_what_specs_decide_is_named_for_those_who_would_give_it(router: EdgeRouter) -> None:
+def test_variables_from_specs_are_listed_as_computed(router: EdgeRouter) -> None:
     assert set(variables(router, {line.name: KEY for line in router.lines})) == set(COMPUTED)

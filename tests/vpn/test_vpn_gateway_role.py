@@ -76,7 +76,7 @@ class Ran(NamedTuple):
 
 @pytest.fixture
 def site(tmp_path: Path, programs: Path, router: EdgeRouter) -> Iterator[Machine]:
-    """A router's machine. Kernels without XFRM interfaces have something else of their names there."""
+    """Yield a router's machine. On kernels without XFRM interfaces, other interfaces have their names there."""
     machine = Machine("site", tmp_path, programs)
     other = Machine("far", tmp_path, programs)
     for line in router.lines:
@@ -108,17 +108,17 @@ def play(machine: Machine, router: EdgeRouter, *words: str) -> Ran:
     done = subprocess.run(
         command, env={**os.environ, **environment}, cwd=machine.folder, capture_output=True, text=True, check=False
     )
-    found = re.search(r"changed=(\d+)", done.stdout)
-    return Ran(done.returncode, done.stdout + done.stderr, int(found[1]) if found else -1)
+    match = re.search(r"changed=(\d+)", done.stdout)
+    return Ran(done.returncode, done.stdout + done.stderr, int(match[1]) if match else -1)
 
 
 def restarts(machine: Machine) -> list[str]:
-    asked = machine.run("cat", "/run/asked").splitlines()
+    calls = machine.run("cat", "/run/asked").splitlines()
     machine.run("truncate", "-s0", "/run/asked")
-    return [line for line in asked if line.startswith(("start", "restart"))]
+    return [line for line in calls if line.startswith(("start", "restart"))]
 
 
-def test_the_role_makes_a_router_once_tells_of_drift_and_mends_it_without_restarts(
+def test_the_role_configures_a_router_once_reports_drift_and_repairs_it_without_restarts(
     site: Machine, router: EdgeRouter
 ) -> None:
     first = play(site, router)
@@ -134,7 +134,7 @@ def test_the_role_makes_a_router_once_tells_of_drift_and_mends_it_without_restar
     second = play(site, router)
     assert (second.code, second.changed, restarts(site)) == (0, 0, []), second.out
 
-    # Somebody else: a route filter less, no rules, another MTU, another setting, another key.
+    # Drift: a missing route filter, no rules, another MTU, another setting, another key.
     drift = ["-c", "configure terminal", "-c", "router bgp 65010", "-c", "address-family ipv4 unicast"]
     site.run("vtysh", *drift, "-c", "no neighbor 169.254.6.1 prefix-list to-horus out")
     site.run("nft", "flush", "chain", "inet", "menagerie_vpn", "forward")
@@ -143,18 +143,18 @@ def test_the_role_makes_a_router_once_tells_of_drift_and_mends_it_without_restar
     site.run("sed", "-i", "s/secret = 0s/secret = 0sAAAA/", "/etc/swanctl/conf.d/menagerie-keys.conf")
     looked = play(site, router, "--check", "--diff", "-vvv")
     assert (looked.code, looked.changed) == (0, 3), looked.out
-    for told in (
+    for report in (
         "dpd_delay = 99s",
         "vpn-6-1: MTU 1500 -> 1378",
         "nftables: table menagerie_vpn mended",
         "to-horus out",
     ):
-        assert told in looked.out
+        assert report in looked.out
     for key in (KEY, base64.b64encode(KEY.encode()).decode()):
         assert key not in looked.out
     assert site.run("cat", "/sys/class/net/vpn-6-1/mtu") == "1500\n"
-    mended = play(site, router)
-    assert (mended.code, mended.changed, restarts(site)) == (0, 3, []), mended.out
+    repaired = play(site, router)
+    assert (repaired.code, repaired.changed, restarts(site)) == (0, 3, []), repaired.out
     assert json.loads(site.run("menagerie-vpn", "apply", "--json")) == {"changed": []}
     assert "prefix-list to-horus out" in site.run("vtysh", "-c", "show running-config")
     assert site.run("cat", "/sys/class/net/vpn-6-1/mtu") == "1378\n"
@@ -163,7 +163,7 @@ def test_the_role_makes_a_router_once_tells_of_drift_and_mends_it_without_restar
     assert {tunnel["bgp"] for tunnel in shown} <= {"Active", "Connect", "Idle"}
 
 
-def test_the_role_places_certificates_and_loads_none_without_the_router_s_own_key(
+def test_the_role_places_certificates_and_loads_none_without_the_routers_key(
     site: Machine, build, tmp_path: Path
 ) -> None:
     sub, root = chain("example")

@@ -1,9 +1,9 @@
-"""A site with an edge router, and two clusters in two clouds that each have a gateway with two ends.
+"""A site with an edge router, and two clusters in two clouds whose gateways have two ends each.
 
-The site's router is told what role vpn_gateway tells it, text by text. Only IPsec differs: kernels without ESP have it in
-user space, where one daemon has one TUN device, and takes for its own the way to all that comes out of its tunnels. So
-each tunnel has a daemon of its own in a network of its own, and the tunnel's interface is a cable to there: with a fixed
-MTU, no ARP, and up while there are keys, as an XFRM interface.
+The site's router has the same files as from role vpn_gateway. Only IPsec differs: on kernels without ESP it runs in user space,
+where a daemon has one TUN device and claims the route to everything behind its tunnels. So each tunnel has its own daemon in
+its own network namespace, and the tunnel's interface is a cable to there. Like an XFRM interface, it has a fixed MTU and no
+ARP, and it is up while there are keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RESEARCHER = "10.9.0.20"
 NODES = MappingProxyType({"jaguar": "10.32.0.0/16", "horus": "10.40.0.0/16"})
 ENDS = MappingProxyType({"jaguar": ("203.0.113.21", "203.0.113.22"), "horus": ("203.0.113.31", "203.0.113.32")})
 UNDERLAY = MappingProxyType({"jaguar": 1500, "horus": 1440})
-"""Of the ways to the clouds. strongSwan's device in user space reads 1400 bytes at most: on AWS a tunnel has more at 1500."""
+"""MTU of the paths to the clouds. strongSwan's device in user space reads at most 1400 bytes; on AWS a tunnel has more at 1500."""
 INSIDE = MappingProxyType({"jaguar": "169.254.21.0/29", "horus": "169.254.6.0/29"})
 CLOUDS = MappingProxyType({"jaguar": "azure", "horus": "aws"})
 HOSTS = MappingProxyType({"jaguar": "10.32.0.10", "horus": "10.40.0.10"})
@@ -36,7 +36,7 @@ KEY = 'a key with "quotes" and {braces}'
 
 
 def router(build) -> EdgeRouter:
-    """The site's, from two specs."""
+    """Return the site's router, from two specs."""
     joined = []
     for name, cloud in CLOUDS.items():
         vpn = {
@@ -49,8 +49,8 @@ def router(build) -> EdgeRouter:
         sites = {"onprem": None, "sjc1": {"racks": {"r1": RACK}, "vpn": vpn}}
         spec = {"name": name, "control_plane": {"cloud": cloud}, "network": {"nodes": NODES[name]}, "sites": sites}
         joined.append(Joined(build(spec, {}), {"sjc1/edge-1": ENDS[name]}))
-    (found,) = routers(joined)
-    return found
+    (edge_router,) = routers(joined)
+    return edge_router
 
 
 USER_SPACE = """\
@@ -71,11 +71,11 @@ charon {
   }
 }
 """
-"""The daemon's own routes are for packets with a mark, which none has."""
+"""The daemon's own routes apply only to packets with a mark, and no packet has it."""
 
 
 def daemon(machine: Machine, connections: str, keys: str) -> None:
-    """strongSwan with ESP in user space; its device is ipsec0."""
+    """Start strongSwan with ESP in user space; its device is ipsec0."""
     machine.write("/etc/strongswan.d/menagerie.conf", swanctl.daemon())
     machine.write("/etc/strongswan.d/zz-test.conf", USER_SPACE)
     machine.write("/etc/swanctl/conf.d/menagerie.conf", connections)
@@ -85,7 +85,7 @@ def daemon(machine: Machine, connections: str, keys: str) -> None:
 
 
 def answering(line: Line) -> str:
-    """The gateway's end of a connection."""
+    """Return the connection of the gateway's end."""
     text = swanctl.connections([line], "true")
     text = re.sub(r"remote_addrs = .*", "remote_addrs = %any", text)
     text = re.sub(r"\n *(if_id_\w+|updown|\w+_action|keyingtries) = .*", "", text)
@@ -94,7 +94,7 @@ def answering(line: Line) -> str:
 
 
 def end_config(line: Line, fabric: str) -> str:
-    """FRR of one end of a gateway. It offers what it must not: the way to everywhere, and to the other cluster."""
+    """Return FRR's configuration of a gateway's end. It announces what it must not: a default route and the other cluster's range."""
     other = next(nodes for cluster, nodes in NODES.items() if cluster != line.cluster)
     own, peer = line.tunnel.cloud, line.tunnel.edge.address.ip
     out = [*HEAD, f"router bgp {own.asn}", f" bgp router-id {line.remote}", *LOOSE, " bgp graceful-restart"]
@@ -112,7 +112,7 @@ def end_config(line: Line, fabric: str) -> str:
 
 
 def fabric_config(lines: list[Line]) -> str:
-    """FRR of a region's network, which learns from the gateway's ends where the site is."""
+    """Return FRR's configuration of a region's network, which learns the routes to the site from the gateway's ends."""
     asn = lines[0].tunnel.cloud.asn
     out = [
         *HEAD,
@@ -127,7 +127,7 @@ def fabric_config(lines: list[Line]) -> str:
 
 
 def near(line: Line) -> str:
-    """The fabric's address on its cable to an end."""
+    """Return the fabric's address on its cable to an end."""
     return f"192.168.{line.if_id & 0xFF}.1"
 
 
@@ -136,7 +136,7 @@ def far(line: Line) -> str:
 
 
 class World:
-    """Everything; `end` takes it away."""
+    """All machines; `end` removes them."""
 
     def __init__(self, folder: Path, programs: Path, router: EdgeRouter) -> None:
         self._folder, self._programs = folder, programs
@@ -170,7 +170,7 @@ class World:
         machine.run("ip", "address", "add", f"{address}/24", "dev", "wan")
 
     def _end(self, line: Line) -> Machine:
-        """A gateway's end: its own daemon, BGP, and a cable to the region's network."""
+        """Start a gateway's end: its own daemon, BGP, and a cable to the region's network."""
         machine = self._machine(line.name)
         self._online(machine, str(line.remote), UNDERLAY[line.cluster])
         daemon(machine, answering(line), swanctl.secrets([line], {line.name: KEY}).replace(str(line.remote), ROUTER))
@@ -199,7 +199,7 @@ class World:
         return machine
 
     def _site(self) -> Machine:
-        """The router, from the texts of its role."""
+        """Start the router, with the files of its role."""
         site = self._machine("site")
         self._online(site, ROUTER)
         site.run("sysctl", "-q", "net.ipv4.ip_forward=1")
@@ -234,7 +234,7 @@ class World:
             "sysctl -q net.ipv4.ip_forward=1",
             "nft add table ip hop",
             "nft add chain ip hop in { type filter hook prerouting priority mangle ; }",
-            # The cable is no hop of the tunnel's: BGP's packets live for one.
+            # The cable must not count as a hop: BGP's packets have a TTL of 1.
             "nft add rule ip hop in ip ttl set 64",
         ):
             mine.run(*command.split(" "))

@@ -1,4 +1,4 @@
-"""A cluster with workers at a site and in the region, and where its programs come from."""
+"""A cluster with workers at a site and in the region, and the source of its programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers by user data and workers by Ansible are given the same: one run of the real playbook, noted and not done."""
+"""Workers get the same from user data as from Ansible: one run of the real playbook is recorded and not executed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from network.addresses import plan
 
 ROOT = Path(__file__).parents[2]
 
-# A module that writes down what it was asked for, of the same name as one of ours.
+# A module that records its arguments, with the name of one of Menagerie's modules.
 NOTING = """
 import json, os, sys
 from ansible.module_utils.basic import _load_params
@@ -54,25 +54,25 @@ EVERY_OTHER = {
     "kubelet_follower": "",
     "flannel_kubeconfig": "/etc/other.conf",
 }
-"""Variables that an operator may set, each other than its default or than what is computed."""
+"""Variables that an operator may set, each different from its default or computed value."""
 
 
-# Ansible runs the first of them wherever it takes a text for a template, Jinja without a sandbox the second.
+# Ansible runs the first one wherever it treats a text as a template; Jinja without a sandbox runs the second.
 PIPE = "{{ lookup('ansible.builtin.pipe', 'touch CANARY') }}{% if true %}$(touch CANARY){% endif %}"
 ESCAPE = "{{ lipsum.__globals__['os'].popen('touch CANARY').read() }}"
 
 
-def hostile(values: Any, text: str, said: Collection[str] = (), name: str = "") -> Any:
-    """The same with `text` behind each of its texts, but for those that a role takes a word of a list for (`said`)."""
+def hostile(values: Any, text: str, choices: Collection[str] = (), name: str = "") -> Any:
+    """Return values with `text` appended to each text, except for variables that take one word of a list (`choices`)."""
     if isinstance(values, str):
-        return values if name in said else f"{values}{text}"
+        return values if name in choices else f"{values}{text}"
     if isinstance(values, dict):
-        return {key: hostile(value, text, said, name or key) for key, value in values.items()}
-    return [hostile(value, text, said, name) for value in values] if isinstance(values, list) else values
+        return {key: hostile(value, text, choices, name or key) for key, value in values.items()}
+    return [hostile(value, text, choices, name) for value in values] if isinstance(values, list) else values
 
 
 def chosen() -> set[str]:
-    """Variables of the roles that take one word of a few."""
+    """Return the roles' variables that take one of a few words."""
     specs = [yaml.safe_load(path.read_text()) for path in ROOT.glob("roles/*/meta/argument_specs.yml")]
     options = [each for spec in specs for each in spec["argument_specs"]["main"]["options"].items()]
     return {name for name, option in options if "choices" in option}
@@ -99,13 +99,13 @@ def outputs(hybrid, source) -> ClusterOutputs:
 
 @pytest.fixture(scope="module")
 def given(hybrid, outputs, source, canary) -> dict[str, dict[str, object]]:
-    """Host -> its variables: a worker at a site, one with every other setting, and one in the region."""
+    """Return host -> its variables: a worker at a site, one with every setting changed, and one in the region."""
     data = build(hybrid, outputs).data["all"]
     pool = data["children"]["pool_workers"]
     (first, *_) = pool["hosts"]
     not_in_region = {"time_enabled": False, "firewall_enabled": False, "hardening_enabled": False}
     site = {**not_in_region, **data["vars"], **pool["vars"], **data["hosts"][first]}
-    # Hosts of sites alone find out whether they are as expected, and have a boot loader of ours to set.
+    # Only hosts at sites check themselves and have a boot loader that Menagerie configures.
     del site["preflight_expected"], site["boot_words"]
     own = {name: OWN_NAME for name in ("base_name", "flannel_node_name", "kubelet_node_name")}
     region = {**not_in_region, **in_region(hybrid, "cpu", plan(hybrid), source), **own}
@@ -116,55 +116,57 @@ def given(hybrid, outputs, source, canary) -> dict[str, dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def noted(given, tmp_path_factory) -> dict[str, list[tuple[str, dict[str, object]]]]:
-    """Host -> (module, arguments) of every task of site.yml, as the real ansible-playbook asked for them."""
+def recorded(given, tmp_path_factory) -> dict[str, list[tuple[str, dict[str, object]]]]:
+    """Return host -> (module, arguments) of every task of site.yml, as the real ansible-playbook called them."""
     root = tmp_path_factory.mktemp("root")
     (root / "modules").mkdir()
     for module in ("host_state", "kubelet_join"):
         text = NOTING.replace("MODULE", module).replace("FOLDER", str(root))
         (root / "modules" / f"{module}.py").write_text(text)
     shutil.copytree(ROOT / "roles", root / "roles", ignore=shutil.ignore_patterns("modules", "module_utils"))
-    told = "hosts: all\n  environment: {NOTED_HOST: '{{ inventory_hostname }}'}\n"
-    (root / "site.yml").write_text((ROOT / "site.yml").read_text().replace("hosts: all\n", told))
+    header = "hosts: all\n  environment: {NOTED_HOST: '{{ inventory_hostname }}'}\n"
+    (root / "site.yml").write_text((ROOT / "site.yml").read_text().replace("hosts: all\n", header))
     (root / "ansible.cfg").write_text("[defaults]\nroles_path = roles\nlibrary = modules\n")
     connection = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
     own = {"ansible_host", "ansible_port", "ansible_user", "ansible_python_interpreter"}
     hosts = {host: {k: v for k, v in values.items() if k not in own} for host, values in given.items()}
-    # Beside the roles' variables, those by which a machine is reached: Ansible evaluates them for each task.
+    # Besides the roles' variables, the connection variables: Ansible evaluates them for each task.
     hosts["hostile"] |= {
         name: given["hostile"]["kubelet_endpoint"] for name in ("ansible_user", "ansible_ssh_private_key_file")
     }
     data = {"vars": connection, "hosts": hosts, "children": {}}
     report = run(Inventory("horus", {"all": data}), root=root)
     assert report.succeeded, report.failures
-    found: dict[str, list[tuple[str, dict[str, object]]]] = {host: [] for host in given}
+    calls: dict[str, list[tuple[str, dict[str, object]]]] = {host: [] for host in given}
     for line in (root / "notes").read_text().splitlines():
         module, host, arguments = json.loads(line)
-        found[host].append((module, arguments))
-    return found
+        calls[host].append((module, arguments))
+    return calls
 
 
 @pytest.mark.parametrize("host", ["site", "other", "region", "hostile"])
-def test_every_task_of_the_roles_is_evaluated_as_ansible_does(given, noted, host):
+def test_every_task_of_the_roles_is_evaluated_like_in_ansible(given, recorded, host):
     ours = declarations({"inventory_hostname": host, **given[host]})
-    assert [(each.module, each.arguments) for each in ours] == noted[host]
-    assert len(noted[host]) == 6
+    assert [(each.module, each.arguments) for each in ours] == recorded[host]
+    assert len(recorded[host]) == 6
 
 
-def test_no_text_that_a_worker_is_told_runs_in_ansible(noted, canary):
-    assert str(canary) in json.dumps(noted["hostile"])
+def test_no_text_in_a_workers_variables_is_executed_by_ansible(recorded, canary):
+    assert str(canary) in json.dumps(recorded["hostile"])
     assert not canary.exists()
 
 
-def test_no_text_that_a_worker_is_told_runs_where_its_roles_are_rendered_for_the_region(given, canary):
-    told = hostile(given["region"], ESCAPE.replace("CANARY", str(canary)), chosen())
-    assert str(canary) in json.dumps([each.arguments for each in declarations({"inventory_hostname": "w", **told})])
+def test_no_text_in_a_workers_variables_is_executed_by_the_renderer_for_the_region(given, canary):
+    variables = hostile(given["region"], ESCAPE.replace("CANARY", str(canary)), chosen())
+    assert str(canary) in json.dumps(
+        [each.arguments for each in declarations({"inventory_hostname": "w", **variables})]
+    )
     assert not canary.exists()
 
 
-def test_the_roles_come_in_the_order_of_the_playbook():
+def test_the_roles_are_in_the_order_of_the_playbook():
     (play,) = yaml.safe_load((ROOT / "site.yml").read_text())
-    # Clocks, rules and hardware of a site's own machines; a worker in the region has those of its cloud.
+    # Clocks, firewall rules and hardware of a site's machines; in the region the cloud provides them.
     at_sites_only = {"boot", "firewall", "gpu", "hardening", "links", "preflight", "roce", "storage_host", "time"}
     assert tuple(role["role"] for role in play["roles"] if role["role"] not in at_sites_only) == ORDER
     of_routers = {"vpn_gateway"}
@@ -179,20 +181,20 @@ def test_a_task_with_another_module_is_refused(monkeypatch, tmp_path):
     (tmp_path / "base" / "tasks").mkdir(parents=True)
     (tmp_path / "base" / "tasks" / "main.yml").write_text("- name: x\n  ansible.builtin.command: 'true'\n")
     monkeypatch.setattr(roles, "FOLDER", tmp_path)
-    with pytest.raises(ValueError, match="command is no declaration that a host can be given without Ansible"):
+    with pytest.raises(ValueError, match="module ansible.builtin.command works only with Ansible"):
         declarations({})
 
 
-def test_variables_of_the_region_differ_from_a_site_s_in_what_is_the_host_s_own_and_the_network_s(given):
+def test_variables_of_the_region_and_a_site_differ_only_in_those_of_the_host_and_the_network(given):
     site, region = given["site"], given["region"]
     differing = {name for name in {*site, *region} if site.get(name) != region.get(name)}
     own = {"base_name", "flannel_node_name", "kubelet_node_name", "base_address", "flannel_address", "kubelet_node_ip"}
     ansible = {name for name in site if name.startswith("ansible_")} | {"kubelet_token", "base_names"}
-    # Security groups of the cloud are made from the same table.
+    # The cloud's security groups are made from the same table.
     ansible |= {name for name in site if name.startswith("firewall_")}
     pool = {"kubelet_labels", "kubelet_taints"}
     network = {"neighbours_files", "flannel_files"}
-    # The CA comes from the store, where Ansible sends it along.
+    # The CA comes from the store; at sites Ansible sends it.
     assert differing - ansible - pool == {*own, *network, "kubelet_ca_pem"}
     texts = {host: given[host]["flannel_files"][0]["text"] for host in ("site", "region")}
     confs = {host: json.loads(text) for host, text in texts.items()}

@@ -15,7 +15,7 @@ def write(folder, name, text):
     (folder / "group_vars" / name).write_text(text)
 
 
-def test_a_cluster_without_further_variables_has_none(tmp_path):
+def test_a_cluster_without_extra_variables_has_none(tmp_path):
     assert read_variables(tmp_path, GROUPS, KNOWN) == {}
 
 
@@ -28,7 +28,7 @@ def test_variables_are_read_by_group(tmp_path):
     }
 
 
-def test_all_mistakes_of_all_files_are_reported_with_their_place_and_a_fix(tmp_path):
+def test_all_mistakes_in_all_files_are_reported_with_their_place_and_a_fix(tmp_path):
     write(tmp_path, "all.yml", "\ncontainerd_systemd_cgroups: false\n")
     write(tmp_path, "pool_gpus.yml", "kubelet_config_patch: {}\n")
     with pytest.raises(SpecError) as caught:
@@ -47,13 +47,13 @@ def test_a_file_that_is_not_yaml_is_a_problem_and_not_a_crash(tmp_path):
 
 @pytest.fixture
 def root(tmp_path, lab):
-    """A checkout with a cluster's folder."""
+    """Return a checkout with a cluster's folder."""
     (tmp_path / "roles").symlink_to(ROOT / "roles")
     (tmp_path / "inventories" / lab.name).mkdir(parents=True)
     return tmp_path
 
 
-def test_routers_have_what_their_own_file_says_and_of_all_what_is_theirs(root, lab):
+def test_routers_get_their_own_file_and_their_variables_from_all(root, lab):
     folder = root / "inventories" / lab.name
     write(folder, "all.yml", "containerd_systemd_cgroup: false\nansible_timeout: 30\nvpn_gateway_unsettable: report\n")
     write(folder, "gateways.yml", "vpn_gateway_packages: []\nansible_timeout: 60\n")
@@ -66,11 +66,11 @@ def test_routers_have_what_their_own_file_says_and_of_all_what_is_theirs(root, l
     assert set(read_variables(folder, GROUPS, KNOWN)) == {"all", "pool_gpu"}
 
 
-def test_routers_of_a_cluster_without_files_are_given_nothing(root, lab):
+def test_routers_of_a_cluster_without_files_get_nothing(root, lab):
     assert given_to_routers(lab, COMPUTED, root) == {}
 
 
-def test_a_router_is_given_nothing_that_its_role_does_not_read_or_that_specs_decide(root, lab):
+def test_variables_that_a_routers_role_does_not_read_or_that_specs_decide_are_refused(root, lab):
     folder = root / "inventories" / lab.name
     write(folder, "all.yml", "vpn_gateway_rules: flush ruleset\n")
     write(folder, "gateways.yml", "vpn_gateway_package: []\ncontainerd_systemd_cgroup: true\nvpn_gateway_frr: x\n")
@@ -79,22 +79,22 @@ def test_a_router_is_given_nothing_that_its_role_does_not_read_or_that_specs_dec
     text = str(caught.value)
     assert "gateways.yml:1:1: error[CFG-001] no role has a variable vpn_gateway_package; did you mean" in text
     assert "gateways.yml:2:1: error[CFG-001] no role has a variable containerd_systemd_cgroup" in text
-    assert "gateways.yml:3:1: error[CFG-001] vpn_gateway_frr follows from the specs" in text
-    assert "all.yml:1:1: error[CFG-001] vpn_gateway_rules follows from the specs" in text
+    assert "gateways.yml:3:1: error[CFG-001] vpn_gateway_frr is computed from the specs" in text
+    assert "all.yml:1:1: error[CFG-001] vpn_gateway_rules is computed from the specs" in text
 
 
-def test_a_variable_of_routers_in_a_group_of_workers_is_refused_with_its_place(tmp_path):
+def test_a_router_variable_in_a_group_of_workers_is_refused_with_its_place(tmp_path):
     write(tmp_path, "pool_gpu.yml", "vpn_gateway_packages: []\n")
     write(tmp_path, "gateway.yml", "vpn_gateway_packages: []\n")
     with pytest.raises(SpecError) as caught:
         read_variables(tmp_path, GROUPS, KNOWN)
     text = str(caught.value)
-    assert "pool_gpu.yml:1:1: error[CFG-001] vpn_gateway_packages is of edge routers" in text
+    assert "pool_gpu.yml:1:1: error[CFG-001] vpn_gateway_packages is for edge routers" in text
     assert "fix: write it in gateways.yml" in text
     assert "there is no group gateway; did you mean gateways?" in text
 
 
-def test_a_name_of_ansible_s_that_is_no_name_is_refused(tmp_path):
+def test_an_invalid_name_that_starts_like_ansibles_is_refused(tmp_path):
     write(tmp_path, "all.yml", "\"ansible_{{ lookup('pipe', 'id') }}\": 1\n")
     with pytest.raises(SpecError, match="CFG-001"):
         read_variables(tmp_path, GROUPS, KNOWN)

@@ -1,4 +1,4 @@
-"""The rules that keep pods from the metadata service, of every cloud."""
+"""The rules that keep pods away from the metadata service, for every cloud."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MACHINE, WIRE_SERVER = "169.254.169.254", "168.63.129.16"
 
 @pytest.fixture
 def rules(build):
-    """rules("aws"): the lines of the chain that sees forwarded packets."""
+    """Return rules("aws"), which returns the lines of the chain for forwarded packets."""
 
     def of(cloud):
         text = metadata.rules(build({"control_plane": {"cloud": cloud} | CLOUDS[cloud]}))
@@ -35,7 +35,7 @@ def rules(build):
     ("cloud", "closed"),
     [("aws", MACHINE), ("gcp", MACHINE), ("lab", MACHINE), ("azure", f"{MACHINE}, {WIRE_SERVER}")],
 )
-def test_what_is_forwarded_to_the_metadata_service_is_refused(rules, cloud, closed):
+def test_packets_forwarded_to_the_metadata_service_are_rejected(rules, cloud, closed):
     first, *_, last = rules(cloud)
     assert first == "type filter hook forward priority filter; policy accept;"
     assert last == f"ip daddr {{ {closed} }} counter reject with icmpx admin-prohibited"
@@ -56,11 +56,11 @@ def test_what_is_forwarded_to_the_metadata_service_is_refused(rules, cloud, clos
         ),
     ],
 )
-def test_only_the_cloud_s_resolver_and_answers_to_its_probes_stay_open(rules, cloud, opened):
+def test_only_the_clouds_resolver_and_replies_to_its_probes_stay_open(rules, cloud, opened):
     assert rules(cloud)[1:-1] == opened
 
 
-def test_the_unit_loads_the_rules_before_any_pod_runs_and_again_after_nftables_flushed_all(build):
+def test_the_unit_loads_the_rules_before_any_pod_runs_and_again_after_a_flush(build):
     texts = {file.path: file.text for file in metadata.files(build())}
     unit = texts[f"/etc/systemd/system/{metadata.UNIT}"]
     assert f"ExecStart=/usr/sbin/nft -f {metadata.RULES}\n" in unit
@@ -71,8 +71,8 @@ def test_the_unit_loads_the_rules_before_any_pod_runs_and_again_after_nftables_f
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("nft") is None, reason="needs root and nft")
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_the_kernel_takes_the_rules_twice(build, cloud):
-    """In a network namespace of its own."""
+def test_the_kernel_accepts_the_rules_twice(build, cloud):
+    """In a separate network namespace."""
     text = metadata.rules(build({"control_plane": {"cloud": cloud} | CLOUDS[cloud]}))
     load = "nft -f - && nft list table inet menagerie-metadata"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a worker in the region is given: all that the roles declare, and what stands in for Ansible."""
+"""Configuration of a worker in the region: everything that the roles declare, and the programs that replace Ansible."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ def settings(config):
     return json.loads(next(file.text for file in config.files if file.path == SETTINGS))
 
 
-def test_the_files_of_a_worker_in_the_region_are_what_was_reviewed(config):
+def test_the_files_of_a_worker_in_the_region_match_the_golden_files(config):
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
-    made = {file.path.lstrip("/"): file.text for file in config.files if not file.path.endswith(".py")}
+    rendered = {file.path.lstrip("/"): file.text for file in config.files if not file.path.endswith(".py")}
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         shutil.rmtree(GOLDEN, ignore_errors=True)
-        for path, text in made.items():
+        for path, text in rendered.items():
             (GOLDEN / path).parent.mkdir(parents=True, exist_ok=True)
             (GOLDEN / path).write_text(text)
     kept = {str(path.relative_to(GOLDEN)): path.read_text() for path in GOLDEN.rglob("*") if path.is_file()}
-    assert made == kept
+    assert rendered == kept
 
 
-def test_every_file_that_the_roles_declare_is_there_but_for_the_block_in_etc_hosts(config, declared):
+def test_every_file_that_the_roles_declare_is_there_except_for_the_block_in_etc_hosts(config, declared):
     given = {file.path: (file.text, file.mode, file.owner) for file in config.files}
     for file in every(declared, "files"):
         if file["path"] == "/etc/hosts":
             assert file["block"]
             assert "/etc/hosts" not in given
             continue
-        wanted = (file["text"], int(file.get("mode", "0644"), 8), file.get("owner", "root:root"))
-        assert given.pop(file["path"]) == wanted
+        expected = (file["text"], int(file.get("mode", "0644"), 8), file.get("owner", "root:root"))
+        assert given.pop(file["path"]) == expected
     own = {path for path in given if not path.startswith(f"{LIBRARY}/")}
     units = "/etc/systemd/system"
     guard = {metadata.RULES, f"{units}/{metadata.UNIT}"}
@@ -73,16 +73,16 @@ def test_every_program_that_the_roles_declare_is_there(config, declared, source)
         (source.url(each.artefact), source.checksum(each.artefact), each.path, each.members, each.mode)
         for each in config.downloads
     }
-    wanted = {
+    expected = {
         (each["url"], each["sha256"], each.get("path", ""), tuple(each.get("members", {}).items()), 0o755)
         for each in every(declared, "programs")
     }
-    assert given == wanted
+    assert given == expected
     assert len(given) == 7
 
 
-def test_every_unit_that_the_roles_start_is_started_and_kernel_and_join_come_in_their_places(config, declared):
-    wanted = [each["unit"] for each in every(declared, "units") if each.get("restarted", "always") == "always"]
+def test_every_unit_that_the_roles_start_is_started_and_kernel_and_join_run_in_order(config, declared):
+    expected = [each["unit"] for each in every(declared, "units") if each.get("restarted", "always") == "always"]
     assert config.start == (
         PREPARE,
         metadata.UNIT,
@@ -92,7 +92,7 @@ def test_every_unit_that_the_roles_start_is_started_and_kernel_and_join_come_in_
         JOIN,
         "kubelet.service",
     )
-    assert [unit for unit in config.start if unit not in (PREPARE, metadata.UNIT, JOIN)] == wanted
+    assert [unit for unit in config.start if unit not in (PREPARE, metadata.UNIT, JOIN)] == expected
 
 
 def test_every_kernel_setting_and_module_that_the_roles_declare_is_applied(settings, declared):
@@ -114,30 +114,30 @@ def test_every_kernel_setting_and_module_that_the_roles_declare_is_applied(setti
     ]
 
 
-def test_every_command_that_the_roles_ask_for_is_a_package_of_the_image(config, declared):
+def test_every_command_that_the_roles_need_is_a_package_of_the_image(config, declared):
     (commands,) = [arguments["commands"] for arguments in declared if "commands" in arguments]
     assert set(config.packages) == {"python3", *commands.values()}
 
 
-def test_a_worker_joins_with_what_the_role_says_and_the_ca_of_its_bundle(config, settings, declared):
+def test_a_worker_joins_with_the_roles_settings_and_the_ca_of_its_bundle(config, settings, declared):
     join = declared[-1]
-    told = settings["join"]
-    assert {name: told[name] for name in ("config", "endpoint", "patches")} == {
+    given = settings["join"]
+    assert {name: given[name] for name in ("config", "endpoint", "patches")} == {
         name: join[name] for name in ("config", "endpoint", "patches")
     }
     assert [(secret.name, secret.path) for secret in config.secrets] == [
         ("kubernetes-ca.crt", CA),
         ("kubelet-serving-ca.crt", SERVING_CA),
     ]
-    assert (told["ca"], told["endpoint"]) == (CA, "api.horus.internal:6443")
+    assert (given["ca"], given["endpoint"]) == (CA, "api.horus.internal:6443")
     assert settings["followers"] == ["flanneld.service"]
-    registration = told["config"]["nodeRegistration"]
+    registration = given["config"]["nodeRegistration"]
     assert registration["taints"] == [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]
     flags = {flag["name"]: flag["value"] for flag in registration["kubeletExtraArgs"]}
     assert flags == {"node-ip": OWN_ADDRESS, "node-labels": "a=b,menagerie/pool=cpu,openai.org/location=aws-us-east-1"}
 
 
-def test_flanneld_is_told_the_host_s_own_by_a_file_that_is_there_before_it_starts(config, settings):
+def test_flanneld_gets_the_hosts_address_from_a_file_that_exists_before_it_starts(config, settings):
     texts = {file.path: file.text for file in config.files}
     unit = texts["/etc/systemd/system/flanneld.service"]
     assert "Environment=NODE_NAME=%H\n" in unit
@@ -156,14 +156,14 @@ def test_a_variable_of_the_operator_reaches_the_worker(hybrid, source, group):
     assert json.loads(text) == patch
 
 
-def test_what_the_operator_gives_wins_where_it_does_in_ansible(hybrid, source):
-    """A pool's own variables win over those for all, and what is a host's own over every group's."""
+def test_variables_of_the_operator_have_the_precedence_of_ansible(hybrid, source):
+    """A pool's variables override those for all, and a host's own override those of every group."""
     own = {"kubelet_labels": {"x": "all"}, "kubelet_extra_args": {"v": "all"}, "kubelet_node_ip": "192.0.2.1"}
     given = {"all": own, "pool_cpu": {"kubelet_extra_args": {"v": "pool"}}}
-    found = in_region(hybrid, "cpu", plan(hybrid), source, given)
-    assert found["kubelet_labels"].items() >= hybrid.spec.pools["cpu"].labels.items()
-    assert "x" not in found["kubelet_labels"]
-    assert (found["kubelet_extra_args"], found["kubelet_node_ip"]) == ({"v": "pool"}, OWN_ADDRESS)
+    variables = in_region(hybrid, "cpu", plan(hybrid), source, given)
+    assert variables["kubelet_labels"].items() >= hybrid.spec.pools["cpu"].labels.items()
+    assert "x" not in variables["kubelet_labels"]
+    assert (variables["kubelet_extra_args"], variables["kubelet_node_ip"]) == ({"v": "pool"}, OWN_ADDRESS)
 
 
 def test_a_program_without_a_checksum_is_named(hybrid):
@@ -171,11 +171,11 @@ def test_a_program_without_a_checksum_is_named(hybrid):
         host_config(hybrid, "cpu", plan(hybrid), ArtefactSource(None, {}))
 
 
-def test_the_payload_fits_into_every_cloud_s_store(config, source):
+def test_the_payload_fits_into_the_store_of_every_cloud(config, source):
     assert len(Payload.of(config, source).packed()) < 32_000
 
 
-def test_what_trusts_the_authorities_is_restarted_for_others_and_reports_to_no_etcd(config):
+def test_units_that_trust_the_authorities_are_restarted_for_new_ones_and_nothing_is_reported_to_an_etcd(config):
     refresh = config.refresh
     assert {each.unit: each.paths for each in refresh.consumers} == dict.fromkeys(
         ("kubelet.service", "flanneld.service"), ("/etc/kubernetes/pki/ca.crt",)
@@ -184,8 +184,8 @@ def test_what_trusts_the_authorities_is_restarted_for_others_and_reports_to_no_e
     assert refresh.renew[-2:] == ("menagerie_host.in_region", "refresh")
 
 
-def test_the_programs_run_with_the_standard_library_alone(config, tmp_path):
-    """Without a step or with an unknown one, nothing is done."""
+def test_the_programs_need_only_the_standard_library(config, tmp_path):
+    """Without a step, or with an unknown one, they do nothing."""
     for file in config.files:
         if file.path.startswith(f"{LIBRARY}/"):
             (tmp_path / "menagerie_host").mkdir(exist_ok=True)

@@ -1,1 +1,1 @@
-"""Builds container images without a builder: layers with reproducible bytes."""
+"""Build container images without a builder, as layers with reproducible bytes."""

@@ -1,6 +1,6 @@
-"""Debian's packages as files of an image: fetched by apt, which verifies them, and unpacked without root.
+"""Debian packages as files of an image: fetched by apt, which verifies them, and unpacked without root.
 
-Nothing of a package is run, so what its scripts would make is missing: users, alternatives, caches.
+No package script is run, so what scripts would create is missing: users, alternatives, caches.
 """
 
 from __future__ import annotations
@@ -26,32 +26,33 @@ _UNUSED = (
     "usr/share/bug/",
     "usr/share/applications/",
 )
-_WAY_OUT = f"the image is made of Debian 12 ({SUITE}): look at the network, and at /etc/apt/sources.list*"
+_WAY_OUT = f"the image is built from Debian 12 ({SUITE}): check the network and /etc/apt/sources.list*"
 
 
 def fetch(names: Sequence[str], home: Path, *, with_needed: bool = False) -> list[Path]:
-    """The packages, verified by apt, kept below `home` until there are newer ones. One at a time may do this in a folder.
+    """Return the packages, verified by apt and kept below `home` until there are newer ones. One process per folder at a time.
 
-    with_needed: also all that they depend on. FailedError with what apt said."""
+    with_needed: also all their dependencies. Raises FailedError with apt's output.
+    """
     kept = home / "debian"
     kept.mkdir(parents=True, exist_ok=True)
     apt = _apt(home / "apt")
     run([*apt, "update"], _WAY_OUT)
-    wanted = _needed(names, apt, home) if with_needed else names
-    with tempfile.TemporaryDirectory() as elsewhere:  # of what lies here already apt says nothing
-        listed = run([*apt, "--print-uris", "download", *wanted], _WAY_OUT, cwd=Path(elsewhere))
-    sizes = {line.split()[1]: int(line.split()[2]) for line in listed.splitlines()}
-    there = {path.name: path for path in kept.iterdir()}
-    for name in there.keys() - sizes.keys():
-        there[name].unlink()
-    # A name has a version, and apt lets no file have it that it has not verified.
-    if any(name not in there or there[name].stat().st_size != size for name, size in sizes.items()):
-        run([*apt, "download", *wanted], _WAY_OUT, cwd=kept)
+    packages = _needed(names, apt, home) if with_needed else names
+    with tempfile.TemporaryDirectory() as elsewhere:  # apt lists no package that is already in the current folder
+        output = run([*apt, "--print-uris", "download", *packages], _WAY_OUT, cwd=Path(elsewhere))
+    sizes = {line.split()[1]: int(line.split()[2]) for line in output.splitlines()}
+    present = {path.name: path for path in kept.iterdir()}
+    for name in present.keys() - sizes.keys():
+        present[name].unlink()
+    # The file name contains the version, and apt only keeps files that it has verified.
+    if any(name not in present or present[name].stat().st_size != size for name, size in sizes.items()):
+        run([*apt, "download", *packages], _WAY_OUT, cwd=kept)
     return [kept / name for name in sorted(sizes)]
 
 
 def unpack(package: Path, root: Path) -> None:
-    """A package's files, where merged /usr has them. Of documents only the licences."""
+    """Unpack a package's files to where a merged /usr has them. Of its documentation only licences are kept."""
     command = ["dpkg-deb", "--fsys-tarfile", str(package)]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE) as unpacking,
@@ -60,11 +61,13 @@ def unpack(package: Path, root: Path) -> None:
         for member in archive:
             _place(archive, member, root)
     if unpacking.returncode:
-        raise FailedError(f"{package.name} can't be unpacked: dpkg-deb ended with {unpacking.returncode}", code="image")
+        raise FailedError(
+            f"{package.name} can't be unpacked: dpkg-deb exited with {unpacking.returncode}", code="image"
+        )
 
 
 def merge(root: Path) -> None:
-    """Make the folders of an empty root file system that are links into its /usr."""
+    """Create the folders of an empty root file system that are links into its /usr."""
     for merged in MERGED:
         (root / "usr" / merged).mkdir(parents=True)
         (root / merged).symlink_to(f"usr/{merged}")
@@ -73,21 +76,21 @@ def merge(root: Path) -> None:
 def run(
     command: Sequence[str], way_out: str, *, cwd: Path | None = None, environment: dict[str, str] | None = None
 ) -> str:
-    """What it prints. FailedError with the end of what it says otherwise."""
+    """Return the command's standard output. Raises FailedError with the end of its output."""
     try:
-        ran = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+        result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise FailedError(
-            f"{command[0]} is missing on this machine; the image is made on Debian 12", code="image"
+            f"{command[0]} is missing on this machine; build the image on Debian 12", code="image"
         ) from None
-    if ran.returncode:
-        said = "\n".join(f"  {line}" for line in (ran.stderr or ran.stdout).strip().splitlines()[-12:])
-        raise FailedError(f"{Path(command[0]).name} failed; {way_out}\n{said}", code="image")
-    return ran.stdout
+    if result.returncode:
+        tail = "\n".join(f"  {line}" for line in (result.stderr or result.stdout).strip().splitlines()[-12:])
+        raise FailedError(f"{Path(command[0]).name} failed; {way_out}\n{tail}", code="image")
+    return result.stdout
 
 
 def _apt(home: Path) -> list[str]:
-    """apt with lists of its own: the machine's may be old, or missing, and only root may renew them."""
+    """Return apt-get with separate package lists: the machine's may be old or missing, and only root can update them."""
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     options = {
@@ -104,7 +107,7 @@ def _apt(home: Path) -> list[str]:
 
 
 def _needed(names: Sequence[str], apt: Sequence[str], home: Path) -> list[str]:
-    """The packages and what they depend on, as apt would install them where nothing is installed yet."""
+    """Return the packages and their dependencies, as apt would install them on an empty system."""
     nothing = home / "apt" / "nothing-installed"
     nothing.write_text("")
     command = [*apt, f"-oDir::State::status={nothing}", "--simulate", "--no-install-recommends", "install", *names]

@@ -1,4 +1,4 @@
-"""An image as blobs, named by their SHA-256: the same content makes the same bytes.
+"""Write an image as blobs named by their SHA-256: the same content makes the same bytes.
 
 Sources: OCI Image Format Specification 1.1, "Image Manifest", "Image Configuration", "Image Layout".
 """
@@ -26,7 +26,10 @@ _LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
 
 @dataclass(frozen=True)
 class Image:
-    """layers: the lowest first. user, command: as in a Dockerfile; "" of root, () of none. environment: NAME=value."""
+    """A container image.
+
+    layers: the lowest first. user, command: as in a Dockerfile; "" for root, () for none. environment: NAME=value.
+    """
 
     layers: tuple[tuple[tar.Entry, ...], ...]
     entrypoint: tuple[str, ...]
@@ -37,7 +40,7 @@ class Image:
 
 @dataclass(frozen=True)
 class _Layer:
-    """digest, size: of the blob; content: digest of its tar."""
+    """A layer that was written. digest, size: of the blob; content: digest of its tar."""
 
     digest: str
     size: int
@@ -45,9 +48,10 @@ class _Layer:
 
 
 def write(image: Image, blobs: Path, *, packed: bool = False) -> bytes:
-    """The image's manifest; what it names is in `blobs` under sha256/<digest>.
+    """Write the image's blobs to `blobs` under sha256/<digest>; return its manifest.
 
-    packed: layers are gzip, for what goes over networks. No two may write to one folder at a time. OSError of the disk.
+    packed: compress layers with gzip, for images that cross networks. Only one process may write to a folder at a time.
+    Raises OSError from the disk.
     """
     folder = blobs / "sha256"
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +81,7 @@ def write(image: Image, blobs: Path, *, packed: bool = False) -> bytes:
 
 
 def write_layout(image: Image, folder: Path) -> str:
-    """The image alone in `folder`, in OCI's image layout, which registries' programs push; the manifest's digest."""
+    """Write only this image to `folder` in OCI's image layout, which registry clients push; return the manifest's digest."""
     manifest = write(image, folder / "blobs", packed=True)
     digest = _put(folder / "blobs" / "sha256", manifest)
     index = {
@@ -91,20 +95,20 @@ def write_layout(image: Image, folder: Path) -> str:
 
 
 def _layer(entries: tuple[tar.Entry, ...], folder: Path, *, packed: bool) -> _Layer:
-    with _fresh(folder) as made:
-        with made.open("wb") as file, ExitStack() as ends:
+    with _fresh(folder) as new_file:
+        with new_file.open("wb") as file, ExitStack() as ends:
             below = ends.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)) if packed else file
             content = _Hashing(cast("IO[bytes]", below))
             tar.write(cast("IO[bytes]", content), entries)
-        with made.open("rb") as file:
+        with new_file.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        size = made.stat().st_size
-        made.replace(folder / digest)
+        size = new_file.stat().st_size
+        new_file.replace(folder / digest)
     return _Layer(f"sha256:{digest}", size, f"sha256:{content.sha.hexdigest()}")
 
 
 class _Hashing:
-    """What is written goes on to `stream`. tarfile asks a file that it writes to for no more than these."""
+    """A stream that hashes what it passes on to `stream`. tarfile only needs these methods of a file that it writes to."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream, self.sha, self._at = stream, hashlib.sha256(), 0
@@ -120,20 +124,20 @@ class _Hashing:
 
 def _put(folder: Path, content: bytes) -> str:
     digest = hashlib.sha256(content).hexdigest()
-    with _fresh(folder) as made:
-        made.write_bytes(content)
-        made.replace(folder / digest)
+    with _fresh(folder) as new_file:
+        new_file.write_bytes(content)
+        new_file.replace(folder / digest)
     return f"sha256:{digest}"
 
 
 @contextmanager
 def _fresh(folder: Path) -> Iterator[Path]:
-    """A path beside the blobs, of which nothing stays that was not renamed."""
-    made = folder / ".new"
+    """Yield a path next to the blobs; remove it afterwards unless it was renamed."""
+    new_file = folder / ".new"
     try:
-        yield made
+        yield new_file
     finally:
-        made.unlink(missing_ok=True)
+        new_file.unlink(missing_ok=True)
 
 
 def _descriptor(media: str, digest: str, size: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Tar archives whose bytes depend on their content alone: owned by root, dated 1970, in the order given."""
+"""Tar archives whose bytes depend only on their content: owned by root, dated 1970, in the given order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Entry:
 
 
 def entries(root: Path) -> Iterator[Entry]:
-    """All below `root`, as a layer has it: by name, each folder before what is in it."""
+    """Yield everything below `root` in the order of a layer: by name, each folder before its content."""
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
         if path.is_symlink():
@@ -34,7 +34,7 @@ def entries(root: Path) -> Iterator[Entry]:
 
 
 def write(stream: IO[bytes], entries: Iterable[Entry]) -> None:
-    """Write the entries as an uncompressed tar. OSError when a file cannot be read."""
+    """Write the entries as an uncompressed tar. Raises OSError when a file cannot be read."""
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for entry in entries:
             info = tarfile.TarInfo(entry.name)

@@ -1,4 +1,4 @@
-/* The first process of every pod: holds the pod's namespaces, reaps its orphans, ends when told to. */
+/* The first process of every pod: holds the pod's namespaces, reaps its orphans, exits on SIGINT or SIGTERM. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>

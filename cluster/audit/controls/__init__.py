@@ -1,6 +1,6 @@
-"""The controls, as data: one YAML file a section of the CIS Kubernetes Benchmark 1.12, and one of our own.
+"""The controls, as data: one YAML file per section of the CIS Kubernetes Benchmark 1.12, and one with our own.
 
-IDs, levels and what is asked are the benchmark's; the words are ours.
+IDs, levels and requirements are the benchmark's; the wording is ours.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ SECTIONS = {
     "5": "policies",
     "M": "our own",
 }
-"""Start of IDs -> what it is about."""
+"""Prefix of IDs -> subject of the section."""
 
 
 @cache
 def controls() -> tuple[Control, ...]:
-    """All, in the benchmark's order, ours last. ValueError where the data is not as `cluster.audit.model` has it."""
+    """Return all controls in the benchmark's order, ours last. Raises ValueError if the data doesn't fit the model."""
     files = sorted(Path(__file__).parent.glob("*.yaml"))
-    return tuple(Control.model_validate(each) for file in files for each in yaml.safe_load(file.read_text()))
+    return tuple(Control.model_validate(control) for file in files for control in yaml.safe_load(file.read_text()))
 
 
 def section(control: Control) -> str:
-    """The key in `SECTIONS`."""
-    return next(each for each in SECTIONS if f"{control.id}.".startswith(f"{each}."))
+    """Return the control's key in `SECTIONS`."""
+    return next(prefix for prefix in SECTIONS if f"{control.id}.".startswith(f"{prefix}."))

@@ -1,7 +1,7 @@
-"""Volumes through each cloud's CSI drivers: the drivers themselves, and the classes that pods ask for.
+"""Volumes through each cloud's CSI drivers: the drivers themselves, and their StorageClasses.
 
-Drivers stand in the API servers' payload beside the other manifests. Classes hold facts of the stack (a key, a file
-system), so they travel in the API servers' bundle as `cluster.files.STORAGE_CLASSES`.
+The drivers are in the API servers' payload with the other manifests. The classes contain values that only the stack knows (a
+key, a file system), so they are in the API servers' bundle as `cluster.files.STORAGE_CLASSES`.
 """
 
 from cluster.spec import Cluster
@@ -13,14 +13,14 @@ from components.control_plane.objects import Object
 
 
 def workloads(cluster: Cluster) -> tuple[str, ...]:
-    """Names of the drivers' Deployments and DaemonSets. They need no digest, as pods do."""
+    """Return the names of the drivers' Deployments and DaemonSets. Unlike `objects`, this needs no image digests."""
     return tuple(rights.account(driver, part) for driver in drivers(cluster) for part in ("controller", "node"))
 
 
 def objects(cluster: Cluster) -> tuple[Object, ...]:
-    """The drivers that the spec asks for, in the order in which they are applied."""
-    found = drivers(cluster)
-    if not found:
+    """Return the objects of the drivers that the spec needs, in the order in which they are applied."""
+    needed = drivers(cluster)
+    if not needed:
         return ()
-    of_each = [each for driver in found for each in (*rights.of_driver(driver), *pods.of_driver(cluster, driver))]
-    return (*rights.shared(found), *of_each)
+    of_drivers = [each for driver in needed for each in (*rights.of_driver(driver), *pods.of_driver(cluster, driver))]
+    return (*rights.shared(needed), *of_drivers)

@@ -1,4 +1,4 @@
-"""StorageClasses, and what else of the drivers follows from the stack."""
+"""StorageClasses, and other configuration of the drivers that depends on the stack."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ _NEEDED: dict[tuple[Cloud, str], frozenset[str]] = {
 _OPTIONAL = {(Cloud.GCP, "file"): frozenset({"connect-mode", "reserved-ipv4-cidr", "reserved-ip-range"})}
 
 _UNCACHED = frozenset({"premium_ssd_v2", "ultra_ssd"})
-"""Kinds that take no cache of the host (azuredisk, "Driver Parameters")."""
-_OPERATIONS_BOUGHT = frozenset({"io1", "io2"})
-"""Kinds of EBS that are made with a number of operations or not at all ("Amazon EBS volume types")."""
+"""Kinds of disk that support no host cache (azuredisk, "Driver Parameters")."""
+_NEEDS_IOPS = frozenset({"io1", "io2"})
+"""Kinds of EBS that can't be created without a number of IOPS ("Amazon EBS volume types")."""
 _EXPANDS = {Cloud.AWS: False, Cloud.AZURE: True, Cloud.GCP: True}
-"""Volumes of EFS have no size, and its driver does not resize."""
+"""Whether file volumes can grow. Volumes of EFS have no size, and its driver does not resize."""
 
 
 def storage_classes(cluster: Cluster, parameters: Parameters) -> str:
-    """The text of `storage-classes.json`: a list like `components.control_plane.manifests.render`'s.
+    """Return the text of `storage-classes.json`: a list like that of `components.control_plane.manifests.render`.
 
-    parameters: what only the stack knows, plain text, in the drivers' own words. `block` is needed where
-    `cluster.storage.has_block`, `file` where `has_file`. All else (kind of disk, encryption, tags, protocol, file
+    parameters: plain values that only the stack knows, under the drivers' own names. `block` is needed with
+    `cluster.storage.has_block`, `file` with `has_file`. Everything else (kind of disk, encryption, tags, protocol, file
     system, access from networks) is filled in here.
 
     AWS, block: `kmsKeyId` (ARN).
     AWS, file: `fileSystemId` (fs-...); volumes are access points of it.
-    Azure, block: `diskEncryptionSetID` (resource id), `resourceGroup` (where disks are made).
-    Azure, file: `storageAccount`, `resourceGroup`: the stack's own account, of kind FileStorage, with NFS, encrypted with
-    the customer's key and behind a private endpoint whose names are in the zone privatelink.file.core.windows.net; the
-    driver makes shares in it, for an account that it made itself would have no key of the customer's.
-    Azure, `cloud`: what the drivers read as azure.json. `tenantId`, `subscriptionId`, `resourceGroup` (that of the
-    workers' scale sets), `location`, `userAssignedIdentityID` (client id of the identity of the controllers' pool).
+    Azure, block: `diskEncryptionSetID` (resource id), `resourceGroup` (where disks are created).
+    Azure, file: `storageAccount`, `resourceGroup`: the stack's account of kind FileStorage, with NFS, encrypted with the
+    customer's key and behind a private endpoint with names in the zone privatelink.file.core.windows.net. The driver creates
+    shares in it; an account that the driver created itself would not use the customer's key.
+    Azure, `cloud`: what the drivers read as azure.json. `tenantId`, `subscriptionId`, `resourceGroup` (of the workers' scale
+    sets), `location`, `userAssignedIdentityID` (client id of the identity of the controllers' pool).
     Google Cloud, block: `disk-encryption-kms-key` (projects/.../cryptoKeys/...).
-    Google Cloud, file: `network` (full name: projects/.../global/networks/...), `instance-encryption-kms-key`; if need be
+    Google Cloud, file: `network` (full name: projects/.../global/networks/...), `instance-encryption-kms-key`; optionally
     `connect-mode`, `reserved-ipv4-cidr` or `reserved-ip-range`.
 
-    Raises ValueError, which names what is missing or not known, and where the spec has no drivers at all.
+    Raises ValueError that names missing or unknown parameters, or if the spec needs no drivers.
     """
     spec, cloud = cluster.spec, cluster.spec.control_plane.cloud
-    asked = [kind for kind, has in (("block", has_block(spec)), ("file", has_file(spec))) if has]
-    if not asked:
-        raise ValueError(f"{cluster.name} has no classes of volumes")
-    _refuse_others(cloud, [*asked, "cloud"] if cloud is Cloud.AZURE else asked, parameters)
-    made = [_class(cluster, kind, parameters[kind]) for kind in asked]
+    kinds = [kind for kind, has in (("block", has_block(spec)), ("file", has_file(spec))) if has]
+    if not kinds:
+        raise ValueError(f"{cluster.name} has no storage classes")
+    _refuse_others(cloud, [*kinds, "cloud"] if cloud is Cloud.AZURE else kinds, parameters)
+    classes = [_class(cluster, kind, parameters[kind]) for kind in kinds]
     config = [_azure_config(parameters["cloud"])] if cloud is Cloud.AZURE else []
-    return json.dumps([applied(thing) for thing in (*config, *made)], separators=(",", ":"), sort_keys=True) + "\n"
+    return json.dumps([applied(thing) for thing in (*config, *classes)], separators=(",", ":"), sort_keys=True) + "\n"
 
 
 def _refuse_others(cloud: Cloud, kinds: list[str], parameters: Parameters) -> None:
@@ -73,8 +73,8 @@ def _refuse_others(cloud: Cloud, kinds: list[str], parameters: Parameters) -> No
         given = frozenset(parameters.get(kind, ()))
         if missing := sorted(needed - given):
             raise ValueError(f"{cloud}, {kind}: {', '.join(missing)} missing")
-        if more := sorted(given - needed - _OPTIONAL.get((cloud, kind), frozenset())):
-            raise ValueError(f"{cloud}, {kind}: {', '.join(more)} is nothing that the stack should give")
+        if unknown := sorted(given - needed - _OPTIONAL.get((cloud, kind), frozenset())):
+            raise ValueError(f"{cloud}, {kind}: unknown parameters {', '.join(unknown)}")
 
 
 def _class(cluster: Cluster, kind: str, given: Mapping[str, str]) -> Object:
@@ -96,9 +96,9 @@ def _class(cluster: Cluster, kind: str, given: Mapping[str, str]) -> Object:
 
 def _ebs(cluster: Cluster) -> dict[str, str]:
     kind = block_disk(cluster.spec)
-    # The most that io1 takes for a GiB; small volumes get the least that there is ("Amazon EBS volume types").
-    bought = {"iopsPerGB": "50", "allowAutoIOPSPerGBIncrease": "true"} if kind in _OPERATIONS_BOUGHT else {}
-    return {"type": kind, "encrypted": "true", "csi.storage.k8s.io/fstype": "ext4", **bought}
+    # The most that io1 allows per GiB; small volumes get the smallest possible number ("Amazon EBS volume types").
+    iops = {"iopsPerGB": "50", "allowAutoIOPSPerGBIncrease": "true"} if kind in _NEEDS_IOPS else {}
+    return {"type": kind, "encrypted": "true", "csi.storage.k8s.io/fstype": "ext4", **iops}
 
 
 def _efs(cluster: Cluster) -> dict[str, str]:
@@ -118,8 +118,8 @@ def _azure_disk(cluster: Cluster) -> dict[str, str]:
 
 
 def _azure_file(cluster: Cluster) -> dict[str, str]:
-    # With `privateEndpoint` and an account that is there the driver makes no endpoint, but mounts by its private name;
-    # without it, the driver would open subnets to the service.
+    # With `privateEndpoint` and an existing account, the driver creates no endpoint and mounts by the private name.
+    # Without it, the driver would open subnets to the service.
     return {
         "protocol": "nfs",
         "skuName": "Premium_ZRS",
@@ -133,7 +133,7 @@ def _persistent_disk(cluster: Cluster) -> dict[str, str]:
 
 
 def _filestore(cluster: Cluster) -> dict[str, str]:
-    # The cheapest tier that takes a customer's key ("Customer-managed encryption keys" of Filestore).
+    # The cheapest tier that supports a customer's key (Filestore, "Customer-managed encryption keys").
     return {"tier": "zonal"}
 
 

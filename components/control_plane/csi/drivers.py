@@ -1,8 +1,8 @@
-"""The drivers as tables. What they have in common is in `components.control_plane.csi.pods` and `components.control_plane.csi.rights`.
+"""The drivers as tables. `components.control_plane.csi.pods` and `components.control_plane.csi.rights` have the common parts.
 
-Arguments, places on the host and timeouts are those of the manifests that each driver's repository publishes with the
-version in `cluster.versions` (deploy/kubernetes/base, or deploy), less what this cluster has no use for: snapshots,
-taints at start, metrics, Windows.
+Arguments, paths on the host and timeouts come from the manifests that each driver's repository publishes with the version in
+`cluster.versions` (deploy/kubernetes/base, or deploy), without what these clusters do not use: snapshots, taints at start,
+metrics, Windows.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from cluster.spec import Cloud, Cluster
 from cluster.storage import has_block, has_file
 
 NODE = "$(CSI_NODE_NAME)"
-"""In arguments; drivers that take it from the environment know it under this name, too."""
+"""The node's name in arguments. Drivers that read it from the environment use the same variable."""
 AZURE_FOLDER = "/etc/kubernetes"
 """Where Azure's drivers look for azure.json."""
 
 
 @dataclass(frozen=True)
 class Sidecar:
-    """One of the containers that speak to the API for a driver. name: also that of its image."""
+    """A container that talks to the API for a driver. name: also the name of its image."""
 
     name: str
     version: str
@@ -31,7 +31,7 @@ class Sidecar:
 
 PROVISIONER = Sidecar("csi-provisioner", versions.CSI_PROVISIONER, ("--extra-create-metadata",))
 ATTACHER = Sidecar("csi-attacher", versions.CSI_ATTACHER)
-# Without it the resizer reads every pod of the cluster.
+# Without this argument the resizer reads every pod of the cluster.
 RESIZER = Sidecar("csi-resizer", versions.CSI_RESIZER, ("--handle-volume-inuse-error=false",))
 REGISTRAR = Sidecar("csi-node-driver-registrar", versions.CSI_REGISTRAR)
 LIVENESS = Sidecar("livenessprobe", versions.CSI_LIVENESS)
@@ -39,11 +39,15 @@ LIVENESS = Sidecar("livenessprobe", versions.CSI_LIVENESS)
 
 @dataclass(frozen=True)
 class HostPath:
-    """A folder of the host that a node plugin sees. at: where, if elsewhere. shared: mounts inside are seen outside."""
+    """A folder of the host in a node plugin.
+
+    at: its path in the container, if different. create: whether to create it if missing. shared: mounts made in the container appear on
+    the host.
+    """
 
     path: str
     at: str = ""
-    made: bool = False
+    create: bool = False
     shared: bool = False
 
 
@@ -53,11 +57,11 @@ DEVICES = HostPath("/dev")
 
 @dataclass(frozen=True)
 class Driver:
-    """One driver of one kind of volume.
+    """A driver for one kind of volume.
 
-    name: in the API. short: in names of objects. sidecars: with the time that each gives the driver for one call.
-    ports: for probes, on the host's loopback: of the controller, and of the node plugin. They differ, since all of
-    them stand in the host's network. user: of the controller's processes; 0 where the image knows no other.
+    name: in the API. short: in names of objects. sidecars: each with its timeout for one call of the driver.
+    ports: for probes, on the host's loopback: of the controller, and of the node plugin. They all differ, because all these
+    pods use the host's network. user: of the controller's processes; 0 if the image supports no other.
     """
 
     name: str
@@ -73,11 +77,11 @@ class Driver:
     fs_group_policy: str = "ReadWriteOnceWithFSType"
     node_memory: str | None = "1Gi"
     node_command: str = ""
-    """Another container of the image on nodes, which runs this."""
+    """Command of a second container of the same image on nodes; empty for none."""
 
     @property
     def attaches(self) -> bool:
-        """Whether a volume is attached to a machine before it is mounted."""
+        """Return whether a volume is attached to a machine before it is mounted."""
         return any(sidecar is ATTACHER for sidecar, _ in self.sidecars)
 
 
@@ -93,7 +97,7 @@ EBS = Driver(
         f"--extra-tags=menagerie=true,cluster={cluster.name}",
     ),
     node=("node", "--csi-mount-point-prefix=/var/lib/kubelet/plugins/kubernetes.io/csi/ebs.csi.aws.com/"),
-    # The watcher removes a taint that no node here has, with the right to change every Node.
+    # The watcher removes a taint that no node here has, and would need the right to change every Node.
     environment=lambda cluster: {"AWS_REGION": cluster.spec.control_plane.region, "DISABLE_TAINT_WATCHER": "true"},
     host=(KUBELET, DEVICES),
     user=1000,
@@ -109,11 +113,11 @@ EFS = Driver(
     node=("--logtostderr",),
     host=(
         KUBELET,
-        HostPath("/var/run/efs", made=True),
-        HostPath("/var/amazon/efs", made=True),
-        HostPath("/etc/amazon/efs", at="/etc/amazon/efs-legacy", made=True),
+        HostPath("/var/run/efs", create=True),
+        HostPath("/var/amazon/efs", create=True),
+        HostPath("/etc/amazon/efs", at="/etc/amazon/efs-legacy", create=True),
     ),
-    # A TLS tunnel a mount runs inside; a limit would end mounts.
+    # A TLS tunnel for each mount runs inside; a memory limit would kill mounts.
     node_memory=None,
 )
 AZURE_DISK = Driver(
@@ -127,7 +131,7 @@ AZURE_DISK = Driver(
         "--disable-avset-nodes=true",
         "--enable-migration-monitor=false",
     ),
-    # The kubelet's labels say zone and machine type, so that the plugin needs no identity.
+    # The plugin reads zone and machine type from the node's labels, so it needs no identity.
     node=(
         f"--nodeid={NODE}",
         "--allow-empty-cloud-config=true",
@@ -183,7 +187,7 @@ FILESTORE = Driver(
     ),
     node=("--node=true", f"--nodeid={NODE}"),
     host=(KUBELET,),
-    # rpcbind and statd: locks of NFS 3.
+    # rpcbind and statd, for NFS 3 locks.
     node_command="/nfs_services_start.sh",
 )
 
@@ -192,6 +196,6 @@ FILE = {Cloud.AWS: EFS, Cloud.AZURE: AZURE_FILE, Cloud.GCP: FILESTORE}
 
 
 def drivers(cluster: Cluster) -> tuple[Driver, ...]:
-    """Those that the spec asks for; none without workers in the region."""
+    """Return the drivers that the spec needs; none without workers in the region."""
     spec, cloud = cluster.spec, cluster.spec.control_plane.cloud
     return (*([BLOCK[cloud]] if has_block(spec) else []), *([FILE[cloud]] if has_file(spec) else []))

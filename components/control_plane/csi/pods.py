@@ -1,7 +1,7 @@
-"""What runs of a driver: controllers on one pool of the region, and a plugin on each of its nodes.
+"""The pods of a driver: controllers on one pool of the region, and a plugin on each node of the region.
 
-All of it stands in the host's network: there it gets an identity from the metadata service, which other pods do not
-reach, and works whether or not the pods' network does. Nothing listens but probes, on the loopback.
+They all use the host's network. There they get an identity from the metadata service, which other pods can't reach, and they
+work even if the pod network does not. Only probes listen, on loopback.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _READ_ONLY: Object = {**_CLOSED, "readOnlyRootFilesystem": True}
 
 
 def of_driver(cluster: Cluster, driver: Driver) -> tuple[Object, ...]:
-    """The driver as the API knows it, its Deployment with a budget where it has two pods, its DaemonSet."""
+    """Return the CSIDriver, its Deployment (with a disruption budget if it has two pods) and its DaemonSet."""
     replicas = min(2, cluster.spec.pools[str(controllers_pool(cluster.spec))].max)
     return (
         {
@@ -72,7 +72,7 @@ def _deployment(cluster: Cluster, driver: Driver, replicas: int) -> Object:
         "metadata": {"name": account(driver, "controller"), "namespace": NAMESPACE, "labels": labels},
         "spec": {
             "replicas": replicas,
-            # Two on one host would want the same port.
+            # Two on one host would need the same port.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": _controller(cluster, driver, labels)},
@@ -92,7 +92,7 @@ def _controller(cluster: Cluster, driver: Driver, labels: dict[str, str]) -> Obj
     return {
         **_pod(driver, "controller", "system-cluster-critical"),
         "nodeSelector": {"kubernetes.io/os": "linux", TRUSTED_POOL: pool},
-        "tolerations": [*_of_pool(cluster, pool), *_gone()],
+        "tolerations": [*_pool_tolerations(cluster, pool), *_leave_dead_nodes()],
         "affinity": {
             "podAntiAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -103,29 +103,29 @@ def _controller(cluster: Cluster, driver: Driver, labels: dict[str, str]) -> Obj
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, **(own if driver.user else {})},
         "containers": [
             main,
-            *(_sidecar(cluster, each, ("--leader-election", f"--timeout={s}")) for each, s in driver.sidecars),
+            *(_sidecar(cluster, car, ("--leader-election", f"--timeout={s}")) for car, s in driver.sidecars),
             _liveness(cluster, driver, "controller"),
         ],
         "volumes": volumes,
     }
 
 
-def _of_pool(cluster: Cluster, pool: str) -> list[Object]:
+def _pool_tolerations(cluster: Cluster, pool: str) -> list[Object]:
     return [
         {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": str(taint.effect)}
         for taint in cluster.spec.pools[pool].taints
     ]
 
 
-def _gone() -> list[Object]:
+def _leave_dead_nodes() -> list[Object]:
     return [
         {
-            "key": f"node.kubernetes.io/{what}",
+            "key": f"node.kubernetes.io/{condition}",
             "operator": "Exists",
             "effect": "NoExecute",
             "tolerationSeconds": _GIVE_UP_S,
         }
-        for what in ("not-ready", "unreachable")
+        for condition in ("not-ready", "unreachable")
     ]
 
 
@@ -146,7 +146,7 @@ def _daemon_set(cluster: Cluster, driver: Driver) -> Object:
 def _plugin(cluster: Cluster, driver: Driver) -> Object:
     in_region = {"matchExpressions": [{"key": POOL_LABEL, "operator": "Exists"}]}
     registration = HostPath(f"{_PLUGINS}_registry", at="/registration")
-    folders = (HostPath(f"{_PLUGINS}/{driver.name}", at=_SOCKETS, made=True), registration, *driver.host)
+    folders = (HostPath(f"{_PLUGINS}/{driver.name}", at=_SOCKETS, create=True), registration, *driver.host)
     main = _main(cluster, driver, "node")
     main["volumeMounts"] = [_mount(folder) for folder in folders if folder is not registration]
     registrar = _sidecar(cluster, REGISTRAR, (f"--kubelet-registration-path={_PLUGINS}/{driver.name}/csi.sock",))
@@ -161,7 +161,7 @@ def _plugin(cluster: Cluster, driver: Driver) -> Object:
         },
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
-            # Mounts that a plugin makes are to be seen by the host: that takes a privileged container.
+            # The host must see the plugin's mounts, which takes a privileged container.
             main | {"securityContext": {"privileged": True}},
             registrar,
             _liveness(cluster, driver, "node"),
@@ -184,14 +184,14 @@ def _pod(driver: Driver, part: str, priority: str) -> Object:
 
 
 def _main(cluster: Cluster, driver: Driver, part: str) -> Object:
-    """The container of the driver itself. Its first argument may be a word that says which part it is."""
-    given = driver.controller(cluster) if part == "controller" else driver.node
-    word = [each for each in given[:1] if not each.startswith("-")]
+    """Return the driver's main container. Its first argument may be a word that selects the part."""
+    arguments = driver.controller(cluster) if part == "controller" else driver.node
+    word = [argument for argument in arguments[:1] if not argument.startswith("-")]
     environment = [{"name": name, "value": value} for name, value in driver.environment(cluster).items()]
     return {
         "name": driver.short,
         "image": image(cluster, driver.image),
-        "args": [*word, f"--endpoint=unix://{_SOCKET}", "--v=2", *given[len(word) :]],
+        "args": [*word, f"--endpoint=unix://{_SOCKET}", "--v=2", *arguments[len(word) :]],
         "env": [{"name": "CSI_NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}, *environment],
         "livenessProbe": {
             "httpGet": {"host": "127.0.0.1", "path": "/healthz", "port": driver.ports[part == "node"]},
@@ -236,4 +236,4 @@ def _mount(folder: HostPath) -> Object:
 
 
 def _on_host(folder: HostPath) -> Object:
-    return {"path": folder.path, "type": "DirectoryOrCreate" if folder.made else "Directory"}
+    return {"path": folder.path, "type": "DirectoryOrCreate" if folder.create else "Directory"}

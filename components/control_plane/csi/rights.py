@@ -1,7 +1,7 @@
-"""What drivers may do in the API: a ClusterRole a sidecar, from the manifests that sidecars' repositories publish.
+"""What drivers may do in the API: a ClusterRole per sidecar, from the manifests that the sidecars' repositories publish.
 
-No driver reads Secrets or pods, or changes a Node. Leader election takes place in a namespace of its own: RBAC can't
-say which Leases may be made, and those of the controller manager and the scheduler are in kube-system.
+No driver reads Secrets or pods, or changes a Node. Leader election uses a separate namespace: RBAC can't restrict which Leases
+may be created, and those of the controller manager and the scheduler are in kube-system.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _LEASES: Rules = {("coordination.k8s.io", "leases"): (*_READ, "create", "update"
 
 
 def account(driver: Driver, part: str) -> str:
-    """The ServiceAccount of a driver's controller or node plugin, and the name of what runs as it."""
+    """Return the name of the ServiceAccount of a driver's controller or node plugin, and of the workload that uses it."""
     return f"{driver.short}-{part}"
 
 
 def shared(drivers: tuple[Driver, ...]) -> tuple[Object, ...]:
-    """The namespace and the roles, which all drivers share."""
+    """Return the namespace and the roles that all drivers share."""
     used = {sidecar.name for driver in drivers for sidecar, _ in driver.sidecars}
     labels = {f"pod-security.kubernetes.io/{what}": "privileged" for what in ("enforce", "audit", "warn")}
     return (
@@ -65,7 +65,7 @@ def shared(drivers: tuple[Driver, ...]) -> tuple[Object, ...]:
 
 
 def of_driver(driver: Driver) -> tuple[Object, ...]:
-    """A driver's two identities, and what they may."""
+    """Return a driver's two ServiceAccounts and their role bindings."""
     controller, node = (_subject(account(driver, part)) for part in ("controller", "node"))
     return (
         *(_service_account(subject["name"]) for subject in (controller, node)),

@@ -1,7 +1,7 @@
 """The groups of machines that `stacks/` makes in a cloud, as the autoscaler sees them (`controllers/autoscaler/groups.py`).
 
-By the clouds' own libraries. A group is known by what the stack wrote on it: the cluster's name and the pool's. What lacks
-one of them belongs to somebody else. docs/how-to/autoscaler-clouds.md says how, and with which rights.
+The clouds' own libraries are used. A group is identified by the names of the cluster and the pool, which the stack writes on it. A
+group that lacks one of them is not ours. docs/how-to/autoscaler-clouds.md describes this and the required rights.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _LIBRARIES = ("azure", "botocore", "google.auth", "msal")
 
 
 def groups_of(cluster: Cluster, names: Names) -> Groups:
-    """The groups of the cluster's pools in the region. Asks nothing yet. GroupError in the lab, which has others.
+    """Return the groups of the cluster's pools in the region. Sends no request yet. Errors: raises GroupError for the lab.
 
-    The only place that imports a cloud's folder, and so its library: they take up to 150 MB and seconds to load.
+    Only this function imports a cloud's folder and so its library, which takes up to 150 MB and seconds to load.
     """
     for library in _LIBRARIES:
-        # They log tracebacks of what they raise, too: of a login that ended, with every pass.
+        # They also log tracebacks of what they raise: for an expired login, in every pass.
         logging.getLogger(library).setLevel(logging.CRITICAL)
     cloud = cluster.spec.control_plane.cloud
     if cloud is Cloud.AWS:
@@ -36,4 +36,4 @@ def groups_of(cluster: Cluster, names: Names) -> Groups:
         from controllers.autoscaler.clouds.gcp.groups import GcpGroups
 
         return GcpGroups(cluster, names)
-    raise GroupError(f"{cloud} is no cloud with groups of machines")
+    raise GroupError(f"{cloud} has no groups of machines")

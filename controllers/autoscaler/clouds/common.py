@@ -1,4 +1,4 @@
-"""What the groups of every cloud have in common: which pools there must be, and what is refused before a cloud is asked."""
+"""Shared by the groups of all clouds: which groups must exist, and what is refused before a request is sent."""
 
 from __future__ import annotations
 
@@ -9,95 +9,97 @@ from cluster.spec import Cluster
 from controllers.autoscaler.groups import GroupError
 
 Names = Callable[[], Mapping[str, str]]
-"""provider id of a Node (`spec.providerID`) -> its name, of all Nodes of the cluster: a cloud knows no names of Nodes."""
+"""Provider id (`spec.providerID`) -> name, for all Nodes of the cluster: a cloud does not know the names of Nodes."""
 Found = TypeVar("Found")
 Page = TypeVar("Page")
 
 CONNECT_S, READ_S = 5, 15
-"""Of one request. Read when a client is made."""
+"""Time-outs of one request. Read when a client is made."""
 TRIES = 3
-"""Of one request whose repetition changes nothing more, with growing pauses between them."""
+"""Attempts of one idempotent request, with growing pauses between them."""
 MOST_PAGES = 1000
 
 
 class LostError(GroupError):
-    """No answer, or the cloud's own failure: whether the request was carried out is not known."""
+    """The cloud did not answer, or failed internally: it is unknown whether the request was carried out."""
 
     retryable = True
 
     def __init__(self, cloud: str, why: object) -> None:
         super().__init__(
-            f"no answer from {cloud} that tells whether it was done: {one_line(why)}; the next pass asks again"
+            f"no answer from {cloud}, so the result is unknown: {one_line(why)}; the next pass tries again"
         )
 
 
 def throttled(cloud: str, why: object) -> GroupError:
-    """Nothing was done."""
-    return GroupError(f"{cloud} says to slow down: {one_line(why)}; the next pass asks again")
+    """Return the error for a request that the cloud throttled, and so did not carry out."""
+    return GroupError(f"{cloud} throttles requests: {one_line(why)}; the next pass tries again")
 
 
 def one_line(why: object, most: int = 400) -> str:
-    """As much of it as fits an error."""
+    """Return a text on one line, shortened for an error message."""
     return " ".join(str(why).split())[:most]
 
 
 def in_region(cluster: Cluster) -> list[str]:
-    """The pools whose machines are the cloud's."""
+    """Return the pools whose machines are in the cloud."""
     return [name for name, pool in cluster.spec.pools.items() if pool.machine is not None]
 
 
 def pages(what: str, listed: Iterable[Page], next_of: Callable[[Page], object]) -> Iterator[Page]:
-    """All pages of a list. GroupError where the list has no end: nothing of it is believed.
+    """Yield all pages of a list. next_of: returns the token of the next page, falsy at the end.
 
-    next_of: what asks for the page that follows, falsy at the end.
+    Errors: raises GroupError if the list does not end; none of it is used then.
     """
     before: object = None
     for number, page in enumerate(listed):
         yield page
         after = next_of(page)
         if after and (after == before or number >= MOST_PAGES):
-            raise GroupError(f"{what}: the cloud gives one page again and again; none is believed")
+            raise GroupError(f"{what}: the cloud returns the same page repeatedly; the list is not used")
         before = after
 
 
-def exactly_one(cluster: Cluster, wanted: Sequence[str], found: Iterable[tuple[str, str, Found]]) -> dict[str, Found]:
-    """What is wanted -> the one group that is it. found: what it is, its name for people, the group.
+def exactly_one(cluster: Cluster, expected: Sequence[str], found: Iterable[tuple[str, str, Found]]) -> dict[str, Found]:
+    """Return each expected key -> its only group. found: (key, the group's name for people, the group).
 
-    GroupError unless there is exactly one for each: a pool that is not seen looks like one without machines. Those of pools
-    that the spec does not have are left alone.
+    Groups of pools that the spec does not have are ignored. Errors: raises GroupError unless each key has exactly one group: an
+    overlooked group would look like a pool without machines.
     """
-    there: dict[str, list[tuple[str, Found]]] = {}
-    for what, name, group in found:
-        there.setdefault(what, []).append((name, group))
-    again = f"`menagerie up {cluster.name}`"
+    by_key: dict[str, list[tuple[str, Found]]] = {}
+    for key, name, group in found:
+        by_key.setdefault(key, []).append((name, group))
+    up = f"`menagerie up {cluster.name}`"
     problems = [
-        f"pool {what} has no group in the cloud with the marks of cluster {cluster.name}; {again} makes it"
-        for what in wanted
-        if what not in there
+        f"pool {key} has no group in the cloud with the tags or labels of cluster {cluster.name}; {up} creates it"
+        for key in expected
+        if key not in by_key
     ]
     problems += [
-        f"{' and '.join(sorted(name for name, _ in there[what]))} both say that they are pool {what}; "
-        f"{again} ends a run that was cut short; else delete the one that is not in its stack"
-        for what in wanted
-        if len(there.get(what, ())) > 1
+        f"{' and '.join(sorted(name for name, _ in by_key[key]))} are all marked as pool {key}; "
+        f"{up} finishes an interrupted run; otherwise delete the group that is not in the stack"
+        for key in expected
+        if len(by_key.get(key, ())) > 1
     ]
     if problems:
         raise GroupError("\n".join(problems))
-    return {what: there[what][0][1] for what in wanted}
+    return {key: by_key[key][0][1] for key in expected}
 
 
-def known(found: Mapping[str, Found], pool: str) -> Found:
-    """GroupError for a pool that is none of the region's."""
-    if pool not in found:
-        raise GroupError(f"{pool} is no pool in the region; there are {', '.join(sorted(found)) or 'none'}")
-    return found[pool]
+def known(groups: Mapping[str, Found], pool: str) -> Found:
+    """Return the pool's group. Errors: raises GroupError for a pool that is not in the region."""
+    if pool not in groups:
+        raise GroupError(f"{pool} is not a pool in the region; the pools are: {', '.join(sorted(groups)) or 'none'}")
+    return groups[pool]
 
 
 def refuse_above(pool: str, size: int, most: int) -> None:
     if size > most:
-        raise GroupError(f"pool {pool}: {size} machines are more than its {most}; raise pools.{pool}.max and run `up`")
+        raise GroupError(
+            f"pool {pool}: {size} machines exceed its maximum of {most}; raise pools.{pool}.max and run `up`"
+        )
 
 
 def refuse_below(pool: str, size: int, least: int) -> None:
     if size < least:
-        raise GroupError(f"pool {pool}: {size} machines would be left, and it keeps {least} (pools.{pool}.min)")
+        raise GroupError(f"pool {pool}: {size} machines would be left, but its minimum is {least} (pools.{pool}.min)")

@@ -1,7 +1,7 @@
-"""What the autoscaler must be allowed to do in each cloud, and no more: texts that the clouds' own programs take.
+"""The least rights that the autoscaler needs in each cloud, as documents for the clouds' own tools.
 
-They stand in docs/ for a cluster of the name CLUSTER, which is to be replaced. Actions by "Actions, resources, and condition
-keys for Amazon EC2 Auto Scaling", "Azure permissions for Compute" and "Compute Engine IAM roles and permissions".
+The copies in docs/ are for a cluster with the name CLUSTER, to be replaced. Sources of the actions: "Actions, resources, and
+condition keys for Amazon EC2 Auto Scaling", "Azure permissions for Compute" and "Compute Engine IAM roles and permissions".
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 AWS_SEES = ("autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribeScalingActivities")
-"""AWS knows no resource of these."""
+"""AWS can't limit these to a resource."""
 AWS_ACTS = ("autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup")
 AZURE = tuple(
     f"Microsoft.Compute/virtualMachineScaleSets/{what}"
@@ -31,7 +31,7 @@ GCP = (
 
 
 def documents(cluster: str) -> dict[str, str]:
-    """Name of a file in docs/ -> its text."""
+    """Return name of a file in docs/ -> its text."""
     return {
         "aws-policy-autoscaler.json": _aws(cluster),
         "azure-role-autoscaler.json": _azure(cluster),
@@ -40,7 +40,7 @@ def documents(cluster: str) -> dict[str, str]:
 
 
 def _aws(cluster: str) -> str:
-    """Groups of pools of this cluster alone, by the tags that its stack gives them."""
+    """Limit the rights to groups of this cluster's pools, by the tags that its stack sets."""
     tags = {"menagerie": "true", "cluster": cluster, "role": "pool"}
     statements: list[dict[str, object]] = [
         {"Sid": "See", "Effect": "Allow", "Action": list(AWS_SEES), "Resource": "*"},
@@ -56,7 +56,7 @@ def _aws(cluster: str) -> str:
 
 
 def _azure(cluster: str) -> str:
-    """Azure's roles know no tags: the group of resources that holds the cluster's pools and nothing else is the fence."""
+    """Limit the role to the resource group that holds only the cluster's pools: Azure's roles can't use tags."""
     role = {
         "Name": f"Menagerie autoscaler of {cluster}",
         "IsCustom": True,

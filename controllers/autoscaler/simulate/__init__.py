@@ -1,1 +1,1 @@
-"""A trace of pods through the loop with simulated time: what it would have cost, how long pods would have waited."""
+"""Runs a trace of pods through the loop in simulated time: what it would have cost, and how long pods would have waited."""

@@ -1,4 +1,4 @@
-"""A cluster and its cloud in memory: machines that boot after their time, spot machines that are taken away, a scheduler."""
+"""A cluster and its cloud in memory: machines that take time to boot, spot interruptions, a scheduler."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from operations.breaker import Fleet, Member, Removal
 
 START_S = 1_795_000_000.0
 LEAVES_S = 60.0
-"""From giving a machine back to its end."""
+"""Seconds from giving a machine back until it is gone."""
 
 
 @dataclass
 class Host:
-    """A machine and its node. ready_s: when it takes work; taken_s: when its cloud takes it away, None for never."""
+    """A machine and its node. ready_s: when it takes work. taken_s: when its cloud reclaims it, None for never. pods: name -> end."""
 
     id: str
     pool: str
@@ -38,7 +38,7 @@ class Host:
 
 @dataclass
 class Story:
-    """What became of a pod. waited_s: until it started for the last time; lost: how often its host was taken away under it."""
+    """The history of a pod. waited_s: total wait until its last start. lost: how often it lost its host."""
 
     arrival: Arrival
     waiting: Waiting
@@ -51,8 +51,8 @@ class Story:
 
 
 class Cloud:
-    """See the module. elsewhere: nodes that neither come nor go -> their pools; the brake counts them. barren: pools whose machines
-    never come, for tests."""
+    """See the module. elsewhere: permanent nodes -> their pools, which the brake counts. barren: pools whose machines never arrive, for
+    tests."""
 
     def __init__(
         self,
@@ -86,11 +86,11 @@ class Cloud:
         stamp = datetime.fromtimestamp(self.now_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         metadata = {**arrival.pod["metadata"], "creationTimestamp": stamp}
         pod = {**arrival.pod, "metadata": metadata}
-        made = waiting(pod, self._choices, arrival.gangs)
-        self.pods[made.name] = Story(arrival, made, replace(resident(pod), shape=made.shape), self.now_s)
+        pending = waiting(pod, self._choices, arrival.gangs)
+        self.pods[pending.name] = Story(arrival, pending, replace(resident(pod), shape=pending.shape), self.now_s)
 
     def until(self, then_s: float) -> None:
-        """Let time pass: machines are paid, come, and are taken away; pods end."""
+        """Let time pass: machines cost money, arrive and are reclaimed; pods end."""
         passed = then_s - self.now_s
         self.peak = max(self.peak, len(self.hosts))
         for host in self.hosts.values():
@@ -103,28 +103,28 @@ class Cloud:
                     self.pods[pod].ended_s = end_s
                     del host.pods[pod]
             if host.taken_s is not None and host.taken_s <= then_s:
-                self._take_away(name)
+                self._reclaim(name)
             elif host.leaving_s is not None and host.leaving_s <= then_s:
                 self.dead[name] = host.pool
                 del self.hosts[name]
-        # A group of a cloud puts another machine in the place of one that it lost.
+        # A cloud's group replaces a machine that it lost.
         for pool, size in self.sizes.items():
             self._want(pool, size)
 
-    def _take_away(self, name: str) -> None:
+    def _reclaim(self, name: str) -> None:
         host = self.hosts.pop(name)
         self.dead[name] = host.pool
         for pod in host.pods:
-            self._starts_anew(pod)
+            self._restart(pod)
 
-    def _starts_anew(self, pod: str) -> None:
+    def _restart(self, pod: str) -> None:
         story = self.pods[pod]
         story.lost += 1
         story.started_s, story.since_s = None, self.now_s
         gang = story.waiting.gang
         if gang is None:
             return
-        # One member stops all others.
+        # Losing one member stops the whole gang.
         for host in self.hosts.values():
             for other in [
                 name for name in host.pods if (own := self.pods[name].waiting.gang) and own.name == gang.name
@@ -133,7 +133,7 @@ class Cloud:
                 self.pods[other].started_s, self.pods[other].since_s = None, self.now_s
 
     def schedule(self) -> None:
-        """As a scheduler does: those first that came first, onto the fullest host that takes them; gangs whole."""
+        """Place pods as a scheduler does: oldest first, on the fullest host that takes them; gangs as a whole."""
         gangs: dict[str, list[Story]] = {}
         for story in self.pending():
             if story.waiting.gang:
@@ -187,7 +187,7 @@ class Cloud:
         return left
 
     def world(self) -> World:
-        """What a look would see now."""
+        """Return what a look would see now."""
         nodes = tuple(self._nodes())
         members = tuple(
             Member(node.name, node.pool, ready=node.ready, well=node.ready, out=bool(node.mark), heard=self.now_s)
@@ -223,7 +223,7 @@ class Cloud:
             yield pool, Group(pool, size, self._least.get(pool, 0), most, machines)
 
     def carry_out(self, decision: Decision) -> None:
-        """As a cluster's hands do it."""
+        """Carry out a decision, as `hands` does in a cluster."""
         host = self.hosts.get(decision.node)
         match decision.act:
             case Act.GROW:
@@ -236,7 +236,7 @@ class Cloud:
             case Act.DRAIN if host:
                 for pod in list(host.pods):
                     del host.pods[pod]
-                    self._starts_anew(pod)
+                    self._restart(pod)
             case Act.REMOVE:
                 self._remove(decision)
             case Act.FORGET:
@@ -263,7 +263,7 @@ class Cloud:
             self.hosts[name] = Host(f"i-{self._number}", pool, self.now_s, ready_s, taken_s)
 
     def next_event_s(self) -> float:
-        """When something happens by itself; infinity for nothing."""
+        """Return the time of the next event, infinity for none."""
         times = [each for host in self.hosts.values() for each in self._times(host) if each > self.now_s]
         return min(times, default=float("inf"))
 

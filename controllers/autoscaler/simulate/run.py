@@ -1,4 +1,4 @@
-"""The loop over a trace, and what came of it."""
+"""Runs the loop over a trace, and sums up the outcome."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from operations.breaker import Limits
 _LONGEST_STEP_S = 300.0
 _NEVER_MS = 10**12
 _STILL_S = 600.0
-"""Without a change, until a look is worth only every five minutes."""
+"""After this time without a change, a look every five minutes is enough."""
 _GIVEN_UP_S = 86400.0
-"""Without a change, until what waits is taken to wait for ever: every time of the autoscaler's own is shorter."""
+"""After this time without a change, pods that wait are assumed to wait forever: all times of the autoscaler are shorter."""
 _PERCENT = 100
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Money in dollars, times in seconds of the simulation.
+    """The outcome of a simulation. Money in dollars, times in seconds of the simulation.
 
-    waits: median, 95th of a hundred and longest wait for a host of pods that started, all times together where they started more than
-    once. never: pods that the last pass says can never start, each with why. waiting: the others that did not start, and why.
+    wait_…: median, 95th percentile and longest wait for a host, of pods that started; if a pod started more than once, the sum of its
+    waits. never: pods that can never start according to the last pass -> why. waiting: other pods that did not start -> why.
     """
 
     hours: float
@@ -64,7 +64,7 @@ Watch = Callable[[World, Pass], None]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a simulation runs with. elsewhere: machines at sites -> their pools; they run nothing of the trace."""
+    """The input of a simulation besides the trace. elsewhere: machines at sites -> their pools; they run nothing of the trace."""
 
     supplies: dict[str, Supply]
     least: dict[str, int]
@@ -74,13 +74,13 @@ class Setting:
 
 
 def setting_of(cluster: Cluster, settings: Autoscaler, limits: Limits) -> Setting:
-    """The cluster's pools that grow. RefusedError."""
-    known, notices = supplies(cluster, settings, (), {})
+    """Return the setting with the cluster's pools that grow. Errors: raises RefusedError if the size of their hosts is unknown."""
+    by_name, notices = supplies(cluster, settings, (), {})
     names = settings.grown(cluster.spec.pools)
-    if missing := [name for name in names if name not in known]:
-        raise RefusedError(f"pools {', '.join(missing)} can't be simulated: {'; '.join(notices)}", code="unknown-size")
+    if missing := [name for name in names if name not in by_name]:
+        raise RefusedError(f"can't simulate pools {', '.join(missing)}: {'; '.join(notices)}", code="unknown-size")
     return Setting(
-        {name: replace(known[name], grows=True) for name in names},
+        {name: replace(by_name[name], grows=True) for name in names},
         {name: cluster.spec.pools[name].min for name in names},
         settings,
         limits,
@@ -89,7 +89,7 @@ def setting_of(cluster: Cluster, settings: Autoscaler, limits: Limits) -> Settin
 
 
 def without_scale_in(setting: Setting) -> Setting:
-    """The same, and hosts stay for ever."""
+    """Return the same setting with hosts that are never removed."""
     never = setting.settings.model_copy(update={"idle": Idle.model_construct(cpu=_NEVER_MS, gpu=_NEVER_MS)})
     return replace(setting, settings=never)
 
@@ -98,23 +98,23 @@ def simulate(
     setting: Setting,
     trace: Sequence[Arrival],
     seed: int = 1,
-    watch: Watch = lambda world, made: None,
+    watch: Watch = lambda world, pass_: None,
     policy: Policy | None = None,
     hours: float | None = None,
     memory: Callable[[Memory], Memory] = lambda memory: memory,
     prepare: Callable[[Cloud], None] = lambda cloud: None,
     most_hours: float | None = None,
 ) -> Outcome:
-    """Run the trace to its end: until nothing runs, and nothing waits that may ever start. hours: for so long, whatever there is;
-    most_hours: no longer.
+    """Run the trace until nothing runs and nothing waits that can still start.
 
-    watch: sees every pass. memory: what becomes of the memory between two passes. prepare: of a test.
+    hours: run for exactly this long instead. most_hours: run at most this long. watch: is called with every pass. memory: transforms
+    the memory between passes. prepare: prepares the cloud, for tests.
     """
     cloud = Cloud(
         setting.supplies, setting.least, choices_of(setting.supplies, setting.settings), seed, setting.elsewhere
     )
     prepare(cloud)
-    kept, made, tally = Memory(), None, _Tally()
+    kept, pass_, tally = Memory(), None, _Tally()
     left = list(trace)
     end_s = START_S + (
         hours * 3600 if hours is not None else min(_latest(trace), (most_hours or _latest(trace)) * 3600)
@@ -126,39 +126,39 @@ def simulate(
             cloud.arrive(left.pop(0))
         cloud.schedule()
         world = cloud.world()
-        made = decide(world, memory(kept), setting.settings, setting.limits, policy)
-        kept = made.memory
-        watch(world, made)
+        pass_ = decide(world, memory(kept), setting.settings, setting.limits, policy)
+        kept = pass_.memory
+        watch(world, pass_)
         tally.passes += 1
-        for decision in made.decisions:
+        for decision in pass_.decisions:
             tally.count(decision.act, decision.size - cloud.sizes.get(decision.pool, 0))
             cloud.carry_out(decision)
-        still_s = pulse.still_s(cloud, made)
-        hopeless = still_s > _GIVEN_UP_S or all(_never(made, story.waiting.name) for story in cloud.pending())
+        still_s = pulse.still_s(cloud, pass_)
+        hopeless = still_s > _GIVEN_UP_S or all(_never(pass_, story.waiting.name) for story in cloud.pending())
         if hours is None and not left and hopeless and not _busy(cloud, setting):
             break
-        cloud.until(_next(cloud, world, made, left, interval_s, still_s))
-    return _outcome(cloud, tally, made)
+        cloud.until(_next(cloud, world, pass_, left, interval_s, still_s))
+    return _outcome(cloud, tally, pass_)
 
 
-def _never(made: Pass, pod: str) -> bool:
-    verdict = made.verdicts.get(pod)
+def _never(pass_: Pass, pod: str) -> bool:
+    verdict = pass_.verdicts.get(pod)
     return verdict is not None and verdict.fate is Fate.NEVER
 
 
 @dataclass
 class _Pulse:
-    """Since when nothing has changed: no pod came, started or ended, no host came or went, and nothing was decided."""
+    """Since when nothing has changed: no pod arrived, started or ended, no host was added or removed, and nothing was decided."""
 
-    _seen: tuple[object, ...] = ()
+    _last: tuple[object, ...] = ()
     _since_s: float = START_S
 
-    def still_s(self, cloud: Cloud, made: Pass) -> float:
+    def still_s(self, cloud: Cloud, pass_: Pass) -> float:
         pods = (len(cloud.pods), sum(1 for _ in cloud.pending()), sum(len(host.pods) for host in cloud.hosts.values()))
         ready = sum(host.ready_s <= cloud.now_s for host in cloud.hosts.values())
-        seen = (*pods, ready, tuple(cloud.hosts), tuple(cloud.sizes.items()))
-        if seen != self._seen or made.decisions:
-            self._seen, self._since_s = seen, cloud.now_s
+        now = (*pods, ready, tuple(cloud.hosts), tuple(cloud.sizes.items()))
+        if now != self._last or pass_.decisions:
+            self._last, self._since_s = now, cloud.now_s
         return cloud.now_s - self._since_s
 
 
@@ -174,36 +174,38 @@ class _Tally:
 
 
 def _latest(trace: Sequence[Arrival]) -> float:
-    """By when all would have run even one after another, so that what never starts ends a simulation too."""
+    """Return the time by which all pods would have run even one after another; it ends a simulation with pods that never start."""
     return max((each.at_s for each in trace), default=0.0) + sum(each.runs_s for each in trace) + 30 * 86400.0
 
 
 def _busy(cloud: Cloud, setting: Setting) -> bool:
-    """Whether pods run, or hosts are there that will go."""
+    """Whether pods run, or hosts remain that will be removed."""
     running = any(host.pods for host in cloud.hosts.values())
     never = setting.settings.idle.cpu >= _NEVER_MS
     more = any(cloud.sizes[pool] > setting.least.get(pool, 0) for pool in cloud.sizes)
     return running or (more and not never)
 
 
-def _next(cloud: Cloud, world: World, made: Pass, left: Sequence[Arrival], interval_s: float, still_s: float) -> float:
-    """The time of the next look: at once while something goes on, else when something happens."""
-    hopes = still_s < _STILL_S and any(not _never(made, pod.name) for pod in world.waiting)
-    active = bool(hopes or made.decisions or made.memory.orders or any(node.mark for node in world.nodes))
+def _next(cloud: Cloud, world: World, pass_: Pass, left: Sequence[Arrival], interval_s: float, still_s: float) -> float:
+    """Return the time of the next look: soon while something is in progress, else at the next event."""
+    hopes = still_s < _STILL_S and any(not _never(pass_, pod.name) for pod in world.waiting)
+    active = bool(hopes or pass_.decisions or pass_.memory.orders or any(node.mark for node in world.nodes))
     if active:
         return cloud.now_s + interval_s
     events = [cloud.next_event_s(), START_S + left[0].at_s if left else float("inf"), cloud.now_s + _LONGEST_STEP_S]
     return max(min(events), cloud.now_s + min(interval_s, 1.0))
 
 
-def _outcome(cloud: Cloud, tally: _Tally, made: Pass | None) -> Outcome:
+def _outcome(cloud: Cloud, tally: _Tally, last_pass: Pass | None) -> Outcome:
     stories = cloud.pods.values()
     waits = sorted(story.waited_s for story in stories if story.started_s is not None or story.ended_s is not None)
-    verdicts = made.verdicts if made else {}
-    told = {name: verdict for name, verdict in verdicts.items() if name in cloud.pods}
-    never = {name: verdict.reason for name, verdict in told.items() if verdict.fate is Fate.NEVER}
+    verdicts = last_pass.verdicts if last_pass else {}
+    last_verdicts = {name: verdict for name, verdict in verdicts.items() if name in cloud.pods}
+    never = {name: verdict.reason for name, verdict in last_verdicts.items() if verdict.fate is Fate.NEVER}
     waiting = {
-        story.waiting.name: told[story.waiting.name].reason if story.waiting.name in told else "nothing was said of it"
+        story.waiting.name: last_verdicts[story.waiting.name].reason
+        if story.waiting.name in last_verdicts
+        else "the last pass gave no reason"
         for story in cloud.pending()
         if story.waiting.name not in never
     }

@@ -1,4 +1,4 @@
-"""Traces: JSON lines, each some alike pods that come at a time and run for a time."""
+"""Traces: JSON lines, each of which describes equal pods that arrive at one time and run for the same duration."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from controllers.autoscaler.gang import NO_GANGS, Gangs, Membership
 _Text = dict[str, str]
 _LONGEST_MS = 3650 * 86_400_000
 MOST_PODS = 200_000
-"""Of a trace: more fill the memory of a machine."""
+"""In a trace: more would fill the memory of a machine."""
 MOST_BYTES = 64 * 2**20
 _MOST_AMOUNT = 2**63
 """Kubernetes' quantities are 64 bits wide."""
 
 
 def _amounts(requests: dict[str, str | int | float]) -> dict[str, str]:
-    """Quantities as the API server takes them. ValueError names every other."""
-    wrong = [f"{name} is {value!r}" for name, value in requests.items() if not _is_amount(value)]
-    if wrong:
-        raise ValueError(f'{"; ".join(wrong)}: no quantity of 0 or more; write 4, "500m" or "2Gi"')
+    """Return the quantities as text. Errors: raises ValueError that names every invalid one."""
+    invalid = [f"{name} is {value!r}" for name, value in requests.items() if not _is_amount(value)]
+    if invalid:
+        raise ValueError(f'{"; ".join(invalid)}: not a quantity of 0 or more; write for example 4, "500m" or "2Gi"')
     return {name: str(value) for name, value in requests.items()}
 
 
@@ -55,9 +55,9 @@ Span = Annotated[DurationMs, AfterValidator(_short)]
 
 
 class Line(Model):
-    """Some alike pods.
+    """Equal pods.
 
-    at: from the beginning of the trace. runs: how long each runs. gang: whether all of them start together or not at all.
+    at: time from the start of the trace. runs: how long each pod runs. gang: whether they start together or not at all.
     """
 
     at: Span
@@ -67,7 +67,7 @@ class Line(Model):
     requests: Annotated[dict[str, str | int | float], AfterValidator(_amounts)] = Field(default={})
     gang: bool = False
     kind: str = "Job"
-    """Of what owns the pods: a Job's are never moved, a ReplicaSet's are."""
+    """Kind of the pods' owner: a Job's pods are never moved, a ReplicaSet's may be."""
     annotations: _Text = Field(default={})
     node_selector: _Text = Field(default={})
     tolerations: tuple[dict[str, str], ...] = Field(default=(), strict=False)
@@ -76,7 +76,7 @@ class Line(Model):
 
 @dataclass(frozen=True)
 class Arrival:
-    """A pod as the API would have it. at_s, runs_s: seconds, the first from the beginning."""
+    """A pod as the API would return it. at_s: seconds from the start of the trace. runs_s: how long it runs."""
 
     at_s: float
     runs_s: float
@@ -85,8 +85,8 @@ class Arrival:
 
 
 def read(lines: Iterable[str], file: str) -> tuple[Arrival, ...]:
-    """The arrivals in order of their time. RefusedError with everything wrong."""
-    found: list[Arrival] = []
+    """Return the arrivals in order of time. Errors: raises RefusedError with every problem."""
+    arrivals: list[Arrival] = []
     problems: list[str] = []
     names: dict[str, int] = {}
     pods = 0
@@ -101,23 +101,25 @@ def read(lines: Iterable[str], file: str) -> tuple[Arrival, ...]:
             ]
             continue
         except (ValueError, RecursionError) as error:
-            problems.append(f"{file}:{number}: is no JSON object: {error}")
+            problems.append(f"{file}:{number}: not a JSON object: {error}")
             continue
         if line.name in names:
-            problems.append(f"{file}:{number}: name {line.name} stands in line {names[line.name]} already")
+            problems.append(f"{file}:{number}: name {line.name} is already used in line {names[line.name]}")
         names[line.name] = number
         pods += line.count
         if pods > MOST_PODS:
-            problems.append(f"{file}:{number}: with this line there are {pods:,} pods; {MOST_PODS:,} is the most")
+            problems.append(
+                f"{file}:{number}: with this line the trace has {pods:,} pods; at most {MOST_PODS:,} are allowed"
+            )
             break
-        found += _arrivals(line)
+        arrivals += _arrivals(line)
     if problems:
         raise RefusedError("\n".join(problems), code="bad-trace")
-    return tuple(sorted(found, key=lambda each: (each.at_s, each.pod["metadata"]["name"])))
+    return tuple(sorted(arrivals, key=lambda each: (each.at_s, each.pod["metadata"]["name"])))
 
 
 def lines(path: Path) -> list[str]:
-    """Of a file. RefusedError where it can't be read, or isn't one."""
+    """Return the lines of a file. Errors: raises RefusedError if it can't be read."""
     try:
         return read_text(path, MOST_BYTES).splitlines()
     except UnreadableError as error:
@@ -125,7 +127,7 @@ def lines(path: Path) -> list[str]:
 
 
 def _constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _place(error: Mapping[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""Which hosts are which team's: labels, taints and the admission that goes with them. Look, plan, refuse or apply."""
+"""Allocates hosts to teams with labels, taints and admission policies: look, plan, refuse or apply."""

@@ -1,10 +1,10 @@
-"""Expressions of the admission policies (CEL): whose hosts a namespace's pods may go to, and what a pod tolerates. No I/O.
+"""CEL expressions of the admission policies: whose hosts a namespace's pods may use, and what a pod tolerates. No I/O.
 
-A namespace decides, never a user: pods of a Deployment or Job are made by a controller's ServiceAccount. Its labels are
-written by `tenancy sync`, and nobody with Kubernetes' `edit` or `admin` in a namespace can change them.
+The namespace decides, never the user, because a controller's ServiceAccount creates the pods of a Deployment or Job. `tenancy sync`
+writes the namespace's labels; Kubernetes' `edit` and `admin` in a namespace do not allow changing them.
 
 Sources: kubernetes.io, "Validating Admission Policy", "Mutating Admission Policy", "Common Expression Language in Kubernetes"
-(`?` gives what may be missing) and "Taints and Tolerations" (what no key, no operator and no effect mean).
+(`?` reads fields that may be missing) and "Taints and Tolerations" (the meaning of a missing key, operator or effect).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ TEAMS = (
     f"(variables.labels[?'{TEAM_LABEL}'].orValue('') != '' ? [variables.labels['{TEAM_LABEL}']] : []) + "
     f"variables.labels.filter(key, key.startsWith('{MEMBER_LABEL}')).map(key, key.substring({len(MEMBER_LABEL)}))"
 )
-"""Needs the variable labels. A list of teams; of a person in several, all of them."""
+"""A list of teams; for a person, all their teams. Needs the variable `labels`."""
 
 _KEY, _OPERATOR = "t.?key.orValue('')", "t.?operator.orValue('Equal')"
 _OF_TEAM = f"{_KEY} == '{TEAM_KEY}'"
 _ANY = f"{_OF_TEAM} && {_OPERATOR} == 'Exists'"
 _OWN = f"{_OPERATOR} in ['', 'Equal'] && t.?value.orValue('') in variables.teams"
-# An effect that is left out is every effect.
+# A missing effect means every effect.
 _EVERYTHING = f"{_KEY} == '' && t.?effect.orValue('') in ['', '{NO_SCHEDULE}']"
 
 POD, OLD_POD = "object.spec", "(oldObject == null ? object.spec : oldObject.spec)"
@@ -35,41 +35,41 @@ OLD_TEMPLATE = f"(oldObject == null ? {TEMPLATE} : ({_TEMPLATE.format('oldObject
 
 
 def borrows(pod: str) -> str:
-    """Whether it runs where others' hosts are idle."""
+    """Return the expression for whether a pod borrows idle hosts of other teams."""
     return f"{pod}.?priorityClassName.orValue('') == '{BORROWED}'"
 
 
 def tolerations(pod: str) -> str:
-    """What a pod's spec tolerates, a list."""
+    """Return the expression for a pod's list of tolerations."""
     return f"{pod}.?tolerations.orValue([])"
 
 
 def new(pod: str, old: str) -> str:
-    """Tolerations that a request brings: what was there before a policy was, is nobody's fault, and must not hold a pod up."""
+    """Return the expression for the tolerations that a request adds. Those that a pod already had, from before the policy, must not block it."""
     kept = f"{tolerations(old)}.exists(was, was == t)"
     return f"{tolerations(pod)}.filter(t, request.operation == 'CREATE' || !({kept}))"
 
 
 EVERYTHING = f"!variables.new.exists(t, {_EVERYTHING})"
 EVERYTHING_TOLD = (
-    "'it tolerates every taint (operator Exists without a key), so every team\\'s hosts; name the keys that it needs. Pods of "
-    "the system belong into kube-system, or a namespace that an administrator labels menagerie.dev/system=true'"
+    "'it tolerates every taint (operator Exists without a key), including those of every team\\'s hosts; name the keys that it "
+    "needs. System pods belong in kube-system, or in a namespace that an administrator labels menagerie.dev/system=true'"
 )
 FOREIGN = f"variables.new.all(t, !({_OF_TEAM}) || ({_ANY}) || ({_OWN}))"
 FOREIGN_TOLD = (
     f"'it tolerates {TEAM_KEY}=' + variables.new.filter(t, {_OF_TEAM} && !({_ANY}) && !({_OWN}))[0].?value.orValue('') + "
-    "', and namespace ' + namespaceObject.metadata.name + (size(variables.teams) == 0 ? ' is no team\\'s' : ' is of ' + "
-    "variables.teams.join(', ')) + '; leave the toleration out: your team\\'s is added. For idle hosts of others: "
-    f"priorityClassName: {BORROWED}'"
+    "', but namespace ' + namespaceObject.metadata.name + (size(variables.teams) == 0 ? ' belongs to no team' : ' belongs to ' + "
+    "variables.teams.join(', ')) + '; remove the toleration: that of your team is added automatically. To use idle hosts of "
+    f"other teams, set priorityClassName: {BORROWED}'"
 )
 BORROWING = f"variables.borrows || !variables.new.exists(t, {_ANY})"
 BORROWING_TOLD = (
-    f"'it tolerates {TEAM_KEY} of any team, which is for work that gives way when the team comes back: write "
-    f"priorityClassName: {BORROWED}, or leave the toleration out'"
+    f"'it tolerates {TEAM_KEY} of any team, which is only for work that gives way when the team needs its hosts: set "
+    f"priorityClassName: {BORROWED}, or remove the toleration'"
 )
 
 NAMED = f"{tolerations(POD)}.exists(t, {_OF_TEAM})"
-"""Whether a pod says itself whose hosts it goes to."""
+"""Whether a pod itself tolerates a team's taint."""
 ANY_THERE = (
     f"{tolerations(POD)}.exists(t, ({_ANY} && t.?effect.orValue('') in ['', '{NO_SCHEDULE}']) || ({_EVERYTHING}))"
 )
@@ -77,9 +77,9 @@ _LIST = f"(size({tolerations(POD)}) > 0 ? [] : [JSONPatch{{op: 'add', path: '/sp
 
 
 def added(toleration: str, each: str = "") -> str:
-    """JSON patches that add a toleration; each: once for every t of this list."""
-    one = f"JSONPatch{{op: 'add', path: '/spec/tolerations/-', value: Object.spec.tolerations{{{toleration}}}}}"
-    return f"{_LIST} + " + (f"{each}.map(t, {one})" if each else f"[{one}]")
+    """Return the expression for JSON patches that add a toleration. each: add it for every `t` in this list."""
+    patch = f"JSONPatch{{op: 'add', path: '/spec/tolerations/-', value: Object.spec.tolerations{{{toleration}}}}}"
+    return f"{_LIST} + " + (f"{each}.map(t, {patch})" if each else f"[{patch}]")
 
 
 TOLERATE_ANY = f"key: '{TEAM_KEY}', operator: 'Exists', effect: '{NO_SCHEDULE}'"

@@ -1,4 +1,4 @@
-"""Which changes of allocations are not believed. No I/O."""
+"""Which losses of teams' hosts a run refuses to apply. No I/O."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from controllers.tenancy.sync.guard import reaches
 
 
 def refusals(plan: Plan, hosts: Sequence[Host], settings: Tenancy, *, accept_loss: bool = False) -> tuple[str, ...]:
-    """Why no host may change hands; nothing where they may. accept_loss: somebody says that it is meant so."""
+    """Return why no host may be moved; empty if hosts may. accept_loss: an operator confirms that the loss is intended."""
     held = [host for host in hosts if host.holder]
     lost = [move for move in plan.moves if move.host.holder and move.after != move.host.holder]
     if accept_loss or not held or not reaches(len(lost), len(held), settings.refuse_loss):
         return ()
-    told = (
-        f"{len(lost)} of {len(held)} hosts that are teams' would be taken from them; tenancy.refuse_loss believes no loss of "
-        f"{settings.refuse_loss}. If the allocations are meant so: --accept-loss"
+    reason = (
+        f"{len(lost)} of the teams' {len(held)} hosts would be taken from them; tenancy.refuse_loss refuses a loss of "
+        f"{settings.refuse_loss} or more. If this is intended, run this with --accept-loss"
     )
-    return (told,)
+    return (reason,)

@@ -1,7 +1,7 @@
 """A cluster's hosts as allocations see them: whose they are, and what runs on them. No I/O.
 
-The taint says whose pods may come, the label whose host it is. They differ while a host goes from one team to another and
-pods of the former still run there.
+The taint says whose pods may be placed on a host; the label says whose host it is. They differ while a host moves from one team
+to another and pods of the former team still run there.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True)
 class Pod:
-    """What runs on a host and would not come to every one. name: namespace/name.
+    """A pod on a host that could not run on every host. name: namespace/name.
 
-    teams: those whose hosts it tolerates, or would if it were made now. anywhere: it tolerates any team's. borrowed: and gives
-    way to the host's own.
+    teams: those whose hosts it tolerates, or would tolerate if it were created now. anywhere: it tolerates any team's hosts.
+    borrowed: it gives way to pods of the host's team.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Pod:
     borrowed: bool = False
 
     def may_be_at(self, team: str) -> bool:
-        """Whether it could come to a host of the team, "" of nobody."""
+        """Whether the pod could be placed on a host of this team; "" means a host of no team."""
         return not team or self.anywhere or team in self.teams
 
 
 @dataclass(frozen=True)
 class Host:
-    """label, taint: the teams that they name, "" where there is none."""
+    """A host. label, taint: the teams that they name, "" if there is none."""
 
     name: str
     pool: str
@@ -51,23 +51,23 @@ class Host:
 
     @property
     def holder(self) -> str:
-        """Who has it, or will when the last pod of others has ended."""
+        """Return the team that has the host, or gets it when the last pod of others has ended."""
         return self.taint or self.label
 
     def in_the_way(self, team: str) -> tuple[str, ...]:
-        """Names of the pods that would not come if it were the team's already."""
+        """Return the names of the pods that could not run here if the host already belonged to the team."""
         return tuple(pod.name for pod in self.pods if not pod.may_be_at(team))
 
     @property
     def tied(self) -> int:
-        """Pods that are there because of whose host it is."""
+        """Return the number of pods that could not run on just any team's host."""
         return sum(not pod.anywhere for pod in self.pods)
 
 
 def hosts_of(
     cluster: Cluster, nodes: Iterable[Object], pods: Iterable[Object], namespaces: Iterable[Object]
 ) -> tuple[tuple[Host, ...], tuple[str, ...]]:
-    """(hosts of the cluster's pools by name, names of Nodes of no pool that have a team's label or taint)."""
+    """Return (hosts of the cluster's pools, by name; names of Nodes outside all pools that have a team's label or taint)."""
     spaces = {each["metadata"]["name"]: each for each in namespaces}
     system = frozenset(name for name, each in spaces.items() if is_system(each))
     teams = {name: teams_of(each) for name, each in spaces.items()}
@@ -77,44 +77,44 @@ def hosts_of(
         if node and _counts(raw, system):
             on.setdefault(node, []).append(_pod(raw, teams.get(raw["metadata"]["namespace"], frozenset())))
     at_sites = {host.name: pool for pool, host in cluster.host_list()}
-    found, strays = [], []
+    hosts, strays = [], []
     for node in sorted(nodes, key=lambda each: str(each["metadata"]["name"])):
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         pool = at_sites.get(name) or labels.get(POOL_LABEL, "")
         host = Host(name, pool, labels.get(TEAM_KEY, ""), taint_of(node), _ready(node), tuple(on.get(name, ())))
         if pool in cluster.spec.pools:
-            found.append(host)
+            hosts.append(host)
         elif host.holder:
             strays.append(name)
-    return tuple(found), tuple(strays)
+    return tuple(hosts), tuple(strays)
 
 
 def taint_of(node: Object) -> str:
-    """The team that a Node's taint names, "" where it has none."""
+    """Return the team that a Node's taint names, "" if it has none."""
     taints = (node.get("spec") or {}).get("taints") or ()
     return next((str(each.get("value", "")) for each in taints if is_team_taint(each)), "")
 
 
 def is_team_taint(taint: Mapping[str, Any]) -> bool:
-    """Whether a taint is the one of allocations; those of other effects are somebody else's."""
+    """Whether a taint is that of allocations. Taints with other effects are not ours."""
     return bool(taint["key"] == TEAM_KEY and taint["effect"] == TaintEffect.NO_SCHEDULE)
 
 
 def is_system(namespace: Object) -> bool:
-    """Whether its pods may go to any team's hosts."""
+    """Whether the namespace's pods may run on any team's hosts."""
     metadata = namespace["metadata"]
     return metadata["name"] in SYSTEM_NAMESPACES or (metadata.get("labels") or {}).get(SYSTEM_LABEL) == "true"
 
 
 def teams_of(namespace: Object) -> frozenset[str]:
-    """The teams whose hosts a namespace's pods may go to, as the admission policies read them from its labels."""
+    """Return the teams whose hosts a namespace's pods may use, read from its labels as the admission policies do."""
     labels = namespace["metadata"].get("labels") or {}
-    found = {key.removeprefix(MEMBER_LABEL) for key in labels if key.startswith(MEMBER_LABEL)}
-    return frozenset(found | ({labels[TEAM_LABEL]} if labels.get(TEAM_LABEL) else set()))
+    teams = {key.removeprefix(MEMBER_LABEL) for key in labels if key.startswith(MEMBER_LABEL)}
+    return frozenset(teams | ({labels[TEAM_LABEL]} if labels.get(TEAM_LABEL) else set()))
 
 
 def _counts(raw: Object, system: frozenset[str]) -> bool:
-    """Not what has ended, what each host has, and what may be anywhere as soon as it is made anew."""
+    """Whether a pod matters for moves: not if it has ended, runs on every host, or may run anywhere once it is created again."""
     metadata = raw["metadata"]
     owner = next((each["kind"] for each in metadata.get("ownerReferences") or () if each.get("controller")), "")
     return not (
@@ -127,14 +127,14 @@ def _counts(raw: Object, system: frozenset[str]) -> bool:
 
 def _pod(raw: Object, own: frozenset[str]) -> Pod:
     name = f"{raw['metadata']['namespace']}/{raw['metadata']['name']}"
-    found = [each for each in raw["spec"].get("tolerations") or () if _is_about_teams(each)]
-    anywhere = any(each.get("operator") == "Exists" for each in found)
-    teams = frozenset(str(each.get("value", "")) for each in found if each.get("operator") != "Exists")
+    tolerations = [each for each in raw["spec"].get("tolerations") or () if _is_about_teams(each)]
+    anywhere = any(each.get("operator") == "Exists" for each in tolerations)
+    teams = frozenset(str(each.get("value", "")) for each in tolerations if each.get("operator") != "Exists")
     return Pod(name, teams | own, anywhere, raw["spec"].get("priorityClassName") == BORROWED)
 
 
 def _is_about_teams(toleration: Mapping[str, Any]) -> bool:
-    """A toleration without a key is of every taint, one without an effect of every effect."""
+    """Whether a toleration covers teams' taints. Without a key it covers every taint, without an effect every effect."""
     effect = toleration.get("effect") or TaintEffect.NO_SCHEDULE
     return (toleration.get("key") or TEAM_KEY) == TEAM_KEY and effect == TaintEffect.NO_SCHEDULE
 

@@ -1,7 +1,7 @@
-"""The moves that bring hosts in step with allocations, each with its reason. No I/O, no clock.
+"""Plans the moves that reconcile hosts with allocations, each with its reason. No I/O, no clock.
 
-Idle hosts go first. A host where pods of others still run is closed to them by its taint, and changes its label when the last
-has ended; nothing is evicted. Who has a host keeps it as long as the allocation says, so a second plan moves nothing.
+Idle hosts move first. If pods of others still run on a host, its taint closes it to them, and its label changes when the last of
+them has ended; nothing is evicted. A team keeps its hosts while its allocation covers them, so a second plan moves nothing.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from controllers.tenancy.directory.names import slug
 
 
 class Verb(StrEnum):
-    """What becomes of a host."""
+    """What happens to a host."""
 
     GIVE = "give"
-    """Label and taint are the team's."""
+    """Label and taint name the team."""
     CLOSE = "close"
-    """The taint is the new team's, the label waits for pods of others to end."""
+    """The taint names the new team; the label changes when the pods of others have ended."""
     OPEN = "open"
-    """It is everybody's."""
+    """The host is open to everybody."""
     WAIT = "wait"
-    """Closed by an earlier run; nothing is changed yet."""
+    """An earlier run closed it; nothing changes yet."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """One host. before, after: teams, "" of nobody. waits: the pods that have to end first."""
+    """The move of one host. before, after: teams, "" for none. waits: pods that must end first."""
 
     verb: Verb
     host: Host
@@ -45,11 +45,11 @@ class Move:
 
     @property
     def label(self) -> str:
-        """What the label is when the move is made."""
+        """Return the label that the host has after this move."""
         return self.host.label if self.verb in (Verb.CLOSE, Verb.WAIT) else self.after
 
     def to_json(self) -> dict[str, Any]:
-        """As `--json` gives it."""
+        """Return the object that `--json` prints."""
         return {
             "verb": self.verb,
             "host": self.host.name,
@@ -63,23 +63,25 @@ class Move:
 
 @dataclass(frozen=True)
 class Known:
-    """The teams that `tenancy sync` made namespaces for: name -> the day since which it is frozen, "" if it isn't."""
+    """The teams with a namespace of `tenancy sync`: name -> the day since which it is frozen, "" if it isn't."""
 
     teams: Mapping[str, str]
 
     def objection(self, team: str) -> str:
-        """Why a team is given no hosts."""
+        """Return why a team gets no hosts, "" if it may."""
         if team not in self.teams:
-            return f"{team} has no namespace, so nobody could use its hosts: tenancy sync makes one for each team of the directory"
+            return f"{team} has no namespace, so nobody could use its hosts; tenancy sync creates one for each team of the directory"
         since = self.teams[team]
         return (
-            f"{team} is frozen since {since}, so nobody could use its hosts: take its allocation away" if since else ""
+            f"{team} has been frozen since {since}, so nobody could use its hosts; remove its allocation"
+            if since
+            else ""
         )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """moves: by host. conflicts: allocations that somebody has to decide about. notices: what somebody should know."""
+    """A plan. moves: by host. conflicts: allocations that need a decision. notices: for operators."""
 
     moves: tuple[Move, ...] = ()
     conflicts: tuple[str, ...] = ()
@@ -87,18 +89,18 @@ class Plan:
 
     @property
     def changes(self) -> tuple[Move, ...]:
-        """Moves that change something now."""
+        """Return the moves that change something now."""
         return tuple(move for move in self.moves if move.verb is not Verb.WAIT)
 
     @property
     def waiting(self) -> tuple[Move, ...]:
-        """Hosts that pods of others still run on."""
+        """Return the moves of hosts where pods of others still run."""
         return tuple(move for move in self.moves if move.waits)
 
 
 @dataclass(frozen=True)
 class _Want:
-    """An allocation under the name that labels have. fixed: it keeps what it has, and gets no more."""
+    """An allocation. team: as in labels. fixed: it keeps its hosts and gets no more."""
 
     team: str
     hosts: int
@@ -106,7 +108,10 @@ class _Want:
 
 
 def plan(allocations: tuple[Allocation, ...], hosts: tuple[Host, ...], known: Known) -> Plan:
-    """hosts: of all pools. Where there are too few, who has some keeps them, then allocations before others get theirs."""
+    """Plan the moves. hosts: of all pools.
+
+    If there are too few hosts, teams keep those they have; after that, earlier allocations come first.
+    """
     moves: list[Move] = []
     notices: list[str] = []
     for pool in sorted({host.pool for host in hosts} | {each.pool for each in allocations}):
@@ -124,7 +129,7 @@ def plan(allocations: tuple[Allocation, ...], hosts: tuple[Host, ...], known: Kn
 
 
 def _assigned(wants: list[_Want], hosts: list[Host]) -> dict[str, str]:
-    """Host -> the team that it is to be, "" of nobody."""
+    """Return host -> its future team, "" for none."""
     after: dict[str, str] = {}
     for want in wants:
         own = sorted((host for host in hosts if host.holder == want.team), key=lambda host: _stays(host, want.team))
@@ -139,12 +144,12 @@ def _assigned(wants: list[_Want], hosts: list[Host]) -> dict[str, str]:
 
 
 def _stays(host: Host, team: str) -> tuple[object, ...]:
-    """First who stays: what is wholly the team's, and what has most of its pods."""
+    """Sort key, hosts to keep first: those that are completely the team's, then those with most pods that depend on it."""
     return host.label != team, -host.tied, host.name
 
 
 def _goes(host: Host, team: str) -> tuple[object, ...]:
-    """First who goes: idle ones, of these that work, then those with the fewest pods in the way; nobody's before a team's."""
+    """Sort key, hosts to take first: idle ones, then Ready ones, then those with fewest pods in the way, then those of no team."""
     busy = len(host.in_the_way(team))
     return busy > 0, not host.ready, busy, bool(host.holder), host.name
 
@@ -163,14 +168,14 @@ def _moves(hosts: list[Host], after: Mapping[str, str], wants: list[_Want]) -> I
             yield Move(Verb.GIVE, host, team, _given(host, team, allowed))
         else:
             verb = Verb.WAIT if host.taint == team else Verb.CLOSE
-            yield Move(verb, host, team, f"{_given(host, team, allowed)}; pods of others run there", waits)
+            yield Move(verb, host, team, f"{_given(host, team, allowed)}; pods of others still run there", waits)
 
 
 def _given(host: Host, team: str, allowed: Mapping[str, int]) -> str:
     if host.label == team:
-        return f"it is {team}'s, and its taint said {host.taint or 'nothing'}"
+        return f"it belongs to {team}, but its taint names {host.taint or 'no team'}"
     if host.taint == team:
-        return f"it is to be {team}'s, and is closed to others"
+        return f"it is moving to {team}, and is already closed to others"
     return f"{team} has an allocation of {allowed[team]} hosts of {host.pool}"
 
 
@@ -186,6 +191,6 @@ def _short(pool: str, wants: list[_Want], after: Mapping[str, str]) -> Iterator[
         there = sum(team == want.team for team in after.values())
         if there < want.hosts and not want.fixed:
             yield (
-                f"{want.team} has {there} of its {want.hosts} hosts of {pool}: the pool has {len(after)} now; "
-                "those that join become its own with the next run"
+                f"{want.team} has {there} of its {want.hosts} hosts of {pool}, which has {len(after)} hosts now; "
+                "it gets hosts that join in the next run"
             )

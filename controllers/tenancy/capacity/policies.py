@@ -1,8 +1,8 @@
-"""What the API server does with pods so that hosts are their teams': the policies, and the class of what borrows. No I/O.
+"""The admission policies that reserve hosts for their teams, and the PriorityClass of borrowing pods. No I/O.
 
-Each fails closed but the one of the system's own namespaces, and none looks at these otherwise. Policies themselves are never
-subject to policies: who may delete them, an administrator, is locked out by none. Every default is written out, so that a
-second run sees nothing to change.
+Every policy fails closed, except the one for the system's namespaces, which the other policies do not cover. Policies themselves
+are not subject to policies, so an administrator can always delete them. Every default is written out, so that a second run finds
+nothing to change.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from controllers.tenancy.sync.objects import MANAGED_LABEL, MANAGER, Object
 ADMISSION = "admissionregistration.k8s.io"
 POD_POLICY, TEMPLATE_POLICY, ENDING_POLICY = "menagerie-team-pods", "menagerie-team-templates", "menagerie-team-endings"
 TEAM_TOLERATIONS, SYSTEM_TOLERATIONS = "menagerie-team-tolerations", "menagerie-system-tolerations"
-_MOST_SAID = "'{0} s at most (tenancy.borrowing.most): so long the team waits for its hosts'"
+_AT_MOST = "'at most {0} s (tenancy.borrowing.most), which is how long the team waits for its hosts'"
 
 
 def objects(borrowing: Borrowing, mutating: str) -> tuple[Object, ...]:
-    """All of them, what restricts first. mutating: the version in which the API serves MutatingAdmissionPolicy."""
+    """Return all objects, those that restrict first. mutating: the API version that serves MutatingAdmissionPolicy."""
     return (
         _priority_class(),
         *_validating(POD_POLICY, _rule("", "pods", "CREATE", "UPDATE"), **_pods(borrowing)),
@@ -38,7 +38,7 @@ def _priority_class() -> Object:
         "metadata": _metadata(BORROWED),
         "value": BORROWED_PRIORITY,
         "preemptionPolicy": "Never",
-        "description": "Runs on idle hosts of any team, and gives way when the team comes back: docs/how-to/team-jobs.md",
+        "description": "Runs on idle hosts of any team, and gives way when the team needs them: docs/how-to/team-jobs.md",
     }
 
 
@@ -49,12 +49,12 @@ def _pods(borrowing: Borrowing) -> dict[str, Any]:
         *_tolerated(),
         _validation(
             f"request.operation != 'CREATE' || {cel.POD}.?nodeName.orValue('') == ''",
-            "'it names its node (nodeName), which no taint keeps it from; write a nodeSelector, kubernetes.io/hostname for one host. "
-            "Pods of the system belong into kube-system'",
+            "'it sets nodeName, which bypasses taints; use a nodeSelector instead (kubernetes.io/hostname selects one host). "
+            "System pods belong in kube-system'",
         ),
         _validation(
             f"request.operation != 'CREATE' || !variables.borrows || ({grace} >= {least} && {grace} <= {most})",
-            f"'terminationGracePeriodSeconds of what borrows is {least} to ' + {_MOST_SAID.format(most)}",
+            f"'terminationGracePeriodSeconds of a borrowing pod must be at least {least} s and ' + {_AT_MOST.format(most)}",
         ),
     ]
     return {"variables": _variables(cel.POD, cel.OLD_POD), "validations": validations}
@@ -62,29 +62,29 @@ def _pods(borrowing: Borrowing) -> dict[str, Any]:
 
 def _in_templates(borrowing: Borrowing) -> dict[str, Any]:
     grace = f"{cel.TEMPLATE}.?terminationGracePeriodSeconds.orValue(30) <= {borrowing.most_s}"
-    # What a policy refuses now may be in a template from before: its scaling and deletion go on.
+    # An old template may contain what the policy now refuses: it can still be scaled and deleted.
     changed = f"request.operation == 'CREATE' || {cel.TEMPLATE} != {cel.OLD_TEMPLATE}"
     ending = _validation(
         f"!variables.borrows || !({changed}) || {grace}",
-        f"'terminationGracePeriodSeconds of what borrows is ' + {_MOST_SAID.format(borrowing.most_s)}",
+        f"'terminationGracePeriodSeconds of a borrowing pod must be ' + {_AT_MOST.format(borrowing.most_s)}",
     )
     return {"variables": _variables(cel.TEMPLATE, cel.OLD_TEMPLATE), "validations": [*_tolerated(), ending]}
 
 
 def _endings(borrowing: Borrowing) -> dict[str, Any]:
-    """Who deletes a pod says how long it may take to end, and the scheduler waits for one that ends already."""
+    """Limit the grace period of deletions and evictions: the deleting client chooses it, and the scheduler waits for a pod that is ending."""
     most = borrowing.most_s
     deleted = "dyn(request).?options.?gracePeriodSeconds.orValue(0)"
     evicted = "object.?deleteOptions.?gracePeriodSeconds.orValue(0)"
     borrowed = cel.borrows("oldObject.spec")
-    told = f"'what borrows has ' + {_MOST_SAID.format(most)}"
+    message = f"'the grace period of a borrowing pod must be ' + {_AT_MOST.format(most)}"
     return {
         "variables": [],
         "validations": [
-            _validation(f"request.operation != 'DELETE' || !({borrowed}) || {deleted} <= {most}", told),
+            _validation(f"request.operation != 'DELETE' || !({borrowed}) || {deleted} <= {most}", message),
             _validation(
                 f"request.operation != 'CREATE' || {evicted} <= {most}",
-                f"'an eviction gives ' + {_MOST_SAID.format(most)} + '; to give it more, delete the pod'",
+                f"'the grace period of an eviction must be ' + {_AT_MOST.format(most)} + '; to allow more, delete the pod'",
             ),
         ],
     }
@@ -127,7 +127,7 @@ def _given(borrowing: Borrowing) -> dict[str, Any]:
 
 
 def _given_to_the_system() -> dict[str, Any]:
-    """DNS and the like may be on any host: where all are teams', they would be nowhere."""
+    """Let system pods such as DNS run on any host: if every host belonged to a team, they could run nowhere."""
     mutations = [_patch(f"{cel.ANY_THERE} ? [] : {cel.added(cel.TOLERATE_ANY)}")]
     return {"variables": [], "mutations": mutations}
 
@@ -150,7 +150,7 @@ def _rule(group: str, resource: str, *operations: str) -> list[Object]:
 
 
 def _people() -> Object:
-    """Every namespace but the system's: one that nobody thought of is restricted, not free."""
+    """Select every namespace except the system's, so that an overlooked namespace is restricted rather than unrestricted."""
     return {
         "matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(SYSTEM_NAMESPACES)},
@@ -194,13 +194,13 @@ def _matched(rules: list[Object], namespaces: Object) -> dict[str, Any]:
         "objectSelector": {},
         "resourceRules": rules,
     }
-    # A kubelet tells of its static pods, on its own node alone (NodeRestriction), and ends pods.
+    # A kubelet creates mirror pods of its static pods, only for its own node (NodeRestriction), and deletes pods.
     condition = {"name": "not-a-kubelet", "expression": "!('system:nodes' in request.userInfo.?groups.orValue([]))"}
     return {"matchConstraints": constraints, "matchConditions": [condition]}
 
 
-def _validation(expression: str, told: str) -> Object:
-    return {"expression": expression, "messageExpression": told, "reason": "Forbidden"}
+def _validation(expression: str, message: str) -> Object:
+    return {"expression": expression, "messageExpression": message, "reason": "Forbidden"}
 
 
 def _patch(expression: str) -> Object:

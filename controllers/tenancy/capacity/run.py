@@ -1,7 +1,7 @@
-"""One round: look at hosts, pods and namespaces, plan, refuse or apply. Cut anywhere, the next round does the rest.
+"""One round: look at hosts, pods and namespaces, plan, refuse or apply. If a round is interrupted, the next one does the rest.
 
-The directory is not asked: what `tenancy sync` made of it stands on the namespaces. So a host that joins gets its team
-while the directory is down.
+The directory is not read: `tenancy sync` has written what matters to the namespaces. A host that joins therefore gets its team
+even while the directory is down.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from controllers.tenancy.sync.seen import space_of
 from operations import drain
 
 LEASE = "menagerie-tenancy-capacity"
-"""Whoever runs it again and again holds it."""
+"""Held by the process that runs rounds continuously."""
 _ATTEMPTS = 20
 _MUTATING = ("v1", "v1beta1")
 """Versions of MutatingAdmissionPolicy, the best first: v1 since Kubernetes 1.36 (components/control_plane/flags.py)."""
@@ -41,7 +41,7 @@ _MUTATING = ("v1", "v1beta1")
 
 @dataclass(frozen=True)
 class Rule:
-    """A policy or class that is not as it should be, and in what."""
+    """A policy or PriorityClass that differs from the desired one, and how."""
 
     thing: Object
     reason: str
@@ -53,7 +53,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Found:
-    """A look. refused: why no host may change hands."""
+    """The result of a look. refused: why no host may be moved."""
 
     hosts: tuple[Host, ...]
     rules: tuple[Rule, ...]
@@ -67,7 +67,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Applied:
-    """made, failed: what of a rule or a host; of failures what the API said. evicted: pods. kept: pods that may not be, and why."""
+    """The result of an apply.
+
+    made: rules and hosts that were changed. failed: those that were not, with the API's answer. evicted: pods. kept: pods that were
+    not evicted, and why.
+    """
 
     made: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
@@ -86,23 +90,23 @@ class Capacity:
         self._kube = kube_of(self._api, places)
 
     def look(self, *, accept_loss: bool = False) -> Found:
-        """Reads only."""
+        """Read the cluster and plan; change nothing."""
         namespaces = list(self._kube.list("Namespace"))
         nodes = list(self._kube.list("Node"))
         hosts, strays = hosts_of(self._cluster, nodes, self._kube.list("Pod"), namespaces)
-        made = plan(self._settings.allocations, hosts, known(namespaces, self._settings))
-        notices = (*made.notices, *_strays(strays), *self._classes(), *_freed(namespaces, self._settings))
-        made = Plan(made.moves, made.conflicts, notices)
-        refused = refusals(made, hosts, self._settings, accept_loss=accept_loss)
-        return Found(hosts, tuple(self._rules()), made, refused)
+        planned = plan(self._settings.allocations, hosts, known(namespaces, self._settings))
+        notices = (*planned.notices, *_strays(strays), *self._classes(), *_freed(namespaces, self._settings))
+        planned = Plan(planned.moves, planned.conflicts, notices)
+        refused = refusals(planned, hosts, self._settings, accept_loss=accept_loss)
+        return Found(hosts, tuple(self._rules()), planned, refused)
 
     def apply(self, found: Found, tell: Callable[[str], None] = lambda _: None, *, evict: bool = False) -> Applied:
-        """What restricts pods first, then hosts. evict: end the pods that moves wait for, as far as their budgets allow."""
+        """Apply the rules for pods first, then move hosts. evict: evict the pods that moves wait for, as their budgets allow."""
         if found.refused:
             raise ValueError("a refused plan is never applied")
         rules = _each(((rule.what, partial(self._kube.apply, rule.thing)) for rule in found.rules), tell)
         if rules.failed:
-            return rules  # without its policies no host may be a team's
+            return rules  # without the policies no host may belong to a team
         moves = found.plan.moves
         done = _each(((move.host.name, partial(self._move, move)) for move in found.plan.changes), tell)
         broken = {name for name, _ in done.failed}
@@ -110,7 +114,7 @@ class Capacity:
         return Applied(rules.made + done.made, done.failed, *ended)
 
     def _move(self, move: Move) -> None:
-        """A patch of the Node as it was when looked at: taints are one list, which others write too."""
+        """Patch the Node at the version that was read, and retry on conflict: taints are one list, which others write too."""
         for left in reversed(range(_ATTEMPTS)):
             body = patch(self._kube.read("Node", move.host.name), label=move.label, taint=move.after)
             try:
@@ -136,11 +140,11 @@ class Capacity:
         return tuple(evicted), tuple(kept)
 
     def _rules(self) -> Iterable[Rule]:
-        wanted = objects(self._settings.borrowing, self._mutating)
-        there = {key_of(each): each for kind in {each["kind"] for each in wanted} for each in self._kube.list(kind)}
-        for thing in wanted:
-            seen = there.get(key_of(thing))
-            if reasons := differences(thing, seen) if seen else ["it is missing"]:
+        desired = objects(self._settings.borrowing, self._mutating)
+        existing = {key_of(each): each for kind in {each["kind"] for each in desired} for each in self._kube.list(kind)}
+        for thing in desired:
+            actual = existing.get(key_of(thing))
+            if reasons := differences(thing, actual) if actual else ["it is missing"]:
                 yield Rule(thing, "; ".join(reasons))
 
     def _classes(self) -> Iterable[str]:
@@ -148,8 +152,8 @@ class Capacity:
             name, value = each["metadata"]["name"], int(each["value"])
             if value <= BORROWED_PRIORITY and name != BORROWED:
                 yield (
-                    f"PriorityClass {name} has {value}, not above {BORROWED}: its pods can't have their own team's hosts back; "
-                    "give it a higher value"
+                    f"PriorityClass {name} has value {value}, which is not above that of {BORROWED}: its pods can't reclaim their own team's "
+                    "hosts; give it a higher value"
                 )
 
 
@@ -168,7 +172,7 @@ def _each(steps: Iterable[tuple[str, Callable[[], object]]], tell: Callable[[str
 
 
 def known(namespaces: Iterable[Object], settings: Tenancy) -> Known:
-    """The teams that `tenancy sync` made."""
+    """Return the teams with a namespace of `tenancy sync`."""
     spaces = [space_of(each, settings) for each in namespaces]
     return Known(
         {
@@ -180,7 +184,7 @@ def known(namespaces: Iterable[Object], settings: Tenancy) -> Known:
 
 
 def patch(node: Object, *, label: str, taint: str) -> dict[str, Any]:
-    """The merge patch that changes a Node's team and nothing else, refused where somebody was quicker."""
+    """Return the merge patch that changes a Node's team and nothing else. The API refuses it if the Node has changed meanwhile."""
     metadata: dict[str, Any] = {
         "resourceVersion": node["metadata"]["resourceVersion"],
         "labels": {TEAM_KEY: label or None},
@@ -193,7 +197,7 @@ def patch(node: Object, *, label: str, taint: str) -> dict[str, Any]:
 
 
 def places_of(kube: Kube) -> dict[str, Place]:
-    """Where mutating policies are, in the best version that there is. NoPoliciesError where there is none."""
+    """Return the places of mutating policies, in the best version that is served. Errors: raises NoPoliciesError if none is."""
     for version in _MUTATING:
         group = f"{ADMISSION}/{version}"
         if kube.serves(Place(group, "mutatingadmissionpolicies")):
@@ -202,17 +206,17 @@ def places_of(kube: Kube) -> dict[str, Place]:
                 "MutatingAdmissionPolicyBinding": Place(group, "mutatingadmissionpolicybindings"),
             }
     raise NoPoliciesError(
-        "the API servers serve no MutatingAdmissionPolicy, so no pod would be given its team's toleration; they were made by an "
-        "earlier Menagerie: menagerie up makes them anew"
+        "the API servers do not serve MutatingAdmissionPolicy, so no pod would get its team's toleration; an earlier Menagerie "
+        "configured them: `menagerie up` replaces them"
     )
 
 
 def _strays(names: tuple[str, ...]) -> Iterable[str]:
     if names:
-        yield f"of no pool of the spec, and with {TEAM_KEY}: {', '.join(names)}; allocations leave them as they are"
+        yield f"nodes with {TEAM_KEY} that belong to no pool of the spec: {', '.join(names)}; allocations do not change them"
 
 
 def _freed(namespaces: Iterable[Object], settings: Tenancy) -> Iterable[str]:
     for each in namespaces:
         if is_system(each) and each["metadata"]["name"] not in SYSTEM_NAMESPACES and space_of(each, settings).tenant:
-            yield f"namespace {each['metadata']['name']} has a tenant, and its label lets its pods go to all teams' hosts"
+            yield f"namespace {each['metadata']['name']} belongs to a tenant, but its label menagerie.dev/system lets its pods run on all teams' hosts"

@@ -1,4 +1,4 @@
-"""Who there is, and in which teams: one shape, from a YAML file or from LDAP."""
+"""The directory of people and teams, in one form, read from a YAML file or from LDAP."""
 
 from controllers.tenancy.directory.model import Directory, Kind, Person, Roster, State, Team, Tenant, unbelieved
 

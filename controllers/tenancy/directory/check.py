@@ -1,4 +1,4 @@
-"""What a spec and its file of people say together: every problem at once, as `check` tells it. Reads files only."""
+"""Checks a spec together with its file of people, and reports every problem at once. Reads files only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILE: Where = ("tenancy", "directory", "file")
 
 
 def problems(path: Path, cluster: Cluster, positions: Positions) -> Iterator[Problem]:
-    """Of a cluster whose people stand in a file. path: of cluster.yaml."""
+    """Yield the problems of a cluster whose people are listed in a file. path: of cluster.yaml."""
     tenancy = cluster.spec.tenancy
     if tenancy and tenancy.directory.file and not tenancy.directory.ldap:
         yield from _of(path.parent, cluster, positions, tenancy, tenancy.directory.file)
@@ -29,7 +29,7 @@ def _of(folder: Path, cluster: Cluster, positions: Positions, tenancy: Tenancy, 
     path, document = folder / file, positions.document
     directory = FileDirectory(path, tenancy)
     if not path.exists():
-        message = f"tenancy.directory.file names {file}, and there is no file {directory.name}"
+        message = f"tenancy.directory.file names {file}, but {directory.name} does not exist"
         yield document.problem("CFG-010", _FILE, message, f"create {directory.name}, or correct the name")
         return
     try:
@@ -42,7 +42,7 @@ def _of(folder: Path, cluster: Cluster, positions: Positions, tenancy: Tenancy, 
 
 
 def _together(cluster: Cluster, tenancy: Tenancy, roster: Roster) -> tuple[str, str] | None:
-    """(message, hint) where all namespaces together may hold more than etcd main."""
+    """Return (message, hint) if all namespaces together may hold more than etcd main does."""
     room, tenants = cluster.spec.etcd.main.quota, list(roster.tenants())
     people = sum(each.kind is Kind.PERSON for each in tenants)
     number = people * counts.objects(counts.people(tenancy.people)) + sum(

@@ -13,16 +13,14 @@ from controllers.tenancy.directory.model import Directory
 
 
 def settings_of(cluster: Cluster) -> Tenancy:
-    """What the spec says of people and teams. RefusedError where that is nothing."""
+    """Return the spec's tenancy settings. Errors: raises RefusedError if it has none."""
     if cluster.spec.tenancy is None:
-        raise RefusedError(
-            f"the spec of {cluster.name} has no tenancy; docs/how-to/teams.md says how to begin", code="no-tenancy"
-        )
+        raise RefusedError(f"the spec of {cluster.name} has no tenancy; see docs/how-to/teams.md", code="no-tenancy")
     return cluster.spec.tenancy
 
 
 def directory_of(settings: Tenancy, folder: Path, password: Password) -> Directory:
-    """folder: of cluster.yaml, beside which its files are."""
+    """Return the directory that the settings name. folder: of cluster.yaml; files are relative to it."""
     if settings.directory.file:
         return FileDirectory(folder / settings.directory.file, settings)
     return LdapDirectory(settings, folder, password)

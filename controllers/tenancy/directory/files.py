@@ -1,4 +1,4 @@
-"""People and teams in a YAML file: all that is wrong with it at once, each with its line and a way out."""
+"""People and teams in a YAML file. Reports every problem at once, each with its line and a way out."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from controllers.tenancy.directory.names import assign
 
 
 class PersonEntry(Model):
-    """Somebody."""
+    """A person."""
 
     name: Title | None = None
-    """As people know them. Default: none."""
+    """Display name. Default: none."""
     state: State = Field(default=State.ACTIVE, strict=False)
-    """active, or left: as if the entry were not there, said on purpose."""
+    """active, or left. left has the same effect as removing the entry, but is explicit."""
 
 
 class TeamEntry(Model):
@@ -34,32 +34,32 @@ class TeamEntry(Model):
     members: tuple[PersonId, ...] = Field(default=(), strict=False)
     """Ids of people."""
     owners: tuple[PersonId, ...] = Field(default=(), strict=False)
-    """Ids of the people who may give rights in the team's namespace. They have a member's rights too."""
+    """Ids of people who may grant rights in the team's namespace. They also have a member's rights."""
 
 
 class PeopleFile(Model):
-    """Who there is."""
+    """People and teams."""
 
     people: dict[PersonId, PersonEntry]
-    """Id -> person. The id is the user's name in the API; another id is another person."""
+    """Id -> person. The id is the user's name in the API; another id means another person."""
     teams: dict[Title, TeamEntry] = Field(default={})
     """Name -> team."""
 
 
 class FileDirectory:
-    """A directory that is a file."""
+    """A directory in a file."""
 
     def __init__(self, path: Path, settings: Tenancy) -> None:
         self._path, self._settings = path, settings
 
     @property
     def name(self) -> str:
-        """The file's path, as short as it can be from here."""
+        """Return the file's path, relative to the current folder if it is below."""
         path = real(self._path)
         return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
     def read(self) -> Roster:
-        """Everybody. SpecError with every problem of the file."""
+        """Read all people and teams. Errors: raises SpecError with every problem in the file."""
         document = read(self._path, self.name, PeopleFile.model_fields)
         if document.data is None:
             raise SpecError(document.problems)
@@ -85,14 +85,14 @@ def _roster(file: PeopleFile) -> Roster:
 
 
 def _strangers(document: Document, file: PeopleFile) -> Iterator[Problem]:
-    """Members and owners who are no people: a misspelt one would go without rights, and nobody would know why."""
+    """Yield members and owners who are not in people: a misspelt one would silently get no rights."""
     for team in file.teams:
         for key in ("members", "owners"):
             listed = (document.data["teams"][team] or {}).get(key) or ()
             for index, id in enumerate(listed):
                 if isinstance(id, str) and id not in file.people:
                     where: Where = ("teams", team, key, index)
-                    message = f"{id} of team {team} is nobody in people{did_you_mean(id, file.people)}"
+                    message = f"{id} of team {team} is not in people{did_you_mean(id, file.people)}"
                     best = near(id, file.people)
                     hint = f"write {best[0]}" if best else f"add {id} to people, or remove it here"
                     yield document.problem("TEN-009", where, message, hint)

@@ -1,7 +1,7 @@
-"""People and teams from LDAP: all of them, or nothing.
+"""Reads people and teams from LDAP: all of them, or nothing.
 
-ldap3 is pure Python, so nothing is compiled where the command runs: python-ldap and bonsai come as source in C alone, and
-want a compiler and OpenLDAP's headers. Its last release is of 2021, so TLS is left to Python's own ssl.
+ldap3 is pure Python, so nothing is compiled where the command runs. python-ldap and bonsai are distributed only as C source and
+need a compiler and OpenLDAP's headers. ldap3's last release is from 2021, so TLS is left to Python's ssl module.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _PAGED = "1.2.840.113556.1.4.319"
 """RFC 2696."""
 _WHOLE_OF_TIMEOUT = 10
 _SHOWN = 3
-# RFC 4511, 4.1.9, and what each means to whoever reads the message.
+# Result codes (RFC 4511, 4.1.9), and what they mean to the reader of the message.
 _SUCCESS, _WRONG_PASSWORD, _NO_SUCH_BASE = 0, 49, 32
 _TRUNCATED = {
-    3: "it gave up after its time limit",
-    4: "it gives no more entries than its size limit",
-    11: "it gives no more than its administrator allows",
+    3: "the server reached its time limit",
+    4: "the server returns no more entries than its size limit",
+    11: "the server reached a limit set by its administrator",
 }
 
 Password = Callable[[str], str]
-"""Name of a secret -> the secret. Raises where there is none."""
+"""Name of a secret -> the secret. Raises if it does not exist."""
 After = Callable[[float, Callable[[], None]], threading.Timer]
-"""A timer that calls something after that many seconds, when it is started and not cancelled before."""
+"""Makes a timer that, once started, calls a function after so many seconds unless it is cancelled."""
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """dn: as the server writes it. values: attribute in lower case -> values."""
+    """An LDAP entry. dn: as the server writes it. values: attribute in lower case -> values."""
 
     dn: str
     values: Mapping[str, tuple[str, ...]]
@@ -56,21 +56,21 @@ class _Entry:
 
 
 class LdapDirectory:
-    """A directory that speaks LDAP. folder: where the spec is; password: knows secrets; after: limits the whole of a reading."""
+    """A directory in LDAP. folder: of the spec. password: returns secrets. after: makes the timer that limits a whole read."""
 
     def __init__(self, settings: Tenancy, folder: Path, password: Password, after: After = threading.Timer) -> None:
         if settings.directory.ldap is None:
-            raise ValueError("the spec names no LDAP")
+            raise ValueError("the spec has no tenancy.directory.ldap")
         self._ldap: Ldap = settings.directory.ldap
         self._settings, self._folder, self._password, self._after = settings, folder, password, after
 
     @property
     def name(self) -> str:
-        """The URLs."""
+        """Return the URLs."""
         return ", ".join(self._ldap.urls)
 
     def read(self) -> Roster:
-        """Everybody. FailedError where not all of it was heard, or it can't be."""
+        """Read all people and teams. Errors: raises FailedError if the answer is incomplete or invalid."""
         ldap = self._ldap
         secret = self._password(ldap.password.secret) if ldap.password else ""
         with self._connected(secret) as ask:
@@ -84,7 +84,7 @@ class LdapDirectory:
 
     @contextmanager
     def _connected(self, secret: str) -> Iterator[_Ask]:
-        """How to ask the first server that answers, for the length of a block."""
+        """Connect to the first server that answers, and yield a way to search it."""
         connection = self._first(secret)
         ask = _Ask(connection, self._ldap, self.name)
         watchdog = self._after(ask.longest_s, lambda: _cut(connection))
@@ -126,20 +126,20 @@ class LdapDirectory:
             connection.start_tls(read_server_info=False)
         if connection.bind(read_server_info=False):
             return connection
-        # Not asked of another server too: a wrong password locks an account after a few.
-        said = connection.result["description"]
+        # Do not try another server: several attempts with a wrong password lock the account.
+        reason = connection.result["description"]
         with suppress(LDAPException, OSError):
             connection.unbind()
         hint = ""
         if connection.result["result"] == _WRONG_PASSWORD and ldap.password:
             hint = f"; store the right password with ./menagerie secret CLUSTER {ldap.password.secret}"
-        raise unbelieved(url, [f"it does not let {ldap.bind_dn or 'nobody'} in: {said}{hint}"])
+        raise unbelieved(url, [f"it rejects the login of {ldap.bind_dn or 'an anonymous client'}: {reason}{hint}"])
 
     def _tls(self) -> _Tls:
         ca = self._folder / self._ldap.ca if self._ldap.ca else None
         try:
             if ca:
-                read_bytes(ca)  # OpenSSL would wait for a pipe, and read a device to its end
+                read_bytes(ca)  # OpenSSL would block on a pipe, and read a device to its end
             return _Tls(ssl.create_default_context(cafile=ca))
         except UnreadableError as error:
             raise unbelieved(self.name, [f"TEN-001: {error}"]) from None
@@ -160,18 +160,20 @@ class LdapDirectory:
             for id, entry in by_id.items()
         }
         ids = {_normal(entry.dn): id for id, entry in by_id.items()}
-        found: dict[str, Team] = {}
+        by_name: dict[str, Team] = {}
         for name, entry in _by_id(teams, self._ldap.teams.id, "teams", reasons, notices).items():
-            strangers: list[str] = []
+            unknown: list[str] = []
             members, owners = (
-                tuple(sorted({*_meant(entry.all(*attributes), ids, known, strangers)}))
+                tuple(sorted({*_ids_of(entry.all(*attributes), ids, known, unknown)}))
                 for attributes in (self._ldap.teams.members, self._ldap.teams.owners)
             )
-            found[name] = Team(name, members, owners)
-            if strangers:
-                more = f" and {len(strangers) - _SHOWN} more" if len(strangers) > _SHOWN else ""
-                notices.append(f"team {name}: not among people: {', '.join(strangers[:_SHOWN])}{more}")
-        roster = Roster(known, found, tuple(notices))
+            by_name[name] = Team(name, members, owners)
+            if unknown:
+                more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+                notices.append(
+                    f"team {name}: these members or owners are not among the people: {', '.join(unknown[:_SHOWN])}{more}"
+                )
+        roster = Roster(known, by_name, tuple(notices))
         reasons += [f"{each.code}: {each.message}; {each.hint}" for each in assign(roster.tenants(), self._settings)[1]]
         if reasons:
             raise unbelieved(self.name, reasons)
@@ -190,7 +192,7 @@ class _Tls(ldap3.Tls):  # type: ignore[misc]  # the library has no types
 
 
 class _Ask:
-    """Searches of one connection, page by page to the end."""
+    """Searches over one connection, page by page to the end."""
 
     def __init__(self, connection: ldap3.Connection, ldap: Ldap, name: str) -> None:
         self._connection, self._ldap, self._name = connection, ldap, name
@@ -198,7 +200,7 @@ class _Ask:
         self._deadline = time.monotonic() + self.longest_s
 
     def __call__(self, base: str, filter_: str, attributes: tuple[str, ...]) -> Iterator[_Entry]:
-        """All entries below a base. FailedError where the server did not give all."""
+        """Yield all entries below a base. Errors: raises FailedError if the server does not return all of them."""
         cookie: bytes | None = None
         while cookie != b"":
             self._connection.search(
@@ -212,25 +214,25 @@ class _Ask:
             )
             result = self._connection.result
             if result["result"] != _SUCCESS:
-                raise unbelieved(self._name, [f"{_refused(result, base)}; nothing is believed of a part"])
+                raise unbelieved(self._name, [f"{_refused(result, base)}; a partial answer is not used"])
             if time.monotonic() > self._deadline:
-                text = f"it did not give all of {base} within {self.longest_s:.0f} s"
+                text = f"it did not return all of {base} within {self.longest_s:.0f} s"
                 raise unbelieved(self._name, [f"{text}; raise tenancy.directory.ldap.timeout"])
-            for given in self._connection.response or ():
-                if given["type"] == "searchResEntry":
-                    yield self._entry(given["dn"], given["raw_attributes"])
+            for entry in self._connection.response or ():
+                if entry["type"] == "searchResEntry":
+                    yield self._entry(entry["dn"], entry["raw_attributes"])
             control = result.get("controls", {}).get(_PAGED)
             if control is None:
-                raise unbelieved(self._name, [f"it does not page its answers, so {base} may be a part"])
+                raise unbelieved(self._name, [f"it does not page its answers, so that of {base} may be incomplete"])
             cookie = control["value"]["cookie"]
 
     def _entry(self, dn: str, raw: Mapping[str, list[bytes]]) -> _Entry:
         values = {}
-        for attribute, given in raw.items():
-            # Active Directory gives 1,500 values at a time, and says which.
+        for attribute, raw_values in raw.items():
+            # Active Directory returns 1,500 values at a time, and names their range in the attribute.
             if ";range=" in attribute.lower():
-                raise unbelieved(self._name, [f"it gave a part of {attribute.partition(';')[0]} of {dn}"])
-            values[attribute.lower()] = tuple(value.decode(errors="replace") for value in given)
+                raise unbelieved(self._name, [f"it returned only some values of {attribute.partition(';')[0]} of {dn}"])
+            values[attribute.lower()] = tuple(value.decode(errors="replace") for value in raw_values)
         return _Entry(dn, values)
 
 
@@ -238,25 +240,25 @@ _Dn = tuple[tuple[str, str], ...]
 
 
 def _normal(dn: str) -> _Dn:
-    """A distinguished name as servers compare them: without regard to case, spaces and ways to escape."""
+    """Normalise a distinguished name as servers compare them: ignoring case, spaces and the way of escaping."""
     with suppress(LDAPException):
         return tuple((key.strip().lower(), _plain(value)) for key, value, _ in parse_dn(dn, strip=True))
     return ((dn, ""),)
 
 
 def _plain(value: str) -> str:
-    text = re.sub(r"\\([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), value)
+    text = re.sub(r"\\([0-9a-fA-F]{2})", lambda match: chr(int(match[1], 16)), value)
     return re.sub(r"\\(.)", r"\1", text).lower()
 
 
-def _meant(
-    values: Iterator[str], ids: Mapping[_Dn, str], people: Mapping[str, Person], lost: list[str]
+def _ids_of(
+    values: Iterator[str], ids: Mapping[_Dn, str], people: Mapping[str, Person], unknown: list[str]
 ) -> Iterator[str]:
-    """Ids of whom values of members name, by distinguished name or by id. Others go to `lost`."""
+    """Yield the ids of people that members' values name, by distinguished name or by id. Append other values to `unknown`."""
     for value in values:
         id = ids.get(_normal(value)) if "=" in value else value if value in people else None
         if id is None:
-            lost.append(value)
+            unknown.append(value)
         else:
             yield id
 
@@ -264,35 +266,35 @@ def _meant(
 def _by_id(
     entries: list[_Entry], attribute: str, what: str, reasons: list[str], notices: list[str]
 ) -> dict[str, _Entry]:
-    found: dict[str, _Entry] = {}
+    by_id: dict[str, _Entry] = {}
     for entry in entries:
-        given = [value for value in entry.all(attribute) if value]
-        if len(given) != 1:
-            has = "no" if not given else "more than one"
-            notices.append(f"{entry.dn} has {has} {attribute}, and is passed over as one of the {what}")
-        elif given[0] in found:
-            reasons.append(f"{found[given[0]].dn} and {entry.dn} have one {attribute}: {given[0]}")
+        ids = [value for value in entry.all(attribute) if value]
+        if len(ids) != 1:
+            number = "no" if not ids else "more than one"
+            notices.append(f"{entry.dn} has {number} {attribute}, and is not counted among the {what}")
+        elif ids[0] in by_id:
+            reasons.append(f"{by_id[ids[0]].dn} and {entry.dn} have the same {attribute}: {ids[0]}")
         else:
-            found[given[0]] = entry
-    return found
+            by_id[ids[0]] = entry
+    return by_id
 
 
 def _refused(result: Mapping[str, object], base: str) -> str:
     code = result["result"]
     if code == _NO_SUCH_BASE:
-        return f"{base} is not there, or not to be seen by bind_dn"
+        return f"{base} does not exist, or bind_dn may not see it"
     why = _TRUNCATED.get(code) if isinstance(code, int) else None
-    said = f" ({result['message']})" if result.get("message") else ""
-    return f"{base} is truncated: {why}{said}" if why else f"{base}: {result['description']}{said}"
+    detail = f" ({result['message']})" if result.get("message") else ""
+    return f"{base} is truncated: {why}{detail}" if why else f"{base}: {result['description']}{detail}"
 
 
 def _why(error: LDAPException) -> str:
-    """What lies innermost in the library's nest of quoted exceptions."""
+    """Return the innermost message of the library's nested, quoted exceptions."""
     text = re.sub(r"\s*\(_ssl\.c:\d+\).*", "", str(error).replace("\\", ""), flags=re.DOTALL)
     return re.split(r"(?:error|opening): ", text)[-1].strip(" ()'\",") or type(error).__name__
 
 
 def _cut(connection: ldap3.Connection) -> None:
-    """End whatever is waited for: a server that gives a byte now and then never runs into a time limit."""
+    """Abort any read in progress: a server that sends a byte now and then never reaches a receive time-out."""
     with suppress(OSError, AttributeError):
         connection.socket.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""What a directory says, whatever it is."""
+"""The contents of a directory, independent of its kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster.errors import FailedError
 
 
 class Kind(StrEnum):
-    """Who may have a namespace."""
+    """The kind of a tenant."""
 
     PERSON = "person"
     TEAM = "team"
@@ -29,7 +29,7 @@ class Tenant(NamedTuple):
 
 
 class State(StrEnum):
-    """Whether somebody may still do anything."""
+    """Whether a person still has rights."""
 
     ACTIVE = "active"
     LEFT = "left"
@@ -37,7 +37,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Person:
-    """id: the name by which the API knows the user, as the directory writes it. Another id is another person."""
+    """A person. id: the user's name in the API, as the directory writes it. Another id is another person."""
 
     id: str
     full_name: str = ""
@@ -46,7 +46,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Team:
-    """members, owners: ids of people, sorted. An owner need not be a member."""
+    """A team. members, owners: ids of people, sorted. An owner need not be a member."""
 
     name: str
     members: tuple[str, ...] = ()
@@ -54,13 +54,13 @@ class Team:
 
     @property
     def everybody(self) -> tuple[str, ...]:
-        """Members and owners."""
+        """Return members and owners, sorted."""
         return tuple(sorted({*self.members, *self.owners}))
 
 
 @dataclass(frozen=True)
 class Roster:
-    """All people and teams at one moment. notices: what was passed over in the directory, for its keepers."""
+    """All people and teams at one moment. notices: entries of the directory that were skipped, for its administrators."""
 
     people: Mapping[str, Person]
     teams: Mapping[str, Team]
@@ -68,42 +68,42 @@ class Roster:
 
     @cached_property
     def active(self) -> frozenset[str]:
-        """Ids of the people who have not left."""
+        """Return the ids of the people who have not left."""
         return frozenset(id for id, person in self.people.items() if person.state is State.ACTIVE)
 
     def tenants(self) -> Iterator[Tenant]:
-        """Whoever has a namespace now: people who have not left, and teams."""
+        """Yield everybody who should have a namespace: people who have not left, and teams."""
         yield from (Tenant(Kind.PERSON, id) for id in sorted(self.active))
         yield from (Tenant(Kind.TEAM, name) for name in sorted(self.teams))
 
     def teams_of(self, person: str) -> tuple[str, ...]:
-        """The teams that somebody is a member or an owner of."""
+        """Return the teams that a person is a member or an owner of."""
         return tuple(name for name, team in sorted(self.teams.items()) if person in team.everybody)
 
     @property
     def memberships(self) -> int:
-        """How many (person, team) there are of people who have not left."""
+        """Return the number of pairs (person, team), without people who have left."""
         return sum(len(self.active & set(team.everybody)) for team in self.teams.values())
 
 
 def unbelieved(source: str, reasons: list[str]) -> FailedError:
-    """A directory that can't be believed: it does not answer, not wholly, or with what can't be. Every reason at once."""
+    """Return the error for a directory that can't be used: no answer, a partial one, or an invalid one. Lists every reason."""
     text = "\n".join(f"  {reason}" for reason in reasons) if len(reasons) > 1 else reasons[0]
     return FailedError(f"{source}:{chr(10) if len(reasons) > 1 else ' '}{text}", code="directory")
 
 
 class NoPoliciesError(FailedError):
-    """The API servers can't add tolerations; the text says what to do."""
+    """The API servers can't add tolerations. The text says what to do."""
 
     code = "no-policies"
 
 
 class Directory(Protocol):
-    """Where people and teams are written."""
+    """A source of people and teams."""
 
     @property
     def name(self) -> str:
-        """What it is, for messages: a file's path or a URL."""
+        """Its name in messages: a file's path or a URL."""
 
     def read(self) -> Roster:
-        """Everybody, now. FailedError or SpecError with all that stands against believing it."""
+        """Read all people and teams. Errors: raises FailedError or SpecError with every reason not to use the answer."""

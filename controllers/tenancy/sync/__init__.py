@@ -1,1 +1,1 @@
-"""Namespaces kept in step with a directory: look, plan, refuse or apply."""
+"""Reconciles namespaces with a directory: look, plan, refuse or apply."""

@@ -1,4 +1,4 @@
-"""What keeps an object from being as it is wanted: fields that are missing or others, and fields of ours that nobody wants. No I/O."""
+"""Compares an object with its desired state: fields that are missing or different, and fields of ours no longer desired. No I/O."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from cluster.tenancy import amount
 from controllers.tenancy.sync.objects import MANAGED_LABEL, MANAGER, Object
 
 _ATOMIC = {"roleRef", "matchConstraints"}
-"""Mappings that have one owner as a whole (x-kubernetes-map-type: atomic)."""
+"""Mappings that are owned as a whole (x-kubernetes-map-type: atomic)."""
 _QUANTITIES = {"hard", "max", "default", "defaultRequest"}
 _Path = tuple[str, ...]
 
 
-def differences(wanted: Object, seen: Object) -> list[str]:
-    """Each in words; nothing where applying would change nothing."""
-    leaves = dict(_leaves(wanted))
-    found = []
-    for path, value in leaves.items():
-        there = _at(seen, path)
-        if not _same(there, value, path):
-            found.append(f"{'.'.join(path)} is {_said(there)}, not {_said(value)}")
-    stale = sorted(owned(seen) - leaves.keys())
-    return found + [f"{'.'.join(path)} is no longer wanted" for path in stale if _at(seen, path) is not None]
+def differences(desired: Object, actual: Object) -> list[str]:
+    """Return the differences in words; empty if an apply would change nothing."""
+    leaves = dict(_leaves(desired))
+    changed = []
+    for path, desired_value in leaves.items():
+        actual_value = _at(actual, path)
+        if not _same(actual_value, desired_value, path):
+            changed.append(f"{'.'.join(path)} is {_shown(actual_value)}, not {_shown(desired_value)}")
+    stale = sorted(owned(actual) - leaves.keys())
+    return changed + [f"{'.'.join(path)} is no longer desired" for path in stale if _at(actual, path) is not None]
 
 
-def owned(seen: Object) -> set[_Path]:
-    """The fields that are ours on the server, as far as mappings go."""
-    found: set[_Path] = set()
-    for entry in seen["metadata"].get("managedFields") or ():
+def owned(actual: Object) -> set[_Path]:
+    """Return the paths of the fields that our field manager owns on the server; mappings only, not items of lists."""
+    paths: set[_Path] = set()
+    for entry in actual["metadata"].get("managedFields") or ():
         if entry["manager"] == MANAGER and entry["operation"] == "Apply":
-            found |= set(_fields(entry.get("fieldsV1") or {}, ()))
-    return found
+            paths |= set(_fields(entry.get("fieldsV1") or {}, ()))
+    return paths
 
 
-def is_ours(seen: Object) -> bool:
-    """Whether it was ever applied by us, or given over to us by its label: managedFields don't survive every copy."""
-    if (seen["metadata"].get("labels") or {}).get(MANAGED_LABEL) == MANAGER:
+def is_ours(actual: Object) -> bool:
+    """Whether we have ever applied the object, or its label hands it to us: managedFields don't survive every copy."""
+    if (actual["metadata"].get("labels") or {}).get(MANAGED_LABEL) == MANAGER:
         return True
-    entries = seen["metadata"].get("managedFields") or ()
+    entries = actual["metadata"].get("managedFields") or ()
     return any(entry["manager"] == MANAGER and entry["operation"] == "Apply" for entry in entries)
 
 
@@ -58,9 +58,9 @@ def _fields(fields: Mapping[str, Any], path: _Path) -> Iterator[_Path]:
     for key, inner in fields.items():
         if key.startswith("f:"):
             here = (*path, key[2:])
-            deeper = [each for each in inner if each.startswith("f:")] if key[2:] not in _ATOMIC else []
-            # An empty mapping of ours is no leaf: nothing in it is anybody's.
-            if deeper:
+            subfields = [each for each in inner if each.startswith("f:")] if key[2:] not in _ATOMIC else []
+            # An empty mapping of ours is not a leaf: it holds no owned field.
+            if subfields:
                 yield from _fields(inner, here)
             elif not inner or set(inner) != {"."}:
                 yield here
@@ -72,30 +72,30 @@ def _at(value: Any, path: _Path) -> Any:
     return value
 
 
-def _same(there: Any, value: Any, path: _Path) -> bool:
-    """Equal; quantities by what they are, for the API server writes 1000m as 1. An empty list may be left out."""
-    if isinstance(value, list):
-        given = there or []
-        return len(given) == len(value) and all(
-            _same(one, other, path) for one, other in zip(given, value, strict=True)
+def _same(actual: Any, desired: Any, path: _Path) -> bool:
+    """Whether two values are equal. Quantities are compared by amount: the API server writes 1000m as 1. A missing list equals an empty one."""
+    if isinstance(desired, list):
+        items = actual or []
+        return len(items) == len(desired) and all(
+            _same(one, other, path) for one, other in zip(items, desired, strict=True)
         )
-    if value == {}:
+    if desired == {}:
         return True
-    if isinstance(value, Mapping):
+    if isinstance(desired, Mapping):
         return (
-            isinstance(there, Mapping)
-            and there.keys() == value.keys()
-            and all(_same(there[key], value[key], (*path, key)) for key in value)
+            isinstance(actual, Mapping)
+            and actual.keys() == desired.keys()
+            and all(_same(actual[key], desired[key], (*path, key)) for key in desired)
         )
-    if there is not None and _QUANTITIES & {*path[:-1]}:
+    if actual is not None and _QUANTITIES & {*path[:-1]}:
         try:
-            return amount(str(there)) == amount(str(value))
+            return amount(str(actual)) == amount(str(desired))
         except ValueError:
             return False
-    return bool(there == value)
+    return bool(actual == desired)
 
 
-def _said(value: Any) -> str:
+def _shown(value: Any) -> str:
     if value is None:
         return "missing"
     if isinstance(value, list):

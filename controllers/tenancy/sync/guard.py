@@ -1,4 +1,4 @@
-"""What of a directory is not believed. No I/O."""
+"""Which losses in a directory a sync refuses to apply. No I/O."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from controllers.tenancy.sync.seen import Seen, Sizes
 
 
 def sizes(roster: Roster) -> Sizes:
-    """How much a directory holds."""
+    """Return the size of a directory."""
     return Sizes(len(roster.active), len(roster.teams), roster.memberships)
 
 
 def refusals(roster: Roster, seen: Seen, settings: Tenancy, *, accept_loss: bool = False) -> tuple[str, ...]:
-    """Why nothing may be changed by this directory; nothing where it may. accept_loss: somebody says that they have left."""
+    """Return why this directory may change nothing; empty if it may. accept_loss: an operator confirms that the missing ones have left."""
     if not roster.active:
-        return ("the directory holds nobody; if that were so, nobody would be left to be asked",)
+        return ("the directory has no people; this is never applied, not even with --accept-loss",)
     return () if accept_loss else _losses(roster, seen, settings)
 
 
 def _losses(roster: Roster, seen: Seen, settings: Tenancy) -> tuple[str, ...]:
-    """Compared with the last sync, and with namespaces in use: a directory of others in equal number lost everybody too."""
+    """Compare with the last sync and with namespaces in use: a directory with as many, but different, people has lost everybody too."""
     now, last = sizes(roster), seen.last or Sizes(0, 0, 0)
-    going = [each.tenant.kind for each in leaving(roster, seen.spaces, settings) if each.tenant]
+    leaving_kinds = [each.tenant.kind for each in leaving(roster, seen.spaces, settings) if each.tenant]
     active = [tenant.kind for tenant in seen.active()]
     compared = (
-        ("people", max(last.people, active.count(Kind.PERSON)), now.people, going.count(Kind.PERSON)),
-        ("teams", max(last.teams, active.count(Kind.TEAM)), now.teams, going.count(Kind.TEAM)),
+        ("people", max(last.people, active.count(Kind.PERSON)), now.people, leaving_kinds.count(Kind.PERSON)),
+        ("teams", max(last.teams, active.count(Kind.TEAM)), now.teams, leaving_kinds.count(Kind.TEAM)),
         ("memberships", last.memberships, now.memberships, 0),
     )
     since = f" since {last.since}" if last.since else ""
-    found = []
+    reasons = []
     for what, before, left, frozen in compared:
         lost = max(before - left, frozen)
         if before and reaches(lost, before, settings.refuse_loss):
-            found.append(
-                f"{lost} of {before} {what} have gone{since}; tenancy.refuse_loss believes no loss of "
-                f"{settings.refuse_loss}. If they have left: --accept-loss"
+            reasons.append(
+                f"{lost} of {before} {what} are missing{since}; tenancy.refuse_loss refuses a loss of "
+                f"{settings.refuse_loss} or more. If they have left, run this with --accept-loss"
             )
-    return tuple(found)
+    return tuple(reasons)
 
 
 def reaches(lost: int, before: int, share: str) -> bool:
-    """Whether so many of so many are a `Share` or more."""
+    """Whether `lost` of `before` reaches a `Share`: a number, or a percentage such as 10%."""
     number = int(share.rstrip("%"))
     return lost * 100 >= number * before if share.endswith("%") else lost >= number

@@ -1,4 +1,4 @@
-"""Where the kinds of objects are that tenancy knows, and a client of theirs."""
+"""The API paths of the kinds that tenancy uses, and a client for them."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ PLACES = {
 
 
 def kube_of(api: ApiClient, more: Mapping[str, Place] | None = None) -> Kube:
-    """more: places of kinds whose version is the API server's choice."""
+    """Return a client for tenancy's kinds. more: places of kinds whose version depends on the API server."""
     return Kube(api, MANAGER, {**PLACES, **(more or {})})

@@ -1,7 +1,7 @@
-"""What the namespace of a person or a team holds. No I/O.
+"""The objects in the namespace of a person or a team. No I/O.
 
-Objects are applied on the server's side under a field manager of our own: whatever others add to them stays. Nothing is
-ever taken away by deleting it: somebody who left has a binding without subjects, and a quota of no pods.
+Objects are applied by server-side apply with our own field manager, so what others add to them stays. Nothing is withdrawn by
+deleting an object: after somebody leaves, their binding has no subjects and their quota allows no pods.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from controllers.tenancy.directory.names import slug
 Object = Mapping[str, Any]
 
 MANAGER = "menagerie-tenancy"
-"""The field manager; it marks a namespace as ours, whatever becomes of its labels."""
+"""The field manager. It marks a namespace as ours even if its labels change."""
 PERSON_LABEL = "menagerie.dev/person"
 FROZEN_LABEL = "menagerie.dev/frozen"
-"""Label "true", and annotation with the day, of a namespace whose person or team has left."""
+"""On a namespace whose person or team has left: label "true", and annotation with the day."""
 NAME = "menagerie.dev/name"
-"""Annotation: the id in the directory, which a label may not be able to hold."""
+"""Annotation: the id in the directory, which may not be a valid label value."""
 WORKLOAD = "menagerie.dev/workload"
-"""Annotation of a frozen namespace: what became of what ran there, keep or stop."""
+"""Annotation of a frozen namespace: what happened to its workloads, keep or stop."""
 EDITORS, OWNERS = "menagerie:editors", "menagerie:owners"
-"""RoleBindings."""
+"""Names of the RoleBindings."""
 ALLOWANCE = "menagerie"
-"""The ResourceQuota, and the LimitRange."""
+"""Name of the ResourceQuota and of the LimitRange."""
 OWNER_ROLE = "menagerie:team-owner"
-"""The ClusterRole of owners. Who may write bindings and has Kubernetes' edit can give others edit, view and parts of them: the
-API server refuses to give what the giver has not (RBAC, "Privilege escalation prevention")."""
+"""The ClusterRole of owners. A user with Kubernetes' edit who may write bindings can grant edit, view and parts of them: the API
+server refuses to grant what the granting user lacks (RBAC, "Privilege escalation prevention")."""
 ANY = "*"
 EDIT = "edit"
 """Kubernetes' own ClusterRole: what people may do in their namespaces."""
 _VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 _NOT_COUNTED_GROUPS = ("extensions", "events.k8s.io")
-"""One that no release serves any more; and Events, which lie in another etcd."""
+"""An API group that no release serves any more, and Events, which are stored in etcd events."""
 _RBAC = "rbac.authorization.k8s.io"
 _PSS = "pod-security.kubernetes.io"
 MANAGED_LABEL = "app.kubernetes.io/managed-by"
@@ -46,7 +46,7 @@ _MANAGED = {MANAGED_LABEL: MANAGER}
 
 
 def cluster_role() -> Object:
-    """What owners of teams may do beside editing."""
+    """Return the ClusterRole with what owners of teams may do besides edit."""
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRole",
@@ -58,8 +58,10 @@ def cluster_role() -> Object:
 def wanted(
     tenant: Tenant, name: str, roster: Roster, settings: Tenancy, *, frozen: str = "", kinds: Iterable[str] = ()
 ) -> Iterator[Object]:
-    """The namespace `name` and all of ours in it. frozen: the day it was, "" of who is here. kinds: what people may make beside
-    Kubernetes' own, as quotas count it."""
+    """Yield the namespace `name` and all our objects in it.
+
+    frozen: the day it was frozen, "" if it isn't. kinds: kinds that people may create besides Kubernetes' own, as quotas count them.
+    """
     yield _namespace(tenant, name, roster, settings, frozen)
     yield from _inside(tenant, name, roster, settings, kinds, frozen=bool(frozen))
 
@@ -99,26 +101,26 @@ def _inside(
 
 
 def binding(inside: str, name: str, role: str, people: tuple[str, ...], settings: Tenancy) -> Object:
-    """A role in a namespace, for people. Without any it gives nobody anything."""
+    """Return a RoleBinding of people to a role in a namespace. Without people it grants nothing."""
     subjects = [{"kind": "User", "apiGroup": _RBAC, "name": f"{settings.user_prefix}{id}"} for id in people]
     role_ref = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role}
     return _object(f"{_RBAC}/v1", "RoleBinding", inside, name, roleRef=role_ref, subjects=subjects)
 
 
 def allowance(tenant: Tenant, settings: Tenancy) -> Allowance:
-    """What the settings say of one of its kind, and of itself."""
+    """Return what the settings allow the tenant: those of its kind, and a team's own."""
     return settings.people if tenant.kind is Kind.PERSON else counts.team(settings, tenant.name)
 
 
 def quota(tenant: Tenant, settings: Tenancy, kinds: Iterable[str] = ()) -> dict[str, str]:
-    """What it may have, and how many of each kind. kinds: beside Kubernetes' own."""
+    """Return the tenant's quota: resources, and number of objects of each kind. kinds: besides Kubernetes' own."""
     own = allowance(tenant, settings)
     return counts.people(own, kinds) if tenant.kind is Kind.PERSON else counts.teams(own, kinds)
 
 
 def makes(role: Object) -> tuple[str, ...]:
-    """The kinds that a ClusterRole lets people make, as quotas count them; ANY is in one that stands for several."""
-    found = {
+    """Return the kinds that a ClusterRole lets people create, as quotas count them. A kind with ANY in it stands for several."""
+    kinds = {
         f"count/{resource}.{group}" if group else f"count/{resource}"
         for rule in role.get("rules") or ()
         if {"create", ANY} & {*rule["verbs"]}
@@ -126,11 +128,11 @@ def makes(role: Object) -> tuple[str, ...]:
         for resource in rule.get("resources") or ()
         if "/" not in resource and group not in _NOT_COUNTED_GROUPS and resource != "events"
     }
-    return tuple(sorted(found))
+    return tuple(sorted(kinds))
 
 
 def _rights(tenant: Tenant, roster: Roster) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(who edits, who owns), without people who have left."""
+    """Return (editors, owners), without people who have left."""
     if tenant.kind is Kind.PERSON:
         return (tenant.name,), ()
     team = roster.teams[tenant.name]
@@ -139,10 +141,10 @@ def _rights(tenant: Tenant, roster: Roster) -> tuple[tuple[str, ...], tuple[str,
 
 
 def _limits(own: Allowance) -> list[Object]:
-    """One item for containers, as the API server completes it (k8s.io/kubernetes, pkg/apis/core/v1/defaults.go)."""
-    given = own.limits
-    default = {**given.max, **given.default}
-    parts = {"max": given.max, "default": default, "defaultRequest": {**default, **given.default_request}}
+    """Return one item for containers, completed as the API server does (k8s.io/kubernetes, pkg/apis/core/v1/defaults.go)."""
+    limits = own.limits
+    default = {**limits.max, **limits.default}
+    parts = {"max": limits.max, "default": default, "defaultRequest": {**default, **limits.default_request}}
     item = {key: value for key, value in parts.items() if value}
     return [{"type": "Container", **item}] if item else []
 

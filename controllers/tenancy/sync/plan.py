@@ -1,4 +1,4 @@
-"""The changes that bring a cluster in step with a directory, each with its reason. No I/O, no clock."""
+"""Plans the changes that reconcile a cluster with a directory, each with its reason. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Verb(StrEnum):
     """How a change is made."""
 
     APPLY = "apply"
-    """By server-side apply: fields of others stay."""
+    """By server-side apply: fields of other managers stay."""
     REBIND = "rebind"
-    """A binding that somebody made anew to another role, which no binding can change: deleted, and applied."""
+    """Delete and apply a binding that somebody re-created with another role: the role of a binding can't be changed."""
     PATCH = "patch"
-    """A workload's number of replicas, or whether it is suspended."""
+    """Patch a workload's number of replicas, or whether it is suspended."""
 
 
 class Story(StrEnum):
-    """What became of a person or a team."""
+    """What happened to a person or a team."""
 
     JOINED = "joined"
     LEFT = "left"
@@ -40,7 +40,7 @@ class Story(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """One request. body: the object, of a patch the patch. tenant: None of what is the whole cluster's."""
+    """One request. body: the object, or the patch. tenant: None for cluster-wide objects."""
 
     verb: Verb
     key: Key
@@ -54,15 +54,16 @@ class Change:
         return named(self.key)
 
     def to_json(self) -> dict[str, Any]:
-        """As `--json` gives it."""
+        """Return the object that `--json` prints."""
         return {"verb": self.verb, **as_json(self.key), "tenant": str(self.tenant or ""), "reason": self.reason}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """changes: in the order in which they are made. stories: who came, went and came back, and their namespaces.
+    """A plan.
 
-    conflicts: namespaces that can't be kept in step until somebody decides. notices: what somebody should know.
+    changes: in the order in which they are made. stories: who joined, left or returned, with their namespaces.
+    conflicts: namespaces that can't be reconciled until somebody decides. notices: for operators.
     """
 
     changes: tuple[Change, ...] = ()
@@ -72,8 +73,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _One:
-    """A namespace, what becomes of its tenant, and the day since which it is frozen, "" if it isn't."""
+class _Home:
+    """A tenant's namespace, what happened to the tenant, and the day since which it is frozen, "" if it isn't."""
 
     name: str
     tenant: Tenant
@@ -82,27 +83,30 @@ class _One:
 
 
 def plan(roster: Roster, seen: Seen, settings: Tenancy, today: str) -> Plan:
-    """today: the day that is written on what is frozen now. ValueError of a roster whose names clash: `assign` says how."""
+    """Plan the changes. today: the day that is written on namespaces frozen now.
+
+    Errors: raises ValueError if names of the roster clash; see `assign`.
+    """
     names, troubles = assign(roster.tenants(), settings)
     if troubles:
         raise ValueError("; ".join(each.message for each in troubles))
     here, conflicts = _here(names, seen)
-    ones = [*here, *_gone(names, seen, today)]
+    homes = [*here, *_gone(names, seen, today)]
     changes = [*_shared(seen)]
-    for one in ones:
+    for home in homes:
         try:
-            changes += [*_changes(one, roster, seen, settings)]
+            changes += [*_changes(home, roster, seen, settings)]
         except Exception as error:  # noqa: BLE001
-            # Whoever may write in a namespace has words in it; that of one keeps nobody else's from being looked after.
+            # Anybody who may write in a namespace may put unreadable text there. It must not block the other namespaces.
             conflicts.append(
-                f"namespace {one.name} is left as it is, for something in it can't be read: {str(error)[:200]!r}"
+                f"namespace {home.name} is left unchanged, because something in it can't be read: {str(error)[:200]!r}"
             )
-    stories = tuple((one.story, one.tenant, one.name) for one in ones if one.story is not Story.KEPT)
-    return Plan(tuple(changes), stories, tuple(conflicts), tuple(_notices(roster, seen, settings, ones)))
+    stories = tuple((home.story, home.tenant, home.name) for home in homes if home.story is not Story.KEPT)
+    return Plan(tuple(changes), stories, tuple(conflicts), tuple(_notices(roster, seen, settings, homes)))
 
 
 def leaving(roster: Roster, spaces: Mapping[str, Space], settings: Tenancy) -> tuple[Space, ...]:
-    """Namespaces in use that would be frozen: whose tenant is not in the directory, or would have another namespace."""
+    """Return the namespaces in use that would be frozen: their tenant is not in the directory, or would get another namespace."""
     names, _ = assign(roster.tenants(), settings)
     return tuple(
         each
@@ -112,128 +116,133 @@ def leaving(roster: Roster, spaces: Mapping[str, Space], settings: Tenancy) -> t
 
 
 def looked_into(roster: Roster, spaces: Mapping[str, Space], settings: Tenancy) -> tuple[str, ...]:
-    """Namespaces whose workloads a plan needs: those to be stopped, and those to be started again."""
+    """Return the namespaces whose workloads a plan needs: those to stop, and those to start again."""
     names, _ = assign(roster.tenants(), settings)
-    found = []
+    chosen = []
     for each in spaces.values():
         if each.tenant is None or each.ending:
             continue
         back = bool(each.frozen) and names.get(each.tenant) == each.name
         gone = names.get(each.tenant) != each.name
         if back or (gone and settings.leavers is Leavers.STOP and each.workload != Leavers.STOP):
-            found.append(each.name)
-    return tuple(sorted(found))
+            chosen.append(each.name)
+    return tuple(sorted(chosen))
 
 
-def _here(names: Mapping[Tenant, str], seen: Seen) -> tuple[list[_One], list[str]]:
-    """(whoever is in the directory, namespaces of their names that they can't have)."""
-    found, conflicts = [], []
+def _here(names: Mapping[Tenant, str], seen: Seen) -> tuple[list[_Home], list[str]]:
+    """Return (homes of the tenants in the directory, namespaces that they can't have)."""
+    homes, conflicts = [], []
     for tenant, name in names.items():
         space = seen.spaces.get(name)
         if space is None:
-            found.append(_One(name, tenant, Story.JOINED))
+            homes.append(_Home(name, tenant, Story.JOINED))
         elif space.ending:
-            conflicts.append(f"namespace {name} of {tenant} is being deleted; once it is gone, a run makes it anew")
+            conflicts.append(
+                f"namespace {name} of {tenant} is being deleted; when it is gone, the next run creates it again"
+            )
         elif space.tenant is None:
             conflicts.append(
-                f"namespace {name} is there, and not ours; to give it to {tenant}: "
+                f"namespace {name} exists and is not managed by tenancy; to give it to {tenant}: "
                 f"kubectl label namespace {name} app.kubernetes.io/managed-by={MANAGER}"
             )
         elif space.tenant != tenant:
-            # Who gets a former person's namespace gets what is in it.
+            # Taking over a former person's namespace means taking over its contents.
             conflicts.append(
-                f"namespace {name} is of {space.tenant}, and {tenant} would take it over with all that is in it; "
+                f"namespace {name} belongs to {space.tenant}, and {tenant} would take it over with all its contents; "
                 f"if they are the same: kubectl annotate --overwrite namespace {name} menagerie.dev/name={tenant.name}"
             )
         else:
-            found.append(_One(name, tenant, Story.RETURNED if space.frozen else Story.KEPT))
-    return found, conflicts
+            homes.append(_Home(name, tenant, Story.RETURNED if space.frozen else Story.KEPT))
+    return homes, conflicts
 
 
-def _gone(names: Mapping[Tenant, str], seen: Seen, today: str) -> Iterator[_One]:
+def _gone(names: Mapping[Tenant, str], seen: Seen, today: str) -> Iterator[_Home]:
     for name, space in sorted(seen.spaces.items()):
         if space.tenant and not space.ending and names.get(space.tenant) != name:
             story = Story.KEPT if space.frozen else Story.LEFT
-            yield _One(name, space.tenant, story, space.frozen or today)
+            yield _Home(name, space.tenant, story, space.frozen or today)
 
 
 def _shared(seen: Seen) -> Iterator[Change]:
     role = cluster_role()
     there = seen.objects.get(key_of(role))
-    if reasons := differences(role, there) if there else ["what owners of teams may do"]:
+    if reasons := differences(role, there) if there else ["it is missing; it holds the rights of team owners"]:
         yield Change(Verb.APPLY, key_of(role), role, "; ".join(reasons))
 
 
-def _changes(one: _One, roster: Roster, seen: Seen, settings: Tenancy) -> Iterator[Change]:
-    """Of one namespace: itself first where it has to be made, last otherwise, for its marks say that the rest is done."""
+def _changes(home: _Home, roster: Roster, seen: Seen, settings: Tenancy) -> Iterator[Change]:
+    """Yield the changes in one namespace.
+
+    The namespace itself comes first if it must be created, else last: its marks say that the rest is done.
+    """
     kinds = [kind for kind in seen.kinds if ANY not in kind]
-    namespace, *inside = wanted(one.tenant, one.name, roster, settings, frozen=one.frozen, kinds=kinds)
-    own = list(_applied(one, [namespace], seen))
-    if one.frozen:
-        inside.reverse()  # rights before the rest, whatever the API says to that
-    if one.story is Story.JOINED:
+    namespace, *inside = wanted(home.tenant, home.name, roster, settings, frozen=home.frozen, kinds=kinds)
+    own = list(_applied(home, [namespace], seen))
+    if home.frozen:
+        inside.reverse()  # withdraw rights first, even if the API refuses the rest
+    if home.story is Story.JOINED:
         yield from own
-    yield from _applied(one, inside, seen)
-    for workload in seen.workloads.get(one.name, ()):
-        stop = bool(one.frozen) and settings.leavers is Leavers.STOP
-        patch = stopped(workload) if stop else started(workload) if not one.frozen else None
+    yield from _applied(home, inside, seen)
+    for workload in seen.workloads.get(home.name, ()):
+        stop = bool(home.frozen) and settings.leavers is Leavers.STOP
+        patch = stopped(workload) if stop else started(workload) if not home.frozen else None
         if patch:
-            yield Change(Verb.PATCH, key_of(workload), patch, _reason(one, []), one.tenant)
-    if one.story is not Story.JOINED:
+            yield Change(Verb.PATCH, key_of(workload), patch, _reason(home, []), home.tenant)
+    if home.story is not Story.JOINED:
         yield from own
 
 
-def _applied(one: _One, things: list[Object], seen: Seen) -> Iterator[Change]:
+def _applied(home: _Home, things: list[Object], seen: Seen) -> Iterator[Change]:
     for thing in things:
         key = key_of(thing)
         there = seen.objects.get(key)
         reasons = differences(thing, there) if there else [f"{key[0]} {key[2]} is missing"]
         if reasons:
             other_role = there and thing["kind"] == "RoleBinding" and there["roleRef"] != thing["roleRef"]
-            yield Change(Verb.REBIND if other_role else Verb.APPLY, key, thing, _reason(one, reasons), one.tenant)
+            yield Change(Verb.REBIND if other_role else Verb.APPLY, key, thing, _reason(home, reasons), home.tenant)
 
 
-def _reason(one: _One, reasons: list[str]) -> str:
-    told = {
-        Story.JOINED: f"{one.tenant} joined",
-        Story.LEFT: f"{one.tenant} is no longer in the directory",
-        Story.RETURNED: f"{one.tenant} is back",
-        Story.KEPT: "; ".join(reasons) or f"{one.tenant} is frozen since {one.frozen}",
+def _reason(home: _Home, reasons: list[str]) -> str:
+    reason = {
+        Story.JOINED: f"{home.tenant} joined",
+        Story.LEFT: f"{home.tenant} is no longer in the directory",
+        Story.RETURNED: f"{home.tenant} is back",
+        Story.KEPT: "; ".join(reasons) or f"{home.tenant} has been frozen since {home.frozen}",
     }
-    return told[one.story]
+    return reason[home.story]
 
 
-def _notices(roster: Roster, seen: Seen, settings: Tenancy, ones: list[_One]) -> Iterator[str]:
+def _notices(roster: Roster, seen: Seen, settings: Tenancy, homes: list[_Home]) -> Iterator[str]:
     yield from roster.notices
     yield from _uncounted(seen)
-    for one in ones:
-        yield from () if one.frozen else _full(one, seen, settings)
+    for home in homes:
+        yield from () if home.frozen else _full(home, seen, settings)
     for team in sorted(settings.teams.only.keys() - roster.teams.keys()):
-        yield f"tenancy.teams.only has {team}, which is no team of the directory"
-    gone = {one.tenant.name for one in ones if one.frozen and one.tenant.kind is Kind.PERSON} | {
+        yield f"tenancy.teams.only has {team}, which is not a team of the directory"
+    gone = {home.tenant.name for home in homes if home.frozen and home.tenant.kind is Kind.PERSON} | {
         id for id in roster.people if id not in roster.active
     }
     bound = users(seen.bindings)
     for id in sorted(gone):
         for place in bound.get(f"{settings.user_prefix}{id}", ()):
-            yield f"{id} has left, and a binding that is not ours still names them: kubectl edit {place}"
+            yield f"{id} has left, but a binding that tenancy does not manage still names them: kubectl edit {place}"
 
 
 def _uncounted(seen: Seen) -> Iterator[str]:
     for kind in sorted(kind for kind in seen.kinds if ANY in kind):
-        yield f"the ClusterRole edit lets people make every kind of {kind}, and no quota counts these: name the kinds there"
+        yield f"the ClusterRole edit lets people create every kind of {kind}, which no quota counts: list the kinds there instead"
 
 
-def _full(one: _One, seen: Seen, settings: Tenancy) -> Iterator[str]:
-    """Namespaces that have more than they may: nothing of it is taken away, and nothing is added."""
-    there = seen.objects.get(("ResourceQuota", one.name, ALLOWANCE), {})
+def _full(home: _Home, seen: Seen, settings: Tenancy) -> Iterator[str]:
+    """Yield a notice for each quota that the namespace exceeds: existing objects stay, and no new ones can be created."""
+    there = seen.objects.get(("ResourceQuota", home.name, ALLOWANCE), {})
     used = (there.get("status") or {}).get("used") or {}
-    key = "people" if one.tenant.kind is Kind.PERSON else f"teams.only.{one.tenant.name}"
-    for name, most in quota(one.tenant, settings).items():
+    key = "people" if home.tenant.kind is Kind.PERSON else f"teams.only.{home.tenant.name}"
+    for name, most in quota(home.tenant, settings).items():
         if name in used and (has := _number(used[name])) is not None and has > amount(most):
             yield (
-                f"namespace {one.name} has {has:,} of {name}, and may have {most}: what is there stays, no more can be made; "
-                f"tenancy.{key}.quota raises it"
+                f"namespace {home.name} uses {has:,} of {name}, and its quota is {most}: existing objects stay, new ones are refused; "
+                f"raise tenancy.{key}.quota to allow more"
             )
 
 

@@ -1,6 +1,6 @@
-"""One round: look at directory and cluster, plan, refuse or apply. Cut anywhere, the next round does the rest.
+"""One round: look at directory and cluster, plan, refuse or apply. If a round is interrupted, the next one does the rest.
 
-Whoever runs it, an operator's command or a controller in the cluster, gives it an access to the API and a directory.
+The caller, an operator's command or a controller in the cluster, provides access to the API and a directory.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 LEASE = "menagerie-tenancy-sync"
-"""Whoever runs it again and again holds it."""
+"""Held by the process that runs rounds continuously."""
 NOTEBOOK = "menagerie-tenancy"
-"""The ConfigMap: page last, the `Sizes` of the last sync that ended well."""
+"""The ConfigMap. Its page `last` has the `Sizes` of the last successful sync."""
 _AT_ONCE = 8
 
 
 class Access(Protocol):
-    """As `clients.access.Access`."""
+    """See `clients.access.Access`."""
 
     def api(self, *, once: bool = False, connections: int | None = None) -> ApiClient: ...
 
 
 @dataclass(frozen=True)
 class Found:
-    """A look. refused: why nothing may be changed; then there is no plan."""
+    """The result of a look. refused: why nothing may be changed; the plan then has no changes."""
 
     roster: Roster
     seen: Seen
@@ -55,7 +55,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Applied:
-    """made: changes that the API took. failed: those that it refused, and what it said; the rest of their namespace waits."""
+    """The result of an apply.
+
+    made: changes that the API accepted. failed: changes that it refused, with its answer; the rest of that namespace waits.
+    """
 
     made: tuple[Change, ...] = ()
     failed: tuple[tuple[Change, str], ...] = ()
@@ -72,15 +75,18 @@ class Sync:
         self._kube = kube_of(self._api)
 
     def look(self, *, accept_loss: bool = False) -> Found:
-        """Reads only. FailedError or SpecError of a directory that does not answer, or not wholly."""
+        """Read directory and cluster, and plan; change nothing.
+
+        Errors: raises FailedError or SpecError if the directory does not answer, or not completely.
+        """
         roster = self._directory.read()
         seen = look_at(self._kube, self._api, roster, self._settings)
         refused = refusals(roster, seen, self._settings, accept_loss=accept_loss)
-        made = Plan(notices=roster.notices) if refused else plan(roster, seen, self._settings, self._stamp()[:10])
-        return Found(roster, seen, made, refused)
+        planned = Plan(notices=roster.notices) if refused else plan(roster, seen, self._settings, self._stamp()[:10])
+        return Found(roster, seen, planned, refused)
 
     def apply(self, found: Found, tell: Callable[[Change], None] = lambda _: None) -> Applied:
-        """Make the changes: those of a namespace in order, namespaces side by side. Remembers the sizes when all were made."""
+        """Make the changes: in order within a namespace, namespaces in parallel. Remember the sizes if all succeed."""
         if found.refused:
             raise ValueError("a refused plan is never applied")
         by_tenant: dict[Tenant | None, list[Change]] = defaultdict(list)
@@ -111,7 +117,7 @@ class Sync:
             self._kube.patch(change.key, change.body)
             return
         if change.verb is Verb.REBIND:
-            # The only deletion there is: of a RoleBinding, whose role nothing else can change.
+            # The only deletion in a sync: a RoleBinding's role can't be changed otherwise.
             self._kube.delete(change.key)
         self._kube.apply(change.body)
 
@@ -126,7 +132,7 @@ class Sync:
 
 
 def look_at(kube: Kube, api: ApiClient, roster: Roster, settings: Tenancy) -> Seen:
-    """What the cluster has: a list of each kind, however many tenants there are."""
+    """Read the cluster with one list request per kind, independent of the number of tenants."""
     namespaces = list(kube.list("Namespace"))
     spaces = {each["metadata"]["name"]: space_of(each, settings) for each in namespaces}
     bindings = [*kube.list("RoleBinding"), *kube.list("ClusterRoleBinding")]
@@ -146,13 +152,13 @@ def look_at(kube: Kube, api: ApiClient, roster: Roster, settings: Tenancy) -> Se
 
 
 def remembered(api: ApiClient) -> Sizes | None:
-    """Of the last sync that ended well."""
+    """Return the sizes at the last successful sync."""
     page = notebook.read(api, NOTEBOOK).get("last")
     return known(Sizes, page) if page else None
 
 
 def said(error: ApiException) -> str:
-    """What the API server answered, in words."""
+    """Return the message of the API server's answer."""
     text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
     try:
         return str(json.loads(text)["message"])

@@ -1,4 +1,4 @@
-"""What the cluster has of ours, and what stands in our way. No I/O."""
+"""The cluster as a sync sees it: our objects, and what conflicts with them. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from controllers.tenancy.sync.objects import FROZEN_LABEL, NAME, PERSON_LABEL, W
 
 @dataclass(frozen=True)
 class Space:
-    """A namespace. tenant: None where it was never ours. frozen: the day, "" where it isn't."""
+    """A namespace. tenant: None if it was never ours. frozen: since which day, "" if it isn't. ending: it is being deleted."""
 
     name: str
     tenant: Tenant | None = None
@@ -26,7 +26,7 @@ class Space:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much a directory held, and since when (UTC, ISO 8601)."""
+    """The size of a directory, and since when (UTC, ISO 8601)."""
 
     people: int
     teams: int
@@ -38,9 +38,9 @@ class Sizes:
 class Seen:
     """One look at the cluster.
 
-    spaces: every namespace. objects: those that ours are compared with. bindings: of others, with users in them.
-    workloads: namespace -> Deployments and the like, of those that were looked into. last: of the last sync.
-    kinds: what people may make beside what has a default, as quotas count it.
+    spaces: every namespace. objects: those that are compared with the desired ones. bindings: not ours; they may name users.
+    workloads: namespace -> Deployments and the like, for the namespaces that were looked into. last: sizes at the last sync.
+    kinds: kinds of objects that people may create, besides those with a default quota, as quotas count them.
     """
 
     spaces: Mapping[str, Space] = field(default_factory=dict)
@@ -51,12 +51,12 @@ class Seen:
     kinds: tuple[str, ...] = ()
 
     def active(self) -> frozenset[Tenant]:
-        """Whoever had a namespace and was not frozen."""
+        """Return the tenants with a namespace that is not frozen."""
         return frozenset(each.tenant for each in self.spaces.values() if each.tenant and not each.frozen)
 
 
 def space_of(namespace: Object, settings: Tenancy) -> Space:
-    """A namespace as the API gives it."""
+    """Read a namespace as the API returns it."""
     metadata = namespace["metadata"]
     name, annotations = metadata["name"], metadata.get("annotations") or {}
     return Space(
@@ -69,7 +69,7 @@ def space_of(namespace: Object, settings: Tenancy) -> Space:
 
 
 def _tenant(metadata: Mapping[str, Any], settings: Tenancy) -> Tenant:
-    """Whose it is, also where somebody took marks away from it."""
+    """Return whose namespace it is, even if somebody removed some of its labels or annotations."""
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     kind = labels.get(TENANT_LABEL)
     if kind not in set(Kind):
@@ -80,13 +80,13 @@ def _tenant(metadata: Mapping[str, Any], settings: Tenancy) -> Tenant:
 
 
 def users(bindings: Iterable[Object]) -> Mapping[str, tuple[str, ...]]:
-    """User -> the bindings that name them, as kubectl does."""
-    found: dict[str, list[str]] = {}
-    for each in bindings:
-        kind, inside, name = key_of(each)
-        for subject in each.get("subjects") or ():
+    """Return user -> the bindings that name them, in kubectl's words."""
+    by_user: dict[str, list[str]] = {}
+    for binding in bindings:
+        kind, inside, name = key_of(binding)
+        for subject in binding.get("subjects") or ():
             if subject.get("kind") == "User":
-                found.setdefault(subject["name"], []).append(
+                by_user.setdefault(subject["name"], []).append(
                     f"{kind.lower()} {name}" + (f" -n {inside}" if inside else "")
                 )
-    return {user: tuple(sorted(places)) for user, places in found.items()}
+    return {user: tuple(sorted(places)) for user, places in by_user.items()}

@@ -1,7 +1,7 @@
-"""What runs in a namespace, scaled to nothing and back. No I/O.
+"""Scales the workloads of a namespace to zero and back. No I/O.
 
-An annotation on each keeps what it was, written by the same patch, so neither is ever without the other. Pods that nothing
-makes, DaemonSets and what others' controllers make are left as they are.
+An annotation on each workload records its earlier state. The same patch writes both, so neither exists without the other. Pods
+without a controller, DaemonSets and workloads of other controllers are left unchanged.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 from controllers.tenancy.sync.objects import Object
 
 BEFORE = "menagerie.dev/before"
-"""Annotation: the number of replicas, or "running" of what was not suspended."""
+"""Annotation: the earlier number of replicas, or "running" for a workload that was not suspended."""
 SCALED = ("Deployment", "StatefulSet", "ReplicaSet")
 SUSPENDED = ("CronJob", "Job")
 
 
 def stopped(workload: Object) -> dict[str, Any] | None:
-    """The merge patch that stops it; None where it is stopped, or its controller stops it, or somebody started it again."""
+    """Return the merge patch that stops it; None if it is stopped, its controller stops it, or somebody started it again."""
     spec, metadata = workload.get("spec") or {}, workload["metadata"]
     if BEFORE in (metadata.get("annotations") or {}) or _controlled(workload):
         return None
@@ -31,7 +31,7 @@ def stopped(workload: Object) -> dict[str, Any] | None:
 
 
 def started(workload: Object) -> dict[str, Any] | None:
-    """The merge patch that gives it back what it was; None where we did not stop it."""
+    """Return the merge patch that restores its earlier state; None if we did not stop it."""
     before = (workload["metadata"].get("annotations") or {}).get(BEFORE)
     if before is None:
         return None

@@ -1,4 +1,4 @@
-"""Amazon Web Services, as its API and the provider `aws` behave."""
+"""Amazon Web Services: the behaviour of its API and of the provider `aws`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sandbox.simcloud.aws.words import SAYS
 from sandbox.simcloud.rules import Call, Cloud, RefusalError, Settings
 from sandbox.simcloud.values import Value
 
-# The account of AWS's own examples.
+# The account ID in AWS's own examples.
 _ACCOUNT = "123456789012"
 
 

@@ -1,4 +1,4 @@
-"""Addresses: private ones inside subnets, and those that AWS hands out to be reached by."""
+"""Addresses: private ones inside subnets, and public ones from AWS."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from sandbox.simcloud.rules import Call
 from sandbox.simcloud.values import at, plain
 from sandbox.simcloud.world import Record
 
-# "Subnet CIDR blocks": the first four addresses of a subnet and its last one are AWS's.
+# "Subnet CIDR blocks": AWS reserves the first four addresses of a subnet and its last one.
 _FIRST, _LAST = 4, 1
-# Ranges that nobody has (RFC 5737).
+# Ranges reserved for documentation (RFC 5737).
 _PUBLIC = (IPv4Network("198.51.100.0/24"), IPv4Network("203.0.113.0/24"))
 _PUBLIC_OUTPUTS = ("publicIp", "tunnel1Address", "tunnel2Address")
 
 
 def first_free(call: Call, subnet: Record) -> str:
-    """The address that AWS gives to who asks for none in particular. AWS's own choice is anybody's guess."""
+    """Return the address that AWS assigns when none is requested. AWS does not document which; here it is the first free one."""
     range_ = _range(subnet)
     taken = set(_taken(call, subnet))
     hosts = range(_FIRST, range_.num_addresses - _LAST)
-    found = next((address for i in hosts if (address := str(range_[i])) not in taken), None)
-    if found is None:
+    free = next((address for i in hosts if (address := str(range_[i])) not in taken), None)
+    if free is None:
         raise refused(
             "InsufficientFreeAddressesInSubnet",
             f"The specified subnet does not have enough free addresses to satisfy the request: {subnet.id} is full.",
-            f"choose another subnet than {range_}, or a larger one",
+            f"choose a subnet other than {range_}, or a larger one",
         )
-    return found
+    return free
 
 
 def claim(call: Call, subnet: Record, text: str, path: str) -> None:
-    """Refuses an address that a subnet does not have, that AWS keeps, or that something else has."""
+    """Refuse an address that is outside the subnet, reserved by AWS, or in use."""
     range_ = _range(subnet)
     try:
         address = IPv4Address(text)
@@ -45,14 +45,14 @@ def claim(call: Call, subnet: Record, text: str, path: str) -> None:
         raise refused(
             "InvalidParameterValue",
             "Address does not fall within the subnet's address range",
-            f"{path} {text} must lie in {range_} of {subnet.id}",
+            f"{path} {text} must be in {range_} of {subnet.id}",
         )
     place = int(address) - int(range_.network_address)
     if place < _FIRST or place >= range_.num_addresses - _LAST:
         raise refused(
             "InvalidParameterValue",
             f"Address {text} is in subnet's reserved address range",
-            f"AWS keeps the first four addresses of {range_} and the last; {path} must be another",
+            f"AWS reserves the first four addresses of {range_} and the last; {path} must be another",
         )
     holder = _taken(call, subnet).get(text)
     if holder is not None:
@@ -64,7 +64,7 @@ def claim(call: Call, subnet: Record, text: str, path: str) -> None:
 
 
 def public_address(call: Call, seed: str, output: str = "publicIp") -> str:
-    """An address to be reached by; a resource that has one keeps it."""
+    """Return a public address; a resource that already has one keeps it."""
     if call.old is not None and call.old.outputs.get(output):
         return str(call.old.outputs[output])
     taken = {str(record.outputs.get(name)) for record in call.world for name in _PUBLIC_OUTPUTS}
@@ -74,25 +74,25 @@ def public_address(call: Call, seed: str, output: str = "publicIp") -> str:
 
 
 def private_name(call: Call, address: str) -> str:
-    """The name of an address inside a VPC."""
+    """Return the DNS name of an address inside a VPC."""
     domain = "ec2.internal" if call.region == "us-east-1" else f"{call.region}.compute.internal"
     return f"ip-{address.replace('.', '-')}.{domain}"
 
 
 def claimed(path: str, subnet: Callable[[Call], Record | None]) -> Callable[[Call], None]:
-    """A rule: the addresses at `path` are in the subnet, and free."""
+    """Return a rule: the addresses at `path` are in the subnet, and free."""
 
     def rule(call: Call) -> None:
-        found = subnet(call)
+        parent = subnet(call)
         for text in at(call.inputs, path):
-            if found is not None:
-                claim(call, found, str(text), path)
+            if parent is not None:
+                claim(call, parent, str(text), path)
 
     return rule
 
 
 def _taken(call: Call, subnet: Record) -> dict[str, str]:
-    """Address in a subnet -> id of what has it."""
+    """Return address in a subnet -> ID of the resource that has it."""
     return {
         address: record.id
         for record in call.world
@@ -111,6 +111,6 @@ def _addresses(record: Record, subnet: Record) -> Iterator[str]:
 
 
 def _range(subnet: Record) -> IPv4Network:
-    found = ip_network(str(subnet.outputs["cidrBlock"]))
-    assert isinstance(found, IPv4Network)
-    return found
+    network = ip_network(str(subnet.outputs["cidrBlock"]))
+    assert isinstance(network, IPv4Network)
+    return network

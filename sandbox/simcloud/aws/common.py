@@ -1,4 +1,4 @@
-"""What types of AWS have in common."""
+"""What the types of AWS have in common."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from sandbox.simcloud.values import Properties, at
 from sandbox.simcloud.world import Record
 
 
-def made_up(prefix: str) -> Callable[[Call], str]:
-    """Ids like ``vpc-0a1b2c3d4e5f67890``."""
+def generated_id(prefix: str) -> Callable[[Call], str]:
+    """Return a function that makes IDs like ``vpc-0a1b2c3d4e5f67890``."""
     return lambda call: call.fresh(lambda digits: f"{prefix}-0{digits[:16]}")
 
 
 def by_name(call: Call) -> str:
-    """Ids that are the name."""
+    """Return the name as the ID."""
     return call.name
 
 
 def arn(call: Call, service: str, resource: str) -> str:
-    """The ARN of a regional resource."""
+    """Return the ARN of a regional resource."""
     return f"arn:aws:{service}:{call.region}:{call.settings.account}:{resource}"
 
 
 def tags(call: Call) -> Properties:
-    """Tags of the resource over those of the provider."""
+    """Return the resource's tags, added to the provider's."""
     return {"tagsAll": {**call.settings.tags, **(call.inputs.get("tags") or {})}}
 
 
 def ec2(kind: str, **more: Callable[[Call], object]) -> Callable[[Call], Properties]:
-    """Outputs of a resource of EC2: its ARN, owner, tags, and `more` by name, which an input overrides.
+    """Return outputs of an EC2 resource: its ARN, owner, tags, and `more` by name, which inputs override.
 
     kind: as in the ARN: ``vpc``, ``security-group``.
     """
@@ -50,46 +50,46 @@ def ec2(kind: str, **more: Callable[[Call], object]) -> Callable[[Call], Propert
 
 
 def generic_type(token: str) -> ResourceType:
-    """A type without rules: an ARN, and any change is an update."""
+    """Return a type without rules: it has an ARN, and any change is an update."""
     service = token.split(":")[1].partition("/")[0]
     kind = token.rpartition(":")[2].lower()
     return ResourceType(
         token=token,
         noun=kind,
-        identify=made_up(kind),
+        identify=generated_id(kind),
         outputs=lambda call: {"arn": arn(call, service, f"{kind}/{call.id}"), **tags(call)},
         is_proven=False,
     )
 
 
 def refused(code: str, text: str, way_out: str, property_: str = "") -> RefusalError:
-    """A refusal that only one type knows. code: AWS's; "" for what the provider refuses before it asks AWS."""
+    """Return a refusal specific to one type. code: AWS's; "" for what the provider refuses before it calls AWS."""
     return RefusalError(f"api error {code}: {text}; {way_out}" if code else f"{text}; {way_out}", property_)
 
 
 def others(call: Call) -> Iterator[Record]:
-    """Resources of the same type and region."""
+    """Yield the other resources of the same type and region."""
     for other in call.world.of_type(call.type.token):
         if other.id != call.id and other.region == call.region:
             yield other
 
 
 def named(call: Call, *paths: str) -> list[Record]:
-    """What the references at these paths name."""
-    found = [
+    """Return the resources that the references at these paths refer to."""
+    targets = [
         call.resolve(reference, str(text))
         for reference in call.type.references
         if reference.path in paths
         for text in at(call.inputs, reference.path)
     ]
-    return [record for record in found if record is not None]
+    return [record for record in targets if record is not None]
 
 
 def vpc_of(record: Record) -> str:
-    """The VPC that something lies in; what comes with a VPC is found as the VPC itself."""
+    """Return the ID of a resource's VPC. Resources that come with a VPC are found as the VPC itself."""
     return record.id if record.type == VPC else str(record.outputs.get("vpcId", ""))
 
 
 def number(call: Call, path: str, default: int = 0) -> int:
-    """The number at a path."""
+    """Return the number at a path."""
     return next((int(value) for value in at(call.inputs, path)), default)

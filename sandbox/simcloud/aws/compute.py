@@ -1,4 +1,4 @@
-"""Machines of AWS, and the templates that groups make them from."""
+"""AWS instances, and the launch templates that groups create them from."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from cluster.catalogue import of
 from cluster.spec import Cloud
 from sandbox.simcloud.aws.addresses import claimed, first_free, private_name
-from sandbox.simcloud.aws.common import by_name, ec2, made_up, named, others, refused
+from sandbox.simcloud.aws.common import by_name, ec2, generated_id, named, others, refused
 from sandbox.simcloud.aws.disks import check_disk
 from sandbox.simcloud.aws.keys import KEY_OF
 from sandbox.simcloud.aws.launch import check_image, check_user_data, check_vcpus, decoded, vcpus_of
-from sandbox.simcloud.aws.security import beside_subnets
+from sandbox.simcloud.aws.security import groups_match_subnets
 from sandbox.simcloud.aws.tokens import INSTANCE, INTERFACE, PLACEMENT, PROFILE, SECURITY_GROUP, SUBNET, TEMPLATE
 from sandbox.simcloud.identifiers import guid
 from sandbox.simcloud.refusals import offered
@@ -21,13 +21,13 @@ from sandbox.simcloud.values import Properties, Value, at
 from sandbox.simcloud.world import Record
 
 _STRATEGIES = ("cluster", "partition", "spread")
-# "Placement groups": partitions in each zone.
+# "Placement groups": partitions per zone.
 _PARTITIONS = 7
 _INTERFACES = ("primaryNetworkInterface.networkInterfaceId", "networkInterfaces[].networkInterfaceId")
 
 
 def _subnet(call: Call) -> Record | None:
-    """The instance's own, or that of its interface."""
+    """Return the instance's subnet, or that of its interface."""
     interface = next(iter(named(call, *_INTERFACES)), None)
     if interface is not None:
         return call.world.get(SUBNET, str(interface.inputs["subnetId"]))
@@ -91,16 +91,16 @@ def _template_disks(call: Call) -> None:
 
 
 def _interface_or_subnet(call: Call) -> None:
-    """What an interface has, its instance is not given; and an interface is one instance's."""
-    found = named(call, *_INTERFACES)
+    """Refuse properties that the instance's interface already sets, and interfaces of other instances."""
+    interfaces = named(call, *_INTERFACES)
     for path, words in (("subnetId", "an instance-level subnet ID"), ("vpcSecurityGroupIds", "security groups")):
-        if found and call.inputs.get(path):
+        if interfaces and call.inputs.get(path):
             raise refused(
                 "InvalidParameterCombination",
                 f"Network interfaces and {words} may not be specified on the same request",
-                f"leave {path} to {found[0].id}",
+                f"leave {path} to {interfaces[0].id}",
             )
-    for interface in found:
+    for interface in interfaces:
         holder = next((other for other in others(call) if interface.key in other.targets), None)
         if holder is not None:
             raise refused(
@@ -120,7 +120,7 @@ def _groups_once(call: Call) -> None:
 
 
 def _replaced_by_text(old: Mapping[str, Value], new: Mapping[str, Value]) -> Iterator[str]:
-    """Unless told to replace it, the provider stops an instance to give it new user data."""
+    """Yield the user data if it replaces the instance; by default the provider stops an instance to change its user data."""
     if new.get("userDataReplaceOnChange") is True:
         yield from ("userData", "userDataBase64")
 
@@ -140,7 +140,7 @@ _instance = ResourceType(
     token=INSTANCE,
     noun="instance",
     code="InvalidInstanceID",
-    identify=made_up("i"),
+    identify=generated_id("i"),
     outputs=ec2(
         "instance",
         privateIp=_address,
@@ -171,7 +171,7 @@ _instance = ResourceType(
         _instance_texts,
         _instance_disks,
         _interface_or_subnet,
-        beside_subnets(("vpcSecurityGroupIds[]",), lambda call: named(call, "subnetId")),
+        groups_match_subnets(("vpcSecurityGroupIds[]",), lambda call: named(call, "subnetId")),
         claimed("privateIp", lambda call: call.target("subnetId")),
         _quota,
     ),
@@ -189,7 +189,7 @@ _template = ResourceType(
     token=TEMPLATE,
     noun="launch template",
     code="InvalidLaunchTemplateId",
-    identify=made_up("lt"),
+    identify=generated_id("lt"),
     outputs=_versions,
     where=("region",),
     naming=Naming(
@@ -215,7 +215,7 @@ _template = ResourceType(
     says={
         Reason.TAKEN: Saying(
             "api error InvalidLaunchTemplateName.AlreadyExistsException: Launch template name already in use.",
-            "choose another name than {name}, import the existing one, or delete it",
+            "choose a name other than {name}, import the existing one, or delete it",
         ),
         Reason.MISSING: Saying(
             "api error InvalidLaunchTemplateId.NotFound: The specified launch template, with template ID {value}, "
@@ -236,7 +236,7 @@ def _strategy(call: Call) -> None:
         raise refused(
             "InvalidParameterValue",
             f"Value ({partitions:.0f}) for parameter partitionCount is invalid.",
-            f"only the strategy partition has them, 1 to {_PARTITIONS}",
+            f"only the strategy partition has partitions, 1 to {_PARTITIONS}",
         )
 
 

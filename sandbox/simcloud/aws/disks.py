@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from cluster.catalogue import of
 from cluster.spec import Cloud
-from sandbox.simcloud.aws.common import ec2, made_up, others, refused
+from sandbox.simcloud.aws.common import ec2, generated_id, others, refused
 from sandbox.simcloud.aws.keys import KEY_OF
 from sandbox.simcloud.aws.tokens import INSTANCE, VOLUME
 from sandbox.simcloud.identifiers import digest
@@ -15,7 +15,7 @@ from sandbox.simcloud.refusals import offered
 from sandbox.simcloud.rules import Call, Place, Reason, Reference, ResourceType, Saying
 from sandbox.simcloud.values import Value
 
-# "CreateVolume" and "Amazon EBS volume types": the least size and IOPS, and IOPS for each GiB at most.
+# "CreateVolume" and "Amazon EBS volume types": minimum size and IOPS, and maximum IOPS per GiB.
 _LEAST_GIB = {"io1": 4, "io2": 4, "st1": 125, "sc1": 125}
 _LEAST_IOPS = {"io1": 100, "io2": 100, "gp3": 3000}
 _IOPS_PER_GIB = {"io1": 50, "io2": 1000, "gp3": 500}
@@ -24,15 +24,15 @@ _DEVICE = re.compile(r"/dev/(sd|xvd)[a-z]{1,2}\d{0,2}|xvd[a-z]{1,2}")
 
 
 def check_disk(disk: Mapping[str, Value], size: str) -> None:
-    """Refuses a disk that AWS does not make. size: the property that is its size in GiB."""
+    """Refuse a disk that AWS does not offer. size: the property with its size in GiB."""
     kind = str(disk.get("type") or disk.get("volumeType") or "gp2")
-    known = of(Cloud.AWS).disks.get(kind)
-    if known is None and kind != "standard":
+    limits = of(Cloud.AWS).disks.get(kind)
+    if limits is None and kind != "standard":
         raise refused(
             "InvalidParameterValue", f"Invalid value '{kind}' for VolumeType.", "see the types of EBS volumes"
         )
     gib, iops, throughput = (disk.get(name) for name in (size, "iops", "throughput"))
-    largest = known.max_gib if known else None
+    largest = limits.max_gib if limits else None
     if gib is not None and (gib < _LEAST_GIB.get(kind, 1) or gib > (largest or gib)):
         raise refused(
             "InvalidParameterValue",
@@ -65,12 +65,12 @@ def _check_iops(kind: str, gib: float | None, iops: float | None) -> None:
             f"Volume iops of {iops:.0f} is too {side}; {end} is {limit}.",
             f"{kind} takes {_LEAST_IOPS[kind]} to {most}",
         )
-    # A gp3 volume of any size has the least IOPS.
+    # A gp3 volume of any size has the minimum IOPS.
     if gib and iops > max(_IOPS_PER_GIB[kind] * gib, _LEAST_IOPS["gp3"] if kind == "gp3" else 0):
         raise refused(
             "InvalidParameterValue",
             f"Iops to volume size ratio of {iops / gib:.6f} is too high; maximum is {_IOPS_PER_GIB[kind]}.",
-            f"{iops:.0f} IOPS take {iops / _IOPS_PER_GIB[kind]:.0f} GiB or more",
+            f"{iops:.0f} IOPS need {iops / _IOPS_PER_GIB[kind]:.0f} GiB or more",
         )
 
 
@@ -113,7 +113,7 @@ _volume = ResourceType(
     token=VOLUME,
     noun="volume",
     code="InvalidVolume",
-    identify=made_up("vol"),
+    identify=generated_id("vol"),
     outputs=ec2(
         "volume",
         type=lambda _: "gp2",
@@ -179,7 +179,7 @@ _attachment = ResourceType(
     identify=lambda call: call.fresh(lambda digits: f"vai-{int(digest(digits)[:8], 16)}"),
     where=("region",),
     replace_on=("deviceName", "instanceId", "volumeId"),
-    # AWS detaches the volumes of an instance that it terminates.
+    # AWS detaches volumes when it terminates their instance.
     references=(Reference("volumeId", (VOLUME,)), Reference("instanceId", (INSTANCE,), holds=False)),
     refuse=(_same_zone, _attached_once),
 )

@@ -46,7 +46,7 @@ def _one_of_the_name(call: Call) -> None:
 
 
 def _still_private(call: Call) -> None:
-    """A zone is private because it was made with a VPC, and stays what it was made."""
+    """Refuse to remove the last VPC: a zone created with a VPC is private and stays private."""
     before = _vpcs(call.old) if call.old else set()
     if before and not _vpcs(call):
         raise refused(
@@ -58,14 +58,14 @@ def _still_private(call: Call) -> None:
 
 
 def _empty(call: Call) -> None:
-    found = [record for record in call.world.of_type(RECORD) if call.old and call.old.key in record.targets]
-    if found and not call.inputs.get("forceDestroy"):
+    records = [record for record in call.world.of_type(RECORD) if call.old and call.old.key in record.targets]
+    if records and not call.inputs.get("forceDestroy"):
         raise refused(
             "HostedZoneNotEmpty",
             "The specified hosted zone contains non-required resource record sets and so cannot be deleted.",
-            f"delete first: {', '.join(map(str, found))}",
+            f"delete first: {', '.join(map(str, records))}",
         )
-    for record in found:
+    for record in records:
         call.world.remove(*record.key)
 
 
@@ -101,7 +101,7 @@ _zone = ResourceType(
 
 
 def _full_name(call: Call) -> str:
-    """The provider adds the zone's name to names that do not end with it."""
+    """Return the record's full name; the provider appends the zone's name to names that do not end with it."""
     zone = call.target("zoneId") or next(iter(call.world.find((ZONE,), call.text("zoneId"))), None)
     name, domain = _domain(call.text("name")), _domain(str(zone.inputs["name"])) if zone else ""
     if name == domain or name.endswith(f".{domain}") or not domain:
@@ -121,11 +121,11 @@ def _alias(_: Call, text: str) -> str:
 def _content(call: Call) -> None:
     aliases, records = call.inputs.get("aliases"), call.inputs.get("records")
     if bool(aliases) == bool(records):
-        raise refused("", '"records": one of `alias,records` must be specified', "a record has one of them")
+        raise refused("", '"records": one of `alias,records` must be specified', "give exactly one of them")
     if records and call.inputs.get("ttl") is None:
         raise refused("", '"records": all of `records,ttl` must be specified', "set ttl", "ttl")
     if aliases and call.inputs.get("ttl") is not None:
-        raise refused("", '"ttl": conflicts with alias', "an alias has the ttl of what it stands for", "ttl")
+        raise refused("", '"ttl": conflicts with alias', "leave it out: an alias uses its target's ttl", "ttl")
     for text in records or ():
         if call.text("type") == "A" and not _is_address(str(text)):
             raise refused(
@@ -145,12 +145,12 @@ def _is_address(text: str) -> bool:
 
 
 def _alias_zone(call: Call) -> None:
-    """An alias names the zone of what it stands for, too."""
+    """Refuse an alias whose zone is not its target's."""
     for alias in at(call.inputs, "aliases[]"):
-        found = call.world.find((BALANCER, ENDPOINT, RECORD), _alias(call, str(alias.get("name"))))
-        zones = {str(record.outputs.get("zoneId")) for record in found}
-        zones |= {str(zone) for record in found for zone in at(record.outputs, "dnsEntries[].hostedZoneId")}
-        if found and alias.get("zoneId") not in zones:
+        targets = call.world.find((BALANCER, ENDPOINT, RECORD), _alias(call, str(alias.get("name"))))
+        zones = {str(record.outputs.get("zoneId")) for record in targets}
+        zones |= {str(zone) for record in targets for zone in at(record.outputs, "dnsEntries[].hostedZoneId")}
+        if targets and alias.get("zoneId") not in zones:
             raise refused(
                 "InvalidChangeBatch",
                 f"[Tried to create an alias that targets {alias.get('name')}., type {call.text('type')} in zone "
@@ -170,7 +170,7 @@ _record = ResourceType(
     code="InvalidChangeBatch",
     identify=_id,
     outputs=lambda call: {"fqdn": _full_name(call)},
-    # A change of type or set identifier is one transaction of Route 53, and no replacement.
+    # Route 53 changes type or set identifier in one transaction, without replacing the record.
     replace_on=("name", "zoneId"),
     references=(
         Reference("zoneId", (ZONE,), holds=False),

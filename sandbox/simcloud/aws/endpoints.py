@@ -1,20 +1,20 @@
-"""Ways from a VPC of AWS to services of AWS, and the records of who used which way."""
+"""Endpoints from a VPC to AWS services, and flow logs."""
 
 from __future__ import annotations
 
 import json
 
 from sandbox.simcloud.aws.addresses import first_free
-from sandbox.simcloud.aws.common import arn, ec2, made_up, named, others, refused, tags
+from sandbox.simcloud.aws.common import arn, ec2, generated_id, named, others, refused, tags
 from sandbox.simcloud.aws.identity import policy_is_json
 from sandbox.simcloud.aws.network import IN_VPC
-from sandbox.simcloud.aws.security import beside_subnets
+from sandbox.simcloud.aws.security import groups_match_subnets
 from sandbox.simcloud.aws.tokens import BUCKET, ENDPOINT, INTERFACE, ROUTE_TABLE, SECURITY_GROUP, SUBNET, VPC
 from sandbox.simcloud.identifiers import digest
 from sandbox.simcloud.rules import Call, Reference, ResourceType
 from sandbox.simcloud.values import Properties
 
-# "Gateway endpoints": there are these two.
+# "Gateway endpoints": only these two exist.
 _GATEWAYS = ("s3", "dynamodb")
 _LOGGED = ("eniId", "subnetId", "vpcId", "transitGatewayId", "transitGatewayAttachmentId", "regionalNatGatewayId")
 
@@ -24,13 +24,13 @@ def _kind(call: Call) -> str:
 
 
 def _host(call: Call) -> str:
-    """``secretsmanager.eu-west-1.amazonaws.com``."""
+    """Return a name like ``secretsmanager.eu-west-1.amazonaws.com``."""
     return f"{call.text('serviceName').rpartition('.')[2]}.{call.region}.amazonaws.com"
 
 
 def _interfaces(call: Call) -> Properties:
-    kept = {each["subnetId"]: each for each in (call.old.outputs.get("subnetConfigurations") or ())} if call.old else {}
-    given = {each["subnetId"]: each for each in call.inputs.get("subnetConfigurations") or () if each.get("ipv4")}
+    kept = {item["subnetId"]: item for item in (call.old.outputs.get("subnetConfigurations") or ())} if call.old else {}
+    given = {item["subnetId"]: item for item in call.inputs.get("subnetConfigurations") or () if item.get("ipv4")}
     placed = [
         given.get(subnet.id) or kept.get(subnet.id) or {"subnetId": subnet.id, "ipv4": first_free(call, subnet)}
         for subnet in named(call, "subnetIds[]")
@@ -40,7 +40,7 @@ def _interfaces(call: Call) -> Properties:
     names += [_host(call)] if call.inputs.get("privateDnsEnabled") else []
     return {
         "subnetConfigurations": placed,
-        "networkInterfaceIds": [f"eni-0{digest(call.id + each['subnetId'])[:16]}" for each in placed],
+        "networkInterfaceIds": [f"eni-0{digest(call.id + item['subnetId'])[:16]}" for item in placed],
         "dnsEntries": [{"dnsName": name, "hostedZoneId": f"Z{seed[:13].upper()}"} for name in names],
     }
 
@@ -59,7 +59,7 @@ def _outputs(call: Call) -> Properties:
 
 
 def _service(call: Call) -> None:
-    """Of this region, and of a kind that the service has."""
+    """Refuse a service outside this region, or of another kind."""
     name = call.text("serviceName")
     service = name.removeprefix(f"com.amazonaws.{call.region}.")
     is_known = name.startswith(f"com.amazonaws.{call.region}.") or ".vpce-svc-" in name
@@ -67,12 +67,12 @@ def _service(call: Call) -> None:
         raise refused(
             "InvalidServiceName",
             f"The Vpc Endpoint Service '{name}' does not exist",
-            f"names begin with com.amazonaws.{call.region}., and Gateway endpoints lead to {' and '.join(_GATEWAYS)}",
+            f"names start with com.amazonaws.{call.region}., and Gateway endpoints exist only for {' and '.join(_GATEWAYS)}",
         )
 
 
 def _private_names(call: Call) -> None:
-    """They take a VPC that resolves names, and there is one endpoint of each name."""
+    """Refuse private names in a VPC without DNS, and a second endpoint with the same name."""
     vpc = call.target("vpcId")
     if vpc is None or _kind(call) != "Interface" or not call.inputs.get("privateDnsEnabled"):
         return
@@ -94,7 +94,7 @@ def _private_names(call: Call) -> None:
             )
 
 
-def _one_a_zone(call: Call) -> None:
+def _one_per_zone(call: Call) -> None:
     zones: dict[str, str] = {}
     for subnet in named(call, "subnetIds[]"):
         zone = str(subnet.outputs["availabilityZone"])
@@ -103,12 +103,12 @@ def _one_a_zone(call: Call) -> None:
                 "DuplicateSubnetsInSameZone",
                 f"Found another VPC endpoint subnet in the availability zone of {subnet.id}. VPC endpoint subnets "
                 "should be in different availability zones supported by the VPC endpoint service.",
-                f"{zones[zone]} is in {zone}, too",
+                f"{zones[zone]} is in {zone} too",
             )
         zones[zone] = subnet.id
 
 
-def _one_a_table(call: Call) -> None:
+def _one_per_table(call: Call) -> None:
     for other in others(call):
         shared = {record.id for record in named(call, "routeTableIds[]")} & {key[1] for key in other.targets}
         if other.inputs.get("serviceName") == call.text("serviceName") and shared and _kind(call) == "Gateway":
@@ -124,7 +124,7 @@ _endpoint = ResourceType(
     token=ENDPOINT,
     noun="VPC endpoint",
     code="InvalidVpcEndpointId",
-    identify=made_up("vpce"),
+    identify=generated_id("vpce"),
     outputs=_outputs,
     where=("region",),
     replace_on=(
@@ -140,22 +140,22 @@ _endpoint = ResourceType(
     refuse=(
         _service,
         _private_names,
-        _one_a_zone,
-        _one_a_table,
+        _one_per_zone,
+        _one_per_table,
         policy_is_json("policy"),
-        beside_subnets(("securityGroupIds[]",), lambda call: named(call, "subnetIds[]")),
+        groups_match_subnets(("securityGroupIds[]",), lambda call: named(call, "subnetIds[]")),
     ),
     implied=lambda outputs: [(ENDPOINT, str(entry["dnsName"])) for entry in outputs.get("dnsEntries") or ()],
 )
 
 
-def _one_thing(call: Call) -> None:
+def _one_source(call: Call) -> None:
     given = [name for name in _LOGGED if call.inputs.get(name)]
     if len(given) != 1:
         raise refused(
             "",
             f"one of `{','.join(_LOGGED)}` must be specified",
-            f"a flow log is of one of them, this one of {', '.join(given) or 'none'}",
+            f"a flow log has exactly one of them, this one has {', '.join(given) or 'none'}",
         )
 
 
@@ -181,7 +181,7 @@ _flow_log = ResourceType(
     token="aws:ec2/flowLog:FlowLog",
     noun="flow log",
     code="InvalidFlowLogId",
-    identify=made_up("fl"),
+    identify=generated_id("fl"),
     outputs=lambda call: {"arn": arn(call, "ec2", f"vpc-flow-log/{call.id}"), **tags(call)},
     where=("region",),
     replace_on=(
@@ -193,10 +193,10 @@ _flow_log = ResourceType(
         Reference("vpcId", (VPC,), holds=False),
         Reference("subnetId", (SUBNET,), holds=False),
         Reference("eniId", (INTERFACE,), holds=False),
-        # The bucket may be another account's.
+        # The bucket may belong to another account.
         Reference("logDestination", (BUCKET,), holds=False, local=False, optional=True),
     ),
-    refuse=(_one_thing, _destination),
+    refuse=(_one_source, _destination),
 )
 
 TYPES = (_endpoint, _flow_log)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from sandbox.simcloud.aws.addresses import claimed, first_free
-from sandbox.simcloud.aws.common import arn, made_up, named, others, refused, tags
+from sandbox.simcloud.aws.common import arn, generated_id, named, others, refused, tags
 from sandbox.simcloud.aws.identity import policy_is_json
 from sandbox.simcloud.aws.keys import KEY_OF
-from sandbox.simcloud.aws.security import beside_subnets
+from sandbox.simcloud.aws.security import groups_match_subnets
 from sandbox.simcloud.aws.tokens import FILE_SYSTEM, SECURITY_GROUP, SUBNET
 from sandbox.simcloud.identifiers import digest
 from sandbox.simcloud.rules import Call, Naming, Reason, Reference, ResourceType, Saying
@@ -37,7 +37,7 @@ def _target_outputs(call: Call) -> Properties:
     address = call.text("ipAddress") or old.get("ipAddress") or (first_free(call, subnet) if subnet else "")
     return {
         "ipAddress": address,
-        # By which other things in the subnet find it taken.
+        # Other resources in the subnet look for taken addresses here.
         "privateIp": address,
         "availabilityZoneName": subnet.outputs["availabilityZone"] if subnet else "",
         "networkInterfaceId": f"eni-0{digest(call.id)[:16]}",
@@ -47,7 +47,7 @@ def _target_outputs(call: Call) -> Properties:
     }
 
 
-def _one_a_zone(call: Call) -> None:
+def _one_per_zone(call: Call) -> None:
     subnet = call.target("subnetId")
     for other in others(call):
         zone, system = other.outputs.get("availabilityZoneName"), other.inputs.get("fileSystemId")
@@ -55,20 +55,20 @@ def _one_a_zone(call: Call) -> None:
             raise refused(
                 "MountTargetConflict",
                 "mount target already exists in this AZ",
-                f"{other.id} is in {zone}; a file system has one mount target a zone",
+                f"{other.id} is in {zone}; a file system has one mount target per zone",
             )
 
 
 _missing = Saying(
     "api error FileSystemNotFound: File system '{value}' does not exist.",
-    "{path} must name one that exists in {region}",
+    "{path} must name something that exists in {region}",
 )
 
 _file_system = ResourceType(
     token=FILE_SYSTEM,
     noun="file system",
     code="FileSystemNotFound",
-    identify=made_up("fs"),
+    identify=generated_id("fs"),
     outputs=_file_system_outputs,
     where=("region",),
     naming=Naming("creationToken", re.compile(r".{1,64}"), 64, "it may have 64 characters", within=()),
@@ -91,7 +91,7 @@ _target = ResourceType(
     token="aws:efs/mountTarget:MountTarget",
     noun="mount target",
     code="MountTargetNotFound",
-    identify=made_up("fsmt"),
+    identify=generated_id("fsmt"),
     outputs=_target_outputs,
     where=("region",),
     replace_on=("fileSystemId", "subnetId", "ipAddress", "ipAddressType"),
@@ -101,8 +101,8 @@ _target = ResourceType(
         Reference("securityGroups[]", (SECURITY_GROUP,)),
     ),
     refuse=(
-        _one_a_zone,
-        beside_subnets(("securityGroups[]",), lambda call: named(call, "subnetId")),
+        _one_per_zone,
+        groups_match_subnets(("securityGroups[]",), lambda call: named(call, "subnetId")),
         claimed("ipAddress", lambda call: call.target("subnetId")),
     ),
 )

@@ -35,36 +35,36 @@ def _region(arguments: Properties, settings: Settings, _: Offers, __: World) -> 
 def _zones(arguments: Properties, settings: Settings, offers: Offers, _: World) -> Properties:
     region = arguments.get("region") or settings.region
     names = list(offers.zones("aws", region))
-    # Which physical zone a letter means differs between accounts; its id does not.
+    # The physical zone behind a letter differs between accounts; the zone ID does not.
     ids = [f"{digest(region)[:4]}-az{i}" for i in range(1, len(names) + 1)]
     return {"id": region, "names": names, "zoneIds": ids, "groupNames": [region], "region": region}
 
 
 def _image(arguments: Properties, settings: Settings, _: Offers, __: World) -> Properties:
     image = f"ami-0{digest(json.dumps(arguments, sort_keys=True) + settings.region)[:16]}"
-    asked = [
+    image_ids = [
         value
-        for each in arguments.get("filters") or ()
-        if each.get("name") == "image-id"
-        for value in each.get("values") or ()
+        for item in arguments.get("filters") or ()
+        if item.get("name") == "image-id"
+        for value in item.get("values") or ()
     ]
-    found = asked[0] if asked else image
+    chosen = image_ids[0] if image_ids else image
     return {
         **arguments,
-        "id": found,
-        "imageId": found,
+        "id": chosen,
+        "imageId": chosen,
         "architecture": "x86_64",
         "rootDeviceName": "/dev/xvda",
         "region": settings.region,
     }
 
 
-# "Reference the latest AMIs using Systems Manager public parameters": what is below /aws/service is everybody's.
+# "Reference the latest AMIs using Systems Manager public parameters": everything below /aws/service is public.
 _IMAGES = "/aws/service/"
 
 
 def _parameter(arguments: Properties, settings: Settings, _: Offers, __: World) -> Properties:
-    """A public parameter that names an image; others are not simulated."""
+    """Return a public parameter with an image's ID; other parameters are not simulated."""
     name = str(arguments.get("name"))
     if not name.startswith(_IMAGES):
         raise refused("ParameterNotFound", f"reading SSM Parameter ({name})", f"only {_IMAGES}... is simulated", "name")

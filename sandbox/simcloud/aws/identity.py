@@ -1,4 +1,4 @@
-"""Identities of AWS, and the policies that say what they may."""
+"""AWS identities, and the policies that grant them permissions."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ def _longest(kind: str) -> int:
 
 
 def document(text: str, path: str, code: str = _MALFORMED) -> dict[str, Any]:
-    """A policy, or the refusal of what is none."""
+    """Return the parsed policy. Raises the refusal if it is not a policy."""
     try:
-        found = json.loads(text)
+        policy = json.loads(text)
     except ValueError as error:
         raise refused(code, "This policy contains invalid Json", f"{path}: {error}") from None
-    if not isinstance(found, dict) or not statements(found):
+    if not isinstance(policy, dict) or not statements(policy):
         raise refused(code, "Syntax errors in policy.", f"{path} must be an object with a Statement")
-    return found
+    return policy
 
 
 def statements(policy: dict[str, Any]) -> list[dict[str, Any]]:
-    """The statements of a policy."""
-    found = policy.get("Statement") or []
-    return [found] if isinstance(found, dict) else list(found)
+    """Return the statements of a policy."""
+    entries = policy.get("Statement") or []
+    return [entries] if isinstance(entries, dict) else list(entries)
 
 
 def texts(value: Any) -> list[str]:
-    """What a policy may write as one or as a list."""
-    return [str(each) for each in value] if isinstance(value, list) else [] if value is None else [str(value)]
+    """Return a policy field that may be a single value or a list, as a list."""
+    return [str(item) for item in value] if isinstance(value, list) else [] if value is None else [str(value)]
 
 
 def policy_is_json(path: str, code: str = _MALFORMED) -> Rule:
-    """A rule: what stands at `path` is a policy."""
+    """Return a rule: the text at `path` is a policy."""
 
     def rule(call: Call) -> None:
         if call.text(path):
@@ -68,7 +68,7 @@ def _length(text: str) -> int:
 
 
 def _grammar(statement: dict[str, Any], path: str) -> None:
-    """What both kinds of policy want of a statement."""
+    """Check what both kinds of policy require of a statement."""
     if statement.get("Effect") not in ("Allow", "Deny"):
         raise refused(_MALFORMED, "Syntax errors in policy.", f"{path}: Effect must be Allow or Deny")
     if not texts(statement.get("Action", statement.get("NotAction"))):
@@ -78,7 +78,7 @@ def _grammar(statement: dict[str, Any], path: str) -> None:
             raise refused(
                 _MALFORMED,
                 "Actions/Conditions must be prefaced by a vendor, e.g., iam, sdb, ec2, etc.",
-                f"{path}: {action} is no action of a service",
+                f"{path}: {action} is not an action of a service; write <service>:<action>",
             )
 
 
@@ -107,8 +107,8 @@ def _permissions(call: Call) -> None:
     _sids(statements(policy))
 
 
-def _sids(found: list[dict[str, Any]]) -> None:
-    sids = [str(statement["Sid"]) for statement in found if statement.get("Sid")]
+def _sids(entries: list[dict[str, Any]]) -> None:
+    sids = [str(statement["Sid"]) for statement in entries if statement.get("Sid")]
     if len(set(sids)) < len(sids):
         raise refused(
             _MALFORMED, "Statement IDs (SID) in a single policy must be unique.", f"policy: {', '.join(sorted(sids))}"
@@ -131,13 +131,13 @@ def _trust(call: Call) -> None:
             raise refused(
                 _MALFORMED,
                 "Has prohibited field Resource",
-                "assumeRolePolicy is about the role itself, which is left out",
+                "leave Resource out: assumeRolePolicy applies to the role itself",
             )
         if not statement.get("Principal"):
             raise refused(
                 _MALFORMED,
                 "Missing required field Principal cannot be empty!",
-                "assumeRolePolicy: say who may take the role",
+                "assumeRolePolicy: set who may assume the role",
             )
     if _length(text) > _TRUST:
         raise refused(
@@ -164,7 +164,7 @@ def _room(call: Call) -> None:
 
 
 def _identity(kind: str, prefix: str) -> Any:
-    """Outputs of what IAM knows by a name and a path."""
+    """Return a function for the outputs of what IAM knows by a name and a path."""
 
     def outputs(call: Call) -> Properties:
         path = call.text("path") or "/"
@@ -219,7 +219,7 @@ _role_policy = ResourceType(
     replace_on=("name", "namePrefix", "role"),
     references=(Reference("role", (ROLE,)),),
     refuse=(_permissions, _room),
-    # IAM puts a policy of a role, whether there was one of the name or not.
+    # IAM writes a role's policy whether or not one with this name exists.
     upserts=True,
 )
 

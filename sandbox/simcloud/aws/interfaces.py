@@ -1,10 +1,10 @@
-"""What has addresses in AWS beside machines: network interfaces, Elastic IP addresses and NAT gateways."""
+"""Network interfaces, Elastic IP addresses and NAT gateways of AWS."""
 
 from __future__ import annotations
 
 from sandbox.simcloud.aws.addresses import claimed, first_free, private_name, public_address
-from sandbox.simcloud.aws.common import arn, ec2, made_up, named, others, refused, tags, vpc_of
-from sandbox.simcloud.aws.security import beside_subnets
+from sandbox.simcloud.aws.common import arn, ec2, generated_id, named, others, refused, tags, vpc_of
+from sandbox.simcloud.aws.security import groups_match_subnets
 from sandbox.simcloud.aws.tokens import (
     ADDRESS,
     INSTANCE,
@@ -34,14 +34,14 @@ def _interface_outputs(call: Call) -> Properties:
         "privateIps": addresses,
         "privateIpLists": addresses,
         "privateDnsName": private_name(call, addresses[0]),
-        # Locally administered, as AWS's are.
+        # Locally administered, like AWS's.
         "macAddress": ":".join(["02", *(digits[i : i + 2] for i in range(0, 10, 2))]),
         "interfaceType": call.inputs.get("interfaceType", "interface"),
     }
 
 
 def _loses_the_first(old: Value, new: Value) -> bool:
-    """The primary address of an interface is its for ever."""
+    """Whether the primary address would be removed, which an interface keeps permanently."""
     return bool(new) and bool(old) and old[0] not in new
 
 
@@ -49,7 +49,7 @@ _interface = ResourceType(
     token=INTERFACE,
     noun="networkInterface",
     code="InvalidNetworkInterfaceID",
-    identify=made_up("eni"),
+    identify=generated_id("eni"),
     outputs=_interface_outputs,
     where=("region",),
     replace_on=("subnetId", "interfaceType"),
@@ -60,7 +60,7 @@ _interface = ResourceType(
         Reference("attachments[].instance", (INSTANCE,), holds=False),
     ),
     refuse=(
-        beside_subnets(("securityGroups[]",), lambda call: named(call, "subnetId")),
+        groups_match_subnets(("securityGroups[]",), lambda call: named(call, "subnetId")),
         claimed("privateIps[]", lambda call: call.target("subnetId")),
         claimed("privateIpLists[]", lambda call: call.target("subnetId")),
     ),
@@ -90,7 +90,7 @@ _address = ResourceType(
     token=ADDRESS,
     noun="allocation",
     code="InvalidAllocationID",
-    identify=made_up("eipalloc"),
+    identify=generated_id("eipalloc"),
     outputs=_address_outputs,
     where=("region",),
     replace_on=("address", "customerOwnedIpv4Pool", "domain", "ipamPoolId", "networkBorderGroup", "publicIpv4Pool"),
@@ -126,18 +126,18 @@ def _is_regional(call: Call) -> bool:
 
 
 def _whole_region(call: Call) -> None:
-    """A regional one is the VPC's, and AWS places it and gives it its addresses."""
+    """Check a regional gateway: it belongs to the VPC, and AWS chooses its place and addresses."""
     wrong = [name for name in ("subnetId", "allocationId", "privateIp") if call.inputs.get(name)]
     if _is_regional(call) and (wrong or not call.inputs.get("vpcId")):
         raise refused(
             "InvalidParameterCombination",
             f"availability_mode regional: {', '.join(wrong) or 'vpc_id is missing'}",
-            "it has vpcId, and neither a subnet nor addresses but those in availabilityZoneAddresses",
+            "set vpcId, no subnet, and addresses only in availabilityZoneAddresses",
         )
 
 
 def _its_address(call: Call) -> None:
-    """A public one has an Elastic IP address to itself."""
+    """Check that a public gateway has an Elastic IP address that nothing else uses."""
     address, is_public = call.text("allocationId"), call.inputs.get("connectivityType", "public") == "public"
     if is_public and not address and not _is_regional(call):
         raise refused(
@@ -154,7 +154,7 @@ def _its_address(call: Call) -> None:
             )
 
 
-def _way_out(call: Call) -> None:
+def _internet_gateway(call: Call) -> None:
     subnet = call.target("subnetId")
     is_public = call.inputs.get("connectivityType", "public") == "public"
     vpc = vpc_of(subnet) if subnet else call.text("vpcId")
@@ -172,12 +172,12 @@ _gateway = ResourceType(
     token=NAT_GATEWAY,
     noun="NAT gateway",
     code="InvalidNatGatewayID",
-    identify=made_up("nat"),
+    identify=generated_id("nat"),
     outputs=_gateway_outputs,
     where=("region",),
     replace_on=("allocationId", "subnetId", "connectivityType", "privateIp", "vpcId", "availabilityMode"),
     references=(ONE_SUBNET, Reference("allocationId", (ADDRESS,)), Reference("vpcId", (VPC,))),
-    refuse=(_whole_region, _its_address, _way_out, claimed("privateIp", lambda call: call.target("subnetId"))),
+    refuse=(_whole_region, _its_address, _internet_gateway, claimed("privateIp", lambda call: call.target("subnetId"))),
 )
 
 TYPES = (_interface, _address, _gateway)

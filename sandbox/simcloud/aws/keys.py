@@ -18,7 +18,7 @@ _WINDOWS = {"deletionWindowInDays": (7, 30), "rotationPeriodInDays": (90, 2560)}
 _ALIAS = re.compile(r"alias/(?!aws/)[a-zA-Z0-9/_-]{1,250}")
 
 KEY_OF = (KEY, KEY_ALIAS)
-"""What may stand for a key: itself by id or ARN, or an alias of it."""
+"""The types that may identify a key: the key by ID or ARN, or an alias."""
 
 
 def _key_outputs(call: Call) -> Properties:
@@ -42,20 +42,20 @@ def _windows(call: Call) -> None:
 
 
 def _policy(call: Call) -> None:
-    """It is one, is not too long, and lets the account, or who asks, change it again."""
+    """Check that the policy is one, is not too long, and lets the account or the caller change it again."""
     text = call.text("policy")
     if not text or call.inputs.get("bypassPolicyLockoutSafetyCheck"):
         return
     code = "MalformedPolicyDocumentException"
-    found = document(text, "policy", code)
+    policy = document(text, "policy", code)
     if len(text.encode()) > _POLICY_BYTES:
         raise refused("LimitExceededException", f"Policy is longer than {_POLICY_BYTES} bytes", f"it has {len(text)}")
     own = {"*", call.settings.account, f"arn:aws:iam::{call.settings.account}:root"}
-    for statement in statements(found):
+    for statement in statements(policy):
         principal = statement.get("Principal")
-        who = texts(principal.get("AWS") if isinstance(principal, dict) else principal)
-        may = texts(statement.get("Action"))
-        is_safe = own & set(who) and {"*", "kms:*", "kms:Put*", "kms:PutKeyPolicy"} & set(may)
+        principals = texts(principal.get("AWS") if isinstance(principal, dict) else principal)
+        actions = texts(statement.get("Action"))
+        is_safe = own & set(principals) and {"*", "kms:*", "kms:Put*", "kms:PutKeyPolicy"} & set(actions)
         if statement.get("Effect") == "Allow" and is_safe:
             return
     raise refused(
@@ -108,7 +108,7 @@ _alias = ResourceType(
     },
     where=("region",),
     replace_on=("name", "namePrefix"),
-    # AWS deletes aliases with their key.
+    # AWS deletes a key's aliases with it.
     references=(Reference("targetKeyId", (KEY,), holds=False),),
     refuse=(_alias_form,),
     says={

@@ -1,4 +1,4 @@
-"""What AWS refuses when it makes an instance, whether a program asks for it or a group does."""
+"""What AWS refuses when it launches an instance, for a program or for a group."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _IMAGE = re.compile(r"ami-[0-9a-f]+|resolve:ssm:.+")
 
 
 def machines_of(group: Properties, template: Record | None) -> list[str]:
-    """The machine types of a scaling group's instances: the template's, or those that the group mixes."""
+    """Return the machine types of a scaling group's instances: the template's, or those that the group mixes."""
     mixed = [str(text) for text in at(group, f"{MIXED}.overrides[].instanceType")]
     own = str(template.inputs.get("instanceType") or "") if template else ""
     return mixed or ([own] if own else [])
 
 
 def check_vcpus(call: Call, more: int) -> None:
-    """The account's quota of vCPUs. more: those that this call wants, without what it has by now."""
+    """Check the account's vCPU quota. more: the vCPUs that this call needs, without those that it has now."""
     quota = call.offers.vcpus("aws", call.region)
     if quota is None or more == 0:
         return
@@ -39,14 +39,14 @@ def check_vcpus(call: Call, more: int) -> None:
             f"You have requested more vCPU capacity than your current vCPU limit of {quota} allows for the instance "
             "bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/"
             "ec2-request to request an adjustment to this limit.",
-            f"{running} vCPUs run in {call.region}, {more} more were asked for",
+            f"{running} vCPUs run in {call.region}, {more} more were requested",
         )
 
 
 def vcpus_of(machine: str) -> int:
-    """vCPUs of a machine type; 0 of what the catalogue knows by its name alone."""
-    known = of(Cloud.AWS).machine_types.get(machine)
-    return known.type.vcpus if known and known.type else 0
+    """Return the vCPUs of a machine type; 0 if the catalogue knows only its name."""
+    entry = of(Cloud.AWS).machine_types.get(machine)
+    return entry.type.vcpus if entry and entry.type else 0
 
 
 def _running(world: World, record: Record) -> int:
@@ -60,13 +60,13 @@ def _running(world: World, record: Record) -> int:
 
 
 def check_image(image: str) -> None:
-    """Refuses what is no id of an image; which images there are is not simulated."""
+    """Refuse a malformed image ID; whether the image exists is not simulated."""
     if image and not _IMAGE.fullmatch(image):
         raise refused("InvalidAMIID.Malformed", f'Invalid id: "{image}" (expecting "ami-...")', "give an image's id")
 
 
 def check_user_data(text: bytes) -> None:
-    """Refuses what instances are not given at boot."""
+    """Refuse user data that is too large for instances."""
     most = of(Cloud.AWS).user_data.max_bytes
     if len(text) > most:
         raise refused(
@@ -78,7 +78,7 @@ def check_user_data(text: bytes) -> None:
 
 
 def decoded(text: str) -> bytes:
-    """User data as the instance gets it."""
+    """Return user data as the instance receives it."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

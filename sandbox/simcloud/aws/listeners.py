@@ -1,4 +1,4 @@
-"""Listeners of AWS's load balancers, and the target groups that they lead to."""
+"""Listeners of AWS load balancers, and their target groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPEAKS = {"TLS": ("TCP", "TLS"), "HTTPS": ("HTTP", "HTTPS"), "HTTP": ("HTTP", "
 
 
 def _checks(call: Call) -> None:
-    """Of the health of targets."""
+    """Check the settings of the health check."""
     if call.inputs.get("targetType") != "lambda" and not call.inputs.get("vpcId"):
         raise refused("ValidationError", "A VPC ID must be specified", "set vpcId")
     check: Properties = next(at(call.inputs, "healthCheck"), {})
@@ -48,7 +48,7 @@ _targets = ResourceType(
     where=("region",),
     naming=NAME,
     replace_on=("name", "namePrefix", "port", "protocol", "protocolVersion", "targetType", "vpcId", "ipAddressType"),
-    # A VPC goes while a target group still names it.
+    # A VPC can be deleted while a target group still refers to it.
     references=(Reference("vpcId", IN_VPC.types, holds=False),),
     refuse=(_checks,),
     says={
@@ -81,7 +81,7 @@ def _port_once(call: Call) -> None:
 
 
 def _protocols(call: Call) -> None:
-    """The listener's is one of its load balancer's, and its targets' goes with it."""
+    """Check that the load balancer supports the listener's protocol, and that the target group's protocol matches it."""
     balancer, protocol = call.target("loadBalancerArn"), call.text("protocol")
     kind = balancer.id.split(":loadbalancer/")[1].split("/")[0] if balancer else ""
     if balancer and protocol not in _PROTOCOLS[kind]:
@@ -91,17 +91,17 @@ def _protocols(call: Call) -> None:
             "the load balancer's type decides",
         )
     for targets in named(call, "defaultActions[].targetGroupArn"):
-        theirs = str(targets.inputs.get("protocol", ""))
-        if theirs not in _SPEAKS.get(protocol, (protocol,)):
+        target_protocol = str(targets.inputs.get("protocol", ""))
+        if target_protocol not in _SPEAKS.get(protocol, (protocol,)):
             raise refused(
                 "IncompatibleProtocols",
-                f"Listener protocol '{protocol}' is not supported with a target group with the protocol '{theirs}'",
+                f"Listener protocol '{protocol}' is not supported with a target group with the protocol '{target_protocol}'",
                 f"it takes {' or '.join(_SPEAKS.get(protocol, (protocol,)))}",
             )
 
 
 def _one_balancer(call: Call) -> None:
-    """A target group is reached from one load balancer, of its VPC."""
+    """Check that a target group has one load balancer, in the same VPC."""
     balancer = call.target("loadBalancerArn")
     for targets in named(call, "defaultActions[].targetGroupArn"):
         for other in others(call):

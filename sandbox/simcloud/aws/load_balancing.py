@@ -9,7 +9,7 @@ from cluster.catalogue import of
 from cluster.spec import Cloud
 from sandbox.simcloud.aws.addresses import claim
 from sandbox.simcloud.aws.common import arn, named, others, refused, tags, vpc_of
-from sandbox.simcloud.aws.security import beside_subnets
+from sandbox.simcloud.aws.security import groups_match_subnets
 from sandbox.simcloud.aws.tokens import (
     ADDRESS,
     BALANCER,
@@ -29,7 +29,7 @@ NAME = Naming(
     "name",
     re.compile(r"(?!internal-)[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?"),
     of(Cloud.AWS).names["load_balancer"].max,
-    "it may have only a-z, A-Z, 0-9 and hyphens, none of them first or last, and not begin with internal-",
+    "it may have only a-z, A-Z, 0-9 and hyphens, none of them first or last, and not start with internal-",
     within=(),
 )
 
@@ -39,7 +39,7 @@ def _kind(call: Call) -> str:
 
 
 def by_arn(resource: Callable[[Call], str]) -> Callable[[Call], str]:
-    """ARNs that end in 16 hexadecimal digits are the ids."""
+    """Return a function that makes ARNs with 16 hexadecimal digits at the end, used as IDs."""
     return lambda call: call.fresh(lambda digits: arn(call, "elasticloadbalancing", f"{resource(call)}/{digits[:16]}"))
 
 
@@ -49,7 +49,7 @@ def outputs(call: Call) -> Properties:
 
 def _balancer_outputs(call: Call) -> Properties:
     subnets = [*at(call.inputs, "subnets[]"), *at(call.inputs, "subnetMappings[].subnetId")]
-    found = [record for text in subnets for record in call.world.find((SUBNET,), str(text))]
+    records = [record for text in subnets for record in call.world.find((SUBNET,), str(text))]
     inward = "internal-" if call.inputs.get("internal") and _kind(call) == "app" else ""
     number = call.id.rpartition("/")[2]
     domain = f"elb.{call.region}" if _kind(call) == "net" else f"{call.region}.elb"
@@ -57,7 +57,7 @@ def _balancer_outputs(call: Call) -> Properties:
         **outputs(call),
         "dnsName": f"{inward}{call.name}-{number}.{domain}.amazonaws.com",
         "zoneId": f"Z{digest(call.region)[:12].upper()}",
-        "vpcId": found[0].inputs["vpcId"] if found else "",
+        "vpcId": records[0].inputs["vpcId"] if records else "",
         "loadBalancerType": call.inputs.get("loadBalancerType", "application"),
     }
 
@@ -66,8 +66,8 @@ def _loses_any(old: Value, new: Value) -> bool:
     return not {str(item) for item in old} <= {str(item) for item in new or ()}
 
 
-def _groups_come_or_go(old: Mapping[str, Value], new: Mapping[str, Value]) -> Iterator[str]:
-    """A network load balancer without security groups gets none later, nor loses its last."""
+def _groups_added_or_removed(old: Mapping[str, Value], new: Mapping[str, Value]) -> Iterator[str]:
+    """Yield the groups if they force replacement: the first group cannot be added later, and the last cannot be removed."""
     if new.get("loadBalancerType") == "network" and bool(old.get("securityGroups")) != bool(new.get("securityGroups")):
         yield "securityGroups"
 
@@ -76,11 +76,11 @@ def _subnets(call: Call) -> list[Record]:
     return named(call, *_PLACES)
 
 
-def _one_a_zone(call: Call) -> None:
-    found = _subnets(call)
+def _one_per_zone(call: Call) -> None:
+    subnets = _subnets(call)
     if bool(call.inputs.get("subnets")) == bool(call.inputs.get("subnetMappings")):
         raise refused("ValidationError", "At least one subnet must be specified", "give subnets or subnetMappings")
-    zones = [str(subnet.outputs["availabilityZone"]) for subnet in found]
+    zones = [str(subnet.outputs["availabilityZone"]) for subnet in subnets]
     if len(set(zones)) < len(zones):
         raise refused(
             "InvalidConfigurationRequest",
@@ -93,12 +93,12 @@ def _one_a_zone(call: Call) -> None:
             "At least two subnets in two different Availability Zones must be specified",
             "an application load balancer has two zones or more",
         )
-    if len({vpc_of(subnet) for subnet in found}) > 1:
-        raise refused("InvalidSubnet", "The subnets are not all in one VPC", ", ".join(subnet.id for subnet in found))
+    if len({vpc_of(subnet) for subnet in subnets}) > 1:
+        raise refused("InvalidSubnet", "The subnets are not all in one VPC", ", ".join(subnet.id for subnet in subnets))
 
 
 def _mapped(call: Call) -> None:
-    """Fixed private addresses are for internal network load balancers, and must be free."""
+    """Check fixed private addresses: only for internal network load balancers, and free."""
     for mapping in at(call.inputs, "subnetMappings[]"):
         text = str(mapping.get("privateIpv4Address") or "")
         if text and not (_kind(call) == "net" and call.inputs.get("internal")):
@@ -113,16 +113,16 @@ def _mapped(call: Call) -> None:
 
 
 def _reached_from_outside(call: Call) -> None:
-    """Elastic IP addresses are for those that the internet reaches, each for one, and need an internet gateway."""
-    internal, wanted = bool(call.inputs.get("internal")), list(at(call.inputs, "subnetMappings[].allocationId"))
-    if internal and wanted:
+    """Check Elastic IP addresses: only for internet-facing load balancers, one balancer each, with an internet gateway."""
+    internal, allocations = bool(call.inputs.get("internal")), list(at(call.inputs, "subnetMappings[].allocationId"))
+    if internal and allocations:
         raise refused(
             "InvalidConfigurationRequest",
             "An Elastic IP address can be specified for internet-facing load balancers only",
             "leave allocationId out, or internal",
         )
     for other in others(call):
-        if taken := {*wanted} & {*at(other.inputs, "subnetMappings[].allocationId")}:
+        if taken := {*allocations} & {*at(other.inputs, "subnetMappings[].allocationId")}:
             text = f"The allocation IDs are not available for use: {', '.join(sorted(taken))}"
             raise refused("AllocationIdNotFound", text, f"{other.id} has them")
     for vpc in {vpc_of(subnet) for subnet in _subnets(call)}:
@@ -131,12 +131,12 @@ def _reached_from_outside(call: Call) -> None:
             raise refused(
                 "InvalidSubnet",
                 f"VPC {vpc} has no internet gateway",
-                "make the load balancer depend on one, or internal",
+                "make the load balancer depend on one, or make it internal",
             )
 
 
 def _logs(call: Call) -> None:
-    """Who delivers logs may write to the bucket before it is asked to."""
+    """Check that log delivery may write to the bucket before logs are enabled."""
     for logs in at(call.inputs, "accessLogs"):
         bucket = str(logs.get("bucket"))
         if logs.get("enabled") and call.world.get(BUCKET_POLICY, bucket) is None:
@@ -156,16 +156,22 @@ _balancer = ResourceType(
     where=("region",),
     naming=NAME,
     replace_on=("name", "namePrefix", "internal", "loadBalancerType", "customerOwnedIpv4Pool"),
-    # A network load balancer can be given more subnets, and none of them be taken away.
+    # A network load balancer can gain subnets, but lose none.
     replace_if={"subnets": _loses_any, "subnetMappings": _loses_any},
-    replace_when=_groups_come_or_go,
+    replace_when=_groups_added_or_removed,
     references=(
         *(Reference(path, (SUBNET,)) for path in _PLACES),
         Reference("securityGroups[]", (SECURITY_GROUP,)),
         Reference("subnetMappings[].allocationId", (ADDRESS,)),
         Reference("accessLogs.bucket", (BUCKET,), holds=False),
     ),
-    refuse=(_one_a_zone, beside_subnets(("securityGroups[]",), _subnets), _mapped, _reached_from_outside, _logs),
+    refuse=(
+        _one_per_zone,
+        groups_match_subnets(("securityGroups[]",), _subnets),
+        _mapped,
+        _reached_from_outside,
+        _logs,
+    ),
     implied=lambda outputs: [(BALANCER, str(outputs["dnsName"]).lower())],
     protected_by={"enableDeletionProtection": True},
     says={

@@ -1,4 +1,4 @@
-"""Networks of AWS. What replaces is as in terraform-provider-aws, on which the provider rests."""
+"""Networks of AWS. The replacement rules come from terraform-provider-aws, on which the provider is based."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from ipaddress import IPv4Network
 
-from sandbox.simcloud.aws.common import ec2, made_up, named, others, refused, vpc_of
+from sandbox.simcloud.aws.common import ec2, generated_id, named, others, refused, vpc_of
 from sandbox.simcloud.aws.tokens import (
     ENDPOINT,
     INTERFACE,
@@ -27,7 +27,7 @@ from sandbox.simcloud.world import Record
 IN_VPC = Reference("vpcId", (VPC,))
 
 _DESTINATIONS = ("cidrBlock", "ipv6CidrBlock", "destinationPrefixListId")
-# Of a route; only these may lead to part of the VPC another way than the local route does.
+# Properties of a route: only these may override the local route for part of the VPC.
 _INSIDE = ("networkInterfaceId", "vpcEndpointId", "localGatewayId")
 _WAYS = (
     *("gatewayId", "natGatewayId", "egressOnlyGatewayId", "transitGatewayId", "vpcPeeringConnectionId"),
@@ -35,8 +35,8 @@ _WAYS = (
 )
 
 
-def _beside(prefix: str) -> Callable[[Call], str]:
-    """Ids of what comes with a VPC."""
+def _id_with_vpc(prefix: str) -> Callable[[Call], str]:
+    """Return a function for the IDs of resources that come with a VPC."""
     return lambda call: f"{prefix}-0{digest(call.id + prefix)[:16]}"
 
 
@@ -46,7 +46,7 @@ def _with_vpc(outputs: Properties) -> Iterable[tuple[str, str]]:
 
 
 def _zone_name(call: Call, id_: str) -> str:
-    """The zone with an id such as ``use1-az6``. In truth its letter is another in each account; here it is the sixth."""
+    """Return the zone with an ID such as ``use1-az6``. Really its letter differs between accounts; here it is the sixth."""
     place = id_.rpartition("-az")[2]
     if not place.isdecimal() or not 0 < int(place) <= 26:
         raise refused(
@@ -66,7 +66,7 @@ def _places(call: Call) -> Iterable[Place]:
     return [Place("aws", call.region, zone=zone)] if zone else []
 
 
-def _one_a_vpc(call: Call) -> None:
+def _one_per_vpc(call: Call) -> None:
     for other in others(call):
         if call.text("vpcId") and other.inputs.get("vpcId") == call.text("vpcId"):
             raise refused(
@@ -77,7 +77,7 @@ def _one_a_vpc(call: Call) -> None:
 
 
 def _no_addresses_left(call: Call) -> None:
-    """What has a public address in the VPC goes before its internet gateway."""
+    """Refuse to delete an internet gateway while the VPC has resources with public addresses."""
     vpc = call.text("vpcId")
     for gateway in call.world.of_type(NAT_GATEWAY):
         is_public = gateway.inputs.get("connectivityType", "public") == "public"
@@ -91,7 +91,7 @@ def _no_addresses_left(call: Call) -> None:
 
 
 def _vpc_of_gateway(call: Call, gateway: Record) -> str:
-    """That of a NAT gateway's subnet; a regional one has none and names the VPC."""
+    """Return the VPC of a NAT gateway's subnet; a regional gateway has no subnet and names the VPC."""
     subnet = call.world.get(SUBNET, str(gateway.inputs.get("subnetId")))
     return vpc_of(subnet) if subnet else str(gateway.inputs.get("vpcId", ""))
 
@@ -101,8 +101,8 @@ def _target(route: Mapping[str, Value]) -> list[str]:
 
 
 def _routes(call: Call) -> None:
-    """Each destination once, with one target, and none that the local route has already."""
-    seen: set[str] = set()
+    """Check routes: each destination once, with one target, and not covered by the local route."""
+    destinations: set[str] = set()
     vpc = call.target("vpcId") or call.target("defaultRouteTableId")
     own = list(networks(at(vpc.outputs, "cidrBlock"))) if vpc else []
     for route in at(call.inputs, "routes[]"):
@@ -113,13 +113,13 @@ def _routes(call: Call) -> None:
                 f"the route to {destination} names {len(_target(route))} targets",
                 f"a route has exactly one of {', '.join(_WAYS)}",
             )
-        if destination in seen:
+        if destination in destinations:
             raise refused(
                 "RouteAlreadyExists",
                 f"The route identified by {destination} already exists.",
                 "a route table has one route to a destination",
             )
-        seen.add(destination)
+        destinations.add(destination)
         _not_local(destination, route, own)
 
 
@@ -130,7 +130,7 @@ def _not_local(destination: str, route: Mapping[str, Value], own: list[IPv4Netwo
                 "InvalidParameterValue",
                 f"The destination CIDR block {destination} is equal to or more specific than one of this VPC's CIDR "
                 "blocks. This route can target only an interface or an instance.",
-                "what lies in the VPC is reached by its local route",
+                "leave it out: addresses in the VPC are reached by its local route",
             )
 
 
@@ -151,11 +151,11 @@ def _in_one_network(call: Call) -> None:
         raise refused(
             "InvalidParameterValue",
             f"Route table {call.text('routeTableId')} and network {vpc_of(subnet)} belong to different networks",
-            f"the route table must be one of {vpc_of(subnet)}",
+            f"the route table must belong to {vpc_of(subnet)}",
         )
 
 
-def _one_a_subnet(call: Call) -> None:
+def _one_per_subnet(call: Call) -> None:
     for other in others(call):
         if call.text("subnetId") and other.inputs.get("subnetId") == call.text("subnetId"):
             raise refused(
@@ -170,16 +170,16 @@ _vpc = ResourceType(
     token=VPC,
     noun="vpc",
     code="InvalidVpcID",
-    identify=made_up("vpc"),
+    identify=generated_id("vpc"),
     outputs=ec2(
         "vpc",
         instanceTenancy=lambda _: "default",
         enableDnsSupport=lambda call: call.inputs.get("enableDnsSupport", True),
-        defaultSecurityGroupId=_beside("sg"),
-        defaultNetworkAclId=_beside("acl"),
-        defaultRouteTableId=_beside("rtb"),
-        mainRouteTableId=_beside("rtb"),
-        dhcpOptionsId=_beside("dopt"),
+        defaultSecurityGroupId=_id_with_vpc("sg"),
+        defaultNetworkAclId=_id_with_vpc("acl"),
+        defaultRouteTableId=_id_with_vpc("rtb"),
+        mainRouteTableId=_id_with_vpc("rtb"),
+        dhcpOptionsId=_id_with_vpc("dopt"),
     ),
     where=("region",),
     replace_on=("cidrBlock", "ipv4IpamPoolId", "ipv4NetmaskLength"),
@@ -198,7 +198,7 @@ _subnet = ResourceType(
     token=SUBNET,
     noun="subnet",
     code="InvalidSubnetID",
-    identify=made_up("subnet"),
+    identify=generated_id("subnet"),
     outputs=ec2("subnet", availabilityZone=_zone),
     where=("region",),
     replace_on=(
@@ -218,11 +218,11 @@ _gateway = ResourceType(
     token=INTERNET_GATEWAY,
     noun="internetGateway",
     code="InvalidInternetGatewayID",
-    identify=made_up("igw"),
+    identify=generated_id("igw"),
     outputs=ec2("internet-gateway"),
     where=("region",),
     references=(IN_VPC,),
-    refuse=(_one_a_vpc,),
+    refuse=(_one_per_vpc,),
     refuse_deletion=(_no_addresses_left,),
 )
 
@@ -230,15 +230,15 @@ _route_table = ResourceType(
     token=ROUTE_TABLE,
     noun="routeTable",
     code="InvalidRouteTableID",
-    identify=made_up("rtb"),
+    identify=generated_id("rtb"),
     outputs=ec2("route-table"),
     where=("region",),
     replace_on=("vpcId",),
     references=(
         IN_VPC,
-        # Internet gateways and VPN gateways are named by one property.
+        # Internet gateways and VPN gateways share one property.
         Reference("routes[].gatewayId", (INTERNET_GATEWAY, VPN_GATEWAY)),
-        # A route outlives what it leads to, as a black hole.
+        # A route outlives its target, as a black hole.
         Reference("routes[].natGatewayId", (NAT_GATEWAY,), holds=False),
         Reference("routes[].networkInterfaceId", (INTERFACE,), holds=False),
         Reference("routes[].vpcEndpointId", (ENDPOINT,), holds=False),
@@ -259,7 +259,7 @@ _default_table = replace(
     outputs=_with_its_vpc,
     replace_on=("defaultRouteTableId",),
     references=(
-        # The provider adopts what came with the VPC, and lets it go without deleting it.
+        # The provider adopts the table that came with the VPC, and releases it without deleting it.
         Reference("defaultRouteTableId", (ROUTE_TABLE,), holds=False),
         *_route_table.references[1:],
         Reference("propagatingVgws[]", (VPN_GATEWAY,), holds=False),
@@ -271,7 +271,7 @@ _association = ResourceType(
     token="aws:ec2/routeTableAssociation:RouteTableAssociation",
     noun="association",
     code="InvalidAssociationID",
-    identify=made_up("rtbassoc"),
+    identify=generated_id("rtbassoc"),
     where=("region",),
     replace_on=("subnetId", "gatewayId"),
     references=(
@@ -279,7 +279,7 @@ _association = ResourceType(
         Reference("gatewayId", (INTERNET_GATEWAY, VPN_GATEWAY)),
         Reference("routeTableId", (ROUTE_TABLE,)),
     ),
-    refuse=(_in_one_network, _one_a_subnet),
+    refuse=(_in_one_network, _one_per_subnet),
 )
 
 TYPES = (_vpc, _subnet, _gateway, _route_table, _default_table, _association)

@@ -1,4 +1,4 @@
-"""Auto Scaling groups of AWS. The instances of a group are not in the world; what a launch would refuse, the group is."""
+"""Auto Scaling groups of AWS. Their instances are not in the world; a group is refused whatever its launches would be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cluster.catalogue import of
 from cluster.spec import Cloud
 from sandbox.simcloud.aws.common import arn, by_name, named, number, refused, vpc_of
 from sandbox.simcloud.aws.launch import MIXED, check_vcpus, machines_of, vcpus_of
-from sandbox.simcloud.aws.security import apart_from
+from sandbox.simcloud.aws.security import check_same_vpc
 from sandbox.simcloud.aws.tokens import PLACEMENT, SCALING_GROUP, SECURITY_GROUP, SUBNET, TARGETS, TEMPLATE
 from sandbox.simcloud.identifiers import guid
 from sandbox.simcloud.refusals import offered
@@ -19,7 +19,7 @@ from sandbox.simcloud.world import Record
 
 _TEMPLATES = (
     *("launchTemplate.id", "launchTemplate.name"),
-    *(f"{MIXED}.launchTemplateSpecification.launchTemplate{each}" for each in ("Id", "Name")),
+    *(f"{MIXED}.launchTemplateSpecification.launchTemplate{suffix}" for suffix in ("Id", "Name")),
 )
 _VALID = "You must use a valid fully-formed launch template."
 
@@ -33,7 +33,7 @@ def _machines(call: Call) -> list[str]:
 
 
 def _places(call: Call) -> Iterable[Place]:
-    """The machines in the zone of each subnet: what a template alone does not say."""
+    """Yield the machines in the zone of each subnet; a template alone does not have the zones."""
     for subnet in named(call, "vpcZoneIdentifiers[]"):
         for machine in _machines(call) or [""]:
             yield Place("aws", call.region, subnet.outputs["availabilityZone"], machine or None)
@@ -43,7 +43,7 @@ def _desired(call: Call) -> int:
     return number(call, "desiredCapacity", number(call, "minSize"))
 
 
-def _wanted(call: Call) -> int:
+def _vcpus(call: Call) -> int:
     return _desired(call) * max(map(vcpus_of, _machines(call)), default=0)
 
 
@@ -73,7 +73,7 @@ def _bounds(call: Call) -> None:
 
 
 def _whole(call: Call) -> None:
-    """A group has a template with all that an instance needs, and a place to put it."""
+    """Check that the group has a template with everything an instance needs, and a subnet or zone."""
     template = _template(call)
     if template is None:
         raise refused(
@@ -99,7 +99,7 @@ def _whole(call: Call) -> None:
 
 
 def _one_network(call: Call) -> None:
-    """Subnets, the template's groups and the target groups are all of one VPC."""
+    """Check that subnets, the template's security groups and the target groups are all in one VPC."""
     subnets, template = named(call, "vpcZoneIdentifiers[]"), _template(call)
     if len({vpc_of(subnet) for subnet in subnets}) > 1:
         raise refused(
@@ -111,7 +111,7 @@ def _one_network(call: Call) -> None:
         texts = [*at(template.inputs, "vpcSecurityGroupIds[]")]
         texts += [*at(template.inputs, "networkInterfaces[].securityGroups[]")]
         groups = [group for text in texts for group in call.world.find((SECURITY_GROUP,), str(text))]
-        apart_from(groups, subnets[0])
+        check_same_vpc(groups, subnets[0])
     for targets in named(call, "targetGroupArns[]"):
         is_ours = not subnets or vpc_of(targets) == vpc_of(subnets[0])
         if not is_ours or targets.inputs.get("targetType", "instance") != "instance":
@@ -130,11 +130,11 @@ _group = ResourceType(
     outputs=_outputs,
     where=("region",),
     naming=Naming(
-        "name", re.compile(r"[^:]+"), of(Cloud.AWS).names["scaling_group"].max, "it may not have a colon", within=()
+        "name", re.compile(r"[^:]+"), of(Cloud.AWS).names["scaling_group"].max, "it must not contain a colon", within=()
     ),
     replace_on=("name", "namePrefix"),
     references=(
-        # AWS lets a template go that a group still names; its next instance then fails.
+        # AWS lets a template be deleted that a group still refers to; the group's next launch then fails.
         *(Reference(path, (TEMPLATE,), holds=False) for path in _TEMPLATES),
         Reference("vpcZoneIdentifiers[]", (SUBNET,)),
         Reference("targetGroupArns[]", (TARGETS,), holds=False),
@@ -145,7 +145,7 @@ _group = ResourceType(
         _whole,
         offered(_places),
         _one_network,
-        lambda call: check_vcpus(call, _wanted(call)),
+        lambda call: check_vcpus(call, _vcpus(call)),
     ),
     says={
         Reason.TAKEN: Saying(

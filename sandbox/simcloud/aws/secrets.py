@@ -16,10 +16,10 @@ from sandbox.simcloud.world import Record
 
 # "PutSecretValue".
 _LARGEST = 65536
-# "DeleteSecret": 7 to 30 days, and 30 unless told otherwise.
+# "DeleteSecret": 7 to 30 days, default 30.
 _WINDOW = (7, 30)
 _WAITING = f"{SECRET}#scheduledForDeletion"
-"""Secrets that AWS keeps until their recovery window ends; their names stay taken. They are in no state."""
+"""Deleted secrets that AWS keeps until their recovery window ends. Their names stay taken; no state has them."""
 
 
 def _id(call: Call) -> str:
@@ -28,7 +28,7 @@ def _id(call: Call) -> str:
             raise refused(
                 "InvalidRequestException",
                 "You can't create this secret because a secret with this name is already scheduled for deletion.",
-                f"restore {waiting.id}, choose another name than {call.name}, or delete with recoveryWindowInDays 0",
+                f"restore {waiting.id}, choose a name other than {call.name}, or delete with recoveryWindowInDays 0",
             )
     return call.fresh(lambda digits: arn(call, "secretsmanager", f"secret:{call.name}-{digits[:6]}"))
 
@@ -46,7 +46,7 @@ def _window(call: Call) -> None:
 
 
 def _wait(call: Call) -> None:
-    """A deleted secret keeps its name for as long as it could be recovered."""
+    """Keep a deleted secret's name taken until its recovery window ends."""
     if call.old is not None and call.inputs.get("recoveryWindowInDays", _WINDOW[1]) != 0:
         call.world.put(replace(_forgotten(call.old), type=_WAITING))
 
@@ -119,7 +119,7 @@ _version = ResourceType(
     outputs=_version_outputs,
     where=("region",),
     replace_on=("secretId", "secretString", "secretBinary", "secretStringWoVersion"),
-    # Values go with their secret.
+    # Values are deleted with their secret.
     references=(Reference("secretId", (SECRET,), holds=False),),
     refuse=(_one_value, _size),
 )

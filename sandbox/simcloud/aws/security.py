@@ -7,24 +7,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import ip_network
 
-from sandbox.simcloud.aws.common import ec2, made_up, named, others, refused, vpc_of
+from sandbox.simcloud.aws.common import ec2, generated_id, named, others, refused, vpc_of
 from sandbox.simcloud.aws.network import IN_VPC
 from sandbox.simcloud.aws.tokens import SECURITY_GROUP, VPC
 from sandbox.simcloud.rules import Call, Naming, Reason, Reference, ResourceType, Rule, Saying
 from sandbox.simcloud.values import at
 from sandbox.simcloud.world import Record
 
-# "Amazon VPC quotas": rules of a group in each direction, and groups of a network interface.
+# "Amazon VPC quotas": rules per group and direction, and groups per network interface.
 _RULES, _GROUPS = 60, 5
-# Where a group states its rules itself: where it says whom they let through.
-_STATED = ("cidrBlocks", "ipv6CidrBlocks", "prefixListIds", "securityGroups")
+# Properties that name the peers in rules inside a group's own declaration.
+_INLINE_PEERS = ("cidrBlocks", "ipv6CidrBlocks", "prefixListIds", "securityGroups")
 _PEERS = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
 _PORTED = {"tcp": "TCP", "udp": "UDP", "6": "TCP", "17": "UDP"}
 _MEANING = ("securityGroupId", "ipProtocol", "fromPort", "toPort", *_PEERS)
 
 
-def beside_subnets(paths: tuple[str, ...], subnets: Callable[[Call], list[Record]]) -> Rule:
-    """A rule: the groups at `paths` are no more than an interface takes, and of the VPC of the subnets."""
+def groups_match_subnets(paths: tuple[str, ...], subnets: Callable[[Call], list[Record]]) -> Rule:
+    """Return a rule: the groups at `paths` are within an interface's limit, and belong to the subnets' VPC."""
 
     def rule(call: Call) -> None:
         groups = named(call, *paths)
@@ -32,22 +32,22 @@ def beside_subnets(paths: tuple[str, ...], subnets: Callable[[Call], list[Record
             raise refused(
                 "SecurityGroupsPerInterfaceLimitExceeded",
                 "The maximum number of security groups per interface has been reached.",
-                f"an interface has at most {_GROUPS}, this one {len(groups)}",
+                f"an interface has at most {_GROUPS}, this one has {len(groups)}",
             )
         for subnet in subnets(call):
-            apart_from(groups, subnet)
+            check_same_vpc(groups, subnet)
 
     return rule
 
 
-def apart_from(groups: list[Record], subnet: Record) -> None:
-    """Refuses groups of another VPC than the subnet's."""
+def check_same_vpc(groups: list[Record], subnet: Record) -> None:
+    """Refuse groups of a VPC other than the subnet's."""
     for group in groups:
         if vpc_of(group) != vpc_of(subnet):
             raise refused(
                 "InvalidParameter",
                 f"Security group {group.id} and subnet {subnet.id} belong to different networks.",
-                f"the group must be one of {vpc_of(subnet)}",
+                f"the group must belong to {vpc_of(subnet)}",
             )
 
 
@@ -73,9 +73,9 @@ def _ports(call: Call) -> None:
     _port_range(call.text("ipProtocol"), call.inputs.get("fromPort"), call.inputs.get("toPort"))
 
 
-def _port_range(said: str, low: float | None, high: float | None) -> None:
-    protocol = _PORTED.get(said.lower())
-    if protocol is None:
+def _port_range(protocol: str, low: float | None, high: float | None) -> None:
+    protocol_name = _PORTED.get(protocol.lower())
+    if protocol_name is None:
         return
     if low is None or high is None:
         raise refused(
@@ -86,8 +86,8 @@ def _port_range(said: str, low: float | None, high: float | None) -> None:
     if not 0 <= low <= high <= 65535:
         raise refused(
             "InvalidParameterValue",
-            f"Invalid {protocol} port range ({low:.0f},{high:.0f})",
-            "ports rise from fromPort to toPort, between 0 and 65535",
+            f"Invalid {protocol_name} port range ({low:.0f},{high:.0f})",
+            "fromPort must not be above toPort, both between 0 and 65535",
         )
 
 
@@ -96,59 +96,61 @@ def _meaning(record: Record | Call) -> tuple[object, ...]:
 
 
 def _once(call: Call) -> None:
-    beside = [other for other in others(call) if other.inputs.get("securityGroupId") == call.text("securityGroupId")]
-    for other in beside:
+    siblings = [other for other in others(call) if other.inputs.get("securityGroupId") == call.text("securityGroupId")]
+    for other in siblings:
         if _meaning(other) == _meaning(call):
             raise refused(
-                "InvalidPermission.Duplicate", f"the specified rule {_peer(call)} already exists", _way(other)
+                "InvalidPermission.Duplicate", f"the specified rule {_peer(call)} already exists", _duplicate(other)
             )
-    if len(beside) >= _RULES:
+    if len(siblings) >= _RULES:
         raise refused(
             "RulesPerSecurityGroupLimitExceeded",
             "The maximum number of rules per security group has been reached.",
-            f"{call.text('securityGroupId')} has {len(beside)} in this direction; merge ranges or ask for a higher quota",
+            f"{call.text('securityGroupId')} has {len(siblings)} in this direction; merge ranges or request a higher quota",
         )
 
 
-def _stated_rules(call: Call) -> None:
-    """Rules that a group states itself: each once, with ports and a peer, and no more than a group has."""
+def _inline_rules(call: Call) -> None:
+    """Check the rules in a group's own declaration: each once, with ports and a peer, and within the limit."""
     for side in ("ingress", "egress"):
-        seen: set[tuple[object, ...]] = set()
+        permissions: set[tuple[object, ...]] = set()
         for rule in at(call.inputs, f"{side}[]"):
-            said, low, high = str(rule.get("protocol")), rule.get("fromPort"), rule.get("toPort")
-            if said == "-1" and (low or high):
+            protocol, low, high = str(rule.get("protocol")), rule.get("fromPort"), rule.get("toPort")
+            if protocol == "-1" and (low or high):
                 raise refused(
                     "", f"from_port ({low}) and to_port ({high}) must both be 0 with protocol -1", "set both to 0"
                 )
-            _port_range(said, low, high)
-            peers = [str(peer) for name in _STATED for peer in rule.get(name) or ()]
+            _port_range(protocol, low, high)
+            peers = [str(peer) for name in _INLINE_PEERS for peer in rule.get(name) or ()]
             peers += ["self"] if rule.get("self") else []
             for peer in peers:
-                _stated_once(seen, (said, low, high, peer))
+                _inline_once(permissions, (protocol, low, high, peer))
             if not peers:
                 raise refused(
-                    "InvalidParameterValue", f"{side}: a rule names nobody", f"give it one of {', '.join(_STATED)}"
+                    "InvalidParameterValue",
+                    f"{side}: a rule names nobody",
+                    f"give it one of {', '.join(_INLINE_PEERS)}",
                 )
-        if len(seen) > _RULES:
+        if len(permissions) > _RULES:
             raise refused(
                 "RulesPerSecurityGroupLimitExceeded",
                 "The maximum number of rules per security group has been reached.",
-                f"{side} has {len(seen)}, each peer of a rule counts; merge ranges or ask for a higher quota",
+                f"{side} has {len(permissions)}, and each peer of a rule counts; merge ranges or request a higher quota",
             )
 
 
-def _stated_once(seen: set[tuple[object, ...]], rule: tuple[object, ...]) -> None:
-    if rule in seen:
+def _inline_once(permissions: set[tuple[object, ...]], rule: tuple[object, ...]) -> None:
+    if rule in permissions:
         raise refused(
             "InvalidParameterValue",
             "The same permission must not appear multiple times",
-            f"protocol, ports and peer {rule} are there twice; two rules of a group must differ in more than their "
+            f"protocol, ports and peer {rule} occur twice; two rules of a group must differ in more than their "
             "description",
         )
-    seen.add(rule)
+    permissions.add(rule)
 
 
-def _stated_peers_in_reach(call: Call) -> None:
+def _inline_peers_in_reach(call: Call) -> None:
     own = call.target("vpcId")
     for peer in named(call, "ingress[].securityGroups[]", "egress[].securityGroups[]"):
         if own and vpc_of(peer) != own.id:
@@ -166,8 +168,8 @@ def _peer(call: Call) -> str:
     return f'"peer: {peer}, {protocol}{ports}, ALLOW"'
 
 
-def _way(other: Record) -> str:
-    return f"{other} says the same; two rules of a group must differ in more than their description"
+def _duplicate(other: Record) -> str:
+    return f"{other} has the same content; two rules of a group must differ in more than their description"
 
 
 def _peer_in_reach(call: Call) -> None:
@@ -184,15 +186,15 @@ _security_group = ResourceType(
     token=SECURITY_GROUP,
     noun="security group",
     code="InvalidGroup",
-    identify=made_up("sg"),
+    identify=generated_id("sg"),
     outputs=ec2("security-group"),
     where=("region",),
     naming=Naming(
         "name",
-        # A name that begins with sg- is taken for an id.
+        # AWS takes a name that starts with sg- for an ID.
         re.compile(r"(?!sg-)[a-zA-Z0-9 ._\-:/()#,@\[\]+=&;{}!$*]+"),
         255,
-        "it may not begin with sg-, nor have other than a-z, A-Z, 0-9, spaces, and ._-:/()#,@[]+=&;{}!$*",
+        "it must not start with sg-, and may have only a-z, A-Z, 0-9, spaces, and ._-:/()#,@[]+=&;{}!$*",
         within=("vpcId",),
     ),
     replace_on=("name", "namePrefix", "description", "vpcId"),
@@ -201,7 +203,7 @@ _security_group = ResourceType(
         Reference("ingress[].securityGroups[]", (SECURITY_GROUP,)),
         Reference("egress[].securityGroups[]", (SECURITY_GROUP,)),
     ),
-    refuse=(_stated_rules, _stated_peers_in_reach),
+    refuse=(_inline_rules, _inline_peers_in_reach),
     says={
         Reason.TAKEN: Saying(
             "api error InvalidGroup.Duplicate: The security group '{name}' already exists for VPC '{parent}'",
@@ -221,7 +223,7 @@ _security_group = ResourceType(
 
 def _default_of(call: Call) -> str:
     vpc = call.target("vpcId") or call.world.get(VPC, call.text("vpcId"))
-    return str(vpc.outputs["defaultSecurityGroupId"]) if vpc else made_up("sg")(call)
+    return str(vpc.outputs["defaultSecurityGroupId"]) if vpc else generated_id("sg")(call)
 
 
 _default_group = ResourceType(
@@ -232,7 +234,7 @@ _default_group = ResourceType(
     outputs=ec2("security-group", name=lambda _: "default", description=lambda _: "default VPC security group"),
     where=("region",),
     replace_on=("vpcId",),
-    # The provider adopts what came with the VPC, and lets it go without deleting it.
+    # The provider adopts the group that came with the VPC, and releases it without deleting it.
     references=(Reference("vpcId", (VPC,), holds=False),),
     upserts=True,
 )
@@ -241,14 +243,14 @@ _ingress_rule = ResourceType(
     token="aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule",
     noun="security group rule",
     code="InvalidSecurityGroupRuleId",
-    identify=made_up("sgr"),
+    identify=generated_id("sgr"),
     outputs=ec2("security-group-rule", securityGroupRuleId=lambda call: call.id),
     where=("region",),
     replace_on=("securityGroupId",),
-    # AWS changes whom a rule lets in, but not from a range to a group or back.
+    # AWS can change a rule's peer, but not from a range to a group or back.
     replace_if=dict.fromkeys(_PEERS, lambda _, new: new is None),
     references=(
-        # Rules go with their group; a rule holds the group that it lets in.
+        # Rules are deleted with their group; a rule keeps its peer group from being deleted.
         Reference("securityGroupId", (SECURITY_GROUP,), holds=False),
         Reference("referencedSecurityGroupId", (SECURITY_GROUP,)),
     ),

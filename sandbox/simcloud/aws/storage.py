@@ -41,29 +41,29 @@ def _outputs(call: Call) -> Properties:
 
 
 def of_bucket(call: Call, token: str, bucket: str) -> Record | None:
-    """The one resource of a type that says something of a bucket."""
+    """Return the one resource of a type that configures a bucket."""
     return call.world.get(token, bucket)
 
 
 def _emptied(call: Call) -> None:
-    """A bucket goes with what is in it only if it was told to, and what is locked stays whoever asks."""
-    found = [record for record in call.world.of_type(BUCKET_OBJECT) if (BUCKET, call.id) in record.targets]
-    if not found:
+    """Delete a bucket's objects only if forceDestroy is set, and refuse when a lock protects them."""
+    objects = [record for record in call.world.of_type(BUCKET_OBJECT) if (BUCKET, call.id) in record.targets]
+    if not objects:
         return
     if not call.inputs.get("forceDestroy"):
         raise refused(
             "BucketNotEmpty",
             "The bucket you tried to delete is not empty. You must delete all versions in the bucket.",
-            f"{call.id} has {len(found)} objects; empty it, or set forceDestroy and update before deleting",
+            f"{call.id} has {len(objects)} objects; empty it, or set forceDestroy and update before deleting",
         )
     lock = of_bucket(call, _LOCK, call.id)
     if lock is not None and "COMPLIANCE" in at(lock.inputs, "rule.defaultRetention.mode"):
         raise refused(
             "AccessDenied",
             "Access Denied because object protected by object lock.",
-            f"nobody deletes the {len(found)} objects of {call.id} before their retention ends",
+            f"the {len(objects)} objects of {call.id} cannot be deleted before their retention ends",
         )
-    for record in found:
+    for record in objects:
         call.world.remove(*record.key)
 
 
@@ -79,14 +79,14 @@ def _lock_is_possible(call: Call) -> None:
         raise refused(
             "InvalidBucketState",
             "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
-            "the lock must depend on the bucket's versioning, or the bucket set objectLockEnabled",
+            "make the lock depend on the bucket's versioning, or set objectLockEnabled on the bucket",
         )
     retention: dict[str, Any] = next(at(call.inputs, "rule.defaultRetention"), {})
     if retention and bool(retention.get("days")) == bool(retention.get("years")):
         raise refused(
             "MalformedXML",
             "The XML you provided was not well-formed or did not validate against our published schema",
-            "rule.defaultRetention has either days or years, above 0",
+            "set either days or years of rule.defaultRetention, above 0",
         )
 
 
@@ -129,23 +129,23 @@ def _lifecycle(call: Call) -> None:
 
 
 def _is_public(statement: dict[str, Any]) -> bool:
-    who = statement.get("Principal")
-    is_anyone = who == "*" or (isinstance(who, dict) and "*" in texts(who.get("AWS")))
+    principal = statement.get("Principal")
+    is_anyone = principal == "*" or (isinstance(principal, dict) and "*" in texts(principal.get("AWS")))
     return is_anyone and statement.get("Effect") == "Allow" and not statement.get("Condition")
 
 
 def _policy(call: Call) -> None:
     text, bucket = call.text("policy"), call.text("bucket")
-    found = document(text, "policy", "MalformedPolicy")
+    policy = document(text, "policy", "MalformedPolicy")
     if len(text.encode()) > _POLICY_BYTES:
         raise refused(
             "PolicyTooLarge",
             f"Policies cannot be larger than {_POLICY_BYTES} bytes",
             f"this one has {len(text.encode())}",
         )
-    for statement in statements(found):
+    for statement in statements(policy):
         if not statement.get("Principal"):
-            raise refused("MalformedPolicy", "Missing required field Principal", "say of whom each statement speaks")
+            raise refused("MalformedPolicy", "Missing required field Principal", "set a Principal in each statement")
         for resource in texts(statement.get("Resource")):
             if resource.split("/")[0] != f"arn:aws:s3:::{bucket}":
                 raise refused(
@@ -173,7 +173,7 @@ _bucket = ResourceType(
         "bucket",
         _NAME,
         63,
-        "it must have 3 to 63 of a-z, 0-9, dots and hyphens, begin and end with a letter or digit, and be no IP address",
+        "it must have 3 to 63 of a-z, 0-9, dots and hyphens, start and end with a letter or digit, and not be an IP address",
     ),
     replace_on=("bucket", "bucketPrefix", "bucketNamespace", "objectLockEnabled"),
     refuse_deletion=(_emptied,),
@@ -181,7 +181,7 @@ _bucket = ResourceType(
         Reason.TAKEN: Saying(
             "api error BucketAlreadyOwnedByYou: Your previous request to create the named bucket succeeded and you "
             "already own it.",
-            "choose another name than {name}, import the existing one, or delete it",
+            "choose a name other than {name}, import the existing one, or delete it",
         ),
         Reason.MISSING: Saying(
             "api error NoSuchBucket: The specified bucket does not exist", "{path} names {value}, which does not exist"
@@ -196,7 +196,7 @@ def _of_bucket(
     references: Iterable[Reference] = (),
     replace_on: tuple[str, ...] = ("bucket", "expectedBucketOwner"),
 ) -> ResourceType:
-    """A type that says one thing of a bucket: it has the bucket's id, and S3 overwrites what was said before."""
+    """Return a type that configures a bucket: it has the bucket's ID, and S3 overwrites the previous configuration."""
     return ResourceType(
         token=token,
         noun="bucket configuration",

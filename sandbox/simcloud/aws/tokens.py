@@ -1,4 +1,4 @@
-"""Pulumi's names of the types that others name."""
+"""Pulumi's names of the types that other modules use."""
 
 from __future__ import annotations
 

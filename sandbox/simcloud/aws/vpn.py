@@ -1,4 +1,4 @@
-"""Site-to-site VPN of AWS."""
+"""AWS Site-to-Site VPN."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, ip_network
 from cluster.spec import Cloud
 from cluster.vpn import ENDS, GATEWAYS, LINK_LOCAL, TUNNEL_PREFIX
 from sandbox.simcloud.aws.addresses import public_address
-from sandbox.simcloud.aws.common import arn, ec2, made_up, others, refused, tags
+from sandbox.simcloud.aws.common import arn, ec2, generated_id, others, refused, tags
 from sandbox.simcloud.aws.tokens import CUSTOMER_GATEWAY, ROUTE_TABLE, VPC, VPN_GATEWAY
 from sandbox.simcloud.identifiers import digest
 from sandbox.simcloud.rules import Call, Reference, ResourceType
@@ -22,7 +22,7 @@ _PRE_SHARED = re.compile(r"(?!0)[A-Za-z0-9._]{8,64}")
 _CONNECTION = "aws:ec2/vpnConnection:VpnConnection"
 
 
-def _one_a_vpc(call: Call) -> None:
+def _one_per_vpc(call: Call) -> None:
     for other in others(call):
         if call.text("vpcId") and other.inputs.get("vpcId") == call.text("vpcId"):
             raise refused(
@@ -36,17 +36,17 @@ _gateway = ResourceType(
     token=VPN_GATEWAY,
     noun="vpnGateway",
     code="InvalidVpnGatewayID",
-    identify=made_up("vgw"),
+    identify=generated_id("vgw"),
     outputs=ec2("vpn-gateway", amazonSideAsn=lambda _: str(_CLOUD.asn)),
     where=("region",),
     replace_on=("amazonSideAsn", "availabilityZone"),
     references=(Reference("vpcId", (VPC,)),),
-    refuse=(_one_a_vpc,),
+    refuse=(_one_per_vpc,),
 )
 
 
 def _peer(call: Call) -> None:
-    """A router has a public IPv4 address, and an ASN that is nobody else's."""
+    """Check that a router has a public IPv4 address, and an ASN that is not reserved."""
     text, asn = call.text("ipAddress"), call.text("bgpAsn") or call.text("bgpAsnExtended")
     try:
         address = IPv4Address(text) if text else None
@@ -70,10 +70,10 @@ def _peer(call: Call) -> None:
 
 
 def _certificate(call: Call) -> None:
-    """A private certificate of AWS Certificate Manager in the gateway's own region; without one, an address."""
+    """Check for a private certificate of AWS Certificate Manager in the gateway's region or, without one, an address."""
     given = call.text("certificateArn")
-    found = _CERTIFICATE.fullmatch(given)
-    if given and not found:
+    match = _CERTIFICATE.fullmatch(given)
+    if given and not match:
         raise refused(
             "InvalidParameterValue",
             f"Value ({given}) for parameter certificateArn is invalid.",
@@ -81,11 +81,11 @@ def _certificate(call: Call) -> None:
             "certificateArn",
         )
     region = str(call.inputs.get("region") or call.settings.region)
-    if found and found[1] != region:
+    if match and match[1] != region:
         raise refused(
             "InvalidParameterValue",
             f"Value ({given}) for parameter certificateArn is invalid. It is not in {region}",
-            f"certificates are of one region; make one in {region}",
+            f"a certificate belongs to one region; create one in {region}",
             "certificateArn",
         )
     if not given and not call.text("ipAddress"):
@@ -102,7 +102,7 @@ _customer = ResourceType(
     token=CUSTOMER_GATEWAY,
     noun="customerGateway",
     code="InvalidCustomerGatewayID",
-    identify=made_up("cgw"),
+    identify=generated_id("cgw"),
     outputs=ec2("customer-gateway"),
     where=("region",),
     replace_on=("bgpAsn", "bgpAsnExtended", "certificateArn", "deviceName", "ipAddress", "type"),
@@ -118,7 +118,7 @@ def _inside_ranges(call: Call) -> Iterable[tuple[str, IPv4Network]]:
 
 
 def _inside(call: Call) -> None:
-    """/30s of link-local addresses that AWS does not keep, each once at a gateway."""
+    """Check inner ranges: /30s of link-local addresses that AWS does not reserve, each once per gateway."""
     gateway = call.text("vpnGatewayId") or call.text("transitGatewayId")
     used = {
         str(other.outputs.get(f"tunnel{end}InsideCidr")): other.id
@@ -138,7 +138,7 @@ def _inside(call: Call) -> None:
             raise refused(
                 "InvalidParameterValue",
                 f"The TunnelInsideCidr {range_} is already in use by {used[str(range_)]}",
-                f"each tunnel of {gateway} has a range of its own",
+                f"each tunnel of {gateway} needs a separate range",
                 path,
             )
         used[str(range_)] = f"the other tunnel of {call.id}"
@@ -151,7 +151,7 @@ def _keys(call: Call) -> None:
             raise refused(
                 "InvalidParameterValue",
                 f"Invalid value for tunnel{end}PresharedKey",
-                "it has 8 to 64 of a-z, A-Z, 0-9, dots and underscores, and does not begin with 0",
+                "use 8 to 64 of a-z, A-Z, 0-9, dots and underscores, not starting with 0",
                 f"tunnel{end}PresharedKey",
             )
 
@@ -165,9 +165,9 @@ def _one_gateway(call: Call) -> None:
 def _tunnel(call: Call, end: int) -> Properties:
     name, seed = f"tunnel{end}", digest(f"{call.id} {end}")
     old = call.old.outputs if call.old else {}
-    # Where the program asks for none, AWS chooses.
-    made = f"169.254.{16 + int(seed[:2], 16) % 200}.{int(seed[2:4], 16) // 4 * 4}/{TUNNEL_PREFIX}"
-    inside = ip_network(call.text(f"{name}InsideCidr") or old.get(f"{name}InsideCidr") or made)
+    # AWS chooses a range when the program sets none.
+    default = f"169.254.{16 + int(seed[:2], 16) % 200}.{int(seed[2:4], 16) // 4 * 4}/{TUNNEL_PREFIX}"
+    inside = ip_network(call.text(f"{name}InsideCidr") or old.get(f"{name}InsideCidr") or default)
     gateway = call.target("vpnGatewayId")
     customer = call.target("customerGatewayId")
     by_certificate = customer is not None and customer.inputs.get("certificateArn")
@@ -203,7 +203,7 @@ _connection = ResourceType(
     token=_CONNECTION,
     noun="vpnConnection",
     code="InvalidVpnConnectionID",
-    identify=made_up("vpn"),
+    identify=generated_id("vpn"),
     outputs=_connection_outputs,
     where=("region",),
     replace_on=(

@@ -1,4 +1,4 @@
-"""What AWS says when it refuses."""
+"""AWS's refusal messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAYS: Mapping[Reason, Saying] = {
     ),
     Reason.GONE: Saying(
         "api error {code}.NotFound: The {noun} ID '{value}' does not exist",
-        "it was deleted behind the engine's back; run again with a refresh",
+        "it was deleted outside the engine; run again with a refresh",
     ),
     Reason.ELSEWHERE: Saying(
         "api error {code}.NotFound: The {noun} ID '{value}' does not exist",
@@ -33,7 +33,7 @@ SAYS: Mapping[Reason, Saying] = {
     ),
     Reason.OUTSIDE: Saying(
         "api error InvalidSubnet.Range: The CIDR '{value}' is invalid.",
-        "it must lie in {ranges} of {parent}",
+        "it must be in {ranges} of {parent}",
     ),
     Reason.OVERLAP: Saying(
         "api error InvalidSubnet.Conflict: The CIDR '{value}' conflicts with another subnet",
@@ -62,6 +62,6 @@ SAYS: Mapping[Reason, Saying] = {
     ),
     Reason.THROTTLED: Saying(
         "api error RequestLimitExceeded: Request limit exceeded.",
-        "{verb} {type} again later; what had been done by then is kept",
+        "retry {verb} of {type} later; changes made so far are kept",
     ),
 }

@@ -1,4 +1,4 @@
-"""Azure, as the Resource Manager and the provider `azure-native` behave."""
+"""Azure: the behaviour of the Resource Manager and of the provider `azure-native`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _configure(inputs: Mapping[str, Value]) -> Settings:
 
 
 def _place_of(call: Call, _: str) -> str | None:
-    """The provider's location, else that of the resource group, as far as it is known."""
+    """Return the provider's location, otherwise that of the resource group if it is known."""
     if call.settings.region or not call.text("resourceGroupName"):
         return call.settings.region or None
     name = CLOUD.folded(group_id(call, call.text("resourceGroupName")))
@@ -49,11 +49,11 @@ def _place_of(call: Call, _: str) -> str | None:
 
 
 def _region_of(call: Call) -> str:
-    """What lies in a network is where the network is."""
+    """Return the resource's own location, otherwise that of its virtual network."""
     if "location" in call.type.where:
         return call.text("location").replace(" ", "").lower()
     parent = CLOUD.folded(network.network_id(call, call.text("virtualNetworkName")))
-    return next((found.region for found in call.world.find((network.NETWORK,), parent)), "")
+    return next((record.region for record in call.world.find((network.NETWORK,), parent)), "")
 
 
 _MODULES = (
@@ -73,12 +73,12 @@ _MODULES = (
     ),
 )
 
-# The provider deletes these by the vault's own API, which knows no locks.
+# The provider deletes these through the vault's own API, which ignores locks.
 _UNLOCKABLE = (key_vault.SECRET, key_vault.KEY)
 
 
 def _lockable(type_: ResourceType) -> ResourceType:
-    """The type with the rules of locks, which are everybody's."""
+    """Return the type with the rules for locks, which apply to every type."""
     deletion = () if type_.token in _UNLOCKABLE else (locks.unlocked,)
     return replace(type_, refuse=(locks.writable, *type_.refuse), refuse_deletion=(*deletion, *type_.refuse_deletion))
 

@@ -1,11 +1,11 @@
-"""Private addresses of subnets, and public ones."""
+"""Private addresses of subnets, and public addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network
 
-from sandbox.simcloud.azure.common import folded, found, network_name, outputs, under_group
+from sandbox.simcloud.azure.common import find, folded, network_name, outputs, under_group
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.words import refused
 from sandbox.simcloud.identifiers import digest
@@ -20,28 +20,28 @@ PUBLIC_ADDRESS = "azure-native:network:PublicIPAddress"
 PREFIXES = ("addressPrefix", "addressPrefixes[]")
 
 KEPT_FIRST, KEPT_LAST = 4, 1
-"""Azure keeps the first four addresses of a subnet and the last ("Azure Virtual Network FAQ")."""
+"""Azure reserves the first four addresses of a subnet and the last ("Azure Virtual Network FAQ")."""
 
 
 def range_of(call: Call, subnet: object) -> IPv4Network | None:
-    """The first range of a subnet, be it a resource or part of a network's own declaration."""
-    record = found(call, (SUBNET,), subnet)
+    """Return the first range of a subnet, declared as a resource or as part of its network."""
+    record = find(call, (SUBNET,), subnet)
     if record is None:
         return None
-    inline = (each for each in at(record.outputs, "subnets[]") if folded(each["id"]) == folded(subnet))
+    inline = (part for part in at(record.outputs, "subnets[]") if folded(part["id"]) == folded(subnet))
     prefixes = (text for path in PREFIXES for text in at(next(inline, record.outputs), path))
     return next((IPv4Network(text) for text in prefixes), None)
 
 
 def is_kept(network: IPv4Network, address: IPv4Address) -> bool:
-    """Whether Azure keeps an address of a subnet."""
+    """Whether Azure reserves an address of a subnet."""
     offset = int(address) - int(network.network_address)
     return offset < KEPT_FIRST or offset >= network.num_addresses - KEPT_LAST
 
 
 def taken_addresses(call: Call, subnet: object) -> dict[str, Record]:
-    """Address -> what has it, of interfaces, load balancers and private endpoints but the call's own."""
-    owner = found(call, (SUBNET,), subnet)
+    """Return address -> the interface, load balancer or private endpoint that has it, without the call's own resource."""
+    owner = find(call, (SUBNET,), subnet)
     return {
         address: user
         for user in (call.world.users(owner) if owner else ())
@@ -60,9 +60,9 @@ def _addresses(holder: Properties, subnet: object) -> Iterator[str]:
 
 
 def addressed(call: Call, property_: str) -> list[Properties]:
-    """The parts of a resource that have an address in a subnet each: the given one, the one they had, or a free one."""
+    """Return the parts of a resource, each with an address in its subnet: the given, the previous, or a free one."""
     before = {part.get("name"): part for part in at(call.old.outputs, f"{property_}[]")} if call.old else {}
-    made: list[Properties] = []
+    completed: list[Properties] = []
     for part in call.inputs.get(property_) or ():
         whole = {**part, "id": f"{call.id}/{property_}/{part.get('name')}", "provisioningState": "Succeeded"}
         subnet = next(at(part, "subnet.id"), None)
@@ -70,15 +70,15 @@ def addressed(call: Call, property_: str) -> list[Properties]:
             old = before.get(part.get("name"), {})
             kept = old.get("privateIPAddress") if next(at(old, "subnet.id"), None) == subnet else None
             given = part.get("privateIPAddress") or kept
-            own = [each["privateIPAddress"] for each in made if "privateIPAddress" in each]
+            own = [other["privateIPAddress"] for other in completed if "privateIPAddress" in other]
             whole["privateIPAddress"] = given or free_address(call, subnet, own)
             whole["privateIPAllocationMethod"] = part.get("privateIPAllocationMethod") or "Dynamic"
-        made.append(whole)
-    return made
+        completed.append(whole)
+    return completed
 
 
 def free_address(call: Call, subnet: object, besides: Iterable[str] = ()) -> str:
-    """The lowest address that is free."""
+    """Return the lowest free address."""
     network = range_of(call, subnet)
     taken = {*taken_addresses(call, subnet), *besides}
     hosts = range(KEPT_FIRST, network.num_addresses - KEPT_LAST) if network else range(0)
@@ -95,17 +95,19 @@ def free_address(call: Call, subnet: object, besides: Iterable[str] = ()) -> str
 
 
 def static_addresses(property_: str, address: str = "privateIPAddress", subnet: str = "subnet.id") -> Rule:
-    """Given addresses of the parts at `property_` lie in their subnet, are not Azure's, and are free. subnet: where
-    the part has it; of the resource itself if it starts with a slash."""
+    """Return a rule: given addresses of the parts at `property_` are in their subnet, not reserved by Azure, and free.
+
+    subnet: path of the subnet in the part; in the resource itself if it starts with a slash.
+    """
 
     def rule(call: Call) -> None:
         for part in call.inputs.get(property_) or ():
             given = next(at(part, address), None)
             holder = call.inputs if subnet.startswith("/") else part
-            where = next(at(holder, subnet.lstrip("/")), None)
-            if given is not None and where is not None:
-                _fits(call, str(given), str(where))
-            elif given is None and part.get("privateIPAllocationMethod") == "Static" and where is not None:
+            subnet_id = next(at(holder, subnet.lstrip("/")), None)
+            if given is not None and subnet_id is not None:
+                _fits(call, str(given), str(subnet_id))
+            elif given is None and part.get("privateIPAllocationMethod") == "Static" and subnet_id is not None:
                 raise refused(
                     "IpConfigurationWithStaticAllocationMustHaveAddress",
                     f"{call.id}: IP configuration {part.get('name')} has the allocation method Static and no address.",
@@ -131,7 +133,7 @@ def _fits(call: Call, text: str, subnet: str) -> None:
         raise refused(
             "PrivateIPAddressInReservedRange",
             f"Private static IP address {text} falls within reserved IP range of subnet prefix {network}.",
-            f"Azure keeps the first {KEPT_FIRST} addresses and the last; the first free one is {network[KEPT_FIRST]}",
+            f"Azure reserves the first {KEPT_FIRST} addresses and the last; the first free one is {network[KEPT_FIRST]}",
         )
     holder = taken_addresses(call, subnet).get(text)
     if holder is not None:
@@ -148,12 +150,12 @@ def _public_places(call: Call) -> Iterable[Place]:
 
 
 def _is_standard(call: Call) -> None:
-    """Basic was retired on 30 September 2025 ("Upgrading a Basic public IP address to Standard SKU")."""
+    """Refuse Basic, which was retired on 30 September 2025 ("Upgrading a Basic public IP address to Standard SKU")."""
     if not call.text("sku.name").startswith("Standard"):
         raise refused(
             "IPv4BasicSkuPublicIpCountLimitReached",
             "Cannot create more than 0 IPv4 Basic SKU public IP addresses for this subscription in this region.",
-            "set sku.name to Standard; Basic is what Azure makes without it",
+            "set sku.name to Standard; the default is Basic",
         )
     if call.text("publicIPAllocationMethod") != "Static":
         raise refused(
@@ -164,7 +166,7 @@ def _is_standard(call: Call) -> None:
 
 
 def _public(call: Call) -> str:
-    """An address of the range for benchmarks (RFC 2544): nobody's."""
+    """Return an address of the range for benchmarks (RFC 2544), which is in no real use."""
     digits = digest(call.id)
     return str(IPv4Network("198.18.0.0/15")[int(digits[:8], 16) % 131072])
 
@@ -183,7 +185,7 @@ _public_address = ResourceType(
     outputs=outputs("Microsoft.Network/publicIPAddresses", ipAddress=_public),
     naming=network_name("publicIpAddressName"),
     where=("location",),
-    # Of the provider's own table of properties that force a replacement.
+    # From the provider's own table of properties that force a replacement.
     replace_on=("resourceGroupName", "publicIpAddressName", "publicIPAddressVersion", "publicIPPrefix", "sku"),
     fixed=("zones",),
     recomputed=("etag",),

@@ -1,4 +1,4 @@
-"""Managed disks and the sets that say with which key they are encrypted. Figures: "Azure managed disk types"."""
+"""Managed disks and disk encryption sets. Figures from "Azure managed disk types"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from cluster import catalogue
 from cluster.spec import Cloud
-from sandbox.simcloud.azure.common import found, plain_outputs, under_group
+from sandbox.simcloud.azure.common import find, plain_outputs, under_group
 from sandbox.simcloud.azure.identities import HAS_IDENTITIES, identities_match, identity, is_granted, principals
 from sandbox.simcloud.azure.key_vault import VAULT, is_purge_protected, key_at, vault_at
 from sandbox.simcloud.azure.resources import IN_GROUP
@@ -30,9 +30,9 @@ KINDS = {
 """SKU -> kind in the catalogue."""
 
 ZONAL = ("PremiumV2_LRS", "UltraSSD_LRS")
-"""They are in a zone wherever the region has zones, and their performance is set."""
+"""SKUs that need a zone if the region has zones, and that have configurable performance."""
 
-# Most operations a second by size, and the megabytes a second that each of them allows.
+# Maximum IOPS by size, and throughput in MB/s per IOPS.
 _PER_GIB = {"PremiumV2_LRS": 500, "UltraSSD_LRS": 1000}
 _LEAST = {"PremiumV2_LRS": 3000, "UltraSSD_LRS": 100}
 _MB_PER_OPERATION = 0.25
@@ -111,14 +111,17 @@ def _does_not_shrink(call: Call) -> None:
             "ResizeDiskError",
             f"Disk size reduction is not supported. Current size is {before << 30} bytes, requested size is {after << 30} "
             "bytes.",
-            "make another disk and copy",
+            "create another disk and copy the data",
         )
 
 
 def encrypts(call: Call, sku: str, set_id: str) -> None:
-    """ "Server-side encryption of Azure Disk Storage": these disks do not take a set with a user assigned identity, and
-    a disk is made only when its set may use the key."""
-    chosen = found(call, (ENCRYPTION_SET,), set_id)
+    """Check the disk's encryption set.
+
+    "Server-side encryption of Azure Disk Storage": these disks do not accept a set with a user assigned identity, and a
+    disk is created only when its set may use the key.
+    """
+    chosen = find(call, (ENCRYPTION_SET,), set_id)
     kind = next(at(chosen.inputs, "identity.type"), "") if chosen else ""
     if sku in ZONAL and "UserAssigned" in kind:
         raise refused(
@@ -133,16 +136,18 @@ def encrypts(call: Call, sku: str, set_id: str) -> None:
 
 
 def granted(call: Call, shown: Properties, own: Iterable[str], uri: str) -> bool:
-    """Whether one of the principals of an identity may use the key at `uri`. own: principals besides those that
-    `shown` lists as user assigned."""
+    """Whether one of an identity's principals may use the key at `uri`.
+
+    own: principals in addition to the user assigned ones in `shown`.
+    """
     vault = vault_at(call, uri)
-    everyone = [*own, *(one["principalId"] for one in (shown.get("userAssignedIdentities") or {}).values())]
+    all_principals = [*own, *(user["principalId"] for user in (shown.get("userAssignedIdentities") or {}).values())]
     if vault is None:
         return False
     if next(at(vault.inputs, "properties.enableRbacAuthorization"), False):
         key = key_at(call, uri)
-        return any(is_granted(call, one, key.id if key else vault.id) for one in everyone)
-    return any(one in at(vault.inputs, "properties.accessPolicies[].objectId") for one in everyone)
+        return any(is_granted(call, principal, key.id if key else vault.id) for principal in all_principals)
+    return any(principal in at(vault.inputs, "properties.accessPolicies[].objectId") for principal in all_principals)
 
 
 def _forbidden(uri: str, holder: str) -> RefusalError:
@@ -189,7 +194,7 @@ def _has_usable_key(call: Call) -> None:
             "set properties.enablePurgeProtection of the vault",
         )
     if not str(key.outputs["kty"]).startswith("RSA") or key.outputs.get("keySize") not in _RSA_SIZES:
-        raise refused(BAD_REQUEST, f"Key {uri} is no RSA key of 2048, 3072 or 4096 bits.", "make one")
+        raise refused(BAD_REQUEST, f"Key {uri} is no RSA key of 2048, 3072 or 4096 bits.", "create one")
     if "SystemAssigned" not in call.text("identity.type") and not granted(call, identity(call) or {}, (), uri):
         raise _forbidden(uri, call.id)
 

@@ -25,12 +25,14 @@ def _identify(call: Call) -> str:
 
 
 def _target_is_no_group(call: Call) -> None:
-    """ "Flow logging for network security groups": since 30 June 2025 no new ones can be made."""
+    """Refuse network security groups: since 30 June 2025 they get no new flow logs ("Flow logging for network security
+    groups").
+    """
     if "/networksecuritygroups/" in folded(call.text("targetResourceId")):
         raise refused(
             BAD_REQUEST,
             "NSG flow logs can no longer be created after June 30, 2025.",
-            "log the virtual network: targetResourceId is its id",
+            "log the virtual network: set targetResourceId to its ID",
         )
 
 
@@ -56,7 +58,7 @@ _flow_log = ResourceType(
     fixed=("targetResourceId",),
     recomputed=("etag",),
     references=(
-        # Azure makes NetworkWatcherRG itself.
+        # Azure creates NetworkWatcherRG itself.
         Reference("resourceGroupName", (GROUP,), holds=False, local=False, resolve=group_id, optional=True),
         Reference("targetResourceId", (NETWORK, SUBNET, INTERFACE, SECURITY_GROUP), holds=False),
         Reference("storageId", (ACCOUNT,), holds=False),

@@ -1,10 +1,10 @@
-"""Managed identities and what they may do."""
+"""Managed identities and their roles."""
 
 from __future__ import annotations
 
 import re
 
-from sandbox.simcloud.azure.common import CLIENT, TENANT, folded, found, plain_outputs, under_group
+from sandbox.simcloud.azure.common import CLIENT, TENANT, find, folded, plain_outputs, under_group
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.scopes import scope_exists, scope_of
 from sandbox.simcloud.azure.words import refused
@@ -16,7 +16,7 @@ from sandbox.simcloud.world import Record
 IDENTITY = "azure-native:managedidentity:UserAssignedIdentity"
 ASSIGNMENT = "azure-native:authorization:RoleAssignment"
 
-# It holds nothing: "Manage user-assigned managed identities" says that one can be deleted while resources have it.
+# Holds nothing: "Manage user-assigned managed identities" says that one can be deleted while resources use it.
 HAS_IDENTITIES = Reference("identity.userAssignedIdentities[]", (IDENTITY,), holds=False, local=False)
 
 _GUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -24,14 +24,14 @@ _ROLE = re.compile(rf".*/providers/Microsoft\.Authorization/roleDefinitions/{_GU
 
 
 def identity(call: Call) -> Properties | None:
-    """The identity of a machine or a service as Azure shows it: with the principals."""
+    """Return the identity of a machine or service as Azure shows it, with its principals."""
     given = call.inputs.get("identity")
     if not given:
         return None
     shown: Properties = {"type": given.get("type"), "tenantId": TENANT}
     if "SystemAssigned" in str(given.get("type")):
         shown["principalId"] = guid(f"{call.id} principal")
-    assigned = [(id_, found(call, (IDENTITY,), id_)) for id_ in given.get("userAssignedIdentities") or ()]
+    assigned = [(id_, find(call, (IDENTITY,), id_)) for id_ in given.get("userAssignedIdentities") or ()]
     if assigned:
         shown["userAssignedIdentities"] = {
             id_: {name: record.outputs[name] for name in ("clientId", "principalId")}
@@ -42,25 +42,25 @@ def identity(call: Call) -> Properties | None:
 
 
 def identities_match(call: Call) -> None:
-    """The type says which identities there are."""
+    """Check that the identity's type matches the identities that are assigned."""
     given = call.inputs.get("identity") or {}
     kind, assigned = str(given.get("type") or "None"), given.get("userAssignedIdentities") or ()
     if bool(assigned) != ("UserAssigned" in kind):
         raise refused(
             "InvalidIdentityType" if assigned else "MissingIdentityIds",
             f"The identity of {call.id} has the type {kind} and {len(assigned)} user assigned identities.",
-            "user assigned identities go with the type UserAssigned or SystemAssigned, UserAssigned",
+            "user assigned identities need the type UserAssigned or SystemAssigned, UserAssigned",
         )
 
 
 def principals(record: Record) -> list[str]:
-    """The principals that came with a resource."""
+    """Return the principals that came with a resource."""
     outputs = plain(record.outputs)
     return [str(text) for path in ("principalId", "identity.principalId") for text in at(outputs, path)]
 
 
 def is_granted(call: Call, principal: str, scope: str) -> bool:
-    """Whether a principal has any role at a scope or above it. Which one is not looked at."""
+    """Whether a principal has any role at a scope or above it, regardless of which role."""
     return any(
         assignment.inputs.get("principalId") == principal
         and f"{folded(scope)}/".startswith(
@@ -91,13 +91,16 @@ def _role_is_named(call: Call) -> None:
         raise refused(
             "RoleDefinitionDoesNotExist",
             f"The specified role definition with ID '{role}' does not exist.",
-            "it is /subscriptions/<id>/providers/Microsoft.Authorization/roleDefinitions/<GUID>",
+            "write /subscriptions/<id>/providers/Microsoft.Authorization/roleDefinitions/<GUID>",
         )
 
 
 def _principal_exists(call: Call) -> None:
-    """Users and groups are not simulated. Azure looks a service principal up only if principalType does not say that it
-    is one: what it then takes for a principal that is nobody's would open nothing to anybody."""
+    """Check the principal; users and groups are not simulated.
+
+    Azure looks a service principal up only if principalType does not say that it is one. A principal that does not exist
+    would then grant nothing to anybody.
+    """
     principal, kind = call.text("principalId"), call.text("principalType")
     made_here = any(principal in principals(record) for record in call.world if record.type != ASSIGNMENT)
     if made_here and kind not in ("", "ServicePrincipal"):
@@ -114,7 +117,7 @@ def _principal_exists(call: Call) -> None:
             "ID. If you are creating this principal and then immediately assigning a role, this error might be related "
             "to a replication delay. In this case, set the role assignment principalType property to a value, such as "
             "ServicePrincipal, User, or Group.",
-            "principalId must be that of an identity that exists, not its id or clientId",
+            "set principalId to the principal ID of an existing identity, not to its ID or clientId",
         )
 
 
@@ -166,7 +169,7 @@ _identity = ResourceType(
     refuse=(_has_name,),
 )
 
-# Without a name the provider makes up a GUID.
+# Without a name the provider generates a GUID.
 _assignment = ResourceType(
     token=ASSIGNMENT,
     noun="Role assignment",
@@ -176,7 +179,7 @@ _assignment = ResourceType(
         createdOn=lambda _: "2026-01-01T00:00:00.0000000Z",
         principalType=lambda call: call.text("principalType") or "User",
     ),
-    # Of the provider's own table of properties that force a replacement, and the name.
+    # From the provider's own table of properties that force a replacement, plus the name.
     replace_on=("principalId", "scope", "roleAssignmentName"),
     refuse=(_name_is_guid, scope_exists, _role_is_named, _principal_exists, _is_new, _stays_the_same),
 )

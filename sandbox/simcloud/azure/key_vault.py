@@ -1,5 +1,8 @@
-"""Key vaults, secrets and keys. The provider makes secrets and keys by the Resource Manager and deletes them by the
-vault's own API, which locks do not stop."""
+"""Key vaults, secrets and keys.
+
+The provider creates secrets and keys through the Resource Manager and deletes them through the vault's own API, which
+ignores locks.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ SECRET = "azure-native:keyvault:Secret"
 KEY = "azure-native:keyvault:Key"
 
 LARGEST_SECRET = 25 * 1024
-""""About Azure Key Vault secrets" gives 25k bytes; that k is 1024 is what we take it for."""
+""""About Azure Key Vault secrets" gives 25k bytes; this assumes that k means 1024."""
 
 _SIZES = {"RSA": (2048, 3072, 4096)}
 _KINDS = ("RSA", "RSA-HSM", "EC", "EC-HSM")
@@ -28,7 +31,7 @@ _RETENTION = (7, 90)
 
 
 def vault_id(call: Call, name: str) -> str:
-    """The id of a vault of the call's resource group."""
+    """Return the ID of a vault in the call's resource group."""
     return f"{group_id(call, call.text('resourceGroupName'))}/providers/Microsoft.KeyVault/vaults/{name}"
 
 
@@ -45,18 +48,20 @@ def _uri(call: Call, collection: str = "") -> str:
 
 
 def vault_at(call: Call, uri: str) -> Record | None:
-    """The vault that a URI of it, or of something in it, is of."""
-    return next((one for one in call.world.of_type(VAULT) if uri.lower().startswith(_vault_uri(one).lower())), None)
+    """Return the vault that a URI of the vault, or of something in it, belongs to."""
+    return next(
+        (vault for vault in call.world.of_type(VAULT) if uri.lower().startswith(_vault_uri(vault).lower())), None
+    )
 
 
 def key_at(call: Call, uri: str) -> Record | None:
-    """The key that a URI is of, with or without its version."""
+    """Return the key that a URI belongs to, with or without its version."""
     plain = "/".join(uri.split("/")[:5]).lower()
     return next((key for key in call.world.of_type(KEY) if str(key.outputs["keyUri"]).lower() == plain), None)
 
 
 def is_purge_protected(vault: Record) -> bool:
-    """Whether nobody can purge the vault, which whatever encrypts with its keys demands."""
+    """Whether the vault cannot be purged. Everything that encrypts with its keys requires this."""
     return next(at(vault.inputs, "properties.enablePurgeProtection"), False) is True
 
 
@@ -81,8 +86,11 @@ def _name_is_whole(call: Call) -> None:
         raise call.refusal(Reason.BAD_NAME, length=str(len(call.name)), property="vaultName")
 
 
-def _is_one_in_the_world(call: Call) -> None:
-    """Names are everybody's, and stay taken while a deleted vault can be recovered ("Azure Key Vault soft-delete")."""
+def _is_globally_unique(call: Call) -> None:
+    """Check that the name is globally unique and is not the name of a deleted vault.
+
+    A name stays taken while a deleted vault can be recovered ("Azure Key Vault soft-delete").
+    """
     if call.old is not None:
         return
     others = [other for other in call.world.of_type(VAULT) if folded(other.inputs["vaultName"]) == folded(call.name)]
@@ -142,7 +150,7 @@ def _tenant_is_ours(call: Call) -> None:
 
 
 def _is_not_deleted(call: Call) -> None:
-    """What was deleted stays recoverable for the vault's retention, and keeps its name."""
+    """Refuse the name of a deleted object, which stays recoverable for the vault's retention."""
     if call.old is None and not call.world.is_fresh(call.id):
         kind = call.type.noun
         raise refused(
@@ -198,18 +206,21 @@ def _key_is_possible(call: Call) -> None:
 
 
 def _key(call: Call) -> Properties:
-    """The Resource Manager makes a key if there is none, and else gives the one that there is, unchanged ("Keys - Create
-    If Not Exist")."""
+    """Return a key's properties.
+
+    The Resource Manager creates a key if there is none, and otherwise returns the existing one unchanged ("Keys - Create If
+    Not Exist").
+    """
     names = ("kty", "keySize", "keyOps", "curveName", "attributes", "rotationPolicy", "releasePolicy")
     if call.old is not None:
         return {
             name: call.old.outputs[name] for name in (*names, "keyUri", "keyUriWithVersion") if name in call.old.outputs
         }
     given = call.inputs["properties"]
-    made = {name: given[name] for name in names if given.get(name) is not None}
+    chosen = {name: given[name] for name in names if given.get(name) is not None}
     uri = _uri(call, "keys")
     defaults = {"keySize": 2048} if str(given.get("kty")).startswith("RSA") else {}
-    return {**defaults, **made, "keyUri": uri, "keyUriWithVersion": f"{uri}/{digest(call.id)[:32]}"}
+    return {**defaults, **chosen, "keyUri": uri, "keyUriWithVersion": f"{uri}/{digest(call.id)[:32]}"}
 
 
 def _key_outputs(call: Call) -> Properties:
@@ -225,7 +236,7 @@ _vault = ResourceType(
     where=("location",),
     replace_on=("resourceGroupName", "vaultName"),
     references=(IN_GROUP, Reference("properties.networkAcls.virtualNetworkRules[].id", (SUBNET,), holds=False)),
-    refuse=(_name_is_whole, _is_one_in_the_world, _keeps_its_protection, _keeps_its_retention, _tenant_is_ours),
+    refuse=(_name_is_whole, _is_globally_unique, _keeps_its_protection, _keeps_its_retention, _tenant_is_ours),
     says={
         Reason.BAD_NAME: Saying(
             "Code=\"VaultNameNotValid\" Message=\"The vault name '{name}' is invalid. A vault's name must be between 3-24 "

@@ -1,4 +1,4 @@
-"""Load balancers. Codes: "Troubleshoot common Azure Load Balancer deployment errors"."""
+"""Load balancers. Codes from "Troubleshoot common Azure Load Balancer deployment errors"."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _OWN = (
 
 
 def _is_standard(call: Call) -> None:
-    """Basic was retired on 30 September 2025 ("Upgrade from a basic load balancer to standard")."""
+    """Refuse Basic, which was retired on 30 September 2025 ("Upgrade from a basic load balancer to standard")."""
     if call.text("sku.name") not in ("Standard", "Gateway"):
         raise refused(
             BAD_REQUEST,
             f"Load balancer {call.id} has the SKU Basic, which is retired.",
-            "set sku.name to Standard; Basic is what Azure makes without it",
+            "set sku.name to Standard; the default is Basic",
         )
 
 
@@ -46,7 +46,7 @@ def _names_are_unique(call: Call) -> None:
         names = Counter(str(part.get("name")).lower() for part in call.inputs.get(property_) or ())
         twice = [name for name, number in names.items() if number > 1]
         if twice:
-            raise refused(BAD_REQUEST, f"{call.id}: {property_} has {twice[0]} twice.", "give each a name of its own")
+            raise refused(BAD_REQUEST, f"{call.id}: {property_} has {twice[0]} twice.", "give each a unique name")
 
 
 def _frontends_have_one_address(call: Call) -> None:
@@ -61,7 +61,7 @@ def _frontends_have_one_address(call: Call) -> None:
 
 
 def _parts_exist(call: Call) -> None:
-    """Rules name frontends, pools and probes by ids of the load balancer itself."""
+    """Check that rules refer to frontends, pools and probes of the same load balancer."""
     for owner, path, property_ in _OWN:
         own = {folded(part["id"]) for part in parts(call, property_)}
         for part in call.inputs.get(owner) or ():

@@ -1,4 +1,4 @@
-"""Locks: what they refuse is a rule of every other type ("Lock your resources to protect your infrastructure")."""
+"""Locks. Their effect is a rule of every other type ("Lock your resources to protect your infrastructure")."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEVELS = ("CanNotDelete", "ReadOnly")
 
 
 def unlocked(call: Call) -> None:
-    """No lock on the resource, above it or below it refuses its deletion; one of ReadOnly refuses an update, too."""
+    """Check that no lock on the resource, above it or below it prevents its deletion; ReadOnly locks also prevent updates."""
     if call.type.token == LOCK:
         return
     for lock in call.world.of_type(LOCK):
@@ -32,7 +32,7 @@ def unlocked(call: Call) -> None:
 
 
 def writable(call: Call) -> None:
-    """No lock of ReadOnly on the resource or above it refuses to make or change it."""
+    """Check that no ReadOnly lock on the resource or above it prevents creating or changing it."""
     for lock in call.world.of_type(LOCK):
         scope = _scope(lock.id)
         if call.type.token != LOCK and lock.inputs.get("level") == "ReadOnly" and _is_below(call.id, scope):

@@ -1,4 +1,4 @@
-"""What machines and scale sets have in common. `at_` is where they have it: "" or "virtualMachineProfile."."""
+"""What machines and scale sets have in common. `at_` is the prefix of the paths: "" or "virtualMachineProfile."."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sandbox.simcloud.rules import Call, Reference
 from sandbox.simcloud.values import at
 
 LONGEST_CUSTOM_DATA = 87380
-"""Characters in base64, as the API says itself: 65,535 bytes."""
+"""Characters in base64, according to the API's own message: 65,535 bytes."""
 
-# "What are the username requirements when creating a VM?" (FAQ about Linux virtual machines), the likeliest of them.
+# From "What are the username requirements when creating a VM?" (FAQ about Linux virtual machines), the likeliest names.
 _FORBIDDEN_ADMINS = frozenset(
     ("admin", "admin1", "admin2", "administrator", "backup", "console", "guest", "owner", "root", "server", "sql")
     + (
@@ -39,7 +39,7 @@ _FORBIDDEN_ADMINS = frozenset(
 
 
 def encrypted_by(at_: str) -> tuple[Reference, ...]:
-    """The encryption sets of the disks that a machine brings."""
+    """Return references to the encryption sets of the disks that are created with a machine."""
     disks = ("osDisk", "dataDisks[]")
     return tuple(
         Reference(f"{at_}storageProfile.{disk}.managedDisk.diskEncryptionSet.id", (ENCRYPTION_SET,)) for disk in disks
@@ -47,12 +47,12 @@ def encrypted_by(at_: str) -> tuple[Reference, ...]:
 
 
 def known_size(name: str) -> Machine | None:
-    """What the catalogue has of a size."""
+    """Return the catalogue's entry for a size."""
     return catalogue.of(Cloud.AZURE).machine_types.get(name)
 
 
 def custom_data_fits(at_: str) -> Callable[[Call], None]:
-    """ "Custom data and cloud-init on Azure Virtual Machines"."""
+    """Return a rule for the length of custom data ("Custom data and cloud-init on Azure Virtual Machines")."""
 
     def rule(call: Call) -> None:
         for path in (f"{at_}osProfile.customData", f"{at_}userData"):
@@ -74,7 +74,7 @@ def custom_data_fits(at_: str) -> Callable[[Call], None]:
 
 
 def can_log_in(at_: str) -> Callable[[Call], None]:
-    """A Linux machine has an administrator with a password or a key, if nobody is ever to log in with it."""
+    """Return a rule: a Linux machine needs an administrator with a password or a key, even if nobody ever logs in."""
 
     def rule(call: Call) -> None:
         profile = next(at(call.inputs, f"{at_}osProfile"), None)
@@ -91,24 +91,24 @@ def can_log_in(at_: str) -> Callable[[Call], None]:
             raise refused(
                 "InvalidParameter",
                 "Authentication using either SSH or by user name and password must be enabled in Linux profile.",
-                "give linuxConfiguration.ssh.publicKeys; the key's other half need not exist",
+                "set linuxConfiguration.ssh.publicKeys; the private key need not exist",
             )
 
     return rule
 
 
 def disks_are_possible(at_: str, size_at: str) -> Callable[[Call], None]:
-    """Numbers of disks ("LUN"), their sorts, and how many a size takes."""
+    """Return a rule for disk numbers ("LUN"), disk types, and the number of disks that a size allows."""
 
     def rule(call: Call) -> None:
-        seen: dict[object, str] = {}
+        luns: dict[object, str] = {}
         disks = list(at(call.inputs, f"{at_}storageProfile.dataDisks[]"))
         for disk in disks:
-            if disk.get("lun") in seen:
+            if disk.get("lun") in luns:
                 raise refused(
-                    "InvalidParameter", f"A disk at LUN {disk.get('lun')} already exists.", "give each its own"
+                    "InvalidParameter", f"A disk at LUN {disk.get('lun')} already exists.", "give each a unique LUN"
                 )
-            seen[disk.get("lun")] = str(disk.get("name"))
+            luns[disk.get("lun")] = str(disk.get("name"))
         size = known_size(call.text(size_at))
         most = size.type.data_disks if size and size.type else None
         if most is not None and len(disks) > most:
@@ -142,7 +142,7 @@ def _encryption_is_possible(call: Call, at_: str) -> None:
 
 
 def sort_is_whole(at_: str) -> Callable[[Call], None]:
-    """What goes with spot machines only, and with secure boot only."""
+    """Return a rule for properties that only spot machines, or only machines with secure boot, may have."""
 
     def rule(call: Call) -> None:
         priority = call.text(f"{at_}priority") or "Regular"
@@ -165,9 +165,9 @@ def sort_is_whole(at_: str) -> Callable[[Call], None]:
 
 
 def takes_accelerated(call: Call, size: str, is_accelerated: bool) -> None:
-    """Whether a size takes interfaces with accelerated networking, as far as the catalogue knows."""
-    known = known_size(size)
-    if is_accelerated and known and known.series and known.series.accelerated_networking is False:
+    """Check that a size supports accelerated networking, if the catalogue knows."""
+    entry = known_size(size)
+    if is_accelerated and entry and entry.series and entry.series.accelerated_networking is False:
         raise refused(
             "VMSizeIsNotPermittedToEnableAcceleratedNetworking",
             f"VM size {size} of {call.id} is not permitted to enable accelerated networking on network interface(s).",

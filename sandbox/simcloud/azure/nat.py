@@ -1,11 +1,11 @@
-"""NAT gateways and route tables: what subnets send their traffic through."""
+"""NAT gateways and route tables, which carry the outbound traffic of subnets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from sandbox.simcloud.azure.addresses import PUBLIC_ADDRESS, ZONES_STAY
-from sandbox.simcloud.azure.common import found, network_name, outputs, parts, sole_user, under_group
+from sandbox.simcloud.azure.common import find, network_name, outputs, parts, sole_user, under_group
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.words import BAD_REQUEST, refused
 from sandbox.simcloud.refusals import offered
@@ -23,7 +23,7 @@ def _zones(call: Call) -> Iterable[Place]:
 
 
 def _has_one_zone(call: Call) -> None:
-    """ "NAT gateway and availability zones": a Standard one is in one zone or none; StandardV2 spans all."""
+    """Check that a Standard gateway is in at most one zone; StandardV2 spans all ("NAT gateway and availability zones")."""
     zones = list(at(call.inputs, "zones[]"))
     if not call.text("sku.name").startswith("Standard"):
         raise refused(BAD_REQUEST, f"{call.id} must have the SKU Standard.", "set sku.name to Standard")
@@ -34,9 +34,9 @@ def _has_one_zone(call: Call) -> None:
 
 
 def _has_standard_addresses(call: Call) -> None:
-    """ "Azure NAT Gateway resource": it works with Standard public addresses only."""
+    """Check that public addresses have the gateway's SKU ("Azure NAT Gateway resource": only Standard addresses)."""
     for text in at(call.inputs, "publicIpAddresses[].id"):
-        address = found(call, (PUBLIC_ADDRESS,), text)
+        address = find(call, (PUBLIC_ADDRESS,), text)
         sku = next(at(address.inputs, "sku.name"), "Basic") if address else ""
         if sku != call.text("sku.name"):
             raise refused(
@@ -47,7 +47,7 @@ def _has_standard_addresses(call: Call) -> None:
 
 
 def _routes_lead_somewhere(call: Call) -> None:
-    seen: dict[str, str] = {}
+    prefixes: dict[str, str] = {}
     for route in call.inputs.get("routes") or ():
         name, hop, prefix = str(route.get("name")), str(route.get("nextHopType")), str(route.get("addressPrefix"))
         if hop not in _HOPS:
@@ -58,11 +58,11 @@ def _routes_lead_somewhere(call: Call) -> None:
                 f"Route {name}: nextHopIpAddress goes with the next hop VirtualAppliance, and only with it.",
                 "set both or neither",
             )
-        if prefix in seen:
+        if prefix in prefixes:
             raise refused(
-                BAD_REQUEST, f"Routes {seen[prefix]} and {name} have the same prefix {prefix}.", "leave one out"
+                BAD_REQUEST, f"Routes {prefixes[prefix]} and {name} have the same prefix {prefix}.", "leave one out"
             )
-        seen[prefix] = name
+        prefixes[prefix] = name
 
 
 _nat_gateway = ResourceType(
@@ -91,7 +91,7 @@ _nat_gateway = ResourceType(
         Reason.IN_USE: Saying(
             'Status=400 Code="InUseNatGatewayCannotBeDeleted" Message="NAT gateway {value} is in use by {user} and '
             'cannot be deleted."',
-            "take it off first: {users}",
+            "remove it first from: {users}",
         ),
     },
 )
@@ -111,7 +111,7 @@ _route_table = ResourceType(
         Reason.IN_USE: Saying(
             'Status=400 Code="InUseRouteTableCannotBeDeleted" Message="Route table {value} is in use and cannot be '
             'deleted."',
-            "take it off first: {users}",
+            "remove it first from: {users}",
         )
     },
 )

@@ -1,4 +1,4 @@
-"""Networks of Azure."""
+"""Virtual networks of Azure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INLINE = ("subnets[].addressPrefix", "subnets[].addressPrefixes[]")
 
 
 def network_id(call: Call, name: str) -> str:
-    """The id of a virtual network of the call's resource group."""
+    """Return the ID of a virtual network in the call's resource group."""
     group = group_id(call, call.text("resourceGroupName"))
     return f"{group}/providers/Microsoft.Network/virtualNetworks/{name}"
 
@@ -38,7 +38,7 @@ def _with_subnets(properties: Properties) -> Iterable[tuple[str, str]]:
     return [(SUBNET, subnet["id"]) for subnet in properties.get("subnets") or ()]
 
 
-def _inline_subnets_lie_inside(call: Call) -> None:
+def _inline_subnets_are_inside(call: Call) -> None:
     allowed = list(networks(at(call.inputs, "addressSpace.addressPrefixes[]")))
     for network in networks(text for path in _INLINE for text in at(call.inputs, path)):
         if not any(network.subnet_of(outer) for outer in allowed):
@@ -68,7 +68,7 @@ def _keeps_prefixes_in_use(call: Call) -> None:
 
 
 def _keeps_inline_subnets_in_use(call: Call) -> None:
-    """A subnet that is left out of the list is deleted."""
+    """Refuse to delete or change inline subnets in use; a subnet missing from the list would be deleted."""
     if call.old is None:
         return
     before, after = (
@@ -97,7 +97,7 @@ def _keeps_inline_subnets_in_use(call: Call) -> None:
 
 
 def _gateway_subnets_are_bare(call: Call) -> None:
-    """ "About VPN Gateway configuration settings" and "What is NAT Gateway": what a GatewaySubnet cannot have."""
+    """Refuse what a GatewaySubnet cannot have ("About VPN Gateway configuration settings", "What is NAT Gateway")."""
     inline = [subnet for subnet in call.inputs.get("subnets") or () if subnet.get("name") == GATEWAY_SUBNET]
     for subnet in [call.inputs] if call.name == GATEWAY_SUBNET else inline:
         for path in ("networkSecurityGroup", "natGateway"):
@@ -126,7 +126,7 @@ _network = ResourceType(
     ),
     refuse=(
         size_of_range("addressSpace.addressPrefixes[]", 2, 29),
-        _inline_subnets_lie_inside,
+        _inline_subnets_are_inside,
         apart_within(*_INLINE),
         _keeps_inline_subnets_in_use,
         _gateway_subnets_are_bare,

@@ -1,4 +1,4 @@
-"""Where machines are put: proximity placement groups and capacity reservation groups."""
+"""Placement of machines: proximity placement groups and capacity reservation groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _places(call: Call) -> list[Place]:
 
 
 def _one_zone_with_intent(call: Call) -> None:
-    """ "Proximity placement groups": a zone goes with the sizes that are intended."""
+    """Check that a zone comes with intended sizes ("Proximity placement groups")."""
     zones = list(at(call.inputs, "zones[]"))
     if len(zones) > 1:
         raise refused(BAD_REQUEST, f"{call.id} has the zones {', '.join(zones)}; it can be in one.", "choose one")

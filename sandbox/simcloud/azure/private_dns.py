@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import AddressValueError, IPv4Address
 
-from sandbox.simcloud.azure.common import folded, found, group_id, plain_outputs, under_group
+from sandbox.simcloud.azure.common import find, folded, group_id, plain_outputs, under_group
 from sandbox.simcloud.azure.network import NETWORK
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.words import BAD_REQUEST, refused
@@ -29,7 +29,7 @@ _KINDS = {
 
 
 def zone_id(call: Call, name: str) -> str:
-    """The id of a private zone of the call's resource group."""
+    """Return the ID of a private zone in the call's resource group."""
     return f"{group_id(call, call.text('resourceGroupName'))}/providers/Microsoft.Network/privateDnsZones/{name}"
 
 
@@ -37,7 +37,7 @@ _IN_ZONE = Reference("privateZoneName", (ZONE,), holds=False, local=False, resol
 
 
 def _is_global(call: Call) -> None:
-    """The provider fills in its own location, which Azure refuses here."""
+    """Check the location: the provider fills in its own, which Azure refuses here."""
     if call.region != "global":
         raise refused(
             "LocationNotAvailableForResourceType",
@@ -98,7 +98,7 @@ def _records_are_whole(call: Call) -> None:
     excluded = [name for name in _KINDS if name != kind] if kind == "CNAME" else ["CNAME"]
     zone = zone_id(call, call.text("privateZoneName"))
     for other in excluded:
-        record = found(call, (RECORDS,), f"{zone}/{other}/{call.name}")
+        record = find(call, (RECORDS,), f"{zone}/{other}/{call.name}")
         if record is not None:
             raise refused(
                 BAD_REQUEST,

@@ -1,9 +1,9 @@
-"""Private endpoints, and the records of their names."""
+"""Private endpoints, and their DNS records."""
 
 from __future__ import annotations
 
 from sandbox.simcloud.azure.addresses import SUBNET, free_address, static_addresses
-from sandbox.simcloud.azure.common import found, group_id, network_name, outputs, plain_outputs, under_group
+from sandbox.simcloud.azure.common import find, group_id, network_name, outputs, plain_outputs, under_group
 from sandbox.simcloud.azure.key_vault import VAULT
 from sandbox.simcloud.azure.private_dns import ZONE
 from sandbox.simcloud.azure.resources import IN_GROUP
@@ -21,13 +21,13 @@ _GROUPS = {
     VAULT: {"vault": "vault.azure.net"},
     ACCOUNT: {kind: f"{kind}.core.windows.net" for kind in ("blob", "dfs", "file", "queue", "table", "web")},
 }
-""""Azure Private Endpoint private DNS zone values": what a service offers, and under which domain it is known."""
+"""Service -> {group: domain} ("Azure Private Endpoint private DNS zone values")."""
 
 
 def _names(call: Call) -> list[str]:
     names = []
     for connection in call.inputs.get("privateLinkServiceConnections") or ():
-        service = found(call, (VAULT, ACCOUNT), connection.get("privateLinkServiceId"))
+        service = find(call, (VAULT, ACCOUNT), connection.get("privateLinkServiceId"))
         domains = _GROUPS[service.type] if service else {}
         own = service.id.rpartition("/")[2] if service else ""
         names += [f"{own}.{domains[group]}" for group in connection.get("groupIds") or () if group in domains]
@@ -36,20 +36,20 @@ def _names(call: Call) -> list[str]:
 
 def _groups_exist(call: Call) -> None:
     for connection in call.inputs.get("privateLinkServiceConnections") or ():
-        service = found(call, (VAULT, ACCOUNT), connection.get("privateLinkServiceId"))
+        service = find(call, (VAULT, ACCOUNT), connection.get("privateLinkServiceId"))
         offered = _GROUPS[service.type] if service else {}
-        wanted = connection.get("groupIds") or ()
-        wrong = [group for group in wanted if group not in offered]
-        if service and (wrong or len(wanted) != 1):
+        groups = connection.get("groupIds") or ()
+        wrong = [group for group in groups if group not in offered]
+        if service and (wrong or len(groups) != 1):
             raise refused(
                 BAD_REQUEST,
-                f"Private endpoint {call.id} wants {', '.join(wanted) or 'nothing'} of {service.id}.",
+                f"Private endpoint {call.id} wants {', '.join(groups) or 'nothing'} of {service.id}.",
                 f"one of {', '.join(offered)}",
             )
 
 
 def _configurations(call: Call) -> list[Properties]:
-    """One address for what it is connected to: the given one, the one it had, or a free one."""
+    """Return one address for the connected service: the given, the previous, or a free one."""
     given = next(at(call.inputs, "ipConfigurations[].privateIPAddress"), None)
     kept = next(at(call.old.outputs, "customDnsConfigs[].ipAddresses[]"), None) if call.old else None
     address = given or kept or free_address(call, call.text("subnet.id"))
@@ -63,13 +63,13 @@ def _interfaces(call: Call) -> list[Properties]:
 
 
 def endpoint_id(call: Call, name: str) -> str:
-    """The id of a private endpoint of the call's resource group."""
+    """Return the ID of a private endpoint in the call's resource group."""
     return f"{group_id(call, call.text('resourceGroupName'))}/providers/Microsoft.Network/privateEndpoints/{name}"
 
 
 def _is_alone(call: Call) -> None:
     others = [other for other in call.world.of_type(ZONE_GROUP) if other.id != call.id]
-    twin = next((one for one in others if one.id.rpartition("/")[0] == call.id.rpartition("/")[0]), None)
+    twin = next((other for other in others if other.id.rpartition("/")[0] == call.id.rpartition("/")[0]), None)
     if twin is not None:
         raise refused(
             BAD_REQUEST, f"Private endpoint {call.text('privateEndpointName')} has a DNS zone group.", f"{twin} is it"
@@ -77,22 +77,22 @@ def _is_alone(call: Call) -> None:
 
 
 def _zone_configurations(call: Call) -> list[Properties]:
-    """With the records that Azure writes into the zones."""
+    """Return the configurations with the records that Azure writes into the zones."""
     endpoint = call.target("privateEndpointName")
-    known = list(at(endpoint.outputs, "customDnsConfigs[]")) if endpoint else []
+    entries = list(at(endpoint.outputs, "customDnsConfigs[]")) if endpoint else []
     return [
         {
             **config,
             "recordSets": [
                 {
                     "recordType": "A",
-                    "recordSetName": one["fqdn"].partition(".")[0],
-                    "fqdn": f"{one['fqdn'].partition('.')[0]}.{str(config.get('privateDnsZoneId')).rpartition('/')[2]}",
+                    "recordSetName": entry["fqdn"].partition(".")[0],
+                    "fqdn": f"{entry['fqdn'].partition('.')[0]}.{str(config.get('privateDnsZoneId')).rpartition('/')[2]}",
                     "ttl": 10,
-                    "ipAddresses": one["ipAddresses"],
+                    "ipAddresses": entry["ipAddresses"],
                     "provisioningState": "Succeeded",
                 }
-                for one in known
+                for entry in entries
             ],
         }
         for config in call.inputs.get("privateDnsZoneConfigs") or ()
@@ -108,7 +108,7 @@ _endpoint = ResourceType(
     ),
     naming=network_name("privateEndpointName", 64),
     where=("location",),
-    # Of the provider's own table of properties that force a replacement, and the names.
+    # From the provider's own table of properties that force a replacement, plus the names.
     replace_on=("resourceGroupName", "privateEndpointName", "subnet", "extendedLocation"),
     fixed=("customNetworkInterfaceName", _SERVICE),
     recomputed=("etag",),

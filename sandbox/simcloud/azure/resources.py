@@ -9,7 +9,7 @@ from sandbox.simcloud.rules import Naming, Reason, Reference, ResourceType, Sayi
 
 GROUP = "azure-native:resources:ResourceGroup"
 
-# What it holds goes with it, so that none of it holds it.
+# A resource group's content is deleted with it, so no content prevents its deletion.
 IN_GROUP = Reference("resourceGroupName", (GROUP,), holds=False, local=False, resolve=group_id)
 
 _group = ResourceType(

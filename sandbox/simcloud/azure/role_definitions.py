@@ -1,4 +1,4 @@
-"""Roles of one's own ("Azure custom roles")."""
+"""Custom roles ("Azure custom roles")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLE = "azure-native:authorization:RoleDefinition"
 _LISTS = ("actions", "notActions", "dataActions", "notDataActions")
 
 
-def _name_is_the_tenant_s_only(call: Call) -> None:
+def _name_is_unique_in_tenant(call: Call) -> None:
     name = call.text("roleName")
     if not name:
         raise refused(BAD_REQUEST, f"Role definition {call.id} has no name.", "set roleName")
@@ -30,16 +30,17 @@ def _name_is_the_tenant_s_only(call: Call) -> None:
             )
 
 
-def _can_be_given(call: Call) -> None:
-    """It can be given at the scope that it is made at, or below, and at others beside it ("Understand Azure custom
-    roles", AssignableScopes)."""
+def _is_assignable(call: Call) -> None:
+    """Check that a role is assignable at its own scope or below; further scopes are allowed ("Understand Azure custom roles",
+    AssignableScopes).
+    """
     scope = folded(f"/{call.text('scope').strip('/')}")
     given = [folded(text) for text in at(call.inputs, "assignableScopes[]")]
     if not any(f"{text}/".startswith(f"{scope}/") for text in given):
         raise refused(
             "InvalidRoleDefinitionScope",
             f"Role definition {call.id} has the assignable scopes {', '.join(given) or 'none'} beside its scope {scope}.",
-            "name its own scope, or what lies in it",
+            "name its own scope, or one inside it",
         )
 
 
@@ -50,7 +51,7 @@ def _permits_something(call: Call) -> None:
         )
 
 
-def _is_given_to_nobody(call: Call) -> None:
+def _is_unassigned(call: Call) -> None:
     own = folded(call.id).rpartition("/")[2]
     for assignment in call.world.of_type(ASSIGNMENT):
         if folded(assignment.inputs.get("roleDefinitionId")).rpartition("/")[2] == own:
@@ -70,8 +71,8 @@ _role = ResourceType(
         "roleDefinitionId", re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"), 36, "It must be a GUID."
     ),
     replace_on=("roleDefinitionId", "scope"),
-    refuse=(scope_exists, _name_is_the_tenant_s_only, _can_be_given, _permits_something),
-    refuse_deletion=(_is_given_to_nobody,),
+    refuse=(scope_exists, _name_is_unique_in_tenant, _is_assignable, _permits_something),
+    refuse_deletion=(_is_unassigned,),
 )
 
 TYPES = (_role,)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from sandbox.simcloud.azure.addresses import SUBNET
-from sandbox.simcloud.azure.common import folded, found, outputs, section, under_group
+from sandbox.simcloud.azure.common import find, folded, outputs, section, under_group
 from sandbox.simcloud.azure.identities import HAS_IDENTITIES, identities_match, identity
 from sandbox.simcloud.azure.load_balancing import LOAD_BALANCER
 from sandbox.simcloud.azure.machines import (
@@ -59,18 +59,18 @@ def _upgrades(call: Call) -> None:
         )
     extensions = at(call.inputs, f"{_PROFILE}extensionProfile.extensions[].type")
     is_watched = bool(call.text(_PROBE)) or any(kind in _HEALTH for kind in extensions)
-    wants = {
+    features = {
         "Rolling Upgrade mode is": mode == "Rolling",
         "Automatic OS Upgrade is": next(
             at(call.inputs, "upgradePolicy.automaticOSUpgradePolicy.enableAutomaticOSUpgrade"), False
         ),
         "Automatic repairs": next(at(call.inputs, "automaticRepairsPolicy.enabled"), False),
     }
-    for what, wanted in wants.items():
-        if wanted and not is_watched:
+    for feature, is_enabled in features.items():
+        if is_enabled and not is_watched:
             raise refused(
                 BAD_REQUEST,
-                f"{what} not supported for this Virtual Machine Scale Set because a health probe or health extension was "
+                f"{feature} not supported for this Virtual Machine Scale Set because a health probe or health extension was "
                 "not provided.",
                 f"set {_PROBE}, or add the extension {_HEALTH[0]}",
             )
@@ -94,7 +94,7 @@ def _batches(call: Call) -> None:
 
 def _probe_is_active(call: Call) -> None:
     probe = call.text(_PROBE)
-    balancer = found(call, (LOAD_BALANCER,), probe) if probe else None
+    balancer = find(call, (LOAD_BALANCER,), probe) if probe else None
     if balancer is None:
         return
     pools = {folded(text) for text in at(call.inputs, _POOLS)}
@@ -108,7 +108,7 @@ def _probe_is_active(call: Call) -> None:
         "CannotUseInactiveHealthProbe",
         f"VM scale set {call.id} cannot use probe {probe} as a HealthProbe because load balancing rules that send traffic "
         "to this scale set's IPs do not use this probe. Ensure the probe is actively used for load balancing rules.",
-        "name the probe in a rule of the load balancer whose pool the scale set is in",
+        "use the probe in a load-balancing rule whose pool contains the scale set",
     )
 
 
@@ -138,34 +138,34 @@ def _size(call: Call) -> None:
         raise refused(
             "InvalidParameter",
             f"The specified number of virtual machines {number} exceeds the limit {most} of scale set {call.id}.",
-            "set singlePlacementGroup to false" if is_one_group else "make a second scale set",
+            "set singlePlacementGroup to false" if is_one_group else "create a second scale set",
         )
 
 
 def _zones_stay(call: Call) -> None:
-    """ "Update scale set to add availability zones": zones can be added and not taken away."""
+    """Refuse to remove zones; they can only be added ("Update scale set to add availability zones")."""
     before = set(at(call.old.inputs, "zones[]")) if call.old else set()
     gone = before - set(at(call.inputs, "zones[]"))
     if gone:
         raise refused(
             "PropertyChangeNotAllowed",
             "Changing property 'zones' is not allowed: zones cannot be removed.",
-            f"gone are {', '.join(sorted(gone))}",
+            f"the update removes {', '.join(sorted(gone))}",
             409,
         )
 
 
 def _interfaces(call: Call) -> None:
     listed = list(at(call.inputs, _INTERFACES))
-    primary = [one for one in listed if one.get("primary")]
+    primary = [interface for interface in listed if interface.get("primary")]
     if listed and len(primary) != 1:
         raise refused(
             "VirtualMachineMustHaveOneNetworkInterfaceAsPrimary",
             f"Scale set {call.id} must have one network interface set as the primary.",
             f"{len(primary)} of {len(listed)} are",
         )
-    for one in listed:
-        takes_accelerated(call, call.text("sku.name"), bool(one.get("enableAcceleratedNetworking")))
+    for interface in listed:
+        takes_accelerated(call, call.text("sku.name"), bool(interface.get("enableAcceleratedNetworking")))
 
 
 def _placement(call: Call) -> None:
@@ -196,7 +196,7 @@ _scale_set = ResourceType(
     ),
     where=("location",),
     replace_on=("resourceGroupName", "vmScaleSetName", "extendedLocation"),
-    # The properties that Microsoft's page on changing scale sets says can be set at creation only.
+    # Properties that, according to Microsoft's page on changing scale sets, can only be set at creation.
     fixed=(
         *("orchestrationMode", "platformFaultDomainCount", "virtualMachineProfile.priority"),
         *("virtualMachineProfile.osProfile.adminUsername", "virtualMachineProfile.osProfile.computerNamePrefix"),

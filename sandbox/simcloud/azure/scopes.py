@@ -10,22 +10,25 @@ from sandbox.simcloud.rules import Call
 
 
 def scope_of(call: Call) -> str:
-    """The scope, which programs write with and without the slash."""
+    """Return the scope, which programs write with or without the leading slash."""
     return "/" + call.text("scope").strip("/")
 
 
 def under_scope(kind: str) -> Callable[[Call], str]:
-    """Ids of what a scope has. kind: ``Microsoft.Authorization/locks``."""
+    """Return a function for IDs at a scope. kind: ``Microsoft.Authorization/locks``."""
     return lambda call: f"{scope_of(call)}/providers/{kind}/{call.name}"
 
 
 def scope_exists(call: Call) -> None:
-    """The scope is the subscription, or something in it that exists."""
+    """Check that the scope is the subscription, or an existing resource in it."""
     scope = folded(scope_of(call))
     subscription = folded(f"/subscriptions/{call.settings.account}")
     if scope == subscription:
         return
     if not any(folded(text) == scope for record in call.world for _, text in (record.key, *record.known_by)):
         raise refused(
-            "ResourceNotFound", f"The Resource '{scope_of(call)}' was not found.", "scope must name what exists", 404
+            "ResourceNotFound",
+            f"The Resource '{scope_of(call)}' was not found.",
+            "scope must name an existing resource, group or subscription",
+            404,
         )

@@ -24,7 +24,7 @@ _HIGHEST_PORT = 65535
 
 
 def _priorities(call: Call) -> None:
-    seen: dict[tuple[str, int], str] = {}
+    priorities: dict[tuple[str, int], str] = {}
     names: set[str] = set()
     for rule in call.inputs.get("securityRules") or ():
         name, priority, direction = str(rule.get("name")), rule.get("priority"), str(rule.get("direction"))
@@ -32,7 +32,7 @@ def _priorities(call: Call) -> None:
             raise refused(
                 "InvalidResourceName",
                 f"Resource name {name} is invalid. The name can be up to 80 characters long.",
-                "each rule has a name of its own, of letters, digits, '.', '-' and '_'",
+                "each rule needs a unique name of letters, digits, '.', '-' and '_'",
             )
         if not isinstance(priority, int) or not _LOWEST <= priority <= _HIGHEST:
             raise refused(
@@ -40,15 +40,15 @@ def _priorities(call: Call) -> None:
                 f"Security rule has invalid Priority. Value provided: {priority} Allowed range {_LOWEST}-{_HIGHEST}.",
                 f"rule {name}",
             )
-        if (direction, priority) in seen:
+        if (direction, priority) in priorities:
             raise refused(
                 "SecurityRuleConflict",
-                f"Security rule {name} conflicts with rule {seen[direction, priority]}. Rules cannot have the same "
+                f"Security rule {name} conflicts with rule {priorities[direction, priority]}. Rules cannot have the same "
                 "Priority and Direction.",
                 f"both have {priority}, {direction}",
             )
         names.add(name.lower())
-        seen[direction, priority] = name
+        priorities[direction, priority] = name
 
 
 def _addresses_and_ports(call: Call) -> None:
@@ -110,7 +110,7 @@ _security_group = ResourceType(
             'Status=400 Code="InUseNetworkSecurityGroupCannotBeDeleted" Message="Network security group {value} cannot '
             "be deleted because it is in use by the following resources: {user}. In order to delete the Network "
             'security group, remove the association with the resource(s)."',
-            "take it off first: {users}",
+            "remove it first from: {users}",
         )
     },
 )

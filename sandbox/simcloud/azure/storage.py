@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sandbox.simcloud.azure.addresses import SUBNET
-from sandbox.simcloud.azure.common import found, group_id, plain_outputs, section, under_group
+from sandbox.simcloud.azure.common import find, group_id, plain_outputs, section, under_group
 from sandbox.simcloud.azure.disks import granted
 from sandbox.simcloud.azure.identities import HAS_IDENTITIES, identities_match, identity
 from sandbox.simcloud.azure.key_vault import is_purge_protected, vault_at
@@ -27,7 +27,7 @@ _LONGEST_RETENTION = 365
 
 
 def account_id(call: Call, name: str) -> str:
-    """The id of a storage account of the call's resource group."""
+    """Return the ID of a storage account in the call's resource group."""
     return f"{group_id(call, call.text('resourceGroupName'))}/providers/Microsoft.Storage/storageAccounts/{name}"
 
 
@@ -42,7 +42,7 @@ def _endpoints(call: Call) -> Properties:
     return {kind: f"https://{call.name}.{kind}.core.windows.net/" for kind in _ENDPOINTS}
 
 
-def _is_one_in_the_world(call: Call) -> None:
+def _is_globally_unique(call: Call) -> None:
     if len(call.name) < 3:
         raise call.refusal(Reason.BAD_NAME, length=str(len(call.name)), property="accountName")
     for other in call.world.of_type(ACCOUNT):
@@ -61,10 +61,10 @@ def _key_is_usable(call: Call) -> None:
         return
     uri, key = next(at(given, "keyVaultProperties.keyVaultUri"), ""), next(at(given, "keyVaultProperties.keyName"), "")
     vault = vault_at(call, str(uri).rstrip("/") + "/")
-    who = str(next(at(given, "encryptionIdentity.encryptionUserAssignedIdentity"), ""))
+    user = str(next(at(given, "encryptionIdentity.encryptionUserAssignedIdentity"), ""))
     if vault is None:
         raise refused(
-            "KeyVaultNotFound", f"The key vault {uri} of {call.id} was not found.", "keyVaultUri is a vault's"
+            "KeyVaultNotFound", f"The key vault {uri} of {call.id} was not found.", "set keyVaultUri to a vault's URI"
         )
     if not is_purge_protected(vault):
         raise refused(
@@ -74,14 +74,14 @@ def _key_is_usable(call: Call) -> None:
             409,
         )
     shown = identity(call) or {}
-    if who and who not in (shown.get("userAssignedIdentities") or {}):
+    if user and user not in (shown.get("userAssignedIdentities") or {}):
         raise refused(
-            BAD_REQUEST, f"Identity {who} encrypts {call.id} and is not one of its identities.", "add it to identity"
+            BAD_REQUEST, f"Identity {user} encrypts {call.id} and is not one of its identities.", "add it to identity"
         )
-    if who and not granted(call, shown, (), f"{str(uri).rstrip('/')}/keys/{key}"):
+    if user and not granted(call, shown, (), f"{str(uri).rstrip('/')}/keys/{key}"):
         raise refused(
             "KeyVaultAuthenticationFailure",
-            f"The operation failed because of authentication issue on the keyvault: {who} may not use key {key}.",
+            f"The operation failed because of authentication issue on the keyvault: {user} may not use key {key}.",
             "assign it the role Key Vault Crypto Service Encryption User first",
             409,
         )
@@ -89,12 +89,12 @@ def _key_is_usable(call: Call) -> None:
 
 def _container_is_immutable(call: Call) -> None:
     service = _service(call)
-    wants = next(at(call.inputs, "immutableStorageWithVersioning.enabled"), False)
-    if wants and not (service and service.inputs.get("isVersioningEnabled")):
+    is_requested = next(at(call.inputs, "immutableStorageWithVersioning.enabled"), False)
+    if is_requested and not (service and service.inputs.get("isVersioningEnabled")):
         raise refused(
             BAD_REQUEST,
             f"Container {call.name} wants version-level immutability, and its account has no versions.",
-            "set isVersioningEnabled of BlobServiceProperties, and make the container after it",
+            "set isVersioningEnabled of BlobServiceProperties, and create the container after it",
         )
     public = call.text("publicAccess")
     account = call.target("accountName")
@@ -108,7 +108,7 @@ def _container_is_immutable(call: Call) -> None:
 
 
 def _service(call: Call) -> Record | None:
-    return found(call, (SERVICE,), f"{account_id(call, call.text('accountName'))}/blobServices/default")
+    return find(call, (SERVICE,), f"{account_id(call, call.text('accountName'))}/blobServices/default")
 
 
 def _service_is_possible(call: Call) -> None:
@@ -130,8 +130,8 @@ def _service_is_possible(call: Call) -> None:
         )
 
 
-def _named(wanted: str) -> Naming:
-    return Naming(f"{wanted}", re.compile("default"), 7, "The name must be 'default'.")
+def _named(property_: str) -> Naming:
+    return Naming(f"{property_}", re.compile("default"), 7, "The name must be 'default'.")
 
 
 def _rules_are_apart(call: Call) -> None:
@@ -174,7 +174,7 @@ _account = ResourceType(
     ),
     naming=Naming("accountName", re.compile(r"[a-z0-9]+"), 24, ""),
     where=("location",),
-    # Of the provider's own table of properties that force a replacement, and the names.
+    # From the provider's own table of properties that force a replacement, plus the names.
     replace_on=("resourceGroupName", "accountName", "isHnsEnabled"),
     fixed=(
         "enableNfsV3",
@@ -187,7 +187,7 @@ _account = ResourceType(
         HAS_IDENTITIES,
         Reference("networkRuleSet.virtualNetworkRules[].virtualNetworkResourceId", (SUBNET,), holds=False, local=False),
     ),
-    refuse=(_is_one_in_the_world, identities_match, _key_is_usable),
+    refuse=(_is_globally_unique, identities_match, _key_is_usable),
     says={
         Reason.BAD_NAME: Saying(
             'Code="AccountNameInvalid" Message="{name} is not a valid storage account name. Storage account name must be '
@@ -224,7 +224,7 @@ _blob_service = ResourceType(
     replace_on=("resourceGroupName", "accountName", "blobServicesName"),
     references=(_IN_ACCOUNT,),
     refuse=(_service_is_possible,),
-    # Every account has one: the provider writes over its defaults.
+    # Every account has one; the provider overwrites its defaults.
     upserts=True,
 )
 

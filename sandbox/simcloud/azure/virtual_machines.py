@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from sandbox.simcloud.azure.common import found, plain_outputs, sole_user, under_group
+from sandbox.simcloud.azure.common import find, plain_outputs, sole_user, under_group
 from sandbox.simcloud.azure.disks import DISK, ZONAL
 from sandbox.simcloud.azure.identities import HAS_IDENTITIES, identities_match, identity
 from sandbox.simcloud.azure.interfaces import INTERFACE
@@ -48,17 +48,17 @@ def _disks_are_near(call: Call) -> None:
     zone = next(at(call.inputs, "zones[]"), None)
     ultra = next(at(call.inputs, "additionalCapabilities.ultraSSDEnabled"), False)
     for attached in at(call.inputs, "storageProfile.dataDisks[]"):
-        disk = found(call, (DISK,), next(at(attached, "managedDisk.id"), ""))
+        disk = find(call, (DISK,), next(at(attached, "managedDisk.id"), ""))
         if disk is None:
             continue
         sku = str(next(at(disk.inputs, "sku.name"), ""))
-        where = next(at(disk.inputs, "zones[]"), None)
-        if where is not None and where != zone:
+        disk_zone = next(at(disk.inputs, "zones[]"), None)
+        if disk_zone is not None and disk_zone != zone:
             raise refused(
                 BAD_REQUEST,
                 f"Disk {disk.id} cannot be attached to the VM because it is not in the same zone as the VM. VM zone: "
-                f"'{zone or ''}'. Disk zone: '{where}'.",
-                f"set zones of both to {where}",
+                f"'{zone or ''}'. Disk zone: '{disk_zone}'.",
+                f"set zones of both to {disk_zone}",
             )
         if sku == "UltraSSD_LRS" and not ultra:
             raise refused(
@@ -76,7 +76,7 @@ def _disks_are_near(call: Call) -> None:
 
 def _interfaces_are_possible(call: Call) -> None:
     listed = list(at(call.inputs, "networkProfile.networkInterfaces[]"))
-    primary = [one for one in listed if one.get("primary")]
+    primary = [entry for entry in listed if entry.get("primary")]
     if len(listed) > 1 and len(primary) != 1:
         raise refused(
             "VirtualMachineMustHaveOneNetworkInterfaceAsPrimary",
@@ -91,17 +91,17 @@ def _interfaces_are_possible(call: Call) -> None:
             f"The number of network interfaces for virtual machine {call.id} exceeds the maximum allowed for the virtual "
             f"machine size {call.text(_SIZE)}. The number of network interfaces is {len(listed)} and the maximum allowed "
             f"is {most}.",
-            "take a larger size",
+            "choose a larger size",
         )
-    for one in listed:
-        interface = found(call, (INTERFACE,), one.get("id"))
+    for entry in listed:
+        interface = find(call, (INTERFACE,), entry.get("id"))
         takes_accelerated(
             call, call.text(_SIZE), bool(interface and interface.inputs.get("enableAcceleratedNetworking"))
         )
 
 
 def _storage(call: Call) -> Properties:
-    """With a name for the disk of the system, which the machine's deletion leaves behind unless it says Delete."""
+    """Return the storage profile with a name for the OS disk, which outlives the machine unless its deleteOption is Delete."""
     given = call.inputs.get("storageProfile") or {}
     disk = given.get("osDisk") or {}
     name = disk.get("name") or f"{call.name}_OsDisk_1_{digest(call.id)[:32]}"
@@ -130,7 +130,7 @@ _machine = ResourceType(
     ),
     where=("location",),
     replace_on=("resourceGroupName", "vmName"),
-    # The API answers a change of these with PropertyChangeNotAllowed.
+    # The API answers changes of these with PropertyChangeNotAllowed.
     fixed=(
         *("zones", "availabilitySet", "priority", "extendedLocation", "platformFaultDomain"),
         *("osProfile.computerName", "osProfile.adminUsername", "osProfile.customData"),

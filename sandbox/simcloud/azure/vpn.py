@@ -1,4 +1,4 @@
-"""VPN gateways. Rules: "VPN Gateway FAQ", "About VPN Gateway configuration settings", "About BGP and VPN Gateway"."""
+"""VPN gateways. Rules from "VPN Gateway FAQ", "About VPN Gateway configuration settings", "About BGP and VPN Gateway"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from cluster.spec import Cloud
 from cluster.vpn import GATEWAYS
 from sandbox.simcloud.azure.addresses import KEPT_FIRST, PUBLIC_ADDRESS, SUBNET, range_of
-from sandbox.simcloud.azure.common import found, network_name, outputs, parts, section, sole_user, under_group
+from sandbox.simcloud.azure.common import find, network_name, outputs, parts, section, sole_user, under_group
 from sandbox.simcloud.azure.network import GATEWAY_SUBNET
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.words import BAD_REQUEST, refused
@@ -24,7 +24,7 @@ OWN_ASN = GATEWAYS[Cloud.AZURE].asn
 _WIDEST_NEEDED = 27
 _SKU = re.compile(r"Basic|VpnGw[1-5](AZ)?")
 _IN_LINK_LOCAL = IPv4Network("169.254.0.0/16")
-# Printable but space, hyphen and tilde.
+# Printable ASCII except space, hyphen and tilde.
 _KEY = re.compile(r"[!-,.-}]{1,128}")
 
 
@@ -32,14 +32,14 @@ def _is_apipa(text: str) -> bool:
     return GATEWAYS[Cloud.AZURE].takes(IPv4Network(text))
 
 
-def _subnet_is_a_gateway_s(call: Call) -> None:
+def _subnet_is_gateway_subnet(call: Call) -> None:
     for text in at(call.inputs, "ipConfigurations[].subnet.id"):
         network = range_of(call, text)
         if text.rpartition("/")[2] != GATEWAY_SUBNET:
             raise refused(
                 "InvalidSubnetNameForGateway",
                 f"Subnet {text} of gateway {call.id} must be named {GATEWAY_SUBNET}.",
-                f"make one of the name {GATEWAY_SUBNET}",
+                f"create one with the name {GATEWAY_SUBNET}",
             )
         if network and network.prefixlen > _WIDEST_NEEDED and call.text("sku.name") != "Basic":
             raise refused(
@@ -53,20 +53,22 @@ def _sku_is_possible(call: Call) -> None:
     name, tier = call.text("sku.name"), call.text("sku.tier")
     if not _SKU.fullmatch(name) or tier != name:
         raise refused(
-            BAD_REQUEST, f"Gateway {call.id} has the SKU {name} of the tier {tier}.", "both are VpnGw1AZ or the like"
+            BAD_REQUEST,
+            f"Gateway {call.id} has the SKU {name} of the tier {tier}.",
+            "set both to the same, for example VpnGw1AZ",
         )
     if call.text("gatewayType") != "Vpn" or call.text("vpnType") == "PolicyBased":
         raise refused(BAD_REQUEST, f"Gateway {call.id} is no route-based VPN gateway.", "set gatewayType and vpnType")
     if name == "Basic" and (call.inputs.get("enableBgp") or call.inputs.get("activeActive")):
-        raise refused(BAD_REQUEST, "The SKU Basic has neither BGP nor active-active mode.", "take VpnGw1AZ")
+        raise refused(BAD_REQUEST, "The SKU Basic has neither BGP nor active-active mode.", "use VpnGw1AZ")
     for text in at(call.inputs, "ipConfigurations[].publicIPAddress.id"):
-        address = found(call, (PUBLIC_ADDRESS,), text)
+        address = find(call, (PUBLIC_ADDRESS,), text)
         zones = list(at(address.inputs, "zones[]")) if address else []
         if zones and not name.endswith("AZ"):
             raise refused(
                 "VmssVpnGatewayPublicIpsMustHaveZonesConfigured",
                 f"Public IP address {text} has zones, which a gateway of the SKU {name} has not.",
-                f"take {name}AZ",
+                f"use {name}AZ",
             )
 
 
@@ -110,14 +112,17 @@ def _bgp_is_possible(call: Call) -> None:
 
 
 def _bgp(call: Call) -> Properties:
-    """One instance has the last address but one of GatewaySubnet, two have the first that Azure does not keep ("How to
-    configure BGP for VPN Gateway")."""
+    """Return the gateway's BGP settings.
+
+    A single instance has the last but one address of GatewaySubnet; two instances have the first addresses that Azure does
+    not reserve ("How to configure BGP for VPN Gateway").
+    """
     given = section(call, "bgpSettings")
-    custom = {str(one.get("ipconfigurationId")).lower(): one for one in given.get("bgpPeeringAddresses") or ()}
+    custom = {str(row.get("ipconfigurationId")).lower(): row for row in given.get("bgpPeeringAddresses") or ()}
     listed, peers = [], []
     for i, part in enumerate(parts(call, "ipConfigurations")):
         network = range_of(call, next(at(part, "subnet.id"), ""))
-        public = found(call, (PUBLIC_ADDRESS,), next(at(part, "publicIPAddress.id"), ""))
+        public = find(call, (PUBLIC_ADDRESS,), next(at(part, "publicIPAddress.id"), ""))
         index = KEPT_FIRST + i if call.inputs.get("activeActive") else -2
         peers.append(str(network[index]) if network else "")
         listed.append(
@@ -143,7 +148,7 @@ def _site_is_possible(call: Call) -> None:
         raise refused(
             BAD_REQUEST,
             f"ASN {asn} of local network gateway {call.id} is reserved by Azure or IANA.",
-            "use 64512 or the like",
+            "use a private ASN such as 64512",
         )
     address, name = call.text("gatewayIpAddress"), call.text("fqdn")
     if bool(address) == bool(name):
@@ -155,12 +160,14 @@ def _site_is_possible(call: Call) -> None:
         try:
             IPv4Address(text)
         except AddressValueError:
-            raise refused(BAD_REQUEST, f"'{text}' of {call.id} is not an IPv4 address.", "write it so") from None
+            raise refused(
+                BAD_REQUEST, f"'{text}' of {call.id} is not an IPv4 address.", "write an IPv4 address"
+            ) from None
     if address and address == peer:
         raise refused(
             BAD_REQUEST,
             f"The BGP address of {call.id} is the public address of its device.",
-            "take one inside the tunnel",
+            "use an address inside the tunnel",
         )
     if peer and IPv4Address(peer) in _IN_LINK_LOCAL and not _is_apipa(peer):
         raise refused(
@@ -185,26 +192,28 @@ def _connection_is_possible(call: Call) -> None:
             f"The shared key of {call.id} must be up to 128 printable ASCII characters without space, hyphen and tilde.",
             "make another",
         )
-    own, theirs = next(at(gateway.outputs, "bgpSettings.asn"), None), next(at(site.inputs, "bgpSettings.asn"), None)
-    if call.inputs.get("enableBgp") and not (gateway.inputs.get("enableBgp") and theirs):
+    own, peer = next(at(gateway.outputs, "bgpSettings.asn"), None), next(at(site.inputs, "bgpSettings.asn"), None)
+    if call.inputs.get("enableBgp") and not (gateway.inputs.get("enableBgp") and peer):
         raise refused(
             BAD_REQUEST, f"Connection {call.id} has BGP, and one of its ends has not.", "set enableBgp and bgpSettings"
         )
-    if call.inputs.get("enableBgp") and own == theirs:
+    if call.inputs.get("enableBgp") and own == peer:
         raise refused(BAD_REQUEST, f"Both ends of connection {call.id} have ASN {own}.", "use two")
     if len(list(at(call.inputs, "ipsecPolicies[]"))) > 1:
         raise refused(BAD_REQUEST, f"Connection {call.id} has more than one IPsec policy.", "choose one")
 
 
-def _custom_addresses_are_the_gateway_s(call: Call) -> None:
+def _custom_addresses_belong_to_gateway(call: Call) -> None:
     gateway = call.target("virtualNetworkGateway1.id")
-    known = set(at(gateway.outputs, "bgpSettings.bgpPeeringAddresses[].customBgpIpAddresses[]")) if gateway else set()
+    addresses = (
+        set(at(gateway.outputs, "bgpSettings.bgpPeeringAddresses[].customBgpIpAddresses[]")) if gateway else set()
+    )
     for text in at(call.inputs, "gatewayCustomBgpIpAddresses[].customBgpIpAddress"):
-        if text not in known:
+        if text not in addresses:
             raise refused(
                 BAD_REQUEST,
                 f"Custom BGP address {text} of {call.id} is none of its gateway's.",
-                f"one of {sorted(known)}",
+                f"one of {sorted(addresses)}",
             )
 
 
@@ -235,7 +244,7 @@ _gateway = ResourceType(
         Reference("ipConfigurations[].publicIPAddress.id", (PUBLIC_ADDRESS,)),
     ),
     refuse=(
-        _subnet_is_a_gateway_s,
+        _subnet_is_gateway_subnet,
         _sku_is_possible,
         _configurations_match,
         _bgp_is_possible,
@@ -287,7 +296,7 @@ _connection = ResourceType(
         Reference("virtualNetworkGateway1.id", (GATEWAY,)),
         Reference("localNetworkGateway2.id", (SITE,)),
     ),
-    refuse=(_connection_is_possible, _custom_addresses_are_the_gateway_s, _pair_is_new),
+    refuse=(_connection_is_possible, _custom_addresses_belong_to_gateway, _pair_is_new),
 )
 
 TYPES = (_gateway, _site, _connection)

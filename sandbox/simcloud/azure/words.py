@@ -1,8 +1,8 @@
-"""What Azure says when it refuses.
+"""Azure's refusal messages.
 
-Codes and sentences are Azure's where a page or a report of a user has them ("Understand common error messages when you
-manage virtual machines in Azure", "Troubleshoot common Azure deployment errors"). The code BadRequest stands where only
-the rule is documented: the sentence beside it is ours.
+Codes and sentences are Azure's where a page or a user's report has them ("Understand common error messages when you
+manage virtual machines in Azure", "Troubleshoot common Azure deployment errors"). Where only the rule is documented,
+the code is BadRequest and the sentence is ours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BAD_REQUEST = "BadRequest"
 
 
 def refused(code: str, message: str, way_out: str, status: int = 400) -> RefusalError:
-    """A refusal for a reason that only one type of Azure's has."""
+    """Return a refusal specific to one type."""
     return RefusalError(f'Status={status} Code="{code}" Message="{message}"; {way_out}')
 
 
@@ -37,13 +37,13 @@ SAYS: Mapping[Reason, Saying] = {
     ),
     Reason.GONE: Saying(
         'Status=404 Code="ResourceNotFound" Message="The Resource \'{value}\' was not found."',
-        "it was deleted behind the engine's back; run again with a refresh",
+        "it was deleted outside the engine; run again with a refresh",
     ),
     Reason.ELSEWHERE: Saying(
         'Status=400 Code="InvalidResourceReference" Message="Resource {value} referenced by resource {by} was not '
         "found. Please make sure that the referenced resource exists, and that both resources are in the same "
         'region."',
-        "it is in {its_region}, and this is in {region}",
+        "it is in {its_region}, but this is in {region}",
     ),
     Reason.BAD_RANGE: Saying(
         'Status=400 Code="InvalidCIDRNotation" Message="The address prefix {value} in resource {id} has an invalid '
@@ -53,7 +53,7 @@ SAYS: Mapping[Reason, Saying] = {
     Reason.OUTSIDE: Saying(
         'Status=400 Code="NetcfgSubnetRangeOutsideVnet" Message="Subnet \'{name}\' is not valid because its IP address '
         "range is outside the IP address range of virtual network '{parent}'.\"",
-        "{value} must lie in {ranges}",
+        "{value} must be in {ranges}",
     ),
     Reason.OVERLAP: Saying(
         'Status=400 Code="NetcfgSubnetRangesOverlap" Message="Subnet \'{name}\' is not valid because its IP address '
@@ -87,6 +87,6 @@ SAYS: Mapping[Reason, Saying] = {
     Reason.THROTTLED: Saying(
         'Status=429 Code="TooManyRequests" Message="The request is being throttled as the limit has been reached for '
         'operation type {verb}."',
-        "{verb} {type} again later; what had been done by then is kept",
+        "retry {verb} of {type} later; changes made so far are kept",
     ),
 }

@@ -1,4 +1,4 @@
-"""Google Cloud, as Compute Engine's API and the provider `gcp` behave."""
+"""Google Cloud: the behaviour of Compute Engine's API and of the provider `gcp`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sandbox.simcloud.gcp.words import SAYS
 from sandbox.simcloud.rules import Call, Cloud, Settings
 from sandbox.simcloud.values import Value
 
-# Others are multi-regions such as EU, and global.
+# Other locations are multi-regions such as EU, and global.
 _REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 
 
@@ -48,7 +48,7 @@ def _place_of(call: Call, name: str) -> str | None:
 
 
 def _region_of(call: Call) -> str:
-    """The region of a type that has one; of keys and buckets, whose location is one."""
+    """Return the region of a type that has one, or the location of keys and buckets if it is a region."""
     if "region" in call.type.where:
         return call.text("region").rpartition("/")[2]
     if "zone" in call.type.where or call.type.token == disks.ATTACHED:

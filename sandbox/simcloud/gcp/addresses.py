@@ -1,4 +1,4 @@
-"""Who has which address of a subnetwork."""
+"""The addresses of a subnetwork and the resources that have them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NAMED = Reference("", (SUBNETWORK,), resolve=bare)
 
 
 def subnetwork_of(call: Call, text: str) -> Record | None:
-    """The subnetwork that a text names."""
+    """Return the subnetwork that a text refers to."""
     return call.resolve(_NAMED, text) if text else None
 
 
 def literal(text: str) -> IPv4Address | None:
-    """An address, None for anything else."""
+    """Return an address, None for anything else."""
     try:
         return IPv4Address(text)
     except ValueError:
@@ -29,13 +29,13 @@ def literal(text: str) -> IPv4Address | None:
 
 
 def reserved(call: Call, subnetwork: Record) -> dict[str, Record]:
-    """Address -> the Address that reserves it."""
-    found = call.world.of_type(ADDRESS)
-    return {record.outputs["address"]: record for record in found if subnetwork.key in record.targets}
+    """Return address -> the Address that reserves it."""
+    addresses = call.world.of_type(ADDRESS)
+    return {record.outputs["address"]: record for record in addresses if subnetwork.key in record.targets}
 
 
 def used(call: Call, subnetwork: Record) -> Iterator[tuple[str, Record]]:
-    """Addresses in use, and by what; an address of SHARED_LOADBALANCER_VIP may be used more than once."""
+    """Yield addresses in use, and by what; an address of SHARED_LOADBALANCER_VIP may be used more than once."""
     for record in (*call.world.of_type(INSTANCE), *call.world.of_type(FORWARDING_RULE)):
         if subnetwork.key in record.targets and record.id != call.id:
             shown = plain(record.outputs)
@@ -46,7 +46,7 @@ def used(call: Call, subnetwork: Record) -> Iterator[tuple[str, Record]]:
 
 
 def fits(call: Call, path: str, address: IPv4Address, subnetwork: Record) -> None:
-    """An address lies in the subnetwork and is none of the four that Google keeps ("Subnets", Virtual Private Cloud)."""
+    """Check that an address is in the subnetwork and is not one of the four that Google reserves ("Subnets", VPC)."""
     network = IPv4Network(subnetwork.inputs["ipCidrRange"])
     if address not in network:
         raise invalid(
@@ -57,12 +57,12 @@ def fits(call: Call, path: str, address: IPv4Address, subnetwork: Record) -> Non
             path,
             str(address),
             "The IP address is reserved.",
-            f"the first two and the last two of {network} are Google's; use {network[2]} to {network[-3]}",
+            f"Google reserves the first two and the last two of {network}; use {network[2]} to {network[-3]}",
         )
 
 
 def busy(address: IPv4Address, by: Record) -> RefusalError:
-    """The refusal of an address that something has."""
+    """Return the refusal of an address in use."""
     return RefusalError(
         f"googleapi: Error 400: IP '{address}' is already being used by another resource., "
         f"IP_IN_USE_BY_ANOTHER_RESOURCE; {by.id} has it: choose another, or delete that first"
@@ -70,28 +70,28 @@ def busy(address: IPv4Address, by: Record) -> RefusalError:
 
 
 def first_free(call: Call, subnetwork: Record, also: Collection[str] = ()) -> str:
-    """The address that Google would choose; which one it is, is not told, and here it is the lowest."""
+    """Return the address that Google would choose. Google does not document which; here it is the lowest."""
     network = IPv4Network(subnetwork.inputs["ipCidrRange"])
-    gone = {*reserved(call, subnetwork), *(address for address, _ in used(call, subnetwork)), *also}
-    free = (str(network[i]) for i in range(2, network.num_addresses - 2) if str(network[i]) not in gone)
-    found = next(free, None)
-    if found is None:
+    unavailable = {*reserved(call, subnetwork), *(address for address, _ in used(call, subnetwork)), *also}
+    free = (str(network[i]) for i in range(2, network.num_addresses - 2) if str(network[i]) not in unavailable)
+    lowest = next(free, None)
+    if lowest is None:
         raise RefusalError(
             f"googleapi: Error 400: IP_SPACE_EXHAUSTED: IP space of '{subnetwork.id}' is exhausted., "
             f"ipSpaceExhausted; {network} has no address left: widen it"
         )
-    return found
+    return lowest
 
 
 def reserved_as(path: str) -> Reference:
-    """A property that is an address, which may be that of an Address in the call's subnetwork, or names one."""
+    """Return a reference for a property with an address: of an Address in the call's subnetwork, or a name of one."""
 
     def resolve(call: Call, text: str) -> str:
         if literal(text) is None:
             return bare(call, text)
         for name in (*at(call.inputs, "subnetwork"), *at(call.inputs, "networkInterfaces[].subnetwork")):
-            found = subnetwork_of(call, str(name))
-            record = reserved(call, found).get(text) if found else None
+            subnetwork = subnetwork_of(call, str(name))
+            record = reserved(call, subnetwork).get(text) if subnetwork else None
             if record:
                 return record.id
         return text

@@ -1,4 +1,4 @@
-"""What types of Google Cloud have in common."""
+"""What the types of Google Cloud have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.simcloud.rules import Call, Naming, Reason, Reference, ResourceType
 from sandbox.simcloud.values import Properties, Value, at
 from sandbox.simcloud.world import Record
 
-# RFC 1035, as every name of Compute Engine.
+# RFC 1035, as for all names in Compute Engine.
 NAME = Naming(
     "name",
     re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"),
@@ -23,7 +23,7 @@ GLOBAL, REGIONAL, ZONAL = ("project",), ("project", "region"), ("project", "zone
 
 _LINK = "https://www.googleapis.com/compute/v1/"
 
-# "Requirements for labels", Resource Manager; letters of any script that has no capitals are letters.
+# From "Requirements for labels", Resource Manager. Letters of scripts without capitals would be allowed as well.
 _LABEL_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 _MOST_LABELS = 64
@@ -32,7 +32,7 @@ Make = Callable[[Call], object]
 
 
 def path(collection: str) -> Callable[[Call], str]:
-    """Ids like ``projects/p/regions/r/subnetworks/name``; global without a region or zone."""
+    """Return a function for IDs like ``projects/p/regions/r/subnetworks/name``; global without a region or zone."""
 
     def identify(call: Call) -> str:
         scope = "global"
@@ -46,41 +46,43 @@ def path(collection: str) -> Callable[[Call], str]:
 
 
 def bare(call: Call, text: str) -> str:
-    """A reference without the address of an API: links and ids of a thing are one."""
+    """Return a reference without the API's address, so that links and IDs of a resource are equal."""
     return re.sub(r"^(https://[^/]+)?/?(compute/(v1|beta)/)?", "", text)
 
 
 def last(text: str) -> str:
-    """The name at the end of an id or link."""
+    """Return the name at the end of an ID or link."""
     return text.rpartition("/")[2]
 
 
 def link(call: Call) -> str:
-    """The self link of what has the call's id."""
+    """Return the self link of the resource with the call's ID."""
     return _LINK + call.id
 
 
 def project_number(project: str) -> str:
-    """The number that a project has beside its name."""
+    """Return a project's number."""
     return number(project, 12)
 
 
 def chosen(call: Call, more: Mapping[str, Make]) -> Properties:
-    """`more` by name, which an input overrides."""
+    """Return `more` by name, which inputs override."""
     return {name: call.inputs.get(name) or make(call) for name, make in more.items()}
 
 
 def labels(call: Call) -> Properties:
-    """The labels of a resource with those of its provider."""
-    every = {**call.settings.tags, **(call.inputs.get("labels") or {})}
-    return {"effectiveLabels": every, "pulumiLabels": every}
+    """Return a resource's labels, added to the provider's."""
+    combined = {**call.settings.tags, **(call.inputs.get("labels") or {})}
+    return {"effectiveLabels": combined, "pulumiLabels": combined}
 
 
 def outputs(always: Mapping[str, Make] | None = None, **more: Make) -> Callable[[Call], Properties]:
-    """The self link and times that everything of Compute Engine has, and `more` by name, which an input overrides,
-    and `always` whatever the inputs."""
+    """Return a function for outputs: self link and times, which everything in Compute Engine has, and more.
 
-    def made(call: Call) -> Properties:
+    more: by name, overridden by inputs. always: by name, never overridden.
+    """
+
+    def compute_outputs(call: Call) -> Properties:
         return {
             "selfLink": link(call),
             "creationTimestamp": "2026-01-01T00:00:00.000-00:00",
@@ -90,25 +92,25 @@ def outputs(always: Mapping[str, Make] | None = None, **more: Make) -> Callable[
             **{name: make(call) for name, make in (always or {}).items()},
         }
 
-    return made
+    return compute_outputs
 
 
 def numbered(call: Call) -> str:
-    """The number that the API gives a resource beside its name."""
+    """Return the number that the API gives a resource in addition to its name."""
     return number(call.id)
 
 
 def kept(call: Call, name: str, make: Callable[[], object]) -> object:
-    """An output that a resource keeps for life: as it is, or made."""
+    """Return an output that a resource keeps for life: the present value, or a new one."""
     return call.old.outputs[name] if call.old and call.old.outputs.get(name) else make()
 
 
 def labelled(call: Call) -> None:
-    """Labels have the characters and the number that are allowed."""
-    every = labels(call)["effectiveLabels"]
-    if len(every) > _MOST_LABELS:
-        raise invalid("labels", str(len(every)), "Too many labels.", f"at most {_MOST_LABELS} fit")
-    for key, value in every.items():
+    """Check the characters and the number of labels."""
+    combined = labels(call)["effectiveLabels"]
+    if len(combined) > _MOST_LABELS:
+        raise invalid("labels", str(len(combined)), "Too many labels.", f"at most {_MOST_LABELS} fit")
+    for key, value in combined.items():
         if not _LABEL_KEY.fullmatch(key):
             raise invalid(
                 "labels",
@@ -139,18 +141,18 @@ def compute(
     references: tuple[Reference, ...] = (),
     refuse: tuple[Rule, ...] = (),
     refuse_deletion: tuple[Rule, ...] = (),
-    made: Mapping[str, Make] | None = None,
+    computed: Mapping[str, Make] | None = None,
     always: Mapping[str, Make] | None = None,
     implied: Callable[[Properties], Iterable[tuple[str, str]]] = lambda _: (),
     identify: Callable[[Call], str] | None = None,
     says: Mapping[Reason, Saying] | None = None,
 ) -> ResourceType:
-    """A type of Compute Engine: `pulumi_gcp.compute`'s token, the API's collection, and what is its own."""
+    """Return a type of Compute Engine, from `pulumi_gcp.compute`'s token, the API's collection, and the type's rules."""
     return ResourceType(
         token=f"gcp:compute/{token[0].lower()}{token[1:]}:{token}",
         noun=noun,
         identify=identify or path(collection),
-        outputs=outputs(always, **(made or {})),
+        outputs=outputs(always, **(computed or {})),
         naming=NAME,
         where=where,
         replace_on=("name", *replace_on),
@@ -165,20 +167,20 @@ def compute(
 
 
 def one_of(*properties: str) -> Rule:
-    """Exactly one of these is given: terraform-plugin-sdk's ExactlyOneOf."""
+    """Return a rule: exactly one of these properties is set (terraform-plugin-sdk's ExactlyOneOf)."""
     names = ",".join(properties)
 
     def rule(call: Call) -> None:
         given = [name for name in properties if call.inputs.get(name) not in (None, [], {}, "")]
         if len(given) != 1:
-            what = f"only one of `{names}` can be specified" if given else f"one of `{names}` must be specified"
-            raise conflict(given[0] if given else properties[0], f"{what}", f"give one of {names}")
+            problem = f"only one of `{names}` can be specified" if given else f"one of `{names}` must be specified"
+            raise conflict(given[0] if given else properties[0], f"{problem}", f"give one of {names}")
 
     return rule
 
 
 def between(path_: str, least: int, most: int) -> Rule:
-    """Numbers at a path lie in a range."""
+    """Return a rule: numbers at a path are in a range."""
 
     def rule(call: Call) -> None:
         for value in at(call.inputs, path_):
@@ -192,7 +194,7 @@ def between(path_: str, least: int, most: int) -> Rule:
 
 
 def one_network(one: str, other: str) -> Rule:
-    """What two references name lies in one network."""
+    """Return a rule: the two references lead to the same network."""
 
     def rule(call: Call) -> None:
         first, second = call.target(one), call.target(other)
@@ -208,23 +210,23 @@ def one_network(one: str, other: str) -> Rule:
 
 
 def network_of(call: Call, record: Record) -> str:
-    """The id of the network that a resource says it is in."""
-    found = call.world.find(("gcp:compute/network:Network",), bare(call, str(record.inputs.get("network", ""))))
-    return found[0].id if found else ""
+    """Return the ID of the network that a resource refers to."""
+    matches = call.world.find(("gcp:compute/network:Network",), bare(call, str(record.inputs.get("network", ""))))
+    return matches[0].id if matches else ""
 
 
 def priority(call: Call) -> None:
-    """Priorities of firewall rules and routes are numbers of 16 bits."""
+    """Check that a priority of firewall rules and routes has 16 bits."""
     between("priority", 0, 65535)(call)
 
 
 def is_in(text: str, range_: str) -> bool:
-    """Whether an address or range lies in a range."""
+    """Whether an address or range is in a range."""
     return all(inner.subnet_of(outer) for inner in networks([text]) for outer in networks([range_]))
 
 
 def generic_type(token: str) -> ResourceType:
-    """A type without rules: a name, a self link, and any change is an update."""
+    """Return a type without rules: it has a name and a self link, and any change is an update."""
     collection = token.rpartition(":")[2]
     return ResourceType(
         token=token,

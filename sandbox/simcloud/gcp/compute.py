@@ -1,4 +1,4 @@
-"""Machines of Google Cloud, and what they are made from."""
+"""Instances of Google Cloud, and their templates."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ def _places(call: Call) -> Iterable[Place]:
 
 def _policy(call: Call) -> None:
     if call.inputs.get("deletionPolicy") == "PREVENT":
-        raise conflict("deletionPolicy", 'cannot destroy instance without setting deletion_policy="DELETE"', "set that")
+        raise conflict(
+            "deletionPolicy", 'cannot destroy instance without setting deletion_policy="DELETE"', "set it to DELETE"
+        )
 
 
 def _template(token: str, where: tuple[str, ...]) -> ResourceType:
-    """Templates are not changed but replaced, and refer to what need not be there before a machine is made."""
+    """Return a template type. Templates are replaced, not changed, and what they refer to may be created later."""
     return ResourceType(
         token=token,
         noun="instance_template",

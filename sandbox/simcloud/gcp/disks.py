@@ -1,4 +1,4 @@
-"""Disks of Google Cloud, and what is attached to them."""
+"""Disks of Google Cloud, and their attachments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEY = "diskEncryptionKey.kmsKeySelfLink"
 # Types without figures in the catalogue ("About Google Cloud Hyperdisk").
 _OTHER_TYPES = ("hyperdisk-throughput", "hyperdisk-ml", "hyperdisk-balanced-high-availability")
 _WITH_IOPS = ("pd-extreme", "hyperdisk-balanced", "hyperdisk-extreme", "hyperdisk-balanced-high-availability")
-# "About Hyperdisk Balanced": from 3,000 IOPS, or 500 a GiB if that is less, to 500 a GiB.
+# "About Hyperdisk Balanced": minimum 3,000 IOPS, or 500 per GiB if that is less; maximum 500 per GiB.
 _BALANCED, _IOPS_PER_GIB, _LEAST_IOPS = "hyperdisk-balanced", 500, 3000
 
 
@@ -45,13 +45,13 @@ def _places(call: Call) -> Iterable[Place]:
 
 def _limits(call: Call) -> None:
     kind, size = _type(call), int(call.inputs.get("size") or 0)
-    known = of(Cloud.GCP).disks
-    if kind == "local-nvme" or kind not in (*known, *_OTHER_TYPES):
+    catalogue = of(Cloud.GCP).disks
+    if kind == "local-nvme" or kind not in (*catalogue, *_OTHER_TYPES):
         raise invalid(
             "type", kind, "The referenced diskType resource cannot be found.",
-            f"use one of {', '.join(sorted({*known, *_OTHER_TYPES} - {'local-nvme'}))}",
+            f"use one of {', '.join(sorted({*catalogue, *_OTHER_TYPES} - {'local-nvme'}))}",
         )  # fmt: skip
-    limits = known.get(kind)
+    limits = catalogue.get(kind)
     if limits and limits.max_gib and size > limits.max_gib:
         raise invalid(
             "sizeGb", str(size), f"Disk size cannot be larger than {limits.max_gib} GB.", "use more than one disk"
@@ -84,25 +84,25 @@ def _performance(call: Call, kind: str, size: int) -> None:
 
 
 def disk_named(call: Call, text: str) -> str:
-    """A disk by id, link, or its name in the zone."""
+    """Return the ID of a disk given by ID, link, or name in the zone."""
     if "/" in text:
         return bare(call, text)
     return f"projects/{call.text('project') or call.settings.account}/zones/{zone_of(call)}/disks/{text}"
 
 
 def zone_of(call: Call) -> str:
-    """The zone of what has one: as said, or that of the instance that it names."""
-    found = re.search(r"zones/([^/]+)/", call.text("instance"))
-    return last(call.text("zone")) or (found[1] if found else call.settings.zone)
+    """Return the zone as given, or that of the instance that the resource refers to."""
+    match = re.search(r"zones/([^/]+)/", call.text("instance"))
+    return last(call.text("zone")) or (match[1] if match else call.settings.zone)
 
 
 def of_disk(path: str) -> Reference:
-    """A property that names a disk."""
+    """Return a reference to a disk."""
     return Reference(path, (DISK,), resolve=disk_named)
 
 
 def free_disks(*paths: str) -> Rule:
-    """Disks at the paths are in the zone of the call, and attached to nothing else."""
+    """Return a rule: disks at the paths are in the call's zone, and attached to nothing else."""
 
     def rule(call: Call) -> None:
         for path in paths:
@@ -139,9 +139,9 @@ def _instance_named(call: Call, text: str) -> str:
 
 
 def _instance_zone(call: Call) -> None:
-    found = call.target("instance")
-    if found and last(str(found.inputs["zone"])) != zone_of(call):
-        raise invalid("zone", zone_of(call), f"The instance is in {found.inputs['zone']}.", "leave the zone out")
+    instance = call.target("instance")
+    if instance and last(str(instance.inputs["zone"])) != zone_of(call):
+        raise invalid("zone", zone_of(call), f"The instance is in {instance.inputs['zone']}.", "leave the zone out")
 
 
 def _machine(call: Call) -> Iterable[Place]:
@@ -160,7 +160,7 @@ _attached = ResourceType(
     },
     where=("project",),
     replace_on=("disk", "instance", "zone", "deviceName", "mode", "interface"),
-    # A machine that goes lets go of its disks.
+    # An instance releases its disks when it is deleted.
     references=(of_disk("disk"), Reference("instance", (INSTANCE,), holds=False, resolve=_instance_named)),
     refuse=(_instance_zone, free_disks("disk")),
     protected_by={"deletionPolicy": "PREVENT"},
@@ -173,7 +173,7 @@ TYPES = (
         "disk",
         "disks",
         where=ZONAL,
-        made={"diskId": numbered, "type": lambda _: "pd-standard", "physicalBlockSizeBytes": lambda _: 4096},
+        computed={"diskId": numbered, "type": lambda _: "pd-standard", "physicalBlockSizeBytes": lambda _: 4096},
         replace_on=(
             *("architecture", "asyncPrimaryDisk", "description", "diskEncryptionKey", "enableConfidentialCompute"),
             *("guestOsFeatures", "image", "licenses", "params", "physicalBlockSizeBytes", "snapshot", "sourceDisk"),
@@ -211,7 +211,7 @@ TYPES = (
         "reservation",
         "reservations",
         where=ZONAL,
-        made={"status": lambda _: "READY"},
+        computed={"status": lambda _: "READY"},
         replace_on=(
             *("specificReservation.instanceProperties", "deleteAfterDuration", "deleteAtTime", "description", "params"),
             *("reservationSharingPolicy.serviceShareType", "shareSettings.shareType", "specificReservationRequired"),

@@ -54,13 +54,13 @@ def _zone(call: Call) -> None:
 
 
 def _one_of_its_name(call: Call) -> None:
-    """ "DNS zones overview": a network sees one private zone of a name."""
-    mine = {bare(call, str(text)) for text in at(call.inputs, _NETWORKS)}
+    """Check that a network sees only one private zone with this name ("DNS zones overview")."""
+    own = {bare(call, str(text)) for text in at(call.inputs, _NETWORKS)}
     for other in call.world.of_type(ZONE):
-        theirs = {bare(call, str(text)) for text in at(other.inputs, _NETWORKS)}
-        if other.id != call.id and other.inputs.get("dnsName") == call.text("dnsName") and mine & theirs:
+        other_networks = {bare(call, str(text)) for text in at(other.inputs, _NETWORKS)}
+        if other.id != call.id and other.inputs.get("dnsName") == call.text("dnsName") and own & other_networks:
             raise RefusalError(
-                f"googleapi: Error 400: Network '{min(mine & theirs)}' is already bound to zone '{other.id}' with the "
+                f"googleapi: Error 400: Network '{min(own & other_networks)}' is already bound to zone '{other.id}' with the "
                 "same DNS name suffix., badRequest; a network sees one private zone of a name"
             )
 

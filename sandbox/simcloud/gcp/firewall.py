@@ -14,7 +14,7 @@ from sandbox.simcloud.values import at
 _SOURCES = ("sourceTags", "sourceRanges", "sourceServiceAccounts")
 _BY_TAG, _BY_ACCOUNT = ("sourceTags", "targetTags"), ("sourceServiceAccounts", "targetServiceAccounts")
 
-# "Firewall resource", Compute Engine API: IPProtocol; ports are of those of them that have ports.
+# From "Firewall resource", Compute Engine API, IPProtocol; WITH_PORTS are the protocols that have ports.
 PROTOCOLS = ("tcp", "udp", "icmp", "esp", "ah", "sctp", "ipip", "all")
 WITH_PORTS = ("tcp", "udp", "sctp", "6", "17", "132")
 PORTS = re.compile(r"\d{1,5}(-\d{1,5})?")
@@ -34,23 +34,25 @@ def _sources(call: Call) -> None:
         raise conflict(
             "sourceRanges",
             "one of source_tags, source_ranges, or source_service_accounts must be defined",
-            "say who may come in",
+            "set who may connect",
         )
     for account in _BY_ACCOUNT:
         for tag in _BY_TAG:
             if call.inputs.get(account) and call.inputs.get(tag):
-                raise conflict(account, f"conflicts with {tag}", "choose sources and targets both by tag or by account")
+                raise conflict(
+                    account, f"conflicts with {tag}", "select sources and targets both by tag or both by account"
+                )
 
 
-# "VPC resource quotas": per firewall rule, not to be raised.
+# "VPC resource quotas": fixed limits per firewall rule.
 _MOST = {"sourceServiceAccounts": 10, "targetServiceAccounts": 10, "sourceTags": 30, "targetTags": 70}
 
 
 def _number(call: Call) -> None:
     for path, most in _MOST.items():
-        found = len(list(at(call.inputs, f"{path}[]")))
-        if found > most:
-            raise invalid(path, str(found), f"At most {most} are allowed in one rule.", "make two rules of it")
+        number = len(list(at(call.inputs, f"{path}[]")))
+        if number > most:
+            raise invalid(path, str(number), f"At most {most} are allowed in one rule.", "split it into two rules")
 
 
 def _ranges(call: Call) -> None:
@@ -77,7 +79,7 @@ def _protocols(call: Call) -> None:
                 )
             for port in map(str, ports):
                 if not PORTS.fullmatch(port) or max(map(int, port.split("-"))) > 65535:
-                    raise invalid(f"{path}.ports", port, "Invalid port range.", "a port, or two with a hyphen")
+                    raise invalid(f"{path}.ports", port, "Invalid port range.", "give a port, or two with a hyphen")
 
 
 def _tags(call: Call) -> None:
@@ -88,7 +90,7 @@ def _tags(call: Call) -> None:
                     path,
                     str(text),
                     f"Must be a match of regex '{NAME.pattern.pattern}'.",
-                    "a tag is named as a machine",
+                    "name tags like machines",
                 )
 
 
@@ -98,7 +100,7 @@ TYPES = (
         "firewall",
         "firewalls",
         where=GLOBAL,
-        made={"direction": lambda _: "INGRESS", "priority": lambda _: 1000},
+        computed={"direction": lambda _: "INGRESS", "priority": lambda _: 1000},
         replace_on=("direction", "params"),
         references=(IN_NETWORK,),
         refuse=(one_of("allows", "denies"), _sources, _number, _ranges, _protocols, _tags, priority),

@@ -1,4 +1,4 @@
-"""Network firewall policies of Google Cloud: rules that come and go with their policy, which says in which network."""
+"""Network firewall policies of Google Cloud: rules are part of their policy; associations attach it to networks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sandbox.simcloud.refusals import networks
 from sandbox.simcloud.rules import Call, Reference
 from sandbox.simcloud.values import at
 
-# "FirewallPolicyRule", Compute Engine API: 0 to 2147483647; the last four are Google's own.
+# "FirewallPolicyRule", Compute Engine API: 0 to 2147483647; Google reserves the last four.
 _LAST = 2147483643
 _ACTIONS = ("allow", "deny", "apply_security_profile_group", "goto_next")
 _ENDS = {"INGRESS": "srcIpRanges", "EGRESS": "destIpRanges"}
 _BESIDE = re.compile(r"src(SecureTags|AddressGroups|Fqdns|RegionCodes|ThreatIntelligences)|dest(AddressGroups|Fqdns|"
                      r"RegionCodes|ThreatIntelligences)")  # fmt: skip
-# "VPC resource quotas", per firewall rule; a policy's rule takes as many.
+# "VPC resource quotas", per firewall rule; a policy's rule has the same limit.
 _MOST_ACCOUNTS = 10
 
 
@@ -31,16 +31,16 @@ def _rules(call: Call) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _priorities(call: Call) -> None:
-    seen: dict[int, str] = {}
+    paths: dict[int, str] = {}
     for path, rule in _rules(call):
         priority = int(rule["priority"])
         if not 0 <= priority <= _LAST:
             raise invalid(f"{path}.priority", str(priority), f"Must be between 0 and {_LAST}.", "choose another")
-        if priority in seen:
+        if priority in paths:
             raise invalid(
-                f"{path}.priority", str(priority), f"Same as that of {seen[priority]}.", "no two rules may share one"
+                f"{path}.priority", str(priority), f"Same as that of {paths[priority]}.", "no two rules may share one"
             )
-        seen[priority] = path
+        paths[priority] = path
 
 
 def _shape(call: Call) -> None:
@@ -52,27 +52,27 @@ def _shape(call: Call) -> None:
         end = _ENDS.get(direction)
         if end is None:
             raise conflict(f"{path}.direction", "expected one of INGRESS, EGRESS", "choose one")
-        # The provider: "Required for INGRESS rules", and for EGRESS ones; others stand in for it.
+        # The provider says "Required for INGRESS rules", and the same for EGRESS; other properties can replace the ranges.
         word = "src" if direction == "INGRESS" else "dest"
         if not match.get(end) and not any(name.startswith(word) and _BESIDE.fullmatch(name) for name in match):
-            raise invalid(f"{path}.match.{end}", "", f"{direction} rules need it.", "say whose packets pass")
+            raise invalid(f"{path}.match.{end}", "", f"{direction} rules need it.", "set the addresses")
         if rule.get("targetSecureTags") and rule.get("targetServiceAccounts"):
             raise conflict(f"{path}.targetSecureTags", "conflicts with targetServiceAccounts", "choose one")
 
 
 def _matches(call: Call) -> None:
     for path, rule in _rules(call):
-        found = len(rule.get("targetServiceAccounts") or ())
-        if found > _MOST_ACCOUNTS:
+        number = len(rule.get("targetServiceAccounts") or ())
+        if number > _MOST_ACCOUNTS:
             raise invalid(
-                f"{path}.targetServiceAccounts", str(found), f"At most {_MOST_ACCOUNTS} are allowed in one rule.",
-                "make two rules of it",
+                f"{path}.targetServiceAccounts", str(number), f"At most {_MOST_ACCOUNTS} are allowed in one rule.",
+                "split it into two rules",
             )  # fmt: skip
         for end in _ENDS.values():
             for text in at(rule, f"match.{end}[]"):
                 if ":" not in str(text) and not list(networks([text])):
-                    way = "leave no host bits"
-                    raise invalid(f"{path}.match.{end}", str(text), "Must be a valid CIDR address range.", way)
+                    way_out = "leave no host bits"
+                    raise invalid(f"{path}.match.{end}", str(text), "Must be a valid CIDR address range.", way_out)
         services = list(at(rule, "match.layer4Configs[]"))
         if not services:
             raise conflict(f"{path}.match.layer4Configs", "at least 1 is required", "name a protocol, or all")
@@ -82,14 +82,14 @@ def _matches(call: Call) -> None:
 
 def _service(path: str, service: Mapping[str, Any]) -> None:
     protocol, ports = str(service.get("ipProtocol", "")).lower(), list(map(str, service.get("ports") or ()))
-    where = f"{path}.match.layer4Configs"
+    property_ = f"{path}.match.layer4Configs"
     if protocol not in PROTOCOLS and not (protocol.isdigit() and int(protocol) < 256):
-        raise invalid(where, protocol, "Unknown protocol.", f"{', '.join(PROTOCOLS)}, or its number")
+        raise invalid(property_, protocol, "Unknown protocol.", f"{', '.join(PROTOCOLS)}, or its number")
     if ports and protocol not in WITH_PORTS:
-        raise invalid(where, str(ports), f"Ports may not be specified with protocol {protocol}.", "leave them out")
+        raise invalid(property_, str(ports), f"Ports may not be specified with protocol {protocol}.", "leave them out")
     for port in ports:
         if not PORTS.fullmatch(port) or max(map(int, port.split("-"))) > 65535:
-            raise invalid(where, port, "Invalid port range.", "a port, or two with a hyphen")
+            raise invalid(property_, port, "Invalid port range.", "give a port, or two with a hyphen")
 
 
 def _association_id(call: Call) -> str:
@@ -104,7 +104,7 @@ TYPES = (
         "firewall_policy",
         "firewallPolicies",
         where=REGIONAL,
-        made={"policyType": lambda _: "VPC_POLICY", "networkFirewallPolicyId": numbered},
+        computed={"policyType": lambda _: "VPC_POLICY", "networkFirewallPolicyId": numbered},
         replace_on=("policyType",),
         references=(of_account("rules[].targetServiceAccounts[]"),),
         refuse=(_priorities, _shape, _matches, known_account("rules[].targetServiceAccounts[]")),
@@ -115,7 +115,7 @@ TYPES = (
         "associations",
         where=REGIONAL,
         identify=_association_id,
-        made={"shortName": lambda call: call.name},
+        computed={"shortName": lambda call: call.name},
         replace_on=("attachmentTarget", "firewallPolicy"),
         references=(
             Reference("attachmentTarget", (NETWORK,), resolve=bare),

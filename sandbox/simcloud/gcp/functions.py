@@ -45,7 +45,7 @@ def _storage_account(arguments: Properties, settings: Settings, _: Offers, __: W
 
 
 def _image(arguments: Properties, settings: Settings, _: Offers, __: World) -> Properties:
-    """An image by name, or one of a family: the simulation has every one, and one a family."""
+    """Return an image by name, or the one of a family. Every image exists in the simulation, and one per family."""
     project, family = arguments.get("project") or settings.account, arguments.get("family") or ""
     name = arguments.get("name") or f"{family}-v20260101"
     if not (family or arguments.get("name")):

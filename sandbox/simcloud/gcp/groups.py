@@ -1,4 +1,4 @@
-"""Groups of machines of Google Cloud."""
+"""Instance groups of Google Cloud."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sandbox.simcloud.world import Record
 
 TEMPLATES = (TEMPLATE, REGION_TEMPLATE)
 
-# "InstanceGroupManager", Compute Engine API: a hyphen and four characters follow.
+# "InstanceGroupManager", Compute Engine API: Google appends a hyphen and four characters.
 _LONGEST_BASE = 58
 
 
@@ -39,7 +39,7 @@ def _templates(call: Call) -> Iterable[Record]:
 
 
 def _places(call: Call) -> Iterable[Place]:
-    """The templates' machines in each zone of the group: what a global template does not say."""
+    """Yield the templates' machines in each zone of the group; a global template does not have zones."""
     zones = [last(str(text)) for text in (*at(call.inputs, "zone"), *at(call.inputs, "distributionPolicyZones[]"))]
     yield from (Place("gcp", call.region, zone) for zone in zones)
     for template in _templates(call):
@@ -65,19 +65,19 @@ def _base_name(call: Call) -> None:
 
 
 def _near(call: Call) -> None:
-    """The templates' subnetworks are in the region of the group."""
+    """Check that the templates' subnetworks are in the group's region."""
     for template in _templates(call):
         for text in at(template.inputs, "networkInterfaces[].subnetwork"):
-            found = subnetwork_of(call, str(text))
-            if found and found.region != call.region:
+            subnetwork = subnetwork_of(call, str(text))
+            if subnetwork and subnetwork.region != call.region:
                 raise call.refusal(
                     Reason.ELSEWHERE, path="versions[].instanceTemplate", value=template.id, by=call.id,
-                    its_region=found.region,
+                    its_region=subnetwork.region,
                 )  # fmt: skip
 
 
 def _surge(call: Call) -> None:
-    """How a group of a region is rolled: at least as many hosts at once as it has zones, or none."""
+    """Check how a regional group is rolled: fixed numbers are 0, or at least the number of zones."""
     policy = call.inputs.get("updatePolicy") or {}
     zones = _number_of_zones(call) if "region" in call.type.where else 1
     for name, field in (("maxSurgeFixed", "maxSurge"), ("maxUnavailableFixed", "maxUnavailable")):
@@ -87,9 +87,9 @@ def _surge(call: Call) -> None:
                 f"updatePolicy.{field}.fixed", str(number),
                 f"Fixed updatePolicy.{field} for regional managed instance group has to be either 0 or at least equal "
                 "to the number of zones.",
-                f"0, or {zones} and more",
+                f"use 0, or at least {zones}",
             )  # fmt: skip
-    _no_way(policy)
+    _can_progress(policy)
     shape = call.text("distributionPolicyTargetShape")
     if shape in ("ANY", "ANY_SINGLE_ZONE", "BALANCED") and policy.get("instanceRedistributionType") != "NONE":
         raise invalid(
@@ -98,7 +98,7 @@ def _surge(call: Call) -> None:
         )  # fmt: skip
 
 
-def _no_way(policy: Properties) -> None:
+def _can_progress(policy: Properties) -> None:
     if policy.get("replacementMethod") == "RECREATE" and (policy.get("maxSurgeFixed") or policy.get("maxSurgePercent")):
         raise invalid(
             "updatePolicy.maxSurge", str(policy.get("maxSurgeFixed") or policy.get("maxSurgePercent")),
@@ -121,13 +121,13 @@ def _as_group(token: str) -> Callable[[Properties], list[tuple[str, str]]]:
 
 
 def _manager(token: str, where: tuple[str, ...], more: tuple[str, ...]) -> ResourceType:
-    made = {"instanceGroup": _instance_group, "instanceGroupManagerId": numbered}
+    computed = {"instanceGroup": _instance_group, "instanceGroupManagerId": numbered}
     return compute(
         token.rpartition(":")[2],
         "instance_group_manager",
         "instanceGroupManagers",
         where=where,
-        made=made if "zone" in where else {**made, "distributionPolicyZones": _zones},
+        computed=computed if "zone" in where else {**computed, "distributionPolicyZones": _zones},
         replace_on=("baseInstanceName", "targetSizePolicies[].mode", *more),
         references=(
             Reference("versions[].instanceTemplate", TEMPLATES, resolve=_template_link),
@@ -147,7 +147,7 @@ TYPES = (
         "instance_group",
         "instanceGroups",
         where=ZONAL,
-        made={"size": lambda call: len(list(at(call.inputs, "instances[]")))},
+        computed={"size": lambda call: len(list(at(call.inputs, "instances[]")))},
         replace_on=("description", "network"),
         references=(IN_NETWORK, Reference("instances[]", (INSTANCE,), holds=False, resolve=bare)),
     ),

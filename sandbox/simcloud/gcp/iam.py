@@ -1,4 +1,4 @@
-"""Identities of Google Cloud, and what they may do with what."""
+"""Identities of Google Cloud, and their permissions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PERMISSION = re.compile(r"[a-z0-9-]+\.[A-Za-z0-9]+\.[A-Za-z]+")
 
 
 def _own(call: Call, email: str) -> bool:
-    """Whether an account would be one of the call's project: those are made before they are used."""
+    """Whether an account belongs to the call's project; those must exist before they are used."""
     return email.endswith(f"@{call.inputs.get('project') or call.settings.account}.iam.gserviceaccount.com")
 
 
@@ -39,12 +39,12 @@ def _email(text: str) -> str:
 
 
 def of_account(path: str) -> Reference:
-    """A property that is the e-mail address or the member of a service account, here or elsewhere."""
+    """Return a reference by e-mail address or member to a service account, in this project or elsewhere."""
     return Reference(path, (ACCOUNT,), holds=False, resolve=lambda _, text: _email(text), optional=True)
 
 
 def known_account(path: str) -> Rule:
-    """Service accounts of the project at a path exist."""
+    """Return a rule: service accounts of the project at a path exist."""
 
     def rule(call: Call) -> None:
         for text in map(str, at(call.inputs, path)):
@@ -52,7 +52,7 @@ def known_account(path: str) -> Rule:
             if _own(call, email) and not call.world.find((ACCOUNT,), email):
                 raise RefusalError(
                     f"googleapi: Error 400: Service account {email} does not exist., badRequest; "
-                    f"{path} must name one that exists: make it first",
+                    f"{path} must name an existing account: create it first",
                     path,
                 )
 
@@ -64,7 +64,7 @@ def _member(call: Call) -> None:
     if not _MEMBER.fullmatch(text):
         raise conflict(
             "member", f'invalid value for member (IAM members must have a known prefix): "{text}"',
-            "such as serviceAccount:<email>",
+            "write for example serviceAccount:<email>",
         )  # fmt: skip
 
 
@@ -73,13 +73,13 @@ def _role(call: Call) -> None:
     if not _ROLE.fullmatch(text):
         raise RefusalError(
             f"googleapi: Error 400: Role {text} is not supported for this resource., badRequest; "
-            "roles are roles/<name> or projects/<project>/roles/<name>",
+            "write roles/<name> or projects/<project>/roles/<name>",
             "role",
         )
     if text.startswith(f"projects/{call.settings.account}/roles/") and not call.world.find((ROLE,), text):
         raise RefusalError(
             f"googleapi: Error 400: Role ({text}) does not exist in the resource's hierarchy., badRequest; "
-            "make the role first",
+            "create the role first",
             "role",
         )
 
@@ -93,7 +93,10 @@ def _member_id(parent: Callable[[Call], str]) -> Callable[[Call], str]:
 
 
 def _membership(token: str, noun: str, parent: Callable[[Call], str], *references: Reference) -> ResourceType:
-    """One member of one role on one thing. Adding who is there is no error; all of it is in its id."""
+    """Return a type for one member of one role on one resource.
+
+    Adding an existing member is not an error. The ID contains everything.
+    """
     return ResourceType(
         token=token,
         noun=noun,
@@ -115,12 +118,12 @@ def _members(call: Call) -> None:
         if not _MEMBER.fullmatch(text):
             raise conflict(
                 "members", f'invalid value for members (IAM members must have a known prefix): "{text}"',
-                "such as serviceAccount:<email>",
+                "write for example serviceAccount:<email>",
             )  # fmt: skip
 
 
 def _binding(token: str, noun: str, path: str, *references: Reference) -> ResourceType:
-    """All members of one role on one thing: whoever else has the role loses it."""
+    """Return a type for all members of one role on one resource: everybody else loses the role."""
     return ResourceType(
         token=token,
         noun=noun,
@@ -138,8 +141,8 @@ def _binding(token: str, noun: str, path: str, *references: Reference) -> Resour
 
 def _target(path: str) -> Callable[[Call], str]:
     def identify(call: Call) -> str:
-        found = call.target(path)
-        return found.id if found else call.text(path)
+        target = call.target(path)
+        return target.id if target else call.text(path)
 
     return identify
 
@@ -222,7 +225,7 @@ _custom_role = ResourceType(
 )
 
 
-# "Service agents", IAM: of services whose agent is named otherwise.
+# "Service agents", IAM: services whose agent's name differs.
 _AGENTS = {"file": "cloud-filer", "compute": "compute-system"}
 
 
@@ -233,7 +236,7 @@ def _agent(call: Call) -> Properties:
     return {"email": email, "member": f"serviceAccount:{email}"}
 
 
-# The provider asks for the agent, which the project has from then on.
+# The provider requests the agent, which the project keeps from then on.
 _service_identity = ResourceType(
     token="gcp:projects/serviceIdentity:ServiceIdentity",
     noun="service_identity",

@@ -1,4 +1,4 @@
-"""Keys of Google Cloud. No key ring and no key is ever deleted: its name stays taken ("Cloud KMS resources")."""
+"""Keys of Google Cloud. Key rings and keys are never deleted: their names stay taken ("Cloud KMS resources")."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _MEMBERS = (
 
 
 def by_key(path: str) -> Reference:
-    """A property that names a key, or one of its versions. What is encrypted does not keep its key from being
-    destroyed: it is lost with it."""
+    """Return a reference to a key or one of its versions.
+
+    Encrypted resources do not keep their key from being destroyed: they are lost with it.
+    """
     return Reference(path, (KEY,), holds=False, resolve=_key)
 
 
@@ -34,7 +36,7 @@ def _key(call: Call, text: str) -> str:
 
 
 def usable(path: str, agent: str, words: str) -> Rule:
-    """The service that encrypts may use the key at a path. agent: what the address of its service agent contains."""
+    """Return a rule: the encrypting service may use the key at a path. agent: part of its service agent's address."""
 
     def rule(call: Call) -> None:
         for text in at(call.inputs, path):
@@ -43,8 +45,8 @@ def usable(path: str, agent: str, words: str) -> Rule:
                     _allows(call, record, key, agent) for type_ in _MEMBERS for record in call.world.of_type(type_)
                 ):
                     raise RefusalError(
-                        f"{words.format(key=key.id, permission=_USE)}; give {agent} of the project {_USERS[0]} on the "
-                        "key, and wait for that",
+                        f"{words.format(key=key.id, permission=_USE)}; grant {agent} of the project {_USERS[0]} on the "
+                        "key first",
                         path,
                     )
 
@@ -52,30 +54,30 @@ def usable(path: str, agent: str, words: str) -> Rule:
 
 
 def _allows(call: Call, member: Record, key: Record, agent: str) -> bool:
-    who = member.inputs.get("member") or member.inputs.get("members")
-    if agent not in str(who) or not _encrypts(call, str(member.inputs["role"])):
+    members = member.inputs.get("member") or member.inputs.get("members")
+    if agent not in str(members) or not _encrypts(call, str(member.inputs["role"])):
         return False
-    on = [target for target in member.targets if target[0] in (KEY, KEY_RING)]
-    return not on or key.key in on or any(target in key.targets for target in on)
+    scopes = [target for target in member.targets if target[0] in (KEY, KEY_RING)]
+    return not scopes or key.key in scopes or any(target in key.targets for target in scopes)
 
 
 def _encrypts(call: Call, role: str) -> bool:
-    found = [record for record in call.world.find(("gcp:projects/iAMCustomRole:IAMCustomRole",), role)]
-    return role in _USERS or any(_USE in record.inputs.get("permissions", ()) for record in found)
+    roles = [record for record in call.world.find(("gcp:projects/iAMCustomRole:IAMCustomRole",), role)]
+    return role in _USERS or any(_USE in record.inputs.get("permissions", ()) for record in roles)
 
 
 def _never_again(call: Call) -> None:
-    """What had the name once has it for ever; the provider only forgets it."""
+    """Refuse a name that was ever used; the provider only forgets it."""
     if call.old is None and not call.world.is_fresh(call.id):
         raise call.refusal(Reason.TAKEN)
 
 
 def _rotation(call: Call) -> None:
     text = call.text("rotationPeriod")
-    found = re.fullmatch(r"([0-9.]*\d)s", text)
-    if text and not found:
-        raise conflict("rotationPeriod", f"Invalid rotation period format: {text}", "seconds, such as 7776000s")
-    if found and float(found[1]) < _LEAST_ROTATION:
+    match = re.fullmatch(r"([0-9.]*\d)s", text)
+    if text and not match:
+        raise conflict("rotationPeriod", f"Invalid rotation period format: {text}", "write seconds, such as 7776000s")
+    if match and float(match[1]) < _LEAST_ROTATION:
         raise conflict("rotationPeriod", "Rotation period must be greater than one day", "at least 86400s")
     if text and call.text("purpose") not in ("", "ENCRYPT_DECRYPT"):
         raise conflict("rotationPeriod", "only keys for ENCRYPT_DECRYPT rotate", "leave it out")
@@ -96,7 +98,7 @@ def _key_outputs(call: Call) -> Properties:
 
 _KEPT = Saying(
     "googleapi: Error 409: {noun} {id} already exists., alreadyExists",
-    "none is ever deleted, a forgotten one neither: choose another name, or import it (`pulumi import {type} <name> {id}`)",
+    "it is never deleted, even if the provider forgot it: choose another name, or import it (`pulumi import {type} <name> {id}`)",
 )
 
 TYPES = (

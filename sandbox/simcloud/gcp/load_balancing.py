@@ -34,7 +34,7 @@ from sandbox.simcloud.values import at
 
 _CHECKS = ("tcpHealthCheck", "sslHealthCheck", "httpHealthCheck", "httpsHealthCheck", "http2HealthCheck",
            "grpcHealthCheck", "grpcTlsHealthCheck")  # fmt: skip
-# What terraform-provider-google refuses for load balancers that pass packets through.
+# Properties that terraform-provider-google refuses for passthrough load balancers.
 _MANAGED_ONLY = ("capacityScaler", "maxConnections", "maxConnectionsPerInstance", "maxConnectionsPerEndpoint",
                  "maxRate", "maxRatePerInstance", "maxRatePerEndpoint", "maxUtilization")  # fmt: skip
 _MOST_PORTS = 5
@@ -58,7 +58,7 @@ def _one_check(call: Call) -> None:
         raise conflict(
             given[0] if given else _CHECKS[0],
             f"{'only ' if given else ''}one of `{','.join(_CHECKS)}` {'can' if given else 'must'} be specified",
-            "a health check has one protocol",
+            "set exactly one",
         )
 
 
@@ -72,7 +72,7 @@ def _timing(call: Call) -> None:
 
 
 def _backends(call: Call) -> None:
-    """ "Internal passthrough Network Load Balancer overview": connections are balanced, checked by one health check."""
+    """Check balancing mode and health check ("Internal passthrough Network Load Balancer overview")."""
     scheme = _scheme(call, "INTERNAL")
     if scheme not in ("INTERNAL", "EXTERNAL"):
         return
@@ -96,15 +96,15 @@ def _backends(call: Call) -> None:
 
 
 def _frontend(call: Call) -> None:
-    """A rule of a load balancer that passes packets through; outside of networks, one with a backend service."""
+    """Check a rule of a passthrough load balancer; of external rules, only those with a backend service."""
     scheme = _scheme(call, "EXTERNAL")
     if scheme not in ("INTERNAL", "EXTERNAL") or (scheme == "EXTERNAL" and not call.inputs.get("backendService")):
         return
-    ports, every = list(at(call.inputs, "ports[]")), bool(call.inputs.get("allPorts"))
+    ports, all_ports = list(at(call.inputs, "ports[]")), bool(call.inputs.get("allPorts"))
     ranged = scheme == "EXTERNAL" and bool(call.inputs.get("portRange"))
     if len(ports) > _MOST_PORTS:
         raise invalid("ports", str(len(ports)), f"At most {_MOST_PORTS} ports may be specified.", "or set allPorts")
-    if [bool(ports), every, ranged].count(True) != 1:
+    if [bool(ports), all_ports, ranged].count(True) != 1:
         raise invalid(
             "ports[0]", "", "Forwarding rules with backend services must specify at least one port.",
             "give ports, or allPorts, not both",
@@ -129,36 +129,36 @@ def _matches(call: Call, own_scheme: str, scheme: str, protocol: str) -> None:
 
 
 def _front_address(call: Call) -> None:
-    """The address is the subnetwork's and free, or reserved for this; one for many must be reserved as such."""
-    found, text = subnetwork_of(call, call.text("subnetwork")), call.text("ipAddress")
+    """Check that the address is the subnetwork's and free, or reserved for this; a shared one must be reserved as such."""
+    subnetwork, text = subnetwork_of(call, call.text("subnetwork")), call.text("ipAddress")
     if _scheme(call, "EXTERNAL") != "INTERNAL" or not text:
         return
-    if found is None:
+    if subnetwork is None:
         raise invalid("subnetwork", "", "Subnetwork should be specified for custom subnetmode network.", "set it")
-    named, address = call.target("ipAddress"), literal(text)
-    if named is None and address is None:
+    target, address = call.target("ipAddress"), literal(text)
+    if target is None and address is None:
         raise call.refusal(Reason.MISSING, path="ipAddress", value=bare(call, text))
-    address = address or literal(str(named.outputs["address"]) if named else "")
+    address = address or literal(str(target.outputs["address"]) if target else "")
     if address is None:
         return
-    fits(call, "ipAddress", address, found)
-    holder = reserved(call, found).get(str(address))
+    fits(call, "ipAddress", address, subnetwork)
+    holder = reserved(call, subnetwork).get(str(address))
     shared = holder is not None and holder.inputs.get("purpose") == "SHARED_LOADBALANCER_VIP"
-    for other, by in used(call, found):
+    for other, by in used(call, subnetwork):
         if other == str(address) and not shared:
             raise busy(address, by)
 
 
 def _address_of(call: Call) -> str:
-    named, found = call.target("ipAddress"), subnetwork_of(call, call.text("subnetwork"))
-    if named:
-        return str(named.outputs["address"])
+    target, subnetwork = call.target("ipAddress"), subnetwork_of(call, call.text("subnetwork"))
+    if target:
+        return str(target.outputs["address"])
     given = call.text("ipAddress")
-    return given or str(kept(call, "ipAddress", lambda: first_free(call, found) if found else "34.64.0.1"))
+    return given or str(kept(call, "ipAddress", lambda: first_free(call, subnetwork) if subnetwork else "34.64.0.1"))
 
 
 def _psc(call: Call) -> None:
-    """ "About accessing Google APIs through endpoints": what an endpoint for Google's APIs is."""
+    """Check an endpoint for Google's APIs ("About accessing Google APIs through endpoints")."""
     target = call.text("target")
     if target not in _PSC_TARGETS:
         return
@@ -181,7 +181,7 @@ def _psc(call: Call) -> None:
 
 
 def _global_by_address(call: Call, text: str) -> str:
-    """An address or the name of one."""
+    """Return the ID of an address given by address or name."""
     if literal(text) is None:
         return bare(call, text)
     own = call.text("network")
@@ -209,13 +209,15 @@ _checked: dict[str, Callable[[Call], object]] = {
     "unhealthyThreshold": lambda _: 2,
 }
 
-_health_check = compute("HealthCheck", "health_check", "healthChecks", where=GLOBAL, made=_checked, refuse=_checking)
+_health_check = compute(
+    "HealthCheck", "health_check", "healthChecks", where=GLOBAL, computed=_checked, refuse=_checking
+)
 _region_health_check = compute(
     "RegionHealthCheck",
     "health_check",
     "healthChecks",
     where=REGIONAL,
-    made={**_checked, "healthCheckId": numbered},
+    computed={**_checked, "healthCheckId": numbered},
     refuse=_checking,
 )
 
@@ -224,7 +226,7 @@ _backend = compute(
     "backend_service",
     "backendServices",
     where=REGIONAL,
-    made={
+    computed={
         "generatedId": numbered,
         "loadBalancingScheme": lambda _: "INTERNAL",
         "protocol": lambda _: "TCP",
@@ -246,7 +248,7 @@ _forwarding_rule = compute(
     "forwarding_rule",
     "forwardingRules",
     where=REGIONAL,
-    made={
+    computed={
         "forwardingRuleId": numbered,
         "loadBalancingScheme": lambda _: "EXTERNAL",
         "ipProtocol": lambda _: "TCP",
@@ -273,7 +275,7 @@ _global_forwarding_rule = compute(
     "forwarding_rule",
     "forwardingRules",
     where=GLOBAL,
-    made={
+    computed={
         "forwardingRuleId": numbered,
         "pscConnectionId": lambda call: numbered(call) if call.text("target") in _PSC_TARGETS else "",
         "pscConnectionStatus": lambda call: "ACCEPTED" if call.text("target") in _PSC_TARGETS else "",

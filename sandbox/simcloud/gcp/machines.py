@@ -1,4 +1,4 @@
-"""What machines of Google Cloud and their templates may say."""
+"""Rules for instances of Google Cloud and their templates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sandbox.simcloud.values import Properties, Value, at, plain
 _MOST_METADATA = 512 * 1024
 _MOST_TAGS = 64
 _SCRATCH_GB = (375, 3000, 3500, 7000, 14000)
-# What terraform-provider-google says of each must stop the machine.
+# Properties for which terraform-provider-google requires the instance to be stopped.
 _STOPPED = (
     *("machineType", "minCpuPlatform", "serviceAccount", "enableDisplay", "shieldedInstanceConfig"),
     *("scheduling.nodeAffinities", "advancedMachineFeatures", "networkInterfaces[].network"),
@@ -27,7 +27,7 @@ _STOPPED = (
 
 
 def metadata(call: Call) -> None:
-    """Values of metadata fit, user data among them."""
+    """Check the size of metadata values, including user data."""
     most = of(Cloud.GCP).user_data.max_bytes
     values = {**(call.inputs.get("metadata") or {}), "startup-script": call.text("metadataStartupScript")}
     sizes = {key: len(str(value).encode()) for key, value in values.items()}
@@ -35,7 +35,7 @@ def metadata(call: Call) -> None:
         if size > most:
             raise invalid(
                 f"metadata.items[{i}].value", f"{key}: {size} bytes", f"Metadata values have at most {most} bytes.",
-                "hand over a reference, and fetch the rest at boot",
+                "pass a reference, and fetch the rest at boot",
             )  # fmt: skip
     if sum(sizes.values()) > _MOST_METADATA:
         raise invalid(
@@ -47,29 +47,29 @@ def metadata(call: Call) -> None:
 
 
 def tags(call: Call) -> None:
-    """Network tags are named as machines, and no two are alike."""
-    found = [str(text) for text in at(call.inputs, "tags[]")]
-    wrong = next((text for text in found if not NAME.pattern.fullmatch(text)), None)
+    """Check that network tags have the format of machine names, and are unique."""
+    texts = [str(text) for text in at(call.inputs, "tags[]")]
+    wrong = next((text for text in texts if not NAME.pattern.fullmatch(text)), None)
     if wrong is not None:
         raise invalid(
-            "tags.items", wrong, f"Must be a match of regex '{NAME.pattern.pattern}'.", "a tag is named as a machine"
+            "tags.items", wrong, f"Must be a match of regex '{NAME.pattern.pattern}'.", "name tags like machines"
         )
-    if len(found) > _MOST_TAGS or len(set(found)) < len(found):
-        raise invalid("tags.items", str(len(found)), f"At most {_MOST_TAGS}, no two alike.", "leave some out")
+    if len(texts) > _MOST_TAGS or len(set(texts)) < len(texts):
+        raise invalid("tags.items", str(len(texts)), f"At most {_MOST_TAGS}, no two alike.", "leave some out")
 
 
 def scheduling(call: Call) -> None:
-    """Spot machines do not restart; machines with GPUs do not move ("GPU machine types", "Spot VMs")."""
-    says = call.inputs.get("scheduling") or {}
-    spot = says.get("provisioningModel") == "SPOT" or says.get("preemptible")
-    if spot and says.get("automaticRestart", True):
+    """Check that spot machines do not restart, and machines with GPUs do not migrate ("GPU machine types", "Spot VMs")."""
+    settings = call.inputs.get("scheduling") or {}
+    spot = settings.get("provisioningModel") == "SPOT" or settings.get("preemptible")
+    if spot and settings.get("automaticRestart", True):
         raise invalid(
             "scheduling.preemptible", "true", "Scheduling must have preemptible be false when AutomaticRestart is true.",
             "set automaticRestart to false",
         )  # fmt: skip
-    if says.get("provisioningModel") == "SPOT" and says.get("preemptible") is False:
+    if settings.get("provisioningModel") == "SPOT" and settings.get("preemptible") is False:
         raise invalid("scheduling.provisioningModel", "SPOT", "It needs preemptible.", "set preemptible to true")
-    if _gpus(call) and not spot and says.get("onHostMaintenance") != "TERMINATE":
+    if _gpus(call) and not spot and settings.get("onHostMaintenance") != "TERMINATE":
         raise RefusalError(
             "googleapi: Error 400: Instances with guest accelerators do not support live migration., badRequest; "
             "set scheduling.onHostMaintenance to TERMINATE",
@@ -84,7 +84,7 @@ def _gpus(call: Call) -> bool:
 
 
 def disks(call: Call) -> None:
-    """Only the first disk of a template is the boot disk; local ones are SCRATCH, of given sizes."""
+    """Check that only the first disk of a template is the boot disk, and local disks are SCRATCH with an allowed size."""
     for i, row in enumerate(at(call.inputs, "disks[]")):
         if i and row.get("boot"):
             raise RefusalError(
@@ -107,30 +107,33 @@ def disks(call: Call) -> None:
 
 
 def interfaces(call: Call) -> None:
-    """Each interface is in a subnetwork of its network, with an address of it that nothing else has."""
+    """Check that each interface is in a subnetwork of its network, with a free address."""
     for i, row in enumerate(at(call.inputs, "networkInterfaces[]")):
         field = f"networkInterfaces[{i}]"
-        found = subnetwork_of(call, str(row.get("subnetwork", "")))
+        subnetwork = subnetwork_of(call, str(row.get("subnetwork", "")))
         for network in call.world.find((NETWORK,), bare(call, str(row.get("network", "")))):
             custom = network.inputs.get("autoCreateSubnetworks") is False
-            if found is None and custom:
+            if subnetwork is None and custom:
                 raise invalid(
                     field, "", "Subnetwork should be specified for custom subnetmode network", "set subnetwork"
                 )
-            if found and network_of(call, found) != network.id:
+            if subnetwork and network_of(call, subnetwork) != network.id:
                 raise invalid(
-                    field, found.id, f'Subnetwork is not valid for Network "{network.id}".', "leave the network out"
+                    field,
+                    subnetwork.id,
+                    f'Subnetwork is not valid for Network "{network.id}".',
+                    "leave the network out",
                 )
         address = literal(str(row.get("networkIp", "")))
-        if found and address:
-            fits(call, f"{field}.networkIP", address, found)
-            for other, by in used(call, found):
+        if subnetwork and address:
+            fits(call, f"{field}.networkIP", address, subnetwork)
+            for other, by in used(call, subnetwork):
                 if other == str(address):
                     raise busy(address, by)
 
 
 def shown_interfaces(call: Call) -> list[Properties]:
-    """Interfaces with the addresses that they have, by themselves or by Google's choice."""
+    """Return the interfaces with their addresses, given or chosen by Google."""
     return list(_shown(call))
 
 
@@ -138,17 +141,19 @@ def _shown(call: Call) -> Iterator[Properties]:
     before = list(at(plain(call.old.outputs), "networkInterfaces[]")) if call.old else []
     given: list[str] = []
     for i, row in enumerate(at(call.inputs, "networkInterfaces[]")):
-        found = subnetwork_of(call, str(row.get("subnetwork", "")))
+        subnetwork = subnetwork_of(call, str(row.get("subnetwork", "")))
         old = before[i] if i < len(before) else {}
-        stays = old.get("subnetwork") == row.get("subnetwork") and old.get("networkIp")
-        address = row.get("networkIp") or stays or (first_free(call, found, given) if found else "10.128.0.2")
+        previous = old.get("subnetwork") == row.get("subnetwork") and old.get("networkIp")
+        address = (
+            row.get("networkIp") or previous or (first_free(call, subnetwork, given) if subnetwork else "10.128.0.2")
+        )
         given.append(str(address))
-        network = found.inputs["network"] if found else row.get("network", "")
+        network = subnetwork.inputs["network"] if subnetwork else row.get("network", "")
         yield {"name": f"nic{i}", "network": network, **row, "networkIp": address}
 
 
 def moves(old: Value, new: Value) -> bool:
-    """Interfaces come, go, or get another address in the same subnetwork: that takes another machine."""
+    """Whether interfaces are added, removed, or change their address within a subnetwork, which forces replacement."""
     befores, afters = list(old or ()), list(new or ())
     if len(befores) != len(afters):
         return True
@@ -160,10 +165,10 @@ def moves(old: Value, new: Value) -> bool:
 
 
 def stopped(call: Call) -> None:
-    """Some changes are made to machines that do not run, and the provider stops none unasked."""
+    """Refuse changes that need a stopped instance; the provider stops one only if allowed to."""
     if call.old is None or call.inputs.get("allowStoppingForUpdate") or call.text("desiredStatus") == "TERMINATED":
         return
-    wrong = next((each.path for each in changes(call.old.inputs, call.inputs) if each.is_within(_STOPPED)), None)
+    wrong = next((change.path for change in changes(call.old.inputs, call.inputs) if change.is_within(_STOPPED)), None)
     if wrong:
         raise RefusalError(
             f"Changing the machine_type, min_cpu_platform, service_account, enable_display, shielded_instance_config, "

@@ -1,4 +1,4 @@
-"""Networks of Google Cloud. What replaces is as in terraform-provider-google, on which the provider rests."""
+"""Networks of Google Cloud. The replacement rules come from terraform-provider-google, on which the provider is based."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ IN_SUBNETWORK = Reference("subnetwork", (SUBNETWORK,), resolve=bare)
 
 
 def _shrinks(old: Value, new: Value) -> bool:
-    """A range can be widened in place, and only widened."""
+    """Whether the range changes otherwise than to a wider one, which forces replacement."""
     wider = list(networks([new]))
     return bool(wider) and not all(network.subnet_of(wider[0]) for network in networks([old]))
 
@@ -54,52 +54,58 @@ def _allowed_range(call: Call) -> None:
 
 
 def _public(seed: str) -> str:
-    """An address of the range that Google gives machines their public addresses from."""
+    """Return an address from Google's range for public addresses of machines."""
     return str(IPv4Address("34.64.0.0") + int(digest(seed)[:5], 16))
 
 
 def _address_of(call: Call) -> str:
-    """What Google chooses if nobody does."""
+    """Return the address that Google chooses when none is given."""
     if call.text("addressType") != "INTERNAL":
         return str(kept(call, "address", lambda: _public(call.id)))
-    found = subnetwork_of(call, call.text("subnetwork"))
-    return str(kept(call, "address", lambda: first_free(call, found) if found else ""))
+    subnetwork = subnetwork_of(call, call.text("subnetwork"))
+    return str(kept(call, "address", lambda: first_free(call, subnetwork) if subnetwork else ""))
 
 
 def _address(call: Call) -> None:
-    """An internal address is one of its subnetwork, and nobody else's."""
+    """Check that an internal address is in its subnetwork, and free."""
     if call.text("addressType") != "INTERNAL":
         for name in ("subnetwork", "network"):
             if call.inputs.get(name):
                 raise invalid(name, call.text(name), "External addresses have none.", "set addressType to INTERNAL")
         return
-    found = subnetwork_of(call, call.text("subnetwork"))
-    if found is None:
+    subnetwork = subnetwork_of(call, call.text("subnetwork"))
+    if subnetwork is None:
         if call.text("purpose") in ("", "GCE_ENDPOINT", "SHARED_LOADBALANCER_VIP"):
             raise invalid("subnetwork", "", "Internal addresses need a subnetwork.", "set subnetwork")
         return
     given = literal(call.text("address"))
     if given:
-        fits(call, "address", given, found)
-        other = reserved(call, found).get(str(given))
+        fits(call, "address", given, subnetwork)
+        other = reserved(call, subnetwork).get(str(given))
         if other and other.id != call.id:
             raise busy(given, other)
 
 
 def _global_address(call: Call) -> None:
-    """An address for Private Service Connect is one of its network, and of no subnetwork ("About accessing Google APIs
-    through endpoints")."""
+    """Check an address for Private Service Connect: in its network, and outside every subnetwork ("About accessing Google APIs
+    through endpoints").
+    """
     if call.text("addressType") != "INTERNAL":
         return
     purpose = call.text("purpose")
     if purpose not in ("VPC_PEERING", "PRIVATE_SERVICE_CONNECT"):
-        raise invalid("purpose", purpose, "Invalid purpose for a global internal address.", "PRIVATE_SERVICE_CONNECT?")
+        raise invalid(
+            "purpose",
+            purpose,
+            "Invalid purpose for a global internal address.",
+            "use VPC_PEERING or PRIVATE_SERVICE_CONNECT",
+        )
     if not call.inputs.get("network"):
         raise invalid("network", "", "Global internal addresses need a network.", "set network")
     own = call.target("network")
     for record in call.world.of_type(SUBNETWORK):
-        every = [*at(record.inputs, "ipCidrRange"), *at(record.inputs, "secondaryIpRanges[].ipCidrRange")]
-        if own and network_of(call, record) == own.id and any(is_in(call.text("address"), str(r)) for r in every):
+        ranges = [*at(record.inputs, "ipCidrRange"), *at(record.inputs, "secondaryIpRanges[].ipCidrRange")]
+        if own and network_of(call, record) == own.id and any(is_in(call.text("address"), str(r)) for r in ranges):
             raise invalid("address", call.text("address"), f"It is in subnetwork '{record.id}'.", "use one outside")
 
 
@@ -115,9 +121,9 @@ def _hops(call: Call) -> None:
 
 
 def network_link(call: Call) -> str:
-    """The self link of the call's network."""
-    found = call.target("network")
-    return str(found.outputs["selfLink"]) if found else ""
+    """Return the self link of the call's network."""
+    network = call.target("network")
+    return str(network.outputs["selfLink"]) if network else ""
 
 
 _network = compute(
@@ -125,7 +131,7 @@ _network = compute(
     "network",
     "networks",
     where=GLOBAL,
-    made={
+    computed={
         "numericId": numbered,
         "networkId": numbered,
         "routingMode": lambda _: "REGIONAL",
@@ -141,7 +147,7 @@ _subnetwork = compute(
     "subnetwork",
     "subnetworks",
     where=REGIONAL,
-    made={
+    computed={
         "gatewayAddress": _first_address,
         "subnetworkId": numbered,
         "purpose": lambda _: "PRIVATE",
@@ -167,7 +173,7 @@ _address_type = compute(
     "address",
     "addresses",
     where=REGIONAL,
-    made={
+    computed={
         "addressType": lambda _: "EXTERNAL",
         "address": _address_of,
         "addressId": numbered,
@@ -186,7 +192,7 @@ _global_address_type = compute(
     "address",
     "addresses",
     where=GLOBAL,
-    made={"addressType": lambda _: "EXTERNAL", "address": _global_address_of},
+    computed={"addressType": lambda _: "EXTERNAL", "address": _global_address_of},
     replace_on=(*("address", "addressType", "description", "ipVersion", "network", "prefixLength", "purpose"),),
     references=(IN_NETWORK,),
     refuse=(_global_address,),
@@ -197,7 +203,7 @@ _route = compute(
     "route",
     "routes",
     where=GLOBAL,
-    made={"priority": lambda _: 1000, "nextHopNetwork": network_link},
+    computed={"priority": lambda _: 1000, "nextHopNetwork": network_link},
     replace_on=(
         *("destRange", "network", "description", "nextHopGateway", "nextHopIlb", "nextHopInstance", "nextHopIp"),
         *("nextHopVpnTunnel", "params", "priority", "tags", "nextHopInstanceZone"),

@@ -1,4 +1,4 @@
-"""Cloud Routers, their NAT, and their sessions of BGP."""
+"""Cloud Routers, their NAT, and their BGP sessions."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def _nat(call: Call) -> None:
     for other in call.world.of_type(ROUTER_NAT):
         if other.id == call.id or other.region != call.region or router is None or scope not in _ALL:
             continue
-        theirs = call.resolve(_OF_ROUTER, other.inputs["router"])
-        whole = other.inputs.get("sourceSubnetworkIpRangesToNat") in _ALL
-        if whole and theirs and network_of(call, theirs) == network_of(call, router):
+        other_router = call.resolve(_OF_ROUTER, other.inputs["router"])
+        covers_all = other.inputs.get("sourceSubnetworkIpRangesToNat") in _ALL
+        if covers_all and other_router and network_of(call, other_router) == network_of(call, router):
             raise invalid(
                 "nats[0].sourceSubnetworkIpRangesToNat",
                 scope,
@@ -74,7 +74,7 @@ def _nat(call: Call) -> None:
 
 
 def inside(text: str) -> IPv4Interface | None:
-    """An address with its prefix, None for anything else."""
+    """Return an address with its prefix, None for anything else."""
     try:
         return IPv4Interface(text)
     except ValueError:
@@ -82,38 +82,44 @@ def inside(text: str) -> IPv4Interface | None:
 
 
 def _interface(call: Call) -> None:
-    """Addresses inside a tunnel are link-local, in a /30, and unique in the network (Compute Engine API, "Router")."""
+    """Check that a tunnel's inner addresses are link-local, in a /30, unique in the network (Compute Engine API, "Router")."""
     for text in at(call.inputs, "ipRange"):
-        found = inside(str(text))
-        if found is None or not found.is_link_local or found.network.prefixlen != _LINK_LOCAL_PREFIX:
+        address = inside(str(text))
+        if address is None or not address.is_link_local or address.network.prefixlen != _LINK_LOCAL_PREFIX:
             raise invalid(
                 "interfaces[0].ipRange", str(text), "Must be an address of 169.254.0.0/16 with prefix /30.",
-                "such as 169.254.0.1/30",
+                "write for example 169.254.0.1/30",
             )  # fmt: skip
-        if found.ip in (found.network[0], found.network[3]) or _METADATA in found.network:
+        if address.ip in (address.network[0], address.network[3]) or _METADATA in address.network:
             raise invalid(
                 "interfaces[0].ipRange", str(text), "The address is not a host's.", "use one of the middle two"
             )
         for other in _neighbours(call):
-            theirs = inside(str(other.inputs.get("ipRange", "")))
-            if theirs and theirs.network.overlaps(found.network):
+            other_range = inside(str(other.inputs.get("ipRange", "")))
+            if other_range and other_range.network.overlaps(address.network):
                 raise invalid(
-                    "interfaces[0].ipRange", str(text), f"It overlaps {theirs} of interface '{other.id}'.",
-                    "every tunnel of a network has its own range",
+                    "interfaces[0].ipRange", str(text), f"It overlaps {other_range} of interface '{other.id}'.",
+                    "use a separate range for each tunnel of a network",
                 )  # fmt: skip
 
 
 def _neighbours(call: Call) -> list[Record]:
-    """The other interfaces of the routers of the same network."""
+    """Return the other interfaces of the same network's routers."""
     router = call.target("router")
-    found = [other for other in call.world.of_type(INTERFACE) if other.id != call.id]
-    routers = {other.key: call.world.get(*target) for other in found for target in other.targets if target[0] == ROUTER}
+    others = [other for other in call.world.of_type(INTERFACE) if other.id != call.id]
+    routers = {
+        other.key: call.world.get(*target) for other in others for target in other.targets if target[0] == ROUTER
+    }
     network = network_of(call, router) if router else ""
-    return [other for other in found if (theirs := routers.get(other.key)) and network_of(call, theirs) == network]
+    return [
+        other
+        for other in others
+        if (other_router := routers.get(other.key)) and network_of(call, other_router) == network
+    ]
 
 
 def _session(call: Call) -> None:
-    """Both ends of a session have addresses of the interface's range, and not the same one."""
+    """Check that both ends of a session have addresses of the interface's range, and different ones."""
     interface = call.target("interface")
     range_ = inside(str(interface.inputs.get("ipRange", ""))) if interface else None
     for name in ("ipAddress", "peerIpAddress"):
@@ -178,7 +184,7 @@ _router_nat = compute(
     "",
     identify=_in_router("{project}/{region}/{router}/{name}"),
     where=REGIONAL,
-    made={
+    computed={
         "minPortsPerVm": lambda call: 32 if call.inputs.get("enableDynamicPortAllocation") else 64,
         "type": lambda _: "PUBLIC",
         "autoNetworkTier": lambda _: "PREMIUM",
@@ -214,7 +220,7 @@ _router_peer = compute(
     "",
     identify=_in_router("projects/{project}/regions/{region}/routers/{router}/{name}"),
     where=REGIONAL,
-    made={
+    computed={
         "ipAddress": _own_address,
         "peerIpAddress": _peer_address,
         "advertiseMode": lambda _: "DEFAULT",

@@ -26,15 +26,15 @@ def _replication(call: Call) -> None:
     if len(given) != 1:
         raise conflict("replication", "one of `auto,user_managed` must be specified", "choose one")
     if given == ["userManaged"] and not list(at(call.inputs, _REPLICAS)):
-        raise conflict("replication.userManaged.replicas", "at least 1 is required", "say where the secret is kept")
+        raise conflict("replication.userManaged.replicas", "at least 1 is required", "set where the secret is stored")
 
 
 def _key_places(call: Call) -> None:
-    """ "CustomerManagedEncryption", Secret Manager API: keys are where the secret is, or global."""
-    wanted = [("global", text) for text in at(call.inputs, _AUTO)]
+    """Check that keys are in the secret's location, or global ("CustomerManagedEncryption", Secret Manager API)."""
+    keys = [("global", text) for text in at(call.inputs, _AUTO)]
     for row in at(call.inputs, _REPLICAS):
-        wanted += [(str(row.get("location", "")), text) for text in at(row, "customerManagedEncryption.kmsKeyName")]
-    for place, text in wanted:
+        keys += [(str(row.get("location", "")), text) for text in at(row, "customerManagedEncryption.kmsKeyName")]
+    for place, text in keys:
         if f"/locations/{place}/" not in str(text) and call.world.find((KEY,), bare(call, str(text))):
             raise RefusalError(
                 f"googleapi: Error 400: The KMS key '{text}' must be in location '{place}'., badRequest; "
@@ -63,10 +63,10 @@ def _protected(call: Call) -> None:
 
 
 def _version_id(call: Call) -> str:
-    """Versions are numbered, and no number is used again."""
-    found = call.target("secret")
-    secret = str(found.outputs["name"]) if found else call.text("secret")
-    return next(id_ for i in count(1) if call.world.is_fresh(id_ := f"{secret}/versions/{i}"))
+    """Return the next version's ID. Versions are numbered, and numbers are never reused."""
+    secret = call.target("secret")
+    name = str(secret.outputs["name"]) if secret else call.text("secret")
+    return next(id_ for i in count(1) if call.world.is_fresh(id_ := f"{name}/versions/{i}"))
 
 
 def _version_outputs(call: Call) -> Properties:
@@ -86,7 +86,7 @@ def _payload(call: Call) -> None:
     if size > _MOST_BYTES:
         raise RefusalError(
             f"googleapi: Error 400: Invalid resource field value in the request: the payload has {size} bytes., "
-            f"badRequest; at most {_MOST_BYTES} bytes fit: split it, or pack it",
+            f"badRequest; at most {_MOST_BYTES} bytes fit: split it, or compress it",
             "secretData",
         )
 
@@ -125,7 +125,7 @@ TYPES = (
         identify=_version_id,
         outputs=_version_outputs,
         replace_on=("secretData", "secretDataWoVersion", "secret", "project", "isSecretDataBase64"),
-        # A secret goes with all its versions.
+        # Versions are deleted with their secret.
         references=(Reference("secret", (SECRET,), holds=False, resolve=bare),),
         refuse=(_payload,),
         protected_by={"deletionPolicy": "PREVENT"},

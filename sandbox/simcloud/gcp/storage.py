@@ -16,14 +16,14 @@ _DENIED = (
     "googleapi: Error 403: Permission denied on Cloud KMS key. Please ensure that your Cloud Storage service account "
     "has been authorized to use this key., forbidden; {key}"
 )
-# "About Cloud Storage buckets", names; without dots, which need a domain of one's own.
+# Names according to "About Cloud Storage buckets"; without dots, which need a domain of one's own.
 _NAME = Naming(
     "name",
     re.compile(r"(?!goog)(?!.*google)[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]"),
     63,
     "3 to 63 of a-z, 0-9, - and _, a letter or digit first and last, not goog first, nowhere google",
 )
-# The provider's own bound: a century.
+# The provider's own limit: a century.
 _LONGEST_RETENTION = 3155760000
 
 
@@ -48,7 +48,7 @@ def _is_locked(inputs: Properties) -> bool:
 
 
 def _retention(call: Call) -> None:
-    """ "Bucket Lock": a locked period can only grow."""
+    """Check the retention period; a locked one can only grow ("Bucket Lock")."""
     seconds = _seconds(call.inputs)
     if call.inputs.get("retentionPolicy") and not 0 < seconds < _LONGEST_RETENTION:
         raise RefusalError(
@@ -59,7 +59,7 @@ def _retention(call: Call) -> None:
     if call.old and _is_locked(call.old.inputs) and seconds < _seconds(call.old.inputs):
         raise RefusalError(
             f"googleapi: Error 403: Cannot reduce retention duration of a locked Retention Policy for bucket "
-            f"'{call.name}'., forbidden; it stays {_seconds(call.old.inputs)} seconds or grows"
+            f"'{call.name}'., forbidden; keep {_seconds(call.old.inputs)} seconds or more"
         )
 
 
@@ -79,12 +79,12 @@ def _key_place(call: Call) -> None:
 
 
 def _empty(call: Call) -> None:
-    """What the provider says of a bucket with objects: it deletes them itself if it is told to and may."""
+    """Refuse to delete a bucket with objects unless forceDestroy is set and no lock protects them."""
     objects = [record for record in call.world.of_type(BUCKET_OBJECT) if record.inputs["bucket"] == call.name]
     if objects and _is_locked(call.inputs):
         raise RefusalError(
             f'Bucket "{call.name}" contains objects that have not met the retention period yet and cannot be deleted.; '
-            f"wait for them: {_seconds(call.inputs)} seconds since they were written"
+            f"wait until {_seconds(call.inputs)} seconds after they were written"
         )
     if objects and not call.inputs.get("forceDestroy"):
         raise RefusalError(
@@ -145,11 +145,11 @@ TYPES = (
             Reason.TAKEN: Saying(
                 "googleapi: Error 409: Your previous request to create the named bucket succeeded and you already own "
                 "it., conflict",
-                "bucket {name} exists; names are one namespace for all users: choose another, or import it",
+                "bucket {name} exists; all users share one namespace: choose another name, or import it",
             ),
             Reason.MISSING: Saying(
                 "googleapi: Error 404: The specified bucket does not exist., notFound",
-                "{path} is {value}: make that bucket first",
+                "{path} is {value}: create that bucket first",
             ),
         },
     ),

@@ -1,4 +1,4 @@
-"""Types of Google Cloud that others name."""
+"""Pulumi's names of the types that other modules use."""
 
 NETWORK = "gcp:compute/network:Network"
 FIREWALL_POLICY = "gcp:compute/regionNetworkFirewallPolicyWithRules:RegionNetworkFirewallPolicyWithRules"

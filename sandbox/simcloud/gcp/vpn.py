@@ -18,7 +18,7 @@ _ENDS = 2
 
 
 def _ends(call: Call) -> object:
-    """Each end of a gateway has a public address from a pool of its own."""
+    """Return the gateway's ends, each with a public address from a separate pool."""
     given = [dict(row) for row in at(call.inputs, "vpnInterfaces[]")] or [{"id": end} for end in range(_ENDS)]
     return kept(
         call, "vpnInterfaces", lambda: [{**row, "ipAddress": _public(call.id, int(row["id"]))} for row in given]
@@ -33,17 +33,17 @@ def _interfaces(call: Call) -> None:
     rows = list(at(call.inputs, "interfaces[]"))
     ids = sorted(int(row.get("id", 0)) for row in rows)
     kind = call.text("redundancyType")
-    wanted = _INTERFACES.get(kind, len(rows))
-    if ids != list(range(wanted)):
+    number = _INTERFACES.get(kind, len(rows))
+    if ids != list(range(number)):
         raise invalid(
             "interfaces",
             str(ids),
-            f"{kind or 'An external gateway'} has {wanted} interfaces, from 0 on.",
+            f"{kind or 'An external gateway'} has {number} interfaces, from 0 on.",
             "number them from 0, and choose the redundancyType by their number",
         )
     addresses = [row.get("ipAddress") for row in rows]
     if len(set(addresses)) != len(addresses):
-        raise invalid("interfaces", str(addresses), "Two interfaces have one address.", "give each its own")
+        raise invalid("interfaces", str(addresses), "Two interfaces have one address.", "give each a separate address")
 
 
 def _tunnel(call: Call) -> None:
@@ -87,7 +87,7 @@ TYPES = (
         "vpn_gateway",
         "vpnGateways",
         where=REGIONAL,
-        made={"stackType": lambda _: "IPV4_ONLY", "gatewayIpVersion": lambda _: "IPV4", "vpnInterfaces": _ends},
+        computed={"stackType": lambda _: "IPV4_ONLY", "gatewayIpVersion": lambda _: "IPV4", "vpnInterfaces": _ends},
         replace_on=("network", "description", "gatewayIpVersion", "params", "stackType", "vpnInterfaces"),
         references=(IN_NETWORK,),
     ),
@@ -104,7 +104,7 @@ TYPES = (
         "vpn_tunnel",
         "vpnTunnels",
         where=REGIONAL,
-        made={
+        computed={
             "tunnelId": numbered,
             "ikeVersion": lambda _: 2,
             "peerIp": _peer_address,

@@ -1,4 +1,4 @@
-"""What Google Cloud says when it refuses."""
+"""Google Cloud's refusal messages."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SAYS: Mapping[Reason, Saying] = {
     ),
     Reason.GONE: Saying(
         "googleapi: Error 404: The resource '{value}' was not found, notFound",
-        "it was deleted behind the engine's back; run again with a refresh",
+        "it was deleted outside the engine; run again with a refresh",
     ),
     Reason.ELSEWHERE: Saying(
         "googleapi: Error 400: Invalid value for field 'resource.{path}': '{value}'. "
         "Cross-region references are not allowed, invalid",
-        "it is in {its_region}, and this is in {region}",
+        "it is in {its_region}, but this is in {region}",
     ),
     Reason.BAD_RANGE: Saying(
         "googleapi: Error 400: Invalid value for field 'resource.ipCidrRange': '{value}'. "
@@ -35,12 +35,12 @@ SAYS: Mapping[Reason, Saying] = {
     ),
     Reason.OUTSIDE: Saying(
         "googleapi: Error 400: Invalid value for field 'resource': '{value}'. Outside of {parent}., invalid",
-        "it must lie in {ranges}",
+        "it must be in {ranges}",
     ),
     Reason.OVERLAP: Saying(
         "googleapi: Error 400: Invalid IPCidrRange: {value} conflicts with existing subnetwork '{other_name}' in "
         "region '{its_region}'., invalid",
-        "{other} has {existing}; subnetworks of a network may not overlap, in whatever region",
+        "{other} has {existing}; subnetworks of a network must not overlap, even in different regions",
     ),
     Reason.FIXED: Saying(
         "googleapi: Error 400: Invalid value for field 'resource.{path}'. It cannot be changed., invalid",
@@ -67,7 +67,7 @@ SAYS: Mapping[Reason, Saying] = {
     Reason.THROTTLED: Saying(
         "googleapi: Error 403: Quota exceeded for quota metric 'Queries' and limit 'Queries per minute' of service "
         "'compute.googleapis.com', rateLimitExceeded",
-        "{verb} {type} again later; what had been done by then is kept",
+        "retry {verb} of {type} later; changes made so far are kept",
     ),
 }
 
@@ -77,23 +77,23 @@ PREVENTED: Mapping[Reason, Saying] = {
         "set {path} to DELETE and update before deleting",
     )
 }
-"""What terraform-provider-google says where it refuses before it asks the API."""
+"""The messages of terraform-provider-google when it refuses without calling the API."""
 
 
 def invalid(path: str, value: str, why: str, way_out: str) -> RefusalError:
-    """The API's refusal of one value. why: a sentence with its full stop."""
+    """Return the API's refusal of one value. why: a sentence with its full stop."""
     return RefusalError(
         f"googleapi: Error 400: Invalid value for field 'resource.{path}': '{value}'. {why}, invalid; {way_out}", path
     )
 
 
 def conflict(path: str, text: str, way_out: str) -> RefusalError:
-    """The provider's refusal of properties that do not go together."""
+    """Return the provider's refusal of contradictory properties."""
     return RefusalError(f'"{path}": {text}; {way_out}', path)
 
 
 def in_use(what: str, by: str) -> RefusalError:
-    """The API's refusal of what another has already."""
+    """Return the API's refusal of what another resource already uses."""
     return RefusalError(
         f"googleapi: Error 400: {what} is already being used by '{by}', resourceInUseByAnotherResource; "
         f"delete {by} first, or choose another"

@@ -1,7 +1,7 @@
-"""The report as JUnit's XML: a test suite a cluster, a test case a stage.
+"""The report as JUnit XML: one test suite per cluster, one test case per stage.
 
-The form is that which Jenkins and GitLab read; it has no standard. Neither has a place for warnings and notes, which
-go to the output of their case.
+The format is the one that Jenkins and GitLab read; it has no standard. Neither has a place for warnings and notes, so
+these go to the output of their case.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from xml.etree import ElementTree
 
 from stacks.validation.model import CLAIMS, ClusterResult, Finding, Outcome, Report, StageResult
 
-# What XML 1.0 has no way to write.
+# Characters that XML 1.0 can't represent.
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def text(report: Report) -> str:
-    """The whole file."""
+    """Return the whole file."""
     cases = [stage for cluster in report.clusters for stage in cluster.stages]
     root = ElementTree.Element("testsuites", {"name": "menagerie validate", **_counts(cases, report.seconds)})
     for cluster in report.clusters:
@@ -48,8 +48,8 @@ def _case(cluster: ClusterResult, stage: StageResult) -> ElementTree.Element:
         message = _clean(errors[0].message.partition("\n")[0])
         failure = ElementTree.SubElement(case, "failure", {"type": kinds, "message": message})
         failure.text = _lines(errors)
-    if told := "\n".join(filter(None, (stage.seen, _lines(others)))):
-        ElementTree.SubElement(case, "system-out").text = _clean(told)
+    if output := "\n".join(filter(None, (stage.seen, _lines(others)))):
+        ElementTree.SubElement(case, "system-out").text = _clean(output)
     return case
 
 

@@ -1,6 +1,6 @@
-"""The report as SARIF 2.1.0, which code hosts show beside the lines of a change.
+"""The report as SARIF 2.1.0, which code hosts show next to the lines of a change.
 
-"Static Analysis Results Interchange Format (SARIF) Version 2.1.0", OASIS; section numbers below are its own.
+"Static Analysis Results Interchange Format (SARIF) Version 2.1.0", OASIS; section numbers below refer to it.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ _ROOT = "%SRCROOT%"
 
 
 def text(report: Report) -> str:
-    """The whole file."""
+    """Return the whole file."""
     return json.dumps(document(report), indent=2) + "\n"
 
 
 def document(report: Report) -> dict[str, Any]:
-    """One run: its results are every finding of every cluster."""
-    found = [
+    """Return one run, whose results are all findings of all clusters."""
+    findings = [
         (cluster, stage, finding)
         for cluster in report.clusters
         for stage in cluster.stages
         for finding in stage.findings
     ]
-    ids = sorted({finding.rule for _, _, finding in found})
-    places = {id_: index for index, id_ in enumerate(ids)}
+    ids = sorted({finding.rule for _, _, finding in findings})
+    indexes = {id_: index for index, id_ in enumerate(ids)}
     run = {
         "tool": {"driver": {"name": "menagerie validate", "rules": [_rule(id_) for id_ in ids]}},
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": not any(finding.rule == "crashed" for _, _, finding in found)}],
-        "results": [_result(cluster, stage, finding, places) for cluster, stage, finding in found],
+        "invocations": [{"executionSuccessful": not any(finding.rule == "crashed" for _, _, finding in findings)}],
+        "results": [_result(cluster, stage, finding, indexes) for cluster, stage, finding in findings],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -68,7 +68,7 @@ def _result(cluster: ClusterResult, stage: StageResult, finding: Finding, places
 
 
 def _location(finding: Finding, cluster: ClusterResult) -> dict[str, Any]:
-    """3.28: where it is in the spec, and which resource it is of."""
+    """3.28: where a finding is in the spec, and which resource it concerns."""
     physical: dict[str, Any] = {"artifactLocation": _artifact(finding.file or cluster.file)}
     if finding.line:
         physical["region"] = {"startLine": finding.line, **({"startColumn": finding.column} if finding.column else {})}
@@ -79,6 +79,6 @@ def _location(finding: Finding, cluster: ClusterResult) -> dict[str, Any]:
 
 
 def _artifact(file: str) -> dict[str, str]:
-    """3.4: relative to the checkout, if it is in there."""
+    """3.4: relative to the checkout if it is inside."""
     uri = quote(file)
     return {"uri": f"file://{uri}"} if file.startswith("/") else {"uri": uri, "uriBaseId": _ROOT}

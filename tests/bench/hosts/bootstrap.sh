@@ -1,4 +1,4 @@
-# What the cluster must hold before workers join, written through this host's own API server.
+# Create the objects that workers need to join, through this host's own API server.
 set -eu
 until curl -fsk -o /dev/null "https://$ADDRESS:6443/readyz"; do sleep 0.2; done
 sed "s/$ENDPOINT:6443/$ADDRESS:6443/" /etc/kubernetes/super-admin.conf > /etc/kubernetes/here.conf

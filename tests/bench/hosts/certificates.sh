@@ -1,4 +1,4 @@
-# This host's certificates and kubeconfigs. AUTHORITIES: those of the first host, "" on that host itself.
+# Create this host's certificates and kubeconfigs. AUTHORITIES: the first host's authorities, "" on the first host.
 set -eu
 mkdir -p /etc/kubernetes/pki
 printf '%s\n' "$CONFIG" > /etc/kubernetes/kubeadm.yaml

@@ -1,4 +1,4 @@
-# API server, controller manager and scheduler, with the flags that they need.
+# Start API server, controller manager and scheduler with the flags that they need.
 set -eu
 pki=/etc/kubernetes/pki
 run() {

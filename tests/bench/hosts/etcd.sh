@@ -1,4 +1,4 @@
-# One member of an etcd, without TLS.
+# Start one member of an etcd, without TLS.
 set -eu
 curl -fsS "$ETCD_URL" | tar -xz -C /usr/local/bin --strip-components=1
 systemd-run --quiet --no-block --unit=etcd --property=Type=notify --property=Restart=always \

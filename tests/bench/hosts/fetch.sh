@@ -1,4 +1,4 @@
-# Programs that need no unpacking, all at once.
+# Fetch programs that need no unpacking, in parallel.
 set -eu
 cd /usr/local/bin
 # shellcheck disable=SC2086

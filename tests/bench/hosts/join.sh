@@ -1,4 +1,4 @@
-# Become a node, then flannel and its network for pods.
+# Join as a node, then start flannel and its pod network.
 set -eu
 printf '%s\n' "$DISCOVERY" > /run/discovery.conf
 until curl -fsk -o /dev/null "https://$ENDPOINT:6443/readyz"; do sleep 0.2; done

@@ -1,4 +1,4 @@
-# A container runtime, and what kubeadm join will start.
+# Install a container runtime, and what kubeadm join will start.
 set -eu
 mkdir -p /opt/cni/bin /etc/containerd /etc/kube-flannel
 curl -fsS "$CONTAINERD_URL" | tar -xz -C /usr/local &

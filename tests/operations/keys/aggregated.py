@@ -1,4 +1,4 @@
-"""A server of an aggregated API that believes whom API servers publish, as those made with k8s.io/apiserver do."""
+"""A server of an aggregated API that trusts the published authorities, like servers built with k8s.io/apiserver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EMPTY = f'{{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "{GR
 
 @dataclass
 class Aggregated:
-    """issuers: whose certificates API servers came with. failures: what somebody who asked for the API got else."""
+    """issuers: of the client certificates of API servers. failures: errors of a client of the API."""
 
     issuers: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ def published(core: client.CoreV1Api) -> str:
 
 @contextmanager
 def aggregated(core: client.CoreV1Api, folder: Path) -> Iterator[Aggregated]:
-    """Registered, and asked for by an operator again and again until the end."""
+    """Register the API, and call it repeatedly as an operator until the end."""
     made, over = Aggregated(), threading.Event()
     authority = new_authority("aggregated")
     with _server(made, core, authority, folder) as port:
@@ -82,7 +82,7 @@ def _server(made: Aggregated, core: client.CoreV1Api, authority: Any, folder: Pa
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, *_: Any) -> None:
-            """Who is refused is told by what asks."""
+            """Ignore errors: the client reports refusals."""
 
     port = free_port()
     with Server(("127.0.0.1", port), Handler) as server:

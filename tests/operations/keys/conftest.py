@@ -1,4 +1,4 @@
-"""One region for the tests of this folder: rings that they rotate begin where the test before ended."""
+"""One region for all tests in this folder: a ring starts in the state where the previous test left it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A region on this machine's loopback: real etcds, a real API server and controller manager, the real engine for the keys,
-real stores, and the programs that hosts are given, each host with a folder for its files.
+"""A region on this machine's loopback: real etcds, a real API server and controller manager, the real engine for keys,
+real stores, and the hosts' real programs; each host has a folder for its files.
 
-What is not there: systemd, for which a few lines stand that start and stop processes, and the other programs that only read
-a kubeconfig, for which `sleep` stands. Workers are made by `tests.operations.keys.workers`.
+Not real: systemd, which is a few lines that start and stop processes, and other programs that only read a kubeconfig, which
+are `sleep`. Workers are in `tests.operations.keys.workers`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _IP = """#!/bin/sh
 echo '[{{"addr_info": [{{"local": "{address}"}}]}}]'
 """
 
-# kubeadm takes no address of the loopback for an API server's own, so it is told another, and this one as a name.
+# kubeadm rejects a loopback address for an API server, so it gets another one, and this one as a name.
 _KUBEADM = r"""#!/bin/sh
 for word; do [ "$before" = --config ] && config=$word; before=$word; done
 sed -E -i 's/advertiseAddress: .*127.*/advertiseAddress: 192.0.2.1/; s/^( *)certSANs:$/\1certSANs:\n\1- {address}/' "$config"
@@ -89,13 +89,13 @@ class Unit:
             self.restarts += 1
 
     def start_again(self) -> None:
-        """As systemd does with what has ended: an API server gives up where its etcd is late, others without an API."""
+        """Restart an ended process, as systemd does: an API server exits if its etcd is late, others exit without an API."""
         with self.turn:
             if self.process and self.process.poll() is not None:
                 self.start()
 
     def kill(self) -> None:
-        """Without leave: nothing is asked of it any more."""
+        """Kill the process; it is no longer needed."""
         with self.turn:
             if self.process:
                 self.process.kill()
@@ -137,17 +137,17 @@ class Host:
         return subprocess.run(words, env=environment, capture_output=True, text=True, check=check, timeout=300)
 
     def refresh(self) -> subprocess.CompletedProcess[str]:
-        """As the timer does."""
+        """Refresh, as the timer does."""
         return self.run(sys.executable, f"{self.root}/usr/local/sbin/menagerie-refresh")
 
     def logs(self) -> str:
-        """The ends of what its programs said."""
+        """Return the ends of its programs' logs."""
         return "\n".join(path.read_text(errors="replace")[-1500:] for path in self.root.glob("*.log"))
 
 
 @dataclass
 class Region:
-    """others_at_restart: what the health of all other members was whenever one was restarted."""
+    """others_at_restart: the health of all other members whenever one was restarted."""
 
     cluster: Cluster
     folder: Path
@@ -171,7 +171,7 @@ class Region:
         return self.engine.preview()
 
     def up(self) -> tuple[Summary, dict[str, object]]:
-        """The engine makes keys; the stores get them."""
+        """Let the engine create keys, and put them into the stores."""
         self.ups += 1
         summary, outputs = self.engine.up()
         self.store(outputs)
@@ -213,7 +213,7 @@ class Region:
         host.units[name].restart()
 
     def answer(self, words: list[str]) -> str:
-        """What systemctl says on a host."""
+        """Return systemctl's output on a host."""
         if words[0] in self.workers:
             return self.workers[words[0]].answer(words[1])
         host, verb, unit = self.hosts[words[0]], words[1], words[2]
@@ -223,7 +223,7 @@ class Region:
         return host.units[unit].show() if unit in host.units else "ActiveState=inactive\n"
 
     def keep_refreshing(self, host: Host, over: threading.Event) -> None:
-        """What the timer does, and more often: at once where the store has something else, and every ten seconds."""
+        """Do what the timer does, but more often: at once when the store changes, and every ten seconds."""
         policy, seen, due = self.folder / f"{host.name}.policy", 0, 0.0
         while not over.wait(1.0):
             for unit in host.units.values():
@@ -235,7 +235,7 @@ class Region:
 
 
 def declared(cluster: Cluster) -> None:
-    """What `stacks.program.declare` declares and exports of keys, and what the store would hold."""
+    """Declare and export keys like `stacks.program.declare`, with the content of the stores."""
     addresses = plan(cluster)
     pki = Pki(cluster, addresses)
     cas = pulumi.Output.all(k=pki.kubernetes.signing_first, **{role: pki.etcd[role].trusted for role in ROLES})
@@ -276,7 +276,7 @@ def declared(cluster: Cluster) -> None:
 
 @contextmanager
 def region(cluster: Cluster, folder: Path) -> Iterator[Region]:
-    """Up, with an API that serves. cluster: its `network.nodes` lies in 127.0.0.0/8."""
+    """Run the region, with a serving API. cluster: its `network.nodes` must be in 127.0.0.0/8."""
     engine = ClusterStack(cluster, lambda: declared(cluster), program("pulumi"), folder / "stack")
     made = Region(cluster, folder, engine)
     over = threading.Event()
@@ -314,7 +314,7 @@ def region(cluster: Cluster, folder: Path) -> Iterator[Region]:
 
 @contextmanager
 def _placed(made: Region, host: Host, payload: str, systemctl: str) -> Iterator[None]:
-    """The host's files, as menagerie-boot places them, and its store."""
+    """Place the host's files as menagerie-boot does, and run its store."""
     policy = made.folder / f"{host.name}.policy"
     store = store_server.make("127.0.0.1", 0, policy)
     store.RequestHandlerClass.log_message = lambda *_: None
@@ -353,7 +353,7 @@ def _placed(made: Region, host: Host, payload: str, systemctl: str) -> Iterator[
 
 
 def _units(made: Region, host: Host) -> None:
-    """What the host runs."""
+    """Set up the host's units."""
     config = json.loads((host.root / "var/lib/menagerie/payload").read_text())
     for consumer in config["refresh"]["consumers"]:
         name = consumer["unit"]
@@ -369,7 +369,7 @@ def _units(made: Region, host: Host) -> None:
 
 
 def _etcd(cluster: Cluster, role: Any, name: str, host: Host) -> list[str]:
-    """A member's own flags; what one host can have once is moved."""
+    """Return a member's command with its own flags, but with separate ports."""
     moved = etcd_flags(cluster, role, name, plan(cluster))
     for scheme, port in (
         ("https", settings(cluster, role).client_port),
@@ -382,9 +382,9 @@ def _etcd(cluster: Cluster, role: Any, name: str, host: Host) -> list[str]:
 
 
 def _api_server(cluster: Cluster, host: Host) -> list[str]:
-    """The unit's flags, without tunnels to nodes."""
+    """Return the command with the unit's flags, without tunnels to nodes."""
     table = api_flags.api_server(cluster, plan(cluster))
-    # Addresses of this machine can't be endpoints of a Service, so aggregated APIs are found by its name.
+    # Loopback addresses can't be endpoints of a Service, so aggregated APIs are found by its name.
     for gone in ("egress-selector-config-file", "shutdown-delay-duration", "enable-aggregator-routing"):
         del table[gone]
     table |= {"advertise-address": host.address, "bind-address": host.address}
@@ -392,7 +392,7 @@ def _api_server(cluster: Cluster, host: Host) -> list[str]:
 
 
 def _controller_manager(cluster: Cluster, host: Host) -> dict[str, str]:
-    """The unit's flags. It serves nobody, and its kubeconfig names the address that kubeadm was told."""
+    """Return the unit's flags. It has no server here, and its kubeconfig has the address that kubeadm got."""
     table = api_flags.controller_manager(cluster)
     for gone in ("authentication-kubeconfig", "authorization-kubeconfig"):
         del table[gone]

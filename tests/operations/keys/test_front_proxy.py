@@ -1,4 +1,4 @@
-"""The front proxy's authority changes while an aggregated API is in use, and the former one is published no more."""
+"""The front proxy's authority is rotated while an aggregated API is in use, and the former one disappears."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.operations.keys.test_rotation import named, rotation, until_done
 pytestmark = pytest.mark.timeout(900)
 
 ADDED_AGAIN_S = 75
-"""API servers look once a minute whether their authorities are published."""
+"""API servers check once a minute whether their authorities are published."""
 
 
 def names(core: client.CoreV1Api) -> list[str]:
@@ -27,7 +27,7 @@ def names(core: client.CoreV1Api) -> list[str]:
 
 
 @pytest.mark.soak
-def test_nobody_who_asks_an_aggregated_api_is_refused_and_the_former_authority_stays_away(
+def test_clients_of_an_aggregated_api_are_never_refused_and_the_former_authority_does_not_reappear(
     world: Region, tmp_path: Path
 ) -> None:
     core = client.CoreV1Api(world.access().api())
@@ -47,7 +47,7 @@ def test_nobody_who_asks_an_aggregated_api_is_refused_and_the_former_authority_s
     assert world.api.units["kube-apiserver.service"].restarts == before, "it reads these again by itself"
 
 
-def test_a_rotation_that_is_given_up_takes_away_what_it_brought(world: Region) -> None:
+def test_a_rotation_that_is_rolled_back_removes_what_it_added(world: Region) -> None:
     core = client.CoreV1Api(world.access().api())
 
     class Cut(Exception):

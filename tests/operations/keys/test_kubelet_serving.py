@@ -1,5 +1,5 @@
-"""Kubelets' serving certificates get an authority of their own in a cluster that had none, with a real API server and controller
-manager, which asks kubelets for logs all the while."""
+"""Kubelets' serving certificates get a separate authority in a cluster without one, with a real API server and controller
+manager, which reads logs from kubelets all the time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RING: RingName = "kubelet-serving-ca"
 
 
 class Stack:
-    """What `carry_over` needs of one."""
+    """The part of a stack that `carry_over` needs."""
 
     def __init__(self, **configured: str) -> None:
         self.configured = configured
@@ -54,11 +54,11 @@ BEFORE = {"outputs": "{}", "key_rings": '{"kubernetes-ca": "1"}'}
         ({"outputs": "{}"}, {}, {f"ring-{RING}": "0,1"}),
         (BEFORE, {f"ring-{RING}": "0,1"}, {f"ring-{RING}": "0,1"}),
         (BEFORE | {"key_rings": f'{{"{RING}": "1"}}'}, {}, {}),
-        # Who gave it up is not made to begin again.
+        # After a rollback, it does not start again.
         (BEFORE | {"key_rings": f'{{"{RING}": "0"}}'}, {f"ring-{RING}": "0"}, {f"ring-{RING}": "0"}),
     ],
 )
-def test_up_introduces_the_authority_in_a_stack_from_before_it_and_a_new_one_has_it_alone(
+def test_up_introduces_the_authority_in_an_older_stack_and_a_new_stack_has_only_it(
     outputs: Mapping[str, object], configured: dict[str, str], made: dict[str, str]
 ) -> None:
     stack = Stack(**configured)
@@ -67,20 +67,20 @@ def test_up_introduces_the_authority_in_a_stack_from_before_it_and_a_new_one_has
     rings.refuse_foreign("horus", stack, outputs)  # type: ignore[arg-type]
 
 
-def test_a_preview_leaves_the_configuration_as_it_was() -> None:
+def test_a_preview_does_not_change_the_configuration() -> None:
     stack = Stack()
     with rings.carried_over(stack, BEFORE):  # type: ignore[arg-type]
         assert stack.configured == {f"ring-{RING}": "0,1"}
     assert stack.configured == {}
 
 
-def test_who_has_an_older_configuration_is_refused_while_the_ring_is_carried_over() -> None:
+def test_an_older_configuration_is_refused_while_the_ring_is_carried_over() -> None:
     with pytest.raises(RefusedError, match="built with 0,1"):
         rings.refuse_foreign("horus", Stack(), {"key_rings": f'{{"{RING}": "0,1"}}'})  # type: ignore[arg-type]
 
 
 class Pods:
-    """A pod on each worker, whose logs the API server is asked for. port: of each kubelet."""
+    """A pod on each worker, whose logs are read through the API server. ports: of the kubelets."""
 
     def __init__(self, world: Region, workers: tuple[Worker, ...]) -> None:
         self.world, self.ports = world, {each.host.name: free_port() for each in workers}
@@ -98,7 +98,7 @@ class Pods:
         return client.CoreV1Api(self.world.access().api())
 
     def logs(self, of: Worker, shown: Signed | None = None) -> str:
-        """Of a worker's pod, from a kubelet that shows its certificate, or another one."""
+        """Return the log of a worker's pod, from a kubelet that presents its certificate, or `shown`."""
         pem = of.link("server").read_text()
         with listener(ADDRESS, self.ports[of.host.name], shown or Signed(pem, pem), [], "of the kubelet"):
             try:
@@ -114,7 +114,7 @@ class Pods:
 
 @contextmanager
 def before(world: Region) -> Iterator[None]:
-    """The cluster as if it had been made before there was the ring: its API servers know the cluster's authority alone."""
+    """Put the cluster into the state before the ring existed: its API servers know only the cluster's authority."""
     rings.configure(world, RING, Ring((0,)))
     world.up()
     rotation(world, RING)._prove(None)
@@ -136,7 +136,7 @@ def carried(world: Region) -> Iterator[tuple[Worker, Worker, Pods]]:
 
 
 def run(world: Region, after: Callable[[str], None], site: Worker) -> list[str]:
-    """The rotation as an operator goes through it, whose run is also cut off in every state."""
+    """Rotate as an operator does, with an interruption in every state."""
     seen: list[str] = []
 
     def done(step: str) -> None:
@@ -159,7 +159,7 @@ def run(world: Region, after: Callable[[str], None], site: Worker) -> list[str]:
 
 
 @pytest.mark.soak
-def test_a_cluster_is_carried_over_without_a_stop_and_the_cluster_s_authority_counts_for_no_kubelet_after(
+def test_a_cluster_is_carried_over_without_downtime_and_its_authority_is_valid_for_no_kubelet_afterwards(
     world: Region, carried: tuple[Worker, Worker, Pods]
 ) -> None:
     near, far, pods = carried

@@ -1,5 +1,5 @@
-"""The authority of Kubernetes changes, with a real API server and controller manager, workers that follow and one that does not
-until it is taken along, and a pod that read the authorities once."""
+"""The authority of Kubernetes is rotated, with a real API server and controller manager, workers that follow, one that does not
+until an operator updates it, and a pod that read the authorities only once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def issuer(signed: Signed) -> str:
 
 
 def answers(access: Access) -> str:
-    """ "" where the API takes both sides' certificates."""
+    """Return why a connection fails, "" if the API and the client accept each other's certificates."""
     try:
         client.CoreV1Api(access.api()).list_namespace(_request_timeout=5)
     except (ApiException, urllib3.exceptions.HTTPError) as error:
@@ -51,7 +51,7 @@ def answers(access: Access) -> str:
 
 @contextmanager
 def following(worker: Worker) -> Iterator[None]:
-    """As workers in the region do it, every few seconds rather than ten minutes."""
+    """Follow like workers in the region, but every few seconds instead of every ten minutes."""
     over = threading.Event()
     failures: list[str] = []
 
@@ -60,7 +60,7 @@ def following(worker: Worker) -> Iterator[None]:
             try:
                 worker.follow()
             except (AssertionError, StackError, ApiException, urllib3.exceptions.HTTPError) as error:
-                # The API server may be restarting, or the engine be writing its configuration; the next round comes.
+                # The API server may be restarting, or the engine writing its configuration; the next round retries.
                 failures.append(str(error))
 
     thread = threading.Thread(target=keep)
@@ -74,7 +74,7 @@ def following(worker: Worker) -> Iterator[None]:
 
 
 class Deployed:
-    """A Deployment of one pod, which runs from the moment that it is there, by what stands for its kubelet."""
+    """Create a Deployment with one pod; a substitute for its kubelet sets it to running at once."""
 
     def __init__(self, world: Region, name: str) -> None:
         self.world, self.name = world, name
@@ -108,7 +108,7 @@ class Deployed:
         )
 
     def make_anew(self) -> None:
-        """What a restart does to a pod."""
+        """Do what a restart does to a pod."""
         core = client.CoreV1Api(self.world.access().api())
         (pod,) = core.list_namespaced_pod("default", label_selector=f"app={self.name}").items
         core.delete_namespaced_pod(pod.metadata.name, "default", grace_period_seconds=0)
@@ -120,7 +120,7 @@ class Deployed:
 
 @pytest.fixture
 def workers(world: Region) -> Iterator[tuple[Worker, Worker]]:
-    """One in the region, which follows by itself, and one at a site, which an operator takes along."""
+    """A worker in the region, which follows automatically, and one at a site, which an operator updates."""
     with (
         worker(world, "w-region", in_region=True) as near,
         worker(world, "w-site", in_region=False) as far,
@@ -137,15 +137,15 @@ def deployed(world: Region) -> Iterator[Deployed]:
 
 
 class Enough(Exception):
-    """The operator goes no further."""
+    """The operator stops here."""
 
 
 def step_by_step(
     world: Region, after: Callable[[str], None], site: Worker, pods: Callable[[], None] | None, *, back: bool = False
 ) -> list[str]:
-    """A rotation as an operator goes through it, whose run is also cut off in every state; what was seen, in order.
+    """Rotate as an operator does, with an interruption in every state. Return what was reported, in order.
 
-    pods: makes those anew that are told; None where the operator answers for them. after: may end it by `Enough`.
+    pods: recreates the reported pods; None if the operator vouches for them. after: may raise `Enough` to end it.
     """
     seen: list[str] = []
 
@@ -180,7 +180,7 @@ def step_by_step(
 
 
 @pytest.mark.soak
-def test_every_side_is_trusted_by_all_others_in_every_state_and_the_former_authority_by_nobody_after(
+def test_all_sides_trust_each_other_in_every_state_and_nobody_trusts_the_former_authority_afterwards(
     world: Region, workers: tuple[Worker, Worker], deployed: Deployed
 ) -> None:
     _, far = workers
@@ -200,7 +200,7 @@ def test_every_side_is_trusted_by_all_others_in_every_state_and_the_former_autho
             held = subjects(base64.b64decode(cluster["certificate-authority-data"]).decode())
             assert held == told[state][1], kubeconfig
         assert answers(replace(former, outputs=world.access().outputs)) == "" or state.endswith(" 2")
-        # A worker that is a step behind.
+        # A worker that is one step behind.
         client.CoreV1Api(far.access().api()).read_node("w-site", _request_timeout=5)
 
     seen = step_by_step(world, seen_in, far, deployed.make_anew)
@@ -234,12 +234,12 @@ def test_every_side_is_trusted_by_all_others_in_every_state_and_the_former_autho
     assert subjects(base64.b64decode(cluster["cluster"]["certificate-authority-data"]).decode()) == both[1:]
 
 
-def test_a_kubelet_speaks_for_its_own_node_and_for_no_other_and_status_says_who_has_not(
+def test_a_kubelet_can_report_only_for_its_own_node_and_status_names_those_that_have_not(
     world: Region, workers: tuple[Worker, Worker]
 ) -> None:
     near, far = workers
     near.follow()
-    silent = "kubelets that say nothing of the authorities that they work with: w-site"
+    silent = "kubelets that do not report their authorities: w-site"
     assert look(world.engine).unproven == silent
     far.follow()
     assert look(world.engine).unproven == ""
@@ -254,7 +254,7 @@ def test_a_kubelet_speaks_for_its_own_node_and_for_no_other_and_status_says_who_
 
 
 @pytest.mark.soak
-def test_a_rotation_is_given_up_from_its_last_state_but_one(
+def test_a_rotation_can_be_rolled_back_from_its_second_to_last_state(
     world: Region, workers: tuple[Worker, Worker], deployed: Deployed
 ) -> None:
     _, far = workers

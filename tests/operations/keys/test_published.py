@@ -1,4 +1,4 @@
-"""What is taken out of the ConfigMap for servers of aggregated APIs, and when that counts as done."""
+"""Removal from the ConfigMap for servers of aggregated APIs, and when it counts as done."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST, SECOND, FOREIGN = (new_authority(name).certificate for name in ("front-pr
 
 
 class Cluster:
-    """The ConfigMap, to a client that reads and patches it; a clock that is moved by hand."""
+    """A client with the ConfigMap, which it reads and patches, and a clock that tests move."""
 
     def __init__(self, *held: str) -> None:
         self.held, self.now, self.writes = "".join(held), 0.0, 0
@@ -44,19 +44,19 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Any:
     return of
 
 
-def test_one_that_is_not_published_yet_is_waited_for_and_then_for_it_to_stay(made: Any) -> None:
+def test_an_unpublished_authority_is_waited_for_and_must_then_stay(made: Any) -> None:
     cluster = Cluster(FIRST)
     state = made(cluster, FIRST, SECOND)
     cluster.now = 500
     assert "lacks 1 of requestheader-client-ca-file" in state.missing()
     cluster.held += SECOND
-    assert "will tell if it stays" in state.missing()
+    assert "whether it stays" in state.missing()
     cluster.now = 590
     assert state.missing() == ""
     assert cluster.writes == 0
 
 
-def test_a_former_one_is_taken_away_each_time_that_it_comes_back(made: Any) -> None:
+def test_a_former_authority_is_removed_every_time_it_reappears(made: Any) -> None:
     cluster = Cluster(FIRST, SECOND)
     state = made(cluster, SECOND)
     assert "took 1 former" in state.missing()
@@ -64,12 +64,12 @@ def test_a_former_one_is_taken_away_each_time_that_it_comes_back(made: Any) -> N
     cluster.now, cluster.held = 60, SECOND + FIRST
     assert "took 1 former" in state.missing()
     cluster.now = 149
-    assert "will tell" in state.missing(), "of the second time"
+    assert "whether it stays" in state.missing(), "of the second time"
     cluster.now = 150
     assert state.missing() == ""
 
 
-def test_what_somebody_else_put_there_stays(made: Any) -> None:
+def test_authorities_from_others_stay(made: Any) -> None:
     cluster = Cluster(FIRST, FOREIGN, SECOND)
     made(cluster, SECOND).missing()
     assert cluster.names == ["CN=somebody-s", "CN=front-proxy-2"]

@@ -1,4 +1,4 @@
-"""Keys of a region that runs are changed for new, and nobody loses a secret, a token or a write for it."""
+"""Keys of a running region are rotated without losing a secret, a token or a write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 class Cut(Exception):
-    """As if the run was killed there."""
+    """The run ends here, as if it had been killed."""
 
 
 def rotation(world: Region, name: Any, done: Callable[[str], None] = lambda _: None) -> Rotation:
@@ -36,7 +36,7 @@ def rotation(world: Region, name: Any, done: Callable[[str], None] = lambda _: N
 
 
 def cut_once_at(seen: list[str]) -> Callable[[str], None]:
-    """Ends the run at each state, once."""
+    """Interrupt the run once in each state."""
 
     def done(step: str) -> None:
         if step not in seen:
@@ -47,7 +47,7 @@ def cut_once_at(seen: list[str]) -> Callable[[str], None]:
 
 
 def until_done(world: Region, name: Any, after: Callable[[str], None] = lambda _: None) -> tuple[list[str], Rotated]:
-    """A rotation whose run is cut off in every state, and goes on with the next."""
+    """Run a rotation that is interrupted in every state, and resumed."""
     seen: list[str] = []
     while True:
         try:
@@ -62,7 +62,7 @@ def core(world: Region) -> client.CoreV1Api:
 
 
 def named(world: Region, ring: RingName) -> str:
-    """The common name of the authority at work: other tests rotate rings in the same region, or don't."""
+    """Return the common name of the current authority, which depends on other tests in the same region."""
     generation, first = rings.built(world.outputs())[ring].at_work, ring.removesuffix("-ca")
     return first if generation == 1 else f"{first}-{generation}"
 
@@ -71,9 +71,7 @@ def keys_in_use(world: Region) -> set[str]:
     return {encryption.key_of(each.value) for each in EtcdClient(world.access(), "main").scan(encryption.PREFIX)}
 
 
-def test_secrets_are_encrypted_anew_by_a_run_that_was_cut_off_in_every_state(
-    world: Region, core: client.CoreV1Api
-) -> None:
+def test_a_run_that_is_interrupted_in_every_state_reencrypts_all_secrets(world: Region, core: client.CoreV1Api) -> None:
     for number in range(40):
         body = client.V1Secret(metadata=client.V1ObjectMeta(name=f"s-{number}"), string_data={"a": f"value {number}"})
         core.create_namespaced_secret("default", body)
@@ -104,14 +102,14 @@ def test_secrets_are_encrypted_anew_by_a_run_that_was_cut_off_in_every_state(
     assert "key-1" not in (world.api.root / "etc/kubernetes/encryption-config.yaml").read_text()
 
 
-def test_a_key_that_still_encrypts_secrets_is_named_with_their_number(world: Region) -> None:
-    """No API server writes with key-9, so nothing comes to be encrypted with it."""
+def test_a_key_that_still_encrypts_secrets_is_reported_with_their_number(world: Region) -> None:
+    """No API server writes with key-9, so nothing will be encrypted with it."""
     access = world.access()
     etcd = EtcdClient(access, "main")
     count = len(list(etcd.scan(encryption.PREFIX)))
     with pytest.raises(
         FailedError,
-        match=rf"key key-\d still encrypts {count} secrets; it can't be removed.*\. Run: ",
+        match=rf"key key-\d still encrypts {count} secrets, so it can't be removed.*\. Run: ",
     ):
         encryption.rewrite(etcd, access.api, "key-9", "lab", print)
 
@@ -120,7 +118,7 @@ def test_a_configuration_that_lags_behind_the_stack_is_refused(world: Region) ->
     now = rings.configured(world)["encryption"]
     rings.configure(world, "encryption", Ring((1,)))
     try:
-        with pytest.raises(RefusedError, match="was built with 2, and the configuration .* says 1"):
+        with pytest.raises(RefusedError, match="was built with 2, but .* configuration has 1"):
             rotation(world, "encryption").run()
     finally:
         rings.configure(world, "encryption", now)
@@ -137,7 +135,7 @@ def is_known(world: Region, token: str) -> bool:
 
 
 @pytest.mark.soak
-def test_a_former_token_is_good_until_it_has_ended_and_the_former_key_goes(
+def test_a_former_token_is_valid_until_it_expires_and_then_the_former_key_is_removed(
     world: Region, core: client.CoreV1Api
 ) -> None:
     core.create_namespaced_service_account(
@@ -165,7 +163,7 @@ def test_a_former_token_is_good_until_it_has_ended_and_the_former_key_goes(
 
 @contextmanager
 def writing(world: Region) -> Iterator[list[str]]:
-    """A client that writes one key after another, by whichever member; the keys that were acknowledged."""
+    """Write one key after another through any member. Yield the acknowledged keys."""
     pki = world.api.root / "etc/kubernetes/pki"
     urls = ",".join(f"https://{host.address}:2379" for host in world.members())
     words = [str(program("etcdctl")), f"--endpoints={urls}", f"--cacert={pki}/etcd/ca.crt"]
@@ -209,7 +207,7 @@ def test_the_authority_of_etcd_changes_under_writes_member_by_member(world: Regi
     assert {issuers[name] for name in members} == {("etcd-main-2", "")}
 
 
-def test_a_certificate_that_grows_old_on_a_host_is_made_anew_and_served_without_a_restart(world: Region) -> None:
+def test_an_old_certificate_on_a_host_is_renewed_and_served_without_a_restart(world: Region) -> None:
     host = world.api
     pki = host.root / "etc/kubernetes/pki"
     authority = Signed((pki / "ca.crt").read_text(), (pki / "ca.key").read_text())
@@ -233,7 +231,7 @@ def test_a_certificate_that_grows_old_on_a_host_is_made_anew_and_served_without_
     assert (life.ends - life.begins).days >= 364
 
 
-def test_what_the_stack_knows_of_certificates_names_each_with_its_issuer(world: Region) -> None:
+def test_the_stack_s_certificates_are_listed_with_their_issuers(world: Region) -> None:
     found = {each.name: each.issuer for each in of_stack(world.engine.deployment())}
     assert found["etcd-main-1-server"] == named(world, "etcd-main-ca")
     assert found["etcd-events-1-peer"] == "etcd-events"

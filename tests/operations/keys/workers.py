@@ -1,7 +1,7 @@
-"""Workers of the region of these tests: the program that follows authorities there, with their files in a folder each.
+"""Workers in the region of these tests: the real program that follows authorities, with each worker's files in a folder.
 
-What is not there: the kubelet. What stands for it asks for certificates as a kubelet does, with the identity that its
-kubeconfig names, and runs with what it read at its start.
+The kubelet is a substitute: it requests certificates as a kubelet does, with the identity in its kubeconfig, and uses what
+it read at its start.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from tests.operations.keys.region import Host, Region
 
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
 ADDRESS = "127.0.0.1"
-"""Of every node."""
+"""Groups of every node."""
 _LIBRARY = Path(__file__).parents[3] / "roles" / "module_utils" / "menagerie_host"
 _USAGES = {CLIENT: "client auth", SERVING: "server auth"}
 
 
 def asked_for(access: Access, node: str, held: Signed, signer: str) -> Signed:
-    """What a kubelet gets that asks with the certificate that it has. An operator approves serving ones, as no approver runs."""
+    """Return the certificate that a kubelet gets for its current one. Approves serving ones, because no approver runs."""
     key = ec.generate_private_key(ec.SECP256R1())
     own = [(NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, f"system:node:{node}")]
     wanted = x509.CertificateSigningRequestBuilder(x509.Name([x509.NameAttribute(*each) for each in own]))
@@ -67,7 +67,7 @@ def asked_for(access: Access, node: str, held: Signed, signer: str) -> Signed:
 
 @dataclass
 class Worker:
-    """A node. started: the monotonic second at which its kubelet was; 0 while it does not run."""
+    """A node. started: monotonic time of its kubelet's start, 0 while it does not run."""
 
     world: Region
     host: Host
@@ -82,7 +82,7 @@ class Worker:
         return self.host.root / f"var/lib/kubelet/pki/kubelet-{kind}-current.pem"
 
     def identity(self, conf: Path | None = None) -> Signed:
-        """The certificate and key that a kubeconfig names."""
+        """Return the certificate and key in a kubeconfig."""
         text = (conf or self.conf).read_text()
         path = re.search(r"client-certificate: (\S+)", text)
         assert path
@@ -90,7 +90,7 @@ class Worker:
         return Signed(pem, pem)
 
     def access(self) -> Access:
-        """As its kubelet's: with its certificate, and whom it trusts."""
+        """Return a client like its kubelet's, with its certificate and its trusted authorities."""
         own, cluster = self.identity(), yaml.safe_load(self.conf.read_text())["clusters"][0]["cluster"]
         trusted = base64.b64decode(cluster["certificate-authority-data"]).decode()
         access = self.world.access()
@@ -98,7 +98,7 @@ class Worker:
         return replace(access, outputs=outputs, certificate=own.certificate, key=own.private_key)
 
     def answer(self, verb: str) -> str:
-        """What systemctl says of the kubelet."""
+        """Return systemctl's output about the kubelet."""
         if verb in ("stop", "try-restart"):
             self.started = 0.0
         if verb in ("start", "try-restart"):
@@ -120,7 +120,7 @@ class Worker:
         self.link(kind).symlink_to(path)
 
     def follow(self) -> None:
-        """As menagerie-refresh does in the region, and `configure` at a site by the same code."""
+        """Do what menagerie-refresh does in the region, and `configure` at a site with the same code."""
         wanted = json.loads(str(self.world.outputs()["authorities"]))
         for name in ("kubernetes-ca", "kubelet-serving-ca"):
             (self.host.root / f"etc/menagerie/{name}.crt").write_text(wanted[name])
@@ -136,7 +136,7 @@ class Worker:
 
 @contextmanager
 def worker(world: Region, name: str, *, in_region: bool) -> Iterator[Worker]:
-    """A node that was joined before the ring was ever rotated, and by a release that said nothing of it."""
+    """Yield a node that joined before the ring was ever rotated, with a release that did not report on it."""
     host = Host(name, "workers", "", world.folder / name)
     made = Worker(world, host)
     for folder in ("etc/kubernetes/pki", "etc/menagerie", "var/lib/kubelet/pki", "run/menagerie", "bin"):

@@ -1,4 +1,4 @@
-"""Stores of every kind: in memory, in a folder, and S3 servers on loopback."""
+"""Stores of all kinds: in memory, in a folder, and on S3 servers on loopback."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ ELSEWHERE = Holder(who="mia@ops-2", pid=4711, started=1, machine="another-boot/p
 
 
 def record(verb: str = "etcd restore", about: str = "main", *, holder: Holder | None = None, **more: object) -> Record:
-    """A run of this process that begins now."""
+    """Return the record of a run of this process that starts now."""
     given = {"holder": holder or Holder.this(), "since": now(), "heartbeat": now(), "repeatable": False, **more}
     names = {"id": uuid.uuid4().hex[:8], "run": uuid.uuid4().hex, "cluster": "lab"}
     return Record.model_validate({**names, "verb": verb, "about": about, **given})
 
 
 def access_to(endpoint: str, bucket: str = "records") -> Access:
-    """A cluster whose bucket is at an S3 server."""
+    """Return access to a cluster with a bucket on an S3 server."""
     found = BucketOutput(kind="s3", name=bucket, region="us-east-1", endpoint=endpoint)
     told = outputs().model_copy(update={"buckets": {"records": found}})
     return Access(told, "", "", "", "", "", bucket_key=KEY)
@@ -64,8 +64,8 @@ def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
-    """The URL of moto's S3. It answers one request after the other: between looking at If-Match and writing it holds no
-    lock, so that of two who replace at once both would win, which S3 never lets happen."""
+    """The URL of moto's S3. It handles one request at a time: between the check of If-Match and the write it holds no
+    lock, so two concurrent replacements would both succeed, which never happens with S3."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
@@ -87,7 +87,7 @@ def _answers(url: str) -> bool:
 
 @pytest.fixture(params=["memory", "folder", "moto", "versitygw"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], RecordStore]:
-    """Opens one store, empty at first, as each of several operators would."""
+    """Opens the same store, empty at first, for several operators."""
     if request.param == "memory":
         objects = MemoryStore()
         return lambda: RecordStore(objects, "memory", shared=True)
@@ -106,7 +106,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Recor
 
 
 def make_bucket(endpoint: str, name: str) -> None:
-    """As an operator of the S3 server would."""
+    """Create a bucket, as an operator of the S3 server would."""
     _client(endpoint).create_bucket(Bucket=name)
 
 

@@ -1,4 +1,4 @@
-"""One operation at a time: who gets the cluster, who is told what, who goes on with what."""
+"""One operation at a time: who gets the cluster, what others are told, and who can resume what."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ else:
 
 @pytest.fixture
 def access(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> Access:
-    """A cluster whose bucket is the store under test."""
+    """A cluster with the store under test as its bucket."""
     for module in (hold, ledger):
         monkeypatch.setattr(module, "bucket_store", lambda _: opened())
     return Access(outputs(), "", "", "", "", "")
@@ -84,12 +84,12 @@ def current(opened: Opened) -> Record:
 
 
 def no_clock(silent_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store's clock goes on by so much."""
+    """Advance the store's clock."""
     own = RecordStore.now
     monkeypatch.setattr(RecordStore, "now", lambda self: own(self) + timedelta(seconds=silent_s))
 
 
-def test_an_operation_holds_its_cluster_for_its_block_and_is_history_then(
+def test_an_operation_holds_its_cluster_for_its_block_and_is_then_in_the_history(
     lab: Cluster, access: Access, opened: Opened
 ) -> None:
     with one_operation(lab, access, "up", "--limit worker-1") as held:
@@ -107,7 +107,7 @@ def test_an_operation_holds_its_cluster_for_its_block_and_is_history_then(
     assert [each.verb for each in read_ledger("lab", access).past[:2]] in (["destroy", "up"], ["up", "destroy"])
 
 
-def test_who_is_kept_out_is_told_by_whom_and_the_commands_that_help(
+def test_a_refused_run_is_told_who_holds_the_cluster_and_which_commands_help(
     lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     since = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
@@ -126,11 +126,11 @@ def test_who_is_kept_out_is_told_by_whom_and_the_commands_that_help(
         raise AssertionError("held twice")
     text = str(dead.value)
     assert "last heard of 3 min ago" in text
-    assert "go on with it: ./menagerie etcd restore lab main\n" in text
+    assert "to resume it: ./menagerie etcd restore lab main\n" in text
     assert text.endswith(f"./menagerie unlock lab --operation {theirs.id}")
 
 
-def test_the_same_verb_goes_on_with_a_run_that_says_nothing_any_more(
+def test_the_same_verb_resumes_a_run_without_heartbeats(
     lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = take.take(opened(), record(holder=ELSEWHERE), print)
@@ -144,14 +144,14 @@ def test_the_same_verb_goes_on_with_a_run_that_says_nothing_any_more(
         held.done("started", token="t2")
         assert dict(held.facts) == {"token": "t2"}
     assert told == [
-        f"goes on with the run that was cut short, begun {theirs.record.since:%Y-%m-%d %H:%M} UTC; done: stopped"
+        f"resuming the interrupted run that started {theirs.record.since:%Y-%m-%d %H:%M} UTC; completed steps: stopped"
     ]
     with one_operation(lab, access, "etcd restore", "main") as anew:
         assert not anew.resumed
         assert not anew.facts
 
 
-def test_the_same_verb_of_something_else_does_not_go_on_with_it(
+def test_the_same_verb_with_other_arguments_does_not_resume_it(
     lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take.take(opened(), record(holder=ELSEWHERE), print)
@@ -160,7 +160,7 @@ def test_the_same_verb_of_something_else_does_not_go_on_with_it(
         raise AssertionError("held twice")
 
 
-def test_what_a_repeatable_verb_left_stands_in_nobodys_way(
+def test_an_unfinished_repeatable_verb_blocks_nobody(
     lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take.take(opened(), record("up", "", holder=ELSEWHERE, repeatable=True), print).done("stack")
@@ -174,12 +174,14 @@ def test_what_a_repeatable_verb_left_stands_in_nobodys_way(
     }
 
 
-def test_an_error_after_a_step_keeps_the_cluster_for_who_goes_on(lab: Cluster, access: Access, opened: Opened) -> None:
+def test_after_an_error_with_completed_steps_the_cluster_stays_locked_for_the_same_verb(
+    lab: Cluster, access: Access, opened: Opened
+) -> None:
     with pytest.raises(OSError, match="no route"), one_operation(lab, access, "etcd restore", "main") as held:
         held.done("stopped")
         raise OSError("no route")
     assert (current(opened).state, current(opened).error) == (State.CUT_SHORT, "no route")
-    with pytest.raises(LockedError, match="done are: stopped"), one_operation(lab, access, "up"):
+    with pytest.raises(LockedError, match="completed steps: stopped"), one_operation(lab, access, "up"):
         raise AssertionError("held twice")
     with one_operation(lab, access, "etcd restore", "main") as again:
         assert again.resumed
@@ -201,7 +203,7 @@ def test_an_error_before_any_step_or_of_a_repeatable_verb_frees_the_cluster(
 
 @pytest.fixture(params=["folder", "moto", "versitygw"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A folder, or the URL of a bucket, for processes of their own."""
+    """A folder, or the URL of a bucket, for separate processes."""
     if request.param == "folder":
         return str(tmp_path / "records")
     endpoint, name = request.getfixturevalue(request.param), f"records-{uuid.uuid4().hex[:8]}"
@@ -209,7 +211,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"{endpoint}/{name}"
 
 
-def test_of_several_processes_that_begin_at_once_one_holds_the_cluster(tmp_path: Path, place: str) -> None:
+def test_if_several_processes_start_at_once_one_holds_the_cluster(tmp_path: Path, place: str) -> None:
     begin = tmp_path / "begin"
     started = [_holder(place, begin, verb) for verb in ("up", "destroy", "up", "configure")]
     try:
@@ -229,7 +231,7 @@ def test_a_killed_holder_of_this_machine_is_dead_at_once(tmp_path: Path, place: 
         assert process.stdout
         assert process.stdout.readline() == "holds\n"
         opened = _opened(place)
-        with pytest.raises(LockedError, match="Wait for its end"):
+        with pytest.raises(LockedError, match="Wait until it ends"):
             take.take(opened, record(), print)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -237,7 +239,7 @@ def test_a_killed_holder_of_this_machine_is_dead_at_once(tmp_path: Path, place: 
     assert (held.resumed, dict(held.facts)) == (True, {"member": "etcd-main-1"})
 
 
-def test_a_process_id_that_is_used_again_is_another_process() -> None:
+def test_a_reused_process_id_is_another_process() -> None:
     assert not record().holder.model_copy(update={"started": 1}).lives
     assert record().holder.lives
 
@@ -275,7 +277,7 @@ def test_the_heartbeat_ends_a_run_that_was_taken_over(
     assert current(opened).result.startswith("unlocked by ")
 
 
-def test_a_heartbeat_is_written_while_the_work_goes_on(
+def test_a_heartbeat_is_written_during_the_work(
     lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operation, "BEAT_S", 0.05)
@@ -284,13 +286,13 @@ def test_a_heartbeat_is_written_while_the_work_goes_on(
         until(lambda: opened().read(CURRENT).version != first.version, seconds=30, every_s=0.05)  # type: ignore[union-attr]
 
 
-def test_a_clock_that_is_wrong_makes_nobody_dead_and_nobody_alive(
+def test_a_wrong_clock_makes_nobody_dead_and_nobody_alive(
     lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other machine thinks that it is another day; only the store's clock counts."""
+    """The other machine's clock is a day off; only the store's clock counts."""
     wrong = now() - timedelta(days=1)
     take.take(opened(), record(holder=ELSEWHERE, since=wrong, heartbeat=wrong), print)
-    with pytest.raises(LockedError, match="Wait for its end"), one_operation(lab, access, "etcd restore", "main"):
+    with pytest.raises(LockedError, match="Wait until it ends"), one_operation(lab, access, "etcd restore", "main"):
         raise AssertionError("held twice")
     kept = opened().read(CURRENT)
     assert kept
@@ -301,7 +303,7 @@ def test_a_clock_that_is_wrong_makes_nobody_dead_and_nobody_alive(
         assert held.resumed
 
 
-def test_an_answer_that_was_lost_on_its_way_is_no_takeover(
+def test_a_lost_response_is_not_a_takeover(
     lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = RecordStore.replace
@@ -325,25 +327,26 @@ def test_a_record_that_somebody_deleted_is_written_again(lab: Cluster, access: A
         assert current(opened).steps[0].name == "stopped"
 
 
-def test_an_object_that_is_no_record_is_an_error_that_says_what_to_do(
-    lab: Cluster, access: Access, opened: Opened
-) -> None:
+def test_an_invalid_record_is_an_error_that_says_what_to_do(lab: Cluster, access: Access, opened: Opened) -> None:
     opened().create(CURRENT, b"{}")
-    with pytest.raises(RecordStoreError, match="is no record of an operation"), one_operation(lab, access, "up"):
+    with (
+        pytest.raises(RecordStoreError, match="is not a valid record of an operation"),
+        one_operation(lab, access, "up"),
+    ):
         raise AssertionError("held")
 
 
-def test_without_a_bucket_the_record_is_of_this_checkout_and_that_is_said(lab: Cluster) -> None:
+def test_without_a_bucket_the_record_is_in_this_checkout_and_that_is_reported(lab: Cluster) -> None:
     access, told = Access(outputs(), "", "", "", "", ""), list[str]()
     with one_operation(lab, access, "configure", report=told.append) as held:
         assert not held.is_shared
         with pytest.raises(LockedError), one_operation(lab, access, "up"):
             raise AssertionError("held twice")
-    assert told == ["lab has no bucket for records yet: operators on other machines don't see this run"]
+    assert told == ["lab has no bucket for records yet: operators on other machines can't see this run"]
     assert [each.verb for each in read_ledger("lab", access).past] == ["configure"]
 
 
-def test_a_bucket_that_does_not_answer_stops_a_run_until_somebody_says_that_it_need_not_be_kept_out(
+def test_a_silent_bucket_stops_a_run_unless_the_operator_allows_it_without_a_record(
     lab: Cluster,
 ) -> None:
     access, told = access_to("http://127.0.0.1:9"), list[str]()
@@ -352,10 +355,10 @@ def test_a_bucket_that_does_not_answer_stops_a_run_until_somebody_says_that_it_n
     assert str(raised.value).endswith("./menagerie etcd restore lab main --without-record")
     with one_operation(lab, access, "etcd restore", "main", without_record=True, report=told.append) as held:
         assert not held.is_shared
-    assert "goes on with a record that operators on other machines don't see" in told[0]
+    assert "continuing with a record that operators on other machines can't see" in told[0]
 
 
-def test_what_a_run_without_the_bucket_left_is_gone_on_with_in_the_bucket(
+def test_a_run_left_without_the_bucket_is_resumed_in_the_bucket(
     lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as outage:
@@ -375,7 +378,7 @@ def test_what_a_run_without_the_bucket_left_is_gone_on_with_in_the_bucket(
         pass
 
 
-def test_work_that_is_done_is_done_although_its_bucket_went_away(
+def test_finished_work_counts_as_done_although_its_bucket_disappeared(
     lab: Cluster, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
@@ -383,18 +386,18 @@ def test_work_that_is_done_is_done_although_its_bucket_went_away(
         gone = store.bucket_store(access_to("http://127.0.0.1:9"))
         assert gone
         held._store = gone
-    assert "could not be written" in told[0]
+    assert "could not be recorded" in told[0]
     assert [each.result for each in read_ledger("lab", None).past] == ["done"]
 
 
-def test_a_record_that_moved_is_ended_where_it_moved_to(lab: Cluster, access: Access) -> None:
+def test_a_moved_record_is_closed_in_its_new_store(lab: Cluster, access: Access) -> None:
     with one_operation(lab, access, "destroy", repeatable=True) as held:
         held.move(store.local_store("lab"))
     found = read_ledger("lab", None)
     assert (found.current, [each.result for each in found.past]) == (None, ["done"])
 
 
-def test_only_who_insists_unlocks_what_lives(access: Access, opened: Opened) -> None:
+def test_a_live_operation_is_unlocked_only_with_take_over(access: Access, opened: Opened) -> None:
     theirs = take.take(opened(), record(holder=ELSEWHERE), print).record
     with pytest.raises(RefusedError, match="./menagerie status lab operations"):
         unlock("lab", access, "another", take_over=True)
@@ -406,7 +409,7 @@ def test_only_who_insists_unlocks_what_lives(access: Access, opened: Opened) -> 
     assert found.past[0].result.startswith("unlocked by ")
 
 
-def test_what_is_dead_is_unlocked_without_insisting(
+def test_a_dead_operation_is_unlocked_without_take_over(
     access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = take.take(opened(), record(holder=ELSEWHERE), print).record
@@ -417,7 +420,7 @@ def test_what_is_dead_is_unlocked_without_insisting(
 @pytest.mark.parametrize(
     ("seconds", "text"), [(4, "4 s ago"), (61, "1 min ago"), (179, "3 min ago"), (7300, "2 h ago")]
 )
-def test_how_long_ago_is_told_in_the_largest_unit(seconds: float, text: str) -> None:
+def test_ages_are_shown_in_the_largest_unit(seconds: float, text: str) -> None:
     assert ago(seconds) == text
 
 

@@ -1,4 +1,4 @@
-"""What every store promises, whoever keeps the objects."""
+"""Guarantees of every kind of store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.operations.record.conftest import access_to
 Opened = Callable[[], RecordStore]
 
 
-def test_an_object_is_made_once_and_replaced_only_as_it_was_read(opened: Opened) -> None:
+def test_an_object_is_created_once_and_replaced_only_if_unchanged(opened: Opened) -> None:
     mia, bob = opened(), opened()
     assert mia.read(CURRENT) is None
     first = mia.create(CURRENT, b"mia")
@@ -31,7 +31,7 @@ def test_an_object_is_made_once_and_replaced_only_as_it_was_read(opened: Opened)
     assert (kept.value, kept.version) == (b"bob", second)
 
 
-def test_of_many_who_replace_at_once_one_does(opened: Opened) -> None:
+def test_only_one_of_many_concurrent_replacements_succeeds(opened: Opened) -> None:
     version = opened().create(CURRENT, b"nobody")
     barrier, won = threading.Barrier(8), []
 
@@ -54,14 +54,14 @@ def test_of_many_who_replace_at_once_one_does(opened: Opened) -> None:
     assert [b"%d" % number for number in won] == [kept.value]
 
 
-def test_an_object_that_is_gone_is_not_replaced(opened: Opened) -> None:
+def test_a_deleted_object_is_not_replaced(opened: Opened) -> None:
     version = opened().create(CURRENT, b"mia")
     opened()._objects.delete(CURRENT)
     with pytest.raises(ConflictError):
         opened().replace(CURRENT, b"mia again", version)
 
 
-def test_the_time_is_that_of_the_objects(opened: Opened) -> None:
+def test_the_time_is_that_of_the_store(opened: Opened) -> None:
     store = opened()
     store.create(CURRENT, b"mia")
     kept = store.read(CURRENT)
@@ -69,15 +69,15 @@ def test_the_time_is_that_of_the_objects(opened: Opened) -> None:
     assert 0 <= (store.now() - kept.modified).total_seconds() < 60
 
 
-def test_a_bucket_that_does_not_answer_is_an_error_in_one_line() -> None:
+def test_a_silent_bucket_is_an_error_in_one_line() -> None:
     store = bucket_store(access_to("http://127.0.0.1:9"))
     assert store is not None
     for ask in (lambda: store.read(CURRENT), lambda: store.create(CURRENT, b""), lambda: store.now()):
-        with pytest.raises(RecordStoreError, match=r"^bucket records does not answer as it should: [^\n]*$"):
+        with pytest.raises(RecordStoreError, match=r"^can't use bucket records: [^\n]*$"):
             ask()
 
 
-def test_a_bucket_that_is_not_there_takes_nothing(moto: str) -> None:
+def test_a_missing_bucket_accepts_nothing(moto: str) -> None:
     store = bucket_store(access_to(moto, "gone"))
     assert store is not None
     with pytest.raises(RecordStoreError, match="bucket gone"):

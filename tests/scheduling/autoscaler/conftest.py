@@ -1,4 +1,4 @@
-"""A real API server with scheduler and controllers for the tests that say `real`."""
+"""A real API server with scheduler and controllers for tests that use `real`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """The lab's three workers, and nothing remembered."""
-    made = shared("cluster", lambda: world(tmp_path_factory.mktemp("cluster")))
+    """The lab's three workers, without any memory of earlier tests."""
+    cluster = shared("cluster", lambda: world(tmp_path_factory.mktemp("cluster")))
     for name in (NOTEBOOK, removals.NAME):
-        made.server.call("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{name}")
-    made.server.call("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{LEASE}")
-    made.server.call("DELETE", "/api/v1/namespaces/default/events")
-    yield joined(made)
-    made.clear()
+        cluster.server.call("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{name}")
+    cluster.server.call("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{LEASE}")
+    cluster.server.call("DELETE", "/api/v1/namespaces/default/events")
+    yield joined(cluster)
+    cluster.clear()

@@ -1,4 +1,4 @@
-"""A group of machines that are Nodes of a real API, and a process that dies at every step."""
+"""A group of machines that are Nodes of a real API, and a process that dies at chosen steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POOL = "region"
 
 @dataclass
 class Machines:
-    """Machines whose nodes appear when `boot` is called. refuses: what `grow` answers, "" for nothing."""
+    """Machines whose nodes appear when `boot` is called. there: id -> node. refuses: error of `grow`, "" for none. silent: error of `read`."""
 
     real: Real
     cluster: Cluster
@@ -62,13 +62,13 @@ class Machines:
                     self.die(node)
 
     def die(self, node: str) -> None:
-        """Its kubelet says nothing any more, as the node lifecycle controller puts it."""
+        """Silence a node's kubelet, and mark the node as the node lifecycle controller would."""
         self.real.say(self.real.hosts[node], ready=False)
         with self.real.lock:
             del self.real.hosts[node]
 
     def boot(self) -> None:
-        """Every machine that boots is a Ready node."""
+        """Turn every booting machine into a Ready node."""
         network = list(worker_ranges(self.cluster.spec)[0])
         for id, node in self.there.items():
             if not node:
@@ -83,12 +83,12 @@ class Machines:
 
 
 class Killed(BaseException):
-    """As if the process had been killed."""
+    """Stands for the death of the process."""
 
 
 @dataclass
 class Mortal:
-    """Hands whose process dies before each kind of act, and another time after it; then they live."""
+    """Hands whose process dies at the given (act, after) points, once each."""
 
     hands: Hands
     deaths: list[tuple[str, bool]]
@@ -100,9 +100,9 @@ class Mortal:
 
     def carry_out(self, decision: Decision, world: World) -> str:
         self._or_die(str(decision.act), after=False)
-        said = self.hands.carry_out(decision, world)
+        message = self.hands.carry_out(decision, world)
         self._or_die(str(decision.act), after=True)
-        return said
+        return message
 
     def recall(self) -> Memory:
         return self.hands.recall()
@@ -138,15 +138,15 @@ def loop(
 
 
 def passes(make: Callable[[], Loop], real: Real, until: Callable[[], bool]) -> list[Round]:
-    """Passes until something is so; a process that dies is followed by another."""
+    """Run passes until a condition holds. A process that dies is replaced by another."""
     rounds: list[Round] = []
 
-    def one() -> bool:
+    def one_pass() -> bool:
         try:
             rounds.append(make().once())
         except Killed:
             return False
         return until()
 
-    waiting.until(one, seconds=120)
+    waiting.until(one_pass, seconds=120)
     return rounds

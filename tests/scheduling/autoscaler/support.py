@@ -1,4 +1,4 @@
-"""A small cluster in words: pools, hosts, pods that wait, and the passes over them."""
+"""Builders of a small cluster: pools, hosts, waiting pods, and passes over them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SPOT_POOL = supply("spot", cpus=64, gpus=8, price=10.0, most=8, boot_s=540, spot
 
 
 def pod_document(name: str, cpus: float = 1, gpus: int = 0, age_s: float = 60, **more: Any) -> dict[str, Any]:
-    """As the API has it. more: annotations, nodeSelector, tolerations, affinity, owner, volumes, containers."""
+    """Return a pod as the API would. more: annotations, nodeSelector, tolerations, affinity, owner, volumes, containers."""
     requests: dict[str, str] = {"cpu": str(cpus)} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
     stamp = datetime.fromtimestamp(NOW_S - age_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     owner = more.pop("owner", "Job")
@@ -56,8 +56,8 @@ def pod_document(name: str, cpus: float = 1, gpus: int = 0, age_s: float = 60, *
 
 
 def pods(name: str, count: int = 1, gangs: Gangs = NO_GANGS, **more: Any) -> tuple[Waiting, ...]:
-    made = [pod_document(f"{name}-{at}" if count > 1 else name, **more) for at in range(count)]
-    return tuple(waiting(each, CHOICES, gangs) for each in made)
+    documents = [pod_document(f"{name}-{at}" if count > 1 else name, **more) for at in range(count)]
+    return tuple(waiting(each, CHOICES, gangs) for each in documents)
 
 
 def gang(name: str, count: int, size: int | None = None, **more: Any) -> tuple[Waiting, ...]:
@@ -80,33 +80,34 @@ def world(
     now_s: float = NOW_S,
     **more: Any,
 ) -> World:
-    """Every node is a running machine of its pool's group. more: groups and fields of the world to replace; `fleet`."""
+    """Return a world in which every node is a running machine of its pool's group. more: `groups`, `fleet` and fields of the world."""
     groups: dict[str, Group] = {}
     for each in supplies:
-        own = [one for one in nodes if one.pool == each.pool.name]
-        machines = tuple(Machine(f"i-{one.name}", one.name, "running") for one in own)
+        own = [node for node in nodes if node.pool == each.pool.name]
+        machines = tuple(Machine(f"i-{node.name}", node.name, "running") for node in own)
         groups[each.pool.name] = Group(each.pool.name, len(own), 0, each.pool.most, machines)
     groups |= more.pop("groups", {})
     members = tuple(
-        Member(one.name, one.pool, ready=one.ready, well=one.ready, out=bool(one.mark), heard=now_s) for one in nodes
+        Member(node.name, node.pool, ready=node.ready, well=node.ready, out=bool(node.mark), heard=now_s)
+        for node in nodes
     )
     fleet = more.pop("fleet", Fleet(members, now_s))
     return World(now_s, {each.pool.name: each for each in supplies}, groups, tuple(nodes), tuple(waits), fleet, **more)
 
 
-def one_pass(seen: World, memory: Memory | None = None, **settings: Any) -> Pass:
-    return decide(seen, memory or Memory(), Autoscaler(**settings), LIMITS)
+def one_pass(world_: World, memory: Memory | None = None, **settings: Any) -> Pass:
+    return decide(world_, memory or Memory(), Autoscaler(**settings), LIMITS)
 
 
-def later(seen: World, seconds: float, **more: Any) -> World:
-    """The same world, seconds later, with everybody heard."""
-    now_s = seen.now_s + seconds
-    members = tuple(replace(each, heard=now_s) for each in seen.fleet.members)
-    return replace(seen, now_s=now_s, fleet=replace(seen.fleet, members=members, now=now_s), **more)
+def later(world_: World, seconds: float, **more: Any) -> World:
+    """Return the same world some seconds later, with fresh leases of all nodes."""
+    now_s = world_.now_s + seconds
+    members = tuple(replace(each, heard=now_s) for each in world_.fleet.members)
+    return replace(world_, now_s=now_s, fleet=replace(world_.fleet, members=members, now=now_s), **more)
 
 
-def acts(made: Pass) -> list[tuple[str, str, int | str]]:
-    return [(str(each.act), each.pool, each.size or each.node or each.machine) for each in made.decisions]
+def acts(result: Pass) -> list[tuple[str, str, int | str]]:
+    return [(str(each.act), each.pool, each.size or each.node or each.machine) for each in result.decisions]
 
 
 def setting(supplies: Sequence[Supply], least: Mapping[str, int] | None = None, **settings: Any) -> Setting:
@@ -115,5 +116,5 @@ def setting(supplies: Sequence[Supply], least: Mapping[str, int] | None = None, 
     return Setting(named, dict(least or {}), Autoscaler(**settings), LIMITS, elsewhere)
 
 
-def marked(one: Node) -> Node:
-    return replace(one, cordoned=True, mark=BY)
+def marked(host: Node) -> Node:
+    return replace(host, cordoned=True, mark=BY)

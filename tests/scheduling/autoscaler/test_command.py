@@ -41,7 +41,7 @@ class Ran(NamedTuple):
 
 
 class Access:
-    """An operator's, to the cluster of this test."""
+    """An operator's access to the cluster of this test."""
 
     def __init__(self, real: World) -> None:
         self.outputs, self.api = outputs(), real.api
@@ -54,10 +54,10 @@ def cluster(build: Callable[..., Cluster]) -> Cluster:
 
 @pytest.fixture
 def machines(real: World, cluster: Cluster) -> Machines:
-    made = Machines(real, cluster)
-    made.grow(POOL, 1)
-    made.boot()
-    return made
+    machines_ = Machines(real, cluster)
+    machines_.grow(POOL, 1)
+    machines_.boot()
+    return machines_
 
 
 @pytest.fixture
@@ -78,13 +78,13 @@ def menagerie(
             monkeypatch.setattr(f"cli.{module}.checked", lambda _: spec or cluster)
         monkeypatch.setattr("sys.stdin", io.StringIO())
         code = run(list(words))
-        told = capsys.readouterr()
-        return Ran(code, told.out, told.err)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
 
     return call
 
 
-def test_a_plan_and_an_explanation_say_all_and_change_nothing(
+def test_plans_and_explanations_are_complete_and_change_nothing(
     real: World, machines: Machines, menagerie: Callable[..., Ran]
 ) -> None:
     job(real, "train", 2)
@@ -92,20 +92,20 @@ def test_a_plan_and_an_explanation_say_all_and_change_nothing(
     until(lambda: unplaced(real) == 2)
     ran = menagerie("autoscaler", "plan", "lab")
     assert ran.code == 0, ran.err
-    assert "it asks for 9 CPUs, the largest host has 8 CPUs (pool region)" in ran.out
+    assert "it requests 9 CPUs, but the largest host has 8 CPUs (pool region)" in ran.out
     assert "grow region to 2 machines" in ran.out
     assert machines.size == 1
     waiting = next(pod for pod, node in bound(real).items() if not node and pod.startswith("train"))
     ran = menagerie("autoscaler", "plan", "lab", f"default/{waiting}", "--json")
-    told = json.loads(ran.out)
-    assert (told["fate"], told["reason"][:33]) == ("new", "on a new host of pool region: 1.0")
-    assert "Insufficient cpu" in told["the scheduler says"]
+    reply = json.loads(ran.out)
+    assert (reply["fate"], reply["reason"][:33]) == ("new", "on a new host of pool region: 1.0")
+    assert "Insufficient cpu" in reply["the scheduler says"]
     ran = menagerie("autoscaler", "plan", "lab", "lab-region-i-1")
-    assert "which is of a Job, whose work would be lost" in ran.out
+    assert "which belongs to a Job, whose work would be lost" in ran.out
     assert menagerie("autoscaler", "plan", "lab", "nobody").code == 2
 
 
-def test_a_pass_asks_first_acts_and_tells_and_a_second_run_is_refused_while_one_acts(
+def test_a_pass_asks_first_and_a_second_run_is_refused_while_one_acts(
     real: World, machines: Machines, menagerie: Callable[..., Ran]
 ) -> None:
     job(real, "train", 2)
@@ -117,35 +117,35 @@ def test_a_pass_asks_first_acts_and_tells_and_a_second_run_is_refused_while_one_
         assert (ran.code, "another acts on this cluster" in ran.err) == (3, True)
     assert machines.size == 1
     ran = menagerie("autoscaler", "run", "lab", "--once", "--json")
-    told = json.loads(ran.out)
+    reply = json.loads(ran.out)
     assert (ran.code, machines.size) == (0, 2), ran.err
-    assert [(each["act"], each["done"]) for each in told["decisions"]] == [("grow", True)]
+    assert [(each["act"], each["done"]) for each in reply["decisions"]] == [("grow", True)]
     machines.silent = "401 from the cloud"
     ran = menagerie("autoscaler", "run", "lab", "--once", "--yes")
-    assert (ran.code, "nothing is decided: the groups of machines (401 from the cloud) did not answer" in ran.err) == (
+    assert (ran.code, "no decision: the groups of machines (401 from the cloud) did not answer" in ran.err) == (
         1,
         True,
     )
 
 
-def test_a_service_serves_its_metrics_and_goes_on_after_what_passes(
+def test_a_service_serves_its_metrics(
     real: World, machines: Machines, menagerie: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: list[str] = []
+    texts: list[str] = []
     address = threading.Event()
-    monkeypatch.setattr("cli.autoscaler.note", lambda text: (found.append(text.split()[-1]), address.set()))
+    monkeypatch.setattr("cli.autoscaler.note", lambda text: (texts.append(text.split()[-1]), address.set()))
 
     def pause(_: float) -> None:
         if not address.is_set():
             return
-        with urllib.request.urlopen(found[0]) as answer:
-            found.append(answer.read().decode())
+        with urllib.request.urlopen(texts[0]) as answer:
+            texts.append(answer.read().decode())
         raise KeyboardInterrupt
 
     between_rounds(monkeypatch, pause)
     ran = menagerie("autoscaler", "run", "lab", "--yes", "--metrics", "127.0.0.1:0")
     assert ran.code == 130
-    assert 'menagerie_autoscaler_machines{pool="region",state="running"} 1' in found[1]
+    assert 'menagerie_autoscaler_machines{pool="region",state="running"} 1' in texts[1]
     assert menagerie("autoscaler", "run", "lab", "--yes", "--metrics", "nowhere").code == 2
 
 
@@ -153,19 +153,19 @@ def test_capacity_shows_what_is_free_and_where_a_job_would_start(
     real: World, machines: Machines, menagerie: Callable[..., Ran]
 ) -> None:
     ran = menagerie("capacity", "lab", "--json", "--pods", "2", "--cpus", "6")
-    told = json.loads(ran.out)
+    reply = json.loads(ran.out)
     assert ran.code == 0
-    rows = {row["pool"]: row for row in told["pools"]}
+    rows = {row["pool"]: row for row in reply["pools"]}
     assert (rows[POOL]["hosts"], rows[POOL]["more"], rows["workers"]["hosts"]) == (1, 3, 3)
-    assert {offer["pool"]: offer["hosts"] for offer in told["job"]} == {POOL: 1, "workers": 0}
-    assert told["soonest"]["pool"] == "workers"
+    assert {offer["pool"]: offer["hosts"] for offer in reply["job"]} == {POOL: 1, "workers": 0}
+    assert reply["soonest"]["pool"] == "workers"
     ran = menagerie("capacity", "lab", "--gpus", "16", "--gpu-kind", "h100")
     assert (ran.code, "16 h100 GPUs: nowhere now" in ran.out) == (1, True)
     assert menagerie("capacity", "lab", "--gpus", "9").code == 2
     assert menagerie("capacity", "lab", "--gpu-kind", "h100").code == 2
 
 
-def test_a_spec_without_an_autoscaler_is_told(menagerie: Callable[..., Ran], build: Callable[..., Cluster]) -> None:
+def test_a_spec_without_an_autoscaler_is_refused(menagerie: Callable[..., Ran], build: Callable[..., Cluster]) -> None:
     ran = menagerie("autoscaler", "plan", "lab", "--json", spec=build(SPEC))
     assert (ran.code, json.loads(ran.out)["error"]["code"]) == (2, "no-autoscaler")
 
@@ -176,9 +176,9 @@ def test_a_trace_is_simulated_from_the_command_line(menagerie: Callable[..., Ran
     assert settings_of(aws).pools == ("cpu",)
     trace = tmp_path / "t.jsonl"
     trace.write_text('{"at": "0s", "name": "a", "count": 3, "runs": "30m", "requests": {"cpu": "4"}}\n')
-    told = json.loads(menagerie("autoscaler", "simulate", "numbat", str(trace), "--json", spec=aws).out)
-    assert (told["with"]["ended"], told["with"]["unstarted"]) == (3, 0)
-    assert told["with"]["cost"] <= told["without_scale_in"]["cost"]
+    reply = json.loads(menagerie("autoscaler", "simulate", "numbat", str(trace), "--json", spec=aws).out)
+    assert (reply["with"]["ended"], reply["with"]["unstarted"]) == (3, 0)
+    assert reply["with"]["cost"] <= reply["without_scale_in"]["cost"]
     ran = menagerie("autoscaler", "simulate", "numbat", str(trace), spec=aws)
     assert "without scale-in:" in ran.out
     trace.write_text("nonsense\n")

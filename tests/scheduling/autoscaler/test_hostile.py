@@ -1,4 +1,4 @@
-"""Whatever one tenant writes into pods, the pass goes on for all others."""
+"""Whatever one tenant writes into pods, the pass works for all others."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ def affinity(operator: str, values: list[str], key: str = "number") -> dict[str,
     return {"nodeAffinity": rule}
 
 
-def decided(*hostile: dict[str, Any]) -> None:
-    """A pass in which a good pod waits beside hostile ones, and a host is bought for it."""
-    odd: list[str] = []
+def check_pass(*hostile: dict[str, Any]) -> None:
+    """Run a pass in which a good pod waits among hostile ones, and check that a host is ordered for it."""
+    notices: list[str] = []
     documents = [*hostile, pod_document("good", cpus=4)]
-    waits = _readable(documents, lambda pod: waiting(pod, CHOICES), odd)
+    waits = _readable(documents, lambda pod: waiting(pod, CHOICES), notices)
     there = node("n1", CPU_POOL, labels={"number": "7"}, cordoned=True)
-    made = decide(world([there], waits), Memory(), setting((CPU_POOL,)).settings, LIMITS)
-    assert made.refused == ""
-    assert made.verdicts[GOOD].fate == "new"
-    assert [each for each in made.decisions if each.act is Act.GROW]
+    result = decide(world([there], waits), Memory(), setting((CPU_POOL,)).settings, LIMITS)
+    assert result.refused == ""
+    assert result.verdicts[GOOD].fate == "new"
+    assert [each for each in result.decisions if each.act is Act.GROW]
 
 
 @pytest.mark.parametrize("operator", ["Gt", "Lt"])
 @pytest.mark.parametrize("value", ["x", "", "1.5", "--1", "\u00b2", "9" * 5000])
-def test_a_number_that_is_none_in_an_affinity_is_met_by_no_host_and_stops_nobody(operator: str, value: str) -> None:
-    """The API takes any text there, and the scheduler says Unschedulable."""
+def test_an_invalid_number_in_an_affinity_matches_no_host_and_blocks_nobody(operator: str, value: str) -> None:
+    """The API accepts any text there, and the scheduler reports Unschedulable."""
     assert Requirement("number", Operator(operator), (value,)).met({"number": "7"}) is False
-    decided(pod_document("bad", affinity=affinity(operator, [value])))
+    check_pass(pod_document("bad", affinity=affinity(operator, [value])))
 
 
 @pytest.mark.parametrize("cpu", ["9223372036854775807", "1n", "1e18", "4611686018427387904Ki"])
-def test_the_largest_and_the_smallest_amounts_stop_nobody(cpu: str) -> None:
+def test_the_largest_and_the_smallest_amounts_block_nobody(cpu: str) -> None:
     requests = {"cpu": cpu, "memory": cpu, "example.org/x": cpu}
-    decided(pod_document("bad", containers=[{"resources": {"requests": requests}}]))
+    check_pass(pod_document("bad", containers=[{"resources": {"requests": requests}}]))
 
 
 @settings(max_examples=40, deadline=None)
 @given(_NOTES)
-def test_whatever_annotations_say_the_pass_goes_on(notes: dict[str, str]) -> None:
-    decided(pod_document("bad", annotations=notes))
+def test_a_pass_works_with_any_annotations(notes: dict[str, str]) -> None:
+    check_pass(pod_document("bad", annotations=notes))
 
 
 @settings(max_examples=40, deadline=None)
@@ -78,26 +78,28 @@ def test_whatever_annotations_say_the_pass_goes_on(notes: dict[str, str]) -> Non
         lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_TEXT, inner, max_size=2),
     ),
 )
-def test_a_field_of_another_shape_leaves_out_one_pod_alone(field: str, value: object) -> None:
-    """As a newer release of Kubernetes may have it."""
-    odd: list[str] = []
+def test_a_field_of_another_shape_affects_only_its_pod(field: str, value: object) -> None:
+    """A newer release of Kubernetes may have such a field."""
+    notices: list[str] = []
     bad, good = pod_document("bad", **{field: value}), pod_document("good")
-    found: list[Waiting] = _readable([bad, good], lambda pod: waiting(pod, CHOICES), odd)
-    assert GOOD in {each.name for each in found}
-    assert len(found) + len(odd) == 2
-    assert all(text.isprintable() for text in odd)
+    readable: list[Waiting] = _readable([bad, good], lambda pod: waiting(pod, CHOICES), notices)
+    assert GOOD in {each.name for each in readable}
+    assert len(readable) + len(notices) == 2
+    assert all(text.isprintable() for text in notices)
 
 
-def test_a_resident_that_cannot_be_read_keeps_its_host() -> None:
-    found = _resident(pod_document("bad", containers=[{"resources": {"requests": {"cpu": "four"}}}]), lambda pod: False)
-    assert found.keeps.startswith("can't be read")
+def test_an_unreadable_resident_keeps_its_host() -> None:
+    unreadable = _resident(
+        pod_document("bad", containers=[{"resources": {"requests": {"cpu": "four"}}}]), lambda pod: False
+    )
+    assert unreadable.keeps.startswith("can't be read")
 
 
-def test_annotations_as_large_as_the_api_takes_cost_a_pass_next_to_nothing() -> None:
-    """256 KiB of them: looked up one by one they took 20 seconds of every pass."""
+def test_the_largest_annotations_that_the_api_accepts_do_not_slow_a_pass_down() -> None:
+    """256 KiB of annotations, looked up one by one, used to take 20 seconds of every pass."""
     notes = {CLOUD: "awz," * 40_000} | {f"{PREFIX}{number}": "x" for number in range(3000)}
-    began = time.process_time()
-    found = asked(notes, CHOICES)
-    assert time.process_time() - began < 1
-    assert len(found.complaints) < 20
+    start_s = time.process_time()
+    request = asked(notes, CHOICES)
+    assert time.process_time() - start_s < 1
+    assert len(request.complaints) < 20
     assert is_waiting(pod_document("x")) is False

@@ -1,4 +1,4 @@
-"""The lab as groups: which hosts are a pool's, and which of them the stack makes."""
+"""The lab as groups: which hosts belong to a pool, and which of them the stack makes."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def test_groups_of_the_lab_grow_and_shrink_by_name(cluster: Cluster) -> None:
     groups = LabGroups(cluster, hosts)
     groups.grow("region", 3)
     groups.grow("region", 2)
-    found = groups.read()["region"]
-    assert (found.size, found.least, found.most) == (3, 1, 3)
-    assert [machine.node for machine in found.machines] == ["lab-region-1", "lab-region-2", "lab-region-3"]
+    group = groups.read()["region"]
+    assert (group.size, group.least, group.most) == (3, 1, 3)
+    assert [machine.node for machine in group.machines] == ["lab-region-1", "lab-region-2", "lab-region-3"]
     groups.remove("region", ["lab-region-2", "gone"])
     assert [machine.id for machine in groups.read()["region"].machines] == ["lab-region-1", "lab-region-3"]
     assert groups.read()["other"].size == 0
-    with pytest.raises(GroupError, match="has 3 machines at most, and 4 were asked for"):
+    with pytest.raises(GroupError, match="may have at most 3 machines, but 4 were requested"):
         groups.grow("region", 4)
     hosts.broken = "no space is left"
     with pytest.raises(GroupError, match="no space is left"):
         groups.grow("region", 3)
 
 
-def test_the_stack_makes_the_least_and_no_address_depends_on_how_many_there_are(
+def test_the_stack_makes_the_minimum_and_addresses_do_not_depend_on_the_number_of_hosts(
     cluster: Cluster, build: Callable[..., Cluster]
 ) -> None:
     assert [worker.host.name for worker in workers_in_region(cluster)] == ["lab-region-1"]

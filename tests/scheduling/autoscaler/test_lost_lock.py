@@ -1,4 +1,4 @@
-"""A loop whose lock is lost does nothing more, wherever in a pass that happens."""
+"""A loop that loses its lock does nothing more, at whatever point of a pass that happens."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SETTINGS = Autoscaler()
 
 
 class Hands:
-    """Remembers what was done."""
+    """Records what was done."""
 
     def __init__(self) -> None:
         self.did: list[str] = []
 
-    def carry_out(self, decision: Decision, seen: World) -> str:
+    def carry_out(self, decision: Decision, world_: World) -> str:
         self.did.append(str(decision.act))
         return ""
 
@@ -36,25 +36,25 @@ class Hands:
 
 
 def loop(hands: Hands, passes: int) -> Loop:
-    """Its lock is lost when it is asked for the time after so many."""
-    asked = iter([True] * passes)
+    """Return a loop that loses its lock after so many checks."""
+    answers = iter([True] * passes)
 
     def check() -> None:
-        if not next(asked, False):
+        if not next(answers, False):
             raise LostTheLockError("the Lease was lost")
 
-    seen = world([node("a")], pods("train", 4, cpus=6))
-    return Loop(lambda _: seen, hands, SETTINGS, LIMITS, check=check)
+    world_ = world([node("a")], pods("train", 4, cpus=6))
+    return Loop(lambda _: world_, hands, SETTINGS, LIMITS, check=check)
 
 
-def test_a_lock_that_is_lost_before_a_pass_acts_leaves_everything_as_it_was() -> None:
+def test_a_lock_lost_before_a_pass_acts_changes_nothing() -> None:
     hands = Hands()
     with pytest.raises(LostTheLockError):
         loop(hands, 0).once()
     assert hands.did == []
 
 
-def test_a_lock_that_is_lost_between_writing_down_and_acting_orders_nothing() -> None:
+def test_a_lock_lost_between_storing_and_acting_orders_nothing() -> None:
     hands = Hands()
     with pytest.raises(LostTheLockError):
         loop(hands, 1).once()

@@ -1,4 +1,4 @@
-"""The loop with a real API server, scheduler and controllers: machines are Nodes, and kubelets only say so."""
+"""The loop with a real API server, scheduler and controllers. Machines are Nodes with simulated kubelets."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def cluster(build: Callable[..., Cluster]) -> Cluster:
 
 @pytest.fixture
 def machines(real: World, cluster: Cluster) -> Machines:
-    """One machine is there, as many as the pool has at least."""
-    made = Machines(real, cluster)
-    made.grow(POOL, 1)
-    made.boot()
-    return made
+    """Return a group with one machine, the pool's minimum."""
+    machines_ = Machines(real, cluster)
+    machines_.grow(POOL, 1)
+    machines_.boot()
+    return machines_
 
 
 def job(real: World, name: str, pods: int, cpu: str = "6", **more: Any) -> None:
@@ -65,12 +65,12 @@ def nodes(real: World) -> list[str]:
 
 
 def unplaced(real: World) -> int:
-    """Pods that the scheduler has looked at in vain."""
+    """Return the number of pods that the scheduler could not place."""
     pods = real.core.list_namespaced_pod("default").items
     return sum(any(c.reason == "Unschedulable" for c in pod.status.conditions or ()) for pod in pods)
 
 
-def test_a_job_gets_a_machine_and_the_machine_goes_when_it_is_idle_though_the_process_dies_at_every_step(
+def test_a_job_gets_a_machine_that_is_removed_when_idle_although_the_process_dies_at_every_step(
     real: World, cluster: Cluster, machines: Machines
 ) -> None:
     deaths = every_death(Act.GROW, Act.CORDON, Act.REMOVE, Act.FORGET)
@@ -82,7 +82,7 @@ def test_a_job_gets_a_machine_and_the_machine_goes_when_it_is_idle_though_the_pr
 
     rounds = passes(make, real, lambda: machines.size == 2)
     waiting = [pod for pod in rounds[-1].world.waiting]
-    verdicts = [verdict for one in rounds for verdict in one.made.verdicts.values()]
+    verdicts = [verdict for round_ in rounds for verdict in round_.made.verdicts.values()]
     assert {verdict.fate for verdict in verdicts} <= {Fate.NEW, Fate.ROOM}
     assert len(waiting) == 1
     for _ in range(2):
@@ -93,7 +93,7 @@ def test_a_job_gets_a_machine_and_the_machine_goes_when_it_is_idle_though_the_pr
     assert sorted(bound(real).values()) == ["lab-region-i-1", "lab-region-i-2"]
     for _ in range(2):
         loop(cluster, real, machines).once()
-    assert nodes(real) == ["lab-region-i-1", "lab-region-i-2"], "nothing goes while a Job runs there"
+    assert nodes(real) == ["lab-region-i-1", "lab-region-i-2"], "no host is removed while a Job runs there"
     for pod in bound(real):
         real.end(pod)
     passes(make, real, lambda: len(nodes(real)) == 1)
@@ -130,21 +130,23 @@ def test_pods_that_may_move_are_evicted_from_a_host_that_is_hardly_used(
     assert machines.size == 1
 
 
-def test_a_host_with_a_pod_that_nobody_would_make_anew_stays_and_one_that_got_such_a_pod_is_given_back(
+def test_a_host_with_a_pod_without_a_controller_stays_or_returns_to_service(
     real: World, cluster: Cluster, machines: Machines
 ) -> None:
     machines.grow(POOL, 3)
     machines.boot()
     first, *_ = nodes(real)
     real.pod("alone", first)
-    one = loop(cluster, real, machines)
-    assert "which is nobody's" in one.once().made.kept[first]
+    round_ = loop(cluster, real, machines)
+    assert "which has no controller" in round_.once().made.kept[first]
     passes(lambda: loop(cluster, real, machines), real, lambda: bool(marked(real)))
     node = marked(real)[0]
     real.pod("late", node)
     rounds = passes(lambda: loop(cluster, real, machines), real, lambda: node not in marked(real))
-    back = [each for one in rounds for each in one.made.decisions if each.act is Act.GIVE_BACK]
-    assert [each.why for each in back] == ["it runs default/late, which is nobody's: nothing would make it anew"]
+    back = [each for round_ in rounds for each in round_.made.decisions if each.act is Act.GIVE_BACK]
+    assert [each.why for each in back] == [
+        "it runs default/late, which has no controller: nothing would create it again"
+    ]
     assert {first, node} <= set(nodes(real))
 
 
@@ -152,7 +154,7 @@ def marked(real: World) -> list[str]:
     return [each.metadata.name for each in real.core.list_node().items if mark_of(each)]
 
 
-def test_nothing_goes_and_nothing_comes_while_the_groups_do_not_answer_or_the_control_plane_is_unwell(
+def test_nothing_is_added_or_removed_while_the_groups_do_not_answer_or_the_control_plane_is_unhealthy(
     real: World, cluster: Cluster, machines: Machines
 ) -> None:
     machines.grow(POOL, 2)
@@ -160,9 +162,9 @@ def test_nothing_goes_and_nothing_comes_while_the_groups_do_not_answer_or_the_co
     job(real, "train", 3)
     until(lambda: unplaced(real) == 1)
     machines.silent = "403 from the cloud: log in again"
-    made = loop(cluster, real, machines).once().made
-    assert made.decisions == ()
-    assert "the groups of machines (403 from the cloud: log in again) did not answer" in made.refused
+    result = loop(cluster, real, machines).once().made
+    assert result.decisions == ()
+    assert "the groups of machines (403 from the cloud: log in again) did not answer" in result.refused
     machines.silent = ""
     for pod in bound(real):
         real.server.call("DELETE", f"/api/v1/namespaces/default/pods/{pod}", {"gracePeriodSeconds": 0})
@@ -182,12 +184,12 @@ def test_nothing_goes_and_nothing_comes_while_the_groups_do_not_answer_or_the_co
     assert marked(real) == []
 
 
-def test_a_cloud_that_refuses_is_left_alone_for_a_while(real: World, cluster: Cluster, machines: Machines) -> None:
+def test_a_pool_that_the_cloud_refuses_to_grow_backs_off(real: World, cluster: Cluster, machines: Machines) -> None:
     job(real, "train", 2)
     until(lambda: unplaced(real) == 1)
     machines.refuses = "VcpuLimitExceeded: ask AWS for more"
-    one = loop(cluster, real, machines).once()
-    assert [(each.failed, each.said) for each in one.done] == [(True, machines.refuses)]
+    round_ = loop(cluster, real, machines).once()
+    assert [(each.failed, each.said) for each in round_.done] == [(True, machines.refuses)]
     again = loop(cluster, real, machines).once()
     assert again.made.decisions == ()
     (verdict,) = again.made.verdicts.values()
@@ -199,15 +201,15 @@ def test_a_cloud_that_refuses_is_left_alone_for_a_while(real: World, cluster: Cl
 def test_a_dry_run_changes_nothing(real: World, cluster: Cluster, machines: Machines) -> None:
     job(real, "train", 2)
     until(lambda: unplaced(real) == 1)
-    one = loop(cluster, real, machines).once(dry_run=True)
-    assert [str(each.act) for each in one.made.decisions] == ["grow"]
+    round_ = loop(cluster, real, machines).once(dry_run=True)
+    assert [str(each.act) for each in round_.made.decisions] == ["grow"]
     assert machines.size == 1
     settings = settings_of(cluster)
     assert Hands(real.api, machines, around(cluster, real).limits).recall().orders == ()
     assert settings.tries == 3
 
 
-def test_events_on_pods_say_what_was_decided_and_say_it_once(real: World, cluster: Cluster, machines: Machines) -> None:
+def test_events_on_pods_report_decisions_once(real: World, cluster: Cluster, machines: Machines) -> None:
     job(real, "large", 1, cpu="9")
     job(real, "train", 2, annotations={"scheduling.menagerie.dev/spot": "sometimes"})
     until(lambda: unplaced(real) == 2)
@@ -216,17 +218,17 @@ def test_events_on_pods_say_what_was_decided_and_say_it_once(real: World, cluste
     assert teller.tell(one) == (3, 0)
     assert teller.tell(one) == (0, 0)
     events = real.core.list_namespaced_event("default", field_selector="source=menagerie-autoscaler").items
-    told = {(each.reason, each.type): each.message for each in events}
-    assert set(told) == {
+    messages = {(each.reason, each.type): each.message for each in events}
+    assert set(messages) == {
         ("NoMachineEver", "Warning"),
         ("MachineOrdered", "Normal"),
         ("BadRequestOfMachines", "Warning"),
     }
-    assert "it asks for 9 CPUs, the largest host has 8 CPUs" in told["NoMachineEver", "Warning"]
-    assert "write any, never or only" in told["BadRequestOfMachines", "Warning"]
+    assert "it requests 9 CPUs, but the largest host has 8 CPUs" in messages["NoMachineEver", "Warning"]
+    assert "write any, never or only" in messages["BadRequestOfMachines", "Warning"]
 
 
-def test_two_never_act_at_once_and_who_is_dead_is_followed(real: World) -> None:
+def test_two_never_act_at_once_and_a_dead_holder_is_replaced(real: World) -> None:
     first, second = Lease(real.api(), LEASE, "one", lasts_s=3), Lease(real.api(), LEASE, "two", lasts_s=3)
     with first.holding():
         assert first.held()
@@ -248,7 +250,7 @@ def test_two_never_act_at_once_and_who_is_dead_is_followed(real: World) -> None:
     until(follows)
 
 
-def test_who_lost_the_lock_knows_it(real: World) -> None:
+def test_a_process_that_lost_the_lock_notices_it(real: World) -> None:
     lease = Lease(real.api(), LEASE, "one", lasts_s=6)
     with lease.holding():
         path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/menagerie-autoscaler"

@@ -1,4 +1,4 @@
-"""What people write on pods, and what is made of pods, machines and memories."""
+"""How annotations, pods, machines and memories are read."""
 
 from __future__ import annotations
 
@@ -58,41 +58,43 @@ CHOICE = Choices(
 )
 
 
-def told(**notes: str) -> Any:
+def request_of(**notes: str) -> Any:
     return asked({f"scheduling.menagerie.dev/{key.replace('_', '-')}": value for key, value in notes.items()}, CHOICE)
 
 
-def test_wishes_are_read() -> None:
-    found = told(cloud="aws", gpu_kind="H100, a100", near_data="laion", worth="2.5", spot="only", price_ceiling="12.50")
-    assert found.complaints == []
-    assert found.preferences == (
+def test_annotations_are_read() -> None:
+    request = request_of(
+        cloud="aws", gpu_kind="H100, a100", near_data="laion", worth="2.5", spot="only", price_ceiling="12.50"
+    )
+    assert request.complaints == []
+    assert request.preferences == (
         Preference("scheduling.menagerie.dev/cloud", ("aws",), 2_500_000),
         Preference("scheduling.menagerie.dev/gpu-kind", ("a100", "h100"), 2_500_000),
         Preference("topology.kubernetes.io/zone", ("us-east-1a",), 2_500_000),
     )
-    assert (found.spot, found.ceiling, found.refused) == (Spot.ONLY, 12_500_000, "")
+    assert (request.spot, request.ceiling, request.refused) == (Spot.ONLY, 12_500_000, "")
 
 
 @pytest.mark.parametrize(
     ("notes", "complaint"),
     [
-        ({"cloud": "azur"}, "cloud: no pool has 'azur'; there is aws, site"),
+        ({"cloud": "azur"}, "cloud: no pool has 'azur'; available: aws, site"),
         ({"gpu_kind": "h10"}, "gpu-kind: no pool has 'h10'; did you mean h100"),
         ({"near_data": "lain"}, "near-data: autoscaler.data of the spec has no 'lain'; did you mean laion?"),
-        ({"spot": "yes"}, "spot is 'yes'; write any, never or only. Until then: never"),
+        ({"spot": "yes"}, "spot is 'yes'; write any, never or only. Until then, never applies"),
         ({"worth": "-1"}, "worth is '-1'; write dollars an hour"),
         ({"price_ceiling": "NaN"}, "price-ceiling is 'NaN'; write dollars an hour"),
         ({"price_ceiling": "1e9"}, "price-ceiling is '1e9'"),
-        ({"prise_ceiling": "1"}, "prise-ceiling is no annotation of the autoscaler; did you mean"),
+        ({"prise_ceiling": "1"}, "prise-ceiling is not an annotation of the autoscaler; did you mean"),
     ],
 )
-def test_a_word_that_can_not_be_read_is_told_and_buys_nothing_more(notes: Mapping[str, str], complaint: str) -> None:
-    found = told(**notes)
-    assert len(found.complaints) == 1
-    assert complaint in found.complaints[0]
-    assert found.preferences == ()
-    assert found.spot is (Spot.NEVER if "spot" in notes else Spot.ANY)
-    assert bool(found.refused) == ("price_ceiling" in notes)
+def test_an_invalid_annotation_is_reported_and_orders_nothing_more(notes: Mapping[str, str], complaint: str) -> None:
+    request = request_of(**notes)
+    assert len(request.complaints) == 1
+    assert complaint in request.complaints[0]
+    assert request.preferences == ()
+    assert request.spot is (Spot.NEVER if "spot" in notes else Spot.ANY)
+    assert bool(request.refused) == ("price_ceiling" in notes)
 
 
 def test_gangs_are_read() -> None:
@@ -100,19 +102,19 @@ def test_gangs_are_read() -> None:
     group["metadata"]["namespace"] = "default"
     loose = {"metadata": {"namespace": "default", "name": "loose"}, "spec": {"schedulingPolicy": {"basic": {}}}}
     known = gangs_of([group, loose])
-    found = gang_of(pod_document("a", schedulingGroup={"podGroupName": "mpi"}), known)
-    assert found and (found.name, found.size, found.within) == ("default/mpi", 4, "openai.org/rack")
+    gang = gang_of(pod_document("a", schedulingGroup={"podGroupName": "mpi"}), known)
+    assert gang and (gang.name, gang.size, gang.within) == ("default/mpi", 4, "openai.org/rack")
     assert gang_of(pod_document("a", schedulingGroup={"podGroupName": "loose"}), known) is None
     assert gang_of(pod_document("a"), known) is None
 
 
-def test_for_a_pod_whose_group_is_not_there_nothing_is_bought() -> None:
+def test_no_machine_is_ordered_for_a_pod_without_its_podgroup() -> None:
     pod = pod_document("a", schedulingGroup={"podGroupName": "mpi"})
-    with pytest.raises(NoGroupError, match="PodGroup mpi is not there"):
+    with pytest.raises(NoGroupError, match="PodGroup mpi does not exist"):
         gang_of(pod, {})
-    made = waiting(pod, CHOICES)
-    assert made.refused
-    assert made.complaints
+    pod_waiting = waiting(pod, CHOICES)
+    assert pod_waiting.refused
+    assert pod_waiting.complaints
 
 
 def test_requests_are_counted_as_the_scheduler_does() -> None:
@@ -133,7 +135,7 @@ def test_requests_are_counted_as_the_scheduler_does() -> None:
     assert there({"cpu": "3999999u", "memory": "1048577", "nvidia.com/gpu": "8"}) == {CPU: 3999, MEMORY: 1, GPU: 8}
 
 
-def test_a_pod_that_says_the_same_has_the_same_shape() -> None:
+def test_pods_with_equal_specs_have_the_same_shape() -> None:
     one, other = (waiting(pod_document(name, cpus=2), CHOICES) for name in "ab")
     assert one.shape is other.shape
     assert waiting(pod_document("c", cpus=3), CHOICES).shape != one.shape
@@ -142,7 +144,7 @@ def test_a_pod_that_says_the_same_has_the_same_shape() -> None:
 def test_selectors_affinity_and_tolerations_are_read() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
     rule = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "dns"}}}
-    made = waiting(
+    pod_waiting = waiting(
         pod_document(
             "a",
             labels={"app": "dns"},
@@ -158,36 +160,36 @@ def test_selectors_affinity_and_tolerations_are_read() -> None:
         ),
         CHOICES,
     )
-    assert [[str(need) for need in term] for term in made.shape.needs] == [["kind=gpu", "zone In a,b"]] * 2
-    assert [(each.key, each.value, each.effect) for each in made.shape.tolerations] == [
+    assert [[str(need) for need in term] for term in pod_waiting.shape.needs] == [["kind=gpu", "zone In a,b"]] * 2
+    assert [(each.key, each.value, each.effect) for each in pod_waiting.shape.tolerations] == [
         ("openai.com/team", None, None), (None, None, "NoExecute"),
     ]  # fmt: skip
-    assert made.shape.apart == "default/app=dns"
+    assert pod_waiting.shape.apart == "default/app=dns"
 
 
 @pytest.mark.parametrize(
     ("document", "keeps"),
     [
-        ({}, "is of a Job"),
+        ({}, "belongs to a Job"),
         ({"owner": "ReplicaSet"}, ""),
-        ({"owner": ""}, "is nobody's"),
+        ({"owner": ""}, "has no controller"),
         ({"owner": "ReplicaSet", "volumes": [{"name": "tmp", "emptyDir": {}}]}, "keeps files on the host (tmp)"),
         ({"owner": "ReplicaSet", "annotations": {"scheduling.menagerie.dev/keep": "true"}}, "has the annotation"),
         ({"owner": "ReplicaSet", "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}}, "has the ann"),
-        ({"owner": "ReplicaSet", "schedulingGroup": {"podGroupName": "g"}}, "is of a gang"),
+        ({"owner": "ReplicaSet", "schedulingGroup": {"podGroupName": "g"}}, "belongs to a gang"),
     ],
 )  # fmt: skip
-def test_a_pod_says_why_its_host_stays(document: dict[str, Any], keeps: str) -> None:
-    found = resident(pod_document("a", **document))
-    assert found.keeps.startswith(keeps)
-    assert bool(found.keeps) == bool(keeps)
+def test_a_pod_that_keeps_its_host_has_a_reason(document: dict[str, Any], keeps: str) -> None:
+    pod = resident(pod_document("a", **document))
+    assert pod.keeps.startswith(keeps)
+    assert bool(pod.keeps) == bool(keeps)
     assert resident(pod_document("a", owner="ReplicaSet"), no_disruption=True).keeps.startswith(
         "has a disruption budget"
     )
     assert resident(pod_document("a", owner="DaemonSet")).daemon
 
 
-def test_only_what_the_scheduler_refused_waits() -> None:
+def test_only_pods_that_the_scheduler_refused_are_waiting() -> None:
     refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
     gated = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}
     assert is_waiting({**pod_document("a"), "status": refused})
@@ -197,7 +199,7 @@ def test_only_what_the_scheduler_refused_waits() -> None:
     assert not is_waiting({**pod_document("a", owner="DaemonSet"), "status": refused})
 
 
-def test_selectors_of_budgets_fit_as_kubernetes_says() -> None:
+def test_selectors_of_budgets_match_as_in_kubernetes() -> None:
     assert _fits({}, {"a": "b"})
     assert _fits(
         {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "DoesNotExist"}]}, {"a": "b"}
@@ -212,42 +214,42 @@ def of_aws() -> Cluster:
     return loaded[0].cluster
 
 
-def test_a_pool_without_nodes_is_as_large_as_the_catalogue_says_less_what_the_system_keeps() -> None:
+def test_the_size_of_a_pool_without_nodes_is_from_the_catalogue_minus_reservations() -> None:
     cluster = of_aws()
     settings = cluster.spec.autoscaler or Autoscaler()
     daemons = [waiting(pod_document("d", cpus=1), CHOICES).shape]
-    found, notices = supplies(cluster, settings, (), {}, daemons)
+    known, notices = supplies(cluster, settings, (), {}, daemons)
     assert notices == []
-    room = found["cpu"].pool.room
-    # m7i.8xlarge: 32 vCPUs, 128 GiB; 250 pods a node.
+    room = known["cpu"].pool.room
+    # m7i.8xlarge: 32 vCPUs, 128 GiB; 250 pods per node.
     assert room[CPU] == 32_000 - 150 - 200 - 1000
     assert 0.9 * 128 * 1024 < room[MEMORY] < 128 * 1024
     assert room[PODS] == 249
-    assert (found["gpu"].gpu, found["gpu"].pool.room[GPU], found["cpu"].pool.price) == (True, 8, 1_200_000)
-    labels = dict(found["gpu"].pool.labels)
+    assert (known["gpu"].gpu, known["gpu"].pool.room[GPU], known["cpu"].pool.price) == (True, 8, 1_200_000)
+    labels = dict(known["gpu"].pool.labels)
     assert labels["topology.kubernetes.io/zone"] == "us-east-1a"
     assert labels["scheduling.menagerie.dev/gpu-kind"] == "h100"
     joined = of_pool(Cloud.AWS, "gpu", cluster.spec.pools["gpu"])
     assert joined["menagerie.dev/gpu-kind"] == "NVIDIA-H100-80GB-HBM3"
     assert joined.items() <= labels.items(), "a pod that asks for a label of its nodes would never get one"
-    assert "topology.kubernetes.io/zone" not in dict(found["cpu"].pool.labels)
+    assert "topology.kubernetes.io/zone" not in dict(known["cpu"].pool.labels)
 
 
-def test_nodes_that_are_there_say_how_large_a_host_is_less_their_daemons() -> None:
+def test_the_size_of_a_host_is_from_existing_nodes_minus_daemons() -> None:
     cluster = of_aws()
     one = node("a", CPU_POOL, on("d", 2, daemon=True), on("x", 3))
     starting = node("b", CPU_POOL, on("d", 8, daemon=True), starting=True)
-    found, _ = supplies(cluster, Autoscaler(), (one, starting), {})
-    assert found["cpu"].pool.room[CPU] == 6000
+    known, _ = supplies(cluster, Autoscaler(), (one, starting), {})
+    assert known["cpu"].pool.room[CPU] == 6000
 
 
-def test_what_the_system_keeps_is_what_the_hosts_reserve() -> None:
+def test_the_reservations_equal_those_of_the_hosts() -> None:
     path = ROOT / "roles" / "module_utils" / "menagerie_host" / "machine.py"
     text = path.read_text().replace("from . import Refused", "class Refused(Exception): ...")
     spec = importlib.util.spec_from_loader("machine", loader=None)
     assert spec
     own = importlib.util.module_from_spec(spec)
-    exec(compile(text, str(path), "exec"), own.__dict__)  # noqa: S102 - a program of ours for hosts, no module here
+    exec(compile(text, str(path), "exec"), own.__dict__)  # noqa: S102 - our own program for hosts, not a module here
     for cpus in (1, 2, 3, 4, 5, 8, 31, 32, 96, 192):
         assert supply_module._kubelets_cpu(cpus) == own.kubelets_cpu(cpus)
     defaults = yaml.safe_load((ROOT / "roles" / "kubelet" / "defaults" / "main.yml").read_text())
@@ -255,46 +257,46 @@ def test_what_the_system_keeps_is_what_the_hosts_reserve() -> None:
     assert kept == (supply_module.SYSTEM_CPU, supply_module.SYSTEM_MIB)
 
 
-def test_a_lab_has_no_catalogue_and_says_what_to_do(build: Callable[..., Cluster]) -> None:
+def test_a_lab_has_no_catalogue_and_the_notice_says_what_to_do(build: Callable[..., Cluster]) -> None:
     cluster = build({"pools": {"region": {"machine": "lab-small", "min": 0, "max": 2}}, "autoscaler": {}})
-    found, notices = supplies(cluster, Autoscaler(), (), {})
-    assert "region" not in found
-    assert "the pool is left out until it has one (min: 1)" in notices[0]
+    known, notices = supplies(cluster, Autoscaler(), (), {})
+    assert "region" not in known
+    assert "the pool is left out until it has a Ready node (set min: 1)" in notices[0]
 
 
-def test_a_memory_that_can_not_be_read_is_told_and_one_of_a_newer_version_is_refused() -> None:
+def test_an_unreadable_memory_and_one_of_a_newer_version_are_refused() -> None:
     with pytest.raises(ValueError, match="the autoscaler's memory can't be read"):
         unpacked("nonsense")
-    with pytest.raises(NewerDataError, match="the autoscaler's memory is of version 99"):
+    with pytest.raises(NewerDataError, match="the autoscaler's memory has version 99"):
         unpacked(base64.b64encode(zlib.compress(b'{"version": 99}')).decode())
 
 
-def test_capacity_counts_what_is_free_coming_and_could_come() -> None:
+def test_capacity_counts_free_coming_and_possible_hosts() -> None:
     nodes = [node("g1", GPU_POOL), node("g2", GPU_POOL, on("x", 1))]
     machines = (Machine("i-g1", "g1", "running"), Machine("i-g2", "g2", "running"), Machine("i-3", "", "booting"))
-    seen = world(nodes, supplies=(GPU_POOL,), groups={"gpu": Group("gpu", 3, 0, 8, machines)})
-    (row,) = rows("jaguar", seen, Memory())
+    state = world(nodes, supplies=(GPU_POOL,), groups={"gpu": Group("gpu", 3, 0, 8, machines)})
+    (row,) = rows("jaguar", state, Memory())
     assert (row.hosts, row.free_hosts, row.gpus, row.free_gpus, row.coming_gpus, row.more_gpus) == (2, 1, 16, 16, 8, 40)
 
 
-def test_a_job_is_told_where_it_starts_soonest_and_cheapest() -> None:
-    seen = world([node("g1", GPU_POOL)], supplies=(GPU_POOL, SPOT_POOL))
-    found = offers("jaguar", seen, Memory(), Autoscaler(), Job(1, 8))
-    assert [(each.pool, each.starts_s, each.dollars) for each in found] == [("gpu", 0, 0.0), ("spot", 540, 10.0)]
-    two = offers("jaguar", seen, Memory(), Autoscaler(), Job(2, 8))
+def test_the_soonest_and_the_cheapest_offer_for_a_job_are_found() -> None:
+    state = world([node("g1", GPU_POOL)], supplies=(GPU_POOL, SPOT_POOL))
+    one = offers("jaguar", state, Memory(), Autoscaler(), Job(1, 8))
+    assert [(each.pool, each.starts_s, each.dollars) for each in one] == [("gpu", 0, 0.0), ("spot", 540, 10.0)]
+    two = offers("jaguar", state, Memory(), Autoscaler(), Job(2, 8))
     assert [(each.pool, each.starts_s, each.dollars) for each in two] == [("gpu", 540, 30.0), ("spot", 540, 20.0)]
     best, least = soonest(two), cheapest(two)
     assert best and least and (best.pool, least.pool) == ("spot", "spot")
-    never = offers("jaguar", seen, Memory(), Autoscaler(), Job(20, 8))
+    never = offers("jaguar", state, Memory(), Autoscaler(), Job(20, 8))
     assert [each.starts_s for each in never] == [None, None]
     assert "can never start" in never[0].reason
-    assert offers("jaguar", seen, Memory(), Autoscaler(), Job(1, 9)) == []
+    assert offers("jaguar", state, Memory(), Autoscaler(), Job(1, 9)) == []
 
 
 def test_metrics_are_in_prometheus_format_and_in_the_docs() -> None:
-    seen = world([node("a")], pods("web", 2, cpus=8))
+    state = world([node("a")], pods("web", 2, cpus=8))
     metrics = Metrics(lambda: 5.0)
-    metrics.count(Round(seen, one_pass(seen)))
+    metrics.count(Round(state, one_pass(state)))
     metrics.failed()
     text = metrics.page().text
     assert f'{PREFIX}passes_total{{end="done"}} 1\n' in text
@@ -308,6 +310,6 @@ def test_metrics_are_in_prometheus_format_and_in_the_docs() -> None:
     assert [name for name in HELP if f"`{PREFIX}{name}`" not in page] == []
 
 
-def test_every_annotation_is_in_the_page_for_researchers() -> None:
+def test_every_annotation_is_documented_for_researchers() -> None:
     page = (ROOT / "docs" / "how-to" / "machines-for-jobs.md").read_text()
     assert [key for key in ALL if f"`{key}`" not in page] == []

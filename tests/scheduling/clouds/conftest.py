@@ -1,4 +1,4 @@
-"""Nothing of this machine's own credentials, and no way out but the door."""
+"""Hides this machine's credentials, and lets requests out only through the door."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ def trust(tmp_path_factory: pytest.TempPathFactory) -> Trust:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without credentials; none in the environment, none that a program on PATH has, none of the machine's."""
+    """A home without credentials: none in the environment, from programs on PATH, or from the machine's metadata."""
     for name in list(os.environ):
         if name.upper().startswith(_SPOKEN) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
-    # A machine that is busy with other tests answers late.
+    # On a machine that is busy with other tests, answers take longer.
     monkeypatch.setattr(common, "CONNECT_S", 100)
     monkeypatch.setattr(common, "READ_S", 100)
-    made = tmp_path / "home"
-    made.mkdir()
-    monkeypatch.setenv("HOME", str(made))
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_METADATA_SERVICE_TIMEOUT", "100")
     monkeypatch.setenv("GCE_METADATA_IP", "127.0.0.1:9")
-    return made
+    return folder
 
 
 @pytest.fixture
 def opened(home: Path, trust: Trust, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Upstream], Door]]:
-    """Makes the door, with a cloud behind it."""
+    """Return a function that opens the door to a cloud."""
     with ExitStack() as stack:
 
-        def made(upstream: Upstream) -> Door:
+        def open_(upstream: Upstream) -> Door:
             door = stack.enter_context(served(Door(upstream), trust))
             for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
                 monkeypatch.setenv(name, f"http://{door.at}")
@@ -55,12 +55,12 @@ def opened(home: Path, trust: Trust, monkeypatch: pytest.MonkeyPatch) -> Iterato
                 monkeypatch.setenv(name, str(trust.bundle))
             return door
 
-        yield made
+        yield open_
 
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long the libraries would have waited; nobody waits."""
+    """Record how long the libraries would have waited, without waiting."""
     waited: list[float] = []
     monkeypatch.setattr(time, "sleep", waited.append)
     return waited

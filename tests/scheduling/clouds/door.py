@@ -1,6 +1,6 @@
-"""The only way out for the clouds' libraries: a proxy that ends TLS for every host, notes what is asked, and spoils answers.
+"""The only way out for the clouds' libraries: a proxy that terminates TLS for every host, logs requests and injects faults.
 
-So the libraries speak as they do to a real cloud: to its own names, over TLS, through the proxy of the environment.
+So the libraries behave as with a real cloud: they use its host names, TLS, and the proxy from the environment.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 @dataclass(frozen=True)
-class Asked:
-    """path: with the query. headers: their names in small letters."""
+class Request:
+    """A request. path: with the query. headers: names in lower case."""
 
     host: str
     method: str
@@ -35,43 +35,43 @@ class Asked:
     headers: Mapping[str, str]
     body: bytes
 
-    def saying(self, body: bytes) -> Asked:
+    def with_body(self, body: bytes) -> Request:
         return replace(self, headers={**self.headers, "content-length": str(len(body))}, body=body)
 
 
 @dataclass(frozen=True)
-class Told:
+class Response:
     status: int
     body: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Upstream = Callable[[Asked], Told]
-Fault = Callable[[Asked], "Told | str | None"]
-""""lost" does it and loses the answer, "dead" does nothing and answers nothing, None is not this fault's business."""
+Upstream = Callable[[Request], Response]
+Fault = Callable[[Request], "Response | str | None"]
+"""Returns a response, "lost" (execute the request, drop the answer), "dead" (neither), or None (no fault for this request)."""
 
 
-def told(status: int, content: Any, **headers: str) -> Told:
-    """headers: `retry_after` for Retry-After."""
+def json_response(status: int, content: Any, **headers: str) -> Response:
+    """Return a JSON response. headers: `retry_after` means Retry-After."""
     named = {name.replace("_", "-").title(): value for name, value in headers.items()}
-    return Told(status, json.dumps(content), {"Content-Type": "application/json; charset=utf-8", **named})
+    return Response(status, json.dumps(content), {"Content-Type": "application/json; charset=utf-8", **named})
 
 
 def once(fault: Fault) -> Fault:
-    """The first time that it is its business."""
+    """Return a fault that applies only the first time."""
     done: list[object] = []
 
-    def first(asked: Asked) -> Told | str | None:
-        made = None if done else fault(asked)
-        if made is not None:
-            done.append(made)
-        return made
+    def first(request: Request) -> Response | str | None:
+        result = None if done else fault(request)
+        if result is not None:
+            done.append(result)
+        return result
 
     return first
 
 
 class Trust:
-    """An authority, and a certificate for every host that is asked for."""
+    """A CA, and a certificate for every requested host."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -86,11 +86,11 @@ class Trust:
     def context(self, host: str) -> ssl.SSLContext:
         with self._lock:
             if host not in self._contexts:
-                self._contexts[host] = self._made(host)
+                self._contexts[host] = self._make_context(host)
             return self._contexts[host]
 
     def identity(self, name: str, key: Key) -> bytes:
-        """A key with its certificate."""
+        """Return a key with its certificate, in PEM."""
         form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         is_address = name.replace(".", "").isdigit()
         known_as = x509.IPAddress(ip_address(name)) if is_address else x509.DNSName(name)
@@ -98,7 +98,7 @@ class Trust:
         signed = self._signed(subject, key, x509.SubjectAlternativeName([known_as]))
         return key.private_bytes(serialization.Encoding.PEM, *form) + signed
 
-    def _made(self, host: str) -> ssl.SSLContext:
+    def _make_context(self, host: str) -> ssl.SSLContext:
         file = self._folder / f"{host}.pem"
         file.write_bytes(self.identity(host, ec.generate_private_key(ec.SECP256R1())))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -122,24 +122,24 @@ class Trust:
 
 @dataclass
 class Door:
-    """at: host and port of the proxy."""
+    """The proxy's state. at: its host and port."""
 
     upstream: Upstream
     faults: list[Fault] = field(default_factory=list)
-    log: list[Asked] = field(default_factory=list)
+    log: list[Request] = field(default_factory=list)
     at: str = ""
 
-    def answer(self, asked: Asked) -> Told | None:
-        self.log.append(asked)
+    def answer(self, request: Request) -> Response | None:
+        self.log.append(request)
         for fault in self.faults:
-            made = fault(asked)
-            if made == "lost":
-                self.upstream(asked)
-            if isinstance(made, str):
+            result = fault(request)
+            if result == "lost":
+                self.upstream(request)
+            if isinstance(result, str):
                 return None
-            if made is not None:
-                return made
-        return self.upstream(asked)
+            if result is not None:
+                return result
+        return self.upstream(request)
 
 
 @contextmanager
@@ -162,13 +162,13 @@ def served(door: Door, trust: Trust) -> Iterator[Door]:
             host = self.tunnel or at.hostname or self.headers["Host"].partition(":")[0]
             path = urllib.parse.urlunsplit(("", "", at.path, at.query, ""))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            made = door.answer(Asked(host, self.command, path, headers, body))
-            if made is None:
+            response = door.answer(Request(host, self.command, path, headers, body))
+            if response is None:
                 self.close_connection = True
                 return
-            data = made.body.encode()
-            self.send_response(made.status)
-            for name, value in made.headers.items():
+            data = response.body.encode()
+            self.send_response(response.status)
+            for name, value in response.headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

@@ -1,4 +1,4 @@
-"""Azure's scale sets, tokens and metadata, as far as their documentation says what the HTTP is."""
+"""A fake of Azure's scale sets, tokens and metadata, following the documented HTTP APIs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.scheduling.clouds.door import Asked, Told, told
+from tests.scheduling.clouds.door import Request, Response, json_response
 
 MANAGEMENT, LOGIN, METADATA = "management.azure.com", "login.microsoftonline.com", "169.254.169.254"
 _KIND = "providers/Microsoft.Compute/virtualMachineScaleSets"
 EXPIRED = "The access token expiry UTC time '11/1/2026 1:00:00 AM' is earlier than current UTC time."
 
 
-def split(asked: Asked) -> tuple[str, dict[str, str]]:
-    path, _, query = asked.path.partition("?")
+def split(request: Request) -> tuple[str, dict[str, str]]:
+    path, _, query = request.path.partition("?")
     return urllib.parse.unquote(path), dict(urllib.parse.parse_qsl(query))
 
 
-def refused(status: int, code: str, message: str, **headers: str) -> Told:
-    return told(status, {"error": {"code": code, "message": message}}, **headers)
+def refused(status: int, code: str, message: str, **headers: str) -> Response:
+    return json_response(status, {"error": {"code": code, "message": message}}, **headers)
 
 
-def too_many(**headers: str) -> Told:
-    """ "Troubleshoot API throttling errors": Compute's own, whose code is that of a quota."""
+def too_many(**headers: str) -> Response:
+    """Return Compute's throttling error, whose code is that of a quota ("Troubleshoot API throttling errors")."""
     details = [{"code": "TooManyRequests", "target": "HighCostGet30Min", "message": '{"operationGroup":"HighCostGet"}'}]
     message = "The server rejected the request because too many requests have been received for this subscription."
-    return told(429, {"error": {"code": "OperationNotAllowed", "message": message, "details": details}}, **headers)
+    return json_response(
+        429, {"error": {"code": "OperationNotAllowed", "message": message, "details": details}}, **headers
+    )
 
 
 @dataclass
@@ -54,9 +56,9 @@ class Set:
 
 @dataclass
 class Microsoft:
-    """sets: (group of resources, name) -> scale set. page: machines and sets of one page. secret: what proves who asks.
+    """The fake. sets: (resource group, name) -> scale set. page: machines and sets per page. secret: that of the client.
 
-    tokens: those that it takes, the newest last.
+    tokens: accepted ones, the newest last.
     """
 
     sets: dict[tuple[str, str], Set] = field(default_factory=dict)
@@ -65,98 +67,98 @@ class Microsoft:
     tokens: list[str] = field(default_factory=list)
 
     def add(self, group: str, name: str, tags: dict[str, str], size: int) -> Set:
-        self.sets[group, name] = made = Set(tags, 0)
-        made.resize(size)
-        return made
+        self.sets[group, name] = scale_set = Set(tags, 0)
+        scale_set.resize(size)
+        return scale_set
 
-    def answer(self, asked: Asked) -> Told:
-        if asked.host != MANAGEMENT:
-            return self._login(asked) if asked.host == LOGIN else Told(404, "not found")
-        if asked.headers.get("authorization", "").removeprefix("Bearer ") not in self.tokens:
+    def answer(self, request: Request) -> Response:
+        if request.host != MANAGEMENT:
+            return self._login(request) if request.host == LOGIN else Response(404, "not found")
+        if request.headers.get("authorization", "").removeprefix("Bearer ") not in self.tokens:
             challenge = (
                 f'Bearer authorization_uri="https://{LOGIN}/a-tenant", error="invalid_token", error_description="x"'
             )
             return refused(401, "ExpiredAuthenticationToken", EXPIRED, www_authenticate=challenge)
-        path, query = split(asked)
+        path, query = split(request)
         assert query["api-version"]
-        found = re.fullmatch(rf"/subscriptions/a-sub/resourceGroups/([\w-]+)/{_KIND}(?:/([\w-]+)(?:/(\w+))?)?", path)
-        if not found:
+        match = re.fullmatch(rf"/subscriptions/a-sub/resourceGroups/([\w-]+)/{_KIND}(?:/([\w-]+)(?:/(\w+))?)?", path)
+        if not match:
             return refused(403, "AuthorizationFailed", f"The client does not have authorization over scope '{path}'.")
-        group, name, what = found.groups()
+        group, name, what = match.groups()
         if name is None:
-            return self._page(asked, [self._set(*key) for key in sorted(self.sets) if key[0] == group])
-        return self._one(asked, group, name, what)
+            return self._page(request, [self._set(*key) for key in sorted(self.sets) if key[0] == group])
+        return self._one(request, group, name, what)
 
-    def _one(self, asked: Asked, group: str, name: str, what: str | None) -> Told:
+    def _one(self, request: Request, group: str, name: str, what: str | None) -> Response:
         scale_set = self.sets[group, name]
-        match asked.method, what:
+        match request.method, what:
             case "GET", "virtualMachines":
                 at = self._set(group, name)["id"]
-                return self._page(asked, [_machine(at, *each) for each in sorted(scale_set.members.items())])
+                return self._page(request, [_machine(at, *each) for each in sorted(scale_set.members.items())])
             case "GET", "instanceView":
-                return told(200, {"virtualMachine": {"statusesSummary": []}, "statuses": scale_set.statuses})
+                return json_response(200, {"virtualMachine": {"statusesSummary": []}, "statuses": scale_set.statuses})
             case "PATCH", None:
-                scale_set.resize(json.loads(asked.body)["sku"]["capacity"])
+                scale_set.resize(json.loads(request.body)["sku"]["capacity"])
                 state = {"provisioningState": "Updating"}
-                return told(200, {**self._set(group, name), "properties": state}, **_operation(asked))
+                return json_response(200, {**self._set(group, name), "properties": state}, **_operation(request))
             case "POST", "delete":
-                return self._delete(asked, scale_set)
-        raise AssertionError(asked)
+                return self._delete(request, scale_set)
+        raise AssertionError(request)
 
     def new_token(self) -> dict[str, Any]:
         self.tokens.append(f"t0ken-{len(self.tokens)}")
         return {"access_token": self.tokens[-1], "expires_in": 3599, "ext_expires_in": 3599, "token_type": "Bearer"}
 
-    def _delete(self, asked: Asked, scale_set: Set) -> Told:
-        numbers = json.loads(asked.body)["instanceIds"]
+    def _delete(self, request: Request, scale_set: Set) -> Response:
+        numbers = json.loads(request.body)["instanceIds"]
         if gone := [number for number in numbers if number not in scale_set.members]:
             message = f"The provided instanceId {gone[0]} is not an active Virtual Machine Scale Set VM instanceId."
             return refused(400, "InvalidParameter", message)
         for number in numbers:
             del scale_set.members[number]
         scale_set.capacity -= len(numbers)
-        operation = _operation(asked)
+        operation = _operation(request)
         at = operation["azure_asyncoperation"]
-        return Told(202, "", {"Azure-AsyncOperation": at, "Location": f"{at}&monitor=true", "Retry-After": "10"})
+        return Response(202, "", {"Azure-AsyncOperation": at, "Location": f"{at}&monitor=true", "Retry-After": "10"})
 
-    def _login(self, asked: Asked) -> Told:
-        path, _ = split(asked)
+    def _login(self, request: Request) -> Response:
+        path, _ = split(request)
         if path == "/common/discovery/instance":
             aliases = {"preferred_network": LOGIN, "preferred_cache": "login.windows.net", "aliases": [LOGIN]}
-            return told(200, {"tenant_discovery_endpoint": _openid("a-tenant"), "metadata": [aliases]})
+            return json_response(200, {"tenant_discovery_endpoint": _openid("a-tenant"), "metadata": [aliases]})
         if path == "/a-tenant/v2.0/.well-known/openid-configuration":
             at = f"https://{LOGIN}/a-tenant"
             ends = {f"{name}_endpoint": f"{at}/oauth2/v2.0/{name}" for name in ("token", "authorize")}
             authorization = {"authorization_endpoint": ends.pop("authorize_endpoint")}
-            return told(200, {**ends, **authorization, "issuer": f"{at}/v2.0"})
+            return json_response(200, {**ends, **authorization, "issuer": f"{at}/v2.0"})
         assert path == "/a-tenant/oauth2/v2.0/token", path
-        form = dict(urllib.parse.parse_qsl(asked.body.decode()))
+        form = dict(urllib.parse.parse_qsl(request.body.decode()))
         assert form["client_id"] == "a-client"
         assert form["scope"] == f"https://{MANAGEMENT}/.default"
         if form.get("client_secret", form.get("client_assertion")) != self.secret:
             error = "AADSTS7000215: Invalid client secret provided."
-            return told(401, {"error": "invalid_client", "error_description": error, "error_codes": [7000215]})
-        return told(200, self.new_token())
+            return json_response(401, {"error": "invalid_client", "error_description": error, "error_codes": [7000215]})
+        return json_response(200, self.new_token())
 
-    def _page(self, asked: Asked, items: list[Any]) -> Told:
-        path, _, query = asked.path.partition("&$skiptoken=")
+    def _page(self, request: Request, items: list[Any]) -> Response:
+        path, _, query = request.path.partition("&$skiptoken=")
         start = int(query or 0)
         page: dict[str, Any] = {"value": items[start : start + self.page]}
         if start + self.page < len(items):
             page["nextLink"] = f"https://{MANAGEMENT}{path}&$skiptoken={start + self.page}"
-        return told(200, page)
+        return json_response(200, page)
 
     def _set(self, group: str, name: str) -> dict[str, Any]:
-        found = self.sets[group, name]
+        scale_set = self.sets[group, name]
         return {
             "name": name,
             "id": f"/subscriptions/a-sub/resourceGroups/{group}/{_KIND}/{name}",
             "type": "Microsoft.Compute/virtualMachineScaleSets",
             "location": "westeurope",
-            "tags": found.tags,
-            "sku": {"name": "Standard_D8s_v5", "tier": "Standard", "capacity": found.capacity},
+            "tags": scale_set.tags,
+            "sku": {"name": "Standard_D8s_v5", "tier": "Standard", "capacity": scale_set.capacity},
             "zones": ["1", "2", "3"],
-            "properties": {"provisioningState": found.state, "orchestrationMode": "Uniform"},
+            "properties": {"provisioningState": scale_set.state, "orchestrationMode": "Uniform"},
         }
 
 
@@ -164,10 +166,10 @@ def _openid(tenant: str) -> str:
     return f"https://{LOGIN}/{tenant}/v2.0/.well-known/openid-configuration"
 
 
-def _operation(asked: Asked) -> dict[str, str]:
-    """Where an operation can be followed. The autoscaler has no right to."""
+def _operation(request: Request) -> dict[str, str]:
+    """Return the header with the URL of an operation's status, which the autoscaler may not read."""
     at = f"https://{MANAGEMENT}/subscriptions/a-sub/providers/Microsoft.Compute/locations/westeurope/operations/1"
-    return {"azure_asyncoperation": f"{at}?p=1&api-version={split(asked)[1]['api-version']}"}
+    return {"azure_asyncoperation": f"{at}?p=1&api-version={split(request)[1]['api-version']}"}
 
 
 def _machine(at: str, number: str, properties: dict[str, Any]) -> dict[str, Any]:

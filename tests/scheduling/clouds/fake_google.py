@@ -1,4 +1,4 @@
-"""Google's managed instance groups, tokens and metadata, as far as their documentation says what the HTTP is."""
+"""A fake of Google's managed instance groups, tokens and metadata, following the documented HTTP APIs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.scheduling.clouds.door import Asked, Told, told
+from tests.scheduling.clouds.door import Request, Response, json_response
 
 TOKEN = "t0ken"
 COMPUTE, TOKENS, METADATA = "compute.googleapis.com", "oauth2.googleapis.com", "metadata.google.internal"
 _KINDS = {"resize": "compute.instanceGroupManagers.resize", "deleteInstances": "deleteInstances"}
 
 
-def split(asked: Asked) -> tuple[str, dict[str, str]]:
-    path, _, query = asked.path.partition("?")
+def split(request: Request) -> tuple[str, dict[str, str]]:
+    path, _, query = request.path.partition("?")
     return urllib.parse.unquote(path), dict(urllib.parse.parse_qsl(query))
 
 
-def refused(status: int, reason: str, message: str) -> Told:
-    """ "Error messages": of version 1 of the API."""
+def refused(status: int, reason: str, message: str) -> Response:
+    """Return an error in the format of API version 1 ("Error messages")."""
     error = {"message": message, "domain": "global", "reason": reason}
-    return told(status, {"error": {"code": status, "message": message, "errors": [error]}})
+    return json_response(status, {"error": {"code": status, "message": message, "errors": [error]}})
 
 
 @dataclass
 class ManagedGroup:
-    """errors: of machines that could not be made: name -> code and message."""
+    """A group. errors: name -> (code, message), for machines that could not be created."""
 
     template: str
     target: int
@@ -38,9 +38,9 @@ class ManagedGroup:
 
 @dataclass
 class Google:
-    """groups: (zone, name) -> group. templates: name -> labels. Members get numbers; a target that is above them makes more.
+    """The fake. groups: (zone, name) -> group. templates: name -> labels. Raising a group's target adds numbered members.
 
-    most: of one page, whatever is asked for. tokens: those that it takes. failing: the error that operations end with at once.
+    most: largest page, whatever is requested. tokens: accepted ones. failing: the error with which operations fail at once.
     """
 
     project: str = "a-project"
@@ -64,31 +64,31 @@ class Google:
             self.made += 1
             group.members[f"{name}-{self.made:04}"] = "NONE"
 
-    def answer(self, asked: Asked) -> Told:
-        if asked.host == TOKENS or asked.path.endswith("/token"):
-            return told(200, self.new_token())
-        if asked.host != COMPUTE:
-            return Told(404, "not found")
-        if asked.headers.get("authorization", "").removeprefix("Bearer ") not in self.tokens:
+    def answer(self, request: Request) -> Response:
+        if request.host == TOKENS or request.path.endswith("/token"):
+            return json_response(200, self.new_token())
+        if request.host != COMPUTE:
+            return Response(404, "not found")
+        if request.headers.get("authorization", "").removeprefix("Bearer ") not in self.tokens:
             return refused(401, "authError", "Request had invalid authentication credentials.")
-        path, query = split(asked)
+        path, query = split(request)
         root = f"/compute/v1/projects/{self.project}"
-        if path == f"{root}/regions/{self.region}/instanceTemplates" and asked.method == "GET":
+        if path == f"{root}/regions/{self.region}/instanceTemplates" and request.method == "GET":
             items = [self._template(name) for name in sorted(self.templates)]
             return self._page("compute#instanceTemplateList", "items", items, query)
-        found = re.fullmatch(rf"{root}/zones/([\w-]+)/instanceGroupManagers(?:/([\w-]+)/(\w+))?", path)
-        if not found:
+        match = re.fullmatch(rf"{root}/zones/([\w-]+)/instanceGroupManagers(?:/([\w-]+)/(\w+))?", path)
+        if not match:
             return refused(404, "notFound", f"The resource '{path}' was not found")
-        zone, name, what = found.groups()
-        if name is None and asked.method == "GET":
+        zone, name, what = match.groups()
+        if name is None and request.method == "GET":
             items = [self._manager(zone, each) for at, each in sorted(self.groups) if at == zone]
             return self._page("compute#instanceGroupManagerList", "items", items, query)
-        assert asked.method == "POST", asked
+        assert request.method == "POST", request
         group = self.groups[zone, name]
         if what == "listManagedInstances":
             members = [self._member(group, zone, each) for each in sorted(group.members)]
             return self._page("", "managedInstances", members, query)
-        return self._change(group, name, what, zone, query, asked)
+        return self._change(group, name, what, zone, query, request)
 
     def new_token(self) -> dict[str, Any]:
         token = f"{TOKEN}-{len(self.tokens)}"
@@ -96,21 +96,23 @@ class Google:
         return {"access_token": token, "expires_in": 3599, "token_type": "Bearer"}
 
     def _change(
-        self, group: ManagedGroup, name: str, what: str, zone: str, query: dict[str, str], asked: Asked
-    ) -> Told:
+        self, group: ManagedGroup, name: str, what: str, zone: str, query: dict[str, str], request: Request
+    ) -> Response:
         done = self._operation(zone, name, what)
         if query["requestId"] in self.requests:
-            return told(200, done)
+            return json_response(200, done)
         self.requests.add(query["requestId"])
         if self.failing:
             code, message = self.failing
             errors = {"errors": [{"code": code, "message": message}]}
-            return told(200, {**done, "status": "DONE", "progress": 100, "error": errors, "httpErrorStatusCode": 403})
+            return json_response(
+                200, {**done, "status": "DONE", "progress": 100, "error": errors, "httpErrorStatusCode": 403}
+            )
         if what == "resize":
             self.resize(group, name, int(query["size"]))
-            return told(200, done)
+            return json_response(200, done)
         assert what == "deleteInstances"
-        body = json.loads(asked.body)
+        body = json.loads(request.body)
         for url in body["instances"]:
             at, _, machine = url.removeprefix("zones/").partition("/instances/")
             if at != zone or machine not in group.members:
@@ -118,7 +120,7 @@ class Google:
                 continue
             del group.members[machine]
             group.target -= 1
-        return told(200, done)
+        return json_response(200, done)
 
     def _operation(self, zone: str, name: str, what: str) -> dict[str, Any]:
         at = f"https://www.googleapis.com/compute/v1/projects/{self.project}/zones/{zone}"
@@ -139,7 +141,7 @@ class Google:
             "selfLink": f"{at}/operations/{operation}",
         }
 
-    def _page(self, kind: str, key: str, items: list[Any], query: dict[str, str]) -> Told:
+    def _page(self, kind: str, key: str, items: list[Any], query: dict[str, str]) -> Response:
         start, most = int(query.get("pageToken", 0)), min(int(query["maxResults"]), self.most)
         page: dict[str, Any] = {"kind": kind, "id": "a-list"} if kind else {}
         if items:
@@ -148,7 +150,7 @@ class Google:
             page["warning"] = {"code": "NO_RESULTS_ON_PAGE", "message": "There are no results", "data": []}
         if start + most < len(items):
             page["nextPageToken"] = str(start + most)
-        return told(200, page)
+        return json_response(200, page)
 
     def _template(self, name: str) -> dict[str, Any]:
         properties = {"labels": self.templates[name], "machineType": "c3-standard-8", "canIpForward": True}

@@ -1,4 +1,4 @@
-"""The rights of the autoscaler: what stands in the documentation, and what it asks the clouds for."""
+"""The rights of the autoscaler: the documented ones, and those that its requests need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from controllers.autoscaler.clouds import rights
 from stacks.azure.tags import autoscaler_tags
 from stacks.azure.tags import tags as azure_tags
 from stacks.gcp.tags import labels, of_cluster
-from tests.scheduling.clouds.door import Asked, Door, Upstream
+from tests.scheduling.clouds.door import Door, Request, Upstream
 from tests.scheduling.clouds.fake_azure import MANAGEMENT, Microsoft
 from tests.scheduling.clouds.fake_google import TOKEN, Google, split
 
@@ -26,50 +26,50 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("name", sorted(rights.documents("CLUSTER")))
-def test_the_documentation_has_the_rights_as_they_are(name: str) -> None:
+def test_the_documented_rights_are_current(name: str) -> None:
     file, text = ROOT / "docs" / name, rights.documents("CLUSTER")[name]
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         file.write_text(text)
     assert file.read_text() == text
 
 
-def all_of_it(cluster: Cluster, pool: str, more: int) -> None:
-    seen = clouds.groups_of(cluster, dict)
-    size = seen.read()[pool].size
-    seen.grow(pool, size + more)
-    seen.remove(pool, [seen.read()[pool].machines[0].id])
+def use_everything(cluster: Cluster, pool: str, more: int) -> None:
+    pools = clouds.groups_of(cluster, dict)
+    size = pools.read()[pool].size
+    pools.grow(pool, size + more)
+    pools.remove(pool, [pools.read()[pool].machines[0].id])
 
 
-def test_azure_is_asked_for_no_more_than_the_role_has_and_for_all_of_it(
+def test_azures_role_has_exactly_the_rights_that_are_used(
     opened: Callable[[Upstream], Door], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     koala = load_cluster(ROOT / "examples/azure-small/cluster.yaml")
     microsoft = Microsoft()
     marks = {**azure_tags(koala, "pool-cpu"), **autoscaler_tags(koala, "cpu", koala.spec.pools["cpu"])}
-    made = microsoft.add("koala_workers", "pool-cpu", marks, 4)
-    made.capacity, made.state = 5, "Failed"
+    result = microsoft.add("koala_workers", "pool-cpu", marks, 4)
+    result.capacity, result.state = 5, "Failed"
     door = opened(microsoft.answer)
     own = {"CLIENT_ID": "a-client", "CLIENT_SECRET": "a-secret", "TENANT_ID": "a-tenant", "SUBSCRIPTION_ID": "a-sub"}
     for name, value in own.items():
         monkeypatch.setenv(f"ARM_{name}", value)
-    all_of_it(koala, "cpu", 2)
-    asked = {operation for each in door.log if each.host == MANAGEMENT for operation in of_azure(each)}
-    assert asked == set(rights.AZURE)
+    use_everything(koala, "cpu", 2)
+    used = {operation for each in door.log if each.host == MANAGEMENT for operation in of_azure(each)}
+    assert used == set(rights.AZURE)
 
 
-def of_azure(asked: Asked) -> set[str]:
+def of_azure(request: Request) -> set[str]:
     kind = "Microsoft.Compute/virtualMachineScaleSets"
-    path, query = split(asked)
+    path, query = split(request)
     what = path.rpartition("/")[2]
     if what == "virtualMachines":
         viewed = {f"{kind}/virtualMachines/instanceView/read"} if query.get("$expand") == "instanceView" else set()
         return {f"{kind}/virtualMachines/read"} | viewed
     if what in ("delete", "instanceView"):
         return {f"{kind}/delete/action" if what == "delete" else f"{kind}/instanceView/read"}
-    return {f"{kind}/{'write' if asked.method == 'PATCH' else 'read'}"}
+    return {f"{kind}/{'write' if request.method == 'PATCH' else 'read'}"}
 
 
-def test_google_is_asked_for_no_more_than_the_role_has_and_for_all_of_it(
+def test_googles_role_has_exactly_the_rights_that_are_used(
     opened: Callable[[Upstream], Door], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gibbon = load_cluster(ROOT / "examples/gcp-small/cluster.yaml")
@@ -79,19 +79,19 @@ def test_google_is_asked_for_no_more_than_the_role_has_and_for_all_of_it(
     door = opened(google.answer)
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", TOKEN)
     monkeypatch.setenv("GOOGLE_PROJECT", "a-project")
-    all_of_it(gibbon, "cpu", 2)
+    use_everything(gibbon, "cpu", 2)
     verbs = {
         "listManagedInstances": "get",
         "resize": "update",
         "deleteInstances": "update",
         "instanceGroupManagers": "list",
     }
-    asked = set()
+    used = set()
     for each in door.log:
         what = split(each)[0].rpartition("/")[2]
         known = "compute.instanceTemplates.list" if what == "instanceTemplates" else ""
-        asked.add(known or f"compute.instanceGroupManagers.{verbs[what]}")
-    assert asked == set(rights.GCP)
+        used.add(known or f"compute.instanceGroupManagers.{verbs[what]}")
+    assert used == set(rights.GCP)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_google_is_asked_for_no_more_than_the_role_has_and_for_all_of_it(
         ("gcp-small", "GcpGroups", "google.cloud"),
     ],
 )
-def test_a_clusters_groups_are_those_of_its_cloud_and_asked_for_nothing_yet(
+def test_a_clusters_groups_are_those_of_its_cloud_and_no_request_is_sent_yet(
     example: str, kind: str, library: str
 ) -> None:
-    made = groups_of(load_cluster(ROOT / f"examples/{example}/cluster.yaml"), lambda: pytest.fail("asked"))
-    assert type(made).__name__ == kind
+    result = groups_of(load_cluster(ROOT / f"examples/{example}/cluster.yaml"), lambda: pytest.fail("asked"))
+    assert type(result).__name__ == kind
     assert library in sys.modules
 
 
@@ -114,14 +114,14 @@ def test_a_clusters_groups_are_those_of_its_cloud_and_asked_for_nothing_yet(
     ("modules", "libraries"),
     [
         ("cli.build", ("boto3", "botocore", "azure", "msal", "google.auth", "google.cloud")),
-        # The library of Kubernetes loads google.auth by itself.
+        # The Kubernetes library loads google.auth.
         (
             "cli.failures, controllers.autoscaler.choose, controllers.autoscaler.run",
             ("boto3", "botocore", "azure", "msal", "google.cloud", "google.api_core"),
         ),
     ],
 )
-def test_the_command_and_the_loop_load_no_library_of_a_cloud(modules: str, libraries: tuple[str, ...]) -> None:
+def test_the_command_and_the_loop_load_no_cloud_library(modules: str, libraries: tuple[str, ...]) -> None:
     program = f"import sys, {modules}; print([name for name in sys.modules if name.startswith({libraries!r})])"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""Requests as cluster-autoscaler makes them, and certificates. Messages are written byte by byte, not by the code under test."""
+"""Requests like those of cluster-autoscaler, and certificates. Messages are encoded here, not by the code under test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def varint(number: int) -> bytes:
 
 
 def field(number: int, value: bytes | str | int) -> bytes:
-    """ "Encoding" of Protocol Buffers: a tag, then a number or a length and bytes."""
+    """Encode a field ("Encoding" of Protocol Buffers): a tag, then a number or a length and bytes."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     data = value.encode() if isinstance(value, str) else value
@@ -33,7 +33,7 @@ def quantities(number: int, amounts: Mapping[str, str]) -> bytes:
 
 
 def pod(name: str, requests: Mapping[str, str], *, overhead: Mapping[str, str] | None = None) -> bytes:
-    """A v1.Pod, with fields that an expander skips: uid, image, nodeSelector, status."""
+    """Encode a v1.Pod, including fields that an expander skips: uid, image, nodeSelector, status."""
     meta = field(1, name) + field(3, "team-vision") + field(5, "a-uid") + field(8, field(1, 1_790_000_000))
     container = field(1, "main") + field(2, "an-image") + field(8, quantities(2, requests) + quantities(1, requests))
     spec = field(2, container) + field(7, field(1, "disk") + field(2, "ssd")) + quantities(32, overhead or {})
@@ -62,7 +62,7 @@ def request(options: list[bytes], nodes: Mapping[str, bytes]) -> bytes:
 
 
 class Authority:
-    """A CA of the test's own, whose certificates lie in a folder."""
+    """A CA for tests that writes its certificates to a folder."""
 
     def __init__(self, folder: Path, name: str = "ca") -> None:
         self.folder = folder
@@ -73,12 +73,12 @@ class Authority:
         self.file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str) -> tuple[Path, Path]:
-        """Certificate and key, for 127.0.0.1."""
+        """Issue a certificate for 127.0.0.1; return its file and that of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         files = self.folder / f"{name}.crt", self.folder / f"{name}.key"
-        made = self._sign(subject, key.public_key(), is_ca=False)
-        files[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+        certificate = self._sign(subject, key.public_key(), is_ca=False)
+        files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         pem = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         files[1].write_bytes(key.private_bytes(*pem))
         return files
@@ -87,7 +87,9 @@ class Authority:
         now = datetime.datetime.now(datetime.UTC)
         hour = datetime.timedelta(hours=1)
         names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
-        made = x509.CertificateBuilder().subject_name(subject).issuer_name(self.name).public_key(key)
-        made = made.serial_number(x509.random_serial_number()).not_valid_before(now - hour).not_valid_after(now + hour)
-        made = made.add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
-        return made.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(self.key, hashes.SHA256())
+        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(self.name).public_key(key)
+        builder = (
+            builder.serial_number(x509.random_serial_number()).not_valid_before(now - hour).not_valid_after(now + hour)
+        )
+        builder = builder.add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+        return builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(self.key, hashes.SHA256())

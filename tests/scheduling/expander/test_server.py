@@ -1,4 +1,4 @@
-"""The expander over the wire: gRPC with TLS, messages written byte by byte."""
+"""The expander over gRPC with TLS, with messages encoded by the test."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def template(machine: str, cpu: int) -> bytes:
 
 
 def question(other: str = "m7i.8xlarge") -> bytes:
-    """Two pods: on two small nodes at 0.20 $/h, or on a large one at 1.60."""
+    """Return a request for two pods: two small nodes for 0.20 $/h, or a large one for 1.60."""
     pods = [pod(name, {"cpu": "1500m", "memory": "1Gi"}) for name in ("a", "b")]
     options = [option("small", 2, *pods), option("large", 1, *pods)]
     return request(options, {"small": template("m7i.large", 2), "large": template(other, 32)})
@@ -57,7 +57,7 @@ def running(expander: Expander, tls: Tls) -> Iterator[str]:
 
 
 def ask(address: str, credentials: grpc.ChannelCredentials, data: bytes) -> list[str]:
-    """Ids of the answer, asked for as cluster-autoscaler does."""
+    """Send a request as cluster-autoscaler does; return the ids in the answer."""
     with grpc.secure_channel(address, credentials) as channel:
         method: Callable[..., Any] = channel.unary_unary(
             "/grpcplugin.Expander/BestOptions",
@@ -72,17 +72,17 @@ def trusting(authority: Authority, pair: tuple[Path, Path] | None = None) -> grp
     return grpc.ssl_channel_credentials(authority.file.read_bytes(), key, chain)
 
 
-def test_the_cheapest_group_is_answered_over_tls(authority: Authority) -> None:
+def test_the_cheapest_group_is_returned_over_tls(authority: Authority) -> None:
     with running(Expander(price_of), Tls(*authority.issue("expander"))) as address:
         assert ask(address, trusting(authority), question()) == ["small"]
 
 
-def test_without_a_price_all_groups_are_answered(authority: Authority) -> None:
+def test_without_a_price_all_groups_are_returned(authority: Authority) -> None:
     with running(Expander(price_of), Tls(*authority.issue("expander"))) as address:
         assert ask(address, trusting(authority), question("nobody's")) == ["small", "large"]
 
 
-def test_a_server_of_another_authority_is_not_believed(authority: Authority, tmp_path: Path) -> None:
+def test_a_server_with_a_certificate_of_another_ca_is_rejected(authority: Authority, tmp_path: Path) -> None:
     other = Authority(tmp_path, "other")
     with running(Expander(price_of), Tls(*authority.issue("expander"))) as address:
         with pytest.raises(grpc.RpcError) as refused:
@@ -90,7 +90,7 @@ def test_a_server_of_another_authority_is_not_believed(authority: Authority, tmp
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-def test_with_an_authority_for_clients_strangers_get_no_answer(authority: Authority) -> None:
+def test_with_a_ca_for_clients_others_get_no_answer(authority: Authority) -> None:
     tls = Tls(*authority.issue("expander"), authority.file)
     with running(Expander(price_of), tls) as address:
         with pytest.raises(grpc.RpcError):
@@ -98,7 +98,7 @@ def test_with_an_authority_for_clients_strangers_get_no_answer(authority: Author
         assert ask(address, trusting(authority, authority.issue("client")), question()) == ["small"]
 
 
-def test_a_certificate_that_is_renewed_is_taken_and_half_a_pair_is_not(authority: Authority, tmp_path: Path) -> None:
+def test_a_renewed_certificate_is_used_and_half_a_pair_is_not(authority: Authority, tmp_path: Path) -> None:
     certificate, key = authority.issue("expander")
     with running(Expander(price_of), Tls(certificate, key)) as address:
         assert ask(address, trusting(authority), question()) == ["small"]
@@ -110,7 +110,7 @@ def test_a_certificate_that_is_renewed_is_taken_and_half_a_pair_is_not(authority
         assert ask(address, trusting(newer), question()) == ["small"]
 
 
-def test_a_question_that_takes_too_long_is_left_to_the_next_expander_and_so_is_one_meanwhile(
+def test_a_slow_request_and_one_that_arrives_meanwhile_are_left_to_the_next_expander(
     authority: Authority,
 ) -> None:
     free = threading.Event()
@@ -137,7 +137,7 @@ def test_a_question_that_takes_too_long_is_left_to_the_next_expander_and_so_is_o
         request([option("small", 2, pod("a", {"cpu": "1"})), option("large", 1, pod("a", {"cpu": "1"}))], {}),
     ],
 )
-def test_what_can_not_be_read_is_left_to_the_next_expander(spoiled: bytes) -> None:
+def test_invalid_requests_are_left_to_the_next_expander(spoiled: bytes) -> None:
     expander = Expander(lambda pool, machine: Priced(None) if not machine else price_of(pool, machine))
     try:
         for _ in range(2):
@@ -147,7 +147,7 @@ def test_what_can_not_be_read_is_left_to_the_next_expander(spoiled: bytes) -> No
         expander.close()
 
 
-def test_pods_and_nodes_are_read_as_the_scheduler_counts_them() -> None:
+def test_pods_and_nodes_are_counted_as_the_scheduler_does() -> None:
     one = pod("a", {"cpu": "1500m", "memory": "1Gi", "nvidia.com/gpu": "8"}, overhead={"cpu": "100m"})
     offers, pods = read(Request.FromString(request([option("g", 3, one)], {"g": template("m7i.large", 2)})), price_of)
     ((key, waiting),) = pods.items()
@@ -160,7 +160,7 @@ def test_pods_and_nodes_are_read_as_the_scheduler_counts_them() -> None:
     )
 
 
-def test_a_price_is_that_of_the_specs_pool_else_of_the_machine_type() -> None:
+def test_the_price_is_that_of_the_specs_pool_or_else_of_the_machine_type() -> None:
     small = load_cluster(ROOT / "examples/aws-small/cluster.yaml")
     plane = small.spec.control_plane.model_copy(update={"region": "us-east-1"})
     pools = {"cpu": small.spec.pools["cpu"].model_copy(update={"machine": "m7i.4xlarge"})}
@@ -169,7 +169,7 @@ def test_a_price_is_that_of_the_specs_pool_else_of_the_machine_type() -> None:
     of = prices_of(small.model_copy(update={"spec": spec}))
     assert of("cpu", "") == Priced(806_400)
     assert of("", "m7i.8xlarge") == Priced(1_612_800)
-    # Nobody's list has what spot machines cost.
+    # No list has prices of spot machines.
     assert of("spot", "m7i.4xlarge") == Priced(None, spot=True)
     assert of("", "") == Priced(None)
     spec = spec.model_copy(update={"autoscaler": Autoscaler(prices={"cpu": 0.5, "spot": 0.2})})
@@ -177,9 +177,9 @@ def test_a_price_is_that_of_the_specs_pool_else_of_the_machine_type() -> None:
     assert (of("cpu", ""), of("spot", "")) == (Priced(500_000), Priced(200_000, spot=True))
 
 
-def test_files_that_are_no_pair_are_told_at_the_start(authority: Authority) -> None:
+def test_files_that_are_not_a_pair_are_refused_at_the_start(authority: Authority) -> None:
     certificate, key = authority.issue("expander")
-    with pytest.raises(RefusedError, match="another certificate's"):
+    with pytest.raises(RefusedError, match="belongs to another certificate"):
         serve(Expander(price_of), "127.0.0.1:0", Tls(certificate, authority.issue("other")[1]))
     with pytest.raises(RefusedError, match="no-file can't be read: there is no such file"):
         serve(Expander(price_of), "127.0.0.1:0", Tls(certificate.with_name("no-file"), key))

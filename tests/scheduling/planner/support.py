@@ -1,4 +1,4 @@
-"""Made-up snapshots, what is wrong with a plan for one, and what carrying a plan out makes of it."""
+"""Random snapshots, a checker of plans, and the snapshot after a plan was carried out."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def pods(count: int, shape: Shape, name: str = "pod", since_s: int = NOW_S - 60,
 _TAINT = Taint("openai.com/team", "vision")
 
 
-def made_up(seed: int) -> Snapshot:
-    """A small one, with all that may stand in a pod's way, so that about half of the pods find room."""
+def random_snapshot(seed: int) -> Snapshot:
+    """Return a small random snapshot with all kinds of obstacles, in which about half of the pods find room."""
     random = Random(seed)
-    made = tuple(_pool(random, at) for at in range(random.randint(1, 4)))
+    pools_ = tuple(_pool(random, at) for at in range(random.randint(1, 4)))
     shapes = [_shape(random) for _ in range(random.randint(1, 4))]
     waiting: list[Pod] = []
     gangs = []
@@ -69,7 +69,7 @@ def made_up(seed: int) -> Snapshot:
             gangs.append(Gang(gang, count + (random.random() < 0.1), random.choice((None, RACK))))
         since, priority = NOW_S - random.randint(0, 40) * 600, random.choice((0, 0, 100))
         waiting += pods(count, random.choice(shapes), f"pod-{at}", since, priority=priority, gang=gang)
-    return Snapshot(NOW_S, made, tuple(_hosts(random, made)), tuple(waiting), tuple(gangs))
+    return Snapshot(NOW_S, pools_, tuple(_hosts(random, pools_)), tuple(waiting), tuple(gangs))
 
 
 def _pool(random: Random, at: int) -> Pool:
@@ -100,8 +100,8 @@ def _shape(random: Random) -> Shape:
     )
 
 
-def _hosts(random: Random, made: tuple[Pool, ...]) -> Iterator[Host]:
-    for each in made:
+def _hosts(random: Random, pools_: tuple[Pool, ...]) -> Iterator[Host]:
+    for each in pools_:
         for at in range(random.randint(0, 3)):
             part = random.choice((0.0, 0.5, 1.0))
             free = Resources.of({name: int(amount * part) for name, amount in each.room.amounts})
@@ -110,19 +110,19 @@ def _hosts(random: Random, made: tuple[Pool, ...]) -> Iterator[Host]:
             yield Host(f"{each.name}-{at}", each.name, free, place, apart=apart, open=random.random() < 0.9)
 
 
-# Drawn by the number and not part by part: most of what is drawn by parts has no room for anything.
-SNAPSHOTS = st.integers(0, 2**40).map(made_up)
+# Drawn by seed, not part by part: most snapshots drawn by parts have no room for anything.
+SNAPSHOTS = st.integers(0, 2**40).map(random_snapshot)
 
 
-def wrongs(snapshot: Snapshot, plan: Plan) -> list[str]:
-    """What a plan does that it must not."""
+def violations(snapshot: Snapshot, plan: Plan) -> list[str]:
+    """Return the rules that a plan breaks."""
     if set(plan.verdicts) != {pod.name for pod in snapshot.pods}:
-        return ["not every pod has a verdict, or one that isn't there has"]
-    return [*_wrong_hosts(snapshot, plan), *_wrong_gangs(snapshot, plan), *_wrong_quotas(snapshot, plan)]
+        return ["a pod has no verdict, or an unknown pod has one"]
+    return [*_host_violations(snapshot, plan), *_gang_violations(snapshot, plan), *_quota_violations(snapshot, plan)]
 
 
-def _wrong_hosts(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    pools, there = {pool.name: pool for pool in snapshot.pools}, {host.name: host for host in snapshot.hosts}
+def _host_violations(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    pools, existing = {pool.name: pool for pool in snapshot.pools}, {host.name: host for host in snapshot.hosts}
     added = {host.name: host for host in plan.hosts}
     on: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
@@ -132,24 +132,24 @@ def _wrong_hosts(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         if verdict.host:
             on[verdict.host].append(pod)
     for name, several in on.items():
-        host = there.get(name) or added[name]
+        host = existing.get(name) or added[name]
         its = pools[host.pool]
         free = dict(host.free.amounts if isinstance(host, Host) else its.room.amounts)
         if isinstance(host, Host) and not host.open:
             yield f"{name} isn't open"
         groups = Counter(pod.shape.apart for pod in several if pod.shape.apart)
         groups.update(host.apart if isinstance(host, Host) else ())
-        yield from (f"{name} has {count} of {group}" for group, count in groups.items() if count > 1 and group)
+        yield from (f"{name} has {count} pods of {group}" for group, count in groups.items() if count > 1 and group)
         for pod in several:
             for resource, amount in (*pod.shape.requests.amounts, (PODS, 1)):
                 free[resource] = free.get(resource, 0) - amount
             yield from _may_not(pod, its, where(its, host.place))
         yield from (f"{name} has {amount} of {resource} left" for resource, amount in free.items() if amount < 0)
-    yield from (f"{host.name} is for nobody" for host in plan.hosts if not on[host.name])
+    yield from (f"{host.name} has no pods" for host in plan.hosts if not on[host.name])
 
 
 def where(pool: Pool, place: str) -> dict[str, str]:
-    """The labels of the pool's hosts at a place."""
+    """Return the labels of the pool's hosts at a place."""
     return dict(pool.labels) | dict(next(each.labels for each in pool.grounds if each.name == place))
 
 
@@ -165,10 +165,10 @@ def _may_not(pod: Pod, pool: Pool, known: dict[str, str]) -> Iterator[str]:
     fits = min(pool.room[name] // amount for name, amount in shape.size.amounts if not name.startswith("apart:"))
     fits = 1 if shape.apart else fits
     if shape.ceiling is not None and pool.price > shape.ceiling * fits:
-        yield f"{pod.name} pays more than it wants"
+        yield f"{pod.name} costs more than its ceiling"
 
 
-def _wrong_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+def _gang_violations(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     at = {host.name: (host.pool, host.place) for host in (*snapshot.hosts, *plan.hosts)}
     pools = {pool.name: pool for pool in snapshot.pools}
     for gang in snapshot.gangs:
@@ -178,10 +178,10 @@ def _wrong_gangs(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         elif any(hosts) and gang.within:
             values = {where(pools[at[host][0]], at[host][1]).get(gang.within) for host in hosts}
             if len(values) != 1 or None in values:
-                yield f"{gang.name} lies in {values}"
+                yield f"{gang.name} is in {values}"
 
 
-def _wrong_quotas(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+def _quota_violations(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     there = Counter((host.pool, host.place) for host in snapshot.hosts)
     more = Counter((host.pool, host.place) for host in plan.hosts)
     for each in snapshot.pools:
@@ -194,7 +194,7 @@ def _wrong_quotas(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
 
 
 def carried_out(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """The hosts are ordered, each expecting its pods; no pod runs yet, and nothing else has changed."""
+    """Return the snapshot after the hosts were ordered, each expecting its pods. No pod runs yet, and nothing else has changed."""
     pools = {pool.name: pool for pool in snapshot.pools}
     on: dict[str, list[str]] = defaultdict(list)
     for pod, verdict in plan.verdicts.items():

@@ -1,4 +1,4 @@
-"""The lower bound and its certificate, against sums and searches that share nothing with them but the problem."""
+"""The lower bound and its certificate, compared with sums and searches that share only the problem with them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEEDS = st.integers(0, 2**40)
 
 
 def most_by_trying(certificate: Certificate, number: int) -> int:
-    """The worth of the best load of a bin, every load tried."""
+    """Return the worth of the best load of a bin, by trying every load."""
     problem = certificate.problem
     each, gains = problem.bins[number], certificate.gains(number)
     counts = [range(count + 1 if gain else 1) for count, gain in zip(problem.counts, gains, strict=True)]
@@ -43,7 +43,7 @@ def most_by_trying(certificate: Certificate, number: int) -> int:
 
 
 def problem_of(snapshot: Snapshot) -> tuple[Tables, Merged, State]:
-    """With the heuristic's packing."""
+    """Return the tables, the relaxed problem and the heuristic's packing."""
     tables = Tables(snapshot, Policy())
     state = State.of(tables)
     admission = admit(
@@ -55,7 +55,7 @@ def problem_of(snapshot: Snapshot) -> tuple[Tables, Merged, State]:
 
 @settings(max_examples=80)
 @given(SEEDS)
-def test_the_best_load_of_a_host_is_the_best_of_all(seed: int) -> None:
+def test_the_search_finds_the_best_of_all_loads(seed: int) -> None:
     random = Random(seed)
     items = [
         (kind, random.randint(0, 50), (random.randint(1, 5), random.randint(0, 5)), random.randint(0, 4))
@@ -68,15 +68,17 @@ def test_the_best_load_of_a_host_is_the_best_of_all(seed: int) -> None:
         for load in product(*(range(most + 1) for *_, most in items))
         if all(sum(n * item[2][at] for n, item in zip(load, items, strict=True)) <= space[at] for at in (0, 1))
     )
-    found = Search(space, items, prices, nodes=100_000).run()
-    assert (found.worth, found.upper) == (best, best)
+    result = Search(space, items, prices, nodes=100_000).run()
+    assert (result.worth, result.upper) == (best, best)
     assert Search(space, items, prices, nodes=1).run().upper >= best
 
 
 @settings(max_examples=40)
 @given(SNAPSHOTS)
-def test_a_certificate_is_true_by_trying_every_load_and_its_bound_is_below_the_cost(snapshot: Snapshot) -> None:
-    tables, merged, packed = problem_of(replace(snapshot, pods=snapshot.pods[:9]))  # every load of more is too many
+def test_a_certificate_holds_for_every_load(snapshot: Snapshot) -> None:
+    tables, merged, packed = problem_of(
+        replace(snapshot, pods=snapshot.pods[:9])
+    )  # more pods would have too many loads to try
     proof = bounded(merged.problem, loads_of(tables, merged, packed), lambda: False)
     certificate = proof.certificate
     assert certificate.holds(lambda number: most_by_trying(certificate, number))
@@ -97,7 +99,7 @@ def test_a_certificate_that_claims_too_much_does_not_hold() -> None:
 
 @settings(max_examples=40)
 @given(SNAPSHOTS)
-def test_a_bound_that_was_cut_short_is_a_bound_all_the_same(snapshot: Snapshot) -> None:
+def test_a_bound_that_was_cut_short_is_still_a_bound(snapshot: Snapshot) -> None:
     tables, merged, packed = problem_of(snapshot)
     loads = list(loads_of(tables, merged, packed))
     early = bounded(merged.problem, loads, lambda: True)
@@ -105,7 +107,7 @@ def test_a_bound_that_was_cut_short_is_a_bound_all_the_same(snapshot: Snapshot) 
 
 
 def cheapest_by_trying(pools: tuple[Pool, ...], shape_counts: list[tuple[Shape, int]]) -> int | None:
-    """What all pods cost at least: every number of hosts of each pool tried, every way to fill them searched."""
+    """Return the least cost of all pods, by trying every number of hosts of each pool and every way to fill them."""
     best = None
     for counts in product(*(range(pool.most + 1) for pool in pools)):
         price = sum(pool.price * count for pool, count in zip(pools, counts, strict=True))
@@ -122,11 +124,11 @@ def fit(waiting: list[Shape], hosts: list[tuple[Pool, dict[str, int]]]) -> bool:
     if not waiting:
         return True
     shape, *others = waiting
-    tried: list[tuple[str, dict[str, int]]] = []
+    seen: list[tuple[str, dict[str, int]]] = []
     for pool, free in hosts:
-        if (pool.name, free) in tried or obstacles(shape, Ground(pool, pool.labels, pool.taints)):
+        if (pool.name, free) in seen or obstacles(shape, Ground(pool, pool.labels, pool.taints)):
             continue
-        tried.append((pool.name, dict(free)))
+        seen.append((pool.name, dict(free)))
         if all(free.get(name, 0) >= amount for name, amount in shape.size.amounts):
             for name, amount in shape.size.amounts:
                 free[name] -= amount
@@ -139,7 +141,7 @@ def fit(waiting: list[Shape], hosts: list[tuple[Pool, dict[str, int]]]) -> bool:
 
 @settings(max_examples=40)
 @given(SEEDS)
-def test_on_tiny_hours_the_cheapest_plan_of_all_lies_between_bound_and_plan(seed: int) -> None:
+def test_for_tiny_problems_the_cheapest_plan_lies_between_bound_and_plan(seed: int) -> None:
     random = Random(seed)
     pools = tuple(
         Pool(f"p{at}", room(random.randint(4, 8), random.randint(8, 32)), random.randint(1, 9) * 100_000, 3)
@@ -148,19 +150,19 @@ def test_on_tiny_hours_the_cheapest_plan_of_all_lies_between_bound_and_plan(seed
     shapes = [(Shape(ask(random.randint(1, 4), random.randint(1, 12))), random.randint(1, 3)) for _ in (0, 1)]
     best = cheapest_by_trying(pools, shapes)
     waiting = tuple(pod for at, (shape, count) in enumerate(shapes) for pod in pods(count, shape, f"s{at}"))
-    made = plan(Snapshot(NOW_S, pools, pods=waiting), budget=UNLIMITED)
+    result = plan(Snapshot(NOW_S, pools, pods=waiting), budget=UNLIMITED)
     if best is None:
-        assert any(verdict.fate not in (Fate.NEW, Fate.ROOM) for verdict in made.verdicts.values())
-    elif all(verdict.host for verdict in made.verdicts.values()):
-        assert made.bound is not None
-        assert made.bound <= best <= made.weighed
-        assert made.weighed <= best * 1.3
+        assert any(verdict.fate not in (Fate.NEW, Fate.ROOM) for verdict in result.verdicts.values())
+    elif all(verdict.host for verdict in result.verdicts.values()):
+        assert result.bound is not None
+        assert result.bound <= best <= result.weighed
+        assert result.weighed <= best * 1.3
 
 
-def test_time_that_is_over_at_once_still_gives_the_heuristics_plan() -> None:
+def test_without_any_time_the_heuristics_plan_is_returned() -> None:
     snapshot = Snapshot(NOW_S, (Pool("a", room(7, 16), 1_000_000, 9),), pods=pods(9, Shape(ask(2, 3))))
     ticks = iter(range(10**6))
-    made = plan(snapshot, budget=Budget(0.0, lambda: next(ticks)))
-    assert made.hosts == plan(snapshot).hosts
-    assert made.bound is not None
-    assert made.bound <= made.weighed
+    result = plan(snapshot, budget=Budget(0.0, lambda: next(ticks)))
+    assert result.hosts == plan(snapshot).hosts
+    assert result.bound is not None
+    assert result.bound <= result.weighed

@@ -1,4 +1,4 @@
-"""What the planner prefers, where it may choose."""
+"""The planner's preferences where it has a choice."""
 
 from __future__ import annotations
 
@@ -19,45 +19,47 @@ EAST = replace(pool("east", 1.0), labels=labels({REGION: "east"}))
 WEST = replace(pool("west", 1.2), labels=labels({REGION: "west"}))
 
 
-def added(made: Plan) -> Counter[str]:
-    return Counter(host.pool for host in made.hosts)
+def added(result: Plan) -> Counter[str]:
+    return Counter(host.pool for host in result.hosts)
 
 
 def of(*pools: object, **more: object) -> Plan:
     return plan(Snapshot(NOW_S, pools, **more))  # type: ignore[arg-type]
 
 
-def test_the_cheapest_hosts_are_added_and_the_last_one_no_larger_than_it_must_be() -> None:
+def test_the_cheapest_hosts_are_added_and_the_last_one_is_no_larger_than_needed() -> None:
     assert added(of(SMALL, LARGE, pods=pods(5, Shape(ask(4))))) == {"large": 2, "small": 1}
 
 
-def test_room_that_is_there_costs_nothing_and_is_used_first() -> None:
-    made = of(SMALL, hosts=(Host("there", "small", SMALL.room),), pods=pods(2, Shape(ask(2))))
-    assert (made.hosts, made.bill) == ((), 0)
+def test_existing_room_is_free_and_used_first() -> None:
+    result = of(SMALL, hosts=(Host("there", "small", SMALL.room),), pods=pods(2, Shape(ask(2))))
+    assert (result.hosts, result.bill) == ((), 0)
 
 
-def test_a_host_that_is_closed_is_left_alone_and_counts_against_its_pool() -> None:
-    made = of(
+def test_a_closed_host_is_not_used_but_counts_for_its_pool() -> None:
+    result = of(
         replace(SMALL, most=1), hosts=(Host("there", "small", SMALL.room, open=False),), pods=pods(1, Shape(ask(2)))
     )
-    assert made.hosts == ()
-    assert {verdict.host for verdict in made.verdicts.values()} == {""}
+    assert result.hosts == ()
+    assert {verdict.host for verdict in result.verdicts.values()} == {""}
 
 
 @pytest.mark.parametrize(("worth", "expected"), [(100_000, "east"), (300_000, "west")])
-def test_a_preference_is_followed_up_to_what_it_is_worth(worth: int, expected: str) -> None:
+def test_a_preference_is_followed_up_to_its_worth(worth: int, expected: str) -> None:
     shape = Shape(ask(8), preferences=(Preference(REGION, ("west",), worth),))
     assert added(of(EAST, WEST, pods=pods(1, shape))) == {expected: 1}
 
 
-def test_a_pod_whose_wish_can_not_be_met_goes_elsewhere_rather_than_nowhere() -> None:
+def test_a_pod_whose_preference_can_not_be_met_is_placed_elsewhere() -> None:
     shape = Shape(ask(8), preferences=(Preference(REGION, ("moon",), 99_000_000),))
     assert added(of(EAST, pods=pods(1, shape))) == {"east": 1}
-    made = of(replace(EAST, most=0), replace(WEST, most=1), hosts=(Host("w", "west", WEST.room),), pods=pods(1, shape))
-    assert {verdict.host for verdict in made.verdicts.values()} == {"w"}
+    result = of(
+        replace(EAST, most=0), replace(WEST, most=1), hosts=(Host("w", "west", WEST.room),), pods=pods(1, shape)
+    )
+    assert {verdict.host for verdict in result.verdicts.values()} == {"w"}
 
 
-def test_spot_hosts_are_taken_while_what_interruptions_cost_is_less_than_what_they_save() -> None:
+def test_spot_hosts_are_used_while_they_save_more_than_interruptions_cost() -> None:
     spot = replace(pool("spot", 0.5), spot=True, interruptions=0.05)
     waiting = pods(1, Shape(ask(8)))
     assert added(of(pool("firm", 1.0), spot, pods=waiting)) == {"spot": 1}
@@ -66,7 +68,7 @@ def test_spot_hosts_are_taken_while_what_interruptions_cost_is_less_than_what_th
     assert added(plan(firm_work, Policy(redo_h=30.0))) == {"firm": 1}
 
 
-def test_a_gang_pays_for_the_risk_of_all_of_its_hosts() -> None:
+def test_a_gang_bears_the_risk_of_all_its_hosts() -> None:
     firm, spot = pool("firm", 1.0, 8), replace(pool("spot", 0.6, 8), spot=True, interruptions=0.2)
     shape = Shape(ask(8))
     assert added(of(firm, spot, pods=pods(4, shape))) == {"spot": 4}
@@ -87,11 +89,11 @@ def test_a_snapshot_that_contradicts_itself_is_refused_with_every_contradiction(
             NOW_S, (SMALL, SMALL), (Host("h", "large", Resources()), Host("g", "small", Resources(), "r9")), twice * 2
         )
     assert str(refused.value).splitlines() == [
-        "pool small is there 2 times",
-        "pod pod-0 is there 2 times",
-        "host h is of pool large, which isn't there",
-        "host g stands at 'r9', which pool small doesn't have",
-        "pods are of gang nobody, which isn't there",
+        "pool small is listed 2 times",
+        "pod pod-0 is listed 2 times",
+        "host h belongs to pool large, which does not exist",
+        "host g is at place 'r9', which pool small doesn't have",
+        "pods belong to gang nobody, which does not exist",
     ]
 
 
@@ -129,8 +131,8 @@ def test_requirements_are_met_as_kubernetes_meets_them(need: Requirement, met: b
     ],
 )
 def test_taints_are_tolerated_as_kubernetes_tolerates_them(toleration: Toleration, enough: bool) -> None:
-    found = obstacles(Shape(ask(1), tolerations=(toleration,)), Ground(SMALL, (), (Taint("team", "a"),)))
-    assert (found == ()) is enough
+    blocked_by = obstacles(Shape(ask(1), tolerations=(toleration,)), Ground(SMALL, (), (Taint("team", "a"),)))
+    assert (blocked_by == ()) is enough
 
 
 def test_one_alternative_of_a_selector_is_enough() -> None:
@@ -148,5 +150,5 @@ def test_one_alternative_of_a_selector_is_enough() -> None:
         ("example.com/nic", 2, "2 example.com/nic"),
     ],
 )
-def test_amounts_are_told_in_units_that_people_use(name: str, amount: int, text: str) -> None:
+def test_amounts_are_shown_in_common_units(name: str, amount: int, text: str) -> None:
     assert describe(name, amount) == text

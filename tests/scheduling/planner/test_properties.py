@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever waits and whatever there is."""
+"""Properties of every plan, for any pods and hosts."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import time
 from hypothesis import given, settings
 
 from controllers.planner import Budget, Fate, Snapshot, plan
-from tests.scheduling.planner.support import SNAPSHOTS, carried_out, wrongs
+from tests.scheduling.planner.support import SNAPSHOTS, carried_out, violations
 
 UNLIMITED = Budget(60.0, time.process_time)
 
 
 @settings(max_examples=150)
 @given(SNAPSHOTS)
-def test_no_pod_is_where_it_may_not_be_no_gang_is_split_and_no_pool_is_above_its_quota(snapshot: Snapshot) -> None:
-    assert wrongs(snapshot, plan(snapshot)) == []
+def test_pods_are_only_where_they_may_be_gangs_are_whole_and_quotas_are_kept(snapshot: Snapshot) -> None:
+    assert violations(snapshot, plan(snapshot)) == []
 
 
 @settings(max_examples=25)
 @given(SNAPSHOTS)
-def test_an_exact_plan_keeps_all_rules_costs_no_more_and_lies_above_its_bound(snapshot: Snapshot) -> None:
+def test_an_exact_plan_keeps_all_rules_and_costs_no_more_than_the_heuristic(snapshot: Snapshot) -> None:
     heuristic, exact = plan(snapshot), plan(snapshot, budget=UNLIMITED)
-    assert wrongs(snapshot, exact) == []
+    assert violations(snapshot, exact) == []
     assert exact.weighed <= heuristic.weighed
     assert exact.bound is not None
     assert 0 <= exact.bound <= exact.weighed
@@ -32,17 +32,17 @@ def test_an_exact_plan_keeps_all_rules_costs_no_more_and_lies_above_its_bound(sn
 
 @settings(max_examples=60)
 @given(SNAPSHOTS)
-def test_the_same_snapshot_has_the_same_plan(snapshot: Snapshot) -> None:
+def test_equal_snapshots_have_equal_plans(snapshot: Snapshot) -> None:
     assert plan(snapshot) == plan(snapshot)
 
 
 @settings(max_examples=60)
 @given(SNAPSHOTS)
-def test_a_plan_that_was_carried_out_leaves_nothing_to_add_for_those_that_it_placed(snapshot: Snapshot) -> None:
+def test_a_plan_that_was_carried_out_adds_nothing_more_for_its_pods(snapshot: Snapshot) -> None:
     first = plan(snapshot)
     later = carried_out(snapshot, first)
     again = plan(later)
-    assert wrongs(later, again) == []
+    assert violations(later, again) == []
     placed = {pod for pod, verdict in first.verdicts.items() if verdict.host}
     assert {pod for host in again.hosts for pod in host.pods} & placed == set()
     moved = {verdict.host.removeprefix("made-") for pod, verdict in again.verdicts.items() if pod in placed}
@@ -51,7 +51,7 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_add_for_those_that_it_pla
 
 @settings(max_examples=60)
 @given(SNAPSHOTS)
-def test_every_reason_is_one_sentence_without_a_hole_in_it(snapshot: Snapshot) -> None:
+def test_every_reason_is_a_complete_sentence(snapshot: Snapshot) -> None:
     for verdict in plan(snapshot).verdicts.values():
         assert verdict.reason
         assert "None" not in verdict.reason

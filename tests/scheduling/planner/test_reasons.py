@@ -1,4 +1,4 @@
-"""The reasons that pods are given, word for word."""
+"""The reasons for pods, word for word."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ WHOLE = Shape(ask(8, 64, 8), tolerations=ANYWHERE)
 
 
 def reasons(waiting: tuple[Pod, ...], pools: tuple[Pool, ...] = (CPU_POOL, H100), **more: object) -> list[str]:
-    made = plan(Snapshot(NOW_S, pools, pods=waiting, **more))  # type: ignore[arg-type]
-    return list(dict.fromkeys(made.verdicts[pod.name].reason for pod in waiting))
+    result = plan(Snapshot(NOW_S, pools, pods=waiting, **more))  # type: ignore[arg-type]
+    return list(dict.fromkeys(result.verdicts[pod.name].reason for pod in waiting))
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,15 @@ def reasons(waiting: tuple[Pod, ...], pools: tuple[Pool, ...] = (CPU_POOL, H100)
         (WHOLE, "on a new host of pool h100 at r1: 98.32 $/h, Ready after about 10 min"),
         (
             Shape(ask(8, 64, 9), tolerations=ANYWHERE),
-            "no pool can ever fit this: it asks for 9 GPUs, the largest host has 8 GPUs (pool h100)",
+            "no pool can ever fit this: it requests 9 GPUs, but the largest host has 8 GPUs (pool h100)",
         ),
         (
             Shape(ask(97), tolerations=ANYWHERE),
-            "no pool can ever fit this: it asks for 97 CPUs, the largest host has 96 CPUs (pool h100)",
+            "no pool can ever fit this: it requests 97 CPUs, but the largest host has 96 CPUs (pool h100)",
         ),
         (
             Shape(ask(1, 0, 1)),
-            f"no pool can ever fit this: the nearest, h100, is team vision's by its taint {H100.taints[0]}",
+            f"no pool can ever fit this: the nearest, h100, belongs to team vision by its taint {H100.taints[0]}",
         ),
         (
             Shape(ask(1), ((Requirement(GPU_KIND, Operator.IN, ("a100",)),),), ANYWHERE),
@@ -68,39 +68,39 @@ def reasons(waiting: tuple[Pod, ...], pools: tuple[Pool, ...] = (CPU_POOL, H100)
         ),
         (
             Shape(ask(8, 64, 8), tolerations=ANYWHERE, ceiling=50_000_000),
-            "no pool can ever fit this: the nearest, h100, costs 98.32 $/h for each such pod, above its ceiling of 50.00",
+            "no pool can ever fit this: the nearest, h100, costs 98.32 $/h per pod, above the pod's ceiling of 50.00 $/h",
         ),
         (
             Shape(ask(2), spot=Spot.ONLY),
-            "no pool can ever fit this: the nearest, cpu, isn't spot, and it wants nothing else",
+            "no pool can ever fit this: the nearest, cpu, isn't spot, and the pod must run only on spot machines",
         ),
     ],
 )
-def test_a_pod_is_told_the_nearest_pool_and_the_first_thing_in_its_way(shape: Shape, reason: str) -> None:
+def test_the_reason_names_the_nearest_pool_and_the_first_obstacle(shape: Shape, reason: str) -> None:
     assert reasons(pods(1, shape)) == [reason]
 
 
-def test_who_must_not_be_interrupted_is_kept_from_spot_hosts() -> None:
+def test_pods_that_must_not_be_interrupted_are_kept_off_spot_hosts() -> None:
     spot = replace(CPU_POOL, spot=True)
-    expected = ["no pool can ever fit this: the nearest, cpu, is spot, and it must not be interrupted"]
+    expected = ["no pool can ever fit this: the nearest, cpu, is spot, and the pod must not run on spot machines"]
     assert reasons(pods(1, Shape(ask(1), spot=Spot.NEVER)), (spot,)) == expected
 
 
-def test_what_fits_on_a_host_that_is_there_goes_there() -> None:
+def test_pods_that_fit_on_an_existing_host_are_placed_there() -> None:
     host = Host("cpu-7", "cpu", CPU_POOL.room)
     assert reasons(pods(2, Shape(ask(2))), hosts=(host,)) == ["on cpu-7 of pool cpu"]
 
 
-def test_a_full_pool_is_waited_for() -> None:
+def test_pods_wait_for_a_full_pool() -> None:
     expected = [
         "on a new host of pool cpu: 1.50 $/h, Ready after about 2 min",
-        "waits: pool cpu has all of its 2 hosts, and none with room",
+        "waits: pool cpu is at its maximum of 2 hosts and has no room",
     ]
     assert reasons(pods(3, Shape(ask(8)))) == expected
 
 
-def test_a_pool_without_hosts_is_said_to_have_none() -> None:
-    expected = ["no pool can ever fit this: the nearest, cpu, may have no hosts"]
+def test_a_pool_that_may_not_have_hosts_is_named() -> None:
+    expected = ["no pool can ever fit this: the nearest, cpu, may not have any hosts"]
     assert reasons(pods(1, Shape(ask(1))), (replace(CPU_POOL, most=0),)) == expected
 
 
@@ -109,33 +109,33 @@ def gang(members: int, within: str | None = None, count: int | None = None) -> l
     return reasons(waiting, gangs=(Gang("job", members, within),))
 
 
-def test_a_gang_is_told_why_it_does_not_start() -> None:
-    assert gang(5) == ["job can never start: the pools' quotas have room for 4 of its 5 pods"]
+def test_a_gang_that_does_not_start_has_a_reason() -> None:
+    assert gang(5) == ["job can never start: the pools' maximum sizes have room for only 4 of its 5 pods"]
     assert gang(3, RACK) == [
-        "job would be split: it wants one openai.org/rack for its 3 pods, and the largest, r1, has room for 2"
+        "job would be split: it needs one openai.org/rack for its 3 pods, but the largest, r1, has room for 2"
     ]
-    assert gang(3, count=2) == ["waits for the rest of job: 2 of its 3 pods are there"]
+    assert gang(3, count=2) == ["waits for the rest of job: 2 of its 3 pods exist"]
 
 
 def test_a_gang_waits_as_a_whole() -> None:
     full = tuple(Host(f"busy-{at}", "h100", Resources(), place) for at, place in enumerate(("r1", "r1", "r2")))
     waiting = pods(2, WHOLE, "rank", gang="job")
-    expected = ["job waits: 1 of its 2 pods fit now in one openai.org/rack (r2), and none starts before all can"]
+    expected = ["job waits: 1 of its 2 pods fit now in one openai.org/rack (r2), and none starts until all can"]
     assert reasons(waiting, hosts=full, gangs=(Gang("job", 2, RACK),)) == expected
-    expected = ["job waits: 1 of its 2 pods fit now, and none starts before all can"]
+    expected = ["job waits: 1 of its 2 pods fit now, and none starts until all can"]
     assert reasons(waiting, hosts=full, gangs=(Gang("job", 2),)) == expected
 
 
-def test_one_pod_that_can_never_start_holds_up_its_gang() -> None:
+def test_a_pod_that_can_never_start_blocks_its_gang() -> None:
     waiting = (*pods(1, WHOLE, "rank", gang="job"), *pods(1, Shape(ask(500)), "launcher", gang="job"))
-    why = "no pool can ever fit this: it asks for 500 CPUs, the largest host has 8 CPUs (pool cpu)"
+    why = "no pool can ever fit this: it requests 500 CPUs, but the largest host has 8 CPUs (pool cpu)"
     assert set(reasons(waiting, gangs=(Gang("job", 2),))) == {
-        f"starts only with all of job, and of one of its pods: {why}",
+        f"starts only together with all of job, one of whose pods can't start: {why}",
         why,
     }
 
 
-def test_room_is_held_for_whoever_has_waited_for_long() -> None:
+def test_room_is_held_for_pods_that_have_waited_long() -> None:
     running = Host("h100-0", "h100", room(96, 1800, 4), "r1")
     one = replace(H100, most=1)
     waiting = (
@@ -143,14 +143,14 @@ def test_room_is_held_for_whoever_has_waited_for_long() -> None:
         *pods(1, Shape(ask(1, 1, 1), tolerations=ANYWHERE), "small"),
     )
     assert reasons(waiting, (one,), hosts=(running,)) == [
-        "waits: pool h100 has its only host, and none with room",
+        "waits: pool h100 is at its maximum of 1 host and has no room",
         "waits: room in pool h100 is held for large-0, which came earlier",
     ]
 
 
-def test_nothing_is_decided_by_half_a_snapshot() -> None:
-    made = plan(Snapshot(NOW_S, (CPU_POOL,), pods=pods(1, Shape(ask(1))), missing=("the API of cluster ibis",)))
-    assert made.hosts == ()
-    assert [verdict.reason for verdict in made.verdicts.values()] == [
+def test_nothing_is_decided_from_an_incomplete_snapshot() -> None:
+    result = plan(Snapshot(NOW_S, (CPU_POOL,), pods=pods(1, Shape(ask(1))), missing=("the API of cluster ibis",)))
+    assert result.hosts == ()
+    assert [verdict.reason for verdict in result.verdicts.values()] == [
         "nothing is decided: the API of cluster ibis did not answer"
     ]

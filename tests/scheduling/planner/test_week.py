@@ -1,4 +1,4 @@
-"""A week of a busy pool, planned every half hour: nobody waits for ever, neither the large nor the small."""
+"""A week of a busy pool, planned every half hour: neither large nor small jobs wait forever."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHOLE = Shape(ask(90, 900, 8))
 
 @dataclass
 class Week:
-    """running: pod -> (host, shape, until). waited_s: pod -> from made to started."""
+    """A simulated week. running: pod -> (host, shape, until). waited_s: pod -> seconds from creation to start."""
 
     policy: Policy
     random: Random
@@ -39,11 +39,11 @@ class Week:
             self._start(now)
 
     def _arrive(self, now: int, load: float) -> None:
-        """Jobs that on average keep so much of the pool busy; on Tuesday one that needs all of it, and two large hosts' pods."""
-        wanted = load * POOL.most * 8 * STEP_S / (3 * HOUR_S)
-        while wanted > 0 and self.random.random() < wanted:
+        """Add jobs that on average use this share of the pool; once a gang that needs all of it, and once a single large pod."""
+        due = load * POOL.most * 8 * STEP_S / (3 * HOUR_S)
+        while due > 0 and self.random.random() < due:
             count = self.random.choice(tuple(SMALL))
-            wanted -= count
+            due -= count
             self.jobs += 1
             self._add(f"small-{self.jobs}", SMALL[count], now, 100 if self.random.random() < 0.3 else 0)
         if now == 24 * HOUR_S:
@@ -58,10 +58,10 @@ class Week:
     def _start(self, now: int) -> None:
         gangs = (Gang(BIG, POOL.most),) if any(pod.gang for pod in self.waiting.values()) else ()
         hosts = tuple(Host(name, POOL.name, self._free(name)) for name in self.hosts)
-        made = plan(Snapshot(now, (POOL,), hosts, tuple(self.waiting.values()), gangs), self.policy)
-        self.hosts += [f"host-{len(self.hosts) + at}" for at in range(len(made.hosts))]
-        names = dict(zip((host.name for host in made.hosts), self.hosts[-len(made.hosts) :], strict=False))
-        for name, verdict in made.verdicts.items():
+        result = plan(Snapshot(now, (POOL,), hosts, tuple(self.waiting.values()), gangs), self.policy)
+        self.hosts += [f"host-{len(self.hosts) + at}" for at in range(len(result.hosts))]
+        names = dict(zip((host.name for host in result.hosts), self.hosts[-len(result.hosts) :], strict=False))
+        for name, verdict in result.verdicts.items():
             if verdict.host:
                 pod = self.waiting.pop(name)
                 hours = 2 if pod.gang else self.random.randint(1, LONGEST_H)
@@ -84,7 +84,7 @@ def test_a_job_that_needs_the_whole_pool_starts_and_nothing_starves_behind_it(se
     policy = Policy()
     week = Week(policy, Random(seed))
     week.run(load=0.75)
-    # Held from the end of the patience on, it waits for what runs; then for what came before it by its priority.
+    # Room is held after the patience; then it waits for running jobs, and for jobs that precede it by priority.
     most_s = policy.patience_s + LONGEST_H * HOUR_S + policy.head_start_s + STEP_S
     assert week.waited_s[f"{BIG}-0"] <= most_s
     assert week.waited_s["lonely"] <= most_s
@@ -92,7 +92,7 @@ def test_a_job_that_needs_the_whole_pool_starts_and_nothing_starves_behind_it(se
     assert all(WEEK_S - pod.since_s <= 2 * most_s for pod in week.waiting.values())
 
 
-def test_without_room_held_for_it_such_a_job_would_never_start() -> None:
+def test_without_held_room_such_a_job_never_starts() -> None:
     week = Week(Policy(patience_s=2 * WEEK_S), Random(1))
     week.run(load=0.75)
     assert f"{BIG}-0" not in week.waited_s

@@ -1,4 +1,4 @@
-"""Stacks of AWS under the real engine, against the simulated cloud: two runs, of which tests look at what was made."""
+"""Stacks of AWS under the real engine, against the simulated cloud: two runs, whose results tests inspect."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ KEYS = {"vpn-sjc1-edge-1": "first.key.of.a.router"}
 
 
 @dataclass(frozen=True)
-class Made:
-    """What a run of the engine made. records: in the cloud. resources: in the state, secrets as marks.
+class Deployed:
+    """The result of a run of the engine. records: in the cloud. resources: in the state, secrets as marks.
 
-    kept: in the cloud after somebody tried to destroy it as it was. left: after it was released and destroyed.
+    kept: in the cloud after an attempt to destroy it without a release. left: after release and destroy.
     """
 
     cluster: Cluster
@@ -55,25 +55,27 @@ class Made:
         return [record for record in self.records if record.type == token]
 
     def called(self, token: str, name: str) -> Record:
-        """The only resource of a type that the program calls so."""
-        (record,) = (each for each in self.of_type(token) if each.urn.endswith(f"::{name}"))
+        """Return the only resource of a type with this name in the program."""
+        (record,) = (candidate for candidate in self.of_type(token) if candidate.urn.endswith(f"::{name}"))
         return record
 
     def tagged(self, token: str, role: str) -> Record:
-        """The only resource of a type with a role's tag."""
-        (record,) = (each for each in self.of_type(token) if (each.inputs.get("tags") or {}).get("role") == role)
+        """Return the only resource of a type with a role's tag."""
+        (record,) = (
+            candidate for candidate in self.of_type(token) if (candidate.inputs.get("tags") or {}).get("role") == role
+        )
         return record
 
 
 def loaded(path: Path) -> Cluster:
-    """The cluster of a spec, with a checksum for each program of which none is published."""
+    """Return the cluster of a spec, with a checksum for each program that has no published one."""
     cluster = load_cluster(path)
     unknown = {artefact.source: "0" * 64 for artefact in without_checksum(cluster.spec)}
     return changed(cluster, {"artefacts": {"sha256": {**unknown, **cluster.spec.artefacts.sha256}}})
 
 
 def changed(cluster: Cluster, changes: Mapping[str, Any]) -> Cluster:
-    """The cluster with another spec; mappings are merged."""
+    """Return the cluster with another spec; mappings are merged."""
     merged = _merged(cluster.spec.model_dump(mode="json"), changes)
     return cluster.model_copy(update={"spec": ClusterSpec.model_validate(merged)})
 
@@ -99,12 +101,12 @@ def account_of(cluster: Cluster, folder: Path, faults: Faults | None = None) -> 
 
 
 @pytest.fixture(scope="session")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """The small example through its whole life."""
+def small(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+    """The small example through its whole lifecycle."""
     cluster = loaded(SMALL)
     with account_of(cluster, tmp_path_factory.mktemp("small")) as account:
         runs = {"up": account.up()}
-        made = Made(cluster, tuple(account.world), account.resources, account.stack.deployment())
+        deployed = Deployed(cluster, tuple(account.world), account.resources, account.stack.deployment())
         runs["again"] = account.preview()
         for name, changes in UPDATES.items():
             account.cluster = changed(cluster, changes)
@@ -115,7 +117,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Made:
         runs["release"] = Recording()
         account.stack.let_go(runs["release"])
         runs["destroy"] = account.destroy()
-        return replace(made, runs=runs, kept=kept, left=tuple(account.world))
+        return replace(deployed, runs=runs, kept=kept, left=tuple(account.world))
 
 
 UPDATES: Mapping[str, Mapping[str, Any]] = {
@@ -131,26 +133,26 @@ UPDATES: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """Everything that a cluster may have, with the longest name."""
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+    """Everything that a cluster can have, with the longest name."""
     cluster = loaded(WHOLE)
     with account_of(cluster, tmp_path_factory.mktemp("whole")) as account:
         for name, value in KEYS.items():
             account.stack._stack.set_config(name, automation.ConfigValue(value, secret=True))
         runs = {"up": account.up()}
         runs["again"] = account.preview()
-        return Made(cluster, tuple(account.world), account.resources, account.stack.deployment(), runs)
+        return Deployed(cluster, tuple(account.world), account.resources, account.stack.deployment(), runs)
 
 
 @pytest.fixture
-def made(request: pytest.FixtureRequest) -> Made:
-    """One of the two, by its name: for tests that are parametrized."""
-    found: Made = request.getfixturevalue(request.param)
-    return found
+def deployed(request: pytest.FixtureRequest) -> Deployed:
+    """One of the two runs, by its name: for parametrized tests."""
+    fixture: Deployed = request.getfixturevalue(request.param)
+    return fixture
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first test that asks for both runs waits for both."""
+    """Give the first test that uses both runs enough time for both."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.timeout(400))

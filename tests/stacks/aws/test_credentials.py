@@ -1,4 +1,4 @@
-"""What is said before anybody asks AWS, and what its operator must be allowed."""
+"""Errors before any request to AWS, and the permissions of the operator."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ NOWHERE = Path("/nonexistent")
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "message"),
     [
         ({}, "there are no credentials for AWS"),
         ({"AWS_ACCESS_KEY_ID": "AKIA"}, "AWS_SECRET_ACCESS_KEY is not"),
         ({"AWS_SECRET_ACCESS_KEY": "x"}, "AWS_ACCESS_KEY_ID is not"),
         ({"AWS_ROLE_ARN": "arn:aws:iam::1:role/x"}, "AWS_WEB_IDENTITY_TOKEN_FILE is not"),
-        ({"AWS_ROLE_ARN": "arn:x", "AWS_WEB_IDENTITY_TOKEN_FILE": "/nonexistent/token"}, "no such file"),
+        ({"AWS_ROLE_ARN": "arn:x", "AWS_WEB_IDENTITY_TOKEN_FILE": "/nonexistent/token"}, "does not exist"),
         ({"AWS_PROFILE": "staging"}, "AWS_PROFILE is staging"),
         ({"AWS_EC2_METADATA_DISABLED": "true"}, "there are no credentials for AWS"),
     ],
 )
-def test_what_is_missing_is_said_with_the_way_to_get_it(environment, said, tmp_path):
+def test_missing_credentials_are_reported_with_the_way_to_get_them(environment, message, tmp_path):
     (problem,) = missing({"HOME": str(tmp_path), **environment}, NOWHERE)
-    assert said in problem
-    assert re.search("set|aws configure|writes", problem)
+    assert message in problem
+    assert re.search("set|aws configure|must write", problem)
 
 
-def test_each_way_to_have_credentials_is_found(tmp_path):
+def test_every_kind_of_credentials_is_found(tmp_path):
     token = tmp_path / "token"
     token.write_text("x")
     ways = (
@@ -51,7 +51,7 @@ def test_each_way_to_have_credentials_is_found(tmp_path):
         assert missing({"HOME": str(tmp_path), **environment}, NOWHERE) == []
 
 
-def test_profiles_of_both_files_are_known_and_one_with_a_region_alone_is_none(tmp_path):
+def test_profiles_of_both_files_count_and_one_with_only_a_region_does_not(tmp_path):
     folder = tmp_path / ".aws"
     folder.mkdir()
     (folder / "credentials").write_text("[old]\naws_access_key_id = a\n")
@@ -78,12 +78,12 @@ def test_a_damaged_file_has_no_profiles(tmp_path):
     assert missing({"HOME": str(tmp_path), "AWS_CONFIG_FILE": str(damaged)}, NOWHERE)
 
 
-def test_every_type_that_the_stack_declares_has_its_permissions_and_none_has_for_nothing(small, whole):
-    declared = {record.type for made in (small, whole) for record in made.records}
+def test_permissions_cover_exactly_the_types_that_the_stack_declares(small, whole):
+    declared = {record.type for deployed in (small, whole) for record in deployed.records}
     assert declared | {ANY, *FUNCTIONS} == set(by_type())
 
 
-# "Service Authorization Reference": what has another name than the call that it permits, or permits no call of its own.
+# "Service Authorization Reference": actions whose name differs from the call that they permit, or that permit no call.
 OF_NO_CALL = {
     *("elasticfilesystem:ClientMount", "elasticfilesystem:ClientRootAccess", "elasticfilesystem:ClientWrite"),
     *("iam:PassRole", "kms:ReEncryptFrom", "kms:ReEncryptTo", "logs:CreateLogDelivery", "logs:DeleteLogDelivery"),
@@ -96,46 +96,46 @@ OF_NO_CALL = {
 CLIENTS = {"elasticloadbalancing": "elbv2", "elasticfilesystem": "efs"}
 
 
-def test_every_action_is_a_call_of_aws_or_known_to_be_none():
+def test_every_action_is_a_call_of_aws_or_a_known_exception():
     place = volume_rights.Place("c", "r", "v", "k", "aws", "1")
     statements = [*volume_rights.disks(place, "w"), *volume_rights.files(place, "f"), *volume_rights.only_by_mount("f")]
-    asked = {action for actions in by_type().values() for action in actions}
-    asked |= {action for one in statements for action in as_list(one["Action"])} - {"*"}
+    actions = {action for actions in by_type().values() for action in actions}
+    actions |= {action for statement in statements for action in as_list(statement["Action"])} - {"*"}
     session = botocore.session.get_session()
-    strange = set()
-    for action in asked:
+    without_call = set()
+    for action in actions:
         service, _, call = action.partition(":")
         if call not in session.get_service_model(CLIENTS.get(service, service)).operation_names:
-            strange.add(action)
-    assert strange == OF_NO_CALL
+            without_call.add(action)
+    assert without_call == OF_NO_CALL
 
 
 @pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", "eusc-de-east-1"])
-def test_regions_of_other_partitions_are_refused_and_not_half_built(region):
+def test_regions_of_other_partitions_are_refused(region):
     cluster = changed(loaded(SMALL), {"control_plane": {"region": region}})
-    with pytest.raises(ValueError, match=rf"control_plane\.region {region}: .* one of another"):
+    with pytest.raises(ValueError, match=rf"control_plane\.region {region}: .* belongs to another"):
         refuse_other_partitions(cluster)
     refuse_other_partitions(loaded(SMALL))
 
 
-def test_the_policies_in_the_docs_are_those_of_the_table_and_fit():
-    """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
-    made = {**documents(), "aws-policy-boundary.json": boundary()}
+def test_the_documented_policies_match_the_table_and_fit():
+    """Compare with the documented policies. MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
+    expected = {**documents(), "aws-policy-boundary.json": boundary()}
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
-        for name, text in made.items():
+        for name, text in expected.items():
             (DOCS / name).write_text(text)
-    for name, text in made.items():
+    for name, text in expected.items():
         assert (DOCS / name).read_text() == text
         # "IAM and AWS STS quotas": a managed policy.
         assert len(re.sub(r"\s", "", text)) <= 6144, name
-    asked = {
+    listed = {
         action
         for text in documents().values()
-        for one in json.loads(text)["Statement"]
-        for action in as_list(one["Action"])
+        for statement in json.loads(text)["Statement"]
+        for action in as_list(statement["Action"])
     }
-    assert asked == {action for actions in by_type().values() for action in actions}
-    assert not [action for action in asked if "*" in action]
+    assert listed == {action for actions in by_type().values() for action in actions}
+    assert not [action for action in listed if "*" in action]
 
 
 def as_list(value):

@@ -1,4 +1,4 @@
-"""Who runs `up` with the documented policies does not become more than they say: evaluated by moto, and on real stacks."""
+"""The identity that runs `up` with the documented policies can't exceed them: evaluated by moto, and on real stacks."""
 
 from __future__ import annotations
 
@@ -27,30 +27,31 @@ BOUND = {"iam:PermissionsBoundary": policies.boundary_arn("aws", ACCOUNT)}
 OURS = f"arn:aws:iam::{ACCOUNT}:role/menagerie/horus-etcd-role-1234567"
 THEIRS = f"arn:aws:iam::{ACCOUNT}:role/admin-of-others"
 UNSAID = {"iam:PermissionsBoundary": "", "iam:PassedToService": ""}
-"""To AWS a key that is not there is like no value; moto then leaves the condition out."""
+"""To AWS a missing key has no value; moto would ignore the condition."""
 TO_EC2 = {"iam:PassedToService": "ec2.amazonaws.com"}
 
 
 @pytest.fixture
 def may(monkeypatch: pytest.MonkeyPatch):
-    """may(action, resource, context): by the documented policies of who runs `up`."""
+    """may(action, resource, context): whether the documented policies permit it to the identity that runs `up`."""
     like = {"ArnLike": lambda expected, actual: fnmatchcase(actual, expected)}
     monkeypatch.setattr(policy_conditions, "CONDITION_OPERATIONS", {**policy_conditions.CONDITION_OPERATIONS, **like})
     documents = [json.loads((DOCS / name).read_text()) for name in ("aws-policy.json", "aws-policy-ec2.json")]
 
-    def asked(action: str, resource: str, context: dict[str, str] | None = None) -> bool:
-        # Statement by statement, as AWS does: moto takes an Allow whose condition fails for a Deny.
-        alone = [
-            {"policy_document": json.dumps({**one, "Statement": [each]})}
-            for one in documents
-            for each in one["Statement"]
+    def is_permitted(action: str, resource: str, context: dict[str, str] | None = None) -> bool:
+        # One statement at a time, as AWS does: moto treats an Allow whose condition fails as a Deny.
+        single_statements = [
+            {"policy_document": json.dumps({**document, "Statement": [statement]})}
+            for document in documents
+            for statement in document["Statement"]
         ]
-        found = [
-            IAMPolicy(each).is_action_permitted(action, resource, None, {**UNSAID, **(context or {})}) for each in alone
+        results = [
+            IAMPolicy(statement).is_action_permitted(action, resource, None, {**UNSAID, **(context or {})})
+            for statement in single_statements
         ]
-        return PermissionResult.PERMITTED in found
+        return PermissionResult.PERMITTED in results
 
-    return asked
+    return is_permitted
 
 
 @pytest.mark.parametrize(
@@ -72,53 +73,53 @@ def may(monkeypatch: pytest.MonkeyPatch):
         ("iam:AddRoleToInstanceProfile", f"arn:aws:iam::{ACCOUNT}:instance-profile/theirs", {}),
     ],
 )
-def test_nobody_becomes_administrator_by_running_up(may, action, resource, context):
+def test_running_up_does_not_grant_administrator_rights(may, action, resource, context):
     assert not may(action, resource, context)
 
 
 @pytest.mark.parametrize(
     ("action", "context"), [("iam:CreateRole", BOUND), ("iam:PutRolePolicy", BOUND), ("iam:PassRole", TO_EC2)]
 )
-def test_what_up_needs_for_roles_of_hosts_is_allowed(may, action, context):
+def test_permissions_that_up_needs_for_hosts_roles_are_allowed(may, action, context):
     assert may(action, OURS, context)
 
 
-@pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
-def test_the_roles_of_a_new_cluster_are_bounded_and_below_our_path(made):
-    roles = made.of_type(ROLE)
+@pytest.mark.parametrize("deployed", ["small", "whole"], indirect=True)
+def test_the_roles_of_a_new_cluster_are_bounded_and_below_our_path(deployed):
+    roles = deployed.of_type(ROLE)
     assert roles
     for role in roles:
         assert role.inputs["path"] == policies.PATH
         assert role.inputs["permissionsBoundary"].endswith(f":policy{policies.PATH}{policies.BOUNDARY}")
 
 
-@pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
-def test_the_bound_takes_nothing_that_a_host_is_given(made):
-    """Action by action: a new kind of right must be in both."""
+@pytest.mark.parametrize("deployed", ["small", "whole"], indirect=True)
+def test_the_boundary_permits_everything_that_hosts_roles_grant(deployed):
+    """Checks action by action: a new kind of permission must be in both."""
     bound = json.loads((DOCS / "aws-policy-boundary.json").read_text())["Statement"]
-    for record in made.of_type("aws:iam/rolePolicy:RolePolicy"):
-        for one in json.loads(record.inputs["policy"])["Statement"]:
-            for action in listed(one["Action"]):
-                fits = [each for each in bound if action in each["Action"]]
+    for record in deployed.of_type("aws:iam/rolePolicy:RolePolicy"):
+        for statement in json.loads(record.inputs["policy"])["Statement"]:
+            for action in listed(statement["Action"]):
+                fits = [bounding for bounding in bound if action in bounding["Action"]]
                 assert fits, action
-                for resource in listed(one["Resource"]):
-                    assert any(fnmatchcase(resource, like) for each in fits for like in listed(each["Resource"])), (
-                        resource
-                    )
+                for resource in listed(statement["Resource"]):
+                    assert any(
+                        fnmatchcase(resource, pattern) for bounding in fits for pattern in listed(bounding["Resource"])
+                    ), resource
 
 
-def test_the_bound_gives_nobody_rights_to_give_rights():
+def test_the_boundary_permits_no_granting_of_rights():
     actions = {
         action
-        for one in json.loads((DOCS / "aws-policy-boundary.json").read_text())["Statement"]
-        for action in one["Action"]
+        for statement in json.loads((DOCS / "aws-policy-boundary.json").read_text())["Statement"]
+        for action in statement["Action"]
     }
     assert not [
         action for action in actions if action.startswith(("iam:", "sts:")) or "*" in action or "Policy" in action
     ]
 
 
-def test_roles_that_run_keep_their_place_when_the_path_comes(tmp_path, monkeypatch):
+def test_existing_roles_keep_their_place_when_the_path_is_added(tmp_path, monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PULUMI_CONFIG_PASSPHRASE"):
         monkeypatch.setenv(name, "tests")
     cluster = load_cluster(DOCS.parent / "examples" / "horus" / "cluster.yaml")

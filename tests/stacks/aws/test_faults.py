@@ -1,6 +1,5 @@
-"""The whole small stack where AWS throttles, fails and loses answers, and where the engine is killed: `up` again.
-
-One account and one run after another; tests look at what each said and left.
+"""The whole small stack when AWS throttles, fails and loses answers, and when the engine is killed: then `up` again.
+One account and a sequence of runs; tests check what each reported and left behind.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ CHANGES: Mapping[str, Mapping[str, object]] = {
 
 @dataclass
 class Trial:
-    """runs: what each `up` did and said. orphans: what exists after it and the state does not know. made: how many things
-    there are of each that the program declares, once an `up` came to its end."""
+    """runs: what each `up` did and reported. orphans: what exists after it but is not in the state. created: the number of
+    resources per declared URN after an `up` has completed."""
 
     account: Account
     faults: Faults
     runs: dict[str, Recording] = field(default_factory=dict)
     orphans: dict[str, list[Record]] = field(default_factory=dict)
-    made: Counter[str] = field(default_factory=Counter)
+    created: Counter[str] = field(default_factory=Counter)
 
-    def up(self, called: str) -> None:
-        self.runs[called] = until_met(self.faults, self.account.up)
-        self.orphans[called] = self.account.orphans()
+    def up(self, name: str) -> None:
+        self.runs[name] = until_met(self.faults, self.account.up)
+        self.orphans[name] = self.account.orphans()
 
     def forget(self, orphans: list[Record]) -> None:
-        """As an operator who was told of them."""
+        """Remove them, as an operator would after the report."""
         for record in orphans:
             self.account.world.remove(*record.key)
 
@@ -50,11 +49,14 @@ class Trial:
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
     cluster, faults = loaded(SMALL), Faults()
-    with account_of(cluster, tmp_path_factory.mktemp("faults"), faults) as account, pytest.MonkeyPatch.context() as one:
+    with (
+        account_of(cluster, tmp_path_factory.mktemp("faults"), faults) as account,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         trial = Trial(account, faults)
-        # With one call at a time, what is made before a fault is the same in every run, and a call that is cut off is the
-        # only one under way.
-        one.setenv("PULUMI_PARALLEL", "1")
+        # With one call at a time, the same resources exist before a fault in every run, and an interrupted call is the only
+        # one in progress.
+        patch.setenv("PULUMI_PARALLEL", "1")
         faults.lose_answer("create", VPC)
         trial.up("VPC lost")
         trial.forget(trial.orphans["VPC lost"])
@@ -64,13 +66,13 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
         trial.up("failed")
         faults.lose_answer("create", POLICY, meanwhile=kill_engine)
         trial.up("killed")
-        one.delenv("PULUMI_PARALLEL")
+        patch.delenv("PULUMI_PARALLEL")
         faults.lose_answer("create", INSTANCE)
         trial.up("member lost")
         trial.up("refused")
         trial.forget(trial.orphans["refused"])
-        trial.up("made")
-        trial.made = Counter(record.urn for record in account.world)
+        trial.up("created")
+        trial.created = Counter(record.urn for record in account.world)
         account.cluster = changed(cluster, CHANGES)
         faults.lose_answer("update", SCALING)
         trial.up("update lost")
@@ -80,7 +82,7 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
         yield trial
 
 
-def test_every_fault_stops_its_run_in_the_words_of_aws(trial):
+def test_every_fault_stops_its_run_with_the_message_of_aws(trial):
     words = {
         "VPC lost": f"the answer to create {VPC} was lost",
         "throttled": "RequestLimitExceeded",
@@ -91,40 +93,40 @@ def test_every_fault_stops_its_run_in_the_words_of_aws(trial):
         "update lost": f"the answer to update {SCALING} was lost",
         "deletion lost": f"the answer to delete {SECRET} was lost",
     }
-    for called, said in words.items():
-        assert trial.runs[called].complaints, called
-        assert said in str(trial.runs[called].complaints), called
-    assert [called for called, run in trial.runs.items() if not run.complaints] == ["made", "changed"]
+    for name, message in words.items():
+        assert trial.runs[name].complaints, name
+        assert message in str(trial.runs[name].complaints), name
+    assert [name for name, run in trial.runs.items() if not run.complaints] == ["created", "changed"]
 
 
-def test_what_was_throttled_failed_or_killed_leaves_nothing_that_the_state_does_not_know(trial):
-    for called in ("throttled", "failed", "made", "update lost", "deletion lost", "changed"):
-        assert trial.orphans[called] == [], called
-    # The bucket's policy is put, and put again: the state learns of it from the next run.
+def test_throttled_failed_and_killed_runs_leave_no_orphans(trial):
+    for name in ("throttled", "failed", "created", "update lost", "deletion lost", "changed"):
+        assert trial.orphans[name] == [], name
+    # The bucket's policy is put, and put again: the next run brings it into the state.
     assert {record.type for record in trial.orphans["killed"]} == {POLICY}
 
 
-def test_a_stack_that_was_made_in_seven_runs_has_nothing_twice_and_nothing_too_few(trial):
+def test_a_stack_created_in_seven_runs_is_complete_and_has_no_duplicates(trial):
     declared = {resource["urn"] for resource in trial.account.stack.deployment()["resources"] if resource.get("id")}
-    assert set(trial.made.values()) == {1}
-    assert {urn for urn in declared if "$aws:" in urn and "-payload-" not in urn} <= set(trial.made)
+    assert set(trial.created.values()) == {1}
+    assert {urn for urn in declared if "$aws:" in urn and "-payload-" not in urn} <= set(trial.created)
 
 
-def test_a_machine_whose_answer_was_lost_is_not_made_a_second_time_and_is_named(trial):
+def test_a_machine_whose_answer_was_lost_is_not_created_twice_and_is_named(trial):
     (lost,) = trial.orphans["member lost"]
     assert trial.orphans["refused"] == [lost]
     assert lost.type == INSTANCE and lost.id in str(trial.runs["refused"].complaints)
 
 
-def test_what_no_name_and_no_address_tells_apart_is_left_over_and_found_by_the_cluster_s_tag(trial):
+def test_a_leftover_without_name_or_address_is_found_by_the_cluster_tag(trial):
     (lost,) = trial.orphans["VPC lost"]
     assert lost.type == VPC
     assert lost.outputs["tagsAll"]["cluster"] == trial.account.cluster.name
 
 
-def test_an_update_goes_on_where_it_stopped_and_does_not_do_a_thing_twice(trial):
-    """Each run looks first at how the world is."""
-    done = {called: {(step.type, step.operation) for step in run.steps} for called, run in trial.runs.items()}
+def test_an_update_continues_where_it_stopped_and_repeats_nothing(trial):
+    """Each run first reads the actual state."""
+    done = {name: {(step.type, step.operation) for step in run.steps} for name, run in trial.runs.items()}
     assert (SCALING, "update") in done["update lost"] and (SCALING, "update") not in done["deletion lost"]
     assert {(SECRET, "delete"), (VERSION, "delete")} <= done["deletion lost"]
     assert done["changed"] <= {(SECRET, "delete"), (VERSION, "delete")}

@@ -1,4 +1,4 @@
-"""API servers, members of etcd and workers: where they are, what they are made from, who reaches them."""
+"""API servers, members of etcd and workers: where they are, what they are created from, and who can reach them."""
 
 from __future__ import annotations
 
@@ -31,27 +31,35 @@ from tests.stacks.aws.tokens import (
     VOLUME,
 )
 
-BOTH = pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
+BOTH = pytest.mark.parametrize("deployed", ["small", "whole"], indirect=True)
 
 
-def user_data(made):
-    """Of every machine and template, in clear, by URN."""
-    texts = {record.urn: record.inputs["userData"] for record in made.of_type(INSTANCE)}
+def user_data(deployed):
+    """Return the user data of every machine and template, in clear, by URN."""
+    texts = {record.urn: record.inputs["userData"] for record in deployed.of_type(INSTANCE)}
     return texts | {
-        record.urn: base64.b64decode(record.inputs["userData"]).decode() for record in made.of_type(TEMPLATE)
+        record.urn: base64.b64decode(record.inputs["userData"]).decode() for record in deployed.of_type(TEMPLATE)
     }
 
 
-def pool_of(made, name):
-    """The group of a pool and its template."""
-    template = made.tagged(TEMPLATE, f"workers-{name}")
-    (group,) = (one for one in made.of_type(SCALING) if one.inputs["launchTemplate"]["id"] == template.id)
+def pool_of(deployed, name):
+    """Return the group of a pool and its template."""
+    template = deployed.tagged(TEMPLATE, f"workers-{name}")
+    (group,) = (
+        scaling_group
+        for scaling_group in deployed.of_type(SCALING)
+        if scaling_group.inputs["launchTemplate"]["id"] == template.id
+    )
     return group.inputs, template.inputs
 
 
-def api_servers(made):
-    template = made.tagged(TEMPLATE, "api-servers")
-    (group,) = (one for one in made.of_type(SCALING) if one.inputs["launchTemplate"]["id"] == template.id)
+def api_servers(deployed):
+    template = deployed.tagged(TEMPLATE, "api-servers")
+    (group,) = (
+        scaling_group
+        for scaling_group in deployed.of_type(SCALING)
+        if scaling_group.inputs["launchTemplate"]["id"] == template.id
+    )
     return group.inputs, template.inputs
 
 
@@ -60,54 +68,56 @@ def group_tags(group):
 
 
 @BOTH
-def test_user_data_fits_and_holds_no_secret(made):
-    for urn, text in user_data(made).items():
+def test_user_data_fits_and_contains_no_secret(deployed):
+    for urn, text in user_data(deployed).items():
         assert len(text.encode()) <= 16384, urn
         assert "PRIVATE KEY" not in text
         assert "payload-" in text
 
 
 @BOTH
-def test_every_machine_asks_for_a_token_has_an_encrypted_disk_and_nobody_s_key_pair(made):
-    (key,) = made.of_type(KEY)
-    disks = [record.inputs["rootBlockDevice"] for record in made.of_type(INSTANCE)]
-    disks += [record.inputs["blockDeviceMappings"][0]["ebs"] for record in made.of_type(TEMPLATE)]
+def test_every_machine_requires_a_token_has_an_encrypted_disk_and_no_key_pair(deployed):
+    (key,) = deployed.of_type(KEY)
+    disks = [record.inputs["rootBlockDevice"] for record in deployed.of_type(INSTANCE)]
+    disks += [record.inputs["blockDeviceMappings"][0]["ebs"] for record in deployed.of_type(TEMPLATE)]
     assert all(str(disk["encrypted"]).lower() == "true" for disk in disks)
     assert {disk["kmsKeyId"] for disk in disks} == {key.outputs["arn"]}
-    for record in (*made.of_type(INSTANCE), *made.of_type(TEMPLATE)):
+    for record in (*deployed.of_type(INSTANCE), *deployed.of_type(TEMPLATE)):
         assert record.inputs["metadataOptions"]["httpTokens"] == "required"
         assert record.inputs["metadataOptions"]["httpPutResponseHopLimit"] == 1
         assert "keyName" not in record.inputs
 
 
 @BOTH
-def test_machines_of_a_template_and_what_comes_with_them_are_tagged(made):
-    for record in made.of_type(TEMPLATE):
-        kinds = {one["resourceType"]: one["tags"] for one in record.inputs["tagSpecifications"]}
+def test_machines_of_a_template_and_their_parts_are_tagged(deployed):
+    for record in deployed.of_type(TEMPLATE):
+        kinds = {
+            specification["resourceType"]: specification["tags"] for specification in record.inputs["tagSpecifications"]
+        }
         assert set(kinds) == {"instance", "volume", "network-interface"}
-        assert all(tags["cluster"] == made.cluster.name for tags in kinds.values())
+        assert all(tags["cluster"] == deployed.cluster.name for tags in kinds.values())
 
 
 @BOTH
-def test_the_load_balancer_is_inside_and_has_the_plan_s_address_in_each_zone(made):
-    (balancer,) = (record.inputs for record in made.of_type(BALANCER) if record.inputs["internal"])
-    subnets = {record.id: record.inputs["cidrBlock"] for record in made.of_type(SUBNET)}
-    found = {(subnets[one["subnetId"]], one["privateIpv4Address"]) for one in balancer["subnetMappings"]}
-    assert found == {(str(zone.api_servers), str(zone.balancer)) for zone in zone_subnets(made.cluster.spec)}
-    assert {address for _, address in found} == set(map(str, made.plan.balancers))
+def test_the_load_balancer_is_internal_and_has_the_plans_address_in_each_zone(deployed):
+    (balancer,) = (record.inputs for record in deployed.of_type(BALANCER) if record.inputs["internal"])
+    subnets = {record.id: record.inputs["cidrBlock"] for record in deployed.of_type(SUBNET)}
+    placed = {(subnets[mapping["subnetId"]], mapping["privateIpv4Address"]) for mapping in balancer["subnetMappings"]}
+    assert placed == {(str(zone.api_servers), str(zone.balancer)) for zone in zone_subnets(deployed.cluster.spec)}
+    assert {address for _, address in placed} == set(map(str, deployed.plan.balancers))
     assert (balancer["internal"], balancer["enableDeletionProtection"]) == (True, True)
     assert balancer["enableCrossZoneLoadBalancing"] is True
 
 
 @BOTH
-def test_both_ports_are_probed_at_the_api_server_without_the_etcd_of_events(made):
-    targets = {record.id: record.inputs for record in made.of_type(TARGETS)}
-    inside = {record.id: record.inputs["internal"] for record in made.of_type(BALANCER)}
+def test_both_ports_are_probed_at_the_api_server_without_etcd_events(deployed):
+    targets = {record.id: record.inputs for record in deployed.of_type(TARGETS)}
+    inside = {record.id: record.inputs["internal"] for record in deployed.of_type(BALANCER)}
     ports = {}
-    for record in made.of_type(LISTENER):
+    for record in deployed.of_type(LISTENER):
         (action,) = record.inputs["defaultActions"]
         ports[inside[record.inputs["loadBalancerArn"]], record.inputs["port"]] = targets[action["targetGroupArn"]]
-    outside = {(False, API_PORT)} if made.cluster.spec.control_plane.public else set()
+    outside = {(False, API_PORT)} if deployed.cluster.spec.control_plane.public else set()
     assert set(ports) == {(True, API_PORT), (True, KONNECTIVITY_PORT)} | outside
     assert len({id(target) for target in ports.values()}) == len(targets) == len(ports)
     for (_, port), target in ports.items():
@@ -118,7 +128,7 @@ def test_both_ports_are_probed_at_the_api_server_without_the_etcd_of_events(made
         assert (check["interval"], check["healthyThreshold"], check["unhealthyThreshold"]) == (10, 2, 2)
 
 
-def test_a_public_endpoint_has_an_address_a_zone_which_up_prints(small, whole):
+def test_a_public_endpoint_has_an_address_per_zone_which_up_prints(small, whole):
     addresses = {record.outputs["publicIp"] for record in whole.of_type(ADDRESS)}
     assert len(addresses) == 3
     printed = json.loads(outputs_of(whole)["outputs"])
@@ -131,36 +141,36 @@ def test_a_public_endpoint_has_an_address_a_zone_which_up_prints(small, whole):
     assert not set(balancer["securityGroups"]) & set(inside["securityGroups"])
 
 
-def test_operators_are_told_for_how_long_what_is_in_a_bucket_can_not_be_deleted(small):
+def test_outputs_tell_operators_how_long_buckets_are_locked(small):
     buckets = json.loads(outputs_of(small)["outputs"])["buckets"]
-    assert {use: each["locked_days"] for use, each in buckets.items()} == {
+    assert {use: entry["locked_days"] for use, entry in buckets.items()} == {
         "records": 0,
         "audit-logs": 30,
         "backups": 14,
     }
 
 
-def outputs_of(made):
-    """Of the stack."""
-    (stack,) = (one for one in made.deployment["resources"] if one["type"] == "pulumi:pulumi:Stack")
+def outputs_of(deployed):
+    """Return the outputs of the stack."""
+    (stack,) = (resource for resource in deployed.deployment["resources"] if resource["type"] == "pulumi:pulumi:Stack")
     return stack["outputs"]
 
 
-@pytest.mark.parametrize(("made", "most"), [("small", 150), ("whole", 134)], indirect=["made"])
-def test_api_servers_are_rolled_one_surplus_host_at_a_time_and_replaced_when_the_probe_fails(made, most):
-    group, _ = api_servers(made)
-    count = made.cluster.spec.control_plane.api_servers
+@pytest.mark.parametrize(("deployed", "most"), [("small", 150), ("whole", 134)], indirect=["deployed"])
+def test_api_servers_roll_with_one_surplus_host_and_are_replaced_when_the_probe_fails(deployed, most):
+    group, _ = api_servers(deployed)
+    count = deployed.cluster.spec.control_plane.api_servers
     assert (group["minSize"], group["maxSize"], group["healthCheckType"]) == (count, count, "ELB")
     preferences = group["instanceRefresh"]["preferences"]
     assert (preferences["minHealthyPercentage"], preferences["maxHealthyPercentage"]) == (100, most)
     assert int(count * most / 100) == count + 1
-    assert set(group["targetGroupArns"]) == {record.id for record in made.of_type(TARGETS)}
-    subnets = {record.id: record.inputs["cidrBlock"] for record in made.of_type(SUBNET)}
-    wanted = {str(zone.api_servers) for zone in zone_subnets(made.cluster.spec)}
-    assert {subnets[id_] for id_ in group["vpcZoneIdentifiers"]} == wanted
+    assert set(group["targetGroupArns"]) == {record.id for record in deployed.of_type(TARGETS)}
+    subnets = {record.id: record.inputs["cidrBlock"] for record in deployed.of_type(SUBNET)}
+    expected = {str(zone.api_servers) for zone in zone_subnets(deployed.cluster.spec)}
+    assert {subnets[id_] for id_ in group["vpcZoneIdentifiers"]} == expected
 
 
-def test_groups_look_the_image_up_and_members_get_its_id(small, whole):
+def test_groups_resolve_the_image_and_members_get_its_id(small, whole):
     _, template = api_servers(small)
     assert template["imageId"] == "resolve:ssm:/aws/service/debian/release/12/latest/amd64"
     assert all(record.inputs["ami"].startswith("ami-") for record in small.of_type(INSTANCE))
@@ -170,40 +180,42 @@ def test_groups_look_the_image_up_and_members_get_its_id(small, whole):
 
 
 @BOTH
-def test_a_group_has_the_name_of_its_template(made):
-    names = {record.id: record.urn.rpartition("::")[2] for record in made.of_type(TEMPLATE)}
-    for group in made.of_type(SCALING):
+def test_a_group_has_the_name_of_its_template(deployed):
+    names = {record.id: record.urn.rpartition("::")[2] for record in deployed.of_type(TEMPLATE)}
+    for group in deployed.of_type(SCALING):
         assert group.urn.endswith(f"::{names[group.inputs['launchTemplate']['id']]}")
         assert group.inputs["launchTemplate"]["version"] == "1"
 
 
 @BOTH
-def test_members_stand_in_the_zones_and_at_the_addresses_of_the_plan(made):
-    subnets = {record.id: record for record in made.of_type(SUBNET)}
-    found = set()
-    for record in made.of_type(INSTANCE):
+def test_members_have_the_zones_and_addresses_of_the_plan(deployed):
+    subnets = {record.id: record for record in deployed.of_type(SUBNET)}
+    placed = set()
+    for record in deployed.of_type(INSTANCE):
         subnet = subnets[record.inputs["subnetId"]].inputs
         zone = subnet.get("availabilityZone") or subnet["availabilityZoneId"]
-        found.add((record.inputs["tags"]["Name"].removeprefix(made.cluster.name)[1:], zone, record.inputs["privateIp"]))
-    wanted = {
+        placed.add(
+            (record.inputs["tags"]["Name"].removeprefix(deployed.cluster.name)[1:], zone, record.inputs["privateIp"])
+        )
+    expected = {
         (f"etcd-{role}-{host.name}", host.zone, str(host.address))
         for role in reversed(ROLES)
-        for host in made.plan.etcd[role]
+        for host in deployed.plan.etcd[role]
         if host.name.startswith(f"etcd-{role}")
     }
-    assert found == wanted
+    assert placed == expected
 
 
-def test_a_machine_of_etcd_is_guarded_and_one_with_local_disks_is_not_stopped_either(small, whole):
-    for made in (small, whole):
-        assert all(record.inputs["disableApiTermination"] is True for record in made.of_type(INSTANCE))
+def test_a_machine_of_etcd_is_protected_and_one_with_local_disks_also_from_stopping(small, whole):
+    for deployed in (small, whole):
+        assert all(record.inputs["disableApiTermination"] is True for record in deployed.of_type(INSTANCE))
     local = {r.urn for r in whole.of_type(INSTANCE) if r.inputs["instanceType"] == "i4i.xlarge"}
     assert len(local) == 3
     assert {r.urn for r in whole.of_type(INSTANCE) if r.inputs["disableApiStop"]} == local
-    assert all(r.protect for made in (small, whole) for r in made.resources if r.type in (INSTANCE, ATTACHMENT))
+    assert all(r.protect for deployed in (small, whole) for r in deployed.resources if r.type in (INSTANCE, ATTACHMENT))
 
 
-def test_each_etcd_has_a_disk_of_its_own_beside_its_member(small):
+def test_each_member_has_its_own_disk_in_its_zone(small):
     (key,) = small.of_type(KEY)
     machines = {record.id: record for record in small.of_type(INSTANCE)}
     volumes = {record.id: record for record in small.of_type(VOLUME)}
@@ -222,7 +234,7 @@ def test_each_etcd_has_a_disk_of_its_own_beside_its_member(small):
     }
 
 
-def test_a_host_finds_its_disk_by_the_device_it_is_attached_as(small, whole):
+def test_a_host_finds_its_disk_by_its_attachment_device(small, whole):
     for role, device in (("main", "/dev/sdf"), ("events", "/dev/sdg")):
         assert disk_of(small.cluster, role).devices[0] == device
     assert disk_of(small.cluster, "main").size == 64 * 2**30
@@ -231,7 +243,7 @@ def test_a_host_finds_its_disk_by_the_device_it_is_attached_as(small, whole):
     assert len(whole.of_type(VOLUME)) == len(members(whole.cluster, "events", whole.plan))
 
 
-def test_pools_have_their_bounds_and_zones_and_their_size_is_the_autoscaler_s(whole):
+def test_pools_have_their_bounds_and_zones_and_the_autoscaler_sets_their_size(whole):
     subnets = {record.id: record.inputs["cidrBlock"] for record in whole.of_type(SUBNET)}
     by_zone = {zone.zone: str(zone.workers) for zone in zone_subnets(whole.cluster.spec)}
     for name, pool in whole.cluster.spec.pools.items():
@@ -245,12 +257,14 @@ def test_pools_have_their_bounds_and_zones_and_their_size_is_the_autoscaler_s(wh
 
 
 def test_an_update_leaves_the_size_of_pools_to_the_autoscaler(whole):
-    groups = [each for each in whole.deployment["resources"] if each["type"] == "aws:autoscaling/group:Group"]
-    ignored = [each.get("ignoreChanges") for each in groups if "-pool-" in each["urn"]]
+    groups = [
+        resource for resource in whole.deployment["resources"] if resource["type"] == "aws:autoscaling/group:Group"
+    ]
+    ignored = [resource.get("ignoreChanges") for resource in groups if "-pool-" in resource["urn"]]
     assert ignored == [["desiredCapacity"]] * len(whole.cluster.spec.pools)
 
 
-def test_pools_are_bought_and_placed_as_the_spec_says(whole):
+def test_pools_are_bought_and_placed_as_in_the_spec(whole):
     strategies = {record.id: record.inputs["strategy"] for record in whole.of_type(PLACEMENT)}
     bought = {name: pool_of(whole, name) for name in whole.cluster.spec.pools}
     assert bought["spot"][1]["instanceMarketOptions"] == {"marketType": "spot"}
@@ -268,13 +282,13 @@ def test_machines_with_efa_have_one_address_and_an_interface_for_efa_on_every_ca
     interfaces = template["networkInterfaces"]
     first, *others = interfaces
     assert (first["interfaceType"], first["deviceIndex"], len(first["securityGroups"])) == ("interface", 0, 2)
-    assert {one["interfaceType"] for one in others} == {"efa-only"} and len(others) == 32
-    assert [one.get("networkCardIndex", 0) for one in others] == list(range(32))
-    assert {tuple(one["securityGroups"]) for one in others} == {tuple(first["securityGroups"][1:])}
+    assert {interface["interfaceType"] for interface in others} == {"efa-only"} and len(others) == 32
+    assert [interface.get("networkCardIndex", 0) for interface in others] == list(range(32))
+    assert {tuple(interface["securityGroups"]) for interface in others} == {tuple(first["securityGroups"][1:])}
     assert "vpcSecurityGroupIds" not in template
 
 
-def test_no_two_interfaces_of_a_machine_are_at_one_place():
+def test_no_two_interfaces_of_a_machine_share_a_place():
     for machine, count in (("p5.48xlarge", 32), ("m7i.48xlarge", 1), ("p6-b300.48xlarge", 16)):
         places = [(card, device) for card, device, _ in cards(machine)]
         assert len(set(places)) == len(places) == count + 1
@@ -283,27 +297,27 @@ def test_no_two_interfaces_of_a_machine_are_at_one_place():
         cards("m7i.large")
 
 
-def test_the_autoscaler_finds_pools_and_knows_their_nodes_before_there_are_any(whole):
+def test_the_autoscaler_finds_pools_and_knows_their_nodes_in_advance(whole):
     group, _ = pool_of(whole, "gpu")
-    found, prefix = group_tags(group), "k8s.io/cluster-autoscaler"
-    assert found[f"{prefix}/enabled"] == "true"
-    assert found[f"{prefix}/{whole.cluster.name}"] == "owned"
-    assert found[f"{prefix}/node-template/label/openai.org/gpu"] == "h100"
-    assert found[f"{prefix}/node-template/taint/openai.org/gpu"] == "h100:NoSchedule"
-    assert found[f"{prefix}/node-template/label/menagerie.dev/gpu-kind"] == "NVIDIA-H100-80GB-HBM3"
-    assert found[f"{prefix}/node-template/resources/nvidia.com/gpu"] == "8"
-    assert found[f"{prefix}/node-template/resources/vpc.amazonaws.com/efa"] == "32"
+    tags, prefix = group_tags(group), "k8s.io/cluster-autoscaler"
+    assert tags[f"{prefix}/enabled"] == "true"
+    assert tags[f"{prefix}/{whole.cluster.name}"] == "owned"
+    assert tags[f"{prefix}/node-template/label/openai.org/gpu"] == "h100"
+    assert tags[f"{prefix}/node-template/taint/openai.org/gpu"] == "h100:NoSchedule"
+    assert tags[f"{prefix}/node-template/label/menagerie.dev/gpu-kind"] == "NVIDIA-H100-80GB-HBM3"
+    assert tags[f"{prefix}/node-template/resources/nvidia.com/gpu"] == "8"
+    assert tags[f"{prefix}/node-template/resources/vpc.amazonaws.com/efa"] == "32"
     assert not [tag for tag in group["tags"] if tag["propagateAtLaunch"]]
 
 
-def test_what_aws_does_not_have_together_is_refused_with_the_pool_s_name(whole):
+def test_combinations_that_aws_does_not_offer_are_refused_with_the_pools_name(whole):
     pools = whole.cluster.spec.pools
     spread = pools["apart"].model_copy(update={"max": 22})
-    with pytest.raises(ValueError, match=r"pools\.apart: max 22 .* 21 in all"):
+    with pytest.raises(ValueError, match=r"pools\.apart: max 22 .* 21 in total"):
         refuse_impossible("apart", spread, 3)
     refuse_impossible("apart", spread.model_copy(update={"placement": Placement.COMPACT}), 3)
     with pytest.raises(ValueError, match=r"pools\.reserved: reservation mine"):
         refuse_impossible("reserved", pools["reserved"].model_copy(update={"reservation": "mine"}), 1)
     many = {f"label-{number}": "x" for number in range(50)}
-    with pytest.raises(ValueError, match=r"pools\.spot: .* tags, and AWS takes 50"):
+    with pytest.raises(ValueError, match=r"pools\.spot: .* tags, but AWS permits 50"):
         autoscaler_tags(whole.cluster, "spot", pools["spot"].model_copy(update={"labels": many}))

@@ -1,4 +1,4 @@
-"""Types of AWS, as the engine calls them."""
+"""Types of AWS, under the engine's names."""
 
 SUBNET = "aws:ec2/subnet:Subnet"
 ROUTES = "aws:ec2/defaultRouteTable:DefaultRouteTable"

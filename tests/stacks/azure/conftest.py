@@ -1,4 +1,4 @@
-"""Stacks of Azure under the real engine, against the simulated cloud: each is brought up once a session."""
+"""Stacks of Azure under the real engine, against the simulated cloud: each is brought up once per session."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ HERE = Path(__file__).resolve().parent
 
 
 def with_checksums(cluster: Cluster) -> Cluster:
-    """Upstream publishes no list for some programs; no host is booted here."""
-    known = {artefact.source: "0" * 64 for artefact in without_checksum(cluster.spec)}
-    own = cluster.spec.artefacts.model_copy(update={"sha256": {**cluster.spec.artefacts.sha256, **known}})
+    """Add stand-in checksums for programs without published ones; no host boots here."""
+    stand_ins = {artefact.source: "0" * 64 for artefact in without_checksum(cluster.spec)}
+    own = cluster.spec.artefacts.model_copy(update={"sha256": {**cluster.spec.artefacts.sha256, **stand_ins}})
     return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"artefacts": own})})
 
 
 def changed(cluster: Cluster, **changes: object) -> Cluster:
-    """With other values at paths: etcd__main__members=5."""
+    """Return the cluster with other values at paths: etcd__main__members=5."""
     spec = cluster.spec.model_dump(mode="json")
     for path, value in changes.items():
         *outer, last = path.split("__")
@@ -57,7 +57,7 @@ def changed(cluster: Cluster, **changes: object) -> Cluster:
 
 
 class Account:
-    """The stack of one cluster in a subscription of its own. cluster: exchange it between runs."""
+    """The stack of one cluster in its own subscription. cluster: replace it between runs."""
 
     def __init__(self, cluster: Cluster, cli: Path, folder: Path, world: World, environment: dict[str, str]) -> None:
         self.cluster = cluster
@@ -80,24 +80,24 @@ class Account:
             return self._stack.up()[0].changes
 
     def refused(self) -> str:
-        """What an update that fails says, in one line; "" where it does not fail."""
+        """Run a failing update; return its error in one line, or "" if it does not fail."""
         try:
             self.up()
         except StackError as error:
-            return " ".join(str(error).split()) or "nothing: the engine is gone"
+            return " ".join(str(error).split()) or "no message: the engine died"
         return ""
 
     def orphans(self) -> list[Record]:
-        """What exists and the state does not know."""
+        """Return what exists but is not in the state."""
         return self.world.orphans(self.deployment())
 
     def deployment(self) -> dict[str, Any]:
-        """What the engine keeps; secrets are encrypted."""
+        """Return the engine's record; secrets are encrypted."""
         with self._inside():
             return self._stack.deployment()
 
     def preview(self, *, refresh: bool = True) -> Recording:
-        """What an update would do, even where the engine refuses it. refresh: look first at how the world is."""
+        """Return what an update would do, even if the engine refuses it. refresh: first read the actual state."""
         recording = Recording()
         with self._inside(), suppress(StackError):
             self._stack.preview(recording, refresh=refresh)
@@ -116,7 +116,7 @@ class Account:
             self._stack.destroy()
 
     def state(self) -> dict[str, dict[str, Any]]:
-        """URN -> resource, as the engine keeps it since the last update."""
+        """Return URN -> resource, as stored by the engine since the last update."""
         if not self._known:
             with self._inside():
                 deployment = self._stack._stack.export_stack().deployment or {}
@@ -124,13 +124,13 @@ class Account:
         return self._known
 
     def outputs(self) -> dict[str, Any]:
-        """What is handed on to Ansible and to people."""
-        (stack,) = (each for each in self.state().values() if each["type"] == "pulumi:pulumi:Stack")
-        found: dict[str, Any] = json.loads(stack["outputs"]["outputs"])
-        return found
+        """Return the outputs for Ansible and people."""
+        (stack,) = (resource for resource in self.state().values() if resource["type"] == "pulumi:pulumi:Stack")
+        outputs: dict[str, Any] = json.loads(stack["outputs"]["outputs"])
+        return outputs
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """The inputs of every resource of a type, without marks of secrets: ``network:Subnet``."""
+        """Return the inputs of every resource of a type, without marks of secrets: ``network:Subnet``."""
         return [plain(record.inputs) for record in self.records(kind)]
 
     def records(self, kind: str) -> list[Record]:
@@ -143,7 +143,7 @@ class Account:
         return {subnet["name"]: subnet for subnet in network["subnets"]}
 
     def called(self, kind: str, name: str) -> Record:
-        """The only resource of a type that the program calls so."""
+        """Return the only resource of a type with this name in the program."""
         (record,) = (record for record in self.records(kind) if record.urn.endswith(f"::{name}"))
         return record
 
@@ -170,7 +170,7 @@ def _opened(cluster: Cluster, folder: Path, faults: Faults | None = None) -> Ite
 
 @pytest.fixture(scope="session")
 def opened() -> Callable[..., AbstractContextManager[Account]]:
-    """opened(cluster, folder, faults): a subscription in which there is nothing, for the length of a block."""
+    """opened(cluster, folder, faults): an empty subscription, for a block."""
     return _opened
 
 
@@ -185,7 +185,7 @@ def koala(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 @pytest.fixture(scope="session")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    """All that there can be, under the longest name."""
+    """Everything that is possible, with the longest name."""
     with _opened(load_cluster(HERE / "wide.yaml"), tmp_path_factory.mktemp("wide")) as account:
         account.up()
         yield account
@@ -193,9 +193,9 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 @pytest.fixture(scope="session", params=["koala", "wide"])
 def account(request: pytest.FixtureRequest) -> Account:
-    """Each of them."""
-    found: Account = request.getfixturevalue(request.param)
-    return found
+    """Both of them."""
+    fixture: Account = request.getfixturevalue(request.param)
+    return fixture
 
 
 @pytest.fixture(scope="session")
@@ -206,6 +206,6 @@ def text_of() -> Callable[[str], str]:
         text = gzip.decompress(base64.b64decode(user_data)).decode()
         files = yaml.safe_load(text)["write_files"]
         packed = [file["content"] for file in files if file.get("encoding") == "gz+b64"]
-        return text + "".join(gzip.decompress(base64.b64decode(each)).decode() for each in packed)
+        return text + "".join(gzip.decompress(base64.b64decode(content)).decode() for content in packed)
 
     return read

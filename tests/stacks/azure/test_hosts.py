@@ -1,4 +1,4 @@
-"""Members of etcds and API servers: where they stand, what they boot from, who replaces them."""
+"""Members of etcds and API servers: where they are, what they boot from, and what replaces them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from stacks.payloads import payloads, worker_payloads
 KINDS = {"premium_ssd_v2": "PremiumV2_LRS", "ultra_ssd": "UltraSSD_LRS"}
 
 
-def everyone(account):
+def all_members(account):
     return [member for role in ROLES for member in members(account.cluster, role, account.plan)]
 
 
 def models(account):
-    """What machines are, of single ones and of scale sets alike."""
+    """Return the properties of machines, single ones and those of scale sets."""
     machines = account.of("compute:VirtualMachine")
-    return machines + [each["virtualMachineProfile"] for each in account.of("compute:VirtualMachineScaleSet")]
+    return machines + [scale_set["virtualMachineProfile"] for scale_set in account.of("compute:VirtualMachineScaleSet")]
 
 
-def test_members_stand_in_their_zones_with_their_addresses(account):
-    hosts = {member.host: (member.zone, str(member.address)) for member in everyone(account)}
+def test_members_are_in_their_zones_with_their_addresses(account):
+    hosts = {member.host: (member.zone, str(member.address)) for member in all_members(account)}
     addresses = {
         record.id: record.inputs["ipConfigurations"][0] for record in account.records("network:NetworkInterface")
     }
-    made = {}
+    placed = {}
     for machine in account.of("compute:VirtualMachine"):
         (interface,) = machine["networkProfile"]["networkInterfaces"]
         address = addresses[interface["id"]]
@@ -42,24 +42,24 @@ def test_members_stand_in_their_zones_with_their_addresses(account):
         assert address["privateIPAllocationMethod"] == "Static"
         assert machine["osProfile"]["computerName"] == machine["vmName"]
         (zone,) = machine["zones"]
-        made[machine["vmName"]] = (zone, address["privateIPAddress"])
-    assert made == hosts
+        placed[machine["vmName"]] = (zone, address["privateIPAddress"])
+    assert placed == hosts
 
 
-def test_each_member_has_a_disk_of_its_own_in_its_zone_as_the_spec_says(account):
-    wanted = {}
+def test_each_member_has_its_own_disk_in_its_zone_as_in_the_spec(account):
+    expected = {}
     for role in ROLES:
         etcd = settings(account.cluster, role)
         for member in members(account.cluster, role, account.plan) if etcd.disk != "local-nvme" else ():
-            wanted[member.name] = ([member.zone], KINDS[etcd.disk], etcd.disk_size // 2**30, etcd.iops)
-    made = {
+            expected[member.name] = ([member.zone], KINDS[etcd.disk], etcd.disk_size // 2**30, etcd.iops)
+    declared = {
         disk["diskName"]: (disk["zones"], disk["sku"]["name"], disk["diskSizeGB"], disk["diskIOPSReadWrite"])
         for disk in account.of("compute:Disk")
     }
-    assert made == wanted
+    assert declared == expected
 
 
-def test_a_host_finds_each_disk_where_its_machine_has_it(account):
+def test_a_host_finds_each_disk_where_it_is_attached(account):
     disks = {record.id: record.inputs["diskName"] for record in account.records("compute:Disk")}
     by_name = {member.name: role for role in ROLES for member in members(account.cluster, role, account.plan)}
     attached = 0
@@ -72,11 +72,11 @@ def test_a_host_finds_each_disk_where_its_machine_has_it(account):
     assert attached == len(disks)
 
 
-def test_local_disks_are_looked_for_among_local_ones_only(wide):
+def test_local_disks_are_searched_only_among_local_ones(wide):
     assert all("local" in link or "Direct_Disk" in link for link in disk_of(wide.cluster, "events").devices)
 
 
-def test_every_disk_is_encrypted_with_the_cluster_s_key(account):
+def test_every_disk_is_encrypted_with_the_clusters_key(account):
     (chosen,) = account.records("compute:DiskEncryptionSet")
     (key,) = account.records("keyvault:Key")
     assert chosen.inputs["activeKey"]["keyUrl"] == key.outputs["keyUriWithVersion"]
@@ -89,17 +89,17 @@ def test_every_disk_is_encrypted_with_the_cluster_s_key(account):
         assert model["securityProfile"]["encryptionAtHost"] is True
 
 
-def test_hosts_boot_what_is_signed_where_azure_and_drivers_let_them(wide):
-    found = {}
+def test_hosts_use_secure_boot_where_azure_and_drivers_permit_it(wide):
+    boot_by_size = {}
     for scale_set in wide.of("compute:VirtualMachineScaleSet"):
         security = scale_set["virtualMachineProfile"]["securityProfile"]
         boot = security.get("uefiSettings", {}).get("secureBootEnabled")
-        found[scale_set["sku"]["name"]] = (security.get("securityType"), boot)
-    assert found["Standard_D4s_v5"] == ("TrustedLaunch", True)
-    assert found["Standard_ND96isr_H100_v5"] == ("TrustedLaunch", False)
-    assert found["Standard_ND96amsr_A100_v4"] == (None, None)
+        boot_by_size[scale_set["sku"]["name"]] = (security.get("securityType"), boot)
+    assert boot_by_size["Standard_D4s_v5"] == ("TrustedLaunch", True)
+    assert boot_by_size["Standard_ND96isr_H100_v5"] == ("TrustedLaunch", False)
+    assert boot_by_size["Standard_ND96amsr_A100_v4"] == (None, None)
     machines = wide.of("compute:VirtualMachine")
-    assert all(each["securityProfile"]["uefiSettings"]["secureBootEnabled"] for each in machines)
+    assert all(machine["securityProfile"]["uefiSettings"]["secureBootEnabled"] for machine in machines)
 
 
 def test_nobody_can_log_in(account):
@@ -110,13 +110,13 @@ def test_nobody_can_log_in(account):
         assert profile["allowExtensionOperations"] is False
 
 
-def test_user_data_is_within_azure_s_limit_and_names_secrets_only(account, text_of):
-    secrets = [str(value) for each in account.of("keyvault:Secret") for value in at(each, "properties.value")]
+def test_user_data_is_within_azures_limit_and_contains_only_names_of_secrets(account, text_of):
+    secrets = [str(value) for secret_ in account.of("keyvault:Secret") for value in at(secret_, "properties.value")]
     bundles = [json.loads(secret) for secret in secrets if secret.startswith("{")]
-    # A certificate that everybody may know, and workers must; and what user data themselves say of the payload.
-    known = {"kubernetes-ca.crt", "kubernetes-ca-signing.crt", "kubelet-serving-ca.crt"}
-    known |= {"kubelet-serving-ca-signing.crt", PAYLOAD_DIGEST}
-    values = [value for bundle in bundles for name, value in bundle.items() if name not in known]
+    # Public certificates that workers need, and a digest that the user data itself contains.
+    public = {"kubernetes-ca.crt", "kubernetes-ca-signing.crt", "kubelet-serving-ca.crt"}
+    public |= {"kubelet-serving-ca-signing.crt", PAYLOAD_DIGEST}
+    values = [value for bundle in bundles for name, value in bundle.items() if name not in public]
     lines = {line for value in values for line in re.findall(r"[A-Za-z0-9+/]{48,}", value)}
     assert len(lines) > 20
     for model in models(account):
@@ -127,57 +127,57 @@ def test_user_data_is_within_azure_s_limit_and_names_secrets_only(account, text_
 
 
 def held(text):
-    """What the program in user data has itself."""
-    (found,) = re.findall(r"HELD: dict\[str, str\] = json.loads\(r\"{3}(.*)\"{3}\)", text)
-    return json.loads(found)
+    """Return the values that the program in user data contains."""
+    (values,) = re.findall(r"HELD: dict\[str, str\] = json.loads\(r\"{3}(.*)\"{3}\)", text)
+    return json.loads(values)
 
 
-def test_user_data_says_where_the_vault_keeps_what_its_host_reads(account, text_of):
+def test_user_data_contains_the_vaults_names_of_the_hosts_secrets(account, text_of):
     stored = {record.outputs["name"] for record in account.records("keyvault:Secret")}
     (vault,) = account.records("keyvault:Vault")
     uri = vault.outputs["properties"]["vaultUri"].rstrip("/")
     for model in models(account):
         text = text_of(model["osProfile"]["customData"])
         (names,) = re.findall(r'RENAMED = "(.*)"', text)
-        told = dict(pair.split("=") for pair in names.split())
-        assert told
-        assert set(told.values()) <= stored
+        names_in_vault = dict(pair.split("=") for pair in names.split())
+        assert names_in_vault
+        assert set(names_in_vault.values()) <= stored
         assert f'connect("{uri}")' in text
 
 
-def test_a_payload_comes_with_the_user_data_and_is_in_no_vault(account, text_of):
-    known = (account.cluster, account.plan, source_of(account.cluster.spec))
+def test_a_payload_is_in_the_user_data_and_not_in_the_vault(account, text_of):
+    arguments = (account.cluster, account.plan, source_of(account.cluster.spec))
     machine = machines.program(account.cluster)
-    made = payloads(*known, disks=lambda role: disk_of(account.cluster, role), machine=machine)
-    made |= worker_payloads(*known)
-    packed = {payload.name: payload.packed() for payload in made.values()}
+    all_payloads = payloads(*arguments, disks=lambda role: disk_of(account.cluster, role), machine=machine)
+    all_payloads |= worker_payloads(*arguments)
+    packed = {payload.name: payload.packed() for payload in all_payloads.values()}
     for model in models(account):
         text = text_of(model["osProfile"]["customData"])
         (name,) = re.findall(r'content: "[0-9a-f]{64}  (payload-\w+)', text)
         assert held(text)[name] == packed[name]
-    assert not [each for each in account.records("keyvault:Secret") if "::payload-" in each.urn]
+    assert not [record for record in account.records("keyvault:Secret") if "::payload-" in record.urn]
 
 
-def test_workers_know_whom_to_trust_without_asking(account, text_of):
-    pools = [each for each in account.records("compute:VirtualMachineScaleSet") if "::pool-" in each.urn]
+def test_workers_get_the_cas_to_trust_in_their_user_data(account, text_of):
+    pools = [record for record in account.records("compute:VirtualMachineScaleSet") if "::pool-" in record.urn]
     assert pools
     for pool in pools:
-        known = held(text_of(plain(pool.inputs)["virtualMachineProfile"]["osProfile"]["customData"]))
-        assert known["kubernetes-ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
-        assert known["kubelet-serving-ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
-        assert len(known) == 3
+        values = held(text_of(plain(pool.inputs)["virtualMachineProfile"]["osProfile"]["customData"]))
+        assert values["kubernetes-ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
+        assert values["kubelet-serving-ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
+        assert len(values) == 3
 
 
-def test_machines_that_exist_keep_their_image_and_user_data(account):
-    """A new payload changes the user data of all of them at once."""
+def test_existing_machines_keep_their_image_and_user_data(account):
+    """A new payload changes the user data of all machines at once."""
     for urn, resource in account.state().items():
         if resource["type"] == "azure-native:compute:VirtualMachine":
-            assert urn.rpartition("::")[2] in {member.host for member in everyone(account)}
+            assert urn.rpartition("::")[2] in {member.host for member in all_members(account)}
     locks = {lock["scope"] for lock in account.of("authorization:ManagementLockByScope")}
     assert locks == {record.id for record in account.records("compute:VirtualMachine")}
 
 
-def test_api_servers_are_a_group_over_all_zones_that_the_balancer_s_probe_watches(account):
+def test_api_servers_are_a_group_across_all_zones_watched_by_the_balancers_probe(account):
     plane = account.cluster.spec.control_plane
     group = account.called("compute:VirtualMachineScaleSet", "api-servers").inputs
     balancer = account.called("network:LoadBalancer", "api")
@@ -191,7 +191,7 @@ def test_api_servers_are_a_group_over_all_zones_that_the_balancer_s_probe_watche
     assert rolling["maxBatchInstancePercent"] * plane.api_servers // 100 <= 1
 
 
-def test_the_balancer_is_internal_fixed_and_asks_for_readiness_without_events(account):
+def test_the_balancer_is_internal_with_a_fixed_address_and_probes_readiness_without_events(account):
     balancer = plain(account.called("network:LoadBalancer", "api").inputs)
     (frontend,) = balancer["frontendIPConfigurations"]
     (probe,) = balancer["probes"]
@@ -207,7 +207,7 @@ def test_the_balancer_is_internal_fixed_and_asks_for_readiness_without_events(ac
     assert all(rule["probe"]["id"].endswith("/probes/ready") for rule in balancer["loadBalancingRules"])
 
 
-def test_operators_on_the_internet_have_a_balancer_of_their_own_with_the_api_s_port_alone(wide):
+def test_operators_on_the_internet_have_a_separate_balancer_with_only_the_apis_port(wide):
     address = wide.called("network:PublicIPAddress", "api-public")
     public = wide.called("network:LoadBalancer", "api-public")
     balancer = plain(public.inputs)
@@ -222,7 +222,7 @@ def test_operators_on_the_internet_have_a_balancer_of_their_own_with_the_api_s_p
     assert probe == inside["probes"][0]
 
 
-def test_api_servers_stand_behind_both_balancers_and_the_inner_one_says_who_is_well(wide):
+def test_api_servers_are_behind_both_balancers_and_the_internal_one_decides_health(wide):
     group = plain(wide.called("compute:VirtualMachineScaleSet", "api-servers").inputs)
     network = group["virtualMachineProfile"]["networkProfile"]
     (interface,) = network["networkInterfaceConfigurations"]
@@ -233,12 +233,12 @@ def test_api_servers_stand_behind_both_balancers_and_the_inner_one_says_who_is_w
     assert network["healthProbe"]["id"] == f"{balancers[0]}/probes/ready"
 
 
-def test_what_the_public_name_must_point_at_is_told(wide):
+def test_outputs_say_what_the_public_name_must_point_at(wide):
     address = wide.called("network:PublicIPAddress", "api-public").outputs["ipAddress"]
     assert wide.outputs()["public_target"] == address
     assert wide.outputs()["public_name"] == "api.wide.example.org"
 
 
-def test_without_a_public_endpoint_there_is_one_balancer_inside(koala):
+def test_without_a_public_endpoint_there_is_only_an_internal_balancer(koala):
     assert len(koala.records("network:LoadBalancer")) == 1
     assert koala.outputs()["public_target"] is None

@@ -1,4 +1,4 @@
-"""The network, its ways out, the load balancer's name, and the ways to Azure's own services."""
+"""The network, its routes out, the load balancer's name, and access to Azure's own services."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from cluster.subnets import region_subnets
 from sandbox.simcloud.values import at, plain
 
 
-def test_subnets_are_those_of_the_plan(account):
+def test_subnets_match_the_plan(account):
     ranges = region_subnets(account.cluster.spec)
-    wanted = {"api-servers": ranges.api_servers, "etcd": ranges.etcd, "endpoints": ranges.endpoints}
-    wanted |= {"workers": ranges.workers}
+    expected = {"api-servers": ranges.api_servers, "etcd": ranges.etcd, "endpoints": ranges.endpoints}
+    expected |= {"workers": ranges.workers}
     if account.cluster.spec.sites:
-        wanted["GatewaySubnet"] = ranges.gateway
-    made = {name: subnet["addressPrefix"] for name, subnet in account.subnets.items()}
-    assert made == {name: str(range_) for name, range_ in wanted.items()}
+        expected["GatewaySubnet"] = ranges.gateway
+    declared = {name: subnet["addressPrefix"] for name, subnet in account.subnets.items()}
+    assert declared == {name: str(range_) for name, range_ in expected.items()}
     (network,) = account.of("network:VirtualNetwork")
     assert network["addressSpace"]["addressPrefixes"] == [str(account.cluster.spec.network.nodes)]
 
 
-def test_hosts_go_out_by_the_nat_gateway_and_by_nothing_else(account):
+def test_hosts_reach_the_internet_only_through_the_nat_gateway(account):
     (nat,) = account.records("network:NatGateway")
     for name, subnet in account.subnets.items():
         hosts = name not in ("endpoints", "GatewaySubnet")
@@ -26,7 +26,7 @@ def test_hosts_go_out_by_the_nat_gateway_and_by_nothing_else(account):
         assert subnet.get("defaultOutboundAccess") is (None if name == "GatewaySubnet" else False)
 
 
-def test_nothing_is_public_but_gateways_and_what_the_spec_asks_for(account):
+def test_only_gateways_and_requested_endpoints_are_public(account):
     paths = ("publicIpAddresses[].id", "ipConfigurations[].publicIPAddress.id")
     gateways = [record for record in account.world if record.type.endswith((":NatGateway", ":VirtualNetworkGateway"))]
     if account.cluster.spec.control_plane.public:
@@ -39,18 +39,20 @@ def test_nothing_is_public_but_gateways_and_what_the_spec_asks_for(account):
             assert "publicipaddresses/" not in str(plain(record.inputs)).lower(), record.urn
 
 
-def test_every_subnet_but_the_gateway_s_is_guarded(account):
+def test_every_subnet_except_the_gateways_is_protected(account):
     (group,) = account.records("network:NetworkSecurityGroup")
     for name, subnet in account.subnets.items():
         assert subnet.get("networkSecurityGroup", {}).get("id") == (None if name == "GatewaySubnet" else group.id)
     assert account.subnets["endpoints"]["privateEndpointNetworkPolicies"] == "NetworkSecurityGroupEnabled"
 
 
-def test_the_name_of_the_api_leads_to_the_load_balancer_and_only_inside(account):
+def test_the_name_of_the_api_resolves_to_the_load_balancer_only_inside(account):
     (network,) = account.records("network:VirtualNetwork")
     (record,) = account.of("privatedns:PrivateRecordSet")
     assert f"{record['relativeRecordSetName']}.{record['privateZoneName']}" == account.plan.endpoint
-    assert [each["ipv4Address"] for each in record["aRecords"]] == [str(each) for each in account.plan.balancers]
+    assert [address["ipv4Address"] for address in record["aRecords"]] == [
+        str(address) for address in account.plan.balancers
+    ]
     zones = {zone["privateZoneName"] for zone in account.of("privatedns:PrivateZone")}
     links = account.of("privatedns:VirtualNetworkLink")
     assert {link["privateZoneName"] for link in links} == zones
@@ -58,27 +60,27 @@ def test_the_name_of_the_api_leads_to_the_load_balancer_and_only_inside(account)
     assert not any(link["registrationEnabled"] for link in links)
 
 
-def test_vault_and_storage_are_reached_inside_by_their_own_names(account):
+def test_vault_and_storage_are_reached_inside_under_their_own_names(account):
     (network,) = account.records("network:VirtualNetwork")
     (vault,) = account.records("keyvault:Vault")
     accounts = {record.inputs["kind"]: record for record in account.records("storage:StorageAccount")}
-    wanted = {vault.id: ("vault", "privatelink.vaultcore.azure.net")}
-    wanted[accounts["StorageV2"].id] = ("blob", "privatelink.blob.core.windows.net")
+    expected = {vault.id: ("vault", "privatelink.vaultcore.azure.net")}
+    expected[accounts["StorageV2"].id] = ("blob", "privatelink.blob.core.windows.net")
     if account.cluster.spec.storage.file:
-        wanted[accounts["FileStorage"].id] = ("file", "privatelink.file.core.windows.net")
+        expected[accounts["FileStorage"].id] = ("file", "privatelink.file.core.windows.net")
     zones = {record.id: record.inputs["privateZoneName"] for record in account.records("privatedns:PrivateZone")}
-    made = {}
+    reached = {}
     for group in account.of("network:PrivateDnsZoneGroup"):
         (endpoint,) = (
-            plain(each.inputs)
-            for each in account.records("network:PrivateEndpoint")
-            if each.outputs["name"] == group["privateEndpointName"]
+            plain(record.inputs)
+            for record in account.records("network:PrivateEndpoint")
+            if record.outputs["name"] == group["privateEndpointName"]
         )
         (connection,) = endpoint["privateLinkServiceConnections"]
         (zone,) = group["privateDnsZoneConfigs"]
         assert endpoint["subnet"]["id"] == f"{network.id}/subnets/endpoints"
-        made[connection["privateLinkServiceId"]] = (connection["groupIds"][0], zones[zone["privateDnsZoneId"]])
-    assert made == wanted
+        reached[connection["privateLinkServiceId"]] = (connection["groupIds"][0], zones[zone["privateDnsZoneId"]])
+    assert reached == expected
 
 
 def test_everything_is_tagged_with_its_cluster_and_role(account):

@@ -1,4 +1,4 @@
-"""What needs no engine: names, images, the key that nobody has, credentials, rights of operators."""
+"""Tests without an engine: names, images, the key that nobody has, credentials, permissions of operators."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ ROLE = re.compile(r"(?<=```json\n)\{.*?^\}\n(?=```)", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", ["a", "7", "a--b", "0-9-" * 15 + "abc", "jaguar", "x" * 63, "abcdefghijklmn--o"])
-def test_names_that_are_the_whole_world_s_are_what_azure_takes(build, name):
+def test_global_names_are_within_azures_limits(build, name):
     cluster = build({"name": name})
     limits = catalogue.of(Cloud.AZURE).names
     vault, account, files = vault_name(cluster), account_name(cluster), files_name(cluster)
     assert re.fullmatch(r"[a-z](?!.*--)[a-z0-9-]*", vault)
     assert re.fullmatch(r"[a-z0-9]+", account)
     assert len(vault) + GENERATED <= limits["key_vault"].max
-    for each in (account, files):
-        assert len(each) + GENERATED <= limits["storage_account"].max
+    for name_ in (account, files):
+        assert len(name_) + GENERATED <= limits["storage_account"].max
     assert files != account
 
 
-def test_names_of_pools_are_shortened_without_becoming_another_s():
+def test_names_of_pools_are_shortened_and_stay_unique():
     long, other = "p" * 63, "p" * 62 + "q"
     assert len(scale_set_name(long)) <= catalogue.of(Cloud.AZURE).names["scale_set"].max
     assert scale_set_name(long) != scale_set_name(other)
@@ -66,12 +66,12 @@ def test_names_of_pools_are_shortened_without_becoming_another_s():
         ("/SharedGalleries/g/Images/i/Versions/latest", "shared_gallery_image_id"),
     ],
 )
-def test_an_image_is_named_in_azure_s_own_ways(text, field):
+def test_an_image_has_one_of_azures_formats(text, field):
     assert getattr(image(text), field)
 
 
 @pytest.mark.parametrize("text", ["debian-12", "ami-0123456789abcdef0", "a:b:c"])
-def test_what_is_no_image_of_azure_is_refused_with_the_ways_to_write_one(text):
+def test_other_image_names_are_refused_with_the_valid_formats(text):
     with pytest.raises(ValueError, match="publisher:offer:sku:version"):
         image(text)
 
@@ -91,17 +91,17 @@ def test_the_key_that_nobody_has_is_a_point_of_its_curve():
     assert root * root % p == square
 
 
-def test_the_key_that_nobody_has_is_taken_by_ssh(tmp_path):
+def test_ssh_accepts_the_key_that_nobody_has(tmp_path):
     (tmp_path / "key.pub").write_text(nobodys_key())
-    told = subprocess.run(["ssh-keygen", "-l", "-f", str(tmp_path / "key.pub")], check=False, capture_output=True)
-    assert (told.returncode, b"ED25519" in told.stdout) == (0, True)
+    result = subprocess.run(["ssh-keygen", "-l", "-f", str(tmp_path / "key.pub")], check=False, capture_output=True)
+    assert (result.returncode, b"ED25519" in result.stdout) == (0, True)
 
 
-def test_a_scale_set_has_a_tag_for_each_label_and_taint_beside_seven_of_its_own(build):
-    """Which `cluster.check.azure` counts on."""
+def test_a_scale_set_has_a_tag_for_each_label_and_taint_and_seven_others(build):
+    """`cluster.check.azure` depends on this number."""
     pool = Pool.model_validate({"machine": "m", "labels": {f"example.org/{number}": "x" for number in range(9)}})
-    made = {**tags(build({}), "pool-cpu"), **autoscaler_tags(build({}), "cpu", pool)}
-    assert len(made) == 9 + OWN_TAGS
+    tags_ = {**tags(build({}), "pool-cpu"), **autoscaler_tags(build({}), "cpu", pool)}
+    assert len(tags_) == 9 + OWN_TAGS
 
 
 PRINCIPAL = {"ARM_CLIENT_ID": "1", "ARM_TENANT_ID": "2", "ARM_SUBSCRIPTION_ID": "3"}
@@ -111,11 +111,14 @@ PRINCIPAL = {"ARM_CLIENT_ID": "1", "ARM_TENANT_ID": "2", "ARM_SUBSCRIPTION_ID": 
     ("environment", "words"),
     [
         ({}, ["nobody is logged in", "az login"]),
-        ({"ARM_CLIENT_ID": "1"}, ["ARM_TENANT_ID is not set", "nothing proves", "ARM_SUBSCRIPTION_ID is not set"]),
+        (
+            {"ARM_CLIENT_ID": "1"},
+            ["ARM_TENANT_ID is not set", "ARM_CLIENT_ID has no credential", "ARM_SUBSCRIPTION_ID is not set"],
+        ),
         ({"ARM_CLIENT_SECRET": "s"}, ["ARM_CLIENT_ID", "ARM_TENANT_ID", "ARM_SUBSCRIPTION_ID"]),
         ({**PRINCIPAL, "ARM_CLIENT_SECRET": "s"}, []),
-        ({**PRINCIPAL, "ARM_CLIENT_CERTIFICATE_PATH": "/nowhere/c.pfx"}, ["/nowhere/c.pfx, and there is no such file"]),
-        ({**PRINCIPAL, "ARM_USE_OIDC": "true"}, ["ARM_USE_OIDC is set and no token"]),
+        ({**PRINCIPAL, "ARM_CLIENT_CERTIFICATE_PATH": "/nowhere/c.pfx"}, ["/nowhere/c.pfx, which does not exist"]),
+        ({**PRINCIPAL, "ARM_USE_OIDC": "true"}, ["ARM_USE_OIDC is set without a token"]),
         ({**PRINCIPAL, "ARM_USE_OIDC": "true", "ARM_OIDC_TOKEN": "t"}, []),
         ({"ARM_USE_MSI": "true"}, ["ARM_SUBSCRIPTION_ID is not set"]),
         ({"ARM_USE_MSI": "true", "ARM_SUBSCRIPTION_ID": "3"}, []),
@@ -127,23 +130,23 @@ def test_missing_credentials_are_named_with_a_way_to_get_them(tmp_path, environm
     assert all(any(word in problem for problem in problems) for word in words)
 
 
-def test_who_is_logged_in_to_the_azure_cli_lacks_nothing(tmp_path):
+def test_a_login_of_the_azure_cli_is_sufficient(tmp_path):
     (tmp_path / "azureProfile.json").write_text("{}")
     assert missing({"AZURE_CONFIG_DIR": str(tmp_path)}) == []
 
 
-def test_the_role_in_the_documentation_is_made_of_the_table_and_has_no_wildcard():
-    """MENAGERIE_UPDATE_GOLDEN=1 rewrites it."""
+def test_the_documented_role_matches_the_table_and_has_no_wildcard():
+    """Compare the role in the page with the table. MENAGERIE_UPDATE_GOLDEN=1 rewrites it."""
     text = PAGE.read_text()
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         text = ROLE.sub(lambda _: operators_role(), text)
         PAGE.write_text(text)
-    (found,) = ROLE.findall(text)
-    assert found == operators_role()
-    assert not [action for action in json.loads(found)["Actions"] if "*" in action]
+    (documented,) = ROLE.findall(text)
+    assert documented == operators_role()
+    assert not [action for action in json.loads(documented)["Actions"] if "*" in action]
 
 
-def test_azure_s_stack_imports_no_other_cloud():
+def test_the_azure_stack_imports_no_other_cloud():
     absent = ("pulumi_aws", "pulumi_gcp", "stacks.aws", "stacks.gcp", "lab")
     program = f"import sys, stacks.azure.provider; print([name for name in {absent} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Network security groups: what Azure would let through by them is what the table of flows says, and nothing more."""
+"""Network security groups: Azure would admit exactly what the table of flows says."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROTOCOLS = {Protocol.TCP: "Tcp", Protocol.UDP: "Udp"}
 
 
 def covers(rule, side, address):
-    """Whether one side of a rule holds an address."""
+    """Whether one side of a rule contains an address."""
     prefixes = rule.get(f"{side}AddressPrefixes") or [rule[f"{side}AddressPrefix"]]
     return any(
         prefix == "*" or (address in TAGS[prefix] if prefix in TAGS else ip_address(address) in ip_network(prefix))
@@ -32,24 +32,24 @@ def covers(rule, side, address):
 
 
 def span(text):
-    """Of a rule's text: "443", "30000-32767"."""
+    """Return the range of a rule's text: "443", "30000-32767"."""
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
 
 
 def passes(rules, direction, source, destination, protocol, port):
-    """Whether a group lets a connection through: the first rule by priority that speaks of it decides."""
+    """Whether a group admits a connection: the first matching rule by priority decides."""
     for rule in sorted(rules, key=lambda rule: rule["priority"]):
         ports = rule.get("destinationPortRanges") or [rule["destinationPortRange"]]
         if (
             rule["direction"] == direction
             and rule["protocol"] in ("*", PROTOCOLS[protocol])
-            and (ports == ["*"] or any(port in each for each in map(span, ports)))
+            and (ports == ["*"] or any(port in range_ for range_ in map(span, ports)))
             and covers(rule, "source", source)
             and covers(rule, "destination", destination)
         ):
             return rule["access"] == "Allow"
-    raise AssertionError("no rule of the group speaks of it, so Azure's own would")
+    raise AssertionError("no rule of the group matches, so Azure's own rules would decide")
 
 
 class Filter:
@@ -76,9 +76,9 @@ class Filter:
 
 @pytest.fixture
 def places(account):
-    """Role -> an address that somebody of this role has."""
+    """Role -> an address of a host with this role."""
     spec, plan, ranges = account.cluster.spec, account.plan, region_subnets(account.cluster.spec)
-    found = {
+    addresses = {
         Role.OPERATOR: str(spec.control_plane.operators[-1][9]),
         Role.API_SERVER: str(ranges.api_servers[20]),
         Role.ETCD_MAIN: str(plan.etcd["main"][0].address),
@@ -89,27 +89,27 @@ def places(account):
         Role.CLOUD_API: RESOURCE_MANAGER,
     }
     if spec.storage.file:
-        # Endpoints share a subnet, which is what rules name.
-        found[Role.FILE_STORE] = found[Role.SECRET_STORE]
+        # Endpoints share a subnet, and rules refer to the subnet.
+        addresses[Role.FILE_STORE] = addresses[Role.SECRET_STORE]
     if spec.control_plane.public:
-        found[Role.PUBLIC_OPERATOR] = str(spec.control_plane.public.operators[0][3])
+        addresses[Role.PUBLIC_OPERATOR] = str(spec.control_plane.public.operators[0][3])
     if spec.sites:
-        found[Role.ETCD_EVENTS] = str(plan.etcd["events"][0].address)
-        found[Role.WORKER_AT_SITE] = str(spec.sites["sjc1"].racks["r2"][11])
-        found[Role.ARTEFACT_MIRROR] = "10.9.0.5"
-        found[Role.REGISTRY] = FAR
-    return found
+        addresses[Role.ETCD_EVENTS] = str(plan.etcd["events"][0].address)
+        addresses[Role.WORKER_AT_SITE] = str(spec.sites["sjc1"].racks["r2"][11])
+        addresses[Role.ARTEFACT_MIRROR] = "10.9.0.5"
+        addresses[Role.REGISTRY] = FAR
+    return addresses
 
 
-def test_what_passes_is_what_the_table_says_and_nothing_more(account, places):
+def test_admitted_traffic_matches_the_table(account, places):
     table = flows(account.cluster, account_source(account))
-    wanted = set()
+    expected = set()
     for flow in table:
         # Behind the load balancer's address are API servers, and packets keep their senders' addresses.
         destination = Role.API_SERVER if flow.destination in BALANCERS else flow.destination
         source, target = places.get(flow.source), places.get(destination)
         if source and target and flow.source not in BALANCERS:
-            wanted |= {(source, target, flow.protocol, edge) for pair in ranges(flow.ports) for edge in pair}
+            expected |= {(source, target, flow.protocol, edge) for pair in ranges(flow.ports) for edge in pair}
     named_by_rules = {
         edge
         for group in account.of("network:NetworkSecurityGroup")
@@ -121,18 +121,20 @@ def test_what_passes_is_what_the_table_says_and_nothing_more(account, places):
     ports = sorted(named_by_rules | edges | {STRANGE_PORT, NODE_PORTS[0] - 1, NODE_PORTS[-1] + 1})
     filter_ = Filter(account)
     others = {str(account.cluster.spec.network.nodes[250]), "10.255.0.1", FAR}
-    everybody = sorted({*places.values(), *others})
-    found = {
+    addresses = sorted({*places.values(), *others})
+    admitted = {
         (source, target, protocol, port)
-        for source, target in product(everybody, everybody)
+        for source, target in product(addresses, addresses)
         for protocol, port in product(PROTOCOLS, ports)
         if (filter_.guarding(source) or filter_.guarding(target)) and filter_.lets(source, target, protocol, port)
     }
-    named = {each for each in wanted if filter_.guarding(each[0]) or filter_.guarding(each[1])}
-    # Names can't be in a rule: to a registry that has one, the way is open to everybody who may be it.
-    opened = {each for each in found if registry_by_name(account) and each[3] == 5000}
-    assert found - opened == named - opened
-    assert {each for each in named if each[3] == 5000} <= found
+    filtered = {
+        connection for connection in expected if filter_.guarding(connection[0]) or filter_.guarding(connection[1])
+    }
+    # Rules can't contain names: for a registry with a name, its port is open to every address.
+    opened = {connection for connection in admitted if registry_by_name(account) and connection[3] == 5000}
+    assert admitted - opened == filtered - opened
+    assert {connection for connection in filtered if connection[3] == 5000} <= admitted
 
 
 def account_source(account):
@@ -143,7 +145,7 @@ def registry_by_name(account):
     return account.cluster.spec.artefacts.registry is not None
 
 
-def test_members_of_one_etcd_do_not_reach_the_other(wide):
+def test_members_of_one_etcd_cannot_reach_the_other(wide):
     plan, filter_ = wide.plan, Filter(wide)
     for role, other in (("main", "events"), ("events", "main")):
         for mine, theirs in product(plan.etcd[role], plan.etcd[other]):
@@ -151,36 +153,36 @@ def test_members_of_one_etcd_do_not_reach_the_other(wide):
                 assert not filter_.lets(str(mine.address), str(theirs.address), Protocol.TCP, port)
 
 
-def test_the_load_balancer_s_probe_reaches_api_servers_and_nobody_else(account, places):
+def test_the_load_balancers_probe_reaches_only_api_servers(account, places):
     filter_ = Filter(account)
     assert filter_.lets(PROBE, places[Role.API_SERVER], Protocol.TCP, 6443)
     for role, port in ((Role.ETCD_MAIN, 2379), (Role.WORKER_IN_REGION, 10250), (Role.SECRET_STORE, 443)):
         assert not filter_.lets(PROBE, places[role], Protocol.TCP, port)
 
 
-def test_rules_are_as_many_as_the_flows_that_a_group_sees(account):
-    """No flow is left out for want of an address but those that Azure does not filter."""
+def test_there_is_a_rule_for_every_flow_that_a_group_filters(account):
+    """Only flows that Azure does not filter are omitted."""
     table = flows(account.cluster, account_source(account))
-    seen = {flow for flow in table if UNFILTERED.isdisjoint({flow.source, flow.destination})}
+    filtered = {flow for flow in table if UNFILTERED.isdisjoint({flow.source, flow.destination})}
     inside = {Role.API_SERVER, Role.ETCD_MAIN, Role.ETCD_EVENTS, Role.WORKER_IN_REGION, Role.SECRET_STORE}
     inside |= {Role.FILE_STORE, Role.BUCKETS}
-    wanted = sum((flow.source in inside) + (flow.destination in {*inside, *BALANCERS}) for flow in seen)
+    expected = sum((flow.source in inside) + (flow.destination in {*inside, *BALANCERS}) for flow in filtered)
     rules = [rule for group in account.of("network:NetworkSecurityGroup") for rule in group["securityRules"]]
-    assert len([rule for rule in rules if rule["access"] == "Allow"]) == wanted
+    assert len([rule for rule in rules if rule["access"] == "Allow"]) == expected
 
 
-def test_each_rule_speaks_of_one_guarded_subnet_so_that_one_group_may_guard_them_all(account):
-    guarded = list(Filter(account).of)
+def test_each_rule_applies_to_one_subnet_so_that_one_group_can_protect_all(account):
+    subnets = list(Filter(account).of)
     for group in account.of("network:NetworkSecurityGroup"):
         for rule in group["securityRules"]:
             side = "destination" if rule["direction"] == "Inbound" else "source"
             prefixes = rule.get(f"{side}AddressPrefixes") or [rule[f"{side}AddressPrefix"]]
             if rule["access"] == "Allow":
-                assert len([subnet for subnet in guarded if ip_network(prefixes[0]).subnet_of(subnet)]) == 1
-                assert all(any(ip_network(each).subnet_of(subnet) for subnet in guarded) for each in prefixes)
+                assert len([subnet for subnet in subnets if ip_network(prefixes[0]).subnet_of(subnet)]) == 1
+                assert all(any(ip_network(prefix).subnet_of(subnet) for subnet in subnets) for prefix in prefixes)
 
 
-def test_nobody_is_let_in_from_the_internet_and_ssh_from_nowhere(account):
+def test_nothing_is_admitted_from_the_internet_and_ssh_from_nowhere(account):
     for group in account.of("network:NetworkSecurityGroup"):
         for rule in group["securityRules"]:
             if (rule["direction"], rule["access"]) == ("Inbound", "Allow"):

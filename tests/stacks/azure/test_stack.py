@@ -1,4 +1,4 @@
-"""The whole stack: found unchanged, changed without losing what keeps data, protected, and taken away."""
+"""The whole stack: unchanged on a second run, changed without losing data, protected, and destroyed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEEPS = {"resources:ResourceGroup", "compute:Disk", "compute:VirtualMachine", "c
 KEEPS |= {"keyvault:Vault", "keyvault:Key", "storage:StorageAccount", "storage:BlobContainer"}
 KEEPS |= {"network:NetworkInterface"}
 OWNER = "8e3af657-a8ff-443c-a75c-2fe8c4bcb635"
-"""Azure's role that may do everything ("Azure built-in roles")."""
+"""Azure's role that permits everything ("Azure built-in roles")."""
 
 
 @pytest.fixture
@@ -30,32 +30,32 @@ def other(koala):
     koala.cluster = cluster
 
 
-def test_a_stack_that_is_up_is_found_unchanged(account):
+def test_a_second_plan_is_empty(account):
     recording = account.preview()
     assert [step.urn for step in recording.steps] == []
 
 
-def test_everything_that_is_declared_is_in_the_operators_role(koala, wide):
+def test_the_operators_role_covers_every_declared_type(koala, wide):
     declared = {record.type for account in (koala, wide) for record in account.world}
     assert {type_ for type_ in declared if type_.startswith("azure-native:")} == set(ACTIONS)
 
 
-def test_the_operators_condition_names_every_role_that_the_stack_gives_and_who_may_have_it(koala, wide):
+def test_the_operators_condition_names_every_role_and_principal_type_that_the_stack_assigns(koala, wide):
     for account in (koala, wide):
-        given = [plain(record.inputs) for record in account.records("authorization:RoleAssignment")]
-        subscription = given[0]["roleDefinitionId"].split("/")[2]
+        assignments = [plain(record.inputs) for record in account.records("authorization:RoleAssignment")]
+        subscription = assignments[0]["roleDefinitionId"].split("/")[2]
         condition = only_our_roles(subscription, [account.cluster.name])
-        allowed = [set(found.split(", ")) for found in re.findall(r"GuidEquals \{([^}]*)\}", condition)]
+        allowed = [set(match.split(", ")) for match in re.findall(r"GuidEquals \{([^}]*)\}", condition)]
         assert len(allowed) == 2
-        roles = {one["roleDefinitionId"].rpartition("/")[2] for one in given}
-        assert all(roles <= each for each in allowed)
+        roles = {assignment["roleDefinitionId"].rpartition("/")[2] for assignment in assignments}
+        assert all(roles <= roles_ for roles_ in allowed)
         assert OWNER not in condition
-        assert {one["principalType"] for one in given} == {"ServicePrincipal"}
+        assert {assignment["principalType"] for assignment in assignments} == {"ServicePrincipal"}
         assert condition.count("PrincipalType] ForAnyOfAnyValues:StringEqualsIgnoreCase {'ServicePrincipal'}") == 2
 
 
-def test_what_keeps_data_is_protected_and_what_the_vault_holds_is_left_to_it(account):
-    ours = [each for each in account.state().values() if each["type"].startswith("azure-native:")]
+def test_resources_with_data_are_protected_and_contents_of_the_vault_are_retained(account):
+    ours = [resource_ for resource_ in account.state().values() if resource_["type"].startswith("azure-native:")]
     for resource in ours:
         kind = resource["type"].removeprefix("azure-native:")
         if kind in KEEPS:
@@ -75,7 +75,7 @@ def test_more_of_everything_and_new_payloads_lose_nothing(other):
         pools={"cpu": pool, "more": {"machine": "Standard_D4s_v5", "max": 3}},
     )
     (grown,) = (step for step in recording.steps if step.name == "pool-cpu")
-    # The autoscaler's, from the moment that the pool is made.
+    # The autoscaler sets it as soon as the pool is created.
     assert not any(path.startswith("sku") for path in grown.properties)
     lost = {(step.operation, step.name) for step in recording.steps if step.loses}
     assert recording.complaints == []
@@ -93,21 +93,21 @@ def test_api_servers_follow_a_new_payload_and_members_do_not(other):
     assert "VirtualMachine" not in kinds
 
 
-def test_a_member_is_not_taken_away_without_being_unprotected(other):
+def test_a_protected_member_is_not_removed(other):
     recording = other(etcd__main__members=1, etcd__events__members=1)
     kept = {complaint.urn.rpartition("::")[2] for complaint in recording.complaints if "protected" in complaint.text}
     assert kept == {"etcd-main-2", "etcd-main-3"}
 
 
-def test_a_stack_is_planned_built_as_planned_and_taken_away_once_it_is_unprotected(tmp_path, koala, opened):
-    """Of the smallest there is: the control plane alone."""
+def test_a_stack_is_planned_created_as_planned_and_destroyed_without_protection(tmp_path, koala, opened):
+    """With the smallest possible stack: only the control plane."""
     hybrid = changed(koala.cluster, name="hybrid", pools={}, profile="development", etcd__main__members=1)
     hybrid = changed(hybrid, etcd__events__members=1, control_plane__api_servers=1)
     with opened(hybrid, tmp_path) as account:
         planned = {step.urn for step in account.preview().steps if step.operation == "create"}
-        made = account.up()
-        assert set(made) == {"create"}
-        assert made["create"] == len(planned) - 1  # the stack itself
+        changes = account.up()
+        assert set(changes) == {"create"}
+        assert changes["create"] == len(planned) - 1  # the stack itself
         account.unprotect()
         account.destroy()
         assert list(account.world) == []

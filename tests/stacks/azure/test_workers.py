@@ -16,26 +16,26 @@ def pool(wide):
     return lambda name: plain(wide.called("compute:VirtualMachineScaleSet", scale_set_name(name)).inputs)
 
 
-def test_every_pool_in_the_region_is_a_scale_set_from_its_least_size(wide, pool):
-    pools = {name: one for name, one in wide.cluster.spec.pools.items() if one.site is None}
+def test_every_pool_in_the_region_is_a_scale_set_starting_at_its_minimum(wide, pool):
+    pools = {name: pool_ for name, pool_ in wide.cluster.spec.pools.items() if pool_.site is None}
     assert len(wide.records("compute:VirtualMachineScaleSet")) == len(pools) + 1
-    for name, wanted in pools.items():
-        made = pool(name)
-        assert (made["sku"]["name"], made["sku"]["capacity"]) == (wanted.machine, wanted.min)
-        assert made["zones"] == list(map(str, wanted.zones or wide.cluster.spec.control_plane.zones))
-        # What runs on a machine is not taken away for a change of the model.
-        assert made["upgradePolicy"] == {"mode": "Manual"}
+    for name, spec in pools.items():
+        scale_set = pool(name)
+        assert (scale_set["sku"]["name"], scale_set["sku"]["capacity"]) == (spec.machine, spec.min)
+        assert scale_set["zones"] == list(map(str, spec.zones or wide.cluster.spec.control_plane.zones))
+        # A change of the model must not end the jobs on a machine.
+        assert scale_set["upgradePolicy"] == {"mode": "Manual"}
 
 
 def test_an_update_leaves_the_size_of_pools_to_the_autoscaler(wide):
     kind = "azure-native:compute:VirtualMachineScaleSet"
-    groups = {urn.rpartition("::")[2]: each for urn, each in wide.state().items() if each["type"] == kind}
+    groups = {urn.rpartition("::")[2]: resource for urn, resource in wide.state().items() if resource["type"] == kind}
     for name, pool in wide.cluster.spec.pools.items():
         if pool.site is None:
             assert groups[scale_set_name(name)]["ignoreChanges"] == ["sku.capacity"]
 
 
-def test_spot_machines_go_only_when_azure_wants_them_back(pool):
+def test_spot_machines_are_evicted_only_when_azure_needs_capacity(pool):
     profile = pool("spot")["virtualMachineProfile"]
     assert (profile["priority"], profile["evictionPolicy"]) == ("Spot", "Delete")
     assert profile["billingProfile"] == {"maxPrice": -1}
@@ -76,7 +76,7 @@ def test_interfaces_are_fast_and_disks_fit_the_size(pool):
     assert disks[LONG]["diskSizeGB"] == 512
 
 
-def test_images_are_the_spec_s_or_debian(wide, pool):
+def test_images_are_those_of_the_spec_or_debian(wide, pool):
     images = {
         name: pool(name)["virtualMachineProfile"]["storageProfile"]["imageReference"] for name in ("cpu", LONG, "a100")
     }
@@ -97,7 +97,7 @@ def test_the_autoscaler_finds_pools_and_knows_their_nodes(wide, pool):
 
 
 def test_names_of_hosts_differ_between_pools_and_are_short(wide, pool):
-    names = [name for name, one in wide.cluster.spec.pools.items() if one.site is None]
+    names = [name for name, pool_ in wide.cluster.spec.pools.items() if pool_.site is None]
     prefixes = [pool(name)["virtualMachineProfile"]["osProfile"]["computerNamePrefix"] for name in names]
     assert len(set(prefixes)) == len(prefixes)
     assert max(map(len, prefixes)) <= 15

@@ -33,7 +33,7 @@ PSK = "a-pre-shared-key"
 
 @dataclass
 class Run:
-    """What one cluster's stack did. summaries: of each step, by its name. steps: of the plan for a changed spec,
+    """Results of one cluster's stack. summaries: of each step, by its name. steps: of the plan for a changed spec,
     (operation, type, name)."""
 
     cluster: Cluster
@@ -47,36 +47,36 @@ class Run:
     unproven: Any = None
 
     def all(self, kind: str) -> list[dict[str, Any]]:
-        """Inputs of everything of a type, such as ``Firewall``."""
+        """Return the inputs of all resources of a type, such as ``Firewall``."""
         return [plain(record.inputs) for record in self.records if record.type.rpartition(":")[2] == kind]
 
     def outputs_of(self, kind: str) -> list[dict[str, Any]]:
         return [plain(record.outputs) for record in self.records if record.type.rpartition(":")[2] == kind]
 
     def reader(self, email: str) -> str:
-        """Whose identity an address is."""
-        shown = {each["email"]: each["displayName"] for each in self.outputs_of("Account")}
-        return str(shown[email.removeprefix("serviceAccount:")]).rpartition(": ")[2]
+        """Return the reader whose identity has an address."""
+        names = {account["email"]: account["displayName"] for account in self.outputs_of("Account")}
+        return str(names[email.removeprefix("serviceAccount:")]).rpartition(": ")[2]
 
     def protected(self) -> dict[str, set[str]]:
-        """Type -> names in the cloud's program of what the engine does not delete."""
-        found: dict[str, set[str]] = {}
+        """Return type -> names in the program of resources that the engine does not delete."""
+        names: dict[str, set[str]] = {}
         for resource in self.resources:
             if resource.get("protect"):
-                found.setdefault(resource["type"].rpartition(":")[2], set()).add(resource["urn"].rpartition("::")[2])
-        return found
+                names.setdefault(resource["type"].rpartition(":")[2], set()).add(resource["urn"].rpartition("::")[2])
+        return names
 
 
 def ready(cluster: Cluster) -> Cluster:
-    """With some checksum for what upstream publishes none of."""
+    """Return the cluster with stand-in checksums for programs without published ones."""
     spec = cluster.spec
-    missing = {each.source: "0" * 64 for each in without_checksum(spec)}
+    missing = {artefact.source: "0" * 64 for artefact in without_checksum(spec)}
     artefacts = spec.artefacts.model_copy(update={"sha256": {**spec.artefacts.sha256, **missing}})
     return cluster.model_copy(update={"spec": spec.model_copy(update={"artefacts": artefacts})})
 
 
 def changed(cluster: Cluster, changes: Mapping[str, Any]) -> Cluster:
-    """changes: by path, ``etcd.main.members``."""
+    """Return the cluster with changes by path, ``etcd.main.members``."""
     spec = cluster.spec.model_dump(mode="json")
     for path, value in changes.items():
         *folders, last = path.split(".")
@@ -88,7 +88,7 @@ def changed(cluster: Cluster, changes: Mapping[str, Any]) -> Cluster:
 
 
 def planned(stack: ClusterStack) -> list[tuple[str, str, str]]:
-    """(operation, type, name) of each step of a plan, in order."""
+    """Return (operation, type, name) of each step of a plan, in order."""
     steps = []
 
     def look(event: Any) -> None:
@@ -104,7 +104,7 @@ def planned(stack: ClusterStack) -> list[tuple[str, str, str]]:
 def opened(
     cluster: Cluster, folder: Path, faults: Faults | None = None
 ) -> Iterator[tuple[ClusterStack, World, list[Cluster]]]:
-    """A stack in an empty project, and the one cluster that its program declares, to be exchanged."""
+    """Yield a stack in an empty project, and a list with the one cluster that its program declares; replace it there."""
     cli = programs.program("pulumi")
     world, current = World(), [cluster]
     with (
@@ -126,14 +126,14 @@ def configure(stack: ClusterStack, key: str, value: str, secret: bool = False) -
 
 @pytest.fixture(scope="session")
 def gibbon(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The small example: made, looked at again, planned with changes, released, destroyed."""
+    """The small example: created, planned again, planned with changes, released, destroyed."""
     cluster = ready(load_cluster(ROOT / "examples" / "gcp-small" / "cluster.yaml"))
     with opened(cluster, tmp_path_factory.mktemp("gibbon")) as (stack, world, current):
-        made, outputs = stack.up()
+        summary, outputs = stack.up()
         resources = stack.deployment()["resources"]
         run = Run(cluster, addresses.plan(cluster), list(world), resources, outputs)
         run.unproven = dict(world.unproven)
-        run.summaries = {"up": made.changes, "again": stack.preview(refresh=False).changes}
+        run.summaries = {"up": summary.changes, "again": stack.preview(refresh=False).changes}
         current[0] = changed(
             cluster,
             {
@@ -161,19 +161,19 @@ def gibbon(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="session")
 def langur(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """All that a stack can have: local disks, backups, both etcds on hosts of their own, every kind of pool, tunnels."""
+    """Everything that a stack can have: local disks, backups, both etcds on dedicated hosts, every kind of pool, tunnels."""
     cluster = ready(load_cluster(Path(__file__).parent / "langur" / "cluster.yaml"))
     with opened(cluster, tmp_path_factory.mktemp("langur")) as (stack, world, _):
         for name in ("vpn-sjc1-a", "vpn-sjc1-b"):
             configure(stack, f"menagerie:{name}", PSK, secret=True)
-        made, outputs = stack.up()
+        summary, outputs = stack.up()
         resources = stack.deployment()["resources"]
-        run = Run(cluster, addresses.plan(cluster), list(world), resources, outputs, {"up": made.changes})
+        run = Run(cluster, addresses.plan(cluster), list(world), resources, outputs, {"up": summary.changes})
         run.unproven = dict(world.unproven)
     return run
 
 
 @pytest.fixture(params=["gibbon", "langur"])
 def run(request: pytest.FixtureRequest) -> Run:
-    found: Run = request.getfixturevalue(request.param)
-    return found
+    fixture: Run = request.getfixturevalue(request.param)
+    return fixture

@@ -15,62 +15,64 @@ READ, USE_OBJECTS = "roles/secretmanager.secretAccessor", "roles/storage.objectU
 
 
 def rights(run):
-    """Reader -> role -> plain names of secrets."""
+    """Return reader -> role -> plain names of secrets."""
     prefix = f"menagerie_{run.cluster.name}_"
-    found = {}
+    by_reader = {}
     for binding in run.all("SecretIamBinding"):
         name = binding["secretId"].rpartition("/")[2].removeprefix(prefix)
         for member in binding["members"]:
-            own = found.setdefault(run.reader(member), {})
+            own = by_reader.setdefault(run.reader(member), {})
             own.setdefault(binding["role"].rpartition("/")[2], set()).add(name)
-    return found
+    return by_reader
 
 
-def test_each_reader_reads_its_bundle_and_nobody_else_s(run):
-    found = rights(run)
+def test_each_reader_reads_only_its_own_bundle(run):
+    by_reader = rights(run)
     hosts = {host.name for host in run.plan.hosts()}
-    assert set(found) == {*hosts, "api-servers", *of_workers(run.cluster)}
+    assert set(by_reader) == {*hosts, "api-servers", *of_workers(run.cluster)}
     for reader in (*hosts, "api-servers"):
-        assert found[reader]["secretmanager.secretAccessor"] == {f"secrets-{reader}"}
+        assert by_reader[reader]["secretmanager.secretAccessor"] == {f"secrets-{reader}"}
 
 
 def test_workers_read_the_join_token_which_only_api_servers_write(run):
-    found = rights(run)
+    by_reader = rights(run)
     for worker in of_workers(run.cluster):
-        assert found[worker] == {"secretmanager.secretAccessor": {"secrets-workers", "join-token"}}
+        assert by_reader[worker] == {"secretmanager.secretAccessor": {"secrets-workers", "join-token"}}
     writing = "secretmanager.secretVersionManager"
-    assert {reader: own[writing] for reader, own in found.items() if writing in own} == {"api-servers": {"join-token"}}
-    # The program destroys versions that it replaces, so the engine knows of none.
-    assert not [each for each in run.all("SecretVersion") if each["secret"].endswith("join-token")]
+    assert {reader: own[writing] for reader, own in by_reader.items() if writing in own} == {
+        "api-servers": {"join-token"}
+    }
+    # The program destroys versions that it replaces, so the engine must not manage any.
+    assert not [version for version in run.all("SecretVersion") if version["secret"].endswith("join-token")]
 
 
-def test_the_store_holds_bundles_and_the_join_token_alone(run):
-    names = {each["secretId"].removeprefix(f"menagerie_{run.cluster.name}_") for each in run.all("Secret")}
+def test_the_store_contains_only_bundles_and_the_join_token(run):
+    names = {secret["secretId"].removeprefix(f"menagerie_{run.cluster.name}_") for secret in run.all("Secret")}
     readers = {*(host.name for host in run.plan.hosts()), "api-servers", "workers"}
     assert names == {"join-token", *(f"secrets-{reader}" for reader in readers)}
 
 
-def test_no_right_is_given_on_the_whole_project_but_those_to_make_volumes_and_to_look_at_machines(run):
-    given = {
+def test_only_permissions_for_volumes_and_machines_are_granted_on_the_whole_project(run):
+    kinds = {
         record.type.rpartition(":")[2]
         for record in run.records
         if re.search("I[aA][mM](Member|Binding|Policy)", record.type)
     }
-    assert given == {"SecretIamBinding", "CryptoKeyIAMBinding", "BucketIAMMember", "IAMMember"}
-    members = [str(each.get("member") or each["members"]) for kind in given for each in run.all(kind)]
+    assert kinds == {"SecretIamBinding", "CryptoKeyIAMBinding", "BucketIAMMember", "IAMMember"}
+    members = [str(grant.get("member") or grant["members"]) for kind in kinds for grant in run.all(kind)]
     assert not [text for text in members if "allUsers" in text or "allAuthenticatedUsers" in text]
 
 
 def granted(run, reader):
-    """The one right of a reader on the project: who has it, and what it is."""
-    (member,) = (each for each in run.all("IAMMember") if run.reader(each["member"]) == reader)
-    (role,) = (each for each in run.all("IAMCustomRole") if each["roleId"] == member["role"].rpartition("/")[2])
+    """Return a reader's one grant on the project: its member and its role."""
+    (member,) = (item for item in run.all("IAMMember") if run.reader(item["member"]) == reader)
+    (role,) = (item for item in run.all("IAMCustomRole") if item["roleId"] == member["role"].rpartition("/")[2])
     return member, role
 
 
-def test_api_servers_look_at_machines_of_the_clusters_pools_and_at_nothing_else(run):
-    """By which they know whether who wants to join as a node is one."""
-    assert {run.reader(each["member"]) for each in run.all("IAMMember")} == {"api-servers", "controllers"}
+def test_api_servers_may_describe_only_machines_of_the_clusters_pools(run):
+    """They use this to check whether a host that wants to join as a node is one of them."""
+    assert {run.reader(grant["member"]) for grant in run.all("IAMMember")} == {"api-servers", "controllers"}
     member, role = granted(run, "api-servers")
     assert role["permissions"] == ["compute.instances.get"]
     expression = member["condition"]["expression"]
@@ -79,35 +81,35 @@ def test_api_servers_look_at_machines_of_the_clusters_pools_and_at_nothing_else(
     assert named == {group["baseInstanceName"] for group in run.all("InstanceGroupManager")}
 
 
-def test_one_pool_s_machines_make_volumes_of_pods_and_attach_them_to_machines_of_pools(run):
+def test_one_pools_machines_create_volumes_of_pods_and_attach_them_to_machines_of_pools(run):
     member, role = granted(run, "controllers")
     assert role["permissions"] == list(volumes.permissions(run.cluster))
-    assert not [each for each in role["permissions"] if each.endswith(("IamPolicy", "actAs", "setMetadata"))]
+    assert not [item for item in role["permissions"] if item.endswith(("IamPolicy", "actAs", "setMetadata"))]
     expression = member["condition"]["expression"]
     assert 'resource.name.extract("/disks/{name}").startsWith("pvc-")' in expression
     named = set(re.findall(r'"/instances/{name}"\).startsWith\("([^"]+)-"', expression))
     assert named == {group["baseInstanceName"] for group in run.all("InstanceGroupManager")}
-    pools = {each["labels"]["pool"]: each for each in run.all("RegionInstanceTemplate") if "pool" in each["labels"]}
-    making = {name for name, each in pools.items() if run.reader(each["serviceAccount"]["email"]) == "controllers"}
+    pools = {item["labels"]["pool"]: item for item in run.all("RegionInstanceTemplate") if "pool" in item["labels"]}
+    making = {name for name, item in pools.items() if run.reader(item["serviceAccount"]["email"]) == "controllers"}
     assert making == {controllers_pool(run.cluster.spec)}
 
 
-def test_file_systems_come_with_rights_of_their_own_and_with_the_key(langur, gibbon):
-    """langur asks for them."""
-    of_files = {each for each in volumes.permissions(langur.cluster) if each.startswith("file.")}
+def test_file_systems_have_separate_permissions_and_use_the_key(langur, gibbon):
+    """langur has file systems."""
+    of_files = {item for item in volumes.permissions(langur.cluster) if item.startswith("file.")}
     assert {"file.instances.create", "file.instances.delete"} <= of_files
-    assert not [each for each in volumes.permissions(gibbon.cluster) if each.startswith("file.")]
+    assert not [item for item in volumes.permissions(gibbon.cluster) if item.startswith("file.")]
     (binding,) = langur.all("CryptoKeyIAMBinding")
     assert [member for member in binding["members"] if "@cloud-filer.iam" in member]
     inside = volumes.file_range(langur.cluster)
-    assert not [each for each in langur.all("Subnetwork") if inside.overlaps(IPv4Network(each["ipCidrRange"]))]
+    assert not [item for item in langur.all("Subnetwork") if inside.overlaps(IPv4Network(item["ipCidrRange"]))]
     (address,) = langur.all("GlobalAddress")
     assert IPv4Address(address["address"]) not in inside
     assert inside.subnet_of(langur.cluster.spec.network.nodes)
 
 
-def test_api_servers_are_given_classes_with_the_cluster_s_key(run):
-    values = {each["secret"].rpartition("_")[2]: each["secretData"] for each in run.all("SecretVersion")}
+def test_api_servers_get_storage_classes_with_the_clusters_key(run):
+    values = {version["secret"].rpartition("_")[2]: version["secretData"] for version in run.all("SecretVersion")}
     text = json.loads(values["secrets-api-servers"])["storage-classes.json"]
     (key,) = (record.id for record in run.records if record.type.endswith(":CryptoKey"))
     assert key in text
@@ -116,7 +118,7 @@ def test_api_servers_are_given_classes_with_the_cluster_s_key(run):
     ]
 
 
-def test_only_google_s_own_services_use_the_key(run):
+def test_only_googles_own_services_use_the_key(run):
     (binding,) = run.all("CryptoKeyIAMBinding")
     assert {member.rpartition("@")[2] for member in binding["members"]} == {
         "compute-system.iam.gserviceaccount.com",
@@ -127,60 +129,60 @@ def test_only_google_s_own_services_use_the_key(run):
     assert binding["role"] == "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 
 
-def test_bundles_hold_what_a_reader_needs_as_one_object(gibbon):
-    values = {each["secret"].rpartition("_")[2]: each["secretData"] for each in gibbon.all("SecretVersion")}
+def test_a_bundle_is_one_object_with_what_its_reader_needs(gibbon):
+    values = {version["secret"].rpartition("_")[2]: version["secretData"] for version in gibbon.all("SecretVersion")}
     bundle = json.loads(values["secrets-etcd-main-1"])
     assert "etcd-main-1-server.key" in bundle
     assert "PRIVATE KEY" in bundle["etcd-main-1-server.key"]
     assert not [name for name in bundle if "etcd-main-2" in name]
 
 
-def test_values_are_secret_in_the_state(gibbon):
-    versions = [each for each in gibbon.resources if each["type"].endswith(":SecretVersion")]
+def test_values_are_encrypted_in_the_state(gibbon):
+    versions = [resource for resource in gibbon.resources if resource["type"].endswith(":SecretVersion")]
     assert len(versions) == len(gibbon.all("SecretVersion"))
-    assert all("ciphertext" in each["inputs"]["secretData"] for each in versions)
+    assert all("ciphertext" in resource["inputs"]["secretData"] for resource in versions)
 
 
-def test_hosts_with_backups_use_the_folder_of_their_repository_and_list_nothing_else(langur):
-    members = [each for each in langur.all("BucketIAMMember") if each.get("condition")]
-    assert {langur.reader(each["member"]) for each in members} == {host.name for host in langur.plan.etcd["main"]}
-    (backups,) = (each["name"] for each in langur.all("Bucket") if "-backups-" in each["name"])
+def test_hosts_with_backups_use_and_list_only_the_folder_of_their_repository(langur):
+    members = [item for item in langur.all("BucketIAMMember") if item.get("condition")]
+    assert {langur.reader(item["member"]) for item in members} == {host.name for host in langur.plan.etcd["main"]}
+    (backups,) = (item["name"] for item in langur.all("Bucket") if "-backups-" in item["name"])
     folder = f"{langur.cluster.name}/main/"
     whole = f"projects/_/buckets/{backups}/objects/{folder}"
     listing = f'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("{folder}")'
-    assert {(each["bucket"], each["role"], each["condition"]["expression"]) for each in members} == {
+    assert {(item["bucket"], item["role"], item["condition"]["expression"]) for item in members} == {
         (backups, USE_OBJECTS, f'resource.name.startsWith("{whole}") || {listing}')
     }
 
 
-def test_without_backups_nobody_writes_any(gibbon):
-    members = [each["member"] for each in gibbon.all("BucketIAMMember") if "-audit-" not in each["bucket"]]
+def test_without_backups_no_host_can_write_any(gibbon):
+    members = [member_["member"] for member_ in gibbon.all("BucketIAMMember") if "-audit-" not in member_["bucket"]]
     assert [member.rpartition("@")[2] for member in members] == ["gcp-sa-logging.iam.gserviceaccount.com"]
 
 
-def test_api_servers_add_to_the_bucket_of_audit_logs_which_is_retained(langur):
-    (logs,) = (each for each in langur.all("Bucket") if "-audit-" in each["name"])
+def test_api_servers_add_to_the_bucket_for_audit_logs_which_is_locked(langur):
+    (logs,) = (item for item in langur.all("Bucket") if "-audit-" in item["name"])
     assert logs["retentionPolicy"] == {"retentionPeriod": 30 * 86400}
-    told = json.loads(langur.outputs["outputs"])["buckets"]["audit-logs"]
-    assert (told["name"], told["locked_days"]) == (logs["name"], 30)
-    (member,) = (each for each in langur.all("BucketIAMMember") if each["bucket"] == logs["name"])
+    output = json.loads(langur.outputs["outputs"])["buckets"]["audit-logs"]
+    assert (output["name"], output["locked_days"]) == (logs["name"], 30)
+    (member,) = (item for item in langur.all("BucketIAMMember") if item["bucket"] == logs["name"])
     assert (langur.reader(member["member"]), member["role"]) == ("api-servers", "roles/storage.objectCreator")
 
 
 def test_backups_are_kept_for_their_time_and_other_buckets_have_versions(langur):
-    buckets = {each["name"].split("-")[-2]: each for each in langur.all("Bucket")}
+    buckets = {bucket["name"].split("-")[-2]: bucket for bucket in langur.all("Bucket")}
     assert set(buckets) == {"backups", "audit", "logs", "artefacts"}
     assert buckets["backups"]["softDeletePolicy"] == {"retentionDurationSeconds": 14 * 86400}
     assert not {"versioning", "retentionPolicy"} & set(buckets["backups"])
-    assert {name for name, each in buckets.items() if each.get("versioning", {}).get("enabled")} == {
+    assert {name for name, bucket in buckets.items() if bucket.get("versioning", {}).get("enabled")} == {
         "logs",
         "artefacts",
     }
-    assert all(each["uniformBucketLevelAccess"] and each["lifecycleRules"] for each in buckets.values())
+    assert all(bucket["uniformBucketLevelAccess"] and bucket["lifecycleRules"] for bucket in buckets.values())
 
 
-def test_flow_logs_of_the_cluster_s_subnets_go_to_the_bucket_of_logs(gibbon):
+def test_flow_logs_of_the_clusters_subnets_go_to_the_bucket_for_logs(gibbon):
     (sink,) = (plain(record.inputs) for record in gibbon.records if record.type.endswith(":ProjectSink"))
-    names = {each["name"] for each in gibbon.all("Subnetwork")}
+    names = {subnet["name"] for subnet in gibbon.all("Subnetwork")}
     assert all(f'"{name}"' in sink["filter"] for name in names)
     assert "-logs-" in sink["destination"]

@@ -1,4 +1,4 @@
-"""The whole stack: made, unchanged, changed, destroyed."""
+"""The whole stack: created, unchanged, changed, destroyed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from stacks.gcp import permissions
 
 ROOT = Path(__file__).resolve().parents[3]
 KEEPS_DATA = {"Disk", "Instance", "Bucket", "CryptoKey", "KeyRing", "Secret"}
-MADE_ANEW = {"RegionInstanceTemplate", "SecretVersion", "RegionInstanceGroupManager", "IAMMember"}
-"""Of what a condition names, the pools are part."""
+REPLACED = {"RegionInstanceTemplate", "SecretVersion", "RegionInstanceGroupManager", "IAMMember"}
+"""Includes IAMMember, because the condition names the pools."""
 
 
-def test_a_cluster_is_built_found_unchanged_released_and_taken_away(gibbon):
+def test_a_cluster_is_created_unchanged_released_and_destroyed(gibbon):
     total = gibbon.summaries["up"]["create"]
     assert set(gibbon.summaries["up"]) == {"create"}
     assert gibbon.summaries["again"] == {"same": total}
@@ -32,14 +32,14 @@ def test_a_small_cluster_has_few_resources_in_the_cloud(gibbon):
     assert len(gibbon.records) <= 72
 
 
-def test_more_members_zones_and_api_servers_other_images_and_payloads_replace_nothing_that_keeps_data(gibbon):
+def test_larger_clusters_and_new_images_and_payloads_replace_no_resource_with_data(gibbon):
     touched = {(operation, kind) for operation, kind, _ in gibbon.steps if operation not in ("same", "read")}
-    assert {kind for operation, kind in touched if "replace" in operation or operation == "delete"} <= MADE_ANEW
+    assert {kind for operation, kind in touched if "replace" in operation or operation == "delete"} <= REPLACED
     assert {operation for operation, kind in touched if kind in KEEPS_DATA} == {"create"}
     assert ("create", "Instance") in touched
 
 
-def test_other_zones_take_another_group_of_api_servers_that_serves_before_the_former_goes(gibbon):
+def test_new_zones_create_a_new_group_of_api_servers_before_the_former_is_deleted(gibbon):
     order = [(operation, kind) for operation, kind, _ in gibbon.steps]
     former = order.index(("delete-replaced", "RegionInstanceGroupManager"))
     assert order.index(("create-replacement", "RegionInstanceGroupManager")) < former
@@ -53,7 +53,7 @@ def test_a_pool_that_grows_is_left_to_the_autoscaler(gibbon):
     assert {operation for operation, name in groups if "-pool-more-" in name} == {"create"}
 
 
-def test_what_keeps_data_is_protected_by_the_engine_and_members_by_the_cloud_too(langur):
+def test_resources_with_data_are_protected_by_the_engine_and_members_also_by_the_cloud(langur):
     hosts = {host.name for host in langur.plan.hosts()}
     protected = langur.protected()
     assert len(protected["Instance"]) == len(hosts) == 8
@@ -63,25 +63,25 @@ def test_what_keeps_data_is_protected_by_the_engine_and_members_by_the_cloud_too
     assert all(instance["deletionProtection"] for instance in langur.all("Instance"))
 
 
-def test_outputs_hold_nothing_secret_but_what_is_marked_so(langur):
+def test_outputs_contain_no_unmarked_secret(langur):
     outputs = str(langur.outputs["outputs"])
     assert "PRIVATE KEY" not in outputs
     assert json.loads(outputs)["endpoint"] == f"api.{langur.cluster.name}.internal:6443"
 
 
-def test_permissions_of_who_runs_up_cover_every_type_that_is_declared(run):
+def test_permissions_of_the_operator_cover_every_declared_type(run):
     declared = {record.type for record in run.records}
     assert declared <= set(permissions.by_type())
 
 
-def test_the_role_in_the_docs_is_made_from_the_permissions():
+def test_the_documented_roles_match_the_permissions():
     assert (ROOT / "docs" / "gcp-role.yaml").read_text() == permissions.role()
     assert (ROOT / "docs" / "gcp-role-grants.yaml").read_text() == permissions.grants_role()
 
 
-def test_the_operators_role_grants_nothing_on_the_project_and_the_granters_condition_names_what_the_stack_grants(run):
+def test_only_the_granter_role_grants_on_the_project_and_its_condition_names_the_stacks_roles(run):
     assert "resourcemanager.projects.setIamPolicy" not in permissions.role()
-    granted = {each["role"] for each in run.all("IAMMember")}
+    granted = {member["role"] for member in run.all("IAMMember")}
     project = next(iter(granted)).split("/")[1]
     listed = ", ".join(f"'{role}'" for role in sorted(granted))
     expected = f"api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', []).hasOnly([{listed}])"

@@ -1,9 +1,9 @@
 """Stands in for `pulumi-language-python`, which comes with the ordinary Pulumi CLI and is not built here.
 
-It serves what the engine asks of a language (pulumi.runtime.proto, language.proto) as far as preview, up and destroy of a
-program need it: the program runs in a process of its own, by the Python of the virtual environment that Pulumi.yaml
-names, and is told of the engine by arguments and of its configuration by the environment, as the real one does it.
-Unlike the real one it asks for no provider to be installed.
+It implements the language protocol (pulumi.runtime.proto, language.proto) as far as preview, up and destroy of a program
+need it: the program runs in a separate process, with the Python of the virtual environment that Pulumi.yaml names, and
+gets the engine's address as arguments and its configuration in the environment, as from the real one. Unlike the real
+one it requests no installation of providers.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
 
 
 def main() -> None:
-    """Serve on a port that the first line of standard output tells, for as long as the engine lives."""
+    """Serve on a port printed as the first line of standard output, for as long as the engine lives."""
     signal.signal(signal.SIGINT, lambda *_: os._exit(0))
     addresses = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     parent = os.getppid()

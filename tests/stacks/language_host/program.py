@@ -1,4 +1,4 @@
-"""Stands in for `pulumi-language-python-exec`: runs one program under an engine, and says what it refuses."""
+"""Stands in for `pulumi-language-python-exec`: runs one program under an engine, and reports its errors."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ def main() -> int:
         parser.add_argument(f"--{name}")
     parser.add_argument("--parallel", type=int)
     parser.add_argument("program")
-    given = parser.parse_args()
+    options = parser.parse_args()
     runtime = pulumi.runtime
     runtime.set_all_config(runtime.get_config_env(), runtime.get_config_secret_keys_env())
     runtime.configure(
         runtime.Settings(
-            monitor=given.monitor,
-            engine=given.engine,
-            project=given.project,
-            stack=given.stack,
-            parallel=given.parallel,
-            dry_run=given.dry_run == "true",
-            organization=given.organization,
-            root_directory=given.root_directory,
+            monitor=options.monitor,
+            engine=options.engine,
+            project=options.project,
+            stack=options.stack,
+            parallel=options.parallel,
+            dry_run=options.dry_run == "true",
+            organization=options.organization,
+            root_directory=options.root_directory,
         )
     )
-    os.chdir(given.pwd)
-    sys.argv = [given.program]
+    os.chdir(options.pwd)
+    sys.argv = [options.program]
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        loop.run_until_complete(runtime.run_in_stack(lambda: runpy.run_path(given.program, run_name="__main__")))
+        loop.run_until_complete(runtime.run_in_stack(lambda: runpy.run_path(options.program, run_name="__main__")))
     except pulumi.RunError as error:
         pulumi.log.error(str(error))
         return 1

@@ -1,7 +1,7 @@
-"""The few actions of the Auto Scaling API that the autoscaler needs, by boto3.
+"""The few actions of the Auto Scaling API that the autoscaler needs, through boto3.
 
-Who it is, boto3 finds as the AWS CLI does: the environment, a profile with its SSO session, a pod's web identity (IRSA) or Pod
-Identity, the machine's role. AWS_ENDPOINT_URL_AUTO_SCALING and the other settings of the SDKs hold as everywhere.
+boto3 finds credentials as the AWS CLI does: the environment, a profile with its SSO session, a pod's web identity (IRSA) or Pod
+Identity, the machine's role. AWS_ENDPOINT_URL_AUTO_SCALING and the other settings of the SDKs apply as usual.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from controllers.autoscaler.clouds.common import TRIES, LostError, one_line, thr
 from controllers.autoscaler.groups import GroupError
 
 _THROTTLED = frozenset({"Throttling", "ThrottlingException", "RequestLimitExceeded", "ResourceContention"})
-""""Common Error Types"; ResourceContention is another update of the group that is under way."""
+"""Error codes from "Common Error Types". ResourceContention: another update of the group is in progress."""
 _STALE = frozenset({"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "RequestExpired"})
 _ADVICE = (
     "in a pod, give its service account a role (AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE, or EKS's Pod Identity); "
@@ -39,33 +39,31 @@ _ADVICE = (
 _BY_CODE = {
     "AccessDenied": "; the rights are in docs/aws-policy-autoscaler.json",
     "ExpiredToken": "; log in again",
-    "InvalidClientTokenId": "; these credentials belong to nobody, or to another partition of AWS",
+    "InvalidClientTokenId": "; these credentials do not exist, or belong to another partition of AWS",
     "SignatureDoesNotMatch": "; the secret key is wrong, or this machine's clock is off",
-    "ScalingActivityInProgress": "; the next pass asks again",
+    "ScalingActivityInProgress": "; the next pass tries again",
 }
 _SERVICES = {"AssumeRole": "sts", "AssumeRoleWithWebIdentity": "sts", "GetRoleCredentials": "sso"}
-"""Of what boto3 asks for credentials."""
+"""The service of each action that boto3 uses to get credentials."""
 _PAGE = 100
-""""DescribeAutoScalingGroups": MaxRecords is 100 at most."""
+"""Largest MaxRecords of "DescribeAutoScalingGroups"."""
 T = TypeVar("T")
 
 
 class AwsRefusedError(GroupError):
-    """word: AWS's, for why."""
+    """AWS refused a request. word: AWS's error code."""
 
     def __init__(self, action: str, word: str, message: str) -> None:
         self.word = word
         service, advice = _SERVICES.get(action, "autoscaling"), _BY_CODE.get(word, "")
         if service == "sts":
-            advice = (
-                "; compare the role's trust policy with who asks: the issuer and the service account of a pod's token"
-            )
+            advice = "; compare the role's trust policy with the issuer and the service account of the pod's token"
         super().__init__(f"AWS refuses {service}:{action}: {word}: {message}{advice}")
 
 
 @dataclass(frozen=True)
 class Instance:
-    """state: LifecycleState."""
+    """An instance of a group. state: its LifecycleState."""
 
     id: str
     zone: str
@@ -83,14 +81,17 @@ class ScalingGroup:
 
 
 class AutoScaling:
-    """GroupError of every method: the cloud's words, and what to do. Looks for credentials with the first request."""
+    """Client of Auto Scaling. Looks for credentials at the first request.
+
+    Errors: every method raises GroupError with AWS's message and what to do.
+    """
 
     def __init__(self, region: str) -> None:
         self._region = region
         self._clients: dict[int, Any] = {}
 
     def groups(self, tags: Mapping[str, str]) -> list[ScalingGroup]:
-        """All groups with these tags; all pages, or GroupError."""
+        """Return all groups with these tags."""
         filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(tags.items())]
 
         def every(client: Any) -> list[ScalingGroup]:
@@ -102,7 +103,7 @@ class AutoScaling:
         return self._ask(every)
 
     def why_no_launch(self, name: str) -> str:
-        """Why a group's newest attempt to launch failed, in AWS's words; "" where it did not, or is under way."""
+        """Return why a group's newest launch failed, in AWS's words; "" if it succeeded or is in progress."""
         page = self._ask(lambda client: client.describe_scaling_activities(AutoScalingGroupName=name, MaxRecords=20))
         for each in page["Activities"]:
             description = each.get("Description", "")
@@ -119,7 +120,10 @@ class AutoScaling:
         )
 
     def terminate(self, instance: str) -> None:
-        """And want one fewer. Never repeated here: a second one might count twice. LostError where nobody knows."""
+        """Terminate an instance, and lower the group's size by one. Never retried here: a retry might count twice.
+
+        Errors: raises LostError if the result is unknown.
+        """
         self._ask(
             lambda client: client.terminate_instance_in_auto_scaling_group(
                 InstanceId=instance, ShouldDecrementDesiredCapacity=True
@@ -128,7 +132,7 @@ class AutoScaling:
         )
 
     def _ask(self, call: Callable[[Any], T], tries: int = TRIES) -> T:
-        """Credentials that AWS calls stale are looked for again, once: a refused request did nothing."""
+        """Send a request. If AWS reports stale credentials, look for new ones and retry once: a refused request did nothing."""
         try:
             return self._once(call, tries)
         except AwsRefusedError as error:
@@ -146,18 +150,18 @@ class AutoScaling:
             raise GroupError(f"there are no credentials for AWS: {_ADVICE}") from None
         except PartialCredentialsError:
             raise GroupError(
-                "one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set; set the other too, or none"
+                "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set; set both or neither"
             ) from None
         except (HTTPClientError, NoConnectionError, ResponseParserError) as error:
             raise LostError("AWS", error) from None
         except PaginationError as error:
-            raise GroupError(f"AWS gives one page of groups again and again; none is believed: {error}") from None
+            raise GroupError(f"AWS returns the same page of groups repeatedly; the list is not used: {error}") from None
         except (BotoCoreError, OSError, RuntimeError) as error:
-            # A profile or a token's file that is not there, an SSO session that ended.
+            # A missing profile or token file, an expired SSO session.
             raise GroupError(f"AWS: {one_line(error)}; {_ADVICE}") from None
 
     def _client(self, tries: int) -> Any:
-        """Both clients have the credentials of one session, which keeps and renews them. Limits hold for STS and SSO too."""
+        """Return the client for so many attempts. Both clients share one session's credentials, which it renews. Limits apply to STS and SSO too."""
         if not self._clients:
             core = botocore.session.get_session()
             core.set_default_client_config(_config(TRIES))
@@ -183,15 +187,15 @@ def _read(error: ClientError) -> GroupError:
     return AwsRefusedError(error.operation_name, code, message)
 
 
-def _group(told: Mapping[str, Any]) -> ScalingGroup:
+def _group(document: Mapping[str, Any]) -> ScalingGroup:
     return ScalingGroup(
-        told["AutoScalingGroupName"],
-        told["DesiredCapacity"],
-        told["MinSize"],
-        told["MaxSize"],
-        {each["Key"]: each["Value"] for each in told.get("Tags", ())},
+        document["AutoScalingGroupName"],
+        document["DesiredCapacity"],
+        document["MinSize"],
+        document["MaxSize"],
+        {each["Key"]: each["Value"] for each in document.get("Tags", ())},
         tuple(
             Instance(each["InstanceId"], each["AvailabilityZone"], each["LifecycleState"])
-            for each in told.get("Instances", ())
+            for each in document.get("Instances", ())
         ),
     )

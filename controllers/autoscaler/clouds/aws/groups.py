@@ -1,4 +1,4 @@
-"""The Auto Scaling groups that `stacks/aws/workers.py` makes: one a pool, over its zones, known by its tags."""
+"""The Auto Scaling groups that `stacks/aws/workers.py` makes: one per pool, across its zones, identified by its tags."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOOTING, _RUNNING = (
     ("Pending",),
     ("InService", "EnteringStandby", "Standby", "ReplacingRootVolume", "RootVolumeReplaced"),
 )
-""""Amazon EC2 Auto Scaling instance lifecycle"; everything else goes, or is gone."""
+"""States from "Amazon EC2 Auto Scaling instance lifecycle"; in all others the instance is leaving or gone."""
 _TRIES = 3
 
 
@@ -31,8 +31,8 @@ class AwsGroups:
         self._tags = {"menagerie": "true", "cluster": cluster.name, "role": "pool"}
 
     def read(self) -> Mapping[str, Group]:
-        found, names = self._find(), self._names()
-        return {name: self._group(name, group, names) for name, group in found.items()}
+        by_pool, names = self._find(), self._names()
+        return {name: self._group(name, group, names) for name, group in by_pool.items()}
 
     def grow(self, pool: str, size: int) -> None:
         group = self._of(pool)
@@ -43,18 +43,18 @@ class AwsGroups:
 
     def remove(self, pool: str, ids: Sequence[str]) -> None:
         group = self._of(pool)
-        going = [each for each in group.instances if each.id in set(ids) and _state(each) != "leaving"]
-        common.refuse_below(pool, group.desired - len(going), max(group.least, self._cluster.spec.pools[pool].min))
-        for instance in going:
+        leaving = [each for each in group.instances if each.id in set(ids) and _state(each) != "leaving"]
+        common.refuse_below(pool, group.desired - len(leaving), max(group.least, self._cluster.spec.pools[pool].min))
+        for instance in leaving:
             self._end(pool, instance.id)
 
     def _end(self, pool: str, instance: str) -> None:
-        """Where an answer is lost, the group says whether it was done."""
+        """Terminate an instance. If the answer is lost, check in the group whether it was done."""
         for last in range(_TRIES):
             try:
                 return self._api.terminate(instance)
             except AwsRefusedError as error:
-                # "No managed instance found for instance ID": it went by itself.
+                # "No managed instance found for instance ID": it is already gone.
                 if error.word != "ValidationError" or self._is_there(pool, instance):
                     raise
                 return None
@@ -68,13 +68,13 @@ class AwsGroups:
         return any(each.id == instance and _state(each) != "leaving" for each in self._of(pool).instances)
 
     def _find(self) -> dict[str, ScalingGroup]:
-        """Pool -> its group. GroupError unless each pool of the spec has one."""
-        found: list[tuple[str, str, ScalingGroup]] = []
+        """Return pool -> its group. Errors: raises GroupError unless each pool of the spec has exactly one."""
+        groups: list[tuple[str, str, ScalingGroup]] = []
         for group in self._api.groups(self._tags):
-            # Whatever the filter let through.
+            # Check again, whatever the filter let through.
             if all(group.tags.get(key) == value for key, value in self._tags.items()):
-                found.append((group.tags.get(_POOL_TAG, ""), group.name, group))
-        return common.exactly_one(self._cluster, common.in_region(self._cluster), found)
+                groups.append((group.tags.get(_POOL_TAG, ""), group.name, group))
+        return common.exactly_one(self._cluster, common.in_region(self._cluster), groups)
 
     def _of(self, pool: str) -> ScalingGroup:
         return common.known(self._find(), pool)

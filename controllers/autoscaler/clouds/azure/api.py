@@ -1,6 +1,6 @@
-"""The few operations on scale sets that the autoscaler needs, by azure-mgmt-compute.
+"""The few operations on scale sets that the autoscaler needs, through azure-mgmt-compute.
 
-No operation is waited for: a scale set grows for minutes, and the next pass reads what came of it.
+Operations are not awaited: a scale set grows for minutes, and the next pass reads the result.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ T = TypeVar("T")
 
 
 class AzureRefusedError(GroupError):
-    """word: Azure's, for why."""
+    """Azure refused a request. word: Azure's error code."""
 
-    def __init__(self, asked: str, word: str, message: str, status: int) -> None:
+    def __init__(self, request_line: str, word: str, message: str, status: int) -> None:
         self.word = word
         advice = "; the rights are in docs/azure-role-autoscaler.json" if status == _FORBIDDEN else ""
-        super().__init__(f"Azure refuses {asked}: {word or f'HTTP {status}'}: {message}{advice}")
+        super().__init__(f"Azure refuses {request_line}: {word or f'HTTP {status}'}: {message}{advice}")
 
 
 @dataclass(frozen=True)
 class ScaleSet:
-    """sku: as Azure has it, capacity included."""
+    """A scale set. sku: as Azure returns it, capacity included."""
 
     name: str
     sku: Mapping[str, Any]
@@ -46,15 +46,15 @@ class ScaleSet:
 
     @property
     def size(self) -> int:
-        found = self.sku.get("capacity")
-        if found is None:
-            raise GroupError(f"Azure's answer gives no size of scale set {self.name}; it is not believed")
-        return int(found)
+        capacity = self.sku.get("capacity")
+        if capacity is None:
+            raise GroupError(f"Azure's answer has no size for scale set {self.name}; it is not used")
+        return int(capacity)
 
 
 @dataclass(frozen=True)
 class Instance:
-    """id: its number. provider: its id in a Node's spec, in small letters. error: why it could not be made."""
+    """A machine. id: its number. provider: the provider id of its Node, in lower case. error: why it could not be created."""
 
     id: str
     provider: str
@@ -65,14 +65,14 @@ class Instance:
 
 
 class ScaleSets:
-    """Those of a group of resources. GroupError of every method. Looks for credentials with the first request."""
+    """The scale sets of a resource group. Looks for credentials at the first request. Errors: every method raises GroupError."""
 
     def __init__(self, group: str) -> None:
         self._group = group
         self._client: ComputeManagementClient | None = None
 
     def every(self) -> list[ScaleSet]:
-        """All pages, or GroupError."""
+        """Return all scale sets of the resource group."""
         return self._ask(
             lambda client: [
                 ScaleSet(each["name"], each.sku or {}, each.tags or {}, each.provisioning_state or "")
@@ -81,7 +81,7 @@ class ScaleSets:
         )
 
     def instances(self, name: str) -> list[Instance]:
-        """All pages, or GroupError."""
+        """Return all machines of a scale set."""
         return self._ask(
             lambda client: [
                 _instance(each)
@@ -93,21 +93,21 @@ class ScaleSets:
         )
 
     def errors(self, name: str) -> list[str]:
-        """What the scale set's own view calls errors."""
+        """Return the errors in the scale set's instance view."""
         view = self._ask(lambda client: client.virtual_machine_scale_sets.get_instance_view(self._group, name))
         return [_text(each) for each in view.statuses or () if each.level == "Error"]
 
     def resize(self, scale_set: ScaleSet, size: int) -> None:
         body = {"sku": {**scale_set.sku, "capacity": size}}
         self._ask(
-            # A size may be asked for twice.
+            # Setting a size is idempotent.
             lambda client: client.virtual_machine_scale_sets.begin_update(
                 self._group, scale_set.name, body, polling=False, retry_on_methods=["PATCH"]
             )
         )
 
     def delete(self, name: str, ids: Sequence[str]) -> None:
-        """Never repeated here. LostError where nobody knows."""
+        """Delete machines. Never retried here. Errors: raises LostError if the result is unknown."""
         body = {"instanceIds": list(ids)}
         self._ask(
             lambda client: client.virtual_machine_scale_sets.begin_delete_instances(
@@ -116,7 +116,7 @@ class ScaleSets:
         )
 
     def _ask(self, call: Callable[[ComputeManagementClient], T]) -> T:
-        """A token that Azure no longer takes is replaced, once: azure-identity would give it out until it ends."""
+        """Send a request. If Azure rejects the token, get a new one and retry once: azure-identity would return the old one until it expires."""
         try:
             return self._once(call)
         except ClientAuthenticationError:
@@ -141,7 +141,7 @@ class ScaleSets:
         except ClientAuthenticationError:
             raise
         except (DecodeError, KeyError, TypeError, ValueError) as error:
-            raise GroupError(f"Azure's answer can't be read: {one_line(error)}; it is not believed") from None
+            raise GroupError(f"Azure's answer can't be read: {one_line(error)}; it is not used") from None
         except HttpResponseError as error:
             raise _refused(error) from None
         except AzureError as error:
@@ -149,14 +149,14 @@ class ScaleSets:
 
 
 class _Retries(RetryPolicy[Any, Any]):
-    """Who is told to come back after minutes leaves that to the next pass."""
+    """Does not retry if Azure asks to wait for minutes; the next pass does."""
 
     def is_retry(self, settings: dict[str, Any], response: Any) -> bool:
         return (self.get_retry_after(response) or 0) <= _LONGEST_PAUSE_S and bool(super().is_retry(settings, response))
 
 
 class _OneServer(SansIOHTTPPolicy[Any, Any]):
-    """A next page is asked for where the first one came from: the token goes with the question."""
+    """Requests further pages only from the server of the first one, because each request carries the token."""
 
     def __init__(self) -> None:
         self._host = ""
@@ -165,7 +165,7 @@ class _OneServer(SansIOHTTPPolicy[Any, Any]):
         host = urlsplit(request.http_request.url).netloc
         self._host = self._host or host
         if host != self._host:
-            raise GroupError(f"Azure names no next page that can be read: it is at {host}")
+            raise GroupError(f"Azure's next page is on another server, {host}; it is not requested")
 
 
 def _every(what: str, listed: Any) -> Iterator[Any]:
@@ -176,36 +176,36 @@ def _every(what: str, listed: Any) -> Iterator[Any]:
 
 def _refused(error: HttpResponseError) -> GroupError:
     status = error.status_code or 0
-    told = error.error
-    code, message = (told.code or "", told.message or "") if told else ("", one_line(error.message))
+    details = error.error
+    code, message = (details.code or "", details.message or "") if details else ("", one_line(error.message))
     if status == _THROTTLED:
         return throttled("Azure", f"{code}: {message}")
     if status >= 500:
         return LostError("Azure", f"HTTP {status} {code}: {message}")
     request: Any = error.response.request if error.response is not None else None
-    asked = f"{request.method} {urlsplit(request.url).path}" if request is not None else "a request"
-    return AzureRefusedError(asked, code, message, status)
+    request_line = f"{request.method} {urlsplit(request.url).path}" if request is not None else "a request"
+    return AzureRefusedError(request_line, code, message, status)
 
 
-def _instance(told: Any) -> Instance:
-    statuses = (told.instance_view.statuses if told.instance_view else None) or ()
+def _instance(vm: Any) -> Instance:
+    statuses = (vm.instance_view.statuses if vm.instance_view else None) or ()
     codes = {each.code for each in statuses}
     error = next((_text(each) for each in statuses if each.level == "Error"), "")
     state: Literal["booting", "running", "leaving"] = "running"
-    if told.provisioning_state == "Deleting" or codes & {"PowerState/deallocating", "PowerState/deallocated"}:
+    if vm.provisioning_state == "Deleting" or codes & {"PowerState/deallocating", "PowerState/deallocated"}:
         state = "leaving"
-    elif told.provisioning_state in ("Creating", "Failed") or codes & {"PowerState/starting"}:
+    elif vm.provisioning_state in ("Creating", "Failed") or codes & {"PowerState/starting"}:
         state = "booting"
     return Instance(
-        str(told["instanceId"]),
-        f"azure://{told['id']}".lower(),
-        next(iter(told.zones or ()), ""),
+        str(vm["instanceId"]),
+        f"azure://{vm['id']}".lower(),
+        next(iter(vm.zones or ()), ""),
         state,
-        told.time_created,
+        vm.time_created,
         error if state == "booting" else "",
     )
 
 
 def _text(status: Any) -> str:
-    """``ProvisioningState/failed/AllocationFailed`` and its message."""
+    """Return a status in words: of ``ProvisioningState/failed/AllocationFailed`` the last part, and the message."""
     return f"{(status.code or '').rpartition('/')[2]}: {status.message or ''}"

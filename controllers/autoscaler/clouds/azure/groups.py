@@ -1,6 +1,6 @@
-"""The scale sets that `stacks/azure/workers.py` makes: one a pool, in the group of resources of workers, known by tags.
+"""The scale sets that `stacks/azure/workers.py` makes: one per pool, in the workers' resource group, identified by tags.
 
-They are of uniform orchestration: a machine is a number of its scale set.
+They use uniform orchestration: a machine is identified by its number in the scale set.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _TRIES = 3
 _POOL_TAG = "k8s.io_cluster-autoscaler_node-template_label_" + POOL_LABEL.replace("_", "~2").replace("/", "_")
 _REMEMBERED_S = 900.0
 _WANTING = ("quota", "allocation", "capacity", "skunotavailable", "operationnotallowed", "overconstrained")
-"""In codes of refusals to grow: "Resolve errors for resource quotas", "Resolve errors for SKU not available", "Troubleshoot
-allocation failures". Of a core quota Azure says OperationNotAllowed."""
+"""Parts of error codes that mean a lack of capacity or quota: see "Resolve errors for resource quotas", "Resolve errors for SKU not
+available", "Troubleshoot allocation failures". For a core quota Azure returns OperationNotAllowed."""
 
 
 class AzureGroups:
@@ -30,15 +30,15 @@ class AzureGroups:
         self._cluster = cluster
         self._names = names
         self._clock = clock
-        # A cluster's pools are in a group of resources of this name, which no other cluster's can have.
+        # A cluster's pools are in the resource group with this name, which no other cluster can have.
         self._api = ScaleSets(f"{cluster.name}_workers")
         self._refused: dict[str, tuple[float, str]] = {}
 
     def read(self) -> Mapping[str, Group]:
-        found = self._find()
-        # Azure's spelling of a resource's id differs between its APIs, and means one.
+        by_pool = self._find()
+        # Azure's APIs spell the same resource's id in different cases.
         names = {provider.lower(): name for provider, name in self._names().items()}
-        return {pool: self._group(pool, scale_set, names) for pool, scale_set in found.items()}
+        return {pool: self._group(pool, scale_set, names) for pool, scale_set in by_pool.items()}
 
     def grow(self, pool: str, size: int) -> None:
         scale_set = self._of(pool)
@@ -55,17 +55,17 @@ class AzureGroups:
 
     def remove(self, pool: str, ids: Sequence[str]) -> None:
         scale_set = self._of(pool)
-        going = self._there(scale_set, ids)
-        common.refuse_below(pool, scale_set.size - len(going), self._cluster.spec.pools[pool].min)
+        leaving = self._there(scale_set, ids)
+        common.refuse_below(pool, scale_set.size - len(leaving), self._cluster.spec.pools[pool].min)
         for last in range(_TRIES):
-            if not going:
+            if not leaving:
                 return
             try:
-                return self._api.delete(scale_set.name, going)
+                return self._api.delete(scale_set.name, leaving)
             except LostError:
                 if last == _TRIES - 1:
                     raise
-                going = self._there(scale_set, ids)
+                leaving = self._there(scale_set, ids)
 
     def _there(self, scale_set: ScaleSet, ids: Sequence[str]) -> list[str]:
         return [
@@ -73,16 +73,16 @@ class AzureGroups:
         ]
 
     def _find(self) -> dict[str, ScaleSet]:
-        wanted = {"menagerie": "true", "cluster": self._cluster.name}
-        found: list[tuple[str, str, ScaleSet]] = []
+        tags = {"menagerie": "true", "cluster": self._cluster.name}
+        scale_sets: list[tuple[str, str, ScaleSet]] = []
         for each in self._api.every():
             pool = each.tags.get(_POOL_TAG, "")
             if (
-                all(each.tags.get(key) == value for key, value in wanted.items())
+                all(each.tags.get(key) == value for key, value in tags.items())
                 and each.tags.get("role") == f"pool-{pool}"
             ):
-                found.append((pool, each.name, each))
-        return common.exactly_one(self._cluster, common.in_region(self._cluster), found)
+                scale_sets.append((pool, each.name, each))
+        return common.exactly_one(self._cluster, common.in_region(self._cluster), scale_sets)
 
     def _of(self, pool: str) -> ScaleSet:
         return common.known(self._find(), pool)

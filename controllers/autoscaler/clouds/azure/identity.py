@@ -1,4 +1,4 @@
-"""Who the autoscaler is to Azure, by azure-identity: what the stack's provider is configured with, else the library's own chain."""
+"""The autoscaler's credentials at Azure, through azure-identity: those of the stack's provider, else the library's default chain."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ T = TypeVar("T")
 
 
 def subscription() -> str:
-    """GroupError where nothing names one."""
-    found = _get("SUBSCRIPTION_ID")
-    if not found:
-        raise GroupError("ARM_SUBSCRIPTION_ID is not set; `az account list --output table` tells the ids")
-    return found
+    """Return the subscription's ID. Errors: raises GroupError if none is set."""
+    id_ = _get("SUBSCRIPTION_ID")
+    if not id_:
+        raise GroupError("ARM_SUBSCRIPTION_ID is not set; `az account list --output table` shows the IDs")
+    return id_
 
 
 class Credential:
-    """A token credential of azure-core. GroupError where there is no token, with the ways to one."""
+    """A token credential for azure-core. Errors: raises GroupError, with ways to get a token, if there is none."""
 
     def __init__(self) -> None:
         self._inner: SupportsTokenInfo = _inner()
 
     def get_token(self, *scopes: str, **options: Any) -> AccessToken:
-        found = self.get_token_info(*scopes)
-        return AccessToken(found.token, found.expires_on)
+        token = self.get_token_info(*scopes)
+        return AccessToken(token.token, token.expires_on)
 
     def get_token_info(self, *scopes: str, options: TokenRequestOptions | None = None) -> AccessTokenInfo:
         return _or_advice(lambda: self._inner.get_token_info(*scopes, options=options or {}))
@@ -54,7 +54,7 @@ class Credential:
 
 
 def _inner() -> SupportsTokenInfo:
-    """The variables of the stack's provider come first: who runs `up` with them is the same here."""
+    """Return the credential. Variables of the stack's provider come first, so that `up` and the autoscaler use the same identity."""
     limits: dict[str, Any] = {
         "connection_timeout": common.CONNECT_S,
         "read_timeout": common.READ_S,
@@ -67,7 +67,9 @@ def _inner() -> SupportsTokenInfo:
     )
     if secret or certificate or file:
         if not client or not tenant:
-            raise GroupError(f"ARM_CLIENT_ID or ARM_TENANT_ID is not set, and what proves who it is; {_ADVICE}")
+            raise GroupError(
+                f"a secret, certificate or token file is set, but ARM_CLIENT_ID or ARM_TENANT_ID is not; {_ADVICE}"
+            )
         if secret:
             return ClientSecretCredential(tenant, client, secret, **limits)
         if certificate:
@@ -87,5 +89,5 @@ def _or_advice(call: Callable[[], T]) -> T:
     try:
         return call()
     except (AzureError, ValueError, OSError) as error:
-        # OSError: a token's file that is not there.
+        # OSError: a missing token file.
         raise GroupError(f"there is no token for Azure: {one_line(error, 600)}; {_ADVICE}") from None

@@ -1,7 +1,7 @@
-"""The few methods of Compute Engine that the autoscaler needs, by google-cloud-compute.
+"""The few Compute Engine methods that the autoscaler needs, through google-cloud-compute.
 
-No operation is waited for: a group grows for minutes, and the next pass reads what came of it. What changes a group carries a
-`requestId`, so that Google does a repeated request once.
+Operations are not awaited: a group grows for minutes, and the next pass reads the result. Requests that change a group carry a
+`requestId`, so that Google executes a repeated request only once.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from controllers.autoscaler.groups import GroupError
 
 _PAGE = 500
 _AGAIN_S = 30
-"""For how long a request is repeated."""
+"""Seconds for which a request is retried."""
 _TOO_FAST = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})
 _BOOTING = frozenset({"CREATING", "CREATING_WITHOUT_RETRIES", "RECREATING", "VERIFYING"})
 _LEAVING = frozenset({"DELETING", "ABANDONING", "STOPPING", "SUSPENDING"})
 _GOING = frozenset({"STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED"})
-""""ManagedInstance": currentAction and instanceStatus."""
+"""Values of currentAction and instanceStatus; see "ManagedInstance"."""
 T = TypeVar("T")
 
 
@@ -47,7 +47,7 @@ class Zonal:
 
 @dataclass(frozen=True)
 class Member:
-    """error: why it could not be made the last time."""
+    """One machine of a group. error: why the last attempt to create it failed."""
 
     name: str
     state: Literal["booting", "running", "leaving"]
@@ -60,7 +60,7 @@ def _may_repeat(error: BaseException) -> bool:
 
 
 class Compute:
-    """GroupError of every method. Looks for credentials with the first request."""
+    """Client of Compute Engine. Looks for credentials at the first request. Errors: every method raises GroupError."""
 
     def __init__(self, region: str) -> None:
         self._region = region
@@ -76,7 +76,7 @@ class Compute:
         return self._project
 
     def templates(self) -> dict[str, dict[str, str]]:
-        """Link of a template of the region (see `short`) -> labels of its machines. All pages, or GroupError."""
+        """Return link of a template in the region (see `short`) -> labels of its machines."""
         request = {"project": self.project, "region": self._region, "max_results": _PAGE}
         return self._ask(
             lambda: {
@@ -86,7 +86,7 @@ class Compute:
         )
 
     def groups(self, zone: str) -> list[Zonal]:
-        """All groups of a zone; all pages, or GroupError."""
+        """Return all groups in a zone."""
         request = {"project": self.project, "zone": zone, "max_results": _PAGE}
         return self._ask(
             lambda: [
@@ -101,7 +101,7 @@ class Compute:
         )
 
     def members(self, zonal: Zonal) -> list[Member]:
-        """All machines of a group; all pages, or GroupError."""
+        """Return all machines of a group."""
         request = {**self._of(zonal), "max_results": _PAGE}
         return self._ask(
             lambda: [
@@ -119,7 +119,7 @@ class Compute:
         self._change(lambda: self._managers.resize_unary(request, **self._limits))
 
     def delete(self, zonal: Zonal, names: Sequence[str]) -> None:
-        """And want as many fewer. Names that are gone are passed over."""
+        """Delete machines, and lower the group's size by as many. Names that are gone are skipped."""
         body = {
             "instances": [f"zones/{zonal.zone}/instances/{name}" for name in names],
             "skip_instances_on_validation_error": True,
@@ -136,12 +136,12 @@ class Compute:
 
     def _connect(self) -> None:
         if self._managers is None:
-            credentials, self._project = identity.found()
+            credentials, self._project = identity.find()
             self._templates = compute_v1.RegionInstanceTemplatesClient(credentials=credentials)
             self._managers = compute_v1.InstanceGroupManagersClient(credentials=credentials)
 
     def _change(self, call: Callable[[], compute_v1.Operation]) -> None:
-        """An operation may be over, and have failed, when it is first told of."""
+        """Send a change. Its operation may already have failed in the first answer."""
         errors = self._ask(call).error.errors
         if errors:
             raise GroupError("; ".join(f"Google Cloud: {each.code}: {each.message}" for each in errors))
@@ -154,22 +154,22 @@ class Compute:
         except (GoogleAPICallError, GoogleAuthError, requests.RequestException) as error:
             raise _read(error) from None
         except (ParseError, AttributeError, IndexError) as error:
-            raise GroupError(f"Google Cloud's answer can't be read: {one_line(error)}; it is not believed") from None
+            raise GroupError(f"Google Cloud's answer can't be read: {one_line(error)}; it is not used") from None
 
 
 def short(link: str) -> str:
-    """A link without the server, of which there are several."""
+    """Return a link without its server, because several servers are in use."""
     return re.sub(r"^.*?/projects/", "projects/", link)
 
 
 def _every(what: str, listed: Any, key: str) -> Iterator[Any]:
-    """All of a list, or GroupError: also where Google says that it left something out."""
+    """Yield all items of a list. Errors: raises GroupError, also if Google reports that it left something out."""
     for page in pages(f"Google Cloud's list of {what}", listed.pages, lambda each: each.next_page_token):
         # Lists of machines have no warnings.
         warned = getattr(page, "warning", None)
         warning = warned.code if warned else ""
         if warning not in ("", "NO_RESULTS_ON_PAGE"):
-            raise GroupError(f"Google Cloud left out a part of its list of {what} ({warning}); none is believed")
+            raise GroupError(f"Google Cloud left out part of its list of {what} ({warning}); the list is not used")
         yield from getattr(page, key)
 
 
@@ -186,7 +186,7 @@ def _read(error: BaseException) -> GroupError:
 
 
 def _is_too_fast(error: BaseException) -> bool:
-    """Google says it with 403, too."""
+    """Whether Google throttles, which it may also report with 403."""
     return isinstance(error, Forbidden) and not _TOO_FAST.isdisjoint(_reasons(error))
 
 
@@ -194,13 +194,13 @@ def _reasons(error: GoogleAPICallError) -> list[str]:
     return [each["reason"] for each in error.errors if isinstance(each, dict) and each.get("reason")]
 
 
-def _member(told: compute_v1.ManagedInstance) -> Member:
-    errors = told.last_attempt.errors.errors
+def _member(instance: compute_v1.ManagedInstance) -> Member:
+    errors = instance.last_attempt.errors.errors
     error = "; ".join(dict.fromkeys(f"{each.code}: {each.message}" for each in errors))
-    action, status = told.current_action or "NONE", told.instance_status
+    action, status = instance.current_action or "NONE", instance.instance_status
     state: Literal["booting", "running", "leaving"] = "running"
     if action in _LEAVING or (action == "NONE" and status in _GOING):
         state = "leaving"
     elif action in _BOOTING or status in ("PROVISIONING", "STAGING"):
         state = "booting"
-    return Member(told.name or told.instance.rpartition("/")[2], state, error)
+    return Member(instance.name or instance.instance.rpartition("/")[2], state, error)

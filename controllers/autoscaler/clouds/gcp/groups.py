@@ -1,6 +1,6 @@
-"""The managed instance groups that `stacks/gcp/workers.py` makes: one a pool and zone.
+"""The managed instance groups that `stacks/gcp/workers.py` makes: one per pool and zone.
 
-A group has no labels of its own; its template has those that its machines get, and by them it is known.
+A group has no labels. It is identified by the labels in its template, which its machines get.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from controllers.autoscaler.clouds.gcp.api import Compute, Zonal
 from controllers.autoscaler.groups import Group, Machine
 
 _AT_ONCE = 1000
-""""instanceGroupManagers.deleteInstances": instances of one request."""
+"""Instances in one request; see "instanceGroupManagers.deleteInstances"."""
 
 
 class GcpGroups:
@@ -27,60 +27,60 @@ class GcpGroups:
         self._labels = {"menagerie": "true", "cluster": cluster.name, "role": "worker"}
 
     def read(self) -> Mapping[str, Group]:
-        found, names = self._find(), self._names()
-        return {pool: self._group(pool, zonals, names) for pool, zonals in found.items()}
+        by_pool, names = self._find(), self._names()
+        return {pool: self._group(pool, zonals, names) for pool, zonals in by_pool.items()}
 
     def grow(self, pool: str, size: int) -> None:
-        """More in the zones that have fewest; those that could not make a machine come last."""
+        """Add machines in the zones with the fewest; zones where a machine could not be created are used last."""
         zonals = common.known(self._find(), pool)
-        wanted = {zonal: zonal.size for zonal in zonals}
-        more = size - sum(wanted.values())
+        targets = {zonal: zonal.size for zonal in zonals}
+        more = size - sum(targets.values())
         if more <= 0:
             return
         common.refuse_above(pool, size, self._cluster.spec.pools[pool].max)
         bad = {zonal: any(member.error for member in self._api.members(zonal)) for zonal in zonals}
         able = [zonal for zonal in zonals if not bad[zonal]] or list(zonals)
         for _ in range(more):
-            wanted[min(able, key=lambda zonal: (wanted[zonal], zonal.zone))] += 1
-        for zonal, target in wanted.items():
+            targets[min(able, key=lambda zonal: (targets[zonal], zonal.zone))] += 1
+        for zonal, target in targets.items():
             if target > zonal.size:
                 self._api.resize(zonal, target)
 
     def remove(self, pool: str, ids: Sequence[str]) -> None:
         zonals = common.known(self._find(), pool)
-        here = {
+        by_key = {
             (zonal, member.name): f"{zonal.zone}/{member.name}"
             for zonal in zonals
             for member in self._api.members(zonal)
             if member.state != "leaving"
         }
-        going = [key for key, id_ in here.items() if id_ in set(ids)]
-        left = sum(zonal.size for zonal in zonals) - len(going)
+        leaving = [key for key, id_ in by_key.items() if id_ in set(ids)]
+        left = sum(zonal.size for zonal in zonals) - len(leaving)
         common.refuse_below(pool, left, self._cluster.spec.pools[pool].min)
         for zonal in zonals:
-            names = [name for of, name in going if of == zonal]
+            names = [name for of, name in leaving if of == zonal]
             for at in range(0, len(names), _AT_ONCE):
                 self._api.delete(zonal, names[at : at + _AT_ONCE])
 
     def _find(self) -> dict[str, tuple[Zonal, ...]]:
-        """Pool -> its groups. GroupError unless each pool of the spec has one in each of its zones, and no second."""
+        """Return pool -> its groups. Errors: raises GroupError unless each pool of the spec has exactly one group in each of its zones."""
         templates = self._templates()
         zones = {zone for pool in common.in_region(self._cluster) for zone in self._zones(pool)}
-        found = [
+        groups = [
             (f"{templates[each.template]} in {zone}", each.name, each)
             for zone in sorted(zones)
             for each in self._api.groups(zone)
             if each.template in templates
         ]
-        wanted = {f"{pool} in {zone}": pool for pool in common.in_region(self._cluster) for zone in self._zones(pool)}
-        by_place = common.exactly_one(self._cluster, list(wanted), found)
+        places = {f"{pool} in {zone}": pool for pool in common.in_region(self._cluster) for zone in self._zones(pool)}
+        by_place = common.exactly_one(self._cluster, list(places), groups)
         return {
-            pool: tuple(by_place[place] for place, of in wanted.items() if of == pool)
+            pool: tuple(by_place[place] for place, of in places.items() if of == pool)
             for pool in common.in_region(self._cluster)
         }
 
     def _templates(self) -> dict[str, str]:
-        """Templates of this cluster's workers -> the pool."""
+        """Return template of this cluster's workers -> pool."""
         return {
             link: labels["pool"]
             for link, labels in self._api.templates().items()

@@ -1,4 +1,4 @@
-"""Who the autoscaler is to Google Cloud, by google-auth, and in which project."""
+"""The autoscaler's credentials and project at Google Cloud, through google-auth."""
 
 from __future__ import annotations
 
@@ -24,31 +24,30 @@ ADVICE = (
 )
 
 
-def found() -> tuple[Credentials, str]:
-    """Credentials and the project. GroupError where one is missing, with the ways to it.
+def find() -> tuple[Credentials, str]:
+    """Return (credentials, project). Errors: raises GroupError, with ways to provide them, if one is missing.
 
-    The variables of the stack's provider come first (GOOGLE_OAUTH_ACCESS_TOKEN, GOOGLE_CREDENTIALS), then application default
-    credentials.
+    The variables of the stack's provider (GOOGLE_OAUTH_ACCESS_TOKEN, GOOGLE_CREDENTIALS) precede application default credentials.
     """
     try:
-        credentials, project = _found()
+        credentials, project = _credentials()
     except (GoogleAuthError, ValueError, OSError) as error:
         raise GroupError(f"there is no token for Google Cloud: {one_line(error)}; {ADVICE}") from None
     project = next((os.environ[name] for name in _PROJECT if os.environ.get(name)), project)
     if not project:
-        raise GroupError(f"no project: set {_PROJECT[0]} to the ID of the cluster's")
+        raise GroupError(f"no project is set: set {_PROJECT[0]} to the ID of the cluster's project")
     return credentials, project
 
 
-def _found() -> tuple[Credentials, str]:
+def _credentials() -> tuple[Credentials, str]:
     token, key = (os.environ.get(f"GOOGLE_{name}", "") for name in ("OAUTH_ACCESS_TOKEN", "CREDENTIALS"))
     if token:
         return oauth.Credentials(token), ""
     if not key:
         credentials, project = google.auth.default(scopes=_SCOPES)
         return credentials, project or ""
-    told = json.loads(key if key.lstrip().startswith("{") else Path(key).read_text(encoding="utf-8"))
-    if told.get("type") == "authorized_user":
-        return oauth.Credentials.from_authorized_user_info(told, scopes=_SCOPES), ""
-    # Of another type: ValueError. Federations of workloads have their configuration in GOOGLE_APPLICATION_CREDENTIALS.
-    return service_account.Credentials.from_service_account_info(told, scopes=_SCOPES), told.get("project_id", "")
+    account = json.loads(key if key.lstrip().startswith("{") else Path(key).read_text(encoding="utf-8"))
+    if account.get("type") == "authorized_user":
+        return oauth.Credentials.from_authorized_user_info(account, scopes=_SCOPES), ""
+    # Other types raise ValueError. Workload identity federation is configured in GOOGLE_APPLICATION_CREDENTIALS.
+    return service_account.Credentials.from_service_account_info(account, scopes=_SCOPES), account.get("project_id", "")

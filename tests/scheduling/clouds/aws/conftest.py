@@ -1,4 +1,4 @@
-"""AWS is moto, a server behind the door."""
+"""AWS is a moto server behind the door."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def cloud() -> Iterator[tuple[Any, Any, tuple[str, int]]]:
 
 @pytest.fixture
 def nobody(cloud: tuple[Any, Any, tuple[str, int]], opened: Callable[[Upstream], Door]) -> Door:
-    """Without credentials."""
+    """The door, without credentials."""
     return opened(relay(cloud[2]))
 
 
 @pytest.fixture
 def door(nobody: Door, monkeypatch: pytest.MonkeyPatch) -> Door:
-    """With a key in the environment."""
+    """The door, with a key in the environment."""
     for name, value in (("ACCESS_KEY_ID", "a-key"), ("SECRET_ACCESS_KEY", "a-secret"), ("SESSION_TOKEN", "a-token")):
         monkeypatch.setenv(f"AWS_{name}", value)
     return nobody
@@ -52,8 +52,8 @@ def small() -> Cluster:
 
 
 @pytest.fixture
-def made(cloud: tuple[Any, Any, tuple[str, int]], small: Cluster) -> Iterator[Any]:
-    """Makes groups as the stack does; they end with the test."""
+def make_group(cloud: tuple[Any, Any, tuple[str, int]], small: Cluster) -> Iterator[Any]:
+    """Return a function that creates groups as the stack does; they are deleted after the test."""
     scaling, ec2, _ = cloud
     template = ec2.create_launch_template(
         LaunchTemplateName="workers", LaunchTemplateData={"ImageId": "ami-12c6146b", "InstanceType": "m7i.2xlarge"}
@@ -61,7 +61,7 @@ def made(cloud: tuple[Any, Any, tuple[str, int]], small: Cluster) -> Iterator[An
     names: list[str] = []
 
     def make(name: str, tags: Mapping[str, str] | None = None, size: int = 3, most: int = 20) -> str:
-        found = autoscaler_tags(small, "cpu", small.spec.pools["cpu"]) if tags is None else tags
+        tags_ = autoscaler_tags(small, "cpu", small.spec.pools["cpu"]) if tags is None else tags
         scaling.create_auto_scaling_group(
             AutoScalingGroupName=name,
             MinSize=0,
@@ -69,7 +69,7 @@ def made(cloud: tuple[Any, Any, tuple[str, int]], small: Cluster) -> Iterator[An
             DesiredCapacity=size,
             LaunchTemplate={"LaunchTemplateId": template, "Version": "1"},
             AvailabilityZones=[f"{REGION}a"],
-            Tags=[{"Key": key, "Value": value, "PropagateAtLaunch": False} for key, value in found.items()],
+            Tags=[{"Key": key, "Value": value, "PropagateAtLaunch": False} for key, value in tags_.items()],
         )
         names.append(name)
         return name

@@ -1,4 +1,4 @@
-"""Who the autoscaler is to AWS: what its own libraries find, and where."""
+"""The autoscaler's credentials at AWS: what its libraries find, and where."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tests.scheduling.clouds.aws.support import (
     groups,
     refusal,
 )
-from tests.scheduling.clouds.door import Asked, Door, Told, told
+from tests.scheduling.clouds.door import Door, Request, Response, json_response
 
 ROLE = "arn:aws:iam::123456789012:role/autoscaler"
 
 
 def keys(door: Door) -> list[str]:
-    """Who signed what Auto Scaling was asked."""
-    asked = [each for each in door.log if each.host == SCALING]
-    return [re.findall(r"Credential=([^/]+)/", each.headers["authorization"])[0] for each in asked]
+    """Return the keys that signed the requests to Auto Scaling."""
+    requests = [each for each in door.log if each.host == SCALING]
+    return [re.findall(r"Credential=([^/]+)/", each.headers["authorization"])[0] for each in requests]
 
 
-def test_without_credentials_it_is_said_how_to_get_some(small: Cluster, nobody: Door) -> None:
+def test_without_credentials_the_error_says_how_to_get_some(small: Cluster, nobody: Door) -> None:
     with pytest.raises(GroupError, match="no credentials for AWS: in a pod, .*AWS_PROFILE.*"):
         groups(small).read()
     assert nobody.log == []
@@ -43,43 +43,43 @@ def test_without_credentials_it_is_said_how_to_get_some(small: Cluster, nobody: 
 
 def test_half_a_key_is_refused(small: Cluster, nobody: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
-    with pytest.raises(GroupError, match="set the other too"):
+    with pytest.raises(GroupError, match="set both or neither"):
         groups(small).read()
 
 
-def test_a_profile_that_is_not_there_is_told(small: Cluster, nobody: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_profile_is_reported(small: Cluster, nobody: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "research")
     with pytest.raises(GroupError, match=r"The config profile \(research\) could not be found; .*aws configure sso"):
         groups(small).read()
 
 
-def test_a_pod_proves_who_it_is_by_the_token_of_its_service_account(
-    small: Cluster, nobody: Door, made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_pod_authenticates_with_its_service_accounts_token(
+    small: Cluster, nobody: Door, make_group: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made("ours")
+    make_group("ours")
     token = tmp_path / "token"
     token.write_text("e.y.J")
     monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(token))
     monkeypatch.setenv("AWS_ROLE_ARN", ROLE)
-    seen = groups(small)
+    pools = groups(small)
     for _ in range(2):
-        assert seen.read()["cpu"].size == 3
-    asked = [form_of(each) for each in nobody.log if each.host == STS]
-    assert [(each["Action"], each["WebIdentityToken"], each["RoleArn"]) for each in asked] == [
+        assert pools.read()["cpu"].size == 3
+    forms = [form_of(each) for each in nobody.log if each.host == STS]
+    assert [(each["Action"], each["WebIdentityToken"], each["RoleArn"]) for each in forms] == [
         ("AssumeRoleWithWebIdentity", "e.y.J", ROLE)
     ]
     assert all(key.startswith("ASIA") for key in keys(nobody))
 
 
-def test_a_role_that_is_not_given_is_told_with_where_to_look(
+def test_a_refused_role_is_reported_with_where_to_look(
     small: Cluster, nobody: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "token").write_text("e.y.J")
     monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
     monkeypatch.setenv("AWS_ROLE_ARN", ROLE)
-    said = "Not authorized to perform sts:AssumeRoleWithWebIdentity"
-    nobody.faults = [lambda asked: refusal(403, "AccessDenied", said) if asked.host == STS else None]
-    with pytest.raises(GroupError, match=f"AWS refuses sts:AssumeRoleWithWebIdentity: .*{said}; .*trust policy"):
+    message = "Not authorized to perform sts:AssumeRoleWithWebIdentity"
+    nobody.faults = [lambda request: refusal(403, "AccessDenied", message) if request.host == STS else None]
+    with pytest.raises(GroupError, match=f"AWS refuses sts:AssumeRoleWithWebIdentity: .*{message}; .*trust policy"):
         groups(small).read()
 
 
@@ -96,7 +96,7 @@ sso_start_url = https://corp.awsapps.com/start
 
 
 def logged_in(home: Path, until: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `aws sso login` leaves it. The library looks for its cache once, when it is imported."""
+    """Prepare a home as `aws sso login` does. The library determines its cache folder once, at import."""
     cache = home / ".aws/sso/cache"
     cache.mkdir(parents=True)
     for kind in (SSOProvider, SSOTokenProvider):
@@ -108,28 +108,28 @@ def logged_in(home: Path, until: datetime, monkeypatch: pytest.MonkeyPatch) -> N
     file.write_text(json.dumps({**kept, "expiresAt": until.strftime("%Y-%m-%dT%H:%M:%SZ")}))
 
 
-def portal(asked: Asked) -> Told | None:
-    """ "GetRoleCredentials" of IAM Identity Center."""
-    if asked.host != SSO:
+def portal(request: Request) -> Response | None:
+    """Answer "GetRoleCredentials" of IAM Identity Center."""
+    if request.host != SSO:
         return None
-    assert asked.headers["x-amz-sso_bearer_token"] == "a-session"
-    assert asked.path == "/federation/credentials?role_name=autoscaler&account_id=123456789012"
+    assert request.headers["x-amz-sso_bearer_token"] == "a-session"
+    assert request.path == "/federation/credentials?role_name=autoscaler&account_id=123456789012"
     end = int((datetime.now(UTC) + timedelta(hours=1)).timestamp() * 1000)
     role = {"accessKeyId": "ASIASSO", "secretAccessKey": "s", "sessionToken": "t", "expiration": end}
-    return told(200, {"roleCredentials": role})
+    return json_response(200, {"roleCredentials": role})
 
 
-def test_a_profile_has_the_role_of_a_login_by_sso(
-    small: Cluster, nobody: Door, made: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_profile_has_the_role_of_an_sso_login(
+    small: Cluster, nobody: Door, make_group: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made("ours")
+    make_group("ours")
     logged_in(home, datetime.now(UTC) + timedelta(hours=8), monkeypatch)
     nobody.faults = [portal]
     assert groups(small).read()["cpu"].size == 3
     assert set(keys(nobody)) == {"ASIASSO"}
 
 
-def test_a_login_by_sso_that_ended_is_told(
+def test_an_expired_sso_login_is_reported(
     small: Cluster, nobody: Door, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logged_in(home, datetime.now(UTC) - timedelta(hours=1), monkeypatch)
@@ -138,35 +138,35 @@ def test_a_login_by_sso_that_ended_is_told(
 
 
 def test_a_machine_has_the_role_of_its_instance_profile(
-    small: Cluster, nobody: Door, made: Any, monkeypatch: pytest.MonkeyPatch
+    small: Cluster, nobody: Door, make_group: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made("ours")
+    make_group("ours")
     monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
     end = (datetime.now(UTC) + timedelta(hours=6)).strftime("%Y-%m-%dT%H:%M:%SZ")
     kept = {"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": "ASIAMACHINE", "SecretAccessKey": "s", "Token": "t"}
 
-    def metadata(asked: Asked) -> Told | None:
-        if asked.host != "169.254.169.254":
+    def metadata(request: Request) -> Response | None:
+        if request.host != "169.254.169.254":
             return None
-        if asked.path == "/latest/api/token":
-            return Told(200, "a-session") if asked.method == "PUT" else Told(405, "")
-        if asked.headers.get("x-aws-ec2-metadata-token") != "a-session":
-            return Told(401, "")
-        if asked.path.endswith("/security-credentials/"):
-            return Told(200, "workers")
-        assert asked.path == "/latest/meta-data/iam/security-credentials/workers"
-        return told(200, {**kept, "Expiration": end, "LastUpdated": "2026-11-01T00:00:00Z"})
+        if request.path == "/latest/api/token":
+            return Response(200, "a-session") if request.method == "PUT" else Response(405, "")
+        if request.headers.get("x-aws-ec2-metadata-token") != "a-session":
+            return Response(401, "")
+        if request.path.endswith("/security-credentials/"):
+            return Response(200, "workers")
+        assert request.path == "/latest/meta-data/iam/security-credentials/workers"
+        return json_response(200, {**kept, "Expiration": end, "LastUpdated": "2026-11-01T00:00:00Z"})
 
     nobody.faults = [metadata]
     assert groups(small).read()["cpu"].size == 3
     assert set(keys(nobody)) == {"ASIAMACHINE"}
 
 
-def test_credentials_that_ended_early_are_looked_for_again_once(
-    small: Cluster, nobody: Door, made: Any, home: Path
+def test_credentials_that_expired_early_are_looked_up_again_once(
+    small: Cluster, nobody: Door, make_group: Any, home: Path
 ) -> None:
-    """A program that writes short-lived keys to the profile has written others meanwhile."""
-    made("ours")
+    """A program that writes short-lived keys to the profile has written new ones in the meantime."""
+    make_group("ours")
     file = home / ".aws/credentials"
     file.parent.mkdir()
     expired = refusal(403, "ExpiredToken", "The security token included in the request is expired")
@@ -175,13 +175,13 @@ def test_credentials_that_ended_early_are_looked_for_again_once(
         file.write_text(f"[default]\naws_access_key_id={key}\naws_secret_access_key=s\naws_session_token=t\n")
 
     kept("former")
-    seen = groups(small)
-    assert seen.read()["cpu"].size == 3
+    pools = groups(small)
+    assert pools.read()["cpu"].size == 3
     kept("newer")
-    nobody.faults = [lambda asked: expired if "Credential=former/" in asked.headers["authorization"] else None]
-    assert seen.read()["cpu"].size == 3
+    nobody.faults = [lambda request: expired if "Credential=former/" in request.headers["authorization"] else None]
+    assert pools.read()["cpu"].size == 3
     assert keys(nobody) == ["former", "former", "newer"]
     nobody.faults = [lambda _: expired]
     with pytest.raises(GroupError, match="ExpiredToken.*log in again"):
-        seen.read()
+        pools.read()
     assert len(nobody.log) == 5

@@ -1,4 +1,4 @@
-"""Azure is a server made after its documentation, behind the door."""
+"""Azure is a fake that follows its documentation, behind the door."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def koala() -> Cluster:
 
 @pytest.fixture
 def microsoft(koala: Cluster) -> Microsoft:
-    """With the scale set of the cluster's pool, as the stack makes it, of four machines."""
-    made = Microsoft()
-    made.add(*POOL, marks(koala), 4)
-    return made
+    """A fake with the scale set of the cluster's pool, as the stack makes it, with four machines."""
+    fake = Microsoft()
+    fake.add(*POOL, marks(koala), 4)
+    return fake
 
 
 @pytest.fixture
 def nobody(microsoft: Microsoft, opened: Callable[[Upstream], Door], monkeypatch: pytest.MonkeyPatch) -> Door:
-    """Without credentials."""
+    """The door, without credentials."""
     monkeypatch.setenv("ARM_SUBSCRIPTION_ID", "a-sub")
     return opened(microsoft.answer)
 
 
 @pytest.fixture
 def door(nobody: Door, monkeypatch: pytest.MonkeyPatch) -> Door:
-    """With the secret of a service principal in the environment, as the stack's provider wants it."""
+    """The door, with a service principal's secret in the environment as for the stack's provider."""
     for name, value in (("CLIENT_ID", "a-client"), ("CLIENT_SECRET", "a-secret"), ("TENANT_ID", "a-tenant")):
         monkeypatch.setenv(f"ARM_{name}", value)
     return nobody

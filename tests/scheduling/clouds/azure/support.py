@@ -1,4 +1,4 @@
-"""What tests of Azure ask, and what they spoil on its way."""
+"""Helpers for tests of Azure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from cluster.spec import Cluster
 from controllers.autoscaler import clouds
 from stacks.azure.tags import autoscaler_tags, tags
-from tests.scheduling.clouds.door import Asked, Door
+from tests.scheduling.clouds.door import Door, Request
 from tests.scheduling.clouds.fake_azure import MANAGEMENT, Microsoft, Set
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -24,15 +24,15 @@ def groups(cluster: Cluster, nodes: Mapping[str, str] | None = None) -> Any:
     return clouds.groups_of(cluster, lambda: nodes or {})
 
 
-def kept(microsoft: Microsoft) -> Set:
+def scale_set(microsoft: Microsoft) -> Set:
     return microsoft.sets[POOL]
 
 
 def changes(door: Door) -> list[str]:
-    asked = [each for each in door.log if each.host == MANAGEMENT]
-    return [each.method for each in asked if each.method == "PATCH" or "/delete?" in each.path]
+    requests = [each for each in door.log if each.host == MANAGEMENT]
+    return [each.method for each in requests if each.method == "PATCH" or "/delete?" in each.path]
 
 
-def asked_of(asked: Asked) -> str:
-    """Of Azure's resource manager: the method."""
-    return asked.method if asked.host == MANAGEMENT else ""
+def method_of(request: Request) -> str:
+    """Return the method of a request to Azure's Resource Manager, "" for other hosts."""
+    return request.method if request.host == MANAGEMENT else ""

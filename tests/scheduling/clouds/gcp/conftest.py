@@ -1,4 +1,4 @@
-"""Google Cloud is a server made after its documentation, behind the door."""
+"""Google Cloud is a fake that follows its documentation, behind the door."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def gibbon() -> Cluster:
 
 @pytest.fixture
 def google(gibbon: Cluster) -> Google:
-    """With the groups of the cluster's pool, as the stack makes them, of two machines in all."""
-    made = Google()
+    """A fake with the groups of the cluster's pool, as the stack makes them, with two machines in total."""
+    fake = Google()
     for zone, size in zip(ZONES, (1, 1, 0), strict=True):
-        made.add(zone, f"gibbon-cpu-{zone}", worker(gibbon, "cpu"), size)
-    return made
+        fake.add(zone, f"gibbon-cpu-{zone}", worker(gibbon, "cpu"), size)
+    return fake
 
 
 @pytest.fixture
 def nobody(google: Google, opened: Callable[[Upstream], Door]) -> Door:
-    """Without credentials."""
+    """The door, without credentials."""
     return opened(google.answer)
 
 
 @pytest.fixture
 def door(nobody: Door, monkeypatch: pytest.MonkeyPatch) -> Door:
-    """With a token in the environment, as the stack's provider takes one."""
+    """The door, with a token in the environment as for the stack's provider."""
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", TOKEN)
     monkeypatch.setenv("GOOGLE_PROJECT", "a-project")
     return nobody

@@ -1,4 +1,4 @@
-"""What tests of Google Cloud ask, and what they spoil on its way."""
+"""Helpers for tests of Google Cloud."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cluster.spec import Cluster
 from controllers.autoscaler import clouds
 from controllers.autoscaler.groups import Groups
 from stacks.gcp.tags import labels, of_cluster
-from tests.scheduling.clouds.door import Asked
+from tests.scheduling.clouds.door import Request
 from tests.scheduling.clouds.fake_google import Google
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -17,7 +17,7 @@ ZONES = tuple(f"us-central1-{letter}" for letter in "abc")
 
 
 def worker(cluster: Cluster, pool: str) -> dict[str, str]:
-    """Of a template: what the program gives it, and what its provider adds to everything."""
+    """Return a template's labels: those from the program, and those that its provider adds to everything."""
     return of_cluster(cluster) | labels("worker") | {"pool": pool}
 
 
@@ -29,5 +29,5 @@ def sizes(google: Google) -> list[int]:
     return [group.target for _, group in sorted(google.groups.items())]
 
 
-def is_change(asked: Asked) -> bool:
-    return "/resize?" in asked.path or "/deleteInstances?" in asked.path
+def is_change(request: Request) -> bool:
+    return "/resize?" in request.path or "/deleteInstances?" in request.path
