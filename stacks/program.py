@@ -14,7 +14,7 @@ from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import members
 from network import addresses
 from network.addresses import ROLES, AddressPlan, HostAddress
-from network.vpn import tunnels
+from stacks.facts import Facts
 from stacks.lean import without_former_types
 from stacks.payloads import digests, of_etcds
 from stacks.pki import Pki
@@ -22,10 +22,6 @@ from stacks.provider import Provider
 
 CLOUDS = frozenset(Cloud)
 """Clouds that have a provider."""
-
-_HOST_KEY = "ssh_host_key/"
-_GATEWAY = "vpn_gateway/"
-_GATEWAY_NAME = "vpn_name/"
 
 
 def declare(cluster: Cluster) -> None:
@@ -77,11 +73,10 @@ def _export(cluster: Cluster, plan: AddressPlan, pki: Pki, provider: Provider) -
         outputs = _outputs(cluster, plan, provider, values["certificates"], values["facts"], values["buckets"])
         return outputs.model_dump_json()
 
-    facts = provider.facts()
-    gathered = pulumi.Output.all(certificates=pulumi.Output.all(**public), facts=facts, buckets=provider.buckets())
-    # The facts include one secret, which is not part of the gathered outputs.
+    certificates = pulumi.Output.all(**public)
+    gathered = pulumi.Output.all(certificates=certificates, facts=provider.facts(), buckets=provider.buckets())
     pulumi.export("outputs", pulumi.Output.unsecret(gathered.apply(gather)))
-    pulumi.export("ssh_private_key", pulumi.Output.secret(facts.apply(lambda f: f.get("ssh_private_key", ""))))
+    pulumi.export("ssh_private_key", pulumi.Output.secret(provider.ssh_private_key()))
     pulumi.export("key_rings", json.dumps({name: str(ring) for name, ring in pki.rings.items()}))
     pulumi.export("key_digests", digests(cluster, plan, pki))
     pulumi.export("etcd_payloads", of_etcds(provider.payloads()))
@@ -100,7 +95,7 @@ def _outputs(
     plan: AddressPlan,
     provider: Provider,
     certificates: Mapping[str, str],
-    facts: Mapping[str, str],
+    facts: Facts,
     buckets: Mapping[str, BucketOutput],
 ) -> ClusterOutputs:
     source = provider.artefacts()
@@ -109,7 +104,7 @@ def _outputs(
         endpoint=f"{plan.endpoint}:{API_PORT}",
         balancers=tuple(str(address) for address in plan.balancers),
         public_name=public.name if (public := cluster.spec.control_plane.public) else None,
-        public_target=facts.get("public_target"),
+        public_target=facts.public_target,
         konnectivity=f"{plan.endpoint}:{KONNECTIVITY_PORT}",
         ca_pem=certificates["kubernetes"],
         serving_ca_pem=certificates["kubelet-serving"],
@@ -126,25 +121,13 @@ def _outputs(
             for role in ROLES
         },
         artefacts=ArtefactOutput(mirror=source.mirror, sha256=dict(source.sha256), registry=source.registry),
-        ssh=SshOutput(
-            known_hosts={
-                name.removeprefix(_HOST_KEY): line for name, line in facts.items() if name.startswith(_HOST_KEY)
-            }
-        ),
+        ssh=SshOutput(known_hosts=dict(facts.host_keys)),
         buckets=dict(buckets),
-        vpn_gateways=_of_ends(cluster, facts, _GATEWAY),
-        vpn_names=_of_ends(cluster, facts, _GATEWAY_NAME),
-        load_balancer_status=facts.get("load_balancer_status"),
+        vpn_gateways=facts.addresses(),
+        vpn_names=facts.certificates(),
+        load_balancer_status=facts.load_balancer_status,
         spec_sha256=cluster.digest,
     )
-
-
-def _of_ends(cluster: Cluster, facts: Mapping[str, str], what: str) -> dict[str, tuple[str, ...]]:
-    values: dict[str, list[str]] = {}
-    for tunnel in tunnels(cluster):
-        if value := facts.get(f"{what}{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}"):
-            values.setdefault(f"{tunnel.site}/{tunnel.router}", []).append(value)
-    return {router: tuple(addresses_) for router, addresses_ in values.items()}
 
 
 def _hosts(addresses_: tuple[HostAddress, ...]) -> tuple[HostOutput, ...]:

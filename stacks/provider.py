@@ -10,6 +10,7 @@ import pulumi
 from cluster.artefacts import ArtefactSource
 from cluster.outputs import BucketOutput
 from components.userdata import Payload
+from stacks.facts import Facts
 from stacks.pki import Pki
 
 
@@ -53,6 +54,8 @@ class Provider(Protocol):
     def artefacts(self) -> ArtefactSource:
         """Return where hosts download programs and images."""
 
-    def facts(self) -> pulumi.Output[dict[str, str]]:
-        """Return values of `ClusterOutputs` that only the provider knows: ``load_balancer_status``, ``public_target``,
-        ``ssh_host_key/<host>`` and ``vpn_gateway/<site>/<router>/<end>`` entries, and the secret ``ssh_private_key`` if it made one."""
+    def facts(self) -> pulumi.Output[Facts]:
+        """Return what only the provider knows for `ClusterOutputs`."""
+
+    def ssh_private_key(self) -> pulumi.Output[str]:
+        """Return the operator's key for machines that the provider creates; "" if it creates none."""

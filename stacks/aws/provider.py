@@ -13,7 +13,7 @@ from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
 from components.userdata import Payload, render
 from network.addresses import AddressPlan
-from stacks import audit_logs, backups, payloads
+from stacks import audit_logs, backups, facts, payloads
 from stacks.aws import etcd, machines
 from stacks.aws.control_plane import ControlPlane
 from stacks.aws.dns import Dns
@@ -28,6 +28,7 @@ from stacks.aws.tags import provider
 from stacks.aws.volumes import Volumes
 from stacks.aws.vpn import Vpn
 from stacks.aws.workers import Ground, Workers
+from stacks.facts import Facts
 from stacks.payloads import API_SERVERS, WORKERS
 from stacks.pki import Pki
 
@@ -44,7 +45,7 @@ class AwsProvider:
         self._plan = plan
         self._source = source_of(cluster.spec)
         self._own = pulumi.ResourceOptions(provider=provider(cluster))
-        self._vpn: dict[str, pulumi.Output[str]] = {}
+        self._ends: pulumi.Output[facts.GatewayEnds] | None = None
 
     def network(self) -> None:
         self._network = Network(self._cluster, self._own)
@@ -95,7 +96,7 @@ class AwsProvider:
 
     def sites(self) -> None:
         if self._network.vpn:
-            self._vpn = Vpn(self._cluster, self._network.vpn, self._own).facts
+            self._ends = Vpn(self._cluster, self._network.vpn, self._own).ends
 
     def buckets(self) -> backups.Buckets:
         return self._storage.buckets()
@@ -109,9 +110,11 @@ class AwsProvider:
     def artefacts(self) -> ArtefactSource:
         return self._source
 
-    def facts(self) -> pulumi.Output[dict[str, str]]:
-        public = {} if self._plane.public is None else {"public_target": self._plane.public}
-        return pulumi.Output.all(**public, **self._vpn).apply(dict)
+    def ssh_private_key(self) -> pulumi.Output[str]:
+        return pulumi.Output.from_input("")
+
+    def facts(self) -> pulumi.Output[Facts]:
+        return facts.gather(public_target=self._plane.public, gateway_ends=self._ends)
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)

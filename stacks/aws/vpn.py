@@ -14,6 +14,7 @@ from cluster.spec import Cloud, Cluster
 from cluster.vpn import GATEWAYS
 from network.vpn import Tunnel, tunnels
 from stacks.aws.tags import tags
+from stacks.facts import GatewayEnds, gateway_ends
 
 _CIPHERS = {"AES-256-GCM-16": "AES256-GCM-16"}
 """`Tunnel.esp` -> AWS's name for it ("Tunnel options for your AWS Site-to-Site VPN connection")."""
@@ -28,8 +29,8 @@ _SMALL_ASN = 2**31 - 1
 class Vpn(pulumi.ComponentResource):
     connections: dict[str, aws.ec2.VpnConnection]
     """Router -> its connection."""
-    facts: dict[str, pulumi.Output[str]]
-    """The address and name of each tunnel's end; see `stacks.provider.Provider.facts`."""
+    ends: pulumi.Output[GatewayEnds]
+    """The cloud's end of each tunnel."""
 
     def __init__(self, cluster: Cluster, gateway: aws.ec2.VpnGateway, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:aws:Vpn", f"{cluster.name}-vpn", None, opts)
@@ -40,18 +41,11 @@ class Vpn(pulumi.ComponentResource):
         for tunnel in tunnels(cluster):
             by_router.setdefault(f"{tunnel.site}-{tunnel.router}", []).append(tunnel)
         self.connections = {router: self._connection(router, own) for router, own in by_router.items()}
-        self.facts = {
-            f"vpn_gateway/{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}": _address(
-                self.connections[f"{tunnel.site}-{tunnel.router}"], tunnel.gateway_end
-            )
-            for tunnel in tunnels(cluster)
-        } | {
-            f"vpn_name/{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}": _name(
-                self.connections[f"{tunnel.site}-{tunnel.router}"], tunnel.gateway_end
-            )
-            for tunnel in tunnels(cluster)
-            if tunnel.certificate
-        }
+        self.ends = gateway_ends(
+            cluster,
+            lambda tunnel: _address(self.connections[f"{tunnel.site}-{tunnel.router}"], tunnel.gateway_end),
+            lambda tunnel: _name(self.connections[f"{tunnel.site}-{tunnel.router}"], tunnel.gateway_end),
+        )
         self.register_outputs({})
 
     def _connection(self, router: str, own: list[Tunnel]) -> aws.ec2.VpnConnection:

@@ -15,7 +15,7 @@ from cluster.storage import controllers_pool
 from components.userdata import Payload
 from etcd.backups import prefix
 from network.addresses import AddressPlan
-from stacks import audit_logs, backups, payloads
+from stacks import audit_logs, backups, facts, payloads
 from stacks.azure import etcd, machines, roles
 from stacks.azure.control_plane import ControlPlane
 from stacks.azure.dns import Dns
@@ -31,6 +31,7 @@ from stacks.azure.volumes import CONTROLLERS, Volumes
 from stacks.azure.vpn import Vpn
 from stacks.azure.workers import Workers
 from stacks.cloud_store import bundle_name
+from stacks.facts import Facts
 from stacks.pki import Pki
 
 
@@ -42,7 +43,7 @@ class AzureProvider:
         self._plan = plan
         self._source = source_of(cluster.spec)
         self._own = pulumi.ResourceOptions(provider=provider(cluster))
-        self._vpn: dict[str, pulumi.Output[str]] = {}
+        self._ends: pulumi.Output[facts.GatewayEnds] | None = None
 
     def network(self) -> None:
         self._group = group(self._cluster, self._own)
@@ -114,7 +115,7 @@ class AzureProvider:
 
     def sites(self) -> None:
         if GATEWAY_SUBNET in self._network.subnets:
-            self._vpn = Vpn(self._cluster, self._group, self._network.subnets[GATEWAY_SUBNET], self._own).facts
+            self._ends = Vpn(self._cluster, self._group, self._network.subnets[GATEWAY_SUBNET], self._own).ends
 
     def buckets(self) -> backups.Buckets:
         return self._storage.buckets()
@@ -128,10 +129,11 @@ class AzureProvider:
     def artefacts(self) -> ArtefactSource:
         return self._source
 
-    def facts(self) -> pulumi.Output[dict[str, str]]:
-        target = self._plane.public_target
-        public = {} if target is None else {"public_target": target}
-        return pulumi.Output.all(**public, **self._vpn).apply(dict)
+    def ssh_private_key(self) -> pulumi.Output[str]:
+        return pulumi.Output.from_input("")
+
+    def facts(self) -> pulumi.Output[Facts]:
+        return facts.gather(public_target=self._plane.public_target, gateway_ends=self._ends)
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)

@@ -16,6 +16,7 @@ from cluster.vpn import ENDS, gateway
 from network.vpn import Tunnel, tunnels
 from stacks.azure.network import zones_of_region
 from stacks.azure.tags import tags
+from stacks.facts import gateway_ends
 from stacks.names import short
 from stacks.protection import is_protected
 
@@ -47,12 +48,9 @@ class Vpn(pulumi.ComponentResource):
         self.gateway = self._gateway(subnet, plan)
         for site, router in dict.fromkeys((tunnel.site, tunnel.router) for tunnel in plan):
             self._connection([tunnel for tunnel in plan if (tunnel.site, tunnel.router) == (site, router)])
-        self.facts = {
-            f"vpn_gateway/{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}": self.addresses[
-                tunnel.gateway_end
-            ].ip_address.apply(lambda address: address or "")
-            for tunnel in plan
-        }
+        self.ends = gateway_ends(
+            cluster, lambda tunnel: self.addresses[tunnel.gateway_end].ip_address.apply(lambda address: address or "")
+        )
         self.register_outputs({})
 
     def _address(self, end: int) -> azure.network.PublicIPAddress:

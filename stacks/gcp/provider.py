@@ -13,8 +13,9 @@ from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
 from components.userdata import Payload
 from network.addresses import AddressPlan
-from stacks import audit_logs, backups, payloads
+from stacks import audit_logs, backups, facts, payloads
 from stacks.cloud_store import bundle_name
+from stacks.facts import Facts
 from stacks.gcp import etcd, machines, network
 from stacks.gcp.control_plane import ControlPlane
 from stacks.gcp.dns import Dns
@@ -41,7 +42,7 @@ class GcpProvider:
         self._plan = plan
         self._source = source_of(cluster.spec)
         self._own = pulumi.ResourceOptions(provider=provider(cluster))
-        self._vpn: dict[str, pulumi.Output[str]] = {}
+        self._ends: pulumi.Output[facts.GatewayEnds] | None = None
         self._public: PublicEndpoint | None = None
 
     def network(self) -> None:
@@ -99,7 +100,7 @@ class GcpProvider:
 
     def sites(self) -> None:
         if any(site.vpn for site in self._cluster.spec.sites.values()):
-            self._vpn = Vpn(self._cluster, self._network, self._own).facts
+            self._ends = Vpn(self._cluster, self._network, self._own).ends
 
     def buckets(self) -> backups.Buckets:
         return self._storage.buckets()
@@ -113,9 +114,11 @@ class GcpProvider:
     def artefacts(self) -> ArtefactSource:
         return self._source
 
-    def facts(self) -> pulumi.Output[dict[str, str]]:
-        public = {"public_target": self._public.address} if self._public else {}
-        return pulumi.Output.all(**public, **self._vpn).apply(dict)
+    def ssh_private_key(self) -> pulumi.Output[str]:
+        return pulumi.Output.from_input("")
+
+    def facts(self) -> pulumi.Output[Facts]:
+        return facts.gather(public_target=self._public.address if self._public else None, gateway_ends=self._ends)
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)

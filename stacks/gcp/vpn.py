@@ -12,6 +12,7 @@ import pulumi_gcp as gcp
 from cluster.spec import Cluster
 from cluster.vpn import gateway
 from network.vpn import Tunnel, tunnels
+from stacks.facts import gateway_ends
 from stacks.gcp.network import Network
 from stacks.gcp.tags import generated, labels
 
@@ -37,10 +38,7 @@ class Vpn(pulumi.ComponentResource):
         policies = {site: self._policy(tunnel) for site, tunnel in {tunnel.site: tunnel for tunnel in plan}.items()}
         for tunnel in plan:
             self._tunnel(tunnel, peers[tunnel.site, tunnel.router], policies[tunnel.site])
-        self.facts = {
-            f"vpn_gateway/{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}": self._address(tunnel.gateway_end)
-            for tunnel in plan
-        }
+        self.ends = gateway_ends(cluster, lambda tunnel: self._address(tunnel.gateway_end))
         self.register_outputs({})
 
     def _address(self, end: int) -> pulumi.Output[str]:

@@ -22,7 +22,8 @@ from sandbox.lab import balancer, plan
 from sandbox.lab.balancer import BalancerSpec
 from sandbox.lab.hosts import HostSpec
 from sandbox.lab.prepare import lab_spec, prepare
-from stacks import audit_logs, backups, machines
+from stacks import audit_logs, backups, facts, machines
+from stacks.facts import Facts
 from stacks.lab.disks import disks_of
 from stacks.lab.dynamic import Buckets, DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
@@ -136,13 +137,14 @@ class LabProvider:
     def artefacts(self) -> ArtefactSource:
         return ArtefactSource(plan.MIRROR_URL, self._prepared.mirror.sha256, plan.REGISTRY)
 
-    def facts(self) -> pulumi.Output[dict[str, str]]:
-        status = balancer.status_url(self._plan.endpoint)
-        keys = {f"ssh_host_key/{name}": key.public_key for name, key in self._host_keys.items()}
-        gathered: pulumi.Output[dict[str, str]] = pulumi.Output.all(
-            load_balancer_status=status, ssh_private_key=self._ssh.private_key, **keys
+    def ssh_private_key(self) -> pulumi.Output[str]:
+        return self._ssh.private_key
+
+    def facts(self) -> pulumi.Output[Facts]:
+        return facts.gather(
+            load_balancer_status=balancer.status_url(self._plan.endpoint),
+            host_keys={name: key.public_key for name, key in self._host_keys.items()},
         )
-        return gathered
 
     def _payload_of(self, host: HostAddress) -> Payload:
         return self._payloads[reader(self._plan, host.name)]
