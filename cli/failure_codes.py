@@ -26,6 +26,7 @@ _BY_EXIT_CODE: dict[int, dict[str, str]] = {
         "no-space": "A disk of this machine is full.",
         "not-backed-up": "No new backup reached the bucket in time.",
         "not-built": "The cluster has not been built, or its stack is in another backend.",
+        "not-installed": "An extra of the package, such as aws, is not installed.",
         "not-yet": "Something that the former key signed may still be in use.",
         "output": "Standard output cannot be written.",
         "permission": "This user may not do that on this machine.",

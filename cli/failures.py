@@ -9,7 +9,7 @@ from typing import Any
 
 from typer.exceptions import TyperException
 
-from cli import exits
+from cli import exits, extras
 from cluster.errors import MenagerieError, TimedOutError
 from cluster.problems import Problem
 
@@ -48,6 +48,8 @@ def explain(error: Exception) -> Foreseen | None:
         return Foreseen(f"the API server answers {status} {reason}: {body}", exits.FAILED, "api")
     if is_a(error, "urllib3.exceptions.HTTPError"):
         return Foreseen(f"the API server does not answer: {error}{_WHICH_PART}", exits.FAILED, "api-unreachable")
+    if isinstance(error, ModuleNotFoundError) and (missing := extras.missing(error)):
+        return Foreseen(missing, exits.FAILED, "not-installed")
     return _of_the_machine(error) if isinstance(error, OSError) else None
 
 

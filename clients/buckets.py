@@ -60,7 +60,8 @@ def open_bucket(
 
 
 def _aws_cli() -> S3Credential:
-    """Return the credentials of a profile. Only AWS's own programs can (`aws configure export-credentials`, format "process")."""
+    """Return the credentials of a profile. Only AWS's own programs can (`aws configure export-credentials`, format
+    "process")."""
     command = ["aws", "configure", "export-credentials", "--format", "process"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     if done.returncode:

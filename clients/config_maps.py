@@ -47,7 +47,8 @@ def write(
 
 
 def publish(api: client.ApiClient, namespace: str, name: str, data: Mapping[str, str]) -> bool:
-    """Make `data` its whole content. Return whether it changed. Raises ApiException, urllib3's HTTPError and NewerDataError."""
+    """Make `data` its whole content. Return whether it changed. Raises ApiException, urllib3's HTTPError and
+    NewerDataError."""
 
     def attempt() -> bool:
         current = read(api, namespace, name)

@@ -47,7 +47,8 @@ _PASSING = (
     "etcdserver: server stopped",
     "etcdserver: unhealthy cluster",
 )
-"""Wording of etcd (api/v3rpc/rpctypes/error.go) and gRPC. "unhealthy cluster": members connected less than five seconds ago."""
+"""Wording of etcd (api/v3rpc/rpctypes/error.go) and gRPC. "unhealthy cluster": members connected less than five
+seconds ago."""
 
 
 @dataclass(frozen=True)

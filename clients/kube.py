@@ -51,7 +51,8 @@ Query = list[tuple[str, Any]]
 
 
 class Kube:
-    """Reads and writes objects. Raises kubernetes' ApiException if the API refuses, urllib3's HTTPError if it doesn't respond."""
+    """Reads and writes objects. Raises kubernetes' ApiException if the API refuses, urllib3's HTTPError if it
+    doesn't respond."""
 
     def __init__(self, api: ApiClient, manager: str, places: Mapping[str, Place]) -> None:
         """manager: the field manager for writes. places: the API paths of all kinds in use."""

@@ -15,14 +15,14 @@ from cluster.fields import did_you_mean, few_guesses, near
 from cluster.pools import Host, HostsFile
 from cluster.positions import HostMarks, Positions
 from cluster.problems import Problem, SpecError, in_order
+from cluster.project import FOLDER
 from cluster.reading import MISSING, UnreadableError, read_text, real
 from cluster.spec import Cluster, ClusterSpec
 from cluster.validate import validate
 
 SPEC_FILE = "cluster.yaml"
-FOLDER = "inventories"
 
-__all__ = ["Loaded", "SpecError", "check_paths", "find_cluster", "load", "load_beside", "load_cluster"]
+__all__ = ["FOLDER", "Loaded", "SpecError", "check_paths", "find_cluster", "load", "load_beside", "load_cluster"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def check_paths(
     """Load and check several clusters together. Return (clusters without an error, all problems).
 
     Never raises for the content of a file. Ranges, names and hosts are compared between clusters.
-    allow_unknown: only warn of entries that the catalogue of a cloud lacks. beside: checks files that aren't read here.
+    allow_unknown: only warn of entries that the catalogue of a cloud lacks. `beside`: checks files that aren't read here.
     """
     with few_guesses(), _uncollected():
         return _check_paths(paths, allow_unknown, beside)

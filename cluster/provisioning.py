@@ -81,6 +81,8 @@ class Release(StrEnum):
 
     BOOKWORM = "bookworm"
     """Debian 12."""
+    TRIXIE = "trixie"
+    """Debian 13."""
 
 
 class SystemDisk(Model):
@@ -136,8 +138,8 @@ class FirstStage(StrEnum):
 class Provisioning(Model):
     """How machines of a site are installed. None of it is secret: it is served to anything that boots there."""
 
-    release: Release = Field(default=Release.BOOKWORM, strict=False)
-    """bookworm: Debian 12."""
+    release: Release = Field(default=Release.TRIXIE, strict=False)
+    """bookworm: Debian 12; trixie: Debian 13."""
     server: Url
     """URL at which machines of the site fetch the files of `machines render`. For example http://10.8.255.5/menagerie."""
     mirror: Url

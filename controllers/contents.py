@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 
 START = "controllers.program.__main__"
-PYTHON = "3.11"
+PYTHON = "3.13"
 USER = 65532
 """The UID and GID of distroless images; nothing else on a host uses it."""
 DEBIAN = (
@@ -21,12 +21,13 @@ DEBIAN = (
     "libffi8",
     "libgcc-s1",
     "liblzma5",
-    "libpython3.11-minimal",
-    "libpython3.11-stdlib",
-    "libssl3",
+    "libpython3.13-minimal",
+    "libpython3.13-stdlib",
+    "libssl3t64",
     "libuuid1",
+    "libzstd1",
     "media-types",
-    "python3.11-minimal",
+    "python3.13-minimal",
     "zlib1g",
 )
 """Python and the libraries that it loads. Modules of its standard library that need others (curses, sqlite3, ...) are not used."""
@@ -36,7 +37,7 @@ LEFT_OUT = ("aiohttp",)
 """Needed only by kubernetes' asynchronous client, which nothing here loads."""
 
 
-def modules(start: str = START, root: Path = ROOT) -> tuple[Path, ...]:
+def modules(start: str = START, root: Path = TOOLKIT) -> tuple[Path, ...]:
     """Return our files that `start` imports, directly or indirectly. Only imports at the top of modules count: those are all loaded."""
     files: set[Path] = set()
     waiting = [start]

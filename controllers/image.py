@@ -8,13 +8,12 @@ manager.
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from cluster.errors import FailedError
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 from controllers import contents
 from tools import build as programs
 from tools import cache, manifest
@@ -60,7 +59,7 @@ def build(folder: Path, say: Say = lambda _: None) -> str:
         _code(layers[2])
         say("compiling")
         for layer, below in zip(layers, (f"usr/lib/python{contents.PYTHON}", PACKAGES, CODE), strict=True):
-            _compile(layer, below)
+            _compile(layer, below, layers[0])
         say("writing layers")
         image = Image(tuple(tuple(tar.entries(layer)) for layer in layers), _ENTRYPOINT, _OWNER, _ENVIRONMENT)
         digest = write_layout(image, work / "layout")
@@ -80,10 +79,6 @@ def refuse(folder: Path) -> None:
     """Raise FailedError if `build` would refuse."""
     if folder.exists() and any(folder.iterdir()) and not (folder / "oci-layout").is_file():
         raise FailedError(f"{folder} contains files that are not an image; name an empty or new folder", code="image")
-    if sys.version_info[:2] != tuple(map(int, contents.PYTHON.split("."))):
-        raise FailedError(
-            f"the image's modules must be compiled by Python {contents.PYTHON}; run this as `./menagerie`", code="image"
-        )
 
 
 def _debian(root: Path, say: Say) -> None:
@@ -112,7 +107,7 @@ def _packages(root: Path) -> None:
     target = root / PACKAGES
     target.mkdir(parents=True)
     pins = root.with_suffix(".txt")
-    pins.write_text(contents.requirements((ROOT / "requirements.lock").read_text(encoding="utf-8")))
+    pins.write_text(contents.requirements((TOOLKIT / "requirements.lock").read_text(encoding="utf-8")))
     command = [
         str(manifest.TOOLS / "setup.sh"),
         "uv",
@@ -132,14 +127,17 @@ def _packages(root: Path) -> None:
 
 def _code(root: Path) -> None:
     modules = contents.modules()
-    for path in (*modules, *contents.data(modules), ROOT / "LICENSE"):
-        target = root / CODE / path.relative_to(ROOT)
+    for path in (*modules, *contents.data(modules), TOOLKIT / "LICENSE"):
+        target = root / CODE / path.relative_to(TOOLKIT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
 
 
-def _compile(root: Path, below: str) -> None:
-    """Compile in a separate process with a fixed hash seed: the bytes that `compile` writes depend on both."""
-    command = [sys.executable, "-P", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash"]
-    environment = {"PATH": PATH, "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}
-    run([*command, "-s", str(root), "-p", "/", str(root / below)], "modules don't compile", environment=environment)
+def _compile(root: Path, below: str, debian_root: Path) -> None:
+    """Compile with the image's Python, in a separate process with a fixed hash seed: the bytes depend on both."""
+    usr = debian_root / "usr"
+    loader = [str(usr / "lib64/ld-linux-x86-64.so.2"), "--library-path", str(usr / "lib/x86_64-linux-gnu")]
+    command = [*loader, str(usr / f"bin/python{contents.PYTHON}"), "-P", "-m", "compileall", "-q", "-f"]
+    command += ["--invalidation-mode", "unchecked-hash", "-s", str(root), "-p", "/", str(root / below)]
+    environment = {"PATH": PATH, "PYTHONHOME": str(usr), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"}
+    run(command, "modules don't compile", environment=environment)

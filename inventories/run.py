@@ -15,7 +15,7 @@ from typing import Any
 
 from cluster.errors import FailedError
 from cluster.problems import Problem
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 from components.workers.group_vars import roles
 from inventories.build import Inventory
 from inventories.events import Collector
@@ -56,7 +56,7 @@ def run(
     tags: Sequence[str] | None = None,
     private_key: Path | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-    root: Path = ROOT,
+    root: Path = TOOLKIT,
     playbook: str = WORKERS,
 ) -> RunReport:
     """Run a playbook on the inventory's hosts.

@@ -230,7 +230,8 @@ def _where(unhealthy: Sequence[Member]) -> str:
 
 
 def _window(fleet: Fleet, requested: Sequence[str], held: Collection[str], limits: Limits) -> Iterator[Brake]:
-    """Yield brakes for hosts beyond the share that may be removed within the window. Hosts that are out already don't count."""
+    """Yield brakes for hosts beyond the share that may be removed within the window. Hosts that are out already
+    don't count."""
     out = {member.name for member in fleet.members if member.out}
     new = [host for host in requested if host not in out]
     count, most = len(fleet.members), share_of(limits.max_removed, len(fleet.members), least=0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from clients.access import STATE, Access, NotBuiltError, forget_runtime
 from cluster.errors import RefusedError
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 from cluster.spec import Cluster
 from components.workers.group_vars import roles
 from inventories.build import layout
@@ -121,7 +121,7 @@ def refuse(cluster: Cluster, selection: Selection = Selection(), *, declares: bo
     refuse_unready(cluster, environment(cluster), declares=declares)
     if selection.limit:
         limited(layout(cluster), selection.limit)
-    check_tags(selection.tags, roles(ROOT))
+    check_tags(selection.tags, roles(TOOLKIT))
     variables(cluster)
     if cluster.is_lab:
         lab.refuse_without_rights()
@@ -257,7 +257,8 @@ def destroy(
 
 
 def to_destroy(cluster: Cluster, steps: Steps, *, with_data: bool = False) -> Plan | None:
-    """Return what `destroy` would delete; None if the backend has no stack of its name. Raises RefusedError as `destroy` does."""
+    """Return what `destroy` would delete; None if the backend has no stack of its name. Raises RefusedError as
+    `destroy` does."""
     with steps.step(DESTROY_STEPS[0]):
         stack = _stack_if_any(cluster, steps.detail)
         if stack is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clients.access import STATE, Access
 from cluster.errors import FailedError, UnreachableError
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 from cluster.spec import Cluster
 from components.workers.group_vars import Groups, given, roles
 from inventories.batches import Amount, batches, stops
@@ -94,7 +94,7 @@ def refuse(cluster: Cluster, request: Request) -> None:
     """Check everything that can block the request before anything starts; raise if it would."""
     if request.limit:
         limited(layout(cluster), request.limit)
-    check_tags(request.tags, roles(ROOT))
+    check_tags(request.tags, roles(TOOLKIT))
     variables(cluster)
     if cluster.is_lab:
         lab.refuse_without_rights()
@@ -103,7 +103,8 @@ def refuse(cluster: Cluster, request: Request) -> None:
 
 
 def tokens(cluster: Cluster, access: Access, report: Callable[[str], None]) -> Tokens:
-    """Wait for the API and publish the hosts and their allowed node labels. Return a function that creates a batch's tokens."""
+    """Wait for the API and publish the hosts and their allowed node labels. Return a function that creates a batch's
+    tokens."""
     from clients.waiting import api_missing, wait_until
     from operations import node_labels, serving
     from operations.tokens import join_tokens
@@ -136,7 +137,7 @@ def plan(cluster: Cluster, access: Access, request: Request) -> Work:
     if not inventory.hosts and request.limit is None:
         return Work(request, inventory, access, {}, (), ())
     chosen = tuple(host for host in limited(inventory, request.limit) if host not in request.leaves)
-    digests = desired(inventory, ROOT, request.tags, chosen)
+    digests = desired(inventory, TOOLKIT, request.tags, chosen)
     journal = Journal(_journal(cluster.name))
     left_out = frozenset(host for host in chosen if request.resume and journal.is_at(host, digests[host]))
     return Work(

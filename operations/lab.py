@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 from cluster.spec import Cluster
 from operations.stack import installed_pulumi
 from operations.verify.proof import Machines, Traffic
@@ -81,7 +81,7 @@ class LabMachines:
         watch = [plan.port(host, state.segment), str(network.pods), str(network.flannel.port)]
         process = subprocess.Popen(
             ["nsenter", netns, sys.executable, "-m", "sandbox.lab.capture", *watch],
-            cwd=ROOT,
+            cwd=TOOLKIT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

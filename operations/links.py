@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from clients.remote.executor import UNREACHABLE, Done, Executor
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 from cluster.spec import Cluster
 
 PROGRAM = "/usr/local/sbin/menagerie-links"
@@ -69,7 +69,7 @@ def _document(text: str) -> dict[str, Any] | None:
 @cache
 def _cables() -> ModuleType:
     """Load the hosts' own module for comparing cables, so that both agree."""
-    path = ROOT / "roles" / "links" / "files" / "menagerie_links" / "cables.py"
+    path = TOOLKIT / "roles" / "links" / "files" / "menagerie_links" / "cables.py"
     spec = importlib.util.spec_from_file_location("links_cables", path)
     assert spec
     assert spec.loader

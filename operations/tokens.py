@@ -1,4 +1,5 @@
-"""Bootstrap tokens, which workers present once to join. Each is valid for one host name, short-lived, and deleted after use."""
+"""Bootstrap tokens, which workers present once to join. Each is valid for one host name, short-lived, and deleted
+after use."""
 
 from __future__ import annotations
 

@@ -105,7 +105,8 @@ def greeting(address: str, port: int, ca_pem: str, certificate: str = "", key: s
 
 
 def _welcome(secured: ssl.SSLSocket) -> str:
-    """In TLS 1.3, a client learns only after the handshake that it is refused. A server that accepts it sends data or waits."""
+    """In TLS 1.3, a client learns only after the handshake that it is refused. A server that accepts it sends data
+    or waits."""
     try:
         return "accepted" if secured.recv(1) else "closed the connection without an alert"
     except TimeoutError:

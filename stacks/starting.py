@@ -10,14 +10,14 @@ from pathlib import Path
 
 import yaml
 
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 from cluster.reading import UnreadableError, read_bytes
 from cluster.spec import Cluster
 from stacks import lean
 from stacks.errors import PassphraseError
 
 _LONGEST_PASSPHRASE = 2**16
-_PLUGINS = ROOT / "stacks" / "plugins"
+_PLUGINS = TOOLKIT / "stacks" / "plugins"
 _PASSPHRASE, _FILE = "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"
 _KMS = ("awskms://", "azurekeyvault://", "gcpkms://", "hashivault://")
 """What `--secrets-provider` takes besides a passphrase ("Secrets" in Pulumi's documentation)."""
@@ -26,7 +26,7 @@ _KMS = ("awskms://", "azurekeyvault://", "gcpkms://", "hashivault://")
 def environment(state_dir: Path, *, kms: str = "") -> dict[str, str]:
     """Return variables to add to the process's own. kms: the key that encrypts secrets, "" for a passphrase."""
     paths = [str(_PLUGINS), os.environ.get("PATH", "")]
-    python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    python_path = [str(TOOLKIT), os.environ.get("PYTHONPATH", "")]
     home = ensured(state_dir / "pulumi-home")
     lean.without_log_files(home)
     variables = {

@@ -66,6 +66,7 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
 # to each of the four workers and never reassigns them, so four short groups follow the first four. The rest stays in order.
 _FIRST = (
     "rotation",
+    "validation-whole",
     "keys",
     "operations/test_etcds.py",
     "controllers",

@@ -119,7 +119,7 @@ WITH_PROGRAMS = (
 
 TIMED = frozenset({"keys", "redfish", "rotation", *_TIMED_PROGRAMS})
 """Engine groups and files that `make test` runs before the lab. All others run during it, with a small share of the CPU
-(tests/beside.py)."""
+(`tests/beside.py`)."""
 
 
 def timed_places() -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,8 +34,8 @@ def _inside(folder: Path) -> str:
 
 
 def _clause(folder: Path) -> str:
-    """The beginning of a purpose, up to its first colon, semicolon or full stop, without a leading "The"."""
-    return re.split(r"[.:;]( |$)", purpose(folder).removeprefix("The ").replace("`: ", "` "))[0]
+    """Return the first sentence of a folder's purpose, without "The" and its own name."""
+    return purpose(folder).split(". ")[0].rstrip(".").removeprefix("The ").removeprefix(f"`{folder.name}`: ")
 
 
 def _has_files(folder: Path) -> bool:

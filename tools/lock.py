@@ -1,5 +1,7 @@
 """`python -m tools.lock`: regenerate requirements.lock, which pins every Python package by version and hash.
 
+One lock serves every Python from 3.11 on: lines that only some of them need have a marker.
+
 Its first line has a digest of the dependencies it was made from, so that a test can check offline whether it is current.
 """
 
@@ -36,7 +38,7 @@ def main(options: list[str]) -> int:
         "dev",
         "--generate-hashes",
     ]
-    command += ["--python-version", "3.11", "--no-header", "--quiet", "-o", str(LOCK), *options]
+    command += ["--universal", "--python-version", "3.11", "--no-header", "--quiet", "-o", str(LOCK), *options]
     code = subprocess.run(command, check=False, cwd=ROOT).returncode
     if code == 0:
         LOCK.write_text(f"{headline()}\n{LOCK.read_text()}")

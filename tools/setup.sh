@@ -53,7 +53,7 @@ block_services() {
 # install NAME...: install Debian packages and disable their units.
 install() {
     command -v apt-get >/dev/null || die "needs the Debian packages: $*
-  This machine has no apt-get; the lab and the builds need Debian 12."
+  This machine has no apt-get; the lab and the builds need Debian 12 or 13."
     [ "$(id -u)" = 0 ] || die "needs Debian packages, and only root can install them:
   apt-get install --no-install-recommends $*"
     say "installing Debian packages: $*"
@@ -86,16 +86,19 @@ debian() {
     [ -z "$names" ] || install $names
 }
 
+# Whether a Python is one that requirements.lock is for: 3.11 is Debian 12's, 3.13 is Debian 13's.
+fits() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; }
+
 python() {
-    for candidate in python3.11 /usr/bin/python3.11 python3; do
+    for candidate in python3 /usr/bin/python3 python3.13 python3.12 python3.11; do
         found=$(command -v "$candidate") || continue
-        if "$found" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+        if fits "$found"; then
             printf '%s\n' "$found"
             return
         fi
     done
-    die "needs Python 3.11, which is not on PATH.
-  On Debian 12: apt-get install python3 python3-venv"
+    die "needs Python 3.11, 3.12 or 3.13, and none of them is on PATH.
+  On Debian 12 and 13: apt-get install python3 python3-venv"
 }
 
 # Print the path of uv, which has a separate environment in the cache: it creates .venv and is not part of it.
@@ -107,7 +110,7 @@ uv_program() {
         if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
             say "Python has no venv module"
             install python3-venv
-            python=/usr/bin/python3.11
+            python=/usr/bin/python3
         fi
         say "installing uv"
         rm -rf "$home"
@@ -139,7 +142,7 @@ environment() {
     if fresh; then return; fi
     uv=$(uv_program)
     uv_settings
-    if ! "$root/.venv/bin/python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+    if ! fits "$root/.venv/bin/python"; then
         python=$(python)
         "$uv" venv --quiet --clear --python "$python" "$root/.venv" >&2
     fi

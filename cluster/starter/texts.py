@@ -9,6 +9,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from cluster.catalogue import Machine
 from cluster.document import parse
+from cluster.project import is_installed
 from cluster.spec import Cloud
 from cluster.starter.places import Place
 from cluster.starter.ranges import OPERATORS, Ranges
@@ -61,7 +62,7 @@ def cluster_yaml(plan: Plan) -> str:
     where = f"{_NAMES[plan.cloud]}{f', region {plan.place.region}' if plan.place else ''}"
     workers = f"workers at site {SITE}" if plan.site else "workers in the region"
     head = f"{plan.name}: control plane on {where}; {workers}. Created by `menagerie init`; change it as you like. "
-    head += f"`./menagerie check {plan.name}` reports all mistakes; `menagerie schema` explains every key."
+    head += f"`./menagerie check {plan.name}` reports all mistakes; `menagerie show schema` explains every key."
     parts = (_plane(plan), _etcd(plan), _network(plan), _sites(plan), _pools(plan))
     rows = [
         _row(f"name: {_quoted(plan.name)}", "name of the folder and of the Pulumi stack"),
@@ -273,5 +274,8 @@ def _comment(text: str, indent: str = "") -> list[str]:
 
 
 def _text(schema: str, head: str, rows: Iterable[str]) -> str:
-    first = f"# yaml-language-server: $schema={_SCHEMAS}/{schema}.schema.json"
+    server = "# yaml-language-server: $schema="
+    first = f"{server}{_SCHEMAS}/{schema}.schema.json"
+    if is_installed():
+        first = f"# For completion in an editor: menagerie show schema {schema} > {schema}.schema.json, then {server}{schema}.schema.json"
     return "\n".join((first, *_comment(head), *rows)) + "\n"

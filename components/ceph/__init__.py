@@ -1,1 +1,1 @@
-"""Ceph storage of a site: Rook's resources, storage classes, alerts, and the configuration of storage hosts."""
+"""Rook's objects for the Ceph storage of a site: storage classes, alerts, and the configuration of storage hosts."""

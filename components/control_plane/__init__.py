@@ -1,3 +1,3 @@
-"""Configuration of an API-server host: units, flags, manifests, certificates. `host/` has the programs that run there."""
+"""An API-server host: units, flags, manifests, certificates, and the programs that run there, such as the audit-log shipper."""
 
 from components.control_plane.render import host_config as host_config

@@ -13,7 +13,7 @@ from typing import Any
 from cluster.document import Document, read
 from cluster.fields import did_you_mean, near
 from cluster.problems import Problem, SpecError
-from cluster.project import ROOT
+from cluster.project import ROOT, TOOLKIT
 from cluster.spec import Cluster
 
 Groups = Mapping[str, Mapping[str, Any]]
@@ -42,7 +42,7 @@ def given(cluster: Cluster, at_sites: Collection[str] | None = None, root: Path 
 
     at_sites: groups of workers at sites, from Ansible's inventory. If given, a file for an unknown group is an error.
     """
-    known = frozenset[str]().union(*declared(root).values())
+    known = frozenset[str]().union(*declared(TOOLKIT).values())
     groups = None if at_sites is None else {*at_sites, *pools_in_region(cluster)}
     return read_variables(root / "inventories" / cluster.name, groups, known)
 
@@ -54,7 +54,7 @@ def given_to_routers(cluster: Cluster, computed: Collection[str], root: Path = R
     computed: variables of their role that come from specs, which the files must not set. Raises SpecError as `read_variables`
     does, and for those.
     """
-    folder, own = root / "inventories" / cluster.name, _of_routers(root)
+    folder, own = root / "inventories" / cluster.name, _of_routers(TOOLKIT)
     problems: list[Problem] = []
     variables: dict[str, Any] = {}
     for group in ("all", ROUTERS):
@@ -110,7 +110,7 @@ def read_variables(folder: Path, groups: Collection[str] | None, known: Collecti
     allowed = sorted({"all", ROUTERS, *(groups or ())})
     problems: list[Problem] = []
     variables: dict[str, dict[str, Any]] = {}
-    of_routers = _of_routers(ROOT)
+    of_routers = _of_routers(TOOLKIT)
     for path in _files(folder):
         if path.stem == ROUTERS:
             continue

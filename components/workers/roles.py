@@ -18,11 +18,11 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 
 ORDER = ("base", "neighbours", "containerd", "flannel", "kubelet")
 """The order of site.yml."""
-FOLDER = ROOT / "roles"
+FOLDER = TOOLKIT / "roles"
 _MODULES = ("host_state", "kubelet_join")
 
 

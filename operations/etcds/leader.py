@@ -12,7 +12,7 @@ def move(view: View, name: str, *, only_look: bool = False) -> str:
     chosen = next(seen for seen in view.seen if seen.member == etcd.member(name))
     leader = view.leader
     if leader is None:
-        raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.command('state')}")
+        raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.status_command}")
     if leader.name == name:
         return f"etcd {etcd.role}: {name} is the leader already."
     if chosen.status is None or chosen.status.learner or not chosen.healthy:

@@ -67,6 +67,11 @@ class Etcd:
         """Function that returns the command line of a verb for this etcd."""
         return lambda verb: f"./menagerie etcd {verb} {self.cluster.name} {self.role}"
 
+    @property
+    def status_command(self) -> str:
+        """Command line that shows all members."""
+        return f"./menagerie status {self.cluster.name} etcd"
+
 
 @dataclass(frozen=True)
 class View:
@@ -132,7 +137,8 @@ def look(etcd: Etcd) -> View:
 
 
 def of_all(etcd: Etcd, do: Callable[[AgentClient], _T], only: Iterable[str] | None = None) -> dict[str, _T]:
-    """Call `do` with all agents, or with `only`, in parallel. Return member -> result. Raise the first failure when all are done."""
+    """Call `do` with all agents, or with `only`, in parallel. Return member -> result. Raise the first failure when
+    all are done."""
     chosen = list(etcd.agents if only is None else only)
     with ThreadPoolExecutor(max(len(chosen), 1)) as pool:
         running = {name: pool.submit(do, etcd.agents[name]) for name in chosen}

@@ -26,7 +26,7 @@ def refuse(view: View, name: str, *, although_healthy: bool) -> None:
         ailing = "; ".join(f"{seen.name}: {seen.ailment}" for seen in others)
         raise EtcdRefusedError(
             f"etcd {etcd.role}: another member is unhealthy ({ailing}). Nothing was changed. Fix that one first: "
-            f"{etcd.command('state')}"
+            f"{etcd.status_command}"
         )
     chosen = next(seen for seen in view.seen if seen.name == name)
     if chosen.agent_error:

@@ -128,9 +128,9 @@ def _ailing(views: Sequence[View], everyone: Sequence[Host], todo: Sequence[Host
         if not view.has_quorum:
             yield lost_quorum(view)
         if "CORRUPT" in view.alarms:
-            yield f"etcd {etcd.role}: CORRUPT alarm; see {etcd.command('state')}"
+            yield f"etcd {etcd.role}: CORRUPT alarm; see {etcd.status_command}"
         if learning := [seen.name for seen, status in view.answering if status.learner]:
-            yield f"etcd {etcd.role}: {', '.join(learning)} has no vote yet; see {etcd.command('state')}"
+            yield f"etcd {etcd.role}: {', '.join(learning)} has no vote yet; see {etcd.status_command}"
         if held := [seen.name for seen in view.seen if seen.agent.get("held")]:
             yield f"etcd {etcd.role}: {', '.join(held)} was stopped by a verb that did not finish: run that verb again"
     ailing = [host for host in everyone if not host.is_well]

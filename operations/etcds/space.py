@@ -28,7 +28,7 @@ def refuse(view: View, *, after_compaction: bool = False) -> None:
     """Raise EtcdRefusedError if a member doesn't respond or has no room for the second copy. Changes nothing."""
     etcd = view.etcd
     if not view.has_quorum or view.leader is None:
-        raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.command('state')}")
+        raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.status_command}")
     silent = [seen for seen in view.seen if seen.status is None or seen.agent_error]
     if silent:
         lines = (f"{seen.name}: {seen.agent_error or seen.ailment}" for seen in silent)

@@ -83,12 +83,14 @@ class Needs:
 
     @classmethod
     def to_turn(cls, ring: RingName, authorities: Mapping[str, str]) -> Needs:
-        """Return what must hold before another authority of a ring signs: all are known. authorities: ring -> PEM, signer first."""
+        """Return what must hold before another authority of a ring signs: all are known. authorities: ring -> PEM,
+        signer first."""
         return cls(_LISTS[ring], frozenset(_digests(authorities[ring])))
 
     @classmethod
     def to_drop(cls, ring: RingName, authorities: Mapping[str, str]) -> Needs:
-        """Return what must hold before only the signer is left: it is known, and the certificates are issued by current signers."""
+        """Return what must hold before only the signer is left: it is known, and the certificates are issued by
+        current signers."""
         return cls(_LISTS[ring], frozenset(_digests(authorities[ring])[:1]), issuers=_issuers(ring, authorities))
 
     @classmethod
@@ -133,7 +135,8 @@ def _why(text: str, needs: Needs) -> str:
         report = json.loads(text)
         shared.check("the kubelets' report on authorities", report.get(shared.KEY))
         if "servers" in needs.lists and "servers" not in report and "serving" in report:
-            # A worker of an older release would renew a serving certificate from any authority but kubernetes-ca again and again.
+            # A worker of an older release would renew a serving certificate from any authority but kubernetes-ca
+            # again and again.
             return "kubelets of an older release, which do not report the signers of their serving certificates"
         known_lists = [frozenset(report[name]) for name in needs.lists]
         issued = {name: str(report[name]) for name in needs.issuers}

@@ -143,7 +143,8 @@ class Rotation:
             self._remember(_SINCE, _NONE)
 
     def _remember_since(self, ring: Ring) -> None:
-        """Record since when all hosts use this state: for token keys, while both are valid; for the CA, since both are published."""
+        """Record since when all hosts use this state: for token keys, while both are valid; for the CA, since both
+        are published."""
         tokens_in_use = self._name == "service-account" and self._both_have_worked(ring)
         is_published = self._name == "kubernetes-ca" and ring.state == "introduced"
         if (tokens_in_use or is_published) and self._at_work_since(ring) in (None, _BEGUN):
@@ -244,7 +245,8 @@ class Rotation:
         return state in (str(ring), str(ring.turned)) and not ring.is_stable
 
     def _at_work_since(self, ring: Ring) -> str | None:
-        """Return since when all hosts use this state; `_BEGUN` if the state was started but not proven, None if it was not started."""
+        """Return since when all hosts use this state; `_BEGUN` if the state was started but not proven, None if it
+        was not started."""
         state, _, since = self._recall(_SINCE).partition(" ")
         return since if state == str(ring) else None
 

@@ -42,7 +42,8 @@ class KeyStatus:
 
 
 def look(stack: ClusterStack) -> KeyStatus:
-    """Return the key status of a running cluster. Raises NotBuiltError, and EtcdError or the API's errors if these are down."""
+    """Return the key status of a running cluster. Raises NotBuiltError, and EtcdError or the API's errors if these
+    are down."""
     outputs = stack.outputs()
     access = Access.from_stack(stack.name, outputs)
     host_reports = reports.read(access)

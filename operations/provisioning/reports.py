@@ -28,7 +28,8 @@ REFUSALS = {
 
 @dataclass
 class Reports:
-    """Received reports. The server's threads write, others read. keep: called with each key before the machine gets a response."""
+    """Received reports. The server's threads write, others read. keep: called with each key before the machine gets
+    a response."""
 
     keep: Callable[[Machine, str], None] = lambda *_: None
     keys: dict[str, str] = field(default_factory=dict)

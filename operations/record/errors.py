@@ -27,7 +27,8 @@ class InUseError(LockedError):
 
 
 def locked(record: Record, silent_s: float, *, lives: bool, ended: Callable[[], bool] = lambda: False) -> LockedError:
-    """Return the error for a cluster that is held by another operation, or by an interrupted one that must be resumed first."""
+    """Return the error for a cluster that is held by another operation, or by an interrupted one that must be
+    resumed first."""
     named = f"{record.cluster} is locked by {record.held_by}, last heard of {ago(silent_s)}."
     unlock = f"./menagerie unlock {record.cluster} --operation {record.id}"
     if lives:

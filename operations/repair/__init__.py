@@ -1,1 +1,1 @@
-"""Repair of broken nodes: reboot, power cycle, reinstall, or replace."""
+"""Automatic repair of broken nodes, by a ladder from power cycle to replacement."""

@@ -96,7 +96,8 @@ class ByCommand:
 
 @dataclass(frozen=True)
 class ByUp:
-    """For the lab: cut the machine's power, and let `up` create a new one of the same name. kill: cuts power. up: runs `up`."""
+    """For the lab: cut the machine's power, and let `up` create a new one of the same name. kill: cuts power. up:
+    runs `up`."""
 
     api: Callable[[], client.ApiClient]
     kill: Callable[[str], None]

@@ -53,7 +53,8 @@ def _result(checks: dict[str, bool], name: str) -> str:
 
 
 def _verbose_checks(connection: client.ApiClient) -> Iterable[tuple[str, bool]]:
-    """Yield (check, passed) from lines such as ``[+]etcd ok`` and ``[-]etcd failed: reason withheld``. A failing readyz is a 500."""
+    """Yield (check, passed) from lines such as ``[+]etcd ok`` and ``[-]etcd failed: reason withheld``. A failing
+    readyz is a 500."""
     url = f"{connection.configuration.host}/readyz?verbose"
     answer = connection.rest_client.pool_manager.request("GET", url, timeout=model.ANSWER_S)
     for line in answer.data.decode().splitlines():

@@ -32,7 +32,8 @@ class Server:
 
 
 def certificates(access: Access, at: datetime | None = None) -> Iterator[Item]:
-    """Yield one item per kind, with the first to expire, or one item for each certificate with a problem. at: default is now."""
+    """Yield one item per kind, with the first to expire, or one item for each certificate with a problem. at:
+    default is now."""
     now, cluster = at or datetime.now(UTC), access.outputs.cluster
     renew = f"./menagerie up {cluster}"
     yield from _kind("of operators", [("the API", access.certificate), ("etcd", access.etcd_certificate)], now, renew)

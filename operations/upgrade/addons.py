@@ -33,7 +33,8 @@ def say(api: client.ApiClient, version: str) -> None:
 
 
 def roll_proxy(api: client.ApiClient, version: str, image: str, report: Report, timeout_s: float = ROLLED_S) -> None:
-    """Roll kube-proxy to `version` on every node, with an image by digest. Raises TimedOutError with how many nodes are done."""
+    """Roll kube-proxy to `version` on every node, with an image by digest. Raises TimedOutError with how many nodes
+    are done."""
     apps = client.AppsV1Api(api)
     container = {"name": PROXY, "image": image}
     # A stopped kube-proxy leaves its rules in the kernel. One node at a time, kubeadm's default, takes hours with thousands.

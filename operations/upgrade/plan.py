@@ -34,7 +34,7 @@ class Plan:
     """Hosts that do not have the right versions yet, by stage. limited: whether such workers were left out.
 
     wanted: version of Kubernetes. servers: names, or GROUP. by_the_cloud: nodes in a cloud's region, which no verb here
-    replaces. unwell: item -> why it is unhealthy, in an upgrade that has started: it is not waited for.
+    replaces. `unwell`: item -> why it is unhealthy, in an upgrade that has started: it is not waited for.
     """
 
     cluster: str

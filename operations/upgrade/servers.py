@@ -36,7 +36,8 @@ class Servers:
     pause: Callable[[float], None] = field(default=time.sleep)
 
     def replace(self, names: tuple[str, ...], report: Report) -> None:
-        """Replace one after another; everything must be healthy before the next. Raises TimedOutError and the engine's errors."""
+        """Replace one after another; everything must be healthy before the next. Raises TimedOutError and the
+        engine's errors."""
         for name in names:
             report(f"replacing {name}")
             self.engine((name,))

@@ -89,7 +89,7 @@ def problems(machine: Machine, spec: LabSpec | None = None) -> tuple[str, ...]:
     """Return every reason against a lab on the machine, each with a way out."""
     if machine.system != "linux":
         return (
-            f"the lab needs Linux, but this machine runs {machine.system}; use a Debian 12 machine or virtual machine",
+            f"the lab needs Linux, but this machine runs {machine.system}; use a Debian 12 or 13 machine or virtual machine",
         )
     return (
         *_rights(machine),

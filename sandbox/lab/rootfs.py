@@ -10,17 +10,15 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sandbox.lab import disk, shell
 from sandbox.lab.errors import LabError
-from tools import cache
+from tools import apt, cache
 
-SUITE = "bookworm"
 _IMAGE = Path(__file__).parent / "image"
 _LISTS = ("packages.txt", "masked-units.txt", "disabled-units.txt")
-_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _NOT_NEEDED = (
     "usr/share/doc",
     "usr/share/man",
@@ -33,7 +31,7 @@ _NOT_NEEDED = (
 
 def key() -> str:
     """Changes when the recipe does."""
-    digest = hashlib.sha256(Path(__file__).read_bytes())
+    digest = hashlib.sha256(Path(__file__).read_bytes() + apt.SUITE.encode())
     for file in sorted(path for path in _IMAGE.rglob("*") if path.is_file()):
         digest.update(f"{file.relative_to(_IMAGE)} {file.stat().st_mode & 0o111}\n".encode())
         digest.update(hashlib.sha256(file.read_bytes()).digest())
@@ -67,20 +65,14 @@ def read_list(file: Path) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def mirror(targets: str) -> str:
-    """The Debian archive that this machine itself installs from.
-
-    targets: output of `apt-get indextargets` in the form that `_build` asks for.
-    Raises LabError when no source offers the suite.
-    """
-    for line in targets.splitlines():
-        codename, component, uri = line.split(maxsplit=2)
-        if (codename, component) == (SUITE, "main"):
-            return uri.rstrip("/")
-    raise LabError(
-        f"this machine's apt sources do not offer {SUITE} main, which the lab's hosts are made of; "
-        f"add a Debian archive with {SUITE} to /etc/apt/sources.list.d and run `apt-get update`"
-    )
+def mirror(sources: Sequence[apt.Source]) -> str:
+    """The archive that this machine itself installs from. LabError where apt knows none of Debian's."""
+    if not sources:
+        raise LabError(
+            f"this machine's apt sources have no archive of Debian, and the lab's hosts are made of {apt.RELEASE}; "
+            "add one to /etc/apt/sources.list.d and run `apt-get update`"
+        )
+    return sources[0].uri
 
 
 def _build(root: Path, packages: Path, say: Callable[[str], None]) -> None:
@@ -98,10 +90,9 @@ def _build(root: Path, packages: Path, say: Callable[[str], None]) -> None:
 
 
 def _debootstrap(root: Path, packages: Path) -> None:
-    asked = ("apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages")
     include = ",".join(read_list(_IMAGE / "packages.txt"))
-    argv = ["debootstrap", "--variant=minbase", f"--keyring={_KEYRING}", f"--cache-dir={packages}"]
-    argv += [f"--include={include}", SUITE, str(root), mirror(shell.run(*asked))]
+    argv = ["debootstrap", "--variant=minbase", f"--keyring={apt.KEYRING}", f"--cache-dir={packages}"]
+    argv += [f"--include={include}", apt.SUITE, str(root), mirror(apt.sources())]
     log = root.with_suffix(".log")
     with log.open("w") as output:
         result = subprocess.run(argv, stdout=output, stderr=output, env=_environment(), check=False)
@@ -151,7 +142,7 @@ def _finish(root: Path) -> None:
 
 
 def _prune(folder: Path) -> None:
-    """Remove root file systems of earlier recipes that no host stands on, and builds that were cut short."""
+    """Remove root file systems of earlier recipes that no host uses, and builds that were interrupted."""
     in_use = Path("/proc/self/mounts").read_text()
     for entry in folder.iterdir():
         if entry.name != "packages" and entry.is_dir() and f"{entry}," not in in_use:

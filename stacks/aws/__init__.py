@@ -1,1 +1,1 @@
-"""A cluster on AWS. Never run against a real account."""
+"""A cluster on AWS: network, security groups, hosts, load balancers, buckets. Never run against a real account."""

@@ -1,1 +1,1 @@
-"""A cluster on Azure. Never run against a real subscription."""
+"""A cluster on Azure: network, security groups, hosts, load balancers, buckets. Never run against a real subscription."""

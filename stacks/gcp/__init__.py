@@ -1,1 +1,1 @@
-"""A cluster on Google Cloud. Never run against a real project."""
+"""A cluster on Google Cloud: network, firewall rules, hosts, load balancers, buckets. Never run against a real project."""

@@ -1,1 +1,1 @@
-"""A cluster in the lab."""
+"""A cluster in the lab: the same programs as in a cloud."""

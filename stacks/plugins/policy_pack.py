@@ -21,10 +21,10 @@ from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2 as pb
 from pulumi.runtime.proto import analyzer_pb2_grpc, plugin_pb2
 
-from cluster.project import ROOT
+from cluster.project import ROOT, TOOLKIT
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
+    sys.path.insert(0, str(TOOLKIT))
 
 from cluster.load import find_cluster, load_cluster
 from cluster.problems import SpecError

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 from stacks.validation.private import importing, variables
 
-_PROGRAM = ROOT / "stacks" / "plugins" / "attached.py"
+_PROGRAM = TOOLKIT / "stacks" / "plugins" / "attached.py"
 _PACKAGE = "pulumi-python"
 
 

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from cluster.project import ROOT
+from cluster.project import TOOLKIT
 
 # What programs need in order to run. Everything else is removed: each cloud's SDK and the engine read dozens of
 # variables, and a list of those would never be complete.
@@ -30,7 +30,7 @@ def variables(given: Mapping[str, str]) -> dict[str, str]:
 
 def importing(environment: Mapping[str, str]) -> dict[str, str]:
     """Return `environment` for a Python that must find our packages."""
-    return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), environment.get("PYTHONPATH"))))}
+    return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (str(TOOLKIT), environment.get("PYTHONPATH"))))}
 
 
 @contextmanager

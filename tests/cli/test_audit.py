@@ -34,8 +34,8 @@ def test_every_control_has_a_line_and_unseen_ones_are_counted(menagerie: Menager
     observe(Evidence(attempts=(SILENT,)))
     ran = menagerie("audit", "lab")
     assert ran.code == 4
-    assert "pass       M.8    Workers do not reach etcds" in ran.out
-    assert "not seen   1.2.1  Nobody is answered anonymously, but on health paths" in ran.out
+    assert "pass       M.8    Workers can't reach etcds" in ran.out
+    assert "not seen   1.2.1  Anonymous requests are answered only on health paths" in ran.out
     *_, last = ran.out.splitlines()
     assert [int(word) for word in last.split()[1:]] == [1, len(controls()) - 1]
 
@@ -46,7 +46,7 @@ def test_a_failure_is_shown_with_its_evidence_and_exits_with_1(menagerie: Menage
     assert ran.code == 1
     first, second, third, *_ = ran.out.splitlines()
     assert first == "M  our own"
-    assert second == "fail       M.8    Workers do not reach etcds"
+    assert second == "fail       M.8    Workers can't reach etcds"
     assert third.strip() == "worker-1 → etcd-main-1 10.77.0.21:2379: open"
     assert "1.2.1" not in ran.out
 

@@ -147,7 +147,7 @@ def test_an_interrupt_exits_with_130_and_leaves_a_report(menagerie: Menagerie, e
     ran = menagerie("configure", "lab", "--yes", "--report", str(page))
     assert ran.code == 130
     assert "run the same command again to continue" in ran.err
-    assert "The run was cut off" in page.read_text()
+    assert "The run was interrupted" in page.read_text()
 
 
 def test_the_page_is_written_even_after_a_failure_and_runs_no_script(

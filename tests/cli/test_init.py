@@ -105,7 +105,7 @@ def test_json_is_a_document_with_the_files(menagerie: Menagerie, fleet: Path) ->
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["lab", "--cloud", "lab"], "inventories/lab exists, and was not touched"),
+        (["lab", "--cloud", "lab"], "inventories/lab exists and was not changed"),
         (["Koala", "--cloud", "aws"], "error[CFG-005] name Koala isn't valid"),
         (["koala", "--cloud", "aws", "--region", "mars"], "aws has no region mars"),
         (["koala", "--cloud", "aws", "--gpu", "h1000"], "write one of t4, a10g, l4"),

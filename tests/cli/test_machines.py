@@ -191,7 +191,7 @@ def test_a_site_without_bmc_and_reports_is_refused(menagerie: Menagerie, provisi
 @pytest.mark.usefixtures("answers")
 def test_invalid_amounts_are_refused_before_any_bmc_is_contacted(menagerie: Menagerie) -> None:
     ran = menagerie("machines", "install", LYNX, "--parallel", "0")
-    assert (ran.code, "'--parallel': \"0\" is neither a number, 1 or more" in ran.err) == (2, True)
+    assert (ran.code, "'--parallel': \"0\" is neither a number of at least 1" in ran.err) == (2, True)
 
 
 def test_the_login_of_bmcs_is_a_secret_that_can_be_stored(

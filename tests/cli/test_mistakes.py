@@ -163,7 +163,7 @@ def test_without_credentials_all_that_is_missing_is_listed_and_validate_is_offer
 
 
 def test_every_cloud_has_a_folder_of_stacks() -> None:
-    folders = {path.parent.name for path in (Path(build.ROOT) / "stacks").glob("*/provider.py")}
+    folders = {path.parent.name for path in (Path(build.TOOLKIT) / "stacks").glob("*/provider.py")}
     assert folders == {cloud.value for cloud in Cloud}
 
 

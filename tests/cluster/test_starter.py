@@ -107,7 +107,7 @@ def test_texts_pass_the_linter_and_name_their_schema(root: Path, asked: Asked) -
 
 @pytest.mark.parametrize("of", ["cluster", "hosts"])
 def test_the_schema_files_are_current(of: Literal["cluster", "hosts"]) -> None:
-    """`menagerie schema` prints the first; MENAGERIE_UPDATE_GOLDEN=1 rewrites both."""
+    """`menagerie show schema` prints the first; MENAGERIE_UPDATE_GOLDEN=1 rewrites both."""
     path = ROOT / "cluster" / "schemas" / f"{of}.schema.json"
     text = schema.text(of)
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
@@ -214,7 +214,7 @@ def test_ranges_of_examples_and_labs_are_reserved() -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (Asked("lab", Cloud.LAB), "inventories/lab exists, and was not touched"),
+        (Asked("lab", Cloud.LAB), "inventories/lab exists and was not changed"),
         (Asked("koala", Cloud.AWS, region="useast1"), "did you mean us-east-1"),
         (Asked("koala", Cloud.AWS, region="us-west-1"), "doesn't have 3 zones known to offer m7i.large or m6i.large"),
         (Asked("koala", Cloud.GCP, region="us-west3", gpu="h200"), "us-west3 has a100-40, b200"),

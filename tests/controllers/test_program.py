@@ -60,7 +60,7 @@ def test_it_has_no_shell_no_package_manager_and_only_imported_modules(layout: Pa
     names = [member.name for archive in layers_of(layout) for member in archive if not member.isdir()]
     assert len(names) == len(set(names))
     programs = sorted(name for name in names if name.startswith(("usr/bin/", "usr/sbin/")))
-    assert [name for name in programs if "python3.11" not in name] == []
+    assert [name for name in programs if "python3.13" not in name] == []
     ours = {name.removeprefix(f"{CODE}/") for name in names if name.startswith(f"{CODE}/") and name.endswith(".py")}
     assert ours == {str(path.relative_to(ROOT)) for path in contents.modules()}
     packages = {name.split("/")[3] for name in names if name.startswith("opt/menagerie/packages/")}
@@ -101,7 +101,7 @@ def test_its_python_imports_everything_that_the_program_may_need(container: Cont
     program += (
         "print(len(ssl.create_default_context().get_ca_certs()) > 100, sys.version_info[:2], 'pulumi' in sys.modules)"
     )
-    assert container.python(program) == "True (3, 11) False\n"
+    assert container.python(program) == "True (3, 13) False\n"
 
 
 def test_it_exits_with_all_errors_of_the_spec(container: Container, spec: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_person_cannot_use_another_teams_hosts(spec: Path, api: client.ApiClie
     attempts = {
         "their toleration": (("POST", own, pod("p", tolerations=[theirs])), "it tolerates openai.com/team=robotics"),
         "every toleration": (("POST", own, pod("p", tolerations=[{"operator": "Exists"}])), "it tolerates every taint"),
-        "their host by its name": (("POST", own, pod("p", nodeName=node.metadata.name)), "it names its node"),
+        "their host by its name": (("POST", own, pod("p", nodeName=node.metadata.name)), "it sets nodeName"),
         "their namespace": (("POST", PODS.format("team-robotics"), pod("p")), 'User "dan" cannot create'),
         "no taint": (("PATCH", host, {"spec": {"taints": None}}), 'User "dan" cannot patch'),
         "another label": (("PATCH", host, {"metadata": {"labels": {TEAM_KEY: None}}}), 'User "dan" cannot patch'),

@@ -23,6 +23,7 @@ from inventories.run import run
 from network import swanctl
 from network.gateway import EdgeRouter, Joined, routers
 from sandbox.lab import hosts
+from sandbox.lab.errors import LabError
 from tests.lab.spare import host, on, put
 from tests.lab.support import ROOT, Run
 from tests.vpn.world import KEY, USER_SPACE, answering
@@ -125,10 +126,11 @@ def test_after_a_reboot_rules_and_interfaces_exist_before_any_tunnel_and_nothing
     hosts.run(edge, ["systemctl", "reboot"])
 
     def missing() -> str:
-        if hosts.leader(edge) is None:
+        try:
+            now = hosts.run(edge, ["cat", "/proc/sys/kernel/random/boot_id"]).stdout
+            active = hosts.run(edge, ["systemctl", "is-active", *UNITS]).stdout.split()
+        except LabError:  # it may be off at any moment of this
             return "off"
-        now = hosts.run(edge, ["cat", "/proc/sys/kernel/random/boot_id"]).stdout
-        active = hosts.run(edge, ["systemctl", "is-active", *UNITS]).stdout.split()
         return "" if now and now != before and active == ["active"] * len(UNITS) else f"{active}"
 
     wait_until(missing, 90, print)

@@ -10,6 +10,7 @@ from sandbox.lab import preflight, rootfs
 from sandbox.lab.errors import LabError
 from sandbox.lab.plan import LabSpec
 from sandbox.lab.preflight import Machine
+from tools import apt
 
 SPEC = LabSpec("lab", "10.77.0.0/24", {"r1": "10.78.1.0/24"}, "10.77.0.10", (), "", "", "", "")
 GOOD = Machine(
@@ -80,12 +81,12 @@ def test_every_package_that_preflight_may_request_is_listed() -> None:
 
 def test_hosts_are_built_from_the_archive_that_the_machine_itself_uses() -> None:
     targets = "bookworm-updates main http://a/debian/\nbookworm main http://b/debian/\nbookworm main http://c/debian/\n"
-    assert rootfs.mirror(targets) == "http://b/debian"
+    assert rootfs.mirror(apt.of_release(targets)) == "http://b/debian"
 
 
 def test_a_machine_without_the_hosts_release_gets_the_line_to_add() -> None:
-    with pytest.raises(LabError, match="bookworm"):
-        rootfs.mirror("trixie main http://b/debian/\n")
+    with pytest.raises(LabError, match="Debian 13"):
+        rootfs.mirror(apt.of_release("jammy main http://b/ubuntu/\n"))
 
 
 def test_a_list_file_is_read_without_comments(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ APT = """#!/bin/sh
 echo "$@" >>{log}
 for word; do last=$word; done
 case "$*" in
+indextargets*) echo "bookworm main http://x/debian/"; exit ;;
 *--simulate*) printf 'Inst libc6 (2.36 Debian:12/stable [amd64])\\nInst dash (0.5 Debian:12)\\nConf dash (0.5)\\n' ;;
 *--print-uris*) printf "'http://x/dash.deb' dash_0.5_amd64.deb 4 SHA256:1\\n'http://x/libc6.deb' libc6_2.36_amd64.deb 4 SHA256:2\\n" ;;
 *download*) printf dash >dash_0.5_amd64.deb; printf libc >libc6_2.36_amd64.deb ;;
@@ -68,7 +69,9 @@ def test_an_older_package_and_a_partial_one_are_fetched_again(apt: Path, tmp_pat
 
 def test_a_failure_of_apt_is_reported_with_its_message(tmp_path: Path, apt: Path) -> None:
     program = tmp_path / "bin" / "apt-get"
-    program.write_text("#!/bin/sh\necho no such archive >&2; exit 100\n")
+    program.write_text(
+        "#!/bin/sh\n[ $1 = indextargets ] && exec echo trixie main http://x/debian/\necho no such archive >&2; exit 100\n"
+    )
     with pytest.raises(FailedError, match=r"(?s)apt-get failed.*no such archive"):
         debian.fetch(["dash"], tmp_path / "home")
 

@@ -211,7 +211,7 @@ def test_status_has_a_line_for_each_api_server(
 
 
 def test_a_missing_or_silent_bucket_is_reported_in_one_line(kept: BucketOutput, lab: Cluster) -> None:
-    with pytest.raises(BucketSilentError, match=r"no bucket for audit logs yet: ./menagerie up lab"):
+    with pytest.raises(BucketSilentError, match=r"no bucket for audit logs yet; run: ./menagerie up lab"):
         newest(access_to(None), "lab")
     dead = kept.model_copy(update={"endpoint": f"http://127.0.0.1:{free_port()}"})
     (item,) = work.audit_logs(lab, access_to(dead), ANY)

@@ -65,7 +65,7 @@ def test_only_the_last_drill_of_a_backup_counts_and_its_result_is_shown() -> Non
 def test_a_verified_backup_may_be_two_intervals_and_a_drill_old(age: float, ok: bool) -> None:
     found = backups.state("main", BACKUP, [_made("one", age), _drilled("one", 0.1)], NOW)
     assert found.ok is ok
-    assert ("may be 24.5 h old at most" in found.told) is not ok
+    assert ("the limit is 24.5 h" in found.told) is not ok
 
 
 def test_no_backup_and_no_tested_backup_are_distinguished() -> None:
@@ -76,7 +76,7 @@ def test_no_backup_and_no_tested_backup_are_distinguished() -> None:
 def test_an_etcd_without_backups_is_reported_with_the_setting_to_add(build: Callable[..., Cluster]) -> None:
     cluster = build({"etcd": {"main": {"backup": None}}})
     assert list(backups.with_backups(cluster)) == ["events"]
-    with pytest.raises(NoBackupsError, match=r"etcd.main of lab has no backups; write etcd.main.backup: \{every"):
+    with pytest.raises(NoBackupsError, match=r"etcd.main of lab has no backups; add etcd.main.backup: \{every"):
         backups.with_backups(cluster, "main")
 
 
@@ -194,6 +194,6 @@ def test_a_repository_without_backups_is_reported_with_the_verb_that_makes_one()
 
     assert backups.stale("lab", nothing_there) == (
         "there is no repository at s3:x: no backup was ever made there, or it is the wrong place; "
-        "make one first: ./menagerie etcd backup lab"
+        "make one first; run: ./menagerie etcd backup lab"
     )
     assert backups.stale("lab", lambda: 60.0) == backups.stale("lab", None) == ""

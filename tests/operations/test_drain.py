@@ -130,7 +130,7 @@ def test_pods_without_a_controller_are_refused_before_any_eviction(real: World) 
 def test_files_on_the_node_are_deleted_with_their_pod_unless_the_rules_forbid_it(real: World) -> None:
     real.add("a")
     real.pod("scratch", "a", **owned("ReplicaSet"), volumes=[{"name": "s", "emptyDir": {}}])
-    with pytest.raises(OutOfServiceError, match=r"default/scratch: it keeps files on the node \(emptyDir\)"):
+    with pytest.raises(OutOfServiceError, match=r"default/scratch: it has files on the node \(emptyDir\)"):
         drain.drain(real.api(), "a", Rules(empty_dir=False))
     drain.drain(real.api(), "a", Rules(timeout_s=20))
     assert real.pods("a") == []

@@ -1,4 +1,4 @@
-"""Members that break and do not recover by themselves, with real etcds: what is reported, and what repairs them."""
+"""Members that break and do not recover automatically, with real etcds: what is reported, and what repairs them."""
 
 from __future__ import annotations
 

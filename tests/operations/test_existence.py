@@ -141,7 +141,7 @@ def test_an_unreadable_backend_has_its_own_error_and_nothing_is_written(
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path}/not-mounted")
     ran = menagerie(*words)
     assert ran.code == 5, ran.err
-    assert "not-mounted, which PULUMI_BACKEND_URL names, can't be read" in " ".join(ran.err.split())
+    assert "not-mounted, configured by PULUMI_BACKEND_URL, can't be read" in " ".join(ran.err.split())
     assert list(tmp_path.iterdir()) == []
 
 

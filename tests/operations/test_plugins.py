@@ -175,7 +175,7 @@ def test_an_archive_without_the_plugin_is_refused_and_writes_nowhere_else(
     horus: Cluster, upstream: Upstream, tmp_path: Path, name: str
 ) -> None:
     cluster = pinned(horus, upstream, upstream.put(wanted(), archive(name=name)))
-    with pytest.raises(FailedError, match="holds no pulumi-resource-aws"):
+    with pytest.raises(FailedError, match="does not contain pulumi-resource-aws"):
         provide(cluster, tmp_path / "home", lambda _: None)
     assert kept(tmp_path) == []
 

@@ -83,7 +83,7 @@ def test_it_asks_before_it_starts_and_reports_what_is_done(menagerie: Menagerie,
     assert (ran.code, "./menagerie reboot lab --yes" in ran.err) == (2, True)
     ran = menagerie(typed="n\n")
     assert ran.code == 1
-    assert "Reboot 1 hosts? 1 pods are evicted, 1 of them lose files on their node. [y/N]" in ran.err
+    assert "Reboot 1 hosts? 1 pods are evicted; 1 of them lose files on their node. [y/N]" in ran.err
     assert boots(fleet) == [0, 0, 0]
     ran = menagerie(typed="y\n")
     assert (ran.code, ran.out, boots(fleet)) == (0, "lab: 1 of 3 hosts rebooted\n", [0, 1, 0]), ran.err

@@ -140,7 +140,7 @@ def test_a_host_that_needs_a_person_is_drained_and_waits(cluster: Cluster, fleet
     assert why in done["worker-2"].text
     assert fleet.pods("worker-2") == []
     fleet.say(fleet.hosts["worker-2"])
-    assert "give it back: ./menagerie repair lab --retry worker-2" in look(cluster, fleet).tickets["worker-2"]
+    assert "return it to service: ./menagerie repair lab --retry worker-2" in look(cluster, fleet).tickets["worker-2"]
     assert retry(around(cluster, fleet), "worker-2").ticket
     assert [case.step for case in look(cluster, fleet).cases] == [Step.GIVE_BACK]
     assert ends(mend(cluster, fleet)) == {"worker-2": "mended"}

@@ -116,7 +116,7 @@ def test_two_runs_cannot_take_more_than_the_share_together(cluster: Cluster, fle
     for thread in threads:
         thread.join()
     assert (len(removals.known(api)[0]), len(refused)) == (4, 3)
-    assert "4 nodes were taken out meanwhile" in refused[0]
+    assert "4 nodes were removed meanwhile" in refused[0]
     removals.take(api, Removal("later", now + 3601, BY), limits, 8)
     assert [each.host for each in removals.known(api)[0]] == ["later"]
 

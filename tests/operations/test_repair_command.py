@@ -139,8 +139,8 @@ def test_a_service_continues_after_temporary_errors(
     [
         (("--watch", "30"), "--watch cannot ask: add --yes"),
         (("--max-removal", "lots"), "--max-removal"),
-        (("--limit", "worker-9", "--yes"), "worker-9 fits no node"),
-        (("--retry", "worker-9", "--yes"), "worker-9 fits no node"),
+        (("--limit", "worker-9", "--yes"), "worker-9 matches no node"),
+        (("--retry", "worker-9", "--yes"), "worker-9 matches no node"),
         (("--drain-timeout", "5x"), "--drain-timeout"),
     ],
 )

@@ -105,7 +105,7 @@ def test_a_secret_that_is_not_ciphertext_is_found(tmp_path: Path) -> None:
         tried = list(trials.secrets_at_rest(access(found), keys))  # type: ignore[arg-type]
         (none,) = trials.secrets_at_rest(access(found), [])  # type: ignore[arg-type]
     assert tried == [
-        Attempt("M.5", "Secret kube-system/a", True, "begins with k8s:enc:secretbox"),
+        Attempt("M.5", "Secret kube-system/a", True, "starts with k8s:enc:secretbox"),
         Attempt("M.5", "Secret kube-system/b", False, "is not encrypted"),
     ]
     assert none.ok is None

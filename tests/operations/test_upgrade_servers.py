@@ -21,7 +21,7 @@ OLD, NEW = "1.35.4", "1.36.4"
 
 
 class Region:
-    """API servers, and an engine that replaces them. unwell: results of status, one per check, before all is healthy."""
+    """API servers, and an engine that replaces them. `unwell`: results of status, one per check, before all is healthy."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cluster: Cluster, **hosts: str) -> None:
         self.cluster, self.hosts = cluster, hosts

@@ -216,7 +216,7 @@ def test_a_machine_that_refuses_its_disk_does_not_block_others_and_a_second_run_
         ran = menagerie(*command)
     assert ran.code == 1
     assert "1 of 2 machines done" in ran.err
-    assert "lynx-gpu-1 (r1): its disk holds something" in ran.err
+    assert "lynx-gpu-1: its disk is not empty" in ran.err
     with ThreadPoolExecutor() as pool:
         pool.submit(there.install, "lynx-gpu-1")
         ran = menagerie(*command)
@@ -236,7 +236,7 @@ def test_swapped_bmcs_and_a_changed_card_are_reported_and_their_machines_are_lef
     assert {problem["code"] for problem in found.values()} == {"INV-003"}
     assert "the BMC at 127.9.254.11 (lynx-gpu-1) belongs to lynx-gpu-2" in found["lynx-gpu-1"]["message"]
     assert "swapped" in found["lynx-gpu-1"]["hint"]
-    assert "knows b8:59:9f:77:77:77 and not b8:59:9f:10:00:03" in found["lynx-gpu-3"]["message"]
+    assert "reports b8:59:9f:77:77:77, but not b8:59:9f:10:00:03" in found["lynx-gpu-3"]["message"]
 
     ran = menagerie("machines", "install", "lynx", "--yes")
     assert ran.code == 1
@@ -290,5 +290,5 @@ def test_what_a_bmc_lacks_is_reported(site: Callable[..., Site]) -> None:
     with connected(one) as redfish:
         bmc = Bmc(redfish, one.machine.mac)
         bmc.boot_once(Boot.NETWORK)
-        with pytest.raises(BmcError, match=r"answers POST /redfish/v1/.* with 400|answers POST .* with 5\d\d"):
+        with pytest.raises(BmcError, match=r"responds to POST /redfish/v1/.* with 400|responds to POST .* with 5\d\d"):
             bmc.insert("http://127.0.0.1:9/none.iso")

@@ -241,7 +241,7 @@ def test_a_verified_installation_downloads_all_our_files_with_ipxe_over_tls() ->
                 url = next(word for word in words[1:] if "/" in word)
                 fetched["installer" if "${installer}" in url else "script"].add(url)
     assert all(url.startswith("https://10.9.255.5/menagerie/") for url in fetched["script"])
-    assert f"set installer {VERIFIED['server']}/installer/bookworm" in made[f"{FIRST}.ipxe"]
+    assert f"set installer {VERIFIED['server']}/installer/trixie" in made[f"{FIRST}.ipxe"]
     own = {url.rpartition("/")[2] for url in fetched["script"]}
     assert {"preseed.cfg", "disk.sh", "late.sh", "boot.ipxe"} <= own
     others = [text for name, text in made.items() if name.startswith(f"{FIRST}/")]
@@ -401,7 +401,7 @@ def test_served_files_are_compared_with_the_spec_except_for_the_consent(tmp_path
         write(tree(all_, {"lynx-gpu-2": 2**31}), tmp_path)
         assert stale(all_) == ([], [])
         preseed = tmp_path / "machines" / all_[2].hyphened / "preseed.cfg"
-        preseed.write_text(preseed.read_text().replace("bookworm", "buster"))
+        preseed.write_text(preseed.read_text().replace("trixie", "buster"))
         assert stale(all_) == (["lynx-gpu-3"], [])
         server.shutdown()
     assert stale(all_) == ([], [all_[0].settings.server])

@@ -85,7 +85,7 @@ def test_a_halved_directory_is_refused_until_the_loss_is_accepted(
     assert "If they have left, run this with --accept-loss" in ran.err
     ran = menagerie("sync", "--yes", "--accept-loss")
     assert (ran.code, "- person bo has left: user-bo is frozen" in ran.err) == (0, True)
-    assert "--accept-loss: the directory is believed" in ran.err
+    assert "--accept-loss: the directory is trusted" in ran.err
     assert menagerie("sync", "--yes").code == 0
 
 

@@ -67,7 +67,7 @@ def test_a_warning_says_that_people_could_together_fill_etcd(tmp_path: Path) -> 
     people = json.dumps({"people": {f"p{number}": {} for number in range(19)}, "teams": {"robotics": {}}})
     code, (problem,) = checked(tmp_path, people)
     assert (code, problem["code"], problem["severity"]) == (0, "TEN-016", "warning")
-    assert "19 people and 1 teams may have 14,250 objects, 20.9 GiB" in str(problem["message"])
+    assert "19 people and 1 teams may have 14,250 objects, up to 20.9 GiB" in str(problem["message"])
     assert "etcd.main.quota is 8.0 GiB" in str(problem["message"])
     accepted = ("directory: {file: people.yaml}", "directory: {file: people.yaml}\n  overcommit: 3")
     assert "tenancy.overcommit: 3" in str(problem["hint"])

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster.errors import FailedError
+from tools import apt as archives
 
-SUITE = "bookworm"
 MERGED = ("bin", "lib", "lib64", "sbin")
 """Folders that are links into /usr."""
 _UNUSED = (
@@ -26,7 +26,9 @@ _UNUSED = (
     "usr/share/bug/",
     "usr/share/applications/",
 )
-_WAY_OUT = f"the image is built from Debian 12 ({SUITE}): check the network and /etc/apt/sources.list*"
+_WAY_OUT = (
+    f"the image is built from {archives.RELEASE} ({archives.SUITE}): check the network and /etc/apt/sources.list*"
+)
 
 
 def fetch(names: Sequence[str], home: Path, *, with_needed: bool = False) -> list[Path]:
@@ -80,9 +82,7 @@ def run(
     try:
         result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise FailedError(
-            f"{command[0]} is missing on this machine; build the image on Debian 12", code="image"
-        ) from None
+        raise FailedError(f"{command[0]} is missing on this machine; build the image on Debian", code="image") from None
     if result.returncode:
         tail = "\n".join(f"  {line}" for line in (result.stderr or result.stdout).strip().splitlines()[-12:])
         raise FailedError(f"{Path(command[0]).name} failed; {way_out}\n{tail}", code="image")
@@ -90,12 +90,14 @@ def run(
 
 
 def _apt(home: Path) -> list[str]:
-    """Return apt-get with separate package lists: the machine's may be old or missing, and only root can update them."""
+    """Return apt-get with separate sources and lists: the machine may have another release, and only root can update its lists."""
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     options = {
         "Dir::State": home / "state",
         "Dir::State::status": "/var/lib/dpkg/status",
+        "Dir::Etc::sourcelist": _source_list(home),
+        "Dir::Etc::sourceparts": "/dev/null",
         "Dir::Cache": home / "cache",
         "APT::Sandbox::User": "root",
         "Acquire::Languages": "none",
@@ -104,6 +106,15 @@ def _apt(home: Path) -> list[str]:
         "Acquire::https::Timeout": 30,
     }
     return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
+
+
+def _source_list(home: Path) -> Path:
+    sources = archives.sources()
+    if not sources:
+        raise FailedError(f"apt has no archive of Debian on this machine; {_WAY_OUT}", code="image")
+    path = home / "sources.list"
+    path.write_text("".join(f"{source.line}\n" for source in sources))
+    return path
 
 
 def _needed(names: Sequence[str], apt: Sequence[str], home: Path) -> list[str]:

@@ -48,7 +48,7 @@ def test_an_unpublished_authority_is_waited_for_and_must_then_stay(made: Any) ->
     cluster = Cluster(FIRST)
     state = made(cluster, FIRST, SECOND)
     cluster.now = 500
-    assert "lacks 1 of requestheader-client-ca-file" in state.missing()
+    assert "lacks 1 authorities in requestheader-client-ca-file" in state.missing()
     cluster.held += SECOND
     assert "whether it stays" in state.missing()
     cluster.now = 590
@@ -59,10 +59,10 @@ def test_an_unpublished_authority_is_waited_for_and_must_then_stay(made: Any) ->
 def test_a_former_authority_is_removed_every_time_it_reappears(made: Any) -> None:
     cluster = Cluster(FIRST, SECOND)
     state = made(cluster, SECOND)
-    assert "took 1 former" in state.missing()
+    assert "removed 1 former" in state.missing()
     assert cluster.names == ["CN=front-proxy-2"]
     cluster.now, cluster.held = 60, SECOND + FIRST
-    assert "took 1 former" in state.missing()
+    assert "removed 1 former" in state.missing()
     cluster.now = 149
     assert "whether it stays" in state.missing(), "of the second time"
     cluster.now = 150

@@ -1,4 +1,4 @@
-"""One operation at a time: who gets the cluster, what others are told, and who can resume what."""
+"""One operation at a time: who gets the cluster, what others see, and who can resume what."""
 
 from __future__ import annotations
 
