@@ -22,7 +22,7 @@ from cluster.validate import validate
 
 SPEC_FILE = "cluster.yaml"
 
-__all__ = ["FOLDER", "Loaded", "SpecError", "check_paths", "find_cluster", "load", "load_beside", "load_cluster"]
+__all__ = ["Loaded", "SpecError", "check_paths", "find_cluster", "load", "load_beside", "load_cluster"]
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,18 @@ def is_installed() -> bool:
     return not (TOOLKIT / "pyproject.toml").exists()
 
 
-def find(working: Path) -> Path:
-    """Return the project: what VARIABLE names, else the checkout, else the nearest folder above with inventories, else `working`."""
+def find(working: Path | None = None) -> Path:
+    """Return the project: what VARIABLE names, else the checkout, else the nearest folder above with inventories, else `working`.
+
+    working: default: the working folder, which a checkout does not need; it may have been deleted.
+    """
     if named := os.environ.get(VARIABLE):
         return Path(named).absolute()
     if not is_installed():
         return TOOLKIT
-    return next((folder for folder in (working, *working.parents) if (folder / FOLDER).is_dir()), working)
+    here = working or Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / FOLDER).is_dir()), here)
 
 
-ROOT = find(Path.cwd())
+ROOT = find()
 """The project: inventories, settings of stacks, this machine's state."""

@@ -11,8 +11,9 @@ from pydantic_core import PydanticCustomError
 
 from cluster import sources, starter
 from cluster.errors import RefusedError
-from cluster.load import FOLDER, SPEC_FILE, Loaded, check_paths, clusters
+from cluster.load import SPEC_FILE, Loaded, check_paths, clusters
 from cluster.problems import Problem, SpecError
+from cluster.project import FOLDER
 from cluster.quantities import parse_name
 from cluster.spec import Cloud, Cluster
 from cluster.starter import Asked, Starter

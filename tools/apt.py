@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import NamedTuple
 
 SUITE = "trixie"
 RELEASE = "Debian 13"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-_INDEXES = ("apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages")
-_RELEASES = ("bookworm", "trixie", "forky")
+INDEXES = ("apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages")
+"""The command whose output `of_release` reads."""
 _PARTS = ("", "-updates", "-security")
+_CODENAMES = {f"{release}{part}": part for release in ("bookworm", "trixie", "forky") for part in _PARTS}
 
 
 class Source(NamedTuple):
@@ -25,26 +25,18 @@ class Source(NamedTuple):
         return f"deb [signed-by={KEYRING}] {self.uri} {self.suite} main"
 
 
-def sources() -> tuple[Source, ...]:
-    """Return the suites of `SUITE` in the archives of this machine, the main one first. Empty if it has no Debian archive.
-
-    Errors: FileNotFoundError without apt.
-    """
-    return of_release(subprocess.run(_INDEXES, capture_output=True, text=True, check=False).stdout)
-
-
 def of_release(targets: str) -> tuple[Source, ...]:
     """Return the sources of `SUITE` in the archives that apt lists, whichever release this machine itself has.
 
-    An archive keeps all releases of Debian side by side. targets: output of `_INDEXES`.
+    An archive keeps all releases of Debian side by side. targets: output of `INDEXES`. The main archive
+    is first; empty if apt has none of Debian's.
     """
     rows = [line.split(maxsplit=2) for line in targets.splitlines()]
-    found = {
-        part: uri.rstrip("/")
+    archives = {
+        _CODENAMES[codename]: uri.rstrip("/")
         for codename, component, uri in reversed(rows)
-        for part in _PARTS
-        if component == "main" and codename in [f"{release}{part}" for release in _RELEASES]
+        if component == "main" and codename in _CODENAMES
     }
-    if "" not in found:
+    if "" not in archives:
         return ()
-    return tuple(Source(found[part], f"{SUITE}{part}") for part in _PARTS if part in found)
+    return tuple(Source(archives[part], f"{SUITE}{part}") for part in _PARTS if part in archives)

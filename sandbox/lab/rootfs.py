@@ -92,7 +92,7 @@ def _build(root: Path, packages: Path, say: Callable[[str], None]) -> None:
 def _debootstrap(root: Path, packages: Path) -> None:
     include = ",".join(read_list(_IMAGE / "packages.txt"))
     argv = ["debootstrap", "--variant=minbase", f"--keyring={apt.KEYRING}", f"--cache-dir={packages}"]
-    argv += [f"--include={include}", apt.SUITE, str(root), mirror(apt.sources())]
+    argv += [f"--include={include}", apt.SUITE, str(root), mirror(apt.of_release(shell.run(*apt.INDEXES)))]
     log = root.with_suffix(".log")
     with log.open("w") as output:
         result = subprocess.run(argv, stdout=output, stderr=output, env=_environment(), check=False)

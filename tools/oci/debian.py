@@ -109,7 +109,7 @@ def _apt(home: Path) -> list[str]:
 
 
 def _source_list(home: Path) -> Path:
-    sources = archives.sources()
+    sources = archives.of_release(run(archives.INDEXES, _WAY_OUT))
     if not sources:
         raise FailedError(f"apt has no archive of Debian on this machine; {_WAY_OUT}", code="image")
     path = home / "sources.list"
