@@ -23,5 +23,5 @@ def missing(error: ModuleNotFoundError) -> str | None:
     extra = _BY_MODULE[package]
     return (
         f"this needs the extra {extra!r}, which is not installed ({error.name} is missing); "
-        f"install it with those that you have: uv tool install 'menagerie[{extra}]'"
+        f"install it from the checkout, with those that you have: uv tool install '.[{extra}]'"
     )

@@ -77,5 +77,5 @@ def test_a_project_can_be_named_for_any_toolkit(tmp_path: Path, monkeypatch: pyt
 def test_a_missing_extra_is_named_with_the_command_that_installs_it(module: str, extra: str) -> None:
     text = extras.missing(ModuleNotFoundError(f"No module named {module!r}", name=module))
     assert text is not None
-    assert text.endswith(f"uv tool install 'menagerie[{extra}]'")
+    assert text.endswith(f"uv tool install '.[{extra}]'")
     assert extras.missing(ModuleNotFoundError(name="clusters")) is None
