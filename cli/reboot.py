@@ -25,6 +25,7 @@ from cli.options import (
     examples,
     pattern,
 )
+from cli.outcomes import print_outcome
 from cli.output import Details, Steps, console, errors, print_json
 from cli.specs import checked
 from cluster.errors import MenagerieError
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from operations.drain import Rules
     from operations.reboot import Rebooter
     from operations.reboot_needs import Plan
-    from operations.rolling import Outcome, Rolled
+    from operations.rolling import Rolled
 
 _SHOWN = 20
 
@@ -154,19 +155,12 @@ def _confirm(cluster: str, plan: Plan) -> None:
 
 def _run(plan: Plan, rebooter: Rebooter, at_once: int, *, quiet: bool) -> Rolled:
     from operations.reboot import run
-    from operations.rolling import State
 
     if quiet:
         return run(plan, rebooter, at_once, lambda _: None, lambda _: None)
     details = Details()
-
-    def tell(outcome: Outcome) -> None:
-        good = outcome.state is State.DONE
-        line = f"{'✓' if good else '✗'} {outcome.host}  {outcome.seconds:.0f} s  {outcome.text}".rstrip()
-        errors.print(Text(line, style="green" if good else "red"))
-
     with details.lines():
-        return run(plan, rebooter, at_once, details.tell, tell)
+        return run(plan, rebooter, at_once, details.tell, print_outcome)
 
 
 def _outcome(plan: Plan, rolled: Rolled) -> MenagerieError | KeyboardInterrupt | None:

@@ -26,6 +26,7 @@ from cli.options import (
     examples,
     words,
 )
+from cli.outcomes import print_outcome
 from cli.output import Steps, console, errors, print_json
 from cli.specs import checked
 from cluster.errors import RefusedError
@@ -124,9 +125,10 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
     if not plan.is_done and not dry_run:
         if not yes:
             _confirm(plan)
+        tell: Callable[[Outcome], None] = (lambda _: None) if as_json else print_outcome
         stages = Steps(tuple(stage.value for stage in plan.stages), quiet=as_json)
         with hold(cluster, access, "upgrade", repeatable=True) as operation:
-            Upgrade(cluster, access, plan, choices, operation, stages, _teller(quiet=as_json)).run()
+            Upgrade(cluster, access, plan, choices, operation, stages, tell).run()
     _conclude(plan, dry_run=dry_run, as_json=as_json)
 
 
@@ -160,17 +162,6 @@ def _confirm(plan: Plan) -> None:
     direction, again = "back to" if plan.is_back else "to", f"upgrade {plan.cluster}"
     question = f"Move {plan.cluster} {direction} {plan.goal}?"
     confirm(question, again, see=dry_run_of(again))
-
-
-def _teller(*, quiet: bool) -> Callable[[Outcome], None]:
-    from operations.rolling import State
-
-    def tell(outcome: Outcome) -> None:
-        good = outcome.state is State.DONE
-        line = f"{'✓' if good else '✗'} {outcome.host}  {outcome.seconds:.0f} s  {outcome.text}".rstrip()
-        errors.print(Text(line, style="green" if good else "red"))
-
-    return (lambda _: None) if quiet else tell
 
 
 def _conclude(plan: Plan, *, dry_run: bool, as_json: bool) -> None:

@@ -1,0 +1,21 @@
+"""The line that a rolling verb prints for each host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from cli.output import errors
+
+if TYPE_CHECKING:
+    from operations.rolling import Outcome
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Print whether a host succeeded, after how long, and why not."""
+    from operations.rolling import State
+
+    good = outcome.state is State.DONE
+    line = f"{'✓' if good else '✗'} {outcome.host}  {outcome.seconds:.0f} s  {outcome.text}".rstrip()
+    errors.print(Text(line, style="green" if good else "red"))
