@@ -59,11 +59,11 @@ def audit(
     loaded, chosen, accepted = checked(cluster), _existing(words(section)), _existing(words(accept_unseen))
     from cli.look import built
     from cluster.audit import decide
-    from operations.audit import look
+    from operations.audit import collect_evidence
 
     details = Details()
     with details.lines():
-        evidence = look(built(loaded), details.tell)
+        evidence = collect_evidence(built(loaded), details.tell)
     results = [result for result in decide.results(evidence) if _starts_with(result.control.id, chosen or ("",))]
     failures, unseen = decide.failed(results), _unseen(results, accepted)
     unreachable = sorted({gap.host for gap in evidence.unseen if not gap.expected})

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from clients.access import Access
     from cluster.autoscaler import Autoscaler
     from cluster.spec import Cluster
+    from controllers.autoscaler.actuator import Actuator
     from controllers.autoscaler.groups import Groups
-    from controllers.autoscaler.hands import Hands
     from controllers.autoscaler.run import Loop
-    from operations.repair.look import Around
+    from operations.repair.look import CheckInputs
 
 
 @examples(
@@ -174,25 +174,27 @@ class _Work:
             see=("what it would do", f"autoscaler plan {self.cluster.name}"),
         )
 
-    def _around(self) -> Around:
-        from operations.repair.look import Around, limits_of
+    def _around(self) -> CheckInputs:
+        from operations.repair.look import CheckInputs, limits_of
         from operations.repair.means import control_plane
 
         access = self._access
-        return Around(self.cluster, access.api, lambda: control_plane(self.cluster, access), limits_of(self.cluster))
+        return CheckInputs(
+            self.cluster, access.api, lambda: control_plane(self.cluster, access), limits_of(self.cluster)
+        )
 
     def loop(self) -> Loop:
         from clients.lease import Lease
-        from controllers.autoscaler.hands import Hands
-        from controllers.autoscaler.look import look
+        from controllers.autoscaler.actuator import Actuator
+        from controllers.autoscaler.look import read_world
         from controllers.autoscaler.run import Loop
 
         here = self._around()
-        hands: Hands = Hands(self._access.api, self._groups, here.limits)
+        hands: Actuator = Actuator(self._access.api, self._groups, here.limits)
         lease = self._lease
         check = lease.check if isinstance(lease, Lease) else lambda: None
         return Loop(
-            lambda memory: look(here, self._groups, self._settings, memory),
+            lambda memory: read_world(here, self._groups, self._settings, memory),
             hands,
             self._settings,
             here.limits,
@@ -224,11 +226,11 @@ class _Work:
         """Run one pass and return an exit code."""
         from cli import autoscaler_view
         from controllers.autoscaler.metrics import Metrics
-        from controllers.autoscaler.telling import Teller
+        from controllers.autoscaler.pod_events import EventWriter
 
         if self._view is None:
             self._view = autoscaler_view.View(self.cluster, as_json=self._as_json)
-            self._teller = Teller(self._access.api)
+            self._teller = EventWriter(self._access.api)
         result = self.loop().once(dry_run=dry_run)
         if isinstance(self._metrics, Metrics):
             self._metrics.count(result)

@@ -16,10 +16,10 @@ from cli.output import Details, console, errors, print_json, write_out
 from cluster.spec import Cluster
 from controllers.autoscaler.decision import Pass
 from controllers.autoscaler.run import Done, Round
-from controllers.autoscaler.seen import World
 from controllers.autoscaler.simulate.cloud import START_S
 from controllers.autoscaler.simulate.run import Outcome, Watch
 from controllers.autoscaler.words import lasting
+from controllers.autoscaler.world import World
 from controllers.planner import Fate, Verdict
 
 _SHOWN = 20

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cluster.autoscaler import Autoscaler
     from controllers.autoscaler.capacity import Job, Offer, Row
     from controllers.autoscaler.memory import Memory
-    from controllers.autoscaler.seen import World
+    from controllers.autoscaler.world import World
 
 _PER_HOST = 8
 
@@ -143,22 +143,22 @@ def _fleet(names: list[str] | None) -> tuple[list[tuple[str, World, Memory, Auto
 def _observed(name: str) -> tuple[str, World, Memory, Autoscaler]:
     cluster = checked(name)
     from cluster.autoscaler import Autoscaler
+    from controllers.autoscaler.actuator import Actuator
     from controllers.autoscaler.choose import groups_of
     from controllers.autoscaler.groups import GroupError
-    from controllers.autoscaler.hands import Hands
-    from controllers.autoscaler.look import Fixed, look
+    from controllers.autoscaler.look import Fixed, read_world
     from operations import stack
-    from operations.repair.look import Around, limits_of
+    from operations.repair.look import CheckInputs, limits_of
 
     access = stack.access_to(cluster)
     settings = cluster.spec.autoscaler or Autoscaler()
-    around = Around(cluster, access.api, lambda: "", limits_of(cluster))
+    around = CheckInputs(cluster, access.api, lambda: "", limits_of(cluster))
     try:
         groups = groups_of(cluster, access.api) if cluster.spec.autoscaler else Fixed()
     except GroupError:
         groups = Fixed()
-    memory = Hands(access.api, groups, around.limits).recall()
-    return cluster.name, look(around, groups, settings, memory), memory, settings
+    memory = Actuator(access.api, groups, around.limits).recall()
+    return cluster.name, read_world(around, groups, settings, memory), memory, settings
 
 
 def _print(rows: list[Row], silent: dict[str, str]) -> None:

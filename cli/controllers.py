@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.spec import Cluster
     from controllers.apply import Controllers
     from controllers.kinds import Kind
-    from controllers.manifests import Wanted
+    from controllers.manifests import Desired
 
 READY_S = 600
 
@@ -185,7 +185,7 @@ class _Work:
         if pool:
             wait(lambda: node_labels.missing(api, pool))
 
-    def desired(self, name: str, image: str | None, named: tuple[Kind, ...]) -> Wanted:
+    def desired(self, name: str, image: str | None, named: tuple[Kind, ...]) -> Desired:
         """Return the controllers that the spec wants, or of the named kinds.
 
         Errors: raises RefusedError if no image is named and no controller runs that has one.
@@ -194,20 +194,20 @@ class _Work:
         from cluster.load import find_cluster
         from cluster.tenancy import secret_names
         from controllers.gather import files_of, image_of
-        from controllers.kinds import wanted
-        from controllers.manifests import Wanted
+        from controllers.kinds import needed_kinds
+        from controllers.manifests import Desired
         from controllers.tenancy.directory.choose import settings_of
         from operations.stack import secret_of
 
         settings = settings_of(self.cluster)
-        kinds = named or wanted(settings)
+        kinds = named or needed_kinds(settings)
         chosen = image or image_of(state.image for state in self.controllers.states())
         files = files_of(self.cluster.spec, find_cluster(name, ROOT))
         names = secret_names(settings) if any(kind.directory for kind in kinds) else ()
         secrets = {secret: secret_of(self.cluster, secret) for secret in names}
         pool = home(self.cluster) or ""
         taints = self.cluster.spec.pools[pool].taints if pool else ()
-        return Wanted(chosen, files, settings, kinds, pool, taints, secrets)
+        return Desired(chosen, files, settings, kinds, pool, taints, secrets)
 
 
 def _named(only: tuple[str, ...]) -> tuple[Kind, ...]:

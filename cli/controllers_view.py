@@ -11,7 +11,7 @@ from cli import exits
 from cli.output import console, errors, print_json
 from cluster.spec import Cluster
 from controllers.apply import Change, State, Verb
-from controllers.manifests import Wanted
+from controllers.manifests import Desired
 
 _MARKS = {Verb.CREATE: ("+", "green"), Verb.CHANGE: ("~", "yellow"), Verb.DELETE: ("-", "red")}
 _FEW = 4
@@ -92,7 +92,7 @@ class View:
         if not self._quiet:
             errors.print(Text(f"  waiting: {reason}", style="dim"))
 
-    def conclude(self, desired: Wanted, changes: tuple[Change, ...], *, made: bool) -> None:
+    def conclude(self, desired: Desired, changes: tuple[Change, ...], *, made: bool) -> None:
         """Print the result of `apply`."""
         names = [kind.name for kind in desired.kinds]
         if self._quiet:

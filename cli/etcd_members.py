@@ -39,14 +39,14 @@ def replace(
     """
     loaded = checked(cluster)
     from operations.etcds import replace as verb
-    from operations.etcds.look import look, reach
+    from operations.etcds.look import reach, read_members
 
     access = reached(loaded, quiet=as_json)
     etcd = reach(loaded, access, role)
     known_member(etcd.member, member)
     steps = Steps(verb.STEPS, quiet=as_json)
     with operation_on(loaded, access, "replace", f"{role} {member}", dry_run=dry_run) as operation:
-        view = look(etcd)
+        view = read_members(etcd)
         if not operation.has("begun"):
             verb.refuse(view, member, although_healthy=although_healthy)
         if dry_run:
@@ -76,13 +76,13 @@ def move_leader(
     """Hand leadership to a member: before work on the leader's host, or to move it nearer to clients."""
     loaded = checked(cluster)
     from operations.etcds import leader
-    from operations.etcds.look import look, reach
+    from operations.etcds.look import reach, read_members
 
     access = reached(loaded, quiet=as_json)
     etcd = reach(loaded, access, role)
     known_member(etcd.member, to)
     with operation_on(loaded, access, "move-leader", f"{role} {to}", dry_run=dry_run):
-        conclude(as_json, {"leader": to}, (leader.move(look(etcd), to, only_look=dry_run),))
+        conclude(as_json, {"leader": to}, (leader.move(read_members(etcd), to, only_look=dry_run),))
 
 
 @examples(
@@ -117,7 +117,7 @@ def forget(
     about = f"--token {token}" if token else f"--older-than {older_than:.0f}"
     again = f"etcd forget {loaded.name} {role} {about}"
     if dry_run or not (yes or as_json):
-        folders = aside.kept(etcd, token, older_than)
+        folders = aside.folders_aside(etcd, token, older_than)
         lines = _folders(folders)
         if dry_run:
             conclude(as_json, {"would_forget": folders}, tuple(f"would delete on {line}" for line in lines))

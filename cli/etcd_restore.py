@@ -59,7 +59,7 @@ def restore(
     """
     loaded = checked(cluster)
     from operations.etcds import restore as verb
-    from operations.etcds.look import look, reach
+    from operations.etcds.look import reach, read_members
 
     access = reached(loaded, quiet=as_json)
     known = _snapshots(loaded, access, role, needed=not (file or to_empty))
@@ -68,7 +68,7 @@ def restore(
     with operation_on(loaded, access, "restore", role, dry_run=dry_run) as operation:
         begun = operation.facts["snapshot"] if operation.has("swapping") else ""
         chosen = _chosen(role, snapshot or begun, file, known, no_facts, to_empty)
-        plan = verb.plan(look(etcd), chosen, known, operation, now, accept_stale=accept_stale)
+        plan = verb.plan(read_members(etcd), chosen, known, operation, now, accept_stale=accept_stale)
         for line in plan.warnings:
             errors.print(Text(line, style="yellow"))
         lost = plan.lost(now)
@@ -88,7 +88,7 @@ def restore(
         view = verb.change_over(plan, operation, steps.step, steps.detail)
         late = _late(access, steps)
         lines = (
-            *verb.told(plan, operation, view),
+            *verb.notes_after(plan, operation, view),
             *([f"{late}. See: ./menagerie status {loaded.name}"] if late else ()),
         )
         conclude(as_json, {"snapshot": plan.chosen, "api": late, **as_document(view)}, lines)

@@ -64,14 +64,14 @@ def _planned(cluster: Cluster, role: RoleName | None, *, quiet: bool) -> tuple[P
     from network.addresses import ROLES
     from operations import stack
     from operations.backups import newest_age, stale
-    from operations.etcds.look import look, reach
+    from operations.etcds.look import reach, read_members
     from operations.etcds.roll import plan
 
     steps = Steps(("cluster", "checks"), quiet=quiet)
     with steps.step("cluster"):
         access = stack.access_to(cluster, steps.detail)
     with steps.step("checks"):
-        views = [look(reach(cluster, access, name)) for name in ROLES]
+        views = [read_members(reach(cluster, access, name)) for name in ROLES]
         age = newest_age(cluster, access)
         roles = ROLES if role is None else (role,)
         return plan(cluster.name, views, access.etcd_payloads, roles, lambda: stale(cluster.name, age)), access

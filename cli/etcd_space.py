@@ -34,13 +34,13 @@ def recover_space(
     """
     loaded = checked(cluster)
     from operations.etcds import space
-    from operations.etcds.look import look, mb, reach
+    from operations.etcds.look import mb, reach, read_members
 
     access = reached(loaded, quiet=as_json)
     etcd = reach(loaded, access, role)
     steps = Steps(space.RECOVER_STEPS, quiet=as_json)
     with operation_on(loaded, access, "recover-space", role, dry_run=dry_run) as operation:
-        view = look(etcd)
+        view = read_members(etcd)
         space.refuse(view)
         if dry_run:
             sizes = ", ".join(f"{member.name} {mb(status.size)}" for member, status in view.answering)
@@ -75,13 +75,13 @@ def defragment(
     """
     loaded = checked(cluster)
     from operations.etcds import space
-    from operations.etcds.look import look, reach
+    from operations.etcds.look import reach, read_members
 
     access = reached(loaded, quiet=as_json)
     etcd = reach(loaded, access, role)
     steps = Steps(space.DEFRAGMENT_STEPS, quiet=as_json)
     with operation_on(loaded, access, "defragment", role, dry_run=dry_run) as operation:
-        view = look(etcd)
+        view = read_members(etcd)
         names = tuple(member.name for member in view.seen) if force else space.worth(view)
         if not names:
             conclude(as_json, as_document(view), (f"etcd {role}: no member has 30 % free; nothing to do",))

@@ -14,7 +14,7 @@ from cli.status import Look, Options, Report
 
 def section(cluster: str, options: Options) -> Look:
     loaded = checked(cluster)
-    from operations.etcds.look import View, findings, look, reach
+    from operations.etcds.look import View, findings, reach, read_members
 
     access = reached(loaded, quiet=True)
 
@@ -25,7 +25,7 @@ def section(cluster: str, options: Options) -> Look:
             errors.print(Text(line, style="yellow"))
 
     def look_once() -> Report:
-        views = [look(reach(loaded, access, role)) for role in ("main", "events")]
+        views = [read_members(reach(loaded, access, role)) for role in ("main", "events")]
         problems = [line for view in views for line in findings(view)]
         etcds = {view.etcd.role: as_document(view) for view in views}
         document = {"cluster": loaded.name, "etcds": etcds, "findings": problems}

@@ -10,7 +10,7 @@ from rich.text import Text
 from cli.output import console
 
 if TYPE_CHECKING:
-    from operations.etcds.look import Seen, View
+    from operations.etcds.look import MemberState, View
 
 _COLUMNS = ("member", "address", "health", "role", "version", "revision", "database", "disk free", "fsync p99", "kept")
 
@@ -25,7 +25,7 @@ def print_view(view: View) -> None:
         console.print(Text(line.rstrip(), style=style))
 
 
-def _cells(member: Seen) -> tuple[str, ...]:
+def _cells(member: MemberState) -> tuple[str, ...]:
     from operations.etcds.look import mb
 
     status, agent = member.status, member.agent

@@ -67,7 +67,7 @@ def init(
     else, and prints the next steps.
     """
     from cluster.spec import Cloud
-    from cluster.starter import Asked
+    from cluster.starter import Request
     from operations import init as operation
 
     at_site = cloud is Where.SITE
@@ -77,7 +77,7 @@ def init(
         )
     plane = Cloud((control_plane or Plane.AWS) if at_site else cloud)
     try:
-        prepared = operation.prepare(Asked(name, plane, at_site, region, gpu), ROOT)
+        prepared = operation.prepare(Request(name, plane, at_site, region, gpu), ROOT)
         if not dry_run:
             operation.write(prepared)
     except FileExistsError as error:

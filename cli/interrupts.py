@@ -19,7 +19,7 @@ _NOTICE = b"\ninterrupted: finishing what is under way; interrupt again to drop 
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def interrupts_raise() -> Iterator[None]:
     """Within the block, let SIGINT and SIGTERM raise KeyboardInterrupt, and pass them on to children."""
     noticed = False
 

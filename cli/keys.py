@@ -31,13 +31,13 @@ def section(cluster: str, options: Options) -> Look:
     Unhealthy if a certificate is past two thirds of its life, if a host lags behind, or during a rotation.
     """
     loaded = checked(cluster)
-    from operations.keys.status import look
+    from operations.keys.status import key_status
     from operations.stack import open_stack
 
     stack = open_stack(loaded, lambda _: None)
 
     def look_once() -> Report:
-        status, now = look(stack), datetime.now(UTC)
+        status, now = key_status(stack), datetime.now(UTC)
         document = {"cluster": loaded.name, **status.to_json(now)}
         return Report(exits.DONE if status.ok(now) else exits.FAILED, document, lambda: _show(status, now))
 

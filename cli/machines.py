@@ -95,7 +95,7 @@ def render(
 def section(cluster: str, options: Options) -> Look:
     """Ask each machine's BMC for the machine's identity, and compare it with the hosts file."""
     loaded, folder = _cluster(cluster)
-    from operations.bmcs import connections, look
+    from operations.bmcs import connections, read_all
     from operations.machines import MachinesError
     from operations.provisioning.machines import every, machines
 
@@ -105,7 +105,7 @@ def section(cluster: str, options: Options) -> Look:
     connect = connections(loaded, folder, chosen)
 
     def look_once() -> Report:
-        reports = look(chosen, tuple(every(loaded)), connect)
+        reports = read_all(chosen, tuple(every(loaded)), connect)
         document = {"cluster": loaded.name, "machines": [report.to_json() for report in reports]}
         return Report(machines_view.code(reports), document, lambda: machines_view.print_all(loaded.name, reports))
 

@@ -14,7 +14,7 @@ from cli.asking import confirm_name
 from cli.output import Steps, console, errors, print_json, print_problems
 
 if TYPE_CHECKING:
-    from operations.bmcs import Seen
+    from operations.bmcs import BmcReading
     from operations.machines import Outcome, Plan
     from operations.provisioning.journal import Stage
     from operations.provisioning.machines import Machine
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-def print_all(cluster: str, reports: Sequence[Seen]) -> None:
+def print_all(cluster: str, reports: Sequence[BmcReading]) -> None:
     """Print all machines' identities, and how many match the spec."""
     _print_seen(reports)
     matching = sum(machine.is_well for machine in reports)
     console.print(f"{cluster}: {matching} of {len(reports)} machines match the spec", markup=False)
 
 
-def _print_seen(reports: Sequence[Seen]) -> None:
+def _print_seen(reports: Sequence[BmcReading]) -> None:
     """Print a line per BMC that answers, then the problems."""
     width = max(len(report.machine.name) for report in reports)
     for report in reports:
@@ -41,14 +41,14 @@ def _print_seen(reports: Sequence[Seen]) -> None:
     _print_unfit(reports)
 
 
-def _print_unfit(reports: Sequence[Seen]) -> None:
+def _print_unfit(reports: Sequence[BmcReading]) -> None:
     for report in reports:
         if report.error:
             errors.print(Text(f"{report.machine.name}: {report.error}", style="red"))
     print_problems(list(dict.fromkeys(report.problem for report in reports if report.problem)))
 
 
-def code(reports: Sequence[Seen]) -> int:
+def code(reports: Sequence[BmcReading]) -> int:
     """Return the exit code: 4 if silent BMCs are the only problem."""
     from operations.provisioning.redfish import Kind
 

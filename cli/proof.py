@@ -21,7 +21,7 @@ from cli.output import console, print_json, print_problems
 from cli.specs import checked, load
 from cluster.load import clusters as known_clusters
 from cluster.project import ROOT
-from cluster.sources import told_checksums
+from cluster.sources import missing_checksums
 
 
 @examples(
@@ -50,7 +50,7 @@ def check(clusters: ClustersArg = None, allow_unknown: AllowUnknownOpt = False, 
         if not failed:
             console.print(f"{len(names)} checked, no errors: {', '.join(names)}", markup=False)
             for item in loaded:
-                lines = [f"  {line}" for line in told_checksums(item.cluster.spec)]
+                lines = [f"  {line}" for line in missing_checksums(item.cluster.spec)]
                 if lines and len(loaded) > 1:
                     lines = [
                         f"  of {len(lines) - 1} downloads, without which `up` does not start; to list them: ./menagerie check {item.cluster.name}"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cluster.spec import Cluster
     from operations.breaker import Limits
     from operations.drain import Rules
-    from operations.repair.look import Around, Plan
+    from operations.repair.look import CheckInputs, Plan
 
 
 @examples(
@@ -178,12 +178,12 @@ class _Work:
             self._cached_access = stack.access_to(self._cluster)
         return self._cached_access
 
-    def _around(self) -> Around:
-        from operations.repair.look import Around
+    def _around(self) -> CheckInputs:
+        from operations.repair.look import CheckInputs
         from operations.repair.means import control_plane
 
         access = self._access()
-        return Around(self._cluster, access.api, lambda: control_plane(self._cluster, access), self._limits)
+        return CheckInputs(self._cluster, access.api, lambda: control_plane(self._cluster, access), self._limits)
 
 
 def _folder(name: str) -> Path:

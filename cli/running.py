@@ -25,7 +25,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         if renamed:
             note(renamed)
-        with interrupts.heard():
+        with interrupts.interrupts_raise():
             code = int(_command()(line, prog_name="menagerie", standalone_mode=False) or exits.DONE)
             if code == exits.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
                 raise KeyboardInterrupt

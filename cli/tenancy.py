@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from clients.lease import Lease
     from cluster.spec import Cluster
     from cluster.tenancy import Tenancy
-    from controllers.tenancy.capacity.run import Found as HostsFound
+    from controllers.tenancy.capacity.run import CapacityReview as HostsFound
     from controllers.tenancy.directory import Directory
-    from controllers.tenancy.sync.run import Applied, Found, Sync
+    from controllers.tenancy.sync.run import Applied, Sync, SyncReview
 
 
 class _Rounds(Protocol):
@@ -171,7 +171,7 @@ class _Work:
             applied = self._apply(result, view, accept_loss=accept_loss)
         return view.conclude(result, applied, dry_run=self._dry_run)
 
-    def _apply(self, result: Found, view: View, *, accept_loss: bool) -> Applied:
+    def _apply(self, result: SyncReview, view: View, *, accept_loss: bool) -> Applied:
         about = "--accept-loss" if accept_loss else ""
         if not result.plan.changes:
             return self.sync.apply(result)  # records sizes at most

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clients.access import Access
     from clients.lease import Lease
     from cluster.spec import Cluster
-    from controllers.tenancy.capacity.run import Applied, Capacity, Found
+    from controllers.tenancy.capacity.run import Applied, Capacity, CapacityReview
 
 
 def capacity_of(cluster: Cluster, access: Access) -> Capacity:
@@ -58,7 +58,7 @@ class Hosts:
             applied = self._apply(cluster, access, work, result, view)
         return view.conclude(result, applied, dry_run=self._dry_run)
 
-    def _apply(self, cluster: Cluster, access: Access, work: Capacity, result: Found, view: View) -> Applied:
+    def _apply(self, cluster: Cluster, access: Access, work: Capacity, result: CapacityReview, view: View) -> Applied:
         about = "--hosts --evict" if self._evict else "--hosts"
         with hold(cluster, access, "tenancy sync", about, repeatable=True):
             return work.apply(result, view.tell, evict=self._evict)

@@ -12,7 +12,7 @@ from cli.asking import confirm, dry_run_of
 from cli.output import console, errors, print_json
 from cluster.spec import Cluster
 from controllers.tenancy.capacity.plan import Move, Verb
-from controllers.tenancy.capacity.run import Applied, Found
+from controllers.tenancy.capacity.run import Applied, CapacityReview
 from controllers.tenancy.directory.names import slug
 
 _SHOWN = 40
@@ -25,7 +25,7 @@ class View:
     def __init__(self, cluster: Cluster, *, quiet: bool) -> None:
         self._cluster, self._quiet = cluster, quiet
 
-    def show(self, result: Found, *, evict: bool) -> None:
+    def show(self, result: CapacityReview, *, evict: bool) -> None:
         """Print every change and its reason, what moves wait for, and what prevents changes."""
         if self._quiet:
             return
@@ -47,7 +47,7 @@ class View:
                 Text(f"waiting moves continue with the next run; to evict the pods that they wait for: {again}")
             )
 
-    def confirm(self, result: Found, *, evict: bool) -> None:
+    def confirm(self, result: CapacityReview, *, evict: bool) -> None:
         again = f"tenancy sync {self._cluster.name} --hosts" + (" --evict" if evict else "")
         pods = sum(len(move.waits) for move in result.plan.waiting)
         ends = f" {pods} pods are evicted." if evict and pods else ""
@@ -57,7 +57,7 @@ class View:
         if not self._quiet:
             errors.print(f"✓ {what}", style="green", markup=False)
 
-    def conclude(self, result: Found, applied: Applied, *, dry_run: bool) -> int:
+    def conclude(self, result: CapacityReview, applied: Applied, *, dry_run: bool) -> int:
         """Print the result and return the exit code."""
         left = len(result.refused) + len(result.plan.conflicts) + len(applied.failed)
         if self._quiet:
@@ -72,7 +72,7 @@ class View:
             console.print(f"{self._cluster.name}: {_sum(result, applied, dry_run=dry_run)}", markup=False)
         return exits.FAILED if left else exits.DONE
 
-    def _document(self, result: Found, applied: Applied, *, dry_run: bool) -> dict[str, object]:
+    def _document(self, result: CapacityReview, applied: Applied, *, dry_run: bool) -> dict[str, object]:
         failures, made = dict(applied.failed), set(applied.made)
         return {
             "cluster": self._cluster.name,
@@ -103,7 +103,7 @@ def said_of(move: Move) -> str:
     )
 
 
-def rows(cluster: Cluster, result: Found) -> list[dict[str, Any]]:
+def rows(cluster: Cluster, result: CapacityReview) -> list[dict[str, Any]]:
     """Return for each pool and team: its allocation, its hosts, which are coming, and who borrows them."""
     settings = cluster.spec.tenancy
     allocated = {(item.pool, slug(item.team)): item.hosts for item in (settings.allocations if settings else ())}
@@ -134,7 +134,7 @@ def rows(cluster: Cluster, result: Found) -> list[dict[str, Any]]:
     ]
 
 
-def listed(cluster: Cluster, result: Found) -> None:
+def listed(cluster: Cluster, result: CapacityReview) -> None:
     """Print each team's hosts, and who borrows them."""
     for row in rows(cluster, result):
         hosts = row["hosts"]
@@ -161,7 +161,7 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_FEW]) + more
 
 
-def _sum(result: Found, applied: Applied, *, dry_run: bool) -> str:
+def _sum(result: CapacityReview, applied: Applied, *, dry_run: bool) -> str:
     if result.refused:
         return "refused, nothing was changed"
     waits = f"; {len(result.plan.waiting)} hosts wait for pods to end" if result.plan.waiting else ""

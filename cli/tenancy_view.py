@@ -11,10 +11,10 @@ from cli import tenancy_capacity_view as capacity_view
 from cli.asking import confirm, dry_run_of
 from cli.output import console, errors, print_json
 from cluster.spec import Cluster
-from controllers.tenancy.capacity.run import Found as HostsFound
+from controllers.tenancy.capacity.run import CapacityReview as HostsFound
 from controllers.tenancy.sync.plan import Change, Story
-from controllers.tenancy.sync.run import Applied, Found
-from controllers.tenancy.sync.seen import Seen
+from controllers.tenancy.sync.run import Applied, SyncReview
+from controllers.tenancy.sync.state import TenancyState
 
 _SHOWN = 40
 _MARKS = {Story.JOINED: ("+", "green"), Story.RETURNED: ("+", "green"), Story.LEFT: ("-", "yellow")}
@@ -31,7 +31,7 @@ class View:
     def __init__(self, cluster: Cluster, directory: str, *, quiet: bool) -> None:
         self._cluster, self._directory, self._quiet = cluster, directory, quiet
 
-    def show(self, result: Found, *, accept_loss: bool) -> None:
+    def show(self, result: SyncReview, *, accept_loss: bool) -> None:
         """Print who joins and leaves, every change and its reason, and what prevents changes."""
         if accept_loss:
             errors.print(Text("--accept-loss: the directory is trusted, whatever is missing from it", style="yellow"))
@@ -51,7 +51,7 @@ class View:
         for text in result.refused:
             errors.print(Text(f"refused: {text}", style="red"))
 
-    def confirm(self, result: Found) -> None:
+    def confirm(self, result: SyncReview) -> None:
         leavers = sum(story is Story.LEFT for story, _, _ in result.plan.stories)
         frozen = f" {leavers} namespaces are frozen." if leavers else ""
         again = f"tenancy sync {self._cluster.name}"
@@ -61,7 +61,7 @@ class View:
         if not self._quiet:
             errors.print(f"✓ {change.what}", style="green", markup=False)
 
-    def conclude(self, result: Found, applied: Applied, *, dry_run: bool) -> int:
+    def conclude(self, result: SyncReview, applied: Applied, *, dry_run: bool) -> int:
         """Print the result and return the exit code."""
         left = len(result.refused) + len(result.plan.conflicts) + len(applied.failed)
         if self._quiet:
@@ -72,7 +72,7 @@ class View:
             console.print(f"{self._cluster.name}: {_sum(result, applied, dry_run=dry_run)}", markup=False)
         return exits.FAILED if left else exits.DONE
 
-    def _document(self, result: Found, applied: Applied, *, dry_run: bool) -> dict[str, object]:
+    def _document(self, result: SyncReview, applied: Applied, *, dry_run: bool) -> dict[str, object]:
         failures = {change.key: why for change, why in applied.failed}
         made = {change.key for change in applied.made}
         return {
@@ -95,7 +95,7 @@ class View:
         }
 
 
-def _sum(result: Found, applied: Applied, *, dry_run: bool) -> str:
+def _sum(result: SyncReview, applied: Applied, *, dry_run: bool) -> str:
     who = f"{len(result.roster.active)} people, {len(result.roster.teams)} teams"
     if result.refused:
         return f"refused, nothing was changed; {who} in the directory"
@@ -107,7 +107,7 @@ def _sum(result: Found, applied: Applied, *, dry_run: bool) -> str:
     return f"{len(applied.made)} changes made{failed}; {who}"
 
 
-def document(cluster: Cluster, directory: str, result: Found, hosts: HostsFound | None) -> dict[str, Any]:
+def document(cluster: Cluster, directory: str, result: SyncReview, hosts: HostsFound | None) -> dict[str, Any]:
     """Return every namespace of a person or a team, its owner and members, since when it is frozen; and each team's hosts."""
     last = result.seen.last
     size = {"people": last.people, "teams": last.teams, "since": last.since} if last else None
@@ -116,7 +116,7 @@ def document(cluster: Cluster, directory: str, result: Found, hosts: HostsFound 
     return {"cluster": cluster.name, "directory": directory, "last": size, "namespaces": rows, "pools": pools}
 
 
-def listed(cluster: Cluster, directory: str, result: Found, hosts: HostsFound | None) -> None:
+def listed(cluster: Cluster, directory: str, result: SyncReview, hosts: HostsFound | None) -> None:
     """Print `document` for people."""
     rows = _rows(result.seen, result)
     for row in rows:
@@ -134,7 +134,7 @@ def listed(cluster: Cluster, directory: str, result: Found, hosts: HostsFound | 
     console.print(f"{cluster.name}: {len(rows)} namespaces, {directory}{when}", markup=False)
 
 
-def _rows(seen: Seen, result: Found) -> list[dict[str, Any]]:
+def _rows(seen: TenancyState, result: SyncReview) -> list[dict[str, Any]]:
     """Return the existing namespaces, and those that the next sync creates."""
     teams, coming = result.roster.teams, [story for story in result.plan.stories if story[0] is Story.JOINED]
     spaces = [(space.name, space.tenant, space.frozen, "in use") for space in seen.spaces.values() if space.tenant]

@@ -105,7 +105,7 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
     from operations import lab, stack
     from operations.backups import newest_age
     from operations.readiness import refuse_unready
-    from operations.upgrade.run import Upgrade, looked
+    from operations.upgrade.run import Upgrade, review
 
     refuse_unready(cluster, stack.environment(cluster))
     if cluster.is_lab:
@@ -114,7 +114,7 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
     with steps.step("cluster"):
         access = stack.access_to(cluster, steps.detail)
     with steps.step("checks"):
-        plan, reasons = looked(cluster, access, choices, steps.detail, newest_age(cluster, access))
+        plan, reasons = review(cluster, access, choices, steps.detail, newest_age(cluster, access))
     if not as_json:
         _show(plan)
     if reasons:

@@ -22,7 +22,7 @@ def show(cluster: str, *, as_json: bool) -> None:
     loaded = checked(cluster)
     from operations import gateways
 
-    all_tunnels = gateways.told(loaded, *gateways.known_gateways(loaded, lambda _: None))
+    all_tunnels = gateways.tunnel_settings(loaded, *gateways.gateway_addresses(loaded, lambda _: None))
     if as_json:
         print_json({"cluster": loaded.name, "tunnels": all_tunnels})
         return

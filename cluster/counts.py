@@ -99,7 +99,7 @@ def team(settings: Tenancy, name: str) -> Allowance:
     return settings.teams.model_copy(update={**changes, "quota": {**settings.teams.quota, **only.quota}})
 
 
-def reckoned(number: int) -> str:
+def size_estimate(number: int) -> str:
     """Return ``3,420 objects, up to 5.0 GiB at etcd's limit of 1.5 MiB each``."""
     return f"{number:,} objects, up to {gibibytes(number * LARGEST)} at etcd's limit of {LARGEST / 2**20} MiB each"
 

@@ -26,7 +26,7 @@ def table(cluster: Cluster) -> dict[str, str]:
     kinds: dict[tuple[str, str], str] = {}
     data: dict[str, str] = {}
     for name, host in cluster.host_list():
-        labels = _lines(f"{key}={value}" for key, value in places.given(cluster, name, host).items())
+        labels = _lines(f"{key}={value}" for key, value in places.node_labels(cluster, name, host).items())
         taints = _lines(
             f"{taint.key}={taint.value}:{taint.effect}" for taint in preflight.taints(cluster.spec.pools[name])
         )

@@ -59,7 +59,7 @@ def of_node(cluster: Cluster, name: str, host: Host) -> dict[str, str]:
     return {**of_host(pool, host), **of_pool(cluster.spec.control_plane.cloud, name, pool), **storage}
 
 
-def given(cluster: Cluster, name: str, host: Host) -> dict[str, str]:
+def node_labels(cluster: Cluster, name: str, host: Host) -> dict[str, str]:
     """Return all labels of the Node of a machine at a site, including those that no kubelet may set."""
     return {**of_node(cluster, name, host), TRUSTED_POOL: name}
 

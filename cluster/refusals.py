@@ -11,8 +11,8 @@ from pydantic_core import ErrorDetails
 from cluster import versions
 from cluster.document import Document, Where, kind, show
 from cluster.fields import choices, did_you_mean, field_at, model_at, near, owners
+from cluster.foreign_keys import foreign_key
 from cluster.problems import Problem
-from cluster.tried import tried
 
 _VERSION = ("kubernetes", "version")
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "string": "text", "float": "a number"}
@@ -65,7 +65,7 @@ def explain(error: ErrorDetails, document: Document, model: type[BaseModel]) -> 
 
 
 def _unknown_key(where: Where, document: Document, model: type[BaseModel]) -> Problem:
-    if foreign := tried(where, document.data):
+    if foreign := foreign_key(where, document.data):
         return document.problem(foreign.code, where, foreign.message, foreign.hint, key=True)
     holder = model_at(model, where[:-1])
     keys = list(holder.model_fields) if holder else []

@@ -55,7 +55,7 @@ def readable(what: str, document: object, reads: int = 1) -> object:
     return document
 
 
-def known(kind: type[T], document: Mapping[str, Any]) -> T:
+def from_known_fields(kind: type[T], document: Mapping[str, Any]) -> T:
     """Create a dataclass from the fields that it knows. Raises TypeError if a required one is missing."""
     names = {each.name for each in fields(kind)}
     return kind(**{name: value for name, value in document.items() if name in names})

@@ -39,7 +39,7 @@ def without_checksum(spec: ClusterSpec) -> tuple[Artefact, ...]:
     return tuple(artefact for artefact in downloads if artefact.name not in unused and artefact.source not in checksums)
 
 
-def told_checksums(spec: ClusterSpec) -> Iterator[str]:
+def missing_checksums(spec: ClusterSpec) -> Iterator[str]:
     """Yield a message with each checksum that the spec lacks to build the cluster. A lab knows those of what it serves."""
     unknown = () if spec.control_plane.cloud is Cloud.LAB else without_checksum(spec)
     if unknown:

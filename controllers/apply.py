@@ -14,7 +14,7 @@ from clients.kube import Key, Kube, Object, Place, as_json, key_of, named
 from clients.lease import NAMESPACE as LEASES
 from cluster.tenancy import DirectorySource, Tenancy
 from controllers.kinds import KINDS, RBAC, TENANCY_CAPACITY, TENANCY_SYNC, Kind
-from controllers.manifests import KIND_LABEL, NAMESPACE, Wanted, objects
+from controllers.manifests import KIND_LABEL, NAMESPACE, Desired, objects
 from controllers.tenancy.capacity import policies
 from controllers.tenancy.capacity.run import places_of
 from controllers.tenancy.sync.kube import PLACES, kube_of
@@ -97,13 +97,13 @@ class Controllers:
         self._api = api
         self._kube = Kube(api, MANAGER, {**PLACES, **_MORE})
 
-    def look(self, desired: Wanted) -> tuple[Change, ...]:
+    def look(self, desired: Desired) -> tuple[Change, ...]:
         """Return what `apply` would change, according to a dry run on the API server."""
         changes = (self._change(kube, thing) for kube, thing in self._things(desired))
         return tuple(change for change in changes if change)
 
     def apply(
-        self, desired: Wanted, changes: Iterable[Change], tell: Callable[[Change], None] = lambda _: None
+        self, desired: Desired, changes: Iterable[Change], tell: Callable[[Change], None] = lambda _: None
     ) -> None:
         """Make these changes, in order. Safe to interrupt and to repeat."""
         by_key = {change.key: change for change in changes}
@@ -145,7 +145,7 @@ class Controllers:
                     raise
             tell(change)
 
-    def _things(self, desired: Wanted) -> Iterator[tuple[Kube, Object]]:
+    def _things(self, desired: Desired) -> Iterator[tuple[Kube, Object]]:
         """The objects to apply, including those of tenancy that no controller may write: they grant rights or apply to all pods."""
         if TENANCY_SYNC in desired.kinds:
             yield kube_of(self._api), cluster_role()
@@ -196,8 +196,8 @@ class Controllers:
 
 def removable(kinds: tuple[Kind, ...], *, whole: bool) -> tuple[Key, ...]:
     """Return the keys of everything that `manifests.objects` makes for them, the last first. whole: include what they share."""
-    keys = [key_of(each) for each in objects(Wanted("", {}, _ANY_TENANCY, kinds, secrets={"": ""}))]
-    shared = {key_of(each) for each in objects(Wanted("", {}, _ANY_TENANCY, kinds[:0], secrets={"": ""}))}
+    keys = [key_of(each) for each in objects(Desired("", {}, _ANY_TENANCY, kinds, secrets={"": ""}))]
+    shared = {key_of(each) for each in objects(Desired("", {}, _ANY_TENANCY, kinds[:0], secrets={"": ""}))}
     return tuple(key for key in reversed(keys) if whole or key not in shared)
 
 

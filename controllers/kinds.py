@@ -83,6 +83,6 @@ TENANCY_CAPACITY = Kind("tenancy-capacity", CAPACITY_LEASE, 30, "hosts of teams"
 KINDS: Mapping[str, Kind] = {each.name: each for each in (TENANCY_SYNC, TENANCY_CAPACITY)}
 
 
-def wanted(settings: Tenancy) -> tuple[Kind, ...]:
+def needed_kinds(settings: Tenancy) -> tuple[Kind, ...]:
     """Return the controllers that a spec has work for: without allocations no host belongs to a team."""
     return (TENANCY_SYNC, TENANCY_CAPACITY) if settings.allocations else (TENANCY_SYNC,)

@@ -37,7 +37,7 @@ MOST_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Desired:
     """What a cluster should run.
 
     image: its reference. files: path relative to cluster.yaml's folder -> text. pool: whose nodes run the controllers, "" for any.
@@ -53,7 +53,7 @@ class Wanted:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def objects(desired: Wanted) -> tuple[Object, ...]:
+def objects(desired: Desired) -> tuple[Object, ...]:
     """Return all objects."""
     shared = [_namespace(), _spec(desired.files)]
     if desired.secrets and (not desired.kinds or any(kind.directory for kind in desired.kinds)):
@@ -61,7 +61,7 @@ def objects(desired: Wanted) -> tuple[Object, ...]:
     return (*shared, *(each for kind in desired.kinds for each in _of(kind, desired)))
 
 
-def _of(kind: Kind, desired: Wanted) -> Iterable[Object]:
+def _of(kind: Kind, desired: Desired) -> Iterable[Object]:
     yield _object("v1", "ServiceAccount", kind, automountServiceAccountToken=False)
     # Policies first, so that rights never exist without their limits.
     for each in policies(kind, NAMESPACE):
@@ -126,7 +126,7 @@ def _rights(kind: Kind, settings: Tenancy) -> Iterable[Object]:
     yield _object(f"{RBAC}/v1", "RoleBinding", kind, name, LEASES, roleRef=ref, subjects=subjects)
 
 
-def _deployment(kind: Kind, desired: Wanted) -> Object:
+def _deployment(kind: Kind, desired: Desired) -> Object:
     spec = {
         "replicas": REPLICAS,
         # No surge: two replicas never share a host, and there may be no third host.
@@ -140,13 +140,13 @@ def _deployment(kind: Kind, desired: Wanted) -> Object:
     return _object("apps/v1", "Deployment", kind, spec=spec)
 
 
-def _annotations(desired: Wanted) -> dict[str, str]:
+def _annotations(desired: Desired) -> dict[str, str]:
     files = json.dumps(dict(desired.files), sort_keys=True).encode()
     scraped = {"prometheus.io/scrape": "true", "prometheus.io/port": str(PORT)}
     return {CONFIG_HASH: hashlib.sha256(files).hexdigest(), **scraped}
 
 
-def _pod(kind: Kind, desired: Wanted) -> Object:
+def _pod(kind: Kind, desired: Desired) -> Object:
     apart = {"labelSelector": _selector(kind), "topologyKey": "kubernetes.io/hostname"}
     items = [{"key": key, "path": path} for key, path in _keys(desired.files).items()]
     volumes: list[Object] = [{"name": SPEC, "configMap": {"name": SPEC, "items": items}}]
@@ -179,7 +179,7 @@ def _tolerations(taints: Iterable[Taint]) -> list[Object]:
     ]
 
 
-def _container(kind: Kind, desired: Wanted) -> Object:
+def _container(kind: Kind, desired: Desired) -> Object:
     arguments = [kind.name, f"--spec={_SPEC_FOLDER}/{SPEC_FILE}", f"--every={kind.every_s}", f"--port={PORT}"]
     mounts: list[Object] = [{"name": SPEC, "mountPath": _SPEC_FOLDER, "readOnly": True}]
     if _has_secrets(kind, desired):
@@ -209,7 +209,7 @@ def _probe(path: str, **timing: int) -> Object:
     return {"httpGet": {"path": path, "port": "http"}, **timing}
 
 
-def _has_secrets(kind: Kind, desired: Wanted) -> bool:
+def _has_secrets(kind: Kind, desired: Desired) -> bool:
     return kind.directory and bool(desired.secrets)
 
 

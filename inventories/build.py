@@ -81,7 +81,7 @@ def layout(cluster: Cluster) -> Inventory:
 def build(cluster: Cluster, outputs: ClusterOutputs, variables: Groups | None = None) -> Inventory:
     """Build the inventory of the cluster's workers at sites, without tokens.
 
-    variables: from `components.workers.group_vars.given`. They take precedence over computed group variables.
+    variables: from `components.workers.group_vars.operator_variables`. They take precedence over computed group variables.
     Errors: raises ValueError if two groups would get the same name, and KeyError if a checksum is missing.
     """
     extra = variables or {}

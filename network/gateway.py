@@ -20,7 +20,7 @@ from network.vpn import Tunnel, tunnels
 
 
 @dataclass(frozen=True)
-class Papers:
+class CertificateChain:
     """A router's certificate for one cluster.
 
     certificate, authorities: PEM; authorities from the issuer to the root. subject: of the certificate, in DER.
@@ -45,7 +45,7 @@ class Joined:
     cluster: Cluster
     gateways: Mapping[str, tuple[str, ...]]
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    papers: Mapping[str, Papers] = field(default_factory=dict)
+    papers: Mapping[str, CertificateChain] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Line:
     tunnel: Tunnel
     remote: IPv4Address
     gateway_name: str = ""
-    papers: Papers | None = None
+    papers: CertificateChain | None = None
 
     @property
     def name(self) -> str:

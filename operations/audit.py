@@ -60,7 +60,7 @@ class Unanswered(Exception):
     """The API refused or did not respond."""
 
 
-def look(cluster: Cluster, say: Callable[[str], None]) -> Evidence:
+def collect_evidence(cluster: Cluster, say: Callable[[str], None]) -> Evidence:
     """Call `gather` for a cluster that this checkout has built. say: gets progress."""
     stack = open_stack(cluster, say)
     outputs = stack.outputs()
@@ -120,7 +120,7 @@ def gather(
             access.outputs.ca_pem,
             logs.result(),
             now,
-            {host.name: places.given(cluster, pool, host) for pool, host in cluster.host_list()},
+            {host.name: places.node_labels(cluster, pool, host) for pool, host in cluster.host_list()},
             frozenset(pool for pool in (home(cluster), controllers_pool(cluster.spec)) if pool),
             cluster.is_lab,
         )

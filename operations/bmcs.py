@@ -14,7 +14,7 @@ from cluster.errors import RefusedError
 from cluster.problems import Problem
 from cluster.spec import Cluster
 from operations.provisioning import identity
-from operations.provisioning.bmc import Bmc, Told
+from operations.provisioning.bmc import Bmc, MachineReport
 from operations.provisioning.install import Connect
 from operations.provisioning.machines import Machine
 from operations.provisioning.redfish import BmcError, Kind, Patience, Redfish
@@ -26,11 +26,11 @@ _ASKED_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
-class Seen:
+class BmcReading:
     """The result of reading one machine's BMC: its report, or the error."""
 
     machine: Machine
-    told: Told | None = None
+    told: MachineReport | None = None
     error: BmcError | None = None
     problem: Problem | None = None
 
@@ -100,20 +100,20 @@ def secret_of(cluster: Cluster, name: str) -> str | None:
     return kept_secret(cluster, name)
 
 
-def look(machines: Sequence[Machine], all_: Sequence[Machine], connect: Connect) -> tuple[Seen, ...]:
+def read_all(machines: Sequence[Machine], all_: Sequence[Machine], connect: Connect) -> tuple[BmcReading, ...]:
     """Ask every BMC for its machine's identity. Changes nothing."""
 
-    def ask(machine: Machine) -> Seen:
+    def ask(machine: Machine) -> BmcReading:
         try:
             with connect(machine) as bmc:
-                return Seen(machine, told=bmc.told())
+                return BmcReading(machine, told=bmc.told())
         except BmcError as error:
-            return Seen(machine, error=error)
+            return BmcReading(machine, error=error)
 
     with ThreadPoolExecutor(max_workers=_ASKED_AT_ONCE) as pool:
         results = list(pool.map(ask, machines))
     reports = {result.machine.name: result.told for result in results if result.told}
     problems = identity.judge(machines, reports, all_)
     return tuple(
-        Seen(result.machine, result.told, result.error, problems.get(result.machine.name)) for result in results
+        BmcReading(result.machine, result.told, result.error, problems.get(result.machine.name)) for result in results
     )

@@ -39,7 +39,7 @@ from operations.stack import environment, make_stack, open_stack, stack_to_look_
 from operations.upgrade.guard import left_to_upgrade, other_release, other_workers, refuse_other_release
 from stacks.automation import ClusterStack, Summary
 from stacks.errors import BackendError, OtherStateError, StackError, StackLockedError
-from stacks.events import begun, deleted, describe, told
+from stacks.events import deleted, describe, fan_out, on_resource_start
 
 if TYPE_CHECKING:
     from clients.waiting import Report
@@ -170,7 +170,7 @@ def _bring_up_workers(
     # Imported late: the API client takes memory that the engine needs; see `Access.api`.
     from clients.nodes import region_missing
     from clients.waiting import nodes_missing, wait_until
-    from operations.status import not_well
+    from operations.status import unhealthy_parts
 
     api, patience = access.api(), patience_s(cluster)
     with steps.step(STEPS[2]):
@@ -188,7 +188,7 @@ def _bring_up_workers(
                 wait_until(lambda: region_missing(cluster, api), patience, steps.detail)
     if STEPS[5] in selection.steps:
         with steps.step(STEPS[5]):
-            wait_until(lambda: not_well(cluster, access), patience, steps.detail)
+            wait_until(lambda: unhealthy_parts(cluster, access), patience, steps.detail)
     return workers, left
 
 
@@ -204,7 +204,7 @@ def preview(
         with steps.step(PREVIEW_STEPS[0]):
             stack = opened.enter_context(stack_to_look_at(cluster, steps.detail))
             with carried_over(stack, stack.outputs()):
-                summary = stack.preview(on_event=told(describe(steps.detail), begun(planner.hear)))
+                summary = stack.preview(on_event=fan_out(describe(steps.detail), on_resource_start(planner.hear)))
         return _preview_workers(cluster, stack, steps, selection, Built(summary, None, None, planner.plan()))
 
 

@@ -11,7 +11,7 @@ from clients.access import STATE, Access
 from cluster.errors import FailedError, UnreachableError
 from cluster.project import TOOLKIT
 from cluster.spec import Cluster
-from components.workers.group_vars import Groups, given, roles
+from components.workers.group_vars import Groups, operator_variables, roles
 from inventories.batches import Amount, batches, stops
 from inventories.build import Inventory, build, layout
 from inventories.desired import Digests, desired
@@ -87,7 +87,7 @@ class Work:
 
 def variables(cluster: Cluster) -> Groups:
     """Return the operator's variables for the cluster's workers. Raises SpecError with every error in the files."""
-    return given(cluster, layout(cluster).groups)
+    return operator_variables(cluster, layout(cluster).groups)
 
 
 def refuse(cluster: Cluster, request: Request) -> None:
@@ -111,7 +111,7 @@ def tokens(cluster: Cluster, access: Access, report: Callable[[str], None]) -> T
 
     api = access.api()
     wait_until(lambda: api_missing(api), patience_s(cluster), report)
-    serving.tell(cluster, api)
+    serving.publish_addresses(cluster, api)
     node_labels.publish(cluster, api)
     return lambda hosts: join_tokens(api, hosts)
 

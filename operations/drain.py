@@ -137,7 +137,7 @@ def mark_of(node: client.V1Node) -> Mark | None:
     try:
         data: dict[str, Any] = json.loads(text)
         shared.check(f"the annotation {MARK}", data.get(shared.KEY), _VERSION)
-        return shared.known(Mark, data)
+        return shared.from_known_fields(Mark, data)
     except shared.NewerDataError as error:
         return Mark(by="a newer Menagerie", why=str(error))
     except (ValueError, TypeError, AttributeError):

@@ -20,7 +20,7 @@ from inventories.run import run
 from network import swanctl
 from network.gateway import EdgeRouter, Joined, routers
 from network.vpn import Tunnel, tunnels
-from operations.router_certificates import CertificateError, folder_of, load, papers
+from operations.router_certificates import CertificateError, certificate_chains, folder_of, load
 from operations.stack import access_to, kept_secret
 
 
@@ -32,7 +32,7 @@ class Work:
     inventory: Inventory = field(repr=False)
 
 
-def told(
+def tunnel_settings(
     cluster: Cluster, gateways: dict[str, tuple[str, ...]], names: dict[str, tuple[str, ...]] | None = None
 ) -> list[dict[str, Any]]:
     """Return the settings of every tunnel of the cluster for its router, of any make. Has the key's name, not the key.
@@ -93,7 +93,7 @@ def _certificate(cluster: Cluster, tunnel: Tunnel, names: dict[str, tuple[str, .
     return {**shown, "expires": certificate.expires.isoformat(), "wrong": None}
 
 
-def known_gateways(
+def gateway_addresses(
     cluster: Cluster, report: Callable[[str], None]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """Return the addresses of the gateway's ends and the names in their certificates; ({}, {}) before the first `up`."""
@@ -116,7 +116,7 @@ def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], Non
         raise RefusedError(f"no edge router of {cluster.name} is configured by Menagerie; {hint}", code="no-router")
     sharing = [cluster, *(other for other in _others(cluster) if mine & {tunnel.peer for tunnel in tunnels(other)})]
     joined = [
-        Joined(member, *known_gateways(member, report), papers(member, mine, report))
+        Joined(member, *gateway_addresses(member, report), certificate_chains(member, mine, report))
         for member in sharing
         if member.name not in without
     ]

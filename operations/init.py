@@ -16,7 +16,7 @@ from cluster.problems import Problem, SpecError
 from cluster.project import FOLDER
 from cluster.quantities import parse_name
 from cluster.spec import Cloud, Cluster
-from cluster.starter import Asked, Starter
+from cluster.starter import Request, Starter
 from cluster.writing import new_folder
 
 
@@ -30,7 +30,7 @@ class Prepared:
     lacking: tuple[str, ...]
 
 
-def prepare(asked: Asked, root: Path) -> Prepared:
+def prepare(asked: Request, root: Path) -> Prepared:
     """Prepare the folder and check it together with a checkout's fleet. Writes nothing there.
 
     Raises RefusedError if the folder exists or a request can't be met; SpecError for a name that is invalid or taken.
@@ -54,7 +54,7 @@ def write(prepared: Prepared) -> None:
     new_folder(prepared.folder, prepared.starter.files)
 
 
-def page_of(asked: Asked) -> str:
+def page_of(asked: Request) -> str:
     """Return the page with the next steps."""
     pages = {Cloud.AWS: "aws", Cloud.AZURE: "azure", Cloud.GCP: "google-cloud", Cloud.LAB: "lab"}
     return f"docs/start/{pages[asked.cloud]}.md"

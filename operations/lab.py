@@ -125,7 +125,7 @@ class RegionWorkers:
 
     def there(self) -> list[RegionWorker]:
         """Return all existing workers, including the stack's."""
-        existing = set(hosts.known())
+        existing = set(hosts.created_hosts())
         return [
             RegionWorker(worker.pool, worker.host.name, hosts.made_s(worker.host.name))
             for worker in possible_in_region(self._cluster)

@@ -19,7 +19,7 @@ from cluster.reading import read_bytes
 from cluster.spec import Cluster
 from cluster.writing import write
 from inventories.batches import Amount, batches, stops
-from operations.bmcs import Seen, by_site, look
+from operations.bmcs import BmcReading, by_site, read_all
 from operations.provisioning import known_hosts, render
 from operations.provisioning.install import Connect, Installation, Result, Waits, Watch
 from operations.provisioning.journal import Journal, Stage
@@ -95,11 +95,11 @@ class Plan:
 
     machines: tuple[Machine, ...]
     left_out: tuple[str, ...]
-    seen: tuple[Seen, ...]
+    seen: tuple[BmcReading, ...]
     unasked: tuple[str, ...]
 
     @property
-    def unfit(self) -> tuple[Seen, ...]:
+    def unfit(self) -> tuple[BmcReading, ...]:
         return tuple(result for result in self.seen if not result.is_well)
 
     @property
@@ -130,7 +130,7 @@ def plan(cluster: Cluster, machines: Sequence[Machine], connect: Connect, *, aga
             f"./menagerie machines render {cluster.name} -o FOLDER"
         )
     with_bmc = [machine for machine in chosen if machine.settings.bmc]
-    seen = look(with_bmc, tuple(every(cluster)), connect)
+    seen = read_all(with_bmc, tuple(every(cluster)), connect)
     return Plan(chosen, left_out, seen, tuple(unasked))
 
 

@@ -11,7 +11,7 @@ from operations import costs
 from operations.costs import Item, Kind
 from operations.words import component as component_words
 from operations.words import plain
-from stacks.events import Begun
+from stacks.events import ResourceStarted
 from stacks.policies import data
 from stacks.policies.model import Resource
 
@@ -97,12 +97,12 @@ class Plan:
 
 @dataclass
 class Planner:
-    """Collects the events of one run of the engine: pass `hear` to `stacks.events.begun`."""
+    """Collects the events of one run of the engine: pass `hear` to `stacks.events.on_resource_start`."""
 
-    _heard: dict[str, list[Begun]] = field(default_factory=dict)
+    _heard: dict[str, list[ResourceStarted]] = field(default_factory=dict)
     """URN -> the engine's events about it."""
 
-    def hear(self, event: Begun) -> None:
+    def hear(self, event: ResourceStarted) -> None:
         if event.operation in _RELEVANT and event.type != _STACK:
             self._heard.setdefault(event.urn, []).append(event)
 
@@ -123,7 +123,7 @@ class Planner:
         return Plan(components, unchanged, _cost_items(real, before=True), _cost_items(real, before=False))
 
 
-def _is_component(urn: str, event: Begun, parents: set[str]) -> bool:
+def _is_component(urn: str, event: ResourceStarted, parents: set[str]) -> bool:
     """Return whether a resource is a component: components are parents and don't exist in a cloud."""
     return event.type.startswith("menagerie:") or (urn in parents and not (event.before or event.after))
 
@@ -133,7 +133,7 @@ def _is_new_provider(change: Change) -> bool:
     return change.type.startswith(_PROVIDERS) and change.action is Action.CREATE
 
 
-def _change(urn: str, events: list[Begun]) -> Change | None:
+def _change(urn: str, events: list[ResourceStarted]) -> Change | None:
     actions = [_ACTIONS[event.operation] for event in events if event.operation in _ACTIONS]
     if not actions:
         return None
@@ -152,7 +152,7 @@ def _order(change: Change) -> tuple[int, str, str]:
     return list(Action).index(change.action), change.what, change.name
 
 
-def _cost_items(events_by_urn: dict[str, list[Begun]], *, before: bool) -> tuple[Item, ...]:
+def _cost_items(events_by_urn: dict[str, list[ResourceStarted]], *, before: bool) -> tuple[Item, ...]:
     """Return the cost items before the update, or after it."""
     resources = []
     for urn, events in events_by_urn.items():
@@ -163,7 +163,7 @@ def _cost_items(events_by_urn: dict[str, list[Begun]], *, before: bool) -> tuple
     return costs.items(resources)
 
 
-def _parent(events: Iterable[Begun]) -> str:
+def _parent(events: Iterable[ResourceStarted]) -> str:
     """Return the component of a resource, "" for the stack itself."""
     parent = next((event.parent for event in events if event.parent), "")
     return "" if f"::{_STACK}::" in parent else parent

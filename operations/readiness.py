@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster.errors import RefusedError
-from cluster.sources import told_checksums
+from cluster.sources import missing_checksums
 from cluster.spec import Cluster
 from operations.plugins import how_to_pin, needed, pin_of
 from stacks.credentials import missing
@@ -22,7 +22,7 @@ def refuse_unready(
         return
     lacking = list(missing(cluster.spec.control_plane.cloud, environment))
     if declares:
-        lacking += told_checksums(cluster.spec)
+        lacking += missing_checksums(cluster.spec)
     if plugin and (provider := needed(cluster, environment)) and not pin_of(cluster, provider):
         lacking.append(how_to_pin(provider))
     if lacking:

@@ -21,7 +21,7 @@ from cluster import preflight
 from cluster.errors import FailedError, TimedOutError, UnreachableError
 from cluster.spec import Cluster
 from operations.drain import Mark, Pause, Rules, cordon, empty, uncordon, way_out
-from operations.reboot_needs import ASK_S, BY, Found, Plan, all_nodes, ask, found_of
+from operations.reboot_needs import ASK_S, BY, Plan, RebootNeed, all_nodes, read_report, reboot_need
 from operations.rolling import Outcome, Roll, Rolled, State, room
 from operations.ssh import ssh_to
 from operations.turns import alone
@@ -93,7 +93,7 @@ class Rebooter:
     rules: Rules = field(default_factory=Rules)
     back_s: float = BACK_S
 
-    def reboot(self, before: Found, report: Report, pause: Pause = time.sleep) -> str:
+    def reboot(self, before: RebootNeed, report: Report, pause: Pause = time.sleep) -> str:
         """Reboot a host, from cordon to uncordon. Return notes about it.
 
         Raises DrainTimedOutError: the node is back in service; or RebootError: the node stays cordoned.
@@ -128,21 +128,21 @@ class Rebooter:
             uncordon(api, host, BY)
             raise RebootError(f"someone uncordoned {host} while it was being drained; it was not rebooted")
 
-    def _answer(self, host: str, report: Report, pause: Pause, after: str = "") -> Found:
+    def _answer(self, host: str, report: Report, pause: Pause, after: str = "") -> RebootNeed:
         """Wait for the host to report from a boot other than `after`; return its report."""
-        answers: list[Found] = []
+        answers: list[RebootNeed] = []
 
         def missing() -> str:
-            reply = ask(self.executor, host)
+            reply = read_report(self.executor, host)
             if isinstance(reply, tuple):
                 return f"{host} does not respond: {reply[0]}"
-            answers.append(found_of(host, "", None, reply))
+            answers.append(reboot_need(host, "", None, reply))
             return f"{host} has not shut down yet" if answers[-1].boot_id == after else ""
 
         self._wait(host, missing, report, pause)
         return answers[-1]
 
-    def back(self, api: client.ApiClient, host: str, after: str, report: Report, pause: Pause) -> Found:
+    def back(self, api: client.ApiClient, host: str, after: str, report: Report, pause: Pause) -> RebootNeed:
         """Wait until the host runs in a boot other than `after`, and its node is Ready and untainted. Raises RebootError."""
         now = self._answer(host, report, pause, after)
         self._wait(host, lambda: _not_ready(api, host, now.boot_id), report, pause)

@@ -27,7 +27,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Found:
+class RebootNeed:
     """State of a host and its Node. failed: why it can't be rebooted, "" if it can.
 
     mark: of an earlier run that started with it. pods: how many would be evicted; scratch: how many of them have files on
@@ -60,7 +60,7 @@ class Found:
 class Plan:
     """The state of all hosts that were asked."""
 
-    found: tuple[Found, ...]
+    found: tuple[RebootNeed, ...]
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -69,12 +69,12 @@ class Plan:
         return tuple(each.host for each in sorted(needing, key=lambda each: each.mark is None))
 
     @property
-    def failed(self) -> tuple[Found, ...]:
+    def failed(self) -> tuple[RebootNeed, ...]:
         """Hosts that could not be asked or must not be rebooted."""
         return tuple(each for each in self.found if each.failed and not each.needs)
 
 
-def ask(executor: Executor, host: str) -> dict[str, Any] | tuple[str, bool]:
+def read_report(executor: Executor, host: str) -> dict[str, Any] | tuple[str, bool]:
     """Return the host's report, or (why there is none, whether the host was unreachable)."""
     done = executor.start(host, [PROGRAM, "status", "--json"]).wait(ASK_S)
     if done.code == 0:
@@ -94,8 +94,10 @@ def plan(cluster: Cluster, api: client.ApiClient, hosts: Sequence[str], executor
     pools = {host.name: pool for pool, host in cluster.host_list()}
     nodes = {node.metadata.name: node for node in all_nodes(api)}
     with ThreadPoolExecutor(max_workers=_ASKED_AT_ONCE) as threads:
-        answers = list(threads.map(lambda host: ask(executor, host), hosts))
-    states = [found_of(host, pools[host], nodes.get(host), report) for host, report in zip(hosts, answers, strict=True)]
+        answers = list(threads.map(lambda host: read_report(executor, host), hosts))
+    states = [
+        reboot_need(host, pools[host], nodes.get(host), report) for host, report in zip(hosts, answers, strict=True)
+    ]
     lost: list[str] = []
     for index, state in enumerate(states):
         if state.needs:
@@ -117,23 +119,25 @@ def all_nodes(api: client.ApiClient) -> list[client.V1Node]:
     return list(client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items)
 
 
-def found_of(host: str, pool: str, node: client.V1Node | None, report: dict[str, Any] | tuple[str, bool]) -> Found:
+def reboot_need(
+    host: str, pool: str, node: client.V1Node | None, report: dict[str, Any] | tuple[str, bool]
+) -> RebootNeed:
     mark = mark_of(node) if node else None
     own_mark = mark if mark and mark.by == BY else None
     if isinstance(report, tuple):
-        return Found(host, pool, mark=own_mark, failed=report[0], unreachable=report[1])
+        return RebootNeed(host, pool, mark=own_mark, failed=report[0], unreachable=report[1])
     failed = ""
     if report["reboot"] and node is None:
         failed = "it is not a node yet, so nothing shows when it is back; run: ./menagerie configure CLUSTER, or reboot it by hand"
     elif report["reboot"] and mark and not own_mark:
         failed = f"it is out of service by {mark.by}: {mark.why}"
     reasons, notes = tuple(report["reboot"]), tuple(report["notes"])
-    return Found(
+    return RebootNeed(
         host, pool, reasons, notes, report["machine"], report["boot_id"], report["booted_at"], own_mark, failed
     )
 
 
-def pods_of(found: Iterable[Found]) -> tuple[int, int]:
+def pods_of(found: Iterable[RebootNeed]) -> tuple[int, int]:
     """Return how many pods would be evicted, and how many of them have files on their node."""
     needing = [host for host in found if host.needs]
     return sum(host.pods for host in needing), sum(host.scratch for host in needing)

@@ -14,7 +14,7 @@ from kubernetes import client
 
 from clients import notebook
 from cluster.quantities import share_of
-from cluster.shared import known as known_fields
+from cluster.shared import from_known_fields as known_fields
 from operations.breaker import Limits, Removal
 
 NAME = "menagerie-removals"
@@ -25,7 +25,7 @@ class NoRoomError(Exception):
     """The window's share is used up by another process that was faster."""
 
 
-def known(api: client.ApiClient) -> tuple[tuple[Removal, ...], bool]:
+def recorded_removals(api: client.ApiClient) -> tuple[tuple[Removal, ...], bool]:
     """Return (all recorded removals, whether removals are paused because all nodes had gone)."""
     pages = notebook.read(api, NAME)
     return _listed(pages), bool(pages.get("paused"))

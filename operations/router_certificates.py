@@ -17,7 +17,7 @@ from cluster.project import ROOT
 from cluster.reading import UnreadableError, read_bytes
 from cluster.sites import RouterCertificate
 from cluster.spec import Cluster
-from network.gateway import Papers
+from network.gateway import CertificateChain
 
 SOON = datetime.timedelta(days=30)
 """How long before a certificate's expiry to warn."""
@@ -47,7 +47,9 @@ def of_routers(
                 yield site, name, router.certificate
 
 
-def papers(cluster: Cluster, only: Container[IPv4Address], report: Callable[[str], None]) -> dict[str, Papers]:
+def certificate_chains(
+    cluster: Cluster, only: Container[IPv4Address], report: Callable[[str], None]
+) -> dict[str, CertificateChain]:
     """Return ``<site>/<router>`` -> certificates, for the routers with these public addresses.
 
     report: gets warnings about certificates that expire soon. Raises CertificateError with all errors.
@@ -67,7 +69,7 @@ def papers(cluster: Cluster, only: Container[IPv4Address], report: Callable[[str
     return papers_by_router
 
 
-def load(settings: RouterCertificate, folder: Path) -> Papers:
+def load(settings: RouterCertificate, folder: Path) -> CertificateChain:
     """Load a router's certificate and its authorities up to a root, each signed by the next.
 
     AWS requires the extensions that are checked here ("AWS Site-to-Site VPN tunnel authentication options").
@@ -85,7 +87,7 @@ def load(settings: RouterCertificate, folder: Path) -> Papers:
         _valid(certificate, now)
         _has(certificate, x509.SubjectKeyIdentifier)
     _has(leaf, x509.AuthorityKeyIdentifier)
-    return Papers(
+    return CertificateChain(
         _pem(leaf),
         tuple(map(_pem, authorities)),
         leaf.subject.public_bytes(),

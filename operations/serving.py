@@ -20,7 +20,7 @@ from components.control_plane.host.claims import HOSTS, KEY
 from components.control_plane.serving import NAMESPACE
 
 
-def tell(cluster: Cluster, api: client.ApiClient) -> None:
+def publish_addresses(cluster: Cluster, api: client.ApiClient) -> None:
     """Publish the addresses of all machines at sites, if they changed. Raises what `publish` raises."""
     data = {KEY: json.dumps({host.name: str(host.address) for _, host in cluster.host_list()}, sort_keys=True)}
 

@@ -32,7 +32,7 @@ def join_tokens(api: client.ApiClient, hosts: Collection[str]) -> Iterator[Mappi
     Tokens are valid for `LIFETIME` at most and deleted at the end of the block. The controller manager deletes expired ones
     that a killed run left.
     """
-    tokens = {host: f"{_random(6)}.{_random(16)}" for host in sorted(set(hosts) - at_work(api))}
+    tokens = {host: f"{_random(6)}.{_random(16)}" for host in sorted(set(hosts) - active_nodes(api))}
     core = client.CoreV1Api(api)
     try:
         with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -43,7 +43,7 @@ def join_tokens(api: client.ApiClient, hosts: Collection[str]) -> Iterator[Mappi
             list(threads.map(lambda token: _delete(core, token), tokens.values()))
 
 
-def at_work(api: client.ApiClient) -> frozenset[str]:
+def active_nodes(api: client.ApiClient) -> frozenset[str]:
     """Return the nodes whose kubelet is active now, by the API server's clock."""
     leases, _, headers = client.CoordinationV1Api(api).list_namespaced_lease_with_http_info(
         "kube-node-lease", _request_timeout=API_TIMEOUT_S

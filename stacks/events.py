@@ -35,7 +35,7 @@ def describe(report: Callable[[str], None]) -> Callable[[EngineEvent], None]:
     return on_event
 
 
-def told(*listeners: Callable[[EngineEvent], None]) -> Callable[[EngineEvent], None]:
+def fan_out(*listeners: Callable[[EngineEvent], None]) -> Callable[[EngineEvent], None]:
     """Return one listener that passes events to several."""
 
     def on_event(event: EngineEvent) -> None:
@@ -46,7 +46,7 @@ def told(*listeners: Callable[[EngineEvent], None]) -> Callable[[EngineEvent], N
 
 
 @dataclass(frozen=True)
-class Begun:
+class ResourceStarted:
     """A resource that the engine starts to work on, or would in a preview.
 
     operation: the engine's word. parent: URN, "" for none. before, after: inputs, None where the resource does not exist
@@ -65,7 +65,7 @@ class Begun:
     changed: tuple[str, ...] = ()
 
 
-def begun(report: Callable[[Begun], None]) -> Callable[[EngineEvent], None]:
+def on_resource_start(report: Callable[[ResourceStarted], None]) -> Callable[[EngineEvent], None]:
     """Return a listener that passes each resource to `report` when the engine starts to work on it."""
 
     def on_event(event: EngineEvent) -> None:
@@ -75,9 +75,9 @@ def begun(report: Callable[[Begun], None]) -> Callable[[EngineEvent], None]:
     return on_event
 
 
-def deleted(resource: Mapping[str, Any]) -> Begun:
+def deleted(resource: Mapping[str, Any]) -> ResourceStarted:
     """Return a resource of a deployment as the engine would present it when deleting it."""
-    return Begun(
+    return ResourceStarted(
         operation="delete",
         urn=resource["urn"],
         type=resource["type"],
@@ -88,12 +88,12 @@ def deleted(resource: Mapping[str, Any]) -> Begun:
     )
 
 
-def _begun(metadata: StepEventMetadata) -> Begun:
+def _begun(metadata: StepEventMetadata) -> ResourceStarted:
     old, new = metadata.old, metadata.new
     detailed = {path: diff.diff_kind.value for path, diff in (metadata.detailed_diff or {}).items()}
     forcing = [path for path, kind in detailed.items() if kind.endswith("-replace")] or metadata.keys or []
     state = new or old
-    return Begun(
+    return ResourceStarted(
         operation=str(metadata.op.value),
         urn=metadata.urn,
         type=metadata.type,

@@ -75,7 +75,7 @@ def worker_payloads(cluster: Cluster, plan: AddressPlan, source: ArtefactSource)
     pools = [name for name, pool in cluster.spec.pools.items() if pool.site is None]
     if not pools:
         return {}
-    given = group_vars.given(cluster)
+    given = group_vars.operator_variables(cluster)
     return {name: Payload.of(workers.host_config(cluster, name, plan, source, given), source) for name in pools}
 
 

@@ -22,12 +22,12 @@ class Kind(StrEnum):
     WORKER = "worker"
 
 
-class _Seen(BaseModel):
+class _Observed(BaseModel):
     # A host may run a newer collector than this checkout; an additional field isn't a newer format.
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Process(_Seen):
+class Process(_Observed):
     program: str
     argv: tuple[str, ...]
     unit: str
@@ -45,7 +45,7 @@ class Process(_Seen):
         return self.flags.get("name", "") if self.program == "etcd" else ""
 
 
-class File(_Seen):
+class File(_Observed):
     kind: str
     mode: str
     """Octal, four digits."""
@@ -55,17 +55,17 @@ class File(_Seen):
     """Whether it contains a private key or a token."""
 
 
-class Certificates(_Seen):
+class Certificates(_Observed):
     path: str
     pem: tuple[str, ...]
 
 
-class Socket(_Seen):
+class Socket(_Observed):
     address: str
     port: int
 
 
-class Report(_Seen):
+class Report(_Observed):
     """A host's report about itself: the document of `cluster.audit.host.evidence`. Raises NewerDataError for a newer format."""
 
     kind: Kind

@@ -20,7 +20,7 @@ class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Wanted(_Data):
+class Requirement(_Data):
     """The required value of a setting: exactly one of the fields, optionally with `or_unset`. Lists may be comma-separated text."""
 
     equals: str | int | bool | None = None
@@ -77,7 +77,7 @@ class Flags(_Data):
     """Flags on the command line of every process of a program."""
 
     program: str
-    of: Mapping[str, Wanted]
+    of: Mapping[str, Requirement]
 
 
 class Files(_Data):
@@ -109,7 +109,7 @@ class Control(_Data):
     hosts: Kind | None = None
     flags: Flags | None = None
     files: Files | None = None
-    kubelet: Mapping[str, Wanted] | None = None
+    kubelet: Mapping[str, Requirement] | None = None
     by: str | None = None
     how: str = ""
     manual: str = ""

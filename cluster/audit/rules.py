@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from cluster.audit.evidence import Evidence, File, Kind, Report
-from cluster.audit.model import Control, Files, Finding, Flags, Wanted
+from cluster.audit.model import Control, Files, Finding, Flags, Requirement
 
 _SHOWN = 80
 
@@ -31,7 +31,7 @@ def _flags(rule: Flags, evidence: Evidence) -> Iterator[Finding]:
         yield Finding(process.member or report.host, *_verdict(tests))
 
 
-def _kubelet(node: str, config: Mapping[str, Any] | str, rule: Mapping[str, Wanted]) -> Finding:
+def _kubelet(node: str, config: Mapping[str, Any] | str, rule: Mapping[str, Requirement]) -> Finding:
     if isinstance(config, str):
         return Finding(node, None, config)
     tests = [(test.holds(value := _at(config, key)), key, value) for key, test in rule.items()]

@@ -116,7 +116,7 @@ def fits(subject: Subject) -> Iterator[Finding]:
         number = counts.objects(quota)
         if number * counts.LARGEST > room * tenancy.overcommit:
             where = (*_PLACE, *place)
-            message = f"{who} may have {counts.reckoned(number)}; etcd.main.quota is {counts.gibibytes(room)}"
+            message = f"{who} may have {counts.size_estimate(number)}; etcd.main.quota is {counts.gibibytes(room)}"
             hint = f"lower count/… in {show((*where, 'quota'))}, or accept it with tenancy.overcommit: {counts.times(number, room)}"
             yield Finding(where, message, hint, severity="warning")
 

@@ -14,7 +14,7 @@ from cluster.starter.places import Place
 from cluster.starter.ranges import Ranges
 from cluster.vpn import GATEWAYS
 
-__all__ = ["Asked", "Starter", "make"]
+__all__ = ["Request", "Starter", "make"]
 
 SPEC, HOSTS = "cluster.yaml", "hosts.yaml"
 _ROUTERS = 2
@@ -24,7 +24,7 @@ _ASNS, _LAST_ASN = range(65010, 65535), 4_200_000_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What the operator asked for.
 
     cloud: of the control plane. site: whether workers are at a site, as always in a lab. region, gpu: "" if not chosen.
@@ -49,7 +49,7 @@ class Placeholder:
 class Starter:
     """The content of a new cluster's folder. files: name -> text. secrets: names of the keys that its stack needs."""
 
-    asked: Asked
+    asked: Request
     region: str
     ranges: Ranges
     files: dict[str, str]
@@ -57,7 +57,7 @@ class Starter:
     secrets: tuple[str, ...]
 
 
-def make(asked: Asked, fleet: Sequence[Cluster]) -> Starter:
+def make(asked: Request, fleet: Sequence[Cluster]) -> Starter:
     """Create a folder for a new cluster in a fleet. Equal fleets give equal texts. Raises RefusedError with alternatives."""
     lab, at_site = asked.cloud is Cloud.LAB, asked.site or asked.cloud is Cloud.LAB
     if lab and asked.gpu:
@@ -76,7 +76,7 @@ def make(asked: Asked, fleet: Sequence[Cluster]) -> Starter:
     )
 
 
-def _placeholders(asked: Asked, place: Place | None, site: texts.Site | None) -> Iterator[Placeholder]:
+def _placeholders(asked: Request, place: Place | None, site: texts.Site | None) -> Iterator[Placeholder]:
     if place is None:
         return
     yield Placeholder("control_plane.operators", "the ranges of your VPN or peering; nobody else can reach the API")

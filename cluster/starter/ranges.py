@@ -45,7 +45,7 @@ class Ranges:
         return {name: str(network) for name, network in networks.items() if network}
 
 
-def taken(fleet: Iterable[Cluster]) -> Iterator[IPv4Network]:
+def used_ranges(fleet: Iterable[Cluster]) -> Iterator[IPv4Network]:
     """Yield every range and address in the specs and hosts files of a fleet."""
     for cluster in fleet:
         spec = cluster.spec
@@ -59,7 +59,7 @@ def taken(fleet: Iterable[Cluster]) -> Iterator[IPv4Network]:
 
 def choose(fleet: Iterable[Cluster], *, lab: bool, site: bool) -> Ranges:
     """Return the first free ranges. Equal fleets give equal ranges. Raises RefusedError if there is no room."""
-    used = [*taken(fleet), *KEPT]
+    used = [*used_ranges(fleet), *KEPT]
 
     def next_free(prefix: int) -> IPv4Network:
         network = free(prefix, used)

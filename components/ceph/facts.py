@@ -19,7 +19,7 @@ class Device(NamedTuple):
     disks: str
 
 
-class Found(NamedTuple):
+class CheckedReports(NamedTuple):
     """The checked reports. devices: host -> its disks. problems: sentences that each say what to do.
 
     Do not render anything while there are problems.
@@ -56,7 +56,7 @@ def parse(text: str, file: str) -> dict[str, Any]:
         raise ValueError(f"{file} isn't what menagerie-disks --json prints; {way_out}") from None
 
 
-def judge(cluster: Cluster, reports: Iterable[Mapping[str, Any]], fsid: str | None = None) -> Found:
+def judge(cluster: Cluster, reports: Iterable[Mapping[str, Any]], fsid: str | None = None) -> CheckedReports:
     """Compare the reports of hosts with the spec.
 
     fsid: of the Ceph that already runs, whose OSDs keep their disks; None before there is one.
@@ -80,7 +80,7 @@ def judge(cluster: Cluster, reports: Iterable[Mapping[str, Any]], fsid: str | No
     if missing:
         names = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         problems.append(f"no facts from {names}; run role storage_host there and fetch menagerie-disks --json")
-    return Found({host: devices[host] for host in expected if host in devices}, tuple(problems))
+    return CheckedReports({host: devices[host] for host in expected if host in devices}, tuple(problems))
 
 
 def _devices(disks: Iterable[Mapping[str, Any]]) -> tuple[Device, ...]:

@@ -37,7 +37,9 @@ def pools_in_region(cluster: Cluster) -> tuple[str, ...]:
     return tuple(group_name("pool", name) for name, pool in cluster.spec.pools.items() if pool.site is None)
 
 
-def given(cluster: Cluster, at_sites: Collection[str] | None = None, root: Path = ROOT) -> dict[str, dict[str, Any]]:
+def operator_variables(
+    cluster: Cluster, at_sites: Collection[str] | None = None, root: Path = ROOT
+) -> dict[str, dict[str, Any]]:
     """Return the operator's variables for the cluster's workers: group -> variables. Raises SpecError as `read_variables` does.
 
     at_sites: groups of workers at sites, from Ansible's inventory. If given, a file for an unknown group is an error.

@@ -56,7 +56,7 @@ def host_config(
 ) -> HostConfig:
     """Return the configuration of every worker of a pool in the region; nothing in it names a particular host.
 
-    given: from `components.workers.group_vars.given`. Raises KeyError if `source` has no checksum for a program.
+    given: from `components.workers.group_vars.operator_variables`. Raises KeyError if `source` has no checksum for a program.
     """
     declared = declarations(in_region(cluster, pool, plan, source, given))
     artefacts = {source.url(artefact): artefact for artefact in catalogue(cluster.spec.kubernetes.version).values()}

@@ -21,7 +21,7 @@ def _number(name: str, quantity: str, rounding: str) -> int:
     return int(amount.to_integral_value(rounding))
 
 
-def there(allocatable: Mapping[str, str]) -> dict[str, int]:
+def capacity_of(allocatable: Mapping[str, str]) -> dict[str, int]:
     """Convert a node's allocatable: ``{"cpu": "3920m", "memory": "15Gi"}`` -> ``{"cpu": 3920, "memory": 15360}``."""
     return {name: _number(name, str(amount), ROUND_FLOOR) for name, amount in allocatable.items()}
 

@@ -13,8 +13,8 @@ from controllers.autoscaler.gang import Membership
 from controllers.autoscaler.keys import CLOUD, GPU_KIND, REGION_LABEL
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.reconcile import alive, takes_work
-from controllers.autoscaler.seen import Supply, Waiting, World
-from controllers.autoscaler.snapshot import ask
+from controllers.autoscaler.snapshot import planner_input
+from controllers.autoscaler.world import Supply, Waiting, World
 from controllers.planner import Fate, Operator, Plan, Requirement, Shape, Spot, Toleration, plan
 from controllers.planner.feasibility import how_many
 from controllers.planner.resources import CPU, GPU, MEMORY, Resources
@@ -145,7 +145,7 @@ def _offer(cluster: str, pool: str, world: World, memory: Memory, settings: Auto
         Waiting(f"{_NAMESPACE}/{JOB}-{at}", f"{JOB}-{at}", shape, since_s, gang=gang) for at in range(job.pods)
     )
     at_once = settings.model_copy(update={"settle": 0})
-    question = ask(replace(world, waiting=(*world.waiting, *job_pods)), memory, at_once)
+    question = planner_input(replace(world, waiting=(*world.waiting, *job_pods)), memory, at_once)
     planned = plan(replace(question.snapshot, missing=world.missing))
     labels = dict(world.supplies[pool].pool.labels)
     starts_s, dollars, hosts = _cost(planned, question.coming, job_pods, world.supplies)

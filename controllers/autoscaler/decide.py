@@ -13,10 +13,10 @@ from controllers.autoscaler.decision import Pass
 from controllers.autoscaler.growing import grow
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.reconcile import reconcile
-from controllers.autoscaler.seen import BY, World
 from controllers.autoscaler.shrinking import shrink
-from controllers.autoscaler.snapshot import Asked, ask
+from controllers.autoscaler.snapshot import PlannerInput, planner_input
 from controllers.autoscaler.words import lasting
+from controllers.autoscaler.world import BY, World
 from controllers.planner import Budget, Fate, Plan, Policy, Verdict, plan
 from operations.breaker import Limits
 
@@ -35,7 +35,7 @@ def decide(
         return Pass((), memory, {pod.name: waits for pod in world.waiting}, notices=world.notices, refused=refused)
     memory, late = reconcile(world, memory, settings)
     try:
-        question = ask(world, memory, settings)
+        question = planner_input(world, memory, settings)
     except ValueError as error:
         refused = "; ".join(str(error).splitlines())
         waits = Verdict(Fate.WAITING, f"nothing is decided: {refused}")
@@ -95,7 +95,7 @@ def _with_rests(world: World, memory: Memory, planned: Plan) -> dict[str, Verdic
     }
 
 
-def _stuck(world: World, memory: Memory, question: Asked, planned: Plan) -> dict[str, float]:
+def _stuck(world: World, memory: Memory, question: PlannerInput, planned: Plan) -> dict[str, float]:
     """Return pods that have room on hosts in service but do not start -> since when."""
     since = {}
     for pod in world.waiting:

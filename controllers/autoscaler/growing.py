@@ -10,8 +10,8 @@ from cluster.quantities import share_of
 from controllers.autoscaler.decision import Act, Decision
 from controllers.autoscaler.memory import Memory, Order
 from controllers.autoscaler.reconcile import alive
-from controllers.autoscaler.seen import World
-from controllers.autoscaler.snapshot import Asked
+from controllers.autoscaler.snapshot import PlannerInput
+from controllers.autoscaler.world import World
 from controllers.planner import Fate, NewHost, Plan, Verdict
 
 
@@ -24,7 +24,7 @@ class Grown:
     verdicts: Mapping[str, Verdict]
 
 
-def grow(world: World, memory: Memory, question: Asked, plan: Plan, settings: Autoscaler) -> Grown:
+def grow(world: World, memory: Memory, question: PlannerInput, plan: Plan, settings: Autoscaler) -> Grown:
     """Order what the plan adds, record which pods are expected on coming machines, and decide the size of each pool."""
     memory = _expecting(memory, question, plan, world.now_s)
     chosen, later = _smoothed(plan, question, world, settings)
@@ -38,7 +38,7 @@ def grow(world: World, memory: Memory, question: Asked, plan: Plan, settings: Au
     return Grown(memory, tuple(_sizes(world, memory, chosen)), waits)
 
 
-def _expecting(memory: Memory, question: Asked, plan: Plan, now_s: float) -> Memory:
+def _expecting(memory: Memory, question: PlannerInput, plan: Plan, now_s: float) -> Memory:
     """Record that pods which the plan puts on coming machines are expected there."""
     expected: dict[str, list[str]] = {}
     for pod, verdict in plan.verdicts.items():
@@ -61,7 +61,9 @@ def _expecting(memory: Memory, question: Asked, plan: Plan, now_s: float) -> Mem
     return replace(memory, orders=tuple(orders))
 
 
-def _smoothed(plan: Plan, question: Asked, world: World, settings: Autoscaler) -> tuple[list[NewHost], list[NewHost]]:
+def _smoothed(
+    plan: Plan, question: PlannerInput, world: World, settings: Autoscaler
+) -> tuple[list[NewHost], list[NewHost]]:
     """Return (hosts to order now, hosts to order later). Hosts whose pods have waited longest come first."""
     pods = {pod.name: pod for pod in question.snapshot.pods}
     chosen: list[NewHost] = []

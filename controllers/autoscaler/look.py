@@ -11,19 +11,19 @@ from clients.waiting import is_ready
 from cluster import preflight
 from cluster.autoscaler import Autoscaler
 from controllers.autoscaler import reading
-from controllers.autoscaler.amounts import there
-from controllers.autoscaler.asking import Asked
+from controllers.autoscaler.amounts import capacity_of
 from controllers.autoscaler.gang import NO_GANGS, Gangs, gangs_of
 from controllers.autoscaler.groups import Group, GroupError, Groups
 from controllers.autoscaler.keys import KEEP
 from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.pod_requests import PodRequest
 from controllers.autoscaler.pods import Doc, is_on_a_host, is_waiting, name_of, node_of, resident, shape_of, waiting
-from controllers.autoscaler.seen import Node, Resident, World
 from controllers.autoscaler.supply import choices_of, gpus_of, supplies
+from controllers.autoscaler.world import Node, Resident, World
 from controllers.planner import Shape, Taint
 from controllers.planner.resources import GPU, Resources
 from operations.drain import mark_of
-from operations.repair.look import Around, see
+from operations.repair.look import CheckInputs, see
 
 STARTING = (
     "node.kubernetes.io/not-ready",
@@ -51,7 +51,7 @@ class Fixed:
         raise GroupError(f"pool {pool} is not shrunk automatically")
 
 
-def look(around: Around, groups: Groups, settings: Autoscaler, memory: Memory) -> World:
+def read_world(around: CheckInputs, groups: Groups, settings: Autoscaler, memory: Memory) -> World:
     """Read the cluster now. If the groups' cloud doesn't answer, this is noted in `missing`.
 
     Errors: raises kubernetes' ApiException and urllib3's HTTPError if the API doesn't answer.
@@ -61,7 +61,7 @@ def look(around: Around, groups: Groups, settings: Autoscaler, memory: Memory) -
     missing, by_pool = _groups(groups)
     no_disruption = _no_disruption(reading.budgets(api))
     unreadable: list[str] = []
-    daemons = _readable(reading.daemon_sets(api), lambda each: shape_of(_template(each), Asked()), unreadable)
+    daemons = _readable(reading.daemon_sets(api), lambda each: shape_of(_template(each), PodRequest()), unreadable)
     pods = list(reading.pods(api))
     pools = {member.name: member.pool for member in observed.fleet.members}
     on: dict[str, list[Resident]] = {}
@@ -107,7 +107,7 @@ def _groups(groups: Groups) -> tuple[tuple[str, ...], Mapping[str, Group]]:
         return (f"the groups of machines ({error})",), {}
 
 
-def _gangs(around: Around) -> Gangs:
+def _gangs(around: CheckInputs) -> Gangs:
     spec = around.cluster.spec
     return gangs_of(reading.pod_groups(around.api(), spec.kubernetes.version)) if spec.scheduling.gangs else NO_GANGS
 
@@ -120,13 +120,18 @@ def _template(daemon_set: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _node(
-    node: client.V1Node, pool: str, residents: tuple[Resident, ...], around: Around, settings: Autoscaler, now_s: float
+    node: client.V1Node,
+    pool: str,
+    residents: tuple[Resident, ...],
+    around: CheckInputs,
+    settings: Autoscaler,
+    now_s: float,
 ) -> Node:
     meta, spec = node.metadata, node.spec
     condition = next((each for each in node.status.conditions or () if each.type == "Ready"), None)
     changed = condition.last_transition_time if condition else meta.creation_timestamp
     since_s = (changed or meta.creation_timestamp).timestamp()
-    allocatable = Resources.of(there(node.status.allocatable or {}))
+    allocatable = Resources.of(capacity_of(node.status.allocatable or {}))
     taints = [(each.key, each.value or "", each.effect) for each in spec.taints or ()]
     starts = any(key in STARTING for key, _, _ in taints) or (
         pool in around.cluster.spec.pools

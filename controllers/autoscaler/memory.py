@@ -94,9 +94,9 @@ def unpacked(text: str) -> Memory:
         shared.check("the autoscaler's memory", document.get(shared.KEY), _VERSION)
         document["gone"] = tuple(document["gone"])
         orders = ({**each, "pods": tuple(each["pods"])} for each in document["orders"])
-        document["orders"] = tuple(shared.known(Order, each) for each in orders)
-        document["rests"] = {pool: shared.known(Rest, each) for pool, each in document["rests"].items()}
+        document["orders"] = tuple(shared.from_known_fields(Order, each) for each in orders)
+        document["rests"] = {pool: shared.from_known_fields(Rest, each) for pool, each in document["rests"].items()}
         document["rooms"] = {pool: Resources.of(room) for pool, room in document["rooms"].items()}
-        return shared.known(Memory, document)
+        return shared.from_known_fields(Memory, document)
     except (ValueError, TypeError, LookupError, AttributeError, zlib.error) as error:
         raise ValueError(f"the autoscaler's memory can't be read: {error!r}") from error

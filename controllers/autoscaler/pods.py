@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import Any
 
 from controllers.autoscaler.amounts import requests_of
-from controllers.autoscaler.asking import Asked, Choices, asked
 from controllers.autoscaler.gang import NO_GANGS, Gangs, NoGroupError, gang_of, group_of
 from controllers.autoscaler.keys import HOSTNAME_LABEL, KEEP, SAFE_TO_EVICT
-from controllers.autoscaler.seen import Resident, Waiting
+from controllers.autoscaler.pod_requests import Choices, PodRequest, pod_request
+from controllers.autoscaler.world import Resident, Waiting
 from controllers.planner import Operator, Requirement, Shape, Toleration
 from controllers.planner.resources import Resources
 
@@ -57,7 +57,7 @@ def seconds(stamp: str) -> int:
 
 def waiting(pod: Doc, choices: Choices, gangs: Gangs = NO_GANGS) -> Waiting:
     """Convert a pod for which `is_waiting` holds. Invalid annotations are among its complaints."""
-    wants = asked(pod["metadata"].get("annotations") or {}, choices)
+    wants = pod_request(pod["metadata"].get("annotations") or {}, choices)
     gang = None
     try:
         gang = gang_of(pod, gangs)
@@ -84,7 +84,7 @@ def resident(pod: Doc, no_disruption: bool = False) -> Resident:
     daemon = owner == "DaemonSet" or _MIRROR in (pod["metadata"].get("annotations") or {})
     ending = bool(pod["metadata"].get("deletionTimestamp"))
     keeps = "" if daemon else _keeps(pod, owner, gang is not None, no_disruption)
-    return Resident(name_of(pod), shape_of(pod, Asked()), daemon, keeps, ending, gang)
+    return Resident(name_of(pod), shape_of(pod, PodRequest()), daemon, keeps, ending, gang)
 
 
 def _keeps(pod: Doc, owner: str, in_gang: bool, no_disruption: bool) -> str:
@@ -110,7 +110,7 @@ def _owner(pod: Doc) -> str:
     return next((each["kind"] for each in owners if each.get("controller")), "")
 
 
-def shape_of(pod: Doc, wants: Asked) -> Shape:
+def shape_of(pod: Doc, wants: PodRequest) -> Shape:
     """Return the pod's shape. Pods with equal specs get the same object, because the planner compares identical objects fastest."""
     spec = pod["spec"]
     fields = {key: spec.get(key) for key in ("nodeSelector", "tolerations", "affinity", "overhead", "resources")}

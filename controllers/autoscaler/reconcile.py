@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from cluster.autoscaler import Autoscaler
 from controllers.autoscaler.groups import Group, Machine
 from controllers.autoscaler.memory import Memory, Order
-from controllers.autoscaler.seen import BY, Node, Supply, World
 from controllers.autoscaler.supply import learnt
 from controllers.autoscaler.words import lasting
+from controllers.autoscaler.world import BY, Node, Supply, World
 from controllers.planner.resources import Resources
 
 GRACE_S = 180.0

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from cluster.autoscaler import Autoscaler
+from controllers.autoscaler.actuator import FORESEEN
 from controllers.autoscaler.decide import decide
 from controllers.autoscaler.decision import Act, Decision, Pass
 from controllers.autoscaler.groups import GroupError
-from controllers.autoscaler.hands import FORESEEN
 from controllers.autoscaler.memory import Memory
-from controllers.autoscaler.seen import World
+from controllers.autoscaler.world import World
 from controllers.planner import Budget, Policy
 from operations.breaker import Limits
 

@@ -15,9 +15,9 @@ from controllers.autoscaler.decision import Act, Decision
 from controllers.autoscaler.groups import Machine
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.reconcile import Late, alive
-from controllers.autoscaler.seen import BY, Node, World
-from controllers.autoscaler.snapshot import Asked
+from controllers.autoscaler.snapshot import PlannerInput
 from controllers.autoscaler.words import lasting
+from controllers.autoscaler.world import BY, Node, World
 from controllers.planner import Fate, Plan, Pod, Snapshot, plan
 from controllers.planner.resources import CPU, GPU, MEMORY
 from operations.breaker import Decision as Brakes
@@ -47,7 +47,7 @@ class _Host:
 def shrink(
     world: World,
     memory: Memory,
-    question: Asked,
+    question: PlannerInput,
     planned: Plan,
     settings: Autoscaler,
     limits: Limits,
@@ -158,7 +158,7 @@ def _back(node: Node, needed: set[str]) -> str:
 
 def _chosen(
     world: World,
-    question: Asked,
+    question: PlannerInput,
     due: list[_Host],
     going: Sequence[_Host],
     settings: Autoscaler,
@@ -192,7 +192,7 @@ def _chosen(
     return chosen
 
 
-def _fit_elsewhere(question: Asked, leaving: Sequence[_Host]) -> bool:
+def _fit_elsewhere(question: PlannerInput, leaving: Sequence[_Host]) -> bool:
     """Whether the pods of hosts that leave fit on hosts that stay and that no other pods wait for."""
     movers = [each for host in leaving for each in host.node.pods if not each.ending]
     if not movers:

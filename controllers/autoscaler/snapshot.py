@@ -12,7 +12,7 @@ from controllers.autoscaler.groups import Group, Machine
 from controllers.autoscaler.keys import PREFIX
 from controllers.autoscaler.memory import Memory, Order
 from controllers.autoscaler.reconcile import alive, node_of, takes_work
-from controllers.autoscaler.seen import Node, Supply, Waiting, World
+from controllers.autoscaler.world import Node, Supply, Waiting, World
 from controllers.planner import Fate, Gang, Host, Operator, Pod, Requirement, Shape, Snapshot, Verdict
 from controllers.planner.supply import labels as sorted_labels
 
@@ -23,7 +23,7 @@ the planner does not model keeps it away."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannerInput:
     """The planner's snapshot, and what it does not contain.
 
     verdicts: of pods that are left out. coming: name of a host that does not exist yet -> (pool, id of its machine or "").
@@ -44,7 +44,7 @@ class _Left:
     notices: list[str] = field(default_factory=list)
 
 
-def ask(world: World, memory: Memory, settings: Autoscaler) -> Asked:
+def planner_input(world: World, memory: Memory, settings: Autoscaler) -> PlannerInput:
     """Build the snapshot. Errors: raises ValueError with every contradiction if the world contradicts itself."""
     left = _Left()
     stuck = {pod.name for pod in world.waiting if world.now_s - memory.stuck.get(pod.uid, world.now_s) >= STUCK_S}
@@ -61,7 +61,7 @@ def ask(world: World, memory: Memory, settings: Autoscaler) -> Asked:
         open_ = supply.grows and not resting
         pools.append(replace(pool, labels=own, most=max(pool.most if open_ else 0, counts[name])))
     snapshot = Snapshot(int(world.now_s), tuple(pools), hosts, pods, gangs)
-    return Asked(snapshot, left.verdicts, coming, tuple(left.notices))
+    return PlannerInput(snapshot, left.verdicts, coming, tuple(left.notices))
 
 
 def _left_out(pod: Waiting, world: World, memory: Memory, settings: Autoscaler, left: _Left) -> bool:

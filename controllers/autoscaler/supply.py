@@ -16,10 +16,10 @@ from cluster.pools import POOL_LABEL, TaintEffect
 from cluster.pools import Pool as SpecPool
 from cluster.spec import Cluster
 from controllers import prices
-from controllers.autoscaler.asking import MILLION, PLACE_OF, Choices
 from controllers.autoscaler.groups import Group
 from controllers.autoscaler.keys import CLOUD, GPU_KIND, HOSTNAME_LABEL, MACHINE_LABEL, REGION_LABEL, ZONE_LABEL
-from controllers.autoscaler.seen import Node, Supply
+from controllers.autoscaler.pod_requests import MILLION, PLACE_OF, Choices
+from controllers.autoscaler.world import Node, Supply
 from controllers.planner import Pool, Shape, Taint
 from controllers.planner.feasibility import Ground, obstacles
 from controllers.planner.resources import CPU, GPU, MEMORY, PODS, STORAGE, Resources

@@ -10,9 +10,9 @@ from cluster.catalogue import CLOUDS
 from cluster.pools import POOL_LABEL
 from cluster.spec import Cluster
 from controllers import prices
-from controllers.autoscaler.amounts import requests_of, there
-from controllers.autoscaler.asking import MILLION
+from controllers.autoscaler.amounts import capacity_of, requests_of
 from controllers.autoscaler.keys import MACHINE_LABEL
+from controllers.autoscaler.pod_requests import MILLION
 from controllers.expander import wire
 from controllers.expander.choose import Offer, Waiting
 from controllers.planner.resources import Resources
@@ -73,5 +73,5 @@ def _offer(option: Any, data: bytes, pods: frozenset[str], price_of: PriceOf) ->
     node = wire.Node.FromString(data)
     labels = node.metadata.labels
     priced = price_of(labels.get(POOL_LABEL, ""), labels.get(MACHINE_LABEL, ""))
-    room = Resources.of(there(wire.quantities(node.status.allocatable)))
+    room = Resources.of(capacity_of(wire.quantities(node.status.allocatable)))
     return Offer(option.nodeGroupId, option.nodeCount, priced.price, room, pods, priced.spot)

@@ -13,7 +13,7 @@ from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC
 from controllers.tenancy.capacity.run import Capacity
 from controllers.tenancy.directory import Directory
 from controllers.tenancy.directory.choose import directory_of, settings_of
-from controllers.tenancy.directory.model import unbelieved
+from controllers.tenancy.directory.model import directory_error
 from controllers.tenancy.sync.run import Access, Sync
 
 Say = Callable[[str], None]
@@ -83,7 +83,7 @@ class TenancySync:
             return (self._secrets / name).read_text(encoding="utf-8").rstrip("\n")
         except OSError as error:
             reason = f"secret {name} can't be read ({error}); `menagerie controllers apply` delivers it"
-            raise unbelieved("its password", [reason]) from None
+            raise directory_error("its password", [reason]) from None
 
 
 class TenancyCapacity:

@@ -42,7 +42,7 @@ CONNECT = re.compile(r"Couldn't connect to ")
 
 
 @dataclass(frozen=True)
-class Measured:
+class PerftestResult:
     """A result. gbit_s: average. peak_gbit_s: None if perftest measured none. mtu: the RoCE MTU that both hosts agreed on."""
 
     gbit_s: float
@@ -64,7 +64,7 @@ def command(
     )
 
 
-def parse(text: str, *, gigabits: bool = True) -> Measured:
+def parse(text: str, *, gigabits: bool = True) -> PerftestResult:
     """Return the result in perftest's text output or JSON document.
 
     gigabits: the unit of a JSON document, which does not name it. With several message sizes, the last one counts.
@@ -80,10 +80,10 @@ def parse(text: str, *, gigabits: bool = True) -> Measured:
     unit = 1.0 if header[1] == "Gb" else _MEBIBYTE
     _, _, peak, average = rows[-1]
     mtu = _MTU.search(text)
-    return Measured(float(average) * unit, float(peak) * unit or None, int(mtu[1]) if mtu else None)
+    return PerftestResult(float(average) * unit, float(peak) * unit or None, int(mtu[1]) if mtu else None)
 
 
-def _document(text: str, gigabits: bool) -> Measured:
+def _document(text: str, gigabits: bool) -> PerftestResult:
     try:
         # Some releases of perftest write a trailing comma, or the document twice.
         document: dict[str, Any] = json.JSONDecoder().raw_decode(re.sub(r",(\s*[}\]])", r"\1", text))[0]
@@ -92,7 +92,7 @@ def _document(text: str, gigabits: bool) -> Measured:
         unit = 1.0 if gigabits else _MEBIBYTE
         peak = float(result.get("BW_peak") or 0) * unit
         mtu = document.get("test_info", {}).get("Mtu")
-        return Measured(float(result["BW_average"]) * unit, peak or None, int(mtu) if mtu else None)
+        return PerftestResult(float(result["BW_average"]) * unit, peak or None, int(mtu) if mtu else None)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise PerftestError(f"the JSON document has no result ({type(error).__name__})") from None
 

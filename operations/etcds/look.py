@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Seen:
+class MemberState:
     """State of a member in the spec. status: None if it doesn't respond. ailment: "" if it is healthy.
 
     agent: the report of its host's agent; {} if there is none, and `agent_error` says why.
@@ -78,14 +78,14 @@ class View:
     """State of all members at one moment."""
 
     etcd: Etcd
-    seen: tuple[Seen, ...]
+    seen: tuple[MemberState, ...]
 
     @property
-    def healthy(self) -> tuple[Seen, ...]:
+    def healthy(self) -> tuple[MemberState, ...]:
         return tuple(seen for seen in self.seen if seen.healthy)
 
     @property
-    def answering(self) -> tuple[tuple[Seen, MemberStatus], ...]:
+    def answering(self) -> tuple[tuple[MemberState, MemberStatus], ...]:
         return tuple((seen, seen.status) for seen in self.seen if seen.status)
 
     @property
@@ -94,7 +94,7 @@ class View:
         return bool(self.healthy) or any("alarm" in seen.ailment.lower() for seen in self.seen)
 
     @property
-    def leader(self) -> Seen | None:
+    def leader(self) -> MemberState | None:
         return next((seen for seen, status in self.answering if status.leads), None)
 
     @property
@@ -116,7 +116,7 @@ def reach(cluster: Cluster, access: Access, role: RoleName) -> Etcd:
     return Etcd(cluster, role, EtcdClient(access, role), agents, everyone)
 
 
-def look(etcd: Etcd) -> View:
+def read_members(etcd: Etcd) -> View:
     """Ask every member and every agent in parallel."""
     with ThreadPoolExecutor(2) as pool:
         from_members = pool.submit(_or_nothing, etcd.client.ailments), pool.submit(_or_nothing, etcd.client.statuses)
@@ -125,7 +125,7 @@ def look(etcd: Etcd) -> View:
     return View(
         etcd,
         tuple(
-            Seen(
+            MemberState(
                 member,
                 statuses.get(member.name),
                 ailments.get(member.name, "etcdctl gave no result"),

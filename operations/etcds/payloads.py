@@ -11,7 +11,7 @@ from typing import Any
 
 from clients.agent_client import AgentClient
 from components.userdata.payload import packed
-from operations.etcds.look import Seen, View
+from operations.etcds.look import MemberState, View
 
 _ETCD = re.compile(r"/etcd-v(\d+\.\d+\.\d+)-")
 _FLAG = re.compile(r"^ +(--[\w-]+)=(.*?) \\$", re.MULTILINE)
@@ -35,7 +35,7 @@ class Host:
     """
 
     name: str
-    seen: tuple[Seen, ...]
+    seen: tuple[MemberState, ...]
     agents: tuple[AgentClient, ...]
     text: str
 
@@ -75,7 +75,7 @@ class Host:
 
 def hosts(views: Sequence[View], texts: Mapping[str, str]) -> tuple[Host, ...]:
     """Return every host with a member; hosts with only events come first. texts: payloads by host (`Access.etcd_payloads`)."""
-    by_host: dict[str, list[tuple[Seen, AgentClient]]] = {}
+    by_host: dict[str, list[tuple[MemberState, AgentClient]]] = {}
     for view in sorted(views, key=lambda view: view.etcd.role != "events"):
         for seen in view.seen:
             by_host.setdefault(seen.member.host, []).append((seen, view.etcd.agents[seen.name]))

@@ -6,7 +6,7 @@ import secrets
 
 from clients.etcd_client import EtcdError, Listed
 from clients.waiting import wait_until
-from operations.etcds.look import Etcd, View, look, lost_quorum
+from operations.etcds.look import Etcd, View, lost_quorum, read_members
 from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Journal, Report, Step
@@ -110,7 +110,7 @@ def _wait_until_healthy(etcd: Etcd, report: Report) -> View:
     views: list[View] = []
 
     def missing() -> str:
-        views.append(look(etcd))
+        views.append(read_members(etcd))
         ailing = [seen for seen in views[-1].seen if not seen.healthy and not _only_alarms(seen.ailment)]
         return "; ".join(f"{seen.name}: {seen.ailment}" for seen in ailing)
 

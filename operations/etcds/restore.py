@@ -17,7 +17,7 @@ from typing import BinaryIO
 from clients.agent_client import AgentClient, AgentError
 from clients.waiting import wait_until
 from etcd.members import data_dir
-from operations.etcds.look import Etcd, View, look, mb, of_all
+from operations.etcds.look import Etcd, View, mb, of_all, read_members
 from operations.etcds.snapshots import EtcdRefusedError, Snapshot, ago, better, refuse_wrong
 from operations.record.journal import Journal, Report, Step
 
@@ -256,7 +256,7 @@ def _wait_until_healthy(plan_: Plan, bump: int, report: Report) -> View:
     views: list[View] = []
 
     def missing() -> str:
-        view = look(plan_.etcd)
+        view = read_members(plan_.etcd)
         views.append(view)
         ailing = [f"{seen.name}: {seen.ailment}" for seen in view.seen if not seen.healthy]
         if ailing:
@@ -271,7 +271,7 @@ def _wait_until_healthy(plan_: Plan, bump: int, report: Report) -> View:
     return views[-1]
 
 
-def told(plan_: Plan, operation: Journal, view: View) -> tuple[str, ...]:
+def notes_after(plan_: Plan, operation: Journal, view: View) -> tuple[str, ...]:
     """Return what an operator should know after the restore, as sentences."""
     token, bump = operation.facts["token"], int(operation.facts["bump"])
     (cluster_id,) = {status.cluster_id for _, status in view.answering}

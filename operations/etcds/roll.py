@@ -15,7 +15,7 @@ from clients.etcd_client import EtcdError
 from clients.waiting import wait_until
 from cluster.errors import FailedError, TimedOutError
 from operations.etcds import leader
-from operations.etcds.look import Etcd, View, look, lost_quorum
+from operations.etcds.look import Etcd, View, lost_quorum, read_members
 from operations.etcds.payloads import Host, as_config, differences, etcd_version, hindrances, hosts
 from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Journal, Report, Step
@@ -191,7 +191,7 @@ def roll(plan_: Plan, operation: Journal, step: Step, report: Report) -> tuple[V
             except (AgentError, EtcdError, TimedOutError, EtcdRefusedError) as error:
                 raise FailedError(_way_on(plan_, change.host, error), code="roll-stopped") from None
             operation.done(f"host {change.host.name}", payload=change.host.wanted[:16])
-    return tuple(look(view.etcd) for view in plan_.views)
+    return tuple(read_members(view.etcd) for view in plan_.views)
 
 
 def _roll_host(plan_: Plan, host: Host, report: Report) -> None:
@@ -206,7 +206,7 @@ def _roll_host(plan_: Plan, host: Host, report: Report) -> None:
 
 def _hand_over(etcd: Etcd, host: Host, plan_: Plan, report: Report) -> None:
     """Check that all other members are healthy, and move leadership to one of them, preferably on a host that is done."""
-    view = look(etcd)
+    view = read_members(etcd)
     others = [seen for seen in view.seen if seen.member.host != host.name]
     if ailing := [seen for seen in others if seen.ailment and "alarm" not in seen.ailment.lower()]:
         ailments = "; ".join(f"{seen.name}: {seen.ailment}" for seen in ailing)
@@ -225,7 +225,7 @@ def _lagging(etcd: Etcd) -> Callable[[], str]:
     reached: list[int] = []
 
     def missing() -> str:
-        view = look(etcd)
+        view = read_members(etcd)
         ailing = [seen for seen in view.seen if seen.ailment and "alarm" not in seen.ailment.lower()]
         if ailing or len(view.answering) < len(view.seen):
             return "; ".join(f"{seen.name}: {seen.ailment}" for seen in ailing) or "not every member responds"

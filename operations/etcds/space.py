@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from clients.etcd_client import MemberStatus
 from clients.waiting import wait_until
-from operations.etcds.look import Etcd, Seen, View, look, mb
+from operations.etcds.look import Etcd, MemberState, View, mb, read_members
 from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Journal, Report, Step
@@ -38,7 +38,7 @@ def refuse(view: View, *, after_compaction: bool = False) -> None:
         raise EtcdRefusedError("\n  ".join(f"{line} Nothing was changed." for line in full))
 
 
-def _no_room(seen: Seen, status: MemberStatus) -> str:
+def _no_room(seen: MemberState, status: MemberStatus) -> str:
     free = int(seen.agent["disk_free"])
     if free >= need(status):
         return ""
@@ -55,7 +55,7 @@ def recover(view: View, operation: Journal, step: Step, report: Report) -> View:
     with step("defragment"):
         _one_by_one(view, [seen.name for seen in view.seen], operation, report)
     with step("disarm"):
-        after = look(etcd)
+        after = read_members(etcd)
         full = [(seen, status) for seen, status in after.answering if status.quota and status.size >= status.quota]
         if full:
             lines = (f"{seen.name}: {mb(status.size)} of {mb(status.quota)}" for seen, status in full)
@@ -64,7 +64,7 @@ def recover(view: View, operation: Journal, step: Step, report: Report) -> View:
                 f"etcd.{etcd.role}.quota in the spec. The alarm stays."
             )
         once_settled(etcd.client.disarm, report)
-    return look(etcd)
+    return read_members(etcd)
 
 
 def worth(view: View) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def defragment(view: View, names: Iterable[str], operation: Journal, step: Step,
     """Defragment these members, one after another. Return the resulting view."""
     with step("defragment"):
         _one_by_one(view, list(names), operation, report)
-    return look(view.etcd)
+    return read_members(view.etcd)
 
 
 def _one_by_one(view: View, names: list[str], operation: Journal, report: Report) -> None:
@@ -95,7 +95,7 @@ def _one_by_one(view: View, names: list[str], operation: Journal, report: Report
 
 
 def _refuse_full(etcd: Etcd, name: str) -> None:
-    seen = next(item for item in look(etcd).seen if item.name == name)
+    seen = next(item for item in read_members(etcd).seen if item.name == name)
     line = _no_room(seen, seen.status) if seen.status and not seen.agent_error else ""
     if line:
         raise EtcdRefusedError(f"{line} {name} was not changed.")

@@ -31,7 +31,7 @@ _SHOWN = 10
 def behind(cluster: str, late: Iterable[Late], again: str) -> FailedError:
     """Return the error for nodes that need an operator to follow."""
     return FailedError(
-        f"{told(late)}. The cluster keeps working. Update workers at sites: ./menagerie configure {cluster}. Workers in "
+        f"{describe(late)}. The cluster keeps working. Update workers at sites: ./menagerie configure {cluster}. Workers in "
         "the region follow automatically within ten minutes. If a Node's machine is gone: kubectl delete node NAME. "
         f"Then run: {again}",
         code="kubelets-behind",
@@ -39,7 +39,7 @@ def behind(cluster: str, late: Iterable[Late], again: str) -> FailedError:
 
 
 @dataclass(frozen=True)
-class Said:
+class KubeletReport:
     """A Node's report. text: the annotation, "" if there is none."""
 
     node: str
@@ -56,12 +56,14 @@ class Late:
     why: str
 
 
-def said(access: Access) -> tuple[Said, ...]:
+def kubelet_reports(access: Access) -> tuple[KubeletReport, ...]:
     """Return the report of every Node, whether its machine is alive or not. Raises urllib3's HTTPError."""
     (text,) = access.ask(["/api/v1/nodes"], accept=_METADATA)
     metadata = (item["metadata"] for item in json.loads(text)["items"])
     return tuple(
-        Said(item["name"], POOL_LABEL in item.get("labels", {}), item.get("annotations", {}).get(ANNOTATION, ""))
+        KubeletReport(
+            item["name"], POOL_LABEL in item.get("labels", {}), item.get("annotations", {}).get(ANNOTATION, "")
+        )
         for item in metadata
     )
 
@@ -108,13 +110,13 @@ def _issuers(ring: RingName, authorities: Mapping[str, str]) -> dict[str, str]:
     return serving | ({"client": _digests(authorities[ring])[0]} if ring == "kubernetes-ca" else {})
 
 
-def late(nodes: Iterable[Said], needs: Needs) -> tuple[Late, ...]:
+def late(nodes: Iterable[KubeletReport], needs: Needs) -> tuple[Late, ...]:
     """Return the nodes that do not meet the requirements, or whose state is unknown."""
     reasons = ((node, _why(node.text, needs)) for node in nodes)
     return tuple(Late(node.node, node.in_region, why) for node, why in reasons if why)
 
 
-def told(nodes: Iterable[Late]) -> str:
+def describe(nodes: Iterable[Late]) -> str:
     """Return which nodes do not follow, grouped by reason; "" if all do."""
     by_reason: dict[str, list[str]] = {}
     for node in nodes:

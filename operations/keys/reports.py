@@ -79,7 +79,7 @@ def live_api_servers(api: client.ApiClient) -> frozenset[str]:
     )
 
 
-def wanted(outputs: Mapping[str, object]) -> dict[str, dict[str, str]]:
+def expected_digests(outputs: Mapping[str, object]) -> dict[str, dict[str, str]]:
     """Return reader -> name -> digest of the value that its hosts must have. Without workers: they can't reach the etcds."""
     digests: dict[str, dict[str, str]] = json.loads(str(outputs.get("key_digests", "{}")))
     return {reader: values for reader, values in digests.items() if reader != WORKERS}

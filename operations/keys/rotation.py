@@ -152,7 +152,7 @@ class Rotation:
 
     def _prove(self, since: dict[str, int] | None) -> None:
         """Wait until every host has reported that it uses the stack's current values."""
-        values, api = reports.wanted(self._outputs), self._access.api()
+        values, api = reports.expected_digests(self._outputs), self._access.api()
         self._wait(lambda: reports.unproven(values, reports.read(self._access), reports.live_api_servers(api), since))
 
     def _prove_published(self) -> None:
@@ -200,10 +200,10 @@ class Rotation:
         cluster locked, and `configure` could not run."""
 
         def missing() -> str:
-            late = kubelets.late(kubelets.said(self._access), needs)
+            late = kubelets.late(kubelets.kubelet_reports(self._access), needs)
             if not all(node.in_region for node in late):
                 raise kubelets.behind(self._cluster, late, self._again)
-            return kubelets.told(late)
+            return kubelets.describe(late)
 
         self._wait(missing)
         self._done(f"every kubelet follows {self._name} {now}")

@@ -41,7 +41,7 @@ class KeyStatus:
         }
 
 
-def look(stack: ClusterStack) -> KeyStatus:
+def key_status(stack: ClusterStack) -> KeyStatus:
     """Return the key status of a running cluster. Raises NotBuiltError, and EtcdError or the API's errors if these
     are down."""
     outputs = stack.outputs()
@@ -52,7 +52,10 @@ def look(stack: ClusterStack) -> KeyStatus:
     return KeyStatus(
         rings.built(outputs),
         "; ".join(
-            filter(None, (reports.unproven(reports.wanted(outputs), host_reports, live), _kubelets(access, outputs)))
+            filter(
+                None,
+                (reports.unproven(reports.expected_digests(outputs), host_reports, live), _kubelets(access, outputs)),
+            )
         ),
         tuple(
             sorted(
@@ -67,10 +70,10 @@ def _kubelets(access: Access, outputs: Mapping[str, object]) -> str:
     authorities: dict[str, str] = json.loads(str(outputs.get("authorities", "{}")))
     if not set(authorities) >= kubelets.RINGS:
         return ""
-    nodes = kubelets.said(access)
+    nodes = kubelets.kubelet_reports(access)
     late = [
         node
         for ring in sorted(kubelets.RINGS)
         for node in kubelets.late(nodes, kubelets.Needs.as_now(ring, authorities))
     ]
-    return kubelets.told(dict.fromkeys(late))
+    return kubelets.describe(dict.fromkeys(late))

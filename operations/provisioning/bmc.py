@@ -22,7 +22,7 @@ class Boot(StrEnum):
 
 
 @dataclass(frozen=True)
-class Told:
+class MachineReport:
     """A BMC's report on its machine. macs: empty if the BMC does not know the machine's cards, as before its first start."""
 
     model: str
@@ -39,12 +39,12 @@ class Bmc:
         self._mac = mac
         self._path = self._find()
 
-    def told(self) -> Told:
+    def told(self) -> MachineReport:
         """Return the machine's identity and power state."""
         system = self._system()
         model = " ".join(str(system[key]) for key in ("Manufacturer", "Model") if system.get(key))
         power = str(system.get("PowerState", "unknown"))
-        return Told(model, str(system.get("SerialNumber") or ""), power, self._macs(system))
+        return MachineReport(model, str(system.get("SerialNumber") or ""), power, self._macs(system))
 
     @property
     def is_on(self) -> bool | None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cluster.problems import Problem
-from operations.provisioning.bmc import Told
+from operations.provisioning.bmc import MachineReport
 from operations.provisioning.machines import Machine
 
 CODE = "INV-003"
 _SHOWN = 4
 
 
-def judge(machines: Sequence[Machine], told: Mapping[str, Told], all_: Sequence[Machine]) -> dict[str, Problem]:
+def judge(
+    machines: Sequence[Machine], told: Mapping[str, MachineReport], all_: Sequence[Machine]
+) -> dict[str, Problem]:
     """Return machine -> problem with its identity. Machines without a report are left out.
 
     all_: every machine of the cluster, to find whose MAC a machine really has.
@@ -25,7 +27,7 @@ def judge(machines: Sequence[Machine], told: Mapping[str, Told], all_: Sequence[
     return problems
 
 
-def _problem(machine: Machine, told: Mapping[str, Told], owners: Mapping[str, Machine]) -> Problem:
+def _problem(machine: Machine, told: Mapping[str, MachineReport], owners: Mapping[str, Machine]) -> Problem:
     macs = told[machine.name].macs
     if not macs:
         message = f"{_bmc(machine)} reports no MACs, so nothing proves that it is {machine.name}"

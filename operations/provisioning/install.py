@@ -18,7 +18,7 @@ from operations.provisioning.bmc import Bmc, Boot
 from operations.provisioning.journal import Journal, Stage
 from operations.provisioning.machines import Machine
 from operations.provisioning.redfish import BmcError, Kind
-from operations.provisioning.reports import Reports, said
+from operations.provisioning.reports import Reports, report_of
 
 Connect = Callable[[Machine], AbstractContextManager[Bmc]]
 HostKey = Callable[[Machine], str]
@@ -187,7 +187,7 @@ class Installation:
     def _heard(self, machine: Machine) -> str:
         """Return the key that it reported, "" if none. Raises StuckError if it refuses to be installed."""
         reports = self._reports.get(machine.site)
-        report = said(reports, machine.name) if reports else {}
+        report = report_of(reports, machine.name) if reports else {}
         if "refusal" in report:
             raise StuckError(report["refusal"])
         return report.get("key", "")

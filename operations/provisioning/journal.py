@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.journal import Lines
-from cluster.shared import known
+from cluster.shared import from_known_fields
 from operations.provisioning.machines import Machine
 
 
@@ -79,4 +79,4 @@ class Journal:
 
 
 def _parse(entry: dict[str, Any]) -> Record:
-    return known(Record, {**entry, "stage": Stage(entry["stage"])})
+    return from_known_fields(Record, {**entry, "stage": Stage(entry["stage"])})

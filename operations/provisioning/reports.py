@@ -137,7 +137,7 @@ def _handler(reports: Reports) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def said(reports: Reports, name: str) -> Mapping[str, str]:
+def report_of(reports: Reports, name: str) -> Mapping[str, str]:
     """Return one machine's report: key, refusal, or both if there was a second, different key."""
     with reports.lock:
         report = {"key": reports.keys.get(name, ""), "refusal": reports.refusals.get(name, "")}

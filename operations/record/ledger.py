@@ -12,7 +12,7 @@ from operations.record.errors import locked
 from operations.record.holder import Holder
 from operations.record.model import CURRENT, HISTORY, Record, State, parse
 from operations.record.store import ConflictError, RecordStore, bucket_store, has_local, local_store
-from operations.record.take import look
+from operations.record.take import liveness
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def read_ledger(cluster: str, access: Access | None, last: int = 10) -> Ledger:
         kept = store.read(CURRENT)
         record_ = parse(kept) if kept else None
         if kept and record_ and record_.state is not State.OVER:
-            lives, silent_s = look(kept, record_, datetime.now(UTC))
+            lives, silent_s = liveness(kept, record_, datetime.now(UTC))
             others = [record for record in past if record.id != record_.id]
             return Ledger(where, record_, lives, silent_s, tuple(others[:last]))
     return Ledger(where, None, False, 0.0, tuple(past[:last]))
@@ -61,7 +61,7 @@ def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bo
         record = parse(kept) if kept else None
         if not kept or not record or record.state is State.OVER or record.id != operation:
             continue
-        lives, silent_s = look(kept, record, datetime.now(UTC) if dry_run else store.now())
+        lives, silent_s = liveness(kept, record, datetime.now(UTC) if dry_run else store.now())
         if lives and not take_over:
             raise locked(record, silent_s, lives=True)
         if dry_run:

@@ -39,7 +39,7 @@ def _successor(store: RecordStore, kept: Kept, found: Record, own: Record) -> Re
     """Return the record to write instead of `found`: `own`, or a continuation of `found`. Raises LockedError."""
     if found.state is State.OVER or found.run == own.run:
         return own
-    lives, silent_s = look(kept, found, store.now())
+    lives, silent_s = liveness(kept, found, store.now())
     if lives:
         raise locked(found, silent_s, lives=True, ended=lambda: not _still_holds(store, found))
     if found.is_same_as(own):
@@ -54,10 +54,10 @@ def _successor(store: RecordStore, kept: Kept, found: Record, own: Record) -> Re
 def _still_holds(store: RecordStore, held: Record) -> bool:
     kept = store.read(CURRENT)
     current = parse(kept) if kept else None
-    return bool(kept and current and current.run == held.run and look(kept, current, store.now())[0])
+    return bool(kept and current and current.run == held.run and liveness(kept, current, store.now())[0])
 
 
-def look(kept: Kept, found: Record, at: datetime) -> tuple[bool, float]:
+def liveness(kept: Kept, found: Record, at: datetime) -> tuple[bool, float]:
     """Return whether the holder of a record is alive, and the seconds since its last heartbeat. at: by the store's clock."""
     silent_s = max((at - kept.modified).total_seconds(), 0.0)
     if found.state is not State.RUNNING:

@@ -43,7 +43,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True)
-class Seen:
+class ClusterSnapshot:
     """A snapshot of the cluster."""
 
     nodes: Mapping[str, client.V1Node]
@@ -80,7 +80,7 @@ class Plan:
     left_out: host -> why it is not repaired.
     """
 
-    seen: Seen
+    seen: ClusterSnapshot
     cases: tuple[Case, ...]
     decision: Decision
     tickets: Mapping[str, str]
@@ -92,7 +92,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Around:
+class CheckInputs:
     """Inputs of a check. api: creates a client. control_plane: returns what is unhealthy in it, "" if nothing is."""
 
     cluster: Cluster
@@ -108,7 +108,7 @@ def limits_of(cluster: Cluster) -> Limits:
     return Limits(shares, repair.max_removed, repair.window / 1000)
 
 
-def see(around: Around) -> Seen:
+def see(around: CheckInputs) -> ClusterSnapshot:
     """Read the cluster's nodes, with the breaker's records. Uses the API server's time: other clocks may be wrong."""
     api = around.api()
     nodes, _, headers = client.CoreV1Api(api).list_node_with_http_info(_request_timeout=API_TIMEOUT_S)
@@ -125,9 +125,9 @@ def see(around: Around) -> Seen:
             well = ready and not bad(node, around.cluster.spec.repair)
             out = mark_of(node) is not None
             members.append(replace(places[name], ready=ready, well=well, out=out, heard=heard.get(name)))
-    past, paused = removals.known(api)
+    past, paused = removals.recorded_removals(api)
     fleet = Fleet(tuple(members), now, past, around.control_plane(), paused)
-    return Seen({node.metadata.name: node for node in nodes.items}, fleet)
+    return ClusterSnapshot({node.metadata.name: node for node in nodes.items}, fleet)
 
 
 def _places(cluster: Cluster, nodes: Iterable[client.V1Node]) -> dict[str, Member]:
@@ -144,14 +144,14 @@ def _places(cluster: Cluster, nodes: Iterable[client.V1Node]) -> dict[str, Membe
     return places
 
 
-def plan(around: Around, limit: Sequence[str] = (), with_bmc: Collection[str] = ()) -> Plan:
+def plan(around: CheckInputs, limit: Sequence[str] = (), with_bmc: Collection[str] = ()) -> Plan:
     """Plan the repairs. limit: names of hosts, pools, racks or sites, or patterns. with_bmc: hosts with a BMC.
 
     Raises RefusedError if one of `limit` matches nothing.
     """
     seen = see(around)
     api = around.api()
-    records_by_host = records.known(api)
+    records_by_host = records.repair_records(api)
     cases, tickets, left_out = [], {}, {}
     for member in limited(seen.fleet.members, limit):
         node, record = seen.nodes[member.name], records_by_host.get(member.name, Record())
@@ -229,7 +229,7 @@ def _well_again(cluster: Cluster, member: Member) -> str:
     return f"; its node is healthy again, return it to service: ./menagerie repair {cluster.name} --retry {member.name}"
 
 
-def worn_off(repair: Repair, seen: Seen, known: Mapping[str, Record]) -> list[str]:
+def worn_off(repair: Repair, seen: ClusterSnapshot, known: Mapping[str, Record]) -> list[str]:
     """Return repaired hosts that have been healthy for long enough to forget their repairs."""
     well = {member.name for member in seen.fleet.members if member.well and not member.out}
     period_s = repair.min_healthy_period / 1000

@@ -12,7 +12,7 @@ from operations import bmcs, lab
 from operations.drain import Rules
 from operations.provisioning.machines import Machine, every
 from operations.reboot import Rebooter
-from operations.repair.hands import BmcPower, ByCommand, ByUp, Replacer
+from operations.repair.actuators import BmcPower, ByCommand, ByUp, Replacer
 from operations.repair.reinstall import Reinstaller
 from operations.repair.run import Tools
 from operations.status import read_status

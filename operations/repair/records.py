@@ -35,10 +35,10 @@ class Record:
         return replace(self, attempts=self.attempts + 1, boot="", acted=0.0)
 
 
-def known(api: client.ApiClient) -> dict[str, Record]:
+def repair_records(api: client.ApiClient) -> dict[str, Record]:
     """Return host -> record. Hosts that were never repaired, or only long ago, have none."""
     hosts: dict[str, dict[str, Any]] = notebook.read(api, NAME).get("hosts", {})
-    return {host: shared.known(Record, record) for host, record in hosts.items()}
+    return {host: shared.from_known_fields(Record, record) for host, record in hosts.items()}
 
 
 def note(api: client.ApiClient, host: str, edit: Callable[[Record], Record]) -> Record:
@@ -47,7 +47,7 @@ def note(api: client.ApiClient, host: str, edit: Callable[[Record], Record]) -> 
     def change(pages: notebook.Pages) -> Record:
         hosts = pages.setdefault("hosts", {})
         written = hosts.get(host, {})
-        record = edit(shared.known(Record, written))
+        record = edit(shared.from_known_fields(Record, written))
         hosts[host] = {**written, **asdict(record)}
         return record
 

@@ -14,7 +14,7 @@ from operations.machines import KNOWN_HOSTS, MachinesError, Run, install, plan, 
 from operations.provisioning.install import Connect, Waits
 from operations.provisioning.journal import Stage
 from operations.provisioning.machines import Machine
-from operations.repair.hands import HandsError
+from operations.repair.actuators import HandsError
 
 
 @dataclass(frozen=True)

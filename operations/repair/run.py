@@ -39,12 +39,12 @@ from operations.drain import (
     uncordon,
 )
 from operations.reboot import Rebooter, RebootError, order
-from operations.reboot_needs import ASK_S, ask
+from operations.reboot_needs import ASK_S, read_report
 from operations.removals import NoRoomError
 from operations.repair import records
-from operations.repair.hands import HandsError, Power, Replacer
+from operations.repair.actuators import HandsError, Power, Replacer
 from operations.repair.health import bad
-from operations.repair.look import BY, Around, Case, Plan, Step, see, worn_off
+from operations.repair.look import BY, Case, CheckInputs, Plan, Step, see, worn_off
 from operations.repair.records import Record
 from operations.rolling import Roll, Rolled, WhyNot, room
 
@@ -88,7 +88,7 @@ class Tools:
 class Repairs:
     """A run over a plan's allowed cases. tell: gets each host's result when it ends."""
 
-    def __init__(self, around: Around, tools: Tools, tell: Callable[[Result], None] = lambda _: None) -> None:
+    def __init__(self, around: CheckInputs, tools: Tools, tell: Callable[[Result], None] = lambda _: None) -> None:
         self._around = around
         self._tools = tools
         self._tell = tell
@@ -192,7 +192,7 @@ class Repairs:
         # An installation resumes from its own journal.
         has_acted = case.record.acted and case.step is not Step.REINSTALL
         if has_acted and (case.step is Step.GIVE_BACK or not self._is_over(case.record)):
-            silent = isinstance(ask(self._tools.rebooter.executor, case.host), tuple)
+            silent = isinstance(read_report(self._tools.rebooter.executor, case.host), tuple)
             if silent and self._tools.power.has(case.host):
                 self._tools.power.on(case.host, pause)
             text = self._await(api, case, case.record.boot, report, pause)
@@ -235,7 +235,7 @@ class Repairs:
 
     def _act(self, api: client.ApiClient, case: Case, node: client.V1Node, report: Report, pause: Pause) -> str:
         """Start the repair. Return the ID of the boot that it ends."""
-        reply = ask(self._tools.rebooter.executor, case.host)
+        reply = read_report(self._tools.rebooter.executor, case.host)
         boot = str(node.status.node_info.boot_id if isinstance(reply, tuple) else reply["boot_id"])
         report(f"{case.step}")
         if case.step is Step.REINSTALL:
@@ -263,19 +263,19 @@ class Repairs:
         records.note(api, host, lambda record: replace(record, boot=boot, acted=time.time(), healed=0.0))
 
 
-def keep(around: Around, plan: Plan) -> None:
+def keep(around: CheckInputs, plan: Plan) -> None:
     """Store the results of a check for the next one: that all nodes have gone or are back, and repairs to forget."""
     api = around.api()
     if plan.decision.paused != plan.seen.fleet.paused:
         removals.pause(api, plan.decision.paused)
-    if old := worn_off(around.cluster.spec.repair, plan.seen, records.known(api)):
+    if old := worn_off(around.cluster.spec.repair, plan.seen, records.repair_records(api)):
         records.forget(api, old)
 
 
-def retry(around: Around, host: str) -> Record:
+def retry(around: CheckInputs, host: str) -> Record:
     """Allow repairs of a host again. Return its former record."""
     api = around.api()
-    record = records.known(api).get(host, Record())
+    record = records.repair_records(api).get(host, Record())
     records.forget(api, [host])
     return record
 

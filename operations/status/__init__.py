@@ -4,7 +4,7 @@ from operations.status.addons import ADDONS
 from operations.status.balancer import balancer_states, servers_down
 from operations.status.model import Item, Status
 from operations.status.nodes import REGION
-from operations.status.read import not_well, read_status, running
+from operations.status.read import read_status, running, unhealthy_parts
 
 __all__ = [
     "ADDONS",
@@ -12,8 +12,8 @@ __all__ = [
     "Item",
     "Status",
     "balancer_states",
-    "not_well",
     "read_status",
     "running",
     "servers_down",
+    "unhealthy_parts",
 ]

@@ -62,7 +62,7 @@ def _kind(kind: str, texts: Iterable[tuple[str, str]], now: datetime, renew: str
     problems = [
         Item("certificates", f"{kind}: {name}", False, problem, renew)
         for name, certificate in parsed
-        if (problem := ailment(certificate, now))
+        if (problem := validity_problem(certificate, now))
     ]
     yield from problems
     if parsed and not problems:
@@ -82,7 +82,7 @@ def _shown(kind: str, servers: Sequence[Server], access: Access, now: datetime, 
     shown = [(server, certificate) for server, certificate in results if certificate]
     problems = []
     for server, certificate in shown:
-        problem = ailment(certificate, now) or _stranger(certificate, server.ca_pem)
+        problem = validity_problem(certificate, now) or _stranger(certificate, server.ca_pem)
         if problem:
             problems.append(Item("certificates", f"{kind}: {server.name}", False, problem, renew))
     yield from problems
@@ -98,7 +98,7 @@ def _handshake(server: Server, access: Access) -> x509.Certificate | None:
         return None
 
 
-def ailment(certificate: x509.Certificate, now: datetime) -> str:
+def validity_problem(certificate: x509.Certificate, now: datetime) -> str:
     """Return what is wrong with a certificate's validity, "" if nothing is."""
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if now >= ends:

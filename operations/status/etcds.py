@@ -11,7 +11,7 @@ from clients.agent_client import AgentClient, AgentError
 from clients.etcd_client import EtcdClient, MemberStatus
 from cluster.spec import Cluster, RoleName
 from network.addresses import ROLES
-from operations.etcds.look import SLOW_FSYNC_S, Seen, View, of_all, reach
+from operations.etcds.look import SLOW_FSYNC_S, MemberState, View, of_all, reach
 from operations.etcds.payloads import hosts
 from operations.status.model import Item
 
@@ -54,7 +54,7 @@ def by_agents(cluster: Cluster, access: Access) -> Iterator[Item]:
         yield Item("etcds", f"{host.name}, payload", True, f"{text}: ./menagerie etcd roll {cluster.name}")
 
 
-def _disk(cluster: str, seen: Seen) -> Item:
+def _disk(cluster: str, seen: MemberState) -> Item:
     fsync_s, changes = float(seen.agent["fsync_p99_s"]), seen.agent["leader_changes"]
     slow = f", slow: ./menagerie status {cluster} etcd" if fsync_s > SLOW_FSYNC_S else ""
     detail = f"fsync p99 {fsync_s * 1000:.1f} ms{slow}; {changes} leader changes since it started"
@@ -65,7 +65,7 @@ def _agents_view(cluster: Cluster, access: Access, role: RoleName) -> View:
     """Do the same as `look`, but ask only the agents: the members are asked elsewhere."""
     etcd = reach(cluster, access, role)
     states = of_all(etcd, _state)
-    return View(etcd, tuple(Seen(member, None, "", states[member.name], "") for member in etcd.members))
+    return View(etcd, tuple(MemberState(member, None, "", states[member.name], "") for member in etcd.members))
 
 
 def _state(agent: AgentClient) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def read_status(cluster: Cluster, access: Access) -> Status:
     return Status(cluster.name, access.server, _look(cluster, [*_running(cluster, access, full=True), *more]))
 
 
-def not_well(cluster: Cluster, access: Access, besides: Collection[str] = ()) -> str:
+def unhealthy_parts(cluster: Cluster, access: Access, besides: Collection[str] = ()) -> str:
     """Return what is unhealthy in the cluster, "" if nothing is: what a verb waits for when it builds the cluster.
 
     Does not include what only an operator has to look at: version drift, certificates, backups, the current operation.
@@ -49,7 +49,7 @@ def not_well(cluster: Cluster, access: Access, besides: Collection[str] = ()) ->
 
 
 def running(cluster: Cluster, access: Access) -> tuple[Item, ...]:
-    """Return the items that `not_well` checks."""
+    """Return the items that `unhealthy_parts` checks."""
     return _look(cluster, _running(cluster, access, full=False))
 
 

@@ -21,7 +21,7 @@ _NAMESPACE = "kube-system"
 _VERSION = re.compile(r"^kubernetesVersion:.*$", re.MULTILINE)
 
 
-def say(api: client.ApiClient, version: str) -> None:
+def record_version(api: client.ApiClient, version: str) -> None:
     """Record `version` as the cluster's version."""
     core = client.CoreV1Api(api)
     config_map = core.read_namespaced_config_map(CONFIG, _NAMESPACE, _request_timeout=API_TIMEOUT_S)

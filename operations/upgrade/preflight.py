@@ -29,7 +29,7 @@ BackupAge = Callable[[], float | None]
 
 
 @dataclass(frozen=True)
-class Look:
+class PreflightInputs:
     """The inputs of the checks. backup_age: None if the cluster has no backups of main."""
 
     cluster: Cluster
@@ -39,12 +39,12 @@ class Look:
     backup_age: BackupAge | None = None
 
 
-def findings(look: Look) -> list[str]:
+def findings(look: PreflightInputs) -> list[str]:
     """Return what blocks the upgrade, each with a way out; [] if it may start."""
     api = look.access.api()
     problems = [*plans.wrong(look.plan)]
     # After the start, a failure is no reason to stay between two releases.
-    if not look.plan.is_begun and (items := unwell(look)):
+    if not look.plan.is_begun and (items := unhealthy(look)):
         listed = "; ".join(f"{name}: {detail}" for name, detail in items.items())
         problems.append(f"the cluster is unhealthy: {listed}; see ./menagerie status {look.cluster.name}")
     problems += _nodes(api, look)
@@ -56,7 +56,7 @@ def findings(look: Look) -> list[str]:
     return problems
 
 
-def unwell(look: Look) -> dict[str, str]:
+def unhealthy(look: PreflightInputs) -> dict[str, str]:
     """Return item of `status` -> why it is unhealthy. Leaves out what an earlier run caused: continuing fixes that."""
     plan = look.plan
     ours = {node.metadata.name for node in all_nodes(look.access.api()) if (mark := mark_of(node)) and mark.by == BY}
@@ -69,7 +69,7 @@ def unwell(look: Look) -> dict[str, str]:
     return {item.name: item.detail for item in items}
 
 
-def _nodes(api: client.ApiClient, look: Look) -> Iterator[str]:
+def _nodes(api: client.ApiClient, look: PreflightInputs) -> Iterator[str]:
     """Yield marks of other verbs, and pods that the rules don't let go."""
     concerned = {*look.plan.workers, *look.plan.region}
     for node in all_nodes(api):
@@ -81,7 +81,7 @@ def _nodes(api: client.ApiClient, look: Look) -> Iterator[str]:
                 yield f"node {name}: pod {line}; move or delete it, or use --evict-unmanaged"
 
 
-def _budgets(api: client.ApiClient, look: Look) -> Iterator[str]:
+def _budgets(api: client.ApiClient, look: PreflightInputs) -> Iterator[str]:
     """Yield budgets of pods on the nodes that allow no eviction even if all pods are healthy: a drain would never end."""
     concerned = {*look.plan.workers, *look.plan.region}
     if not concerned:
@@ -154,6 +154,6 @@ def deprecated(metrics: str) -> set[tuple[str, str, str, str]]:
     return apis
 
 
-def _backup(look: Look) -> Iterator[str]:
+def _backup(look: PreflightInputs) -> Iterator[str]:
     if look.plan.servers and (why := stale(look.cluster.name, look.backup_age)):
         yield why

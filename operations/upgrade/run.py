@@ -25,7 +25,7 @@ from operations.upgrade.nodes import Nodes
 from operations.upgrade.plan import GROUP, Plan, Stage, plan
 from operations.upgrade.servers import Servers
 from stacks.errors import StackError, StackLockedError
-from stacks.events import begun, describe
+from stacks.events import describe, on_resource_start
 
 _MIRROR = ("datacentre",)
 """The lab's resource that serves programs; after its update, those of both releases."""
@@ -70,7 +70,7 @@ def way_on(plan: Plan) -> str:
     return f"To continue, fix this and run: ./menagerie upgrade {plan.cluster}{back}"
 
 
-def looked(
+def review(
     cluster: Cluster,
     access: Access,
     choices: Choices,
@@ -87,10 +87,10 @@ def looked(
     )
     if plan_.is_done:
         return plan_, []
-    look = preflight.Look(cluster, access, plan_, choices.rules, backup_age)
+    look = preflight.PreflightInputs(cluster, access, plan_, choices.rules, backup_age)
     report("checking for blockers")
     if plan_.is_begun:
-        plan_ = replace(plan_, unwell=preflight.unwell(look))
+        plan_ = replace(plan_, unwell=preflight.unhealthy(look))
     return plan_, [*preflight.findings(look), *_other_changes(cluster, plan_, report)]
 
 
@@ -117,7 +117,7 @@ def _changes(cluster: Cluster, report: Report) -> set[str]:
         # Building missing programs takes minutes, and the engine shows no progress for it.
         lab.prepare(cluster, report)
     planner = Planner()
-    open_stack(cluster, report).preview(on_event=begun(planner.hear), refresh=False)
+    open_stack(cluster, report).preview(on_event=on_resource_start(planner.hear), refresh=False)
     return {change.name for change in planner.plan().changes}
 
 
@@ -164,7 +164,7 @@ class Upgrade:
 
     def _addons(self) -> None:
         api = self.access.api()
-        addons.say(api, self.plan.wanted)
+        addons.record_version(api, self.plan.wanted)
         proxy = by_digest(self.cluster.spec, kube_proxy(self.plan.wanted))
         addons.roll_proxy(api, self.plan.wanted, proxy, self.steps.detail)
         self.operation.done("kube-proxy", version=self.plan.wanted)

@@ -11,7 +11,7 @@ from clients.waiting import Report, wait_until
 from cluster.spec import Cluster
 from operations.configure import patience_s
 from operations.record.journal import Journal
-from operations.status import balancer_states, not_well
+from operations.status import balancer_states, unhealthy_parts
 from operations.upgrade import versions
 from operations.upgrade.plan import GROUP
 
@@ -65,7 +65,7 @@ class Servers:
             versions_ = versions.servers(self.access)
             if versions_ != {self._version}:
                 return f"the API servers behind the load balancer run {', '.join(sorted(versions_)) or 'nothing yet: none is ready'}"
-            return not_well(self.cluster, self.access, self.besides)
+            return unhealthy_parts(self.cluster, self.access, self.besides)
         version = versions.hosts(self.access)[name]
         if version != self._version:
             return f"{name} runs {version}" if version else f"{name} is not ready yet"
@@ -73,4 +73,4 @@ class Servers:
             state = balancer_states(self.access.outputs)[name]
             if not state.startswith("UP"):
                 return f"the load balancer reports {name} as {state}"
-        return not_well(self.cluster, self.access, self.besides)
+        return unhealthy_parts(self.cluster, self.access, self.besides)

@@ -117,7 +117,7 @@ def running(cluster: Cluster, access: Access) -> Running:
     return Running(
         hosts(access),
         servers(access),
-        said(api),
+        recorded_version(api),
         proxy(api),
         {node.metadata.name: programs(node) for node in listed},
         in_the_region(cluster, listed),
@@ -125,7 +125,7 @@ def running(cluster: Cluster, access: Access) -> Running:
     )
 
 
-def said(api: client.ApiClient) -> str:
+def recorded_version(api: client.ApiClient) -> str:
     """Return the version in kubeadm's configuration in the cluster, "" if there is none."""
     from kubernetes import client
     from kubernetes.client.exceptions import ApiException

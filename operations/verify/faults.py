@@ -13,7 +13,7 @@ from clients.access import API_TIMEOUT_S
 from clients.etcd_client import EtcdClient
 from clients.waiting import wait_until
 from etcd.templates import unit_name
-from operations.status import balancer_states, not_well
+from operations.status import balancer_states, unhealthy_parts
 from operations.verify.proof import Context, Proof, demand, lacks_machines
 from operations.verify.workload import Workload
 
@@ -94,7 +94,7 @@ def _write(workload: Workload, seconds: float) -> str:
 
 
 def _wait_until_well(context: Context) -> None:
-    wait_until(lambda: not_well(context.cluster, context.access), _STATUS_TIMEOUT_S, context.report, every_s=1.0)
+    wait_until(lambda: unhealthy_parts(context.cluster, context.access), _STATUS_TIMEOUT_S, context.report, every_s=1.0)
 
 
 _EFFECT = "kills a host as a power cut would, then runs `up`, which replaces it"

@@ -24,7 +24,7 @@ def show(
     """List the lab's services and hosts, with their log files and the interfaces to capture on."""
     if context.invoked_subcommand:
         return
-    lab = inspect.look()
+    lab = inspect.read_lab()
     if as_json:
         print(json.dumps(asdict(lab), indent=2))
     else:

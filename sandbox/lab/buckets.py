@@ -59,7 +59,7 @@ def delete() -> None:
     _key_file().unlink(missing_ok=True)
 
 
-def is_wanted() -> bool:
+def has_key() -> bool:
     """Whether the server has a key and should therefore be running."""
     return _key_file().exists()
 

@@ -36,7 +36,7 @@ def remains(lab: str) -> Remains:
         mounts=tuple(str(path) for path in mounts.below(folder)),
         disks=tuple(str(device) for device in loops.below(folder)),
         cgroups=cgroups.groups(lab) or ((group,) if lab in cgroups.groups() else ()),
-        folders=(*((str(folder),) if folder.exists() else ()), *nspawn.left(networks.prefix(lab))),
+        folders=(*((str(folder),) if folder.exists() else ()), *nspawn.leftover_machines(networks.prefix(lab))),
     )
 
 
@@ -57,7 +57,7 @@ def lab(lab_id: str) -> None:
     networks.remove_links(lab_id)
     for name in networks.names(lab_id):
         networks.remove_namespace(name)
-    for machine in nspawn.left(networks.prefix(lab_id)):
+    for machine in nspawn.leftover_machines(networks.prefix(lab_id)):
         nspawn.forget(machine)
     loops.remove(state.root() / lab_id)
     cgroups.remove(group)

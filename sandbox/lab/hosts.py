@@ -105,10 +105,10 @@ def _start(spec: HostSpec, lab: LabSpec) -> None:
 
 def read(name: str) -> HostState | None:
     """Return the host, None when it is missing or dead."""
-    return made(name) if leader(name) is not None else None
+    return find(name) if leader(name) is not None else None
 
 
-def made(name: str) -> HostState | None:
+def find(name: str) -> HostState | None:
     """Return the host, even a dead one; None when it is missing."""
     record = state.read(_home(name) / "host.json")
     return HostState(record["kind"], record["address"], record["segment"]) if record else None
@@ -142,7 +142,7 @@ def kill(name: str) -> None:
     cgroups.kill(group(name))
 
 
-def known() -> tuple[str, ...]:
+def created_hosts() -> tuple[str, ...]:
     """Return the names of all hosts that were created and not deleted, including dead ones."""
     folder = state.folder("hosts")
     return tuple(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ()
@@ -190,8 +190,8 @@ def run(name: str, argv: Sequence[str], timeout: float = 60) -> subprocess.Compl
 
 
 def _refuse_unknown(name: str) -> None:
-    if name not in known():
-        hint = did_you_mean(name, known()) or "; `.venv/bin/python -m sandbox.lab` lists the hosts"
+    if name not in created_hosts():
+        hint = did_you_mean(name, created_hosts()) or "; `.venv/bin/python -m sandbox.lab` lists the hosts"
         raise LabError(f"the lab has no host {name}{hint}")
 
 

@@ -35,18 +35,18 @@ class LabLines:
     hosts: tuple[HostLine, ...]
 
 
-def look() -> LabLines:
+def read_lab() -> LabLines:
     """Return the state of this checkout's lab, without changing anything. Raises LabError when there is none."""
     spec = datacentre.spec()
     states = {"networks": networks.is_up(spec), **services.answering(), store.NAME: processes.is_running(store.NAME)}
     if state.folder("balancer", "balancer.json").exists():
         states[balancer.NAME] = balancer.read() is not None
-    lines = tuple(_host(name) for name in hosts.known())
+    lines = tuple(_host(name) for name in hosts.created_hosts())
     return LabLines(state.lab_id(), str(state.folder()), networks.netns("router"), states, lines)
 
 
 def _host(name: str) -> HostLine:
-    properties = hosts.made(name)
+    properties = hosts.find(name)
     alive = hosts.leader(name) is not None
     return HostLine(
         name=name,

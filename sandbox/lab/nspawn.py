@@ -31,7 +31,7 @@ def command(machine: str, root: Path) -> list[str]:
     ]
 
 
-def left(prefix: str) -> tuple[str, ...]:
+def leftover_machines(prefix: str) -> tuple[str, ...]:
     """Return the machines with this name prefix that nspawn still has files for."""
     if not _PROPAGATE.is_dir():
         return ()

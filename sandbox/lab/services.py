@@ -27,7 +27,7 @@ def ensure(lab: LabSpec) -> bool:
 def answering() -> dict[str, bool]:
     """Return name of a service -> whether it answers."""
     answers = {REGISTRY: _answers(plan.REGISTRY_PORT), MIRROR: _answers(plan.MIRROR_PORT)}
-    return answers | ({buckets.NAME: buckets.answers()} if buckets.is_wanted() else {})
+    return answers | ({buckets.NAME: buckets.answers()} if buckets.has_key() else {})
 
 
 def are_up() -> bool:

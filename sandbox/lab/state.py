@@ -101,7 +101,7 @@ def owner(lab: str) -> Owner | None:
     if not content:
         return None
     shared.check(f"{folder(_OWNER, lab=lab)}", content.get(shared.KEY))
-    return shared.known(Owner, content)
+    return shared.from_known_fields(Owner, content)
 
 
 def boot_id() -> str:

@@ -140,7 +140,7 @@ class AzureProvider:
 
     def _role(self, name: str, data_actions: tuple[str, ...], actions: tuple[str, ...] = ()) -> pulumi.Output[str]:
         where = (self._cluster, name, [self._group], self._keys.subscription, self._own)
-        return roles.own(*where, actions=actions, data_actions=data_actions)
+        return roles.custom_role(*where, actions=actions, data_actions=data_actions)
 
     def _reader_of(self, pool: str) -> str:
         """Return the reader as which a pool's machines read the store."""
@@ -174,7 +174,7 @@ class AzureProvider:
         if self._workers_group is None:
             return
         groups, where = [self._group, self._workers_group], (self._keys.subscription, self._own)
-        role_id = roles.own(self._cluster, "machine-reader", groups, *where, actions=machines.READ_MACHINES)
+        role_id = roles.custom_role(self._cluster, "machine-reader", groups, *where, actions=machines.READ_MACHINES)
         principal = self._identities[payloads.API_SERVERS].principal_id
         roles.assign("machines", role_id, principal, self._workers_group.id, self._own)
 

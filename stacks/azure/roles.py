@@ -42,7 +42,7 @@ def id_of_own(subscription: str, cluster: str, name: str) -> str:
     return str(uuid.uuid5(_OURS, f"{subscription}/{cluster}/{name}"))
 
 
-def own(
+def custom_role(
     cluster: Cluster,
     name: str,
     groups: Sequence[azure.resources.ResourceGroup],

@@ -98,7 +98,7 @@ class Volumes(pulumi.ComponentResource):
     def _role(
         self, name: str, groups: list[azure.resources.ResourceGroup], actions: tuple[str, ...]
     ) -> pulumi.Output[str]:
-        return roles.own(self._cluster, name, groups, self._keys.subscription, self._own, actions=actions)
+        return roles.custom_role(self._cluster, name, groups, self._keys.subscription, self._own, actions=actions)
 
     def _file_account(self, storage: Storage) -> azure.storage.StorageAccount:
         """Create an account for NFS only, which has no TLS, so "secure transfer" is off ("NFS Azure file shares"): only hosts in

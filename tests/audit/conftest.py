@@ -62,7 +62,7 @@ def good(lab: Cluster, config: HostConfig, worker: HostConfig, source: ArtefactS
         kubernetes_ca=support.AUTHORITIES["kubernetes"].certificate,
         audit_logs=support.LOGS,
         now=support.NOW,
-        labels={host.name: places.given(lab, pool, host) for pool, host in lab.host_list()},
+        labels={host.name: places.node_labels(lab, pool, host) for pool, host in lab.host_list()},
         controllers=frozenset({"workers"}),
     )
     for control in support.METHODS:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from cluster.audit.controls import SECTIONS, controls, section
 from cluster.audit.decide import ATTEMPTS, DECISIONS, decided
 from cluster.audit.evidence import API_LISTS, Evidence
-from cluster.audit.model import Control, Status, Wanted
+from cluster.audit.model import Control, Requirement, Status
 from cluster.tls import CIPHER_SUITES
 
 BENCHMARK = {
@@ -86,23 +86,23 @@ def test_a_missing_list_of_the_api_is_never_a_pass_and_says_why(good: Evidence) 
 @pytest.mark.parametrize(
     ("test", "good", "bad"),
     [
-        (Wanted(equals=False), [False, "false"], [True, "true", None]),
-        (Wanted(equals=0, or_unset=True), [0, "0", None], [10255]),
-        (Wanted(other_than="0s"), ["4h0m0s", None], ["0s"]),
-        (Wanted(set=True), ["", "x"], [None]),
-        (Wanted(set=False), [None], ["x"]),
-        (Wanted(has="RBAC"), ["Node,RBAC", ["RBAC"]], ["Node", "RBACX", None]),
-        (Wanted(lacks="AlwaysAllow"), ["Node,RBAC", None], ["Node,AlwaysAllow"]),
-        (Wanted(at_least=30), ["30", 365], ["29", "-1", "many", None]),
+        (Requirement(equals=False), [False, "false"], [True, "true", None]),
+        (Requirement(equals=0, or_unset=True), [0, "0", None], [10255]),
+        (Requirement(other_than="0s"), ["4h0m0s", None], ["0s"]),
+        (Requirement(set=True), ["", "x"], [None]),
+        (Requirement(set=False), [None], ["x"]),
+        (Requirement(has="RBAC"), ["Node,RBAC", ["RBAC"]], ["Node", "RBACX", None]),
+        (Requirement(lacks="AlwaysAllow"), ["Node,RBAC", None], ["Node,AlwaysAllow"]),
+        (Requirement(at_least=30), ["30", 365], ["29", "-1", "many", None]),
         (
-            Wanted(within="strong-ciphers"),
+            Requirement(within="strong-ciphers"),
             [CIPHER_SUITES[0], list(CIPHER_SUITES)],
             ["TLS_RSA_WITH_RC4_128_SHA", [], None],
         ),
     ],
-    ids=lambda value: value.phrase() if isinstance(value, Wanted) else "",
+    ids=lambda value: value.phrase() if isinstance(value, Requirement) else "",
 )
-def test_a_setting_is_compared_as_the_control_says(test: Wanted, good: list[object], bad: list[object]) -> None:
+def test_a_setting_is_compared_as_the_control_says(test: Requirement, good: list[object], bad: list[object]) -> None:
     assert [value for value in good if not test.holds(value)] == []
     assert [value for value in bad if test.holds(value)] == []
 

@@ -14,7 +14,7 @@ from cluster.allocations import CONTROLLERS_NAMESPACE, SYSTEM_LABEL
 from cluster.audit.controls import controls
 from cluster.audit.decide import ATTEMPTS, decided
 from cluster.audit.evidence import Certificates, Evidence, File, Kind, Socket, Unseen
-from cluster.audit.model import Control, Status, Wanted
+from cluster.audit.model import Control, Requirement, Status
 from cluster.audit.serving import SERVING
 from cluster.files import IN_REGION, JOIN_TOKEN_FOR
 from cluster.pools import POOL_LABEL, TRUSTED_POOL
@@ -26,7 +26,7 @@ Spoil = Callable[[Evidence], Evidence]
 BY_ID = {control.id: control for control in controls()}
 
 
-def bad(requirement: Wanted) -> str | None:
+def bad(requirement: Requirement) -> str | None:
     """Return a wrong value for a flag."""
     (name,) = requirement.model_fields_set - {"or_unset"}
     return {

@@ -20,7 +20,7 @@ from cluster.errors import TimedOutError
 from cluster.spec import Cluster, RoleName
 from etcd.members import data_dir, metrics_port
 from etcd.templates import unit_name
-from operations.status import Status, not_well, read_status
+from operations.status import Status, read_status, unhealthy_parts
 from tests.bench import injections
 from tests.bench.aftermath import lost_pods, running_pods, shared_addresses
 from tests.bench.clients import load
@@ -283,7 +283,7 @@ def unreported(faults: Sequence[Fault], look: Callable[[], Status], within_s: fl
 def _heal(cluster: Cluster, access: Access, wrong: list[str]) -> float:
     began = time.monotonic()
     try:
-        wait_until(lambda: not_well(cluster, access), HEALED_S, lambda _: None, every_s=1.0)
+        wait_until(lambda: unhealthy_parts(cluster, access), HEALED_S, lambda _: None, every_s=1.0)
     except TimedOutError as error:
         wrong.append(f"the cluster did not recover: {error}")
     return time.monotonic() - began

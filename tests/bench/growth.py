@@ -55,9 +55,9 @@ def measure(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
 
 def _round(probe: Probe) -> dict[str, float]:
     """Return the seconds of each part, in order. Remove the host and the job afterwards."""
-    existing = set(hosts.known())
+    existing = set(hosts.created_hosts())
     checks = (
-        lambda: set(hosts.known()) > existing,
+        lambda: set(hosts.created_hosts()) > existing,
         probe.has_node,
         probe.has_ready_node,
         probe.is_bound,
@@ -77,7 +77,7 @@ def _round(probe: Probe) -> dict[str, float]:
         # Wait while its kubelet can still report that the pod has ended.
         _until(lambda: probe.pod() is None, "the job's end")
         node = probe.node()
-        for name in set(hosts.known()) - existing:
+        for name in set(hosts.created_hosts()) - existing:
             hosts.delete(name)
         if node:
             probe.core.delete_node(node.metadata.name, _request_timeout=API_TIMEOUT_S)

@@ -25,7 +25,7 @@ def observe(monkeypatch: pytest.MonkeyPatch) -> Observe:
 
     def given(evidence: Evidence) -> None:
         monkeypatch.setattr(look, "has_stack", lambda _: True)
-        monkeypatch.setattr(operation, "look", lambda *_: evidence)
+        monkeypatch.setattr(operation, "collect_evidence", lambda *_: evidence)
 
     return given
 

@@ -21,7 +21,7 @@ from etcd.members import members
 from network.addresses import plan
 from operations import stack
 from operations.etcds import look as looking
-from operations.etcds.look import Etcd, Seen, View
+from operations.etcds.look import Etcd, MemberState, View
 from operations.record.journal import Unrecorded
 from tests.cli.terminal import Menagerie
 
@@ -52,7 +52,7 @@ class NoAgent:
 
 @dataclasses.dataclass
 class World:
-    """Simulated members. changes: fields of `Seen` to replace, by the member's name."""
+    """Simulated members. changes: fields of `MemberState` to replace, by the member's name."""
 
     changes: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     agents: dict[str, NoAgent] = dataclasses.field(default_factory=dict)
@@ -65,9 +65,9 @@ class World:
     def look(self, etcd: Etcd) -> View:
         return View(etcd, tuple(self._seen(number, member) for number, member in enumerate(etcd.members, start=1)))
 
-    def _seen(self, number: int, member: Any) -> Seen:
+    def _seen(self, number: int, member: Any) -> MemberState:
         status = MemberStatus(f"{number}", "c1", "1", 70 + number, 2, "3.6.14", 10**8, 9 * 10**7, 8 * 2**30, False, ())
-        view = Seen(member, status, "", dict(AGENT), "")
+        view = MemberState(member, status, "", dict(AGENT), "")
         return dataclasses.replace(view, **self.changes.get(member.name, {}))
 
 
@@ -78,7 +78,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(etcd_restore, "_snapshots", lambda *_, needed: ())
     monkeypatch.setattr("operations.record.one_operation", lambda *_, **__: nullcontext(Unrecorded()))
     monkeypatch.setattr(looking, "reach", fake.reach)
-    monkeypatch.setattr(looking, "look", fake.look)
+    monkeypatch.setattr(looking, "read_members", fake.look)
     monkeypatch.setenv("COLUMNS", "200")
     return fake
 

@@ -14,7 +14,7 @@ from cluster.spec import Cluster
 from operations import bmcs
 from operations import machines as operation
 from operations.provisioning import install
-from operations.provisioning.bmc import Told
+from operations.provisioning.bmc import MachineReport
 from operations.provisioning.machines import Machine
 from operations.provisioning.redfish import BmcError, Kind
 from tests.cli.terminal import Menagerie
@@ -33,8 +33,8 @@ def answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
         def __init__(self, machine: Machine) -> None:
             self._machine = machine
 
-        def told(self) -> Told:
-            return Told("Maker R1", "S1", "On", macs.get(self._machine.name, (self._machine.mac,)))
+        def told(self) -> MachineReport:
+            return MachineReport("Maker R1", "S1", "On", macs.get(self._machine.name, (self._machine.mac,)))
 
     @contextmanager
     def connect(machine: Machine) -> Any:

@@ -13,7 +13,7 @@ from operations.costs import Item, Kind
 from operations.plan import Action, Change, Component, Plan
 from stacks.automation import Summary
 from stacks.errors import StackError
-from stacks.events import Begun
+from stacks.events import ResourceStarted
 
 DISK = "aws:ebs/volume:Volume"
 PLAN = Plan(
@@ -126,7 +126,7 @@ def test_json_has_the_plan_next_to_the_counts(menagerie, monkeypatch):
 
 def test_a_preview_that_the_engine_refuses_shows_the_plan_so_far(menagerie, monkeypatch):
     def refused(_cluster, _steps, _selection, planner):
-        planner.hear(Begun("delete", "urn:pulumi:lab::m::a:b:Eip::way-out", "a:b:Eip", "", False, {}, None))
+        planner.hear(ResourceStarted("delete", "urn:pulumi:lab::m::a:b:Eip::way-out", "a:b:Eip", "", False, {}, None))
         raise StackError("marked for protection")
 
     previewed(monkeypatch, refused)

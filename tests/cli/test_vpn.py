@@ -50,8 +50,8 @@ def test_show_prints_when_a_certificate_expires_and_whom_the_router_trusts(monke
         "bgp": {"router_asn": 1, "gateway_asn": 2, "keepalive_s": 1, "hold_s": 3, "announce": [], "accept": []},
         "mtu": 1, "mss": 1,
     }  # fmt: skip
-    monkeypatch.setattr(gateways, "known_gateways", lambda *_: ({}, {}))
-    monkeypatch.setattr(gateways, "told", lambda *_: [tunnel])
+    monkeypatch.setattr(gateways, "gateway_addresses", lambda *_: ({}, {}))
+    monkeypatch.setattr(gateways, "tunnel_settings", lambda *_: [tunnel])
     done = RUNNER.invoke(app, ["show", "vpn", HORUS], env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     assert words in done.stdout

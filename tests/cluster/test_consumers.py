@@ -42,12 +42,12 @@ from components.userdata import Payload, render, startup_script
 from components.workers import host_config as worker
 from components.workers.roles import declarations
 from controllers.tenancy.directory.files import FileDirectory, PeopleFile
-from controllers.tenancy.sync.objects import wanted
+from controllers.tenancy.sync.objects import desired_objects
 from etcd.render import host_config as member
 from inventories import gateways
 from inventories.build import build as inventory
 from network.addresses import plan
-from network.gateway import Joined, Papers, routers
+from network.gateway import CertificateChain, Joined, routers
 from network.roce.switches import System, snippet
 from operations.provisioning.machines import machines
 from operations.provisioning.render import tree
@@ -123,7 +123,7 @@ class World:
         yield from self._of_the_region()
         yield from self._of_workers_at_sites()
         yield from tree(machines(self.cluster)).items()
-        papers = Papers("PEM", ("A", "B"), b"\x30", datetime.datetime.now(datetime.UTC))
+        papers = CertificateChain("PEM", ("A", "B"), b"\x30", datetime.datetime.now(datetime.UTC))
         (router,) = routers([Joined(self.cluster, {"sjc1/edge-1": ENDS}, {}, {"sjc1/edge-1": papers})])
         yield from gateways.variables(router, {}).items()
         for system in System:
@@ -134,7 +134,7 @@ class World:
         settings = self.cluster.spec.tenancy
         assert settings
         for tenant in self._roster.tenants():
-            yield f"tenant {tenant.kind}", list(wanted(tenant, "x", self._roster, settings))
+            yield f"tenant {tenant.kind}", list(desired_objects(tenant, "x", self._roster, settings))
 
     def _of_the_region(self) -> Iterator[tuple[str, Any]]:
         cluster, plan_, source = self.cluster, self._plan, self._source

@@ -39,9 +39,9 @@ def test_newer_data_and_invalid_versions_are_refused_with_a_hint(version: object
 
 
 def test_unknown_fields_are_ignored_and_missing_ones_are_an_error() -> None:
-    assert shared.known(Thing, {"name": "a", "colour": "red"}) == Thing("a")
+    assert shared.from_known_fields(Thing, {"name": "a", "colour": "red"}) == Thing("a")
     with pytest.raises(TypeError, match="name"):
-        shared.known(Thing, {"size": 1})
+        shared.from_known_fields(Thing, {"size": 1})
 
 
 def stack_outputs(**more: Any) -> dict[str, object]:

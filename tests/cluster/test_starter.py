@@ -23,7 +23,7 @@ from cluster.errors import RefusedError
 from cluster.load import Loaded, check_paths
 from cluster.problems import SpecError
 from cluster.spec import Cloud, Cluster
-from cluster.starter import Asked, Starter, make
+from cluster.starter import Request, Starter, make
 from cluster.starter import ranges as own_ranges
 from cluster.writing import new_folder
 from operations.init import prepare, write
@@ -33,15 +33,15 @@ ROOT = Path(__file__).resolve().parents[2]
 LINT = YamlLintConfig(file=str(ROOT / ".yamllint"))
 CLOUDS = catalogue.CLOUDS
 ASKED = [
-    *(Asked("koala", cloud, gpu=gpu) for cloud, gpu in product(CLOUDS, ("", "h100"))),
-    *(Asked("koala", cloud, True, gpu=gpu) for cloud, gpu in product(CLOUDS, ("", "h100"))),
-    Asked("koala", Cloud.LAB),
-    Asked("koala", Cloud.LAB, True),
+    *(Request("koala", cloud, gpu=gpu) for cloud, gpu in product(CLOUDS, ("", "h100"))),
+    *(Request("koala", cloud, True, gpu=gpu) for cloud, gpu in product(CLOUDS, ("", "h100"))),
+    Request("koala", Cloud.LAB),
+    Request("koala", Cloud.LAB, True),
 ]
 Load = Callable[[Starter], Cluster]
 
 
-def case_id(asked: Asked) -> str:
+def case_id(asked: Request) -> str:
     return f"{asked.cloud}{'-site' if asked.site else ''}{f'-{asked.gpu}' if asked.gpu else ''}"
 
 
@@ -81,16 +81,16 @@ def networks(one: Loaded) -> set[IPv4Network]:
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=case_id)
-def test_a_first_spec_passes_check_unchanged_and_a_second_gets_other_ranges(root: Path, asked: Asked) -> None:
+def test_a_first_spec_passes_check_unchanged_and_a_second_gets_other_ranges(root: Path, asked: Request) -> None:
     for name in ("koala", "zebu"):
-        write(prepare(Asked(name, asked.cloud, asked.site, asked.region, asked.gpu), root))
+        write(prepare(Request(name, asked.cloud, asked.site, asked.region, asked.gpu), root))
     one, _, other = fleet(root)
     assert (one.cluster.name, other.cluster.name) == ("koala", "zebu")
     assert not any(a.overlaps(b) for a, b in product(networks(one), networks(other)))
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=case_id)
-def test_texts_pass_the_linter_and_name_their_schema(root: Path, asked: Asked) -> None:
+def test_texts_pass_the_linter_and_name_their_schema(root: Path, asked: Request) -> None:
     prepared = prepare(asked, root)
     write(prepared)
     assert set(prepared.starter.files) == {path.name for path in prepared.folder.iterdir()}
@@ -120,14 +120,14 @@ def test_every_accepted_region_and_every_kind_of_gpu_passes_check(cloud: Cloud, 
     taken = []
     for region in catalogue.of(cloud).region_names:
         try:
-            made = make(Asked("koala", cloud, region=region), ())
+            made = make(Request("koala", cloud, region=region), ())
         except RefusedError as refused:
             assert "write one of" in str(refused)
         else:
             taken.append(load(made).spec.control_plane.region)
     assert len(taken) > 20
     for kind in dict.fromkeys(getattr(hardware.clouds(), cloud).values()):
-        spec = load(make(Asked("koala", cloud, gpu=kind), ())).spec
+        spec = load(make(Request("koala", cloud, gpu=kind), ())).spec
         expected = hardware.of_pool(cloud, spec.pools["gpu"])
         assert expected
         assert expected.gpus
@@ -135,9 +135,9 @@ def test_every_accepted_region_and_every_kind_of_gpu_passes_check(cloud: Cloud, 
 
 
 def test_a_machine_type_can_be_given_as_the_kind_of_gpu(load: Load) -> None:
-    asked = Asked("koala", Cloud.AWS, region="us-east-1", gpu="p5.4xlarge")
+    asked = Request("koala", Cloud.AWS, region="us-east-1", gpu="p5.4xlarge")
     assert load(make(asked, ())).spec.pools["gpu"].machine == "p5.4xlarge"
-    own = Asked("koala", Cloud.AWS, site=True, gpu="dgx-h100")
+    own = Request("koala", Cloud.AWS, site=True, gpu="dgx-h100")
     assert yaml.safe_load(make(own, ()).files["cluster.yaml"])["pools"]["gpu"]["hardware"] == "dgx-h100"
 
 
@@ -147,8 +147,8 @@ ODD = st.sampled_from(["null", "true", "on", "n", "1e3", "0x1f", "0", "2026-11-2
 
 @settings(max_examples=60)
 @given(NAMES | ODD, st.sampled_from(ASKED))
-def test_every_cluster_name_is_read_back_unchanged(load: Load, name: str, asked: Asked) -> None:
-    cluster = load(make(Asked(name, asked.cloud, asked.site, gpu=asked.gpu), ()))
+def test_every_cluster_name_is_read_back_unchanged(load: Load, name: str, asked: Request) -> None:
+    cluster = load(make(Request(name, asked.cloud, asked.site, gpu=asked.gpu), ()))
     assert cluster.name == name
     assert len({host.name for _, host in cluster.host_list()}) == len(cluster.host_list())
 
@@ -159,7 +159,7 @@ def test_a_name_is_accepted_exactly_if_check_accepts_it(tmp_path_factory: pytest
     root = tmp_path_factory.mktemp("root")
     valid = len(name) <= 63 and name.strip("-") == name and set(name) <= set("a0-")
     try:
-        prepare(Asked(name, Cloud.LAB), root)
+        prepare(Request(name, Cloud.LAB), root)
     except SpecError as error:
         assert not valid
         assert [problem.code for problem in error.problems] == ["CFG-005"]
@@ -172,7 +172,7 @@ def test_fifty_clusters_of_all_kinds_have_disjoint_ranges(load: Load, tmp_path: 
     clusters: list[Cluster] = []
     for number in range(50):
         asked = ASKED[number % len(ASKED)]
-        made = make(Asked(f"c{number}", asked.cloud, asked.site, gpu=asked.gpu), clusters)
+        made = make(Request(f"c{number}", asked.cloud, asked.site, gpu=asked.gpu), clusters)
         new_folder(tmp_path / "inventories" / f"c{number}", made.files)
         clusters.append(load(made))
     found = [networks(one) for one in fleet(tmp_path)]
@@ -186,7 +186,7 @@ def test_equal_fleets_give_equal_texts() -> None:
 
 
 def test_other_addresses_in_use_by_the_fleet_are_avoided(root: Path) -> None:
-    asked = Asked("koala", Cloud.AWS)
+    asked = Request("koala", Cloud.AWS)
     folder = root / "inventories" / "first"
     text = make(asked, ()).files["cluster.yaml"].replace("name: koala", "name: first")
     new_folder(folder, {"cluster.yaml": text.replace("[10.250.0.0/24]", "[10.2.3.0/24]")})
@@ -196,7 +196,7 @@ def test_other_addresses_in_use_by_the_fleet_are_avoided(root: Path) -> None:
 def kept_for() -> Iterator[tuple[str, IPv4Network]]:
     for path in (*(ROOT / "examples").glob("*/cluster.yaml"), ROOT / "inventories" / "lab" / "cluster.yaml"):
         (one,), _ = check_paths([path])
-        yield from ((one.cluster.name, network) for network in own_ranges.taken([one.cluster]))
+        yield from ((one.cluster.name, network) for network in own_ranges.used_ranges([one.cluster]))
     for network in (plan.SERVICES_RANGE, plan.STORE_RANGE, plan.UPLINK_RANGE, own_ranges.OPERATORS):
         yield "the lab's own", network
 
@@ -214,17 +214,17 @@ def test_ranges_of_examples_and_labs_are_reserved() -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (Asked("lab", Cloud.LAB), "inventories/lab exists and was not changed"),
-        (Asked("koala", Cloud.AWS, region="useast1"), "did you mean us-east-1"),
-        (Asked("koala", Cloud.AWS, region="us-west-1"), "doesn't have 3 zones known to offer m7i.large or m6i.large"),
-        (Asked("koala", Cloud.GCP, region="us-west3", gpu="h200"), "us-west3 has a100-40, b200"),
-        (Asked("koala", Cloud.AZURE, gpu="v100"), "write one of t4, a100-pcie-80, h100-nvl"),
-        (Asked("koala", Cloud.AWS, True, gpu="t4"), "no kind of on-prem machines has GPU t4"),
-        (Asked("koala", Cloud.LAB, gpu="h100"), "a lab has no GPUs"),
-        (Asked("koala", Cloud.LAB, region="eastus"), "the region of a lab is local"),
+        (Request("lab", Cloud.LAB), "inventories/lab exists and was not changed"),
+        (Request("koala", Cloud.AWS, region="useast1"), "did you mean us-east-1"),
+        (Request("koala", Cloud.AWS, region="us-west-1"), "doesn't have 3 zones known to offer m7i.large or m6i.large"),
+        (Request("koala", Cloud.GCP, region="us-west3", gpu="h200"), "us-west3 has a100-40, b200"),
+        (Request("koala", Cloud.AZURE, gpu="v100"), "write one of t4, a100-pcie-80, h100-nvl"),
+        (Request("koala", Cloud.AWS, True, gpu="t4"), "no kind of on-prem machines has GPU t4"),
+        (Request("koala", Cloud.LAB, gpu="h100"), "a lab has no GPUs"),
+        (Request("koala", Cloud.LAB, region="eastus"), "the region of a lab is local"),
     ],
 )
-def test_an_unknown_choice_is_refused_with_the_alternatives(root: Path, asked: Asked, told: str) -> None:
+def test_an_unknown_choice_is_refused_with_the_alternatives(root: Path, asked: Request, told: str) -> None:
     before = sorted(root.rglob("*"))
     with pytest.raises(RefusedError, match=told):
         prepare(asked, root)
@@ -234,14 +234,14 @@ def test_an_unknown_choice_is_refused_with_the_alternatives(root: Path, asked: A
 def test_a_cluster_that_cannot_be_loaded_blocks_init(root: Path) -> None:
     new_folder(root / "inventories" / "broken", {"cluster.yaml": "name: broken\n"})
     with pytest.raises(RefusedError, match=r"while broken can't be loaded; .*/menagerie check broken"):
-        prepare(Asked("koala", Cloud.AWS), root)
+        prepare(Request("koala", Cloud.AWS), root)
 
 
 def test_a_name_that_clashes_with_another_cluster_is_refused_like_in_check(root: Path) -> None:
     """In a project of Google Cloud both would have the same resource names."""
-    write(prepare(Asked("m9lives", Cloud.GCP), root))
+    write(prepare(Request("m9lives", Cloud.GCP), root))
     with pytest.raises(SpecError) as refused:
-        prepare(Asked("9lives", Cloud.GCP), root)
+        prepare(Request("9lives", Cloud.GCP), root)
     assert [(problem.code, problem.file) for problem in refused.value.problems] == [
         ("CFG-017", "inventories/9lives/cluster.yaml")
     ]
@@ -249,7 +249,7 @@ def test_a_name_that_clashes_with_another_cluster_is_refused_like_in_check(root:
 
 
 def test_the_first_writer_keeps_the_folder(root: Path) -> None:
-    first, second = prepare(Asked("koala", Cloud.AWS), root), prepare(Asked("koala", Cloud.GCP), root)
+    first, second = prepare(Request("koala", Cloud.AWS), root), prepare(Request("koala", Cloud.GCP), root)
     write(first)
     with pytest.raises(FileExistsError):
         write(second)
@@ -258,7 +258,7 @@ def test_the_first_writer_keeps_the_folder(root: Path) -> None:
 
 
 def test_a_full_disk_leaves_nothing_behind(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared = prepare(Asked("koala", Cloud.AWS, True), root)
+    prepared = prepare(Request("koala", Cloud.AWS, True), root)
     monkeypatch.setattr("cluster.writing.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(OSError, match="No space"):
         write(prepared)

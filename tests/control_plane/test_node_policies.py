@@ -268,7 +268,7 @@ def test_nodes_get_the_labels_of_the_spec_and_the_one_that_no_kubelet_may_set(
     keeper = labels.Keeper(Client(joined, node_labels.USER))  # type: ignore[arg-type]
     keeper.look()
     metadata = {name: joined.call("GET", f"{NODES}/{name}")[1]["metadata"] for name in (SITE_HOST, IN_REGION)}
-    assert places.given(cluster, "workers", host).items() <= metadata[SITE_HOST]["labels"].items()
+    assert places.node_labels(cluster, "workers", host).items() <= metadata[SITE_HOST]["labels"].items()
     assert metadata[IN_REGION]["labels"][TRUSTED_POOL] == "region"
     keeper.look()
     for name, before in metadata.items():

@@ -15,7 +15,7 @@ from cluster.pools import TRUSTED_POOL
 from controllers.apply import Controllers
 from controllers.gather import files_of
 from controllers.kinds import KINDS
-from controllers.manifests import NAMESPACE, Wanted
+from controllers.manifests import NAMESPACE, Desired
 from operations.record import store
 from tests.controllers.account import DIRECTORY, TENANCY
 from tests.sharing import shared
@@ -43,10 +43,10 @@ def spec(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def wanted(spec: Path) -> Wanted:
+def wanted(spec: Path) -> Desired:
     cluster = load_cluster(spec)
     assert cluster.spec.tenancy
-    return Wanted(
+    return Desired(
         "registry.test/menagerie:1", files_of(cluster.spec, spec), cluster.spec.tenancy, tuple(KINDS.values())
     )
 
@@ -74,7 +74,7 @@ def bare(_server: Server) -> Iterator[Server]:
 
 
 @pytest.fixture
-def server(bare: Server, wanted: Wanted) -> Server:
+def server(bare: Server, wanted: Desired) -> Server:
     """The API server with the controllers' objects, as `controllers apply` creates them."""
     controllers = Controllers(bare.api())
     controllers.apply(wanted, controllers.look(wanted))

@@ -15,7 +15,7 @@ from controllers.program import loop as module
 from controllers.program.access import PodAccess
 from controllers.program.loop import MEANINGS, PREFIX, Loop
 from controllers.program.work import Outcome
-from controllers.tenancy.directory.model import unbelieved
+from controllers.tenancy.directory.model import directory_error
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,8 +85,8 @@ def test_it_logs_standby_once_and_then_acts() -> None:
 
 
 def test_a_passing_problem_and_its_end_are_logged_once() -> None:
-    down = unbelieved("ldaps://x", ["no answer"])
-    loop, said = run(Rounds(down, unbelieved("ldaps://x", ["no answer"]), Outcome(), Outcome()), FakeLease())
+    down = directory_error("ldaps://x", ["no answer"])
+    loop, said = run(Rounds(down, directory_error("ldaps://x", ["no answer"]), Outcome(), Outcome()), FakeLease())
     assert said[1:] == ["ldaps://x: no answer", "recovered: no problems in the last round"]
     assert f'{PREFIX}rounds_total{{end="failed"}} 2\n' in metrics(loop)
     assert f'{PREFIX}rounds_total{{end="done"}} 2\n' in metrics(loop)

@@ -20,8 +20,8 @@ from cluster.spec import Cluster
 from controllers import contents, gather
 from controllers.apply import removable
 from controllers.image import PACKAGES
-from controllers.kinds import KINDS, TENANCY_CAPACITY, TENANCY_SYNC, Kind, wanted
-from controllers.manifests import CONFIG_HASH, MOST_BYTES, NAMESPACE, Wanted, objects
+from controllers.kinds import KINDS, TENANCY_CAPACITY, TENANCY_SYNC, Kind, needed_kinds
+from controllers.manifests import CONFIG_HASH, MOST_BYTES, NAMESPACE, Desired, objects
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "controllers.txt"
 TENANCY: dict[str, Any] = {
@@ -39,19 +39,19 @@ TENANCY: dict[str, Any] = {
 
 
 @pytest.fixture
-def make(build: Callable[..., Cluster]) -> Callable[..., Wanted]:
-    def make_(*kinds: Kind, files: dict[str, str] | None = None, **tenancy: Any) -> Wanted:
+def make(build: Callable[..., Cluster]) -> Callable[..., Desired]:
+    def make_(*kinds: Kind, files: dict[str, str] | None = None, **tenancy: Any) -> Desired:
         settings = build({"tenancy": {**TENANCY, **tenancy}}).spec.tenancy
         assert settings
         texts = {"cluster.yaml": "name: lab\n", "hosts.yaml": "hosts: []\n"} if files is None else files
         taints = (Taint(key="research/system", effect=TaintEffect.NO_SCHEDULE),)
         known = kinds or tuple(KINDS.values())
-        return Wanted("registry.test/m@sha256:0", texts, settings, known, "system", taints, {"ldap": "a word"})
+        return Desired("registry.test/m@sha256:0", texts, settings, known, "system", taints, {"ldap": "a word"})
 
     return make_
 
 
-def test_the_objects_equal_the_reviewed_ones(make: Callable[..., Wanted]) -> None:
+def test_the_objects_equal_the_reviewed_ones(make: Callable[..., Desired]) -> None:
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
     text = yaml.safe_dump_all(objects(make()), sort_keys=False, width=120)
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
@@ -59,7 +59,7 @@ def test_the_objects_equal_the_reviewed_ones(make: Callable[..., Wanted]) -> Non
     assert text == GOLDEN.read_text()
 
 
-def test_an_account_has_no_wildcard_rights_and_reads_no_secrets(make: Callable[..., Wanted]) -> None:
+def test_an_account_has_no_wildcard_rights_and_reads_no_secrets(make: Callable[..., Desired]) -> None:
     for leavers in ("keep", "stop"):
         rules = [rule for each in objects(make(leavers=leavers)) for rule in each.get("rules", ())]
         assert rules
@@ -69,7 +69,7 @@ def test_an_account_has_no_wildcard_rights_and_reads_no_secrets(make: Callable[.
             assert not {"escalate", "impersonate"} & {*rule["verbs"]}
 
 
-def test_workloads_may_be_changed_only_if_leavers_are_stopped(make: Callable[..., Wanted]) -> None:
+def test_workloads_may_be_changed_only_if_leavers_are_stopped(make: Callable[..., Desired]) -> None:
     def verbs(leavers: str) -> set[str]:
         (role,) = (each for each in objects(make(TENANCY_SYNC, leavers=leavers)) if each["kind"] == "ClusterRole")
         return {verb for rule in role["rules"] if "deployments" in rule["resources"] for verb in rule["verbs"]}
@@ -77,8 +77,8 @@ def test_workloads_may_be_changed_only_if_leavers_are_stopped(make: Callable[...
     assert (verbs("keep"), verbs("stop")) == ({"list"}, {"list", "patch"})
 
 
-def test_changed_files_roll_the_pods_and_a_password_is_only_in_a_secret(make: Callable[..., Wanted]) -> None:
-    def pods(desired: Wanted) -> list[str]:
+def test_changed_files_roll_the_pods_and_a_password_is_only_in_a_secret(make: Callable[..., Desired]) -> None:
+    def pods(desired: Desired) -> list[str]:
         deployments = [each for each in objects(desired) if each["kind"] == "Deployment"]
         return [each["spec"]["template"]["metadata"]["annotations"][CONFIG_HASH] for each in deployments]
 
@@ -89,7 +89,7 @@ def test_changed_files_roll_the_pods_and_a_password_is_only_in_a_secret(make: Ca
     assert "a word" not in repr(make())
 
 
-def test_files_in_folders_keep_their_paths(make: Callable[..., Wanted]) -> None:
+def test_files_in_folders_keep_their_paths(make: Callable[..., Desired]) -> None:
     files = {"cluster.yaml": "a", "people/all of them.yaml": "b", "people_all_of_them.yaml": "c"}
     things = {each["kind"]: each for each in objects(make(TENANCY_SYNC, files=files))}
     data, volume = things["ConfigMap"], things["Deployment"]["spec"]["template"]["spec"]["volumes"][0]
@@ -99,7 +99,7 @@ def test_files_in_folders_keep_their_paths(make: Callable[..., Wanted]) -> None:
     assert all(re.fullmatch(r"[-._a-zA-Z0-9]+", key) for key in spec["data"])
 
 
-def test_removal_covers_all_objects_and_shared_ones_with_the_last_controller(make: Callable[..., Wanted]) -> None:
+def test_removal_covers_all_objects_and_shared_ones_with_the_last_controller(make: Callable[..., Desired]) -> None:
     kinds = tuple(KINDS.values())
     assert set(removable(kinds, whole=True)) == {key_of(each) for each in objects(make())}
     assert removable(kinds, whole=True)[-1] == ("Namespace", "", NAMESPACE)
@@ -107,9 +107,9 @@ def test_removal_covers_all_objects_and_shared_ones_with_the_last_controller(mak
     assert {name for _, _, name in one} & {"spec", "directory", NAMESPACE, "tenancy-sync"} == set()
 
 
-def test_a_spec_without_allocations_needs_no_capacity_controller(make: Callable[..., Wanted]) -> None:
-    assert wanted(make().settings) == (TENANCY_SYNC, TENANCY_CAPACITY)
-    assert wanted(make(allocations=[]).settings) == (TENANCY_SYNC,)
+def test_a_spec_without_allocations_needs_no_capacity_controller(make: Callable[..., Desired]) -> None:
+    assert needed_kinds(make().settings) == (TENANCY_SYNC, TENANCY_CAPACITY)
+    assert needed_kinds(make(allocations=[]).settings) == (TENANCY_SYNC,)
 
 
 def test_all_files_that_a_configmap_cannot_hold_are_reported_at_once(
@@ -155,7 +155,7 @@ def test_the_images_requirements_are_complete_and_pinned_by_hash() -> None:
     assert PACKAGES
 
 
-def test_they_run_on_one_pool_by_a_label_that_no_kubelet_can_set(make: Callable[..., Wanted]) -> None:
+def test_they_run_on_one_pool_by_a_label_that_no_kubelet_can_set(make: Callable[..., Desired]) -> None:
     pods = [each["spec"]["template"]["spec"] for each in objects(make()) if each["kind"] == "Deployment"]
     assert len(pods) == len(KINDS)
     for pod in pods:

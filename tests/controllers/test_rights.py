@@ -12,7 +12,7 @@ from clients.lease import Lease
 from cluster.allocations import SYSTEM_LABEL
 from controllers.apply import Controllers
 from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC, Kind
-from controllers.manifests import NAMESPACE, Wanted
+from controllers.manifests import NAMESPACE, Desired
 from controllers.program.work import TenancyCapacity, TenancySync
 from controllers.tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OWNER_ROLE, OWNERS
 from tests.control_plane.real_api import TOKEN
@@ -42,7 +42,7 @@ def deployment(name: str, image: str = "none", replicas: int = 1) -> dict[str, A
     }
 
 
-def test_a_second_apply_changes_nothing_and_removal_leaves_no_objects(server: Server, wanted: Wanted) -> None:
+def test_a_second_apply_changes_nothing_and_removal_leaves_no_objects(server: Server, wanted: Desired) -> None:
     controllers = Controllers(server.api())
     assert controllers.look(wanted) == ()
     assert {state.kind for state in controllers.states()} == set(wanted.kinds)
@@ -60,12 +60,12 @@ def test_a_second_apply_changes_nothing_and_removal_leaves_no_objects(server: Se
     assert controllers.to_remove(wanted.kinds) == ()
 
 
-def test_manual_changes_and_another_image_are_detected_and_applied(server: Server, wanted: Wanted) -> None:
+def test_manual_changes_and_another_image_are_detected_and_applied(server: Server, wanted: Desired) -> None:
     controllers = Controllers(server.api())
     role = f"{RBAC}/clusterroles/menagerie:tenancy-sync"
     everything = {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
     assert server.real.call("PATCH", role, everything, MERGE)[0] == 200
-    other = Wanted("registry.test/menagerie:2", wanted.files, wanted.settings, wanted.kinds)
+    other = Desired("registry.test/menagerie:2", wanted.files, wanted.settings, wanted.kinds)
     changes = controllers.look(other)
     assert {(change.what, change.fields) for change in changes} == {
         ("ClusterRole menagerie:tenancy-sync", ("rules",)),
@@ -107,7 +107,7 @@ def test_its_account_has_the_rights_for_a_whole_sync(server: Server, spec: Path,
 
 
 def test_what_a_controller_writes_itself_is_not_applied_again(
-    server: Server, wanted: Wanted, sync: TenancySync
+    server: Server, wanted: Desired, sync: TenancySync
 ) -> None:
     assert sync.once(str).failed == ()
     account = Account(server, token_of(server, TENANCY_SYNC))

@@ -205,7 +205,9 @@ def request_as(node: str) -> str:
 def objection(request: str) -> str:
     """Return why approvers on API servers left a request pending, "" before they decide."""
     unit = ("-u", f"{joining.NAME}.service", "-o", "cat", "--no-pager")
-    journals = [hosts.run(host, ["journalctl", *unit]).stdout for host in hosts.known() if host.startswith("api-")]
+    journals = [
+        hosts.run(host, ["journalctl", *unit]).stdout for host in hosts.created_hosts() if host.startswith("api-")
+    ]
     lines = [line for text in journals for line in text.splitlines() if line.startswith(f"{request} is left pending: ")]
     return lines[0] if lines else ""
 

@@ -60,7 +60,7 @@ def as_kubelet(method: str, path: str, body: Any = None, kind: str = MERGE) -> t
 def test_every_node_has_the_labels_of_the_spec_and_the_trust_label(cluster: Cluster, api: client.ApiClient) -> None:
     nodes = {node.metadata.name: node.metadata.labels for node in client.CoreV1Api(api).list_node().items}
     for pool, host in cluster.host_list():
-        assert places.given(cluster, pool, host).items() <= nodes[host.name].items()
+        assert places.node_labels(cluster, pool, host).items() <= nodes[host.name].items()
     in_region = {name: labels for name, labels in nodes.items() if POOL_LABEL in labels}
     assert in_region
     assert {labels.get(TRUSTED_POOL) for labels in in_region.values()} == {"region"}
@@ -124,7 +124,7 @@ def test_a_restarted_kubelet_is_ready_again(api: client.ApiClient) -> None:
 def test_removed_labels_are_restored(cluster: Cluster, api: client.ApiClient) -> None:
     core = client.CoreV1Api(api)
     core.patch_node(WORKER, {"metadata": {"labels": {TRUSTED_POOL: None, places.RACK: "r9"}}})
-    (expected,) = (places.given(cluster, pool, host) for pool, host in cluster.host_list() if host.name == WORKER)
+    (expected,) = (places.node_labels(cluster, pool, host) for pool, host in cluster.host_list() if host.name == WORKER)
 
     def missing() -> str:
         labels = core.read_node(WORKER).metadata.labels

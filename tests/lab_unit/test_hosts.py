@@ -58,10 +58,10 @@ def test_a_command_on_a_dead_host_is_refused_with_the_way_out(add_host: AddHost)
 
 def test_a_dead_host_is_gone_but_its_spec_is_known(add_host: AddHost) -> None:
     add_host("api-1")
-    spec = hosts.made("api-1")
+    spec = hosts.find("api-1")
     assert spec is not None
     assert (hosts.read("api-1"), spec.address) == (None, "10.77.0.11")
-    assert hosts.made("api-2") is None
+    assert hosts.find("api-2") is None
 
 
 def test_a_command_that_times_out_is_an_error_without_a_traceback(

@@ -19,7 +19,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(cgroups, "hierarchies", lambda: (hierarchy,))
     monkeypatch.setattr(networks, "names", lambda lab=None: ())
     monkeypatch.setattr(networks, "links", lambda lab=None: ())
-    monkeypatch.setattr(nspawn, "left", lambda prefix: ())
+    monkeypatch.setattr(nspawn, "leftover_machines", lambda prefix: ())
     return hierarchy
 
 

@@ -24,7 +24,7 @@ from cluster.spec import Cluster, RoleName
 from etcd import agent as told
 from etcd.members import members, settings
 from network.addresses import plan
-from operations.etcds.look import Etcd, View, look, reach
+from operations.etcds.look import Etcd, View, reach, read_members
 from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import Snapshot
 from operations.record.journal import Unrecorded
@@ -159,7 +159,7 @@ class Site:
         return reach(self.cluster, self.access, role)  # type: ignore[arg-type]
 
     def view(self, role: RoleName = "main") -> View:
-        return look(self.etcd(role))
+        return read_members(self.etcd(role))
 
     def ctl(self, role: str, *words: str, only: int | None = None) -> subprocess.CompletedProcess[str]:
         chosen = slice(None) if only is None else slice(only - 1, only)

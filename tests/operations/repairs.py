@@ -12,8 +12,8 @@ from operations import removals
 from operations.drain import Pause, Rules
 from operations.reboot import Rebooter
 from operations.repair import records
-from operations.repair.hands import ByCommand, Power
-from operations.repair.look import Around, Plan, limits_of, plan
+from operations.repair.actuators import ByCommand, Power
+from operations.repair.look import CheckInputs, Plan, limits_of, plan
 from operations.repair.run import Repairs, Result, Tools
 from tests.operations.real_cluster import World
 
@@ -82,8 +82,8 @@ class NoPower:
     def on(self, host: str, pause: Pause) -> None: ...
 
 
-def around(cluster: Cluster, fleet: World, control_plane: str = "") -> Around:
-    return Around(cluster, fleet.api, lambda: control_plane, limits_of(cluster))
+def around(cluster: Cluster, fleet: World, control_plane: str = "") -> CheckInputs:
+    return CheckInputs(cluster, fleet.api, lambda: control_plane, limits_of(cluster))
 
 
 def mend(

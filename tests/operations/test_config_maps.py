@@ -17,11 +17,11 @@ from cluster.shared import NewerDataError
 from cluster.spec import Cluster
 from components.control_plane.host.claims import HOSTS, KEY
 from components.control_plane.serving import NAMESPACE
-from controllers.autoscaler.hands import NOTEBOOK, Hands
+from controllers.autoscaler.actuator import NOTEBOOK, Actuator
 from controllers.autoscaler.memory import PAGE, Memory, Rest, packed
 from controllers.tenancy.sync.run import NOTEBOOK as TENANCY
 from controllers.tenancy.sync.run import remembered
-from controllers.tenancy.sync.seen import Sizes
+from controllers.tenancy.sync.state import Sizes
 from operations import node_labels, removals, serving
 from operations.breaker import Limits, Removal
 from operations.repair import records
@@ -121,7 +121,7 @@ def test_pages_of_a_faster_writer_and_labels_are_kept(core: Core) -> None:
 
 def test_the_addresses_of_hosts_are_published_to_api_servers_of_an_older_release_too(core: Core, lab: Cluster) -> None:
     core.quicker = [lambda: None, lambda: core.namespaces.add(NAMESPACE)]
-    serving.tell(lab, None)
+    serving.publish_addresses(lab, None)
     told = json.loads(core.kept[HOSTS].data[KEY])
     assert told == {host.name: str(host.address) for _, host in lab.host_list()}
 
@@ -130,8 +130,8 @@ LIMITS = Limits({}, "50%", 3600.0)
 MEMORY = Memory(rests={"region": Rest(7.0, "no machines left")})
 
 
-def hands() -> Hands:
-    return Hands(lambda: None, None, LIMITS)  # type: ignore[arg-type, return-value]
+def hands() -> Actuator:
+    return Actuator(lambda: None, None, LIMITS)  # type: ignore[arg-type, return-value]
 
 
 # All ways in which verbs, the autoscaler and controllers use a ConfigMap.
@@ -139,7 +139,7 @@ USES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "removals": (
         removals.NAME,
         (
-            lambda _: removals.known(None),
+            lambda _: removals.recorded_removals(None),
             lambda _: removals.take(None, Removal("a", 1.0), LIMITS, 9),
             lambda _: removals.pause(None, True),
         ),
@@ -147,7 +147,7 @@ USES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "repairs": (
         records.NAME,
         (
-            lambda _: records.known(None),
+            lambda _: records.repair_records(None),
             lambda _: records.note(None, "a", lambda record: record.tried()),
             lambda _: records.forget(None, ["a"]),
         ),
@@ -155,7 +155,7 @@ USES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "the autoscaler's memory": (NOTEBOOK, (lambda _: hands().recall(), lambda _: hands().remember(MEMORY))),
     "the directory's size": (TENANCY, (lambda _: remembered(None),)),
     "labels of hosts": (TABLE, (lambda lab: node_labels.publish(lab, None),)),
-    "addresses of hosts": (HOSTS, (lambda lab: serving.tell(lab, None),)),
+    "addresses of hosts": (HOSTS, (lambda lab: serving.publish_addresses(lab, None),)),
 }
 
 
@@ -182,7 +182,7 @@ def test_a_config_map_gets_its_version_when_it_is_written(core: Core) -> None:
 def test_unknown_fields_of_removals_from_a_newer_menagerie_are_ignored_and_kept(core: Core) -> None:
     written = {"host": "a", "at": 10.0, "by": "repair", "ticket": "T-1"}
     core.put(holding({"removals": json.dumps([written]), "budget": "7"}, removals.NAME))
-    assert removals.known(None) == ((Removal("a", 10.0, "repair"),), False)
+    assert removals.recorded_removals(None) == ((Removal("a", 10.0, "repair"),), False)
     removals.take(None, Removal("b", 20.0, "autoscaler"), LIMITS, 9)
     kept = core.kept[removals.NAME].data
     assert json.loads(kept["removals"]) == [written, {"host": "b", "at": 20.0, "by": "autoscaler"}]
@@ -192,7 +192,7 @@ def test_unknown_fields_of_removals_from_a_newer_menagerie_are_ignored_and_kept(
 def test_unknown_fields_of_repairs_from_a_newer_menagerie_are_ignored_and_kept(core: Core) -> None:
     written = {"attempts": 1, "why": "Ready", "firmware": "7.1"}
     core.put(holding({"hosts": json.dumps({"a": written})}, records.NAME))
-    assert records.known(None) == {"a": records.Record(attempts=1, why="Ready")}
+    assert records.repair_records(None) == {"a": records.Record(attempts=1, why="Ready")}
     assert records.note(None, "a", lambda record: record.tried()).attempts == 2
     kept = json.loads(core.kept[records.NAME].data["hosts"])["a"]
     assert (kept["attempts"], kept["firmware"]) == (2, "7.1")

@@ -39,7 +39,7 @@ def world(monkeypatch: pytest.MonkeyPatch, build) -> SimpleNamespace:
         return {"s/e": ENDS} if cluster.name in made.built else {}, made.names.get(cluster.name, {})
 
     monkeypatch.setattr(gateways, "_others", lambda cluster: [made.two] if cluster is made.one else [made.one])
-    monkeypatch.setattr(gateways, "known_gateways", known)
+    monkeypatch.setattr(gateways, "gateway_addresses", known)
     monkeypatch.setattr(gateways, "kept_secret", lambda cluster, name, _: made.keys.get(name))
     return made
 
@@ -79,7 +79,7 @@ def test_routers_of_others_are_not_configured(world, build) -> None:
 
 
 def test_the_settings_of_a_tunnel_have_all_that_a_router_needs_and_no_key(world) -> None:
-    first, second = gateways.told(world.one, {"s/e": ENDS})
+    first, second = gateways.tunnel_settings(world.one, {"s/e": ENDS})
     assert (first["gateway_address"], second["gateway_address"]) == ENDS
     assert first["inside"] == {"router": "169.254.6.2/30", "gateway": "169.254.6.1/30"}
     assert first["bgp"] == {
@@ -87,12 +87,12 @@ def test_the_settings_of_a_tunnel_have_all_that_a_router_needs_and_no_key(world)
         "announce": ["10.8.1.0/24"], "accept": ["10.66.0.0/24"],
     }  # fmt: skip
     assert first["key"] == "psk-one"
-    assert gateways.told(world.one, {})[0]["gateway_address"] is None
+    assert gateways.tunnel_settings(world.one, {})[0]["gateway_address"] is None
 
 
 def test_a_cluster_without_tunnels_says_so(lab) -> None:
     with pytest.raises(RefusedError, match="no site in its spec has a vpn"):
-        gateways.told(lab, {})
+        gateways.tunnel_settings(lab, {})
 
 
 def test_a_router_has_the_variables_of_all_its_clusters(world, monkeypatch) -> None:

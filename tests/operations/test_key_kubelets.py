@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from cluster.key_rings import RingName
-from operations.keys.kubelets import ANNOTATION, Needs, Said, behind, late, told
+from operations.keys.kubelets import ANNOTATION, KubeletReport, Needs, behind, describe, late
 from stacks.certificates import Signed, new_authority
 
 FIRST, SECOND, OTHER = (new_authority(name) for name in ("kubernetes", "kubernetes-2", "kubernetes"))
@@ -30,19 +30,19 @@ def node(
     clients: Sequence[Signed] | None = None,
     serving: Signed = SERVING,
     servers: Sequence[Signed] = (SERVING,),
-) -> Said:
+) -> KubeletReport:
     trusted = {"api": list(map(digest, api)), "clients": list(map(digest, api if clients is None else clients))}
     trusted["servers"] = list(map(digest, servers))
     issuers = {"client": digest(signer), "serving": digest(serving)}
-    return Said("w1", False, json.dumps(trusted | issuers))
+    return KubeletReport("w1", False, json.dumps(trusted | issuers))
 
 
 def authorities(kubernetes: str, serving: str = SERVING.certificate) -> dict[str, str]:
     return {CA: kubernetes, OF_SERVERS: serving}
 
 
-def why(said: Said, needs: Needs) -> str:
-    return told(late([said], needs))
+def why(said: KubeletReport, needs: Needs) -> str:
+    return describe(late([said], needs))
 
 
 LESS = "kubelets that do not trust all required authorities: w1"
@@ -62,7 +62,7 @@ SIGNER = "kubelets without certificates of the current signer: w1"
     ],
 )
 def test_another_authority_signs_when_every_kubelet_trusts_both_for_the_api_and_for_clients(
-    said: Said, reason: str
+    said: KubeletReport, reason: str
 ) -> None:
     assert why(said, Needs.to_turn(CA, authorities(BOTH))) == reason
 
@@ -77,7 +77,9 @@ def test_another_authority_signs_when_every_kubelet_trusts_both_for_the_api_and_
         (node([FIRST], SECOND), LESS),
     ],
 )
-def test_the_former_authority_is_removed_when_no_kubelet_has_a_certificate_from_it(said: Said, reason: str) -> None:
+def test_the_former_authority_is_removed_when_no_kubelet_has_a_certificate_from_it(
+    said: KubeletReport, reason: str
+) -> None:
     assert why(said, Needs.to_drop(CA, authorities(TURNED))) == reason
 
 
@@ -97,7 +99,7 @@ def test_a_kubelet_that_never_followed_does_not_block_a_rollback() -> None:
         (node([SECOND], FIRST), SIGNER),
     ],
 )
-def test_the_rotation_ends_when_every_kubelet_trusts_only_the_new_authority(said: Said, reason: str) -> None:
+def test_the_rotation_ends_when_every_kubelet_trusts_only_the_new_authority(said: KubeletReport, reason: str) -> None:
     assert why(said, Needs.as_now(CA, authorities(SECOND.certificate))) == reason
 
 
@@ -106,10 +108,10 @@ OLDER = "kubelets of an older release, which do not report the signers of their 
 CARRIED, PROMOTED = FIRST.certificate + SERVING.certificate, SERVING.certificate + FIRST.certificate
 
 
-def older() -> Said:
+def older() -> KubeletReport:
     found = json.loads(node([FIRST], FIRST, serving=FIRST).text)
     del found["servers"]
-    return Said("w1", False, json.dumps(found))
+    return KubeletReport("w1", False, json.dumps(found))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def older() -> Said:
     ],
 )  # fmt: skip
 def test_the_signer_of_serving_certificates_changes_when_every_kubelet_knows_it_and_has_its_certificate(
-    said: Said, needs: Needs, reason: str
+    said: KubeletReport, needs: Needs, reason: str
 ) -> None:
     assert why(said, needs) == reason
 
@@ -138,14 +140,14 @@ def test_an_older_release_s_kubelet_follows_the_cluster_s_authority_as_before() 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"api": 1, "clients": [], "client": "", "serving": ""}'])
 def test_a_node_with_no_report_or_an_unreadable_one_does_not_follow(text: str) -> None:
-    reason = why(Said("w1", True, text), Needs.to_drop(CA, authorities(BOTH)))
+    reason = why(KubeletReport("w1", True, text), Needs.to_drop(CA, authorities(BOTH)))
     expected = f"kubelets whose annotation {ANNOTATION} can't be read" if text else "kubelets that do not report"
     assert reason.startswith(expected)
     assert reason.endswith(": w1")
 
 
 def test_nodes_are_grouped_by_what_they_lack_and_the_error_says_how_to_continue() -> None:
-    silent = [Said(f"w{number:02}", False, "") for number in range(12)]
+    silent = [KubeletReport(f"w{number:02}", False, "") for number in range(12)]
     waiting = late([*silent, node([FIRST], FIRST)], Needs.to_turn(CA, authorities(BOTH)))
     text = str(behind("lab", waiting, "./menagerie keys rotate lab kubernetes-ca"))
     assert text.startswith("kubelets that do not report their authorities: w00, w01, ")
@@ -164,6 +166,6 @@ def test_nodes_are_grouped_by_what_they_lack_and_the_error_says_how_to_continue(
 )
 def test_a_kubelet_s_report_from_a_newer_menagerie_is_read_or_proves_nothing(more: dict[str, int], reason: str) -> None:
     said = node([FIRST, SECOND], FIRST)
-    said = Said(said.node, said.in_region, json.dumps({**json.loads(said.text), **more}))
+    said = KubeletReport(said.node, said.in_region, json.dumps({**json.loads(said.text), **more}))
     assert why(said, Needs.to_turn(CA, authorities(BOTH))).startswith(reason)
     assert bool(why(said, Needs.to_turn(CA, authorities(BOTH)))) is bool(reason)

@@ -18,7 +18,7 @@ from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.world import World
 from stacks.automation import ClusterStack
 from stacks.errors import StackError
-from stacks.events import Begun, begun, deleted
+from stacks.events import ResourceStarted, deleted, on_resource_start
 from tests.programs import program
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,7 @@ class Run:
 
     def plan(self) -> Plan:
         planner = Planner()
-        self.stack.preview(begun(planner.hear))
+        self.stack.preview(on_resource_start(planner.hear))
         return planner.plan()
 
 
@@ -159,7 +159,7 @@ def test_if_the_engine_refuses_the_plan_goes_up_to_that_point(run: Run, plans: d
     run.wanted = Wanted(protect=True, zone="us-east-1b", address=False)
     planner = Planner()
     with pytest.raises(StackError, match="(?s)data-1.*protect"):
-        run.stack.preview(begun(planner.hear))
+        run.stack.preview(on_resource_start(planner.hear))
     changes = {(change.action, change.name) for change in planner.plan().changes}
     assert changes == {(Action.REPLACE, "data-1"), (Action.DELETE, "way-out")}
 
@@ -169,7 +169,9 @@ GROUP = "urn:pulumi:a::menagerie::menagerie:aws:Workers::a-workers"
 
 
 def event(type_, name, after, before=None, operation="create", parent=CLUSTER, **more):
-    return Begun(operation, f"urn:pulumi:a::menagerie::{type_}::{name}", type_, parent, False, before, after, **more)
+    return ResourceStarted(
+        operation, f"urn:pulumi:a::menagerie::{type_}::{name}", type_, parent, False, before, after, **more
+    )
 
 
 def planned(*events):
@@ -299,8 +301,8 @@ def test_the_events_of_a_replacement_are_one_change():
 
 
 def test_the_stack_providers_and_components_are_not_changes_unless_a_provider_changes():
-    stack = Begun("create", CLUSTER, "pulumi:pulumi:Stack", "", False, None, {})
-    component = Begun("create", GROUP, "menagerie:aws:Workers", CLUSTER, False, None, {})
+    stack = ResourceStarted("create", CLUSTER, "pulumi:pulumi:Stack", "", False, None, {})
+    component = ResourceStarted("create", GROUP, "menagerie:aws:Workers", CLUSTER, False, None, {})
     assert planned(stack, event("pulumi:providers:aws", "a", {}), component).changes == ()
     (change,) = planned(event("pulumi:providers:aws", "a", {}, {}, "replace", forcing=("region",))).changes
     assert (change.action, change.because) == (Action.REPLACE, ("region",))

@@ -92,7 +92,7 @@ def machines() -> FakeMachines:
 def context(lab: Cluster, machines: FakeMachines, monkeypatch: pytest.MonkeyPatch) -> Context:
     """A cluster where writes succeed, API servers are up, and the stopped etcd is down."""
     monkeypatch.setattr(faults, "_write", lambda workload, seconds: "written")
-    monkeypatch.setattr(faults, "not_well", lambda cluster, access: "")
+    monkeypatch.setattr(faults, "unhealthy_parts", lambda cluster, access: "")
     answer(monkeypatch, {"api-1": "UP", "api-2": "UP"}, dict.fromkeys(EVENTS, "context deadline exceeded"))
     workload: Any = FakeWorkload(lab)
     access: Any = FakeAccess(outputs())

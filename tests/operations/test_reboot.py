@@ -17,7 +17,7 @@ from cluster.spec import Cluster
 from operations import drain
 from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules, cordon, mark_of
 from operations.reboot import Rebooter, RebootError, order, run
-from operations.reboot_needs import BY, Plan, all_nodes, ask, plan, pods_of
+from operations.reboot_needs import BY, Plan, all_nodes, plan, pods_of, read_report
 from operations.rolling import Rolled
 from tests.operations.real_cluster import Ended, World
 from tests.waiting import until
@@ -256,7 +256,7 @@ class Saying:
     ],
 )  # fmt: skip
 def test_a_host_s_replies_are_understood(code: int, text: str, told: object) -> None:
-    assert ask(Saying(code, text), "a") == told
+    assert read_report(Saying(code, text), "a") == told
 
 
 def test_if_the_reboot_command_fails_the_node_stays_cordoned(

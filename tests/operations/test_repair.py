@@ -22,7 +22,7 @@ from operations.provisioning.redfish import BmcError
 from operations.provisioning.redfish import Kind as Trouble
 from operations.reboot import Rebooter, order
 from operations.repair import records
-from operations.repair.hands import BmcPower, ByCommand, ByUp
+from operations.repair.actuators import BmcPower, ByCommand, ByUp
 from operations.repair.look import BY, Step, worn_off
 from operations.repair.records import Record
 from operations.repair.run import End, Repairs, Tools, retry
@@ -77,9 +77,9 @@ def test_a_host_whose_kubelet_is_silent_is_drained_rebooted_and_uncordoned(clust
     assert (is_ready(node), node.spec.unschedulable, mark_of(node)) == (True, None, None)
     assert [host.boots for host in fleet.hosts.values()] == [0, 1, 0]
     assert fleet.ready("web") == 3
-    (record,) = records.known(fleet.api()).items()
+    (record,) = records.repair_records(fleet.api()).items()
     assert (record[0], record[1].attempts, record[1].healed > 0, record[1].acted) == ("worker-2", 1, True, 0.0)
-    (removal,) = removals.known(fleet.api())[0]
+    (removal,) = removals.recorded_removals(fleet.api())[0]
     assert (removal.host, removal.by) == ("worker-2", BY)
     assert look(cluster, fleet).cases == ()
 
@@ -202,7 +202,7 @@ def test_a_killed_run_is_resumed(build: Callable[..., Cluster], fleet: World, ki
     patient = build({"repair": {**SETTINGS, "node_startup": "10m"}})
     assert ends(mend(patient, fleet, found=found)) == {"worker-2": "mended"}
     assert (host.boots, fleet.core.read_node("worker-2").spec.unschedulable) == (1, None)
-    assert removals.known(fleet.api())[0] == ()
+    assert removals.recorded_removals(fleet.api())[0] == ()
 
 
 def test_a_machine_that_recovered_during_its_drain_is_not_rebooted(cluster: Cluster, fleet: World) -> None:
@@ -288,7 +288,7 @@ def test_repairs_are_forgotten_when_a_host_has_been_healthy_for_long_enough(clus
     (case,) = look(cluster, fleet, Wire(fleet)).cases
     assert (case.step, case.record.attempts) == (Step.POWER_CYCLE, 1)
     mend(cluster, fleet, Wire(fleet))
-    seen, known = look(cluster, fleet).seen, records.known(fleet.api())
+    seen, known = look(cluster, fleet).seen, records.repair_records(fleet.api())
     assert worn_off(cluster.spec.repair, seen, known) == []
     later = replace(seen, fleet=replace(seen.fleet, now=seen.fleet.now + 3601))
     assert worn_off(cluster.spec.repair, later, known) == ["worker-2"]

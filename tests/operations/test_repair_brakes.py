@@ -18,7 +18,7 @@ from operations.drain import Mark, Rules, cordon
 from operations.reboot import Rebooter
 from operations.removals import NoRoomError
 from operations.repair import records
-from operations.repair.hands import ByCommand
+from operations.repair.actuators import ByCommand
 from operations.repair.health import SKIP
 from operations.repair.look import BY, limits_of, plan
 from operations.repair.run import Repairs, Tools, keep
@@ -78,7 +78,7 @@ def test_if_all_fail_at_once_everything_is_paused_until_they_are_back(cluster: C
     assert (found.allowed, found.decision.brakes[0].kind) == ((), Kind.ALL_AT_ONCE)
     fleet.say(fleet.hosts["worker-2"])
     keep(around(cluster, fleet), look(cluster, fleet))
-    assert removals.known(fleet.api())[1] is False
+    assert removals.recorded_removals(fleet.api())[1] is False
 
 
 def test_an_unhealthy_control_plane_stops_everything(cluster: Cluster, fleet: World) -> None:
@@ -115,10 +115,10 @@ def test_two_runs_cannot_take_more_than_the_share_together(cluster: Cluster, fle
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(removals.known(api)[0]), len(refused)) == (4, 3)
+    assert (len(removals.recorded_removals(api)[0]), len(refused)) == (4, 3)
     assert "4 nodes were removed meanwhile" in refused[0]
     removals.take(api, Removal("later", now + 3601, BY), limits, 8)
-    assert [each.host for each in removals.known(api)[0]] == ["later"]
+    assert [each.host for each in removals.recorded_removals(api)[0]] == ["later"]
 
 
 def test_what_the_window_leaves_no_room_for_waits(build: Callable[..., Cluster], fleet: World) -> None:

@@ -69,7 +69,7 @@ def test_a_dry_run_shows_what_is_broken_and_changes_nothing(menagerie: Menagerie
     told = json.loads(menagerie("--dry-run", "--json").out)
     assert [(each["host"], each["step"], each["allowed"]) for each in told["hosts"]] == [("worker-2", "reboot", True)]
     assert (boots(fleet), mark_of(fleet.core.read_node("worker-2"))) == ([0, 0, 0], None)
-    assert (removals.known(fleet.api()), records.known(fleet.api())) == (((), False), {})
+    assert (removals.recorded_removals(fleet.api()), records.repair_records(fleet.api())) == (((), False), {})
 
 
 def test_it_asks_before_it_starts_and_reports_each_result(menagerie: Menagerie, fleet: World) -> None:

@@ -10,7 +10,7 @@ from kubernetes import client
 
 from cluster.repair import Action, Repair
 from operations.repair import means
-from operations.repair.hands import command
+from operations.repair.actuators import command
 from operations.repair.health import HANDS, RESET, bad, broken
 from operations.repair.look import Step, step_of
 from operations.repair.records import Record

@@ -18,7 +18,7 @@ from clients.remote.executor import Done, Ssh
 from cluster.errors import RefusedError
 from cluster.sites import RouterCertificate
 from operations import gateways, router_certificates, router_requests
-from operations.router_certificates import CertificateError, load, papers
+from operations.router_certificates import CertificateError, certificate_chains, load
 from tests.vpn.authority import Signed, chain, signed
 
 ARN = "arn:aws:acm:us-east-1:123456789012:certificate/1"
@@ -128,27 +128,27 @@ def test_a_router_s_certificate_can_not_sign_others(folder, pki) -> None:
 def test_a_certificate_that_expires_within_a_month_is_reported(folder, pki, build) -> None:
     heard: list[str] = []
     lay(folder, signed("CN=e", pki.sub, days=(-1, 20)).pem, pki.chain)
-    assert set(papers(cluster_with(build), ROUTER, heard.append)) == {"s/e"}
+    assert set(certificate_chains(cluster_with(build), ROUTER, heard.append)) == {"s/e"}
     assert heard == ["s/e: its certificate expires in 19 days; renew it with ./menagerie vpn request"]
     heard.clear()
     lay(folder, signed("CN=e", pki.sub, days=(-1, 60)).pem, pki.chain)
-    papers(cluster_with(build), ROUTER, heard.append)
+    certificate_chains(cluster_with(build), ROUTER, heard.append)
     assert heard == []
 
 
 def test_files_of_routers_managed_by_others_are_not_needed(folder, build) -> None:
-    assert papers(cluster_with(build), (), lambda _: None) == {}
+    assert certificate_chains(cluster_with(build), (), lambda _: None) == {}
 
 
 def test_show_has_a_certificate_s_expiry_or_why_it_can_not_be_used(folder, pki, build) -> None:
     lay(folder, signed("CN=e", pki.sub).pem, pki.chain)
     one = cluster_with(build)
-    (first, second) = gateways.told(one, {"s/e": ENDS}, {"s/e": NAMES})
+    (first, second) = gateways.tunnel_settings(one, {"s/e": ENDS}, {"s/e": NAMES})
     assert (first["key"], first["certificate"]["wrong"]) == (None, None)
     assert datetime.datetime.fromisoformat(first["certificate"]["expires"]) > datetime.datetime.now(datetime.UTC)
     assert [each["certificate"]["gateway_subject"] for each in (first, second)] == list(NAMES)
     (folder / "e.pem").unlink()
-    (first, _) = gateways.told(one, {}, {})
+    (first, _) = gateways.tunnel_settings(one, {}, {})
     assert first["certificate"]["gateway_subject"] is None
     assert "can't be read" in first["certificate"]["wrong"]
 
@@ -156,7 +156,7 @@ def test_show_has_a_certificate_s_expiry_or_why_it_can_not_be_used(folder, pki, 
 def test_names_in_the_spec_override_those_of_the_cloud(folder, pki, build, monkeypatch) -> None:
     lay(folder, signed("CN=e", pki.sub).pem, pki.chain)
     monkeypatch.setattr(gateways, "_others", lambda _: [])
-    monkeypatch.setattr(gateways, "known_gateways", lambda *_: ({"s/e": ENDS}, {}))
+    monkeypatch.setattr(gateways, "gateway_addresses", lambda *_: ({"s/e": ENDS}, {}))
     with pytest.raises(RefusedError) as refused:
         gateways.plan(cluster_with(build), (), lambda _: None)
     assert refused.value.code == "unknown-gateway"

@@ -34,10 +34,10 @@ from operations.status import (
     balancer_states,
     etcds,
     model,
-    not_well,
     read,
     read_status,
     servers_down,
+    unhealthy_parts,
     work,
 )
 from operations.status.fleet import read_fleet
@@ -154,7 +154,7 @@ def wrong(cluster: Cluster, access: FakeAccess) -> dict[str, str]:
 def test_a_cluster_with_all_its_parts_is_healthy(lab: Cluster, access: FakeAccess) -> None:
     found = read_status(lab, access)
     assert found.ok
-    assert not_well(lab, access) == ""
+    assert unhealthy_parts(lab, access) == ""
     groups = list(dict.fromkeys(item.group for item in found.items))
     assert groups == ["API servers", "etcds", "api", "nodes", "add-ons", "versions", "audit logs", "operation"]
     assert len(found.items) == 2 + (6 + 2) + 2 + 1 + 3 + 3 + 3 + 2 + 1
@@ -233,7 +233,7 @@ def test_a_dead_member_makes_it_unhealthy_although_the_api_server_is_ready(lab: 
     assert items["quorum of main"].detail == (
         "2 of 3 members respond; leader: etcd-main-2, term 4. Writes still work; any further loss stops them"
     )
-    assert not_well(lab, access).startswith("etcd-main-1: member of main")
+    assert unhealthy_parts(lab, access).startswith("etcd-main-1: member of main")
 
 
 def test_an_etcd_that_can_not_be_read_is_an_item_and_the_rest_is_still_shown(lab: Cluster, access: FakeAccess) -> None:
@@ -423,7 +423,7 @@ def test_a_member_without_space_shows_the_command_that_recovers_some(
     (found,) = read_status(lab, access).wrong
     assert (found.name, found.help) == ("etcd-events-2", "./menagerie etcd recover-space lab events")
     assert "of 8.0 GiB" in found.detail
-    assert not_well(lab, access) == ""
+    assert unhealthy_parts(lab, access) == ""
 
 
 @pytest.mark.parametrize("change", [{"leader": "etcd-main-2"}, {"term": 5}], ids=["two leaders", "two terms"])
@@ -443,7 +443,7 @@ def test_a_cluster_with_another_version_than_its_spec_shows_how_to_upgrade(
     first, second = read_status(lab, access).wrong
     assert (first.detail, first.help) == (f"v1.36.3; the spec has {VERSION}", "./menagerie upgrade lab")
     assert second.detail.startswith("3 of v1.32.9; kubelets v1.32.9 are more than 3 minor versions behind")
-    assert not_well(lab, access) == ""
+    assert unhealthy_parts(lab, access) == ""
 
 
 def test_workers_with_another_containerd_are_counted_with_the_command_that_drains_them(
@@ -457,7 +457,7 @@ def test_workers_with_another_containerd_are_counted_with_the_command_that_drain
     assert (found.name, found.help) == ("containerd", "./menagerie upgrade lab")
     now = versions.CONTAINERD
     assert found.detail == f"1 of 2.2.9, 1 of {now}, 1 of unknown; this release installs {now}"
-    assert not_well(lab, access) == ""
+    assert unhealthy_parts(lab, access) == ""
 
 
 @pytest.mark.parametrize(
@@ -537,7 +537,7 @@ def test_the_current_operation_is_shown_and_an_interrupted_one_is_unhealthy(lab:
     (found,) = read_status(lab, access).wrong
     assert found.detail.endswith("; done: stopped")
     assert found.help == "./menagerie etcd restore lab main"
-    assert not_well(lab, access) == ""
+    assert unhealthy_parts(lab, access) == ""
 
 
 def test_reading_a_status_leaves_no_record(lab: Cluster, access: FakeAccess) -> None:

@@ -26,7 +26,7 @@ from operations.upgrade import addons, preflight
 from operations.upgrade import versions as found_versions
 from operations.upgrade.guard import other_workers
 from operations.upgrade.plan import Plan, plan
-from operations.upgrade.preflight import Look, deprecated, findings
+from operations.upgrade.preflight import PreflightInputs, deprecated, findings
 from operations.upgrade.versions import Running
 from tests.control_plane.real_api import TOKEN, RealApi, serving, storing
 from tests.programs import program
@@ -208,7 +208,7 @@ def kubelet(version: str) -> NodePrograms:
 
 def look(build: Callable[..., Cluster], server: Server, made: Plan, **more: Any) -> list[str]:
     cluster = build({"kubernetes": {"version": made.wanted}})
-    return findings(Look(cluster, server, made, Rules(), **more))  # type: ignore[arg-type]
+    return findings(PreflightInputs(cluster, server, made, Rules(), **more))  # type: ignore[arg-type]
 
 
 POLICY = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
@@ -395,9 +395,9 @@ def test_after_the_start_failures_are_reported_and_do_not_block(
     well([Item("etcds", "etcd-main-2", False, "no answer"), Item("API servers", "api-2", False, "DOWN")])
     cluster = build({"kubernetes": {"version": NEW}})
     running = Running({"api-1": NEW, "api-2": ""}, frozenset({NEW}), OLD, OLD)
-    begun = Look(cluster, newer, plan(cluster, running), Rules())  # type: ignore[arg-type]
+    begun = PreflightInputs(cluster, newer, plan(cluster, running), Rules())  # type: ignore[arg-type]
     assert findings(begun) == []
-    assert preflight.unwell(begun) == {"etcd-main-2": "no answer"}
+    assert preflight.unhealthy(begun) == {"etcd-main-2": "no answer"}
 
 
 def test_the_recorded_version_changes_and_nothing_else_does(older: Server) -> None:
@@ -405,13 +405,13 @@ def test_the_recorded_version_changes_and_nothing_else_does(older: Server) -> No
     core.create_namespaced_config_map(
         "kube-system", {"metadata": {"name": "kubeadm-config"}, "data": {"ClusterConfiguration": SAID}}
     )
-    assert found_versions.said(older.api()) == OLD
-    addons.say(older.api(), NEW)
-    assert found_versions.said(older.api()) == NEW
+    assert found_versions.recorded_version(older.api()) == OLD
+    addons.record_version(older.api(), NEW)
+    assert found_versions.recorded_version(older.api()) == NEW
     data = core.read_namespaced_config_map("kubeadm-config", "kube-system").data
     assert data == {"ClusterConfiguration": SAID.replace(OLD, NEW)}
     core.delete_namespaced_config_map("kubeadm-config", "kube-system")
-    assert found_versions.said(older.api()) == ""
+    assert found_versions.recorded_version(older.api()) == ""
 
 
 def test_kubectl_of_either_release_reads_the_objects(older: Server, newer: Server) -> None:

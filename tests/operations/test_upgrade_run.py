@@ -20,7 +20,7 @@ from operations.record.journal import Unrecorded
 from operations.rolling import Outcome, Rolled, State
 from operations.upgrade import run as upgrade_run
 from operations.upgrade.plan import plan
-from operations.upgrade.run import Choices, Upgrade, looked
+from operations.upgrade.run import Choices, Upgrade, review
 from operations.upgrade.versions import Running
 from tests.cli.terminal import Menagerie, Ran, command
 
@@ -184,7 +184,7 @@ def test_a_spec_with_further_changes_is_refused(
     monkeypatch.setattr(upgrade_run.preflight, "findings", lambda _: [])
     cluster = build({"kubernetes": {"version": NEW}})
     access: Any = SimpleNamespace()
-    _, found = looked(cluster, access, Choices(), lambda _: None)
+    _, found = review(cluster, access, Choices(), lambda _: None)
     assert len(found) == bool(other)
     assert all(f"more than the version: {other}; " in each and "menagerie up lab" in each for each in found)
 
@@ -197,7 +197,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
     def call(running: Running, found: list[str], *words: str, typed: str | None = None) -> Ran:
         monkeypatch.setattr(
-            upgrade_run, "looked", lambda cluster, access, choices, report, _: (plan(cluster, running), found)
+            upgrade_run, "review", lambda cluster, access, choices, report, _: (plan(cluster, running), found)
         )
         return command(monkeypatch, capsys)("upgrade", "lab", *words, typed=typed)
 

@@ -34,11 +34,11 @@ class Region:
         self.access: Any = SimpleNamespace(outputs=outputs)
         monkeypatch.setattr(versions, "hosts", lambda access: dict(self.hosts))
         monkeypatch.setattr(versions, "servers", lambda access: frozenset(filter(None, self.hosts.values())))
-        monkeypatch.setattr(servers, "not_well", self._not_well)
+        monkeypatch.setattr(servers, "unhealthy_parts", self._unhealthy_parts)
         monkeypatch.setattr(servers, "patience_s", lambda cluster: 0.2)
         monkeypatch.setattr(servers, "GROUP_S", 0.2)
 
-    def _not_well(self, cluster: Cluster, access: Any, besides: frozenset[str]) -> str:
+    def _unhealthy_parts(self, cluster: Cluster, access: Any, besides: frozenset[str]) -> str:
         why = self.unwell.pop(0) if self.unwell else ""
         self.seen.append(why or "well")
         return why

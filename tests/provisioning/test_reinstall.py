@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from operations.repair.hands import HandsError
+from operations.repair.actuators import HandsError
 from operations.repair.means import with_bmc
 from operations.repair.reinstall import Reinstaller
 from tests.provisioning.support import cluster

@@ -16,7 +16,7 @@ from operations import machines as operation
 from operations.provisioning import install
 from operations.provisioning.install import Waits
 from operations.provisioning.redfish import Patience
-from operations.repair.hands import BmcPower, HandsError
+from operations.repair.actuators import BmcPower, HandsError
 from operations.repair.means import with_bmc
 from operations.repair.reinstall import Reinstaller
 from tests.ports import free_port

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.errors import FailedError
 from operations.provisioning.machines import Machine, machines
-from operations.provisioning.reports import Reports, listening, said
+from operations.provisioning.reports import Reports, listening, report_of
 from tests.ports import free_port
 from tests.provisioning.support import KEYS, cluster, local_cluster
 
@@ -26,12 +26,12 @@ def reports() -> Reports:
 def test_a_machine_s_first_key_counts_and_a_second_one_is_reported(reports: Reports) -> None:
     assert reports.hear_key(ONE.hyphened, AT, KEYS[0]) == 204
     assert reports.hear_key(ONE.hyphened, AT, f"{KEYS[0]} again") == 204
-    assert said(reports, ONE.name) == {"key": KEYS[0]}
+    assert report_of(reports, ONE.name) == {"key": KEYS[0]}
     assert reports.hear_key(ONE.hyphened, AT, KEYS[1]) == 409
-    assert said(reports, ONE.name)["key"] == KEYS[0]
-    assert "two different SSH host keys" in said(reports, ONE.name)["refusal"]
+    assert report_of(reports, ONE.name)["key"] == KEYS[0]
+    assert "two different SSH host keys" in report_of(reports, ONE.name)["refusal"]
     reports.expect(ONE)
-    assert said(reports, ONE.name) == {}
+    assert report_of(reports, ONE.name) == {}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_key_is_stored_before_the_machine_gets_a_response() -> None:
 
 def test_a_refusal_is_reported_in_words(reports: Reports) -> None:
     assert reports.hear_refusal(ONE.hyphened, AT, "several-disks") == 204
-    assert "several disks match" in said(reports, ONE.name)["refusal"]
+    assert "several disks match" in report_of(reports, ONE.name)["refusal"]
     assert reports.hear_refusal(ONE.hyphened, AT, "<b>") == 400
 
 

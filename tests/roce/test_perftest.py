@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from network.roce.perftest import CONNECT, Measured, PerftestError, command, parse, reason
+from network.roce.perftest import CONNECT, PerftestError, PerftestResult, command, parse, reason
 from tests.roce.support import REFUSED, document, printed
 
 LISTENING = "\n************************************\n* Waiting for client to connect... *\n************************************\n"
@@ -20,11 +20,11 @@ SIZES = """ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   Ms
 
 
 def test_the_average_the_peak_and_the_mtu_are_read() -> None:
-    assert parse(printed(97.66, peak=98.1)) == Measured(97.66, 98.1, 4096)
+    assert parse(printed(97.66, peak=98.1)) == PerftestResult(97.66, 98.1, 4096)
 
 
 def test_with_a_duration_there_is_no_peak() -> None:
-    assert parse(printed(97.66)) == Measured(97.66, None, 4096)
+    assert parse(printed(97.66)) == PerftestResult(97.66, None, 4096)
 
 
 def test_output_of_the_receiver_before_the_result_does_not_matter() -> None:
@@ -38,18 +38,18 @@ def test_megabytes_are_2_to_the_20() -> None:
 
 
 def test_the_last_of_several_sizes_counts() -> None:
-    assert parse(SIZES) == Measured(92.4, 92.42, None)
+    assert parse(SIZES) == PerftestResult(92.4, 92.42, None)
 
 
 @pytest.mark.parametrize("before", ["", "some warning\n"])
 def test_json_is_read_with_the_requested_unit(before: str) -> None:
-    assert parse(before + document(97.66)) == Measured(97.66, None, 4096)
+    assert parse(before + document(97.66)) == PerftestResult(97.66, None, 4096)
     assert round(parse(document(11064.77, mtu=1024), gigabits=False).gbit_s, 1) == 92.8
 
 
 def test_json_with_a_trailing_comma_or_a_list_of_sizes_is_read() -> None:
     assert parse('{"test_info": {"Mtu": 4096,}, "results": {"BW_average": 97.5,},}').gbit_s == 97.5
-    assert parse('{"results": [{"BW_average": 1.5}, {"BW_average": 97.5}]}') == Measured(97.5, None, None)
+    assert parse('{"results": [{"BW_average": 1.5}, {"BW_average": 97.5}]}') == PerftestResult(97.5, None, None)
 
 
 @pytest.mark.parametrize(

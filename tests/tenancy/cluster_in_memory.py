@@ -16,7 +16,7 @@ from controllers.tenancy.directory import Roster
 from controllers.tenancy.sync.guard import sizes
 from controllers.tenancy.sync.objects import ALLOWANCE, EDITORS, MANAGER, OWNER_ROLE, OWNERS
 from controllers.tenancy.sync.plan import Change, Plan, Verb, looked_into, plan
-from controllers.tenancy.sync.seen import Seen, space_of
+from controllers.tenancy.sync.state import TenancyState, space_of
 from controllers.tenancy.sync.workloads import SCALED, SUSPENDED
 
 OURS = {EDITORS, OWNERS, ALLOWANCE, OWNER_ROLE}
@@ -58,7 +58,7 @@ class Memory:
         own = {"manager": MANAGER, "operation": "Apply", "fieldsV1": now}
         existing["metadata"]["managedFields"] = [own]
 
-    def seen(self, roster: Roster, settings: Tenancy) -> Seen:
+    def seen(self, roster: Roster, settings: Tenancy) -> TenancyState:
         things = self.objects.values()
         spaces = {each["metadata"]["name"]: space_of(each, settings) for each in things if each["kind"] == "Namespace"}
         inside = {
@@ -71,7 +71,7 @@ class Memory:
         }
         ours = {key: each for key, each in self.objects.items() if key[0] == "Namespace" or key[2] in OURS}
         others = tuple(each for key, each in self.objects.items() if key[0] == "RoleBinding" and key[2] not in OURS)
-        return Seen(copy.deepcopy(spaces), copy.deepcopy(ours), others, copy.deepcopy(inside), self.last)
+        return TenancyState(copy.deepcopy(spaces), copy.deepcopy(ours), others, copy.deepcopy(inside), self.last)
 
     def planned(self, roster: Roster, settings: Tenancy, today: str = "2026-11-22") -> Plan:
         return plan(roster, self.seen(roster, settings), settings, today)

@@ -8,7 +8,7 @@ from typing import Any
 from cluster.allocations import BORROWED, TEAM_KEY
 from cluster.pools import Host as Machine
 from cluster.spec import Cluster
-from controllers.tenancy.capacity.run import Applied, Capacity, Found
+from controllers.tenancy.capacity.run import Applied, Capacity, CapacityReview
 from tests.tenancy.real import Server
 from tests.waiting import until
 
@@ -51,7 +51,7 @@ def capacity(server: Server, cluster: Cluster) -> Capacity:
     return Capacity(server, cluster, cluster.spec.tenancy)
 
 
-def converge(server: Server, cluster: Cluster, *, evict: bool = False) -> tuple[Found, Applied]:
+def converge(server: Server, cluster: Cluster, *, evict: bool = False) -> tuple[CapacityReview, Applied]:
     own = capacity(server, cluster)
     found = own.look(accept_loss=True)
     return found, own.apply(found, evict=evict)

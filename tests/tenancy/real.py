@@ -16,7 +16,7 @@ from kubernetes import client
 from cluster.tenancy import Tenancy
 from controllers.tenancy.directory import Roster
 from controllers.tenancy.sync.objects import NAME, OWNER_ROLE
-from controllers.tenancy.sync.run import NOTEBOOK, Applied, Found, Sync
+from controllers.tenancy.sync.run import NOTEBOOK, Applied, Sync, SyncReview
 from tests.control_plane.real_api import TOKEN, RealApi, running, started
 from tests.operations.conftest import outputs
 from tests.programs import program
@@ -84,7 +84,7 @@ class Server:
     def get(self, path: str) -> Any:
         return self.real.call("GET", path)[1]
 
-    def sync(self, roster: Roster, settings: Tenancy, *, accept_loss: bool = True) -> tuple[Found, Applied]:
+    def sync(self, roster: Roster, settings: Tenancy, *, accept_loss: bool = True) -> tuple[SyncReview, Applied]:
         sync_ = Sync(self, Given(roster), settings)
         found = sync_.look(accept_loss=accept_loss)
         return found, sync_.apply(found)

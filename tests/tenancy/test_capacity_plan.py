@@ -15,11 +15,11 @@ from cluster.spec import Cluster
 from cluster.tenancy import DirectorySource, Tenancy
 from controllers.tenancy.capacity.guard import refusals
 from controllers.tenancy.capacity.hosts import Host, Pod, hosts_of, teams_of
-from controllers.tenancy.capacity.plan import Known, Plan, Verb, plan
-from controllers.tenancy.capacity.run import known, patch
+from controllers.tenancy.capacity.plan import KnownTeams, Plan, Verb, plan
+from controllers.tenancy.capacity.run import patch, teams_with_namespace
 from tests.tenancy.hosts import of_pools
 
-KNOWN = Known({"a": "", "b": "", "c": ""})
+KNOWN = KnownTeams({"a": "", "b": "", "c": ""})
 SETTINGS = Tenancy(directory=DirectorySource(file="people.yaml"))
 
 
@@ -35,8 +35,8 @@ def of(team: str, number: int = 0) -> Pod:
     return Pod(f"team-{team}/work-{number}", frozenset({team}))
 
 
-def planned(given: tuple[Allocation, ...], *hosts: Host, known: Known = KNOWN) -> Plan:
-    return plan(given, hosts, known)
+def planned(given: tuple[Allocation, ...], *hosts: Host, known: KnownTeams = KNOWN) -> Plan:
+    return plan(given, hosts, teams_with_namespace)
 
 
 def moves_of(planned_: Plan) -> list[tuple[str, str, str]]:
@@ -164,7 +164,7 @@ def test_manual_changes_are_corrected(label: str, taint: str, reason: str) -> No
 
 def test_a_team_without_a_namespace_keeps_its_hosts_and_gets_no_more() -> None:
     hosts = (host("h0", "ghost"), host("h1"), host("h2", "cold"))
-    frozen = Known({"a": "", "cold": "2026-11-01"})
+    frozen = KnownTeams({"a": "", "cold": "2026-11-01"})
     plan_ = planned(allocations(("ghost", 2), ("cold", 0), ("a", 2)), *hosts, known=frozen)
     assert moves_of(plan_) == [("give", "h1", "a")]
     assert plan_.conflicts == (
@@ -257,4 +257,4 @@ def test_known_teams_are_those_of_our_namespaces() -> None:
 
     foreign = {"kind": "Namespace", "metadata": {"name": "team-x", "labels": {"menagerie.dev/team": "x"}}}
     ending = space("c", deletionTimestamp="2026-11-01T00:00:00Z")
-    assert known([space("A.B"), ending, foreign], SETTINGS).teams == {"A.B": ""}
+    assert teams_with_namespace([space("A.B"), ending, foreign], SETTINGS).teams == {"A.B": ""}

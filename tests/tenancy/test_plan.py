@@ -12,7 +12,7 @@ from controllers.tenancy.directory import Kind, Person, Roster, State, Team, Ten
 from controllers.tenancy.sync.guard import refusals, sizes
 from controllers.tenancy.sync.objects import EDITORS, OWNER_ROLE, OWNERS
 from controllers.tenancy.sync.plan import Story, Verb
-from controllers.tenancy.sync.seen import Seen
+from controllers.tenancy.sync.state import TenancyState
 from tests.tenancy.cluster_in_memory import Memory
 
 SETTINGS = Tenancy(directory=DirectorySource(file="people.yaml"))
@@ -177,7 +177,7 @@ def test_a_loss_of_half_the_directory_is_refused(before: Roster, now: Roster) ->
 
 
 def test_a_loss_is_detected_from_the_remembered_sizes_without_any_namespace() -> None:
-    seen = Seen(last=sizes(roster("ana bo cleo dan")))
+    seen = TenancyState(last=sizes(roster("ana bo cleo dan")))
     (text,) = refusals(roster("ana bo"), seen, SETTINGS)
     assert text.startswith("2 of 4 people are missing; tenancy.refuse_loss refuses a loss of 50% or more")
     assert refusals(roster("ana bo cleo"), seen, SETTINGS) == ()

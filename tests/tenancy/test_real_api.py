@@ -6,7 +6,7 @@ import pytest
 
 from cluster.errors import FailedError
 from cluster.tenancy import DirectorySource, Leavers, PeopleAllowance, TeamsAllowance, Tenancy
-from controllers.tenancy.directory import unbelieved
+from controllers.tenancy.directory import directory_error
 from controllers.tenancy.sync.objects import EDITORS, OWNER_ROLE
 from controllers.tenancy.sync.run import Sync
 from tests.tenancy.real import RBAC, Given, Server, cut_after
@@ -284,7 +284,7 @@ def test_a_refused_directory_changes_nothing(server: Server) -> None:
         sync.apply(found)
     assert Sync(server, Given(roster("", "")), SETTINGS).look(accept_loss=True).refused
     with pytest.raises(FailedError, match="it does not answer"):
-        Sync(server, Given(unbelieved("ldaps://x", ["it does not answer"])), SETTINGS).look()
+        Sync(server, Given(directory_error("ldaps://x", ["it does not answer"])), SETTINGS).look()
     assert server.versions() == before
 
 

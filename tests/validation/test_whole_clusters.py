@@ -8,7 +8,7 @@ import pytest
 
 from cluster.load import check_paths
 from cluster.spec import Cloud
-from cluster.starter import Asked
+from cluster.starter import Request
 from operations.init import prepare, write
 from stacks.validation import fleet
 from stacks.validation.fleet import Options, Subject
@@ -35,7 +35,7 @@ def test_unedited_first_specs_of_every_cloud_pass_every_stage(pulumi: Path, tmp_
     """With GPUs, which include the specs without; and a site connected to AWS."""
     paths = []
     for name, cloud in (("aws", Cloud.AWS), ("azure", Cloud.AZURE), ("gcp", Cloud.GCP), ("site", Cloud.AWS)):
-        prepared = prepare(Asked(name, cloud, name == "site", gpu="h100"), tmp_path)
+        prepared = prepare(Request(name, cloud, name == "site", gpu="h100"), tmp_path)
         write(prepared)
         paths.append(prepared.folder / "cluster.yaml")
     assert failed(pulumi, paths) == {path.parent.name: [] for path in paths}

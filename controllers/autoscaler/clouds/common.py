@@ -86,7 +86,7 @@ def exactly_one(cluster: Cluster, expected: Sequence[str], found: Iterable[tuple
     return {key: by_key[key][0][1] for key in expected}
 
 
-def known(groups: Mapping[str, Found], pool: str) -> Found:
+def group_of(groups: Mapping[str, Found], pool: str) -> Found:
     """Return the pool's group. Errors: raises GroupError for a pool that is not in the region."""
     if pool not in groups:
         raise GroupError(f"{pool} is not a pool in the region; the pools are: {', '.join(sorted(groups)) or 'none'}")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from random import Random
 
-from controllers.autoscaler.asking import Choices
 from controllers.autoscaler.decision import Act, Decision
 from controllers.autoscaler.groups import Group, Machine
+from controllers.autoscaler.pod_requests import Choices
 from controllers.autoscaler.pods import resident, waiting
-from controllers.autoscaler.seen import BY, Node, Resident, Supply, Waiting, World
 from controllers.autoscaler.simulate.trace import Arrival
+from controllers.autoscaler.world import BY, Node, Resident, Supply, Waiting, World
 from controllers.planner.feasibility import Ground, obstacles
 from controllers.planner.resources import Resources
 from operations.breaker import Fleet, Member, Removal

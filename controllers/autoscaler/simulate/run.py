@@ -13,10 +13,10 @@ from cluster.spec import Cluster
 from controllers.autoscaler.decide import decide
 from controllers.autoscaler.decision import Act, Pass
 from controllers.autoscaler.memory import Memory
-from controllers.autoscaler.seen import Supply, World
 from controllers.autoscaler.simulate.cloud import START_S, Cloud
 from controllers.autoscaler.simulate.trace import Arrival
 from controllers.autoscaler.supply import choices_of, supplies
+from controllers.autoscaler.world import Supply, World
 from controllers.planner import Fate, Policy
 from operations.breaker import Limits
 

@@ -62,7 +62,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownTeams:
     """The teams with a namespace of `tenancy sync`: name -> the day since which it is frozen, "" if it isn't."""
 
     teams: Mapping[str, str]
@@ -107,7 +107,7 @@ class _Want:
     fixed: bool
 
 
-def plan(allocations: tuple[Allocation, ...], hosts: tuple[Host, ...], known: Known) -> Plan:
+def plan(allocations: tuple[Allocation, ...], hosts: tuple[Host, ...], known: KnownTeams) -> Plan:
     """Plan the moves. hosts: of all pools.
 
     If there are too few hosts, teams keep those they have; after that, earlier allocations come first.

@@ -21,15 +21,15 @@ from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
 from controllers.tenancy.capacity.guard import refusals
 from controllers.tenancy.capacity.hosts import Host, hosts_of, is_system, is_team_taint, taint_of
-from controllers.tenancy.capacity.plan import Known, Move, Plan, plan
+from controllers.tenancy.capacity.plan import KnownTeams, Move, Plan, plan
 from controllers.tenancy.capacity.policies import ADMISSION, objects
 from controllers.tenancy.directory import Kind
 from controllers.tenancy.directory.model import NoPoliciesError
 from controllers.tenancy.sync.compare import differences
 from controllers.tenancy.sync.kube import kube_of
 from controllers.tenancy.sync.objects import Object
-from controllers.tenancy.sync.run import Access, said
-from controllers.tenancy.sync.seen import space_of
+from controllers.tenancy.sync.run import Access, api_message
+from controllers.tenancy.sync.state import space_of
 from operations import drain
 
 LEASE = "menagerie-tenancy-capacity"
@@ -52,7 +52,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Found:
+class CapacityReview:
     """The result of a look. refused: why no host may be moved."""
 
     hosts: tuple[Host, ...]
@@ -89,18 +89,20 @@ class Capacity:
         self._mutating = places["MutatingAdmissionPolicy"].group
         self._kube = kube_of(self._api, places)
 
-    def look(self, *, accept_loss: bool = False) -> Found:
+    def look(self, *, accept_loss: bool = False) -> CapacityReview:
         """Read the cluster and plan; change nothing."""
         namespaces = list(self._kube.list("Namespace"))
         nodes = list(self._kube.list("Node"))
         hosts, strays = hosts_of(self._cluster, nodes, self._kube.list("Pod"), namespaces)
-        planned = plan(self._settings.allocations, hosts, known(namespaces, self._settings))
+        planned = plan(self._settings.allocations, hosts, teams_with_namespace(namespaces, self._settings))
         notices = (*planned.notices, *_strays(strays), *self._classes(), *_freed(namespaces, self._settings))
         planned = Plan(planned.moves, planned.conflicts, notices)
         refused = refusals(planned, hosts, self._settings, accept_loss=accept_loss)
-        return Found(hosts, tuple(self._rules()), planned, refused)
+        return CapacityReview(hosts, tuple(self._rules()), planned, refused)
 
-    def apply(self, found: Found, tell: Callable[[str], None] = lambda _: None, *, evict: bool = False) -> Applied:
+    def apply(
+        self, found: CapacityReview, tell: Callable[[str], None] = lambda _: None, *, evict: bool = False
+    ) -> Applied:
         """Apply the rules for pods first, then move hosts. evict: evict the pods that moves wait for, as their budgets allow."""
         if found.refused:
             raise ValueError("a refused plan is never applied")
@@ -164,17 +166,17 @@ def _each(steps: Iterable[tuple[str, Callable[[], object]]], tell: Callable[[str
         try:
             step()
         except ApiException as error:
-            failed.append((what, f"{error.status} {error.reason}: {said(error)}"))
+            failed.append((what, f"{error.status} {error.reason}: {api_message(error)}"))
         else:
             made.append(what)
             tell(what)
     return Applied(tuple(made), tuple(failed))
 
 
-def known(namespaces: Iterable[Object], settings: Tenancy) -> Known:
+def teams_with_namespace(namespaces: Iterable[Object], settings: Tenancy) -> KnownTeams:
     """Return the teams with a namespace of `tenancy sync`."""
     spaces = [space_of(each, settings) for each in namespaces]
-    return Known(
+    return KnownTeams(
         {
             each.tenant.name: each.frozen
             for each in spaces

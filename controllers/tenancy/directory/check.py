@@ -51,7 +51,7 @@ def _together(cluster: Cluster, tenancy: Tenancy, roster: Roster) -> tuple[str, 
     if number * counts.LARGEST <= room * tenancy.overcommit:
         return None
     message = (
-        f"{people:,} people and {len(roster.teams):,} teams may have {counts.reckoned(number)}; "
+        f"{people:,} people and {len(roster.teams):,} teams may have {counts.size_estimate(number)}; "
         f"etcd.main.quota is {counts.gibibytes(room)}, so all of them together could fill it"
     )
     hint = f"lower count/… in tenancy.people.quota and tenancy.teams.quota, or accept it: tenancy.overcommit: {counts.times(number, room)}"

@@ -22,7 +22,7 @@ from ldap3.utils.dn import parse_dn
 
 from cluster.reading import UnreadableError, read_bytes
 from cluster.tenancy import Ldap, Tenancy
-from controllers.tenancy.directory.model import Person, Roster, State, Team, unbelieved
+from controllers.tenancy.directory.model import Person, Roster, State, Team, directory_error
 from controllers.tenancy.directory.names import assign
 
 _PAGED = "1.2.840.113556.1.4.319"
@@ -93,7 +93,7 @@ class LdapDirectory:
         try:
             yield ask
         except LDAPException as error:
-            raise unbelieved(self.name, [f"it stopped answering: {_why(error)}"]) from None
+            raise directory_error(self.name, [f"it stopped answering: {_why(error)}"]) from None
         finally:
             watchdog.cancel()
             with suppress(LDAPException, OSError):
@@ -106,7 +106,7 @@ class LdapDirectory:
                 return self._login(url, secret)
             except LDAPException as error:
                 reasons.append(f"{url} does not answer: {_why(error)}")
-        raise unbelieved(self.name, reasons)
+        raise directory_error(self.name, reasons)
 
     def _login(self, url: str, secret: str) -> ldap3.Connection:
         ldap = self._ldap
@@ -133,7 +133,7 @@ class LdapDirectory:
         hint = ""
         if connection.result["result"] == _WRONG_PASSWORD and ldap.password:
             hint = f"; store the right password with ./menagerie secret CLUSTER {ldap.password.secret}"
-        raise unbelieved(url, [f"it rejects the login of {ldap.bind_dn or 'an anonymous client'}: {reason}{hint}"])
+        raise directory_error(url, [f"it rejects the login of {ldap.bind_dn or 'an anonymous client'}: {reason}{hint}"])
 
     def _tls(self) -> _Tls:
         ca = self._folder / self._ldap.ca if self._ldap.ca else None
@@ -142,10 +142,10 @@ class LdapDirectory:
                 read_bytes(ca)  # OpenSSL would block on a pipe, and read a device to its end
             return _Tls(ssl.create_default_context(cafile=ca))
         except UnreadableError as error:
-            raise unbelieved(self.name, [f"TEN-001: {error}"]) from None
+            raise directory_error(self.name, [f"TEN-001: {error}"]) from None
         except (OSError, ssl.SSLError) as error:
             reason = error.strerror or str(error)
-            raise unbelieved(self.name, [f"TEN-001: {ca} can't be read as certificates: {reason}"]) from None
+            raise directory_error(self.name, [f"TEN-001: {ca} can't be read as certificates: {reason}"]) from None
 
     def _roster(self, people: list[_Entry], gone: set[_Dn], teams: list[_Entry]) -> Roster:
         reasons: list[str] = []
@@ -176,7 +176,7 @@ class LdapDirectory:
         roster = Roster(known, by_name, tuple(notices))
         reasons += [f"{each.code}: {each.message}; {each.hint}" for each in assign(roster.tenants(), self._settings)[1]]
         if reasons:
-            raise unbelieved(self.name, reasons)
+            raise directory_error(self.name, reasons)
         return roster
 
 
@@ -214,16 +214,18 @@ class _Ask:
             )
             result = self._connection.result
             if result["result"] != _SUCCESS:
-                raise unbelieved(self._name, [f"{_refused(result, base)}; a partial answer is not used"])
+                raise directory_error(self._name, [f"{_refused(result, base)}; a partial answer is not used"])
             if time.monotonic() > self._deadline:
                 text = f"it did not return all of {base} within {self.longest_s:.0f} s"
-                raise unbelieved(self._name, [f"{text}; raise tenancy.directory.ldap.timeout"])
+                raise directory_error(self._name, [f"{text}; raise tenancy.directory.ldap.timeout"])
             for entry in self._connection.response or ():
                 if entry["type"] == "searchResEntry":
                     yield self._entry(entry["dn"], entry["raw_attributes"])
             control = result.get("controls", {}).get(_PAGED)
             if control is None:
-                raise unbelieved(self._name, [f"it does not page its answers, so that of {base} may be incomplete"])
+                raise directory_error(
+                    self._name, [f"it does not page its answers, so that of {base} may be incomplete"]
+                )
             cookie = control["value"]["cookie"]
 
     def _entry(self, dn: str, raw: Mapping[str, list[bytes]]) -> _Entry:
@@ -231,7 +233,9 @@ class _Ask:
         for attribute, raw_values in raw.items():
             # Active Directory returns 1,500 values at a time, and names their range in the attribute.
             if ";range=" in attribute.lower():
-                raise unbelieved(self._name, [f"it returned only some values of {attribute.partition(';')[0]} of {dn}"])
+                raise directory_error(
+                    self._name, [f"it returned only some values of {attribute.partition(';')[0]} of {dn}"]
+                )
             values[attribute.lower()] = tuple(value.decode(errors="replace") for value in raw_values)
         return _Entry(dn, values)
 

@@ -86,7 +86,7 @@ class Roster:
         return sum(len(self.active & set(team.everybody)) for team in self.teams.values())
 
 
-def unbelieved(source: str, reasons: list[str]) -> FailedError:
+def directory_error(source: str, reasons: list[str]) -> FailedError:
     """Return the error for a directory that can't be used: no answer, a partial one, or an invalid one. Lists every reason."""
     text = "\n".join(f"  {reason}" for reason in reasons) if len(reasons) > 1 else reasons[0]
     return FailedError(f"{source}:{chr(10) if len(reasons) > 1 else ' '}{text}", code="directory")

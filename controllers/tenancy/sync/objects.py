@@ -55,7 +55,7 @@ def cluster_role() -> Object:
     }
 
 
-def wanted(
+def desired_objects(
     tenant: Tenant, name: str, roster: Roster, settings: Tenancy, *, frozen: str = "", kinds: Iterable[str] = ()
 ) -> Iterator[Object]:
     """Yield the namespace `name` and all our objects in it.

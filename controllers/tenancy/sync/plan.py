@@ -13,8 +13,8 @@ from cluster.tenancy import Leavers, Tenancy, amount
 from controllers.tenancy.directory import Kind, Roster, Tenant
 from controllers.tenancy.directory.names import assign
 from controllers.tenancy.sync.compare import differences
-from controllers.tenancy.sync.objects import ALLOWANCE, ANY, MANAGER, Object, cluster_role, quota, wanted
-from controllers.tenancy.sync.seen import Seen, Space, users
+from controllers.tenancy.sync.objects import ALLOWANCE, ANY, MANAGER, Object, cluster_role, desired_objects, quota
+from controllers.tenancy.sync.state import Space, TenancyState, users
 from controllers.tenancy.sync.workloads import started, stopped
 
 
@@ -82,7 +82,7 @@ class _Home:
     frozen: str = ""
 
 
-def plan(roster: Roster, seen: Seen, settings: Tenancy, today: str) -> Plan:
+def plan(roster: Roster, seen: TenancyState, settings: Tenancy, today: str) -> Plan:
     """Plan the changes. today: the day that is written on namespaces frozen now.
 
     Errors: raises ValueError if names of the roster clash; see `assign`.
@@ -129,7 +129,7 @@ def looked_into(roster: Roster, spaces: Mapping[str, Space], settings: Tenancy) 
     return tuple(sorted(chosen))
 
 
-def _here(names: Mapping[Tenant, str], seen: Seen) -> tuple[list[_Home], list[str]]:
+def _here(names: Mapping[Tenant, str], seen: TenancyState) -> tuple[list[_Home], list[str]]:
     """Return (homes of the tenants in the directory, namespaces that they can't have)."""
     homes, conflicts = [], []
     for tenant, name in names.items():
@@ -156,27 +156,27 @@ def _here(names: Mapping[Tenant, str], seen: Seen) -> tuple[list[_Home], list[st
     return homes, conflicts
 
 
-def _gone(names: Mapping[Tenant, str], seen: Seen, today: str) -> Iterator[_Home]:
+def _gone(names: Mapping[Tenant, str], seen: TenancyState, today: str) -> Iterator[_Home]:
     for name, space in sorted(seen.spaces.items()):
         if space.tenant and not space.ending and names.get(space.tenant) != name:
             story = Story.KEPT if space.frozen else Story.LEFT
             yield _Home(name, space.tenant, story, space.frozen or today)
 
 
-def _shared(seen: Seen) -> Iterator[Change]:
+def _shared(seen: TenancyState) -> Iterator[Change]:
     role = cluster_role()
     there = seen.objects.get(key_of(role))
     if reasons := differences(role, there) if there else ["it is missing; it holds the rights of team owners"]:
         yield Change(Verb.APPLY, key_of(role), role, "; ".join(reasons))
 
 
-def _changes(home: _Home, roster: Roster, seen: Seen, settings: Tenancy) -> Iterator[Change]:
+def _changes(home: _Home, roster: Roster, seen: TenancyState, settings: Tenancy) -> Iterator[Change]:
     """Yield the changes in one namespace.
 
     The namespace itself comes first if it must be created, else last: its marks say that the rest is done.
     """
     kinds = [kind for kind in seen.kinds if ANY not in kind]
-    namespace, *inside = wanted(home.tenant, home.name, roster, settings, frozen=home.frozen, kinds=kinds)
+    namespace, *inside = desired_objects(home.tenant, home.name, roster, settings, frozen=home.frozen, kinds=kinds)
     own = list(_applied(home, [namespace], seen))
     if home.frozen:
         inside.reverse()  # withdraw rights first, even if the API refuses the rest
@@ -192,7 +192,7 @@ def _changes(home: _Home, roster: Roster, seen: Seen, settings: Tenancy) -> Iter
         yield from own
 
 
-def _applied(home: _Home, things: list[Object], seen: Seen) -> Iterator[Change]:
+def _applied(home: _Home, things: list[Object], seen: TenancyState) -> Iterator[Change]:
     for thing in things:
         key = key_of(thing)
         there = seen.objects.get(key)
@@ -212,7 +212,7 @@ def _reason(home: _Home, reasons: list[str]) -> str:
     return reason[home.story]
 
 
-def _notices(roster: Roster, seen: Seen, settings: Tenancy, homes: list[_Home]) -> Iterator[str]:
+def _notices(roster: Roster, seen: TenancyState, settings: Tenancy, homes: list[_Home]) -> Iterator[str]:
     yield from roster.notices
     yield from _uncounted(seen)
     for home in homes:
@@ -228,12 +228,12 @@ def _notices(roster: Roster, seen: Seen, settings: Tenancy, homes: list[_Home]) 
             yield f"{id} has left, but a binding that tenancy does not manage still names them: kubectl edit {place}"
 
 
-def _uncounted(seen: Seen) -> Iterator[str]:
+def _uncounted(seen: TenancyState) -> Iterator[str]:
     for kind in sorted(kind for kind in seen.kinds if ANY in kind):
         yield f"the ClusterRole edit lets people create every kind of {kind}, which no quota counts: list the kinds there instead"
 
 
-def _full(home: _Home, seen: Seen, settings: Tenancy) -> Iterator[str]:
+def _full(home: _Home, seen: TenancyState, settings: Tenancy) -> Iterator[str]:
     """Yield a notice for each quota that the namespace exceeds: existing objects stay, and no new ones can be created."""
     there = seen.objects.get(("ResourceQuota", home.name, ALLOWANCE), {})
     used = (there.get("status") or {}).get("used") or {}

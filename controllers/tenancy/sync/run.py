@@ -17,14 +17,14 @@ from kubernetes.client.exceptions import ApiException
 
 from clients import notebook
 from clients.kube import Key, Kube, key_of
-from cluster.shared import known
+from cluster.shared import from_known_fields
 from cluster.tenancy import Tenancy
 from controllers.tenancy.directory import Directory, Roster, Tenant
 from controllers.tenancy.sync.guard import refusals, sizes
 from controllers.tenancy.sync.kube import kube_of
 from controllers.tenancy.sync.objects import ALLOWANCE, EDIT, EDITORS, OWNER_ROLE, OWNERS, makes
 from controllers.tenancy.sync.plan import Change, Plan, Verb, looked_into, plan
-from controllers.tenancy.sync.seen import Seen, Sizes, space_of
+from controllers.tenancy.sync.state import Sizes, TenancyState, space_of
 from controllers.tenancy.sync.workloads import SCALED, SUSPENDED
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ class Access(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
+class SyncReview:
     """The result of a look. refused: why nothing may be changed; the plan then has no changes."""
 
     roster: Roster
-    seen: Seen
+    seen: TenancyState
     plan: Plan
     refused: tuple[str, ...] = ()
 
@@ -74,18 +74,18 @@ class Sync:
         self._api = access.api(connections=_AT_ONCE)
         self._kube = kube_of(self._api)
 
-    def look(self, *, accept_loss: bool = False) -> Found:
+    def look(self, *, accept_loss: bool = False) -> SyncReview:
         """Read directory and cluster, and plan; change nothing.
 
         Errors: raises FailedError or SpecError if the directory does not answer, or not completely.
         """
         roster = self._directory.read()
-        seen = look_at(self._kube, self._api, roster, self._settings)
+        seen = read_state(self._kube, self._api, roster, self._settings)
         refused = refusals(roster, seen, self._settings, accept_loss=accept_loss)
         planned = Plan(notices=roster.notices) if refused else plan(roster, seen, self._settings, self._stamp()[:10])
-        return Found(roster, seen, planned, refused)
+        return SyncReview(roster, seen, planned, refused)
 
-    def apply(self, found: Found, tell: Callable[[Change], None] = lambda _: None) -> Applied:
+    def apply(self, found: SyncReview, tell: Callable[[Change], None] = lambda _: None) -> Applied:
         """Make the changes: in order within a namespace, namespaces in parallel. Remember the sizes if all succeed."""
         if found.refused:
             raise ValueError("a refused plan is never applied")
@@ -107,7 +107,7 @@ class Sync:
             try:
                 self._make(change)
             except ApiException as error:
-                return Applied(tuple(made), ((change, f"{error.status} {error.reason}: {said(error)}"),))
+                return Applied(tuple(made), ((change, f"{error.status} {error.reason}: {api_message(error)}"),))
             made.append(change)
             tell(change)
         return Applied(tuple(made))
@@ -121,7 +121,7 @@ class Sync:
             self._kube.delete(change.key)
         self._kube.apply(change.body)
 
-    def _remember(self, found: Found) -> None:
+    def _remember(self, found: SyncReview) -> None:
         now = sizes(found.roster)
         if now != found.seen.last:
             page = {**asdict(now), "since": self._stamp()}
@@ -131,7 +131,7 @@ class Sync:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock()))
 
 
-def look_at(kube: Kube, api: ApiClient, roster: Roster, settings: Tenancy) -> Seen:
+def read_state(kube: Kube, api: ApiClient, roster: Roster, settings: Tenancy) -> TenancyState:
     """Read the cluster with one list request per kind, independent of the number of tenants."""
     namespaces = list(kube.list("Namespace"))
     spaces = {each["metadata"]["name"]: space_of(each, settings) for each in namespaces}
@@ -148,16 +148,16 @@ def look_at(kube: Kube, api: ApiClient, roster: Roster, settings: Tenancy) -> Se
         for name in looked_into(roster, spaces, settings)
     }
     kinds = tuple(kind for role in kube.list("ClusterRole", name=EDIT) for kind in makes(role))
-    return Seen(spaces, objects, others, workloads, remembered(api), kinds)
+    return TenancyState(spaces, objects, others, workloads, remembered(api), kinds)
 
 
 def remembered(api: ApiClient) -> Sizes | None:
     """Return the sizes at the last successful sync."""
     page = notebook.read(api, NOTEBOOK).get("last")
-    return known(Sizes, page) if page else None
+    return from_known_fields(Sizes, page) if page else None
 
 
-def said(error: ApiException) -> str:
+def api_message(error: ApiException) -> str:
     """Return the message of the API server's answer."""
     text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
     try:

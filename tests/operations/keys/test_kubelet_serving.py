@@ -14,7 +14,7 @@ from kubernetes.client.exceptions import ApiException
 from cluster.errors import FailedError, RefusedError
 from cluster.key_rings import Ring, RingName
 from operations.keys import rings
-from operations.keys.status import look
+from operations.keys.status import key_status
 from stacks.certificates import Request, Signed, issue, new_authority
 from tests.control_plane.serving_support import listener
 from tests.operations.keys.region import Region
@@ -174,7 +174,7 @@ def test_a_cluster_is_carried_over_without_downtime_and_its_authority_is_valid_f
         told[state] = (issuer(Signed(pem, pem)), pods.logs(far, of_the_cluster))
 
     seen_in("before")
-    assert not look(world.engine).ok(datetime.now(UTC)), "a monitor says that there is something to do"
+    assert not key_status(world.engine).ok(datetime.now(UTC)), "a monitor says that there is something to do"
     seen = run(world, seen_in, far)
     assert [each for each in seen if each != f"every kubelet follows {RING} 1,0"] == [
         f"{RING} 0,1", "configure", f"every kubelet follows {RING} 0,1",
@@ -193,4 +193,4 @@ def test_a_cluster_is_carried_over_without_downtime_and_its_authority_is_valid_f
     stranger = issue(new_authority("kubelet-serving"), Request("w-site", addresses=(ADDRESS,)))
     assert "certificate signed by unknown authority" in pods.logs(far, stranger)
     assert rings.built(world.outputs())[RING] == Ring((1,))
-    assert look(world.engine).unproven == ""
+    assert key_status(world.engine).unproven == ""

@@ -22,7 +22,7 @@ from clients.access import Access
 from cluster.errors import FailedError
 from cluster.key_rings import Ring
 from operations.keys import kubelets, rings, trusted
-from operations.keys.status import look
+from operations.keys.status import key_status
 from stacks.certificates import Request, Signed, issue
 from stacks.errors import StackError
 from tests.operations.keys.region import Region
@@ -240,9 +240,9 @@ def test_a_kubelet_can_report_only_for_its_own_node_and_status_names_those_that_
     near, far = workers
     near.follow()
     silent = "kubelets that do not report their authorities: w-site"
-    assert look(world.engine).unproven == silent
+    assert key_status(world.engine).unproven == silent
     far.follow()
-    assert look(world.engine).unproven == ""
+    assert key_status(world.engine).unproven == ""
     said = far.says()
     assert said["api"] == said["clients"] == [said["client"]]
     assert said["servers"] == [said["serving"]] != said["api"]

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from cluster.spec import Cluster
 from cluster.subnets import worker_ranges
+from controllers.autoscaler.actuator import Actuator
 from controllers.autoscaler.choose import settings_of
 from controllers.autoscaler.decision import Act, Decision
 from controllers.autoscaler.groups import Group, GroupError, Machine
-from controllers.autoscaler.hands import Hands
-from controllers.autoscaler.look import look
+from controllers.autoscaler.look import read_world
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.run import Loop, Round
-from controllers.autoscaler.seen import World
-from operations.repair.look import Around, limits_of
+from controllers.autoscaler.world import World
+from operations.repair.look import CheckInputs, limits_of
 from tests import waiting
 from tests.operations.real_cluster import World as Real
 from tests.operations.repairs import renew
@@ -90,7 +90,7 @@ class Killed(BaseException):
 class Mortal:
     """Hands whose process dies at the given (act, after) points, once each."""
 
-    hands: Hands
+    hands: Actuator
     deaths: list[tuple[str, bool]]
 
     def _or_die(self, what: str, after: bool) -> None:
@@ -120,17 +120,17 @@ def every_death(*acts: Act) -> list[tuple[str, bool]]:
     return [(what, after) for what in ("remember", *map(str, acts)) for after in (False, True)]
 
 
-def around(cluster: Cluster, real: Real, control_plane: str = "") -> Around:
-    return Around(cluster, real.api, lambda: control_plane, limits_of(cluster))
+def around(cluster: Cluster, real: Real, control_plane: str = "") -> CheckInputs:
+    return CheckInputs(cluster, real.api, lambda: control_plane, limits_of(cluster))
 
 
 def loop(
     cluster: Cluster, real: Real, machines: Machines, deaths: list[tuple[str, bool]] | None = None, **more: str
 ) -> Loop:
     settings, here = settings_of(cluster), around(cluster, real, **more)
-    hands = Hands(real.api, machines, here.limits)
+    hands = Actuator(real.api, machines, here.limits)
     return Loop(
-        lambda memory: look(here, machines, settings, memory),
+        lambda memory: read_world(here, machines, settings, memory),
         Mortal(hands, deaths) if deaths else hands,
         settings,
         here.limits,

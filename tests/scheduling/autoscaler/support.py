@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cluster.autoscaler import Autoscaler
-from controllers.autoscaler.asking import Choices
 from controllers.autoscaler.decide import decide
 from controllers.autoscaler.decision import Pass
 from controllers.autoscaler.gang import NO_GANGS, Gangs, Membership
 from controllers.autoscaler.groups import Group, Machine
 from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.pod_requests import Choices
 from controllers.autoscaler.pods import waiting
-from controllers.autoscaler.seen import BY, Node, Resident, Supply, Waiting, World
 from controllers.autoscaler.simulate.run import Setting
+from controllers.autoscaler.world import BY, Node, Resident, Supply, Waiting, World
 from controllers.planner import Pool, Shape
 from controllers.planner.resources import CPU, GPU, MEMORY, PODS, Resources
 from controllers.planner.supply import labels

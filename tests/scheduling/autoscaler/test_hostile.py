@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.autoscaler.asking import asked
 from controllers.autoscaler.decide import decide
 from controllers.autoscaler.decision import Act
 from controllers.autoscaler.keys import ALL, CLOUD, KEEP, PREFIX, SAFE_TO_EVICT
 from controllers.autoscaler.look import _readable, _resident
 from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.pod_requests import pod_request
 from controllers.autoscaler.pods import is_waiting, waiting
-from controllers.autoscaler.seen import Waiting
+from controllers.autoscaler.world import Waiting
 from controllers.planner import Operator, Requirement
 from tests.scheduling.autoscaler.support import CHOICES, CPU_POOL, LIMITS, node, pod_document, setting, world
 
@@ -99,7 +99,7 @@ def test_the_largest_annotations_that_the_api_accepts_do_not_slow_a_pass_down() 
     """256 KiB of annotations, looked up one by one, used to take 20 seconds of every pass."""
     notes = {CLOUD: "awz," * 40_000} | {f"{PREFIX}{number}": "x" for number in range(3000)}
     start_s = time.process_time()
-    request = asked(notes, CHOICES)
+    request = pod_request(notes, CHOICES)
     assert time.process_time() - start_s < 1
     assert len(request.complaints) < 20
     assert is_waiting(pod_document("x")) is False

@@ -9,7 +9,7 @@ from cluster.autoscaler import Autoscaler
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.run import Loop
-from controllers.autoscaler.seen import World
+from controllers.autoscaler.world import World
 from tests.scheduling.autoscaler.support import LIMITS, node, pods, world
 
 SETTINGS = Autoscaler()

@@ -10,10 +10,10 @@ import pytest
 from clients.lease import HeldError, Lease
 from cluster.autoscaler import LEASE
 from cluster.spec import Cluster
+from controllers.autoscaler.actuator import Actuator
 from controllers.autoscaler.choose import settings_of
 from controllers.autoscaler.decision import Act
-from controllers.autoscaler.hands import Hands
-from controllers.autoscaler.telling import Teller
+from controllers.autoscaler.pod_events import EventWriter
 from controllers.planner import Fate
 from operations.drain import mark_of
 from tests.operations.real_cluster import World
@@ -205,7 +205,7 @@ def test_a_dry_run_changes_nothing(real: World, cluster: Cluster, machines: Mach
     assert [str(each.act) for each in round_.made.decisions] == ["grow"]
     assert machines.size == 1
     settings = settings_of(cluster)
-    assert Hands(real.api, machines, around(cluster, real).limits).recall().orders == ()
+    assert Actuator(real.api, machines, around(cluster, real).limits).recall().orders == ()
     assert settings.tries == 3
 
 
@@ -213,7 +213,7 @@ def test_events_on_pods_report_decisions_once(real: World, cluster: Cluster, mac
     job(real, "large", 1, cpu="9")
     job(real, "train", 2, annotations={"scheduling.menagerie.dev/spot": "sometimes"})
     until(lambda: unplaced(real) == 2)
-    teller = Teller(real.api)
+    teller = EventWriter(real.api)
     one = loop(cluster, real, machines).once()
     assert teller.tell(one) == (3, 0)
     assert teller.tell(one) == (0, 0)

@@ -16,11 +16,11 @@ from cluster.errors import RefusedError
 from controllers.autoscaler.decide import decide
 from controllers.autoscaler.decision import Act, Pass
 from controllers.autoscaler.memory import Memory, packed, unpacked
-from controllers.autoscaler.seen import World
 from controllers.autoscaler.simulate.cloud import Cloud
 from controllers.autoscaler.simulate.run import Setting, simulate, without_scale_in
 from controllers.autoscaler.simulate.trace import MOST_PODS, Arrival, read
 from controllers.autoscaler.simulate.trace import lines as lines_of
+from controllers.autoscaler.world import World
 from tests.scheduling.autoscaler.support import LIMITS, setting, supply
 
 HOUR_S = 3600.0

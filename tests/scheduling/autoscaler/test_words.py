@@ -20,8 +20,7 @@ from cluster.shared import NewerDataError
 from cluster.spec import Cloud, Cluster
 from components.scheduling import gangs
 from controllers.autoscaler import supply as supply_module
-from controllers.autoscaler.amounts import requests_of, there
-from controllers.autoscaler.asking import Choices, asked
+from controllers.autoscaler.amounts import capacity_of, requests_of
 from controllers.autoscaler.capacity import Job, cheapest, offers, rows, soonest
 from controllers.autoscaler.gang import NoGroupError, gang_of, gangs_of
 from controllers.autoscaler.groups import Group, Machine
@@ -29,6 +28,7 @@ from controllers.autoscaler.keys import ALL
 from controllers.autoscaler.look import _fits
 from controllers.autoscaler.memory import Memory, unpacked
 from controllers.autoscaler.metrics import HELP, PREFIX, Metrics
+from controllers.autoscaler.pod_requests import Choices, pod_request
 from controllers.autoscaler.pods import is_waiting, resident, waiting
 from controllers.autoscaler.run import Round
 from controllers.autoscaler.supply import supplies
@@ -59,7 +59,9 @@ CHOICE = Choices(
 
 
 def request_of(**notes: str) -> Any:
-    return asked({f"scheduling.menagerie.dev/{key.replace('_', '-')}": value for key, value in notes.items()}, CHOICE)
+    return pod_request(
+        {f"scheduling.menagerie.dev/{key.replace('_', '-')}": value for key, value in notes.items()}, CHOICE
+    )
 
 
 def test_annotations_are_read() -> None:
@@ -132,7 +134,11 @@ def test_requests_are_counted_as_the_scheduler_does() -> None:
         CPU: 1,
         MEMORY: 1,
     }
-    assert there({"cpu": "3999999u", "memory": "1048577", "nvidia.com/gpu": "8"}) == {CPU: 3999, MEMORY: 1, GPU: 8}
+    assert capacity_of({"cpu": "3999999u", "memory": "1048577", "nvidia.com/gpu": "8"}) == {
+        CPU: 3999,
+        MEMORY: 1,
+        GPU: 8,
+    }
 
 
 def test_pods_with_equal_specs_have_the_same_shape() -> None:

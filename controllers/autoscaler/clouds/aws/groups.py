@@ -77,7 +77,7 @@ class AwsGroups:
         return common.exactly_one(self._cluster, common.in_region(self._cluster), groups)
 
     def _of(self, pool: str) -> ScalingGroup:
-        return common.known(self._find(), pool)
+        return common.group_of(self._find(), pool)
 
     def _most(self, pool: str, group: ScalingGroup) -> int:
         return min(group.most, self._cluster.spec.pools[pool].max)

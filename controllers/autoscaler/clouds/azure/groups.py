@@ -85,7 +85,7 @@ class AzureGroups:
         return common.exactly_one(self._cluster, common.in_region(self._cluster), scale_sets)
 
     def _of(self, pool: str) -> ScaleSet:
-        return common.known(self._find(), pool)
+        return common.group_of(self._find(), pool)
 
     def _group(self, pool: str, scale_set: ScaleSet, names: Mapping[str, str]) -> Group:
         spec, instances = self._cluster.spec.pools[pool], self._api.instances(scale_set.name)

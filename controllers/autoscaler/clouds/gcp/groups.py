@@ -32,7 +32,7 @@ class GcpGroups:
 
     def grow(self, pool: str, size: int) -> None:
         """Add machines in the zones with the fewest; zones where a machine could not be created are used last."""
-        zonals = common.known(self._find(), pool)
+        zonals = common.group_of(self._find(), pool)
         targets = {zonal: zonal.size for zonal in zonals}
         more = size - sum(targets.values())
         if more <= 0:
@@ -47,7 +47,7 @@ class GcpGroups:
                 self._api.resize(zonal, target)
 
     def remove(self, pool: str, ids: Sequence[str]) -> None:
-        zonals = common.known(self._find(), pool)
+        zonals = common.group_of(self._find(), pool)
         by_key = {
             (zonal, member.name): f"{zonal.zone}/{member.name}"
             for zonal in zonals

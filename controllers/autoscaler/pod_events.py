@@ -14,7 +14,7 @@ from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
 from controllers.autoscaler.run import Round
-from controllers.autoscaler.seen import Waiting
+from controllers.autoscaler.world import Waiting
 from controllers.planner import Fate
 
 AGAIN_S = 3600.0
@@ -24,7 +24,7 @@ MOST = 200
 COMPONENT = "menagerie-autoscaler"
 
 
-class Said(NamedTuple):
+class PodEvent(NamedTuple):
     """An Event. kind: Normal or Warning."""
 
     pod: Waiting
@@ -33,21 +33,21 @@ class Said(NamedTuple):
     kind: str = "Normal"
 
 
-def said(round_: Round) -> Iterator[Said]:
+def pod_events(round_: Round) -> Iterator[PodEvent]:
     """Yield the Events of a round, problems first."""
     pods = {pod.name: pod for pod in round_.world.waiting}
     for pod in pods.values():
         if pod.complaints:
-            yield Said(pod, "BadRequestOfMachines", "; ".join(pod.complaints), "Warning")
+            yield PodEvent(pod, "BadRequestOfMachines", "; ".join(pod.complaints), "Warning")
     for name, verdict in round_.made.verdicts.items():
         if name in pods and verdict.fate is Fate.NEVER:
-            yield Said(pods[name], "NoMachineEver", verdict.reason, "Warning")
+            yield PodEvent(pods[name], "NoMachineEver", verdict.reason, "Warning")
     for name, verdict in round_.made.verdicts.items():
         if name in pods and verdict.fate is Fate.NEW:
-            yield Said(pods[name], "MachineOrdered", verdict.reason)
+            yield PodEvent(pods[name], "MachineOrdered", verdict.reason)
 
 
-class Teller:
+class EventWriter:
     """Writes Events, and remembers those that this process has written. clock: monotonic seconds."""
 
     def __init__(self, api: Callable[[], client.ApiClient], clock: Callable[[], float] = time.monotonic) -> None:
@@ -59,7 +59,7 @@ class Teller:
         now = self._clock()
         self._written = {key: at for key, at in self._written.items() if now - at < AGAIN_S}
         core, written, postponed = client.CoreV1Api(self._api()), 0, 0
-        for each in said(round_):
+        for each in pod_events(round_):
             key = (each.pod.uid, each.reason)
             if key in self._written:
                 continue
@@ -76,7 +76,7 @@ class Teller:
         return written, postponed
 
 
-def event(said_event: Said) -> client.CoreV1Event:
+def event(said_event: PodEvent) -> client.CoreV1Event:
     namespace, _, name = said_event.pod.name.partition("/")
     now = datetime.now(UTC)
     return client.CoreV1Event(

@@ -15,7 +15,7 @@ from clients.access import API_TIMEOUT_S
 from controllers.autoscaler.decision import Act, Decision
 from controllers.autoscaler.groups import GroupError, Groups
 from controllers.autoscaler.memory import PAGE, Memory, packed, unpacked
-from controllers.autoscaler.seen import BY, World
+from controllers.autoscaler.world import BY, World
 from operations import removals
 from operations.breaker import Limits, Removal
 from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules, cordon, drain, uncordon
@@ -30,7 +30,7 @@ FORESEEN = (GroupError, NoRoomError, OutOfServiceError, ApiException, urllib3.ex
 
 
 @dataclass(frozen=True)
-class Hands:
+class Actuator:
     """Carries decisions out. api: makes a client. limits: of the shared brake on removals."""
 
     api: Callable[[], client.ApiClient]

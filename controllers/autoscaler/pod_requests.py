@@ -23,7 +23,7 @@ PLACE_OF = {CLOUD: CLOUD, REGION: REGION_LABEL, GPU_KIND: GPU_KIND}
 
 
 @dataclass
-class Asked:
+class PodRequest:
     """What a pod requests. complaints: problems, one sentence each. refused: why no machine is ordered for it, "" if one may be."""
 
     preferences: tuple[Preference, ...] = ()
@@ -42,9 +42,9 @@ class Choices:
     worth: float
 
 
-def asked(notes: Mapping[str, str], choices: Choices) -> Asked:
+def pod_request(notes: Mapping[str, str], choices: Choices) -> PodRequest:
     """Read what the annotations of a pod request. Never raises."""
-    request = Asked()
+    request = PodRequest()
     ours = {key: value if len(value) <= _LONGEST else "" for key, value in notes.items() if key.startswith(PREFIX)}
     if not ours:
         return request
@@ -71,7 +71,7 @@ def asked(notes: Mapping[str, str], choices: Choices) -> Asked:
     return request
 
 
-def _dollars(notes: Mapping[str, str], key: str, request: Asked) -> int | None:
+def _dollars(notes: Mapping[str, str], key: str, request: PodRequest) -> int | None:
     """Read an amount in millionths of a dollar, None if missing or invalid."""
     if key not in notes:
         return None
@@ -85,7 +85,7 @@ def _dollars(notes: Mapping[str, str], key: str, request: Asked) -> int | None:
     return int(amount * MILLION)
 
 
-def _places(notes: Mapping[str, str], choices: Choices, worth: int, request: Asked) -> Iterator[Preference]:
+def _places(notes: Mapping[str, str], choices: Choices, worth: int, request: PodRequest) -> Iterator[Preference]:
     for key, label in PLACE_OF.items():
         if key not in notes:
             continue
@@ -103,7 +103,7 @@ def _places(notes: Mapping[str, str], choices: Choices, worth: int, request: Ask
             request.complaints.append(f"{key} is empty")
 
 
-def _near(notes: Mapping[str, str], choices: Choices, worth: int, request: Asked) -> Iterator[Preference]:
+def _near(notes: Mapping[str, str], choices: Choices, worth: int, request: PodRequest) -> Iterator[Preference]:
     for name in (each.strip() for each in notes.get(NEAR, "").split(",")):
         if name in choices.data:
             yield from (Preference(label, (value,), worth) for label, value in sorted(choices.data[name].items()))

@@ -35,7 +35,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Seen:
+class TenancyState:
     """One look at the cluster.
 
     spaces: every namespace. objects: those that are compared with the desired ones. bindings: not ours; they may name users.

@@ -18,7 +18,7 @@ from cluster.releases import MOST_BEHIND, SUPPORTED, Part
 
 
 @dataclass(frozen=True)
-class Tried:
+class ForeignKey:
     """The answer for a key."""
 
     code: str
@@ -57,7 +57,7 @@ class _Key:
         return value if isinstance(value, str) else ""
 
 
-Explainer = Callable[[_Key], Tried | None]
+Explainer = Callable[[_Key], ForeignKey | None]
 
 _FLAGS = "feature_gates runtime_config extra_args extra_flags args flags kubelet_extra_args apiserver_extra_args"
 _LAST_BYPASS = (3, 6, 14)
@@ -65,7 +65,7 @@ _LAST_BYPASS = (3, 6, 14)
 _MOST_BEHIND = MOST_BEHIND[Part.KUBELET]
 
 
-def tried(where: Where, data: Any) -> Tried | None:
+def foreign_key(where: Where, data: Any) -> ForeignKey | None:
     """Return the answer for an unknown key; None if it isn't one of another tool."""
     value = data
     for part in where:
@@ -85,7 +85,7 @@ def _version(value: Any) -> str:
     return str(inner).removeprefix("v") if isinstance(inner, (str, int, float)) else ""
 
 
-def _kubelet(key: _Key) -> Tried | None:
+def _kubelet(key: _Key) -> ForeignKey | None:
     alone = key.is_one_of("kubelet") and (not isinstance(key.value, dict) or "version" in key.value)
     of_pool = key.under("pools", "sites") and key.is_one_of("version kubernetes kubernetes_version")
     if not (alone or of_pool or key.is_one_of("kubelet_version")):
@@ -98,10 +98,10 @@ def _kubelet(key: _Key) -> Tried | None:
     elif ours and theirs and theirs[0] == ours[0] and ours[1] - theirs[1] > _MOST_BEHIND:
         behind = ours[1] - theirs[1]
         message = f"{key.path}: kubelet {version} is {behind} minors behind kube-apiserver {api}; at most {_MOST_BEHIND} are supported"
-    return Tried("VER-001", message, f"remove it; every node has kubernetes.version, {api}")
+    return ForeignKey("VER-001", message, f"remove it; every node has kubernetes.version, {api}")
 
 
-def _etcd_version(key: _Key) -> Tried | None:
+def _etcd_version(key: _Key) -> ForeignKey | None:
     if not (key.is_one_of("etcd_version") or (key.under("etcd") and key.is_one_of("version image_tag"))):
         return None
     version, pinned = _version(key.value), versions.ETCD
@@ -113,10 +113,10 @@ def _etcd_version(key: _Key) -> Tried | None:
         message = f"{key.path}: data of etcd {version} can't be upgraded to {pinned} in one step; it must pass through each minor version"
     elif len(theirs) == len(ours) and theirs < min(ours, _LAST_BYPASS):
         message = f"{key.path}: etcd {version} has known ways around its authorization, which {pinned} fixes"
-    return Tried("VER-003", message, f"remove it; members run etcd {pinned}")
+    return ForeignKey("VER-003", message, f"remove it; members run etcd {pinned}")
 
 
-def _flag(key: _Key) -> Tried | None:
+def _flag(key: _Key) -> ForeignKey | None:
     if not (key.is_one_of(_FLAGS) or key.is_one_of("kubelet kube_apiserver apiserver")):
         return None
     message = (
@@ -124,10 +124,10 @@ def _flag(key: _Key) -> Tried | None:
         f"etcd {versions.ETCD}, and a program doesn't start with a flag that it doesn't know"
     )
     hint = "remove it; a flag for every cluster belongs in components/control_plane/flags.py, etcd/flags.py or roles/kubelet"
-    return Tried("VER-004", message, hint)
+    return ForeignKey("VER-004", message, hint)
 
 
-def _override(key: _Key) -> Tried | None:
+def _override(key: _Key) -> ForeignKey | None:
     if not (key.is_one_of("etcd_servers_overrides etcd_overrides") or (key.under("etcd") and key.name == "overrides")):
         return None
     listed = key.value if isinstance(key.value, list) else [key.value]
@@ -138,35 +138,35 @@ def _override(key: _Key) -> Tried | None:
             message = f"{key.path}: ';' separates servers, ',' starts a new override: {entry}"
         elif resource.startswith("/registry") or "/" not in resource:
             message = f'{key.path}: etcd override "{resource}" isn\'t group/resource; events are "/events"'
-    return Tried("ETC-004", message, "remove it; to give a resource its own etcd, change etcd/apiserver.py")
+    return ForeignKey("ETC-004", message, "remove it; to give a resource its own etcd, change etcd/apiserver.py")
 
 
-def _region(key: _Key) -> Tried | None:
+def _region(key: _Key) -> ForeignKey | None:
     of_pool = key.under("pools") and key.is_one_of("cloud provider region location")
     if not (of_pool or (key.is_one_of("regions clouds") and not key.under("pools", "sites"))):
         return None
     cloud, region = key.at("control_plane", "cloud"), key.at("control_plane", "region")
     if key.value in (cloud, region):
         message = f"{key.path}: a pool without a site is always in the cluster's region, {cloud}/{region}"
-        return Tried("CFG-006", message, "remove it")
+        return ForeignKey("CFG-006", message, "remove it")
     reason = f"{key.value} isn't where the cluster is" if isinstance(key.value, str) else "a cluster is in one region"
     message = (
         f"{key.path}: {reason}, {cloud}/{region}; one cluster must stay in one region (your own machines join "
         "through a site)"
     )
-    return Tried("CFG-006", message, "split it into two clusters, each with its own folder in inventories")
+    return ForeignKey("CFG-006", message, "split it into two clusters, each with its own folder in inventories")
 
 
-def _driver(key: _Key) -> Tried | None:
+def _driver(key: _Key) -> ForeignKey | None:
     of_pool = key.under("pools") and key.is_one_of("driver gpu_driver nvidia_driver gpu gpus")
     if not (of_pool or key.is_one_of("gpu gpu_driver nvidia")):
         return None
     message = f"{key.path}: GPUs follow from a pool's machine type, and their driver is in its image"
     hint = "write pools.<pool>.image: an image with the driver, or allow_no_driver: true if the cluster installs it"
-    return Tried("CLD-007", message, hint)
+    return ForeignKey("CLD-007", message, hint)
 
 
-def _authority(key: _Key) -> Tried | None:
+def _authority(key: _Key) -> ForeignKey | None:
     of_etcd = key.under("etcd") and key.is_one_of("ca ca_cert ca_file ca_crt shared_ca trusted_ca_file tls insecure")
     if not (of_etcd or key.is_one_of("shared_ca tls_min_version insecure_port anonymous_auth")):
         return None
@@ -174,30 +174,30 @@ def _authority(key: _Key) -> Tried | None:
         f"{key.path}: CAs and TLS can't be set; an etcd that trusts the CA of Kubernetes (CIS 2.7), plain text and "
         "older TLS aren't possible"
     )
-    return Tried("SEC-001", message, "remove it; each etcd and Kubernetes have separate CAs, and TLS 1.2 or newer")
+    return ForeignKey("SEC-001", message, "remove it; each etcd and Kubernetes have separate CAs, and TLS 1.2 or newer")
 
 
-def _encryption(key: _Key) -> Tried | None:
+def _encryption(key: _Key) -> ForeignKey | None:
     if not key.name.startswith("encryption"):
         return None
     plain = "identity" in str(key.value)
     message = f"{key.path}: encryption at rest can't be set; Secrets are always encrypted, with secretbox"
     if plain:
         message = f'{key.path}: encryption provider "identity" would store Secrets in clear text'
-    return Tried("SEC-001", message, "remove it; a new cluster gets its own key")
+    return ForeignKey("SEC-001", message, "remove it; a new cluster gets its own key")
 
 
-def _names(key: _Key) -> Tried | None:
+def _names(key: _Key) -> ForeignKey | None:
     if not key.is_one_of("sans cert_sans extra_sans certificate_names apiserver_cert_extra_sans tls_sans"):
         return None
     message = (
         f"{key.path}: the names in the API's certificate follow from the spec, so that none is missing: its own, "
         "the load balancer's addresses, the first service address, and control_plane.public.name"
     )
-    return Tried("SEC-002", message, "remove it; for a name on the internet, write control_plane.public.name")
+    return ForeignKey("SEC-002", message, "remove it; for a name on the internet, write control_plane.public.name")
 
 
-def _key_in_clear(key: _Key) -> Tried | None:
+def _key_in_clear(key: _Key) -> ForeignKey | None:
     of_vpn = key.under("vpn") and key.is_one_of("psk pre_shared_key preshared_key shared_key key secret password")
     if not (of_vpn or key.is_one_of("psk pre_shared_key preshared_key")):
         return None
@@ -206,24 +206,24 @@ def _key_in_clear(key: _Key) -> Tried | None:
         "store the key with pulumi config set --secret vpn-<site>-<router>, and write routers.<router>.psk: "
         "{secret: vpn-<site>-<router>}"
     )
-    return Tried("VPN-004", message, hint)
+    return ForeignKey("VPN-004", message, hint)
 
 
-def _way_back(key: _Key) -> Tried | None:
+def _way_back(key: _Key) -> ForeignKey | None:
     if not key.is_one_of("konnectivity konnectivity_enabled"):
         return None
     off = key.value in (False, "off", "no", "disabled") or (isinstance(key.value, dict) and False in key.value.values())
     without = "without it, logs, exec and webhooks couldn't reach workers" if off else "it is always on"
-    return Tried("VPN-003", f"{key.path}: konnectivity can't be set; {without}", "remove it")
+    return ForeignKey("VPN-003", f"{key.path}: konnectivity can't be set; {without}", "remove it")
 
 
-def _backup_place(key: _Key) -> Tried | None:
+def _backup_place(key: _Key) -> ForeignKey | None:
     if not (key.under("backup") and key.is_one_of("bucket path store url prefix target location dir")):
         return None
     message = (
         f"{key.path}: the place of backups can't be set; two etcds with the same place would overwrite each other's"
     )
-    return Tried("ETC-003", message, "remove it; backups go to a bucket of the cluster's stack")
+    return ForeignKey("ETC-003", message, "remove it; backups go to a bucket of the cluster's stack")
 
 
 _EXPLAINERS: tuple[Explainer, ...] = (
