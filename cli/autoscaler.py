@@ -236,7 +236,7 @@ class _Work:
             self._metrics.count(result)
         events = (0, 0) if dry_run else self._teller.tell(result)
         self._view.show(result, events)
-        failed = bool(result.made.refused) or any(action.failed for action in result.done)
+        failed = bool(result.decided.refused) or any(action.failed for action in result.done)
         return exits.FAILED if failed else exits.DONE
 
     def watch(self, *, dry_run: bool) -> None:

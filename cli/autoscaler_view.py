@@ -38,12 +38,12 @@ class View:
         if self._as_json:
             write_out(json.dumps(document(self._name, result), sort_keys=True, default=str) + "\n")
             return
-        for text in result.made.notices:
+        for text in result.decided.notices:
             self._line(text, "yellow", once=True)
-        if result.made.refused:
-            self._line(f"no decision: {result.made.refused}", "red")
+        if result.decided.refused:
+            self._line(f"no decision: {result.decided.refused}", "red")
         acted = {action.decision for action in result.done}
-        for decision in result.made.decisions:
+        for decision in result.decided.decisions:
             if decision not in acted:
                 self._line(f"would {decision}", "cyan")
         for action in result.done:
@@ -64,17 +64,17 @@ class View:
 
 def _done(action: Done) -> str:
     mark = "✗" if action.failed else "✓"
-    return f"{mark} {action.decision}" + (f"; {action.said}" if action.said else "")
+    return f"{mark} {action.decision}" + (f"; {action.text}" if action.text else "")
 
 
 def _state(result: Round) -> str:
-    fates = Counter(verdict.fate for verdict in result.made.verdicts.values())
+    fates = Counter(verdict.fate for verdict in result.decided.verdicts.values())
     waits = ", ".join(f"{fates[fate]} {_word(fate)}" for fate in Fate if fates[fate])
     pools = ", ".join(
         f"{pool} {sum(machine.state == 'running' for machine in group.machines)}/{group.size}"
         for pool, group in sorted(result.world.groups.items())
     )
-    idle = f"; {len(result.made.memory.idle)} hosts idle" if result.made.memory.idle else ""
+    idle = f"; {len(result.decided.memory.idle)} hosts idle" if result.decided.memory.idle else ""
     return (
         f"{len(result.world.waiting)} pods wait"
         + (f" ({waits})" if waits else "")
@@ -97,51 +97,53 @@ def document(name: str, result: Round) -> dict[str, Any]:
     return {
         "cluster": name,
         "at": result.world.now_s,
-        "refused": result.made.refused,
-        "notices": list(result.made.notices),
+        "refused": result.decided.refused,
+        "notices": list(result.decided.notices),
         "pods": {
             pod: {"fate": str(verdict.fate), "reason": verdict.reason, "host": verdict.host}
-            for pod, verdict in result.made.verdicts.items()
+            for pod, verdict in result.decided.verdicts.items()
         },
         "decisions": [
             {
                 **decision.to_json(),
                 "done": id(decision) in actions and not actions[id(decision)].failed,
-                "failed": actions[id(decision)].said
+                "failed": actions[id(decision)].text
                 if id(decision) in actions and actions[id(decision)].failed
                 else None,
             }
-            for decision in result.made.decisions
+            for decision in result.decided.decisions
         ],
-        "kept": dict(result.made.kept),
-        "dollars_per_hour": result.made.plan.bill / 1e6 if result.made.plan else 0.0,
+        "kept": dict(result.decided.kept),
+        "dollars_per_hour": result.decided.plan.bill / 1e6 if result.decided.plan else 0.0,
         "took_s": dict(zip(("look", "decide", "act"), result.took_s, strict=True)),
     }
 
 
 def planned(cluster: Cluster, result: Round, *, as_json: bool) -> int:
     """Print a whole pass and return the exit code."""
-    code = exits.FAILED if result.made.refused else exits.DONE
+    code = exits.FAILED if result.decided.refused else exits.DONE
     if as_json:
         print_json(document(cluster.name, result))
         return code
-    for text in result.made.notices:
+    for text in result.decided.notices:
         errors.print(Text(text, style="yellow"))
-    if result.made.refused:
-        errors.print(Text(f"no decision: {result.made.refused}", style="red"))
+    if result.decided.refused:
+        errors.print(Text(f"no decision: {result.decided.refused}", style="red"))
     by_reason: dict[tuple[Fate, str], list[str]] = {}
-    for pod, verdict in sorted(result.made.verdicts.items()):
+    for pod, verdict in sorted(result.decided.verdicts.items()):
         by_reason.setdefault((verdict.fate, verdict.reason), []).append(pod)
     for (fate, reason), pods in list(by_reason.items())[:_SHOWN]:
         console.print(Text(f"{_some(pods)}: {reason}", style=_COLOURS[fate]))
     if len(by_reason) > _SHOWN:
         console.print(f"and {len(by_reason) - _SHOWN} more reasons; --json lists all", style="dim")
-    for node, why in sorted(result.made.kept.items()):
+    for node, why in sorted(result.decided.kept.items()):
         console.print(Text(f"{node} stays: {why}", style="dim"))
-    for decision in result.made.decisions:
+    for decision in result.decided.decisions:
         console.print(Text(str(decision), style="cyan"))
-    cost = f", {result.made.plan.bill / 1e6:.2f} $/h more" if result.made.plan and result.made.plan.hosts else ""
-    console.print(f"{cluster.name}: {_state(result)}; {len(result.made.decisions)} decisions{cost}", markup=False)
+    cost = (
+        f", {result.decided.plan.bill / 1e6:.2f} $/h more" if result.decided.plan and result.decided.plan.hosts else ""
+    )
+    console.print(f"{cluster.name}: {_state(result)}; {len(result.decided.decisions)} decisions{cost}", markup=False)
     return code
 
 
@@ -174,10 +176,10 @@ def _of_pod(result: Round, name: str) -> dict[str, Any] | None:
     pod = next((pod for pod in result.world.waiting if pod.name == name), None)
     if pod is None:
         return _running(result.world, name)
-    verdict = result.made.verdicts.get(name, Verdict(Fate.WAITING, "is not in the plan"))
-    order = next((order for order in result.made.memory.orders if name in order.pods), None)
+    verdict = result.decided.verdicts.get(name, Verdict(Fate.WAITING, "is not in the plan"))
+    order = next((order for order in result.decided.memory.orders if name in order.pods), None)
     ordered = f"{lasting(result.world.now_s - order.at_s)} ago in pool {order.pool}" if order else ""
-    decisions = [str(decision) for decision in result.made.decisions if decision.act == "grow"]
+    decisions = [str(decision) for decision in result.decided.decisions if decision.act == "grow"]
     return {
         "pod": name,
         "fate": str(verdict.fate),
@@ -186,7 +188,7 @@ def _of_pod(result: Round, name: str) -> dict[str, Any] | None:
         "gang": f"{pod.gang.name}, {pod.gang.size} pods" if pod.gang else "",
         "machine ordered": ordered,
         "wrong": list(pod.complaints),
-        "the scheduler says": pod.said,
+        "the scheduler says": pod.scheduler_message,
         "would": decisions if verdict.fate is Fate.NEW else [],
     }
 
@@ -204,9 +206,11 @@ def _of_node(result: Round, name: str) -> dict[str, Any] | None:
     node = result.world.by_node.get(name)
     if node is None:
         return None
-    steps = [str(decision) for decision in result.made.decisions if decision.node == name]
+    steps = [str(decision) for decision in result.decided.decisions if decision.node == name]
     grows = node.pool in result.world.supplies and result.world.supplies[node.pool].grows
-    why = result.made.kept.get(name, "" if steps else "no decision about it" if grows else "its pool has a fixed size")
+    why = result.decided.kept.get(
+        name, "" if steps else "no decision about it" if grows else "its pool has a fixed size"
+    )
     return {"node": name, "pool": node.pool, "stays": why, "would": steps, "pods": [pod.name for pod in node.pods]}
 
 

@@ -86,7 +86,7 @@ def _show(plan: Plan) -> None:
 
 def _cost(plan: Plan) -> str:
     """Return what a roll costs: an etcd with one member does not serve meanwhile."""
-    single = [view.etcd.role for view in plan.views if len(view.seen) == 1]
+    single = [view.etcd.role for view in plan.views if len(view.members) == 1]
     stops = f" Etcd {' and '.join(single)} has one member and does not serve while it restarts." if single else ""
     return f"Members restart one after another.{stops}"
 

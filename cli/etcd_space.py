@@ -82,7 +82,7 @@ def defragment(
     steps = Steps(space.DEFRAGMENT_STEPS, quiet=as_json)
     with operation_on(loaded, access, "defragment", role, dry_run=dry_run) as operation:
         view = read_members(etcd)
-        names = tuple(member.name for member in view.seen) if force else space.worth(view)
+        names = tuple(member.name for member in view.members) if force else space.worth(view)
         if not names:
             conclude(as_json, as_document(view), (f"etcd {role}: no member has 30 % free; nothing to do",))
             return

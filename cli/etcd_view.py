@@ -17,10 +17,10 @@ _COLUMNS = ("member", "address", "health", "role", "version", "revision", "datab
 
 def print_view(view: View) -> None:
     """Print a line per member, in columns. A pipe gets full lines."""
-    rows = [_COLUMNS, *(_cells(member) for member in view.seen)]
+    rows = [_COLUMNS, *(_cells(member) for member in view.members)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     console.print(Text(f"etcd {view.etcd.role}", style="bold"))
-    for row, style in zip(rows, ("dim", *("" if member.healthy else "red" for member in view.seen)), strict=True):
+    for row, style in zip(rows, ("dim", *("" if member.healthy else "red" for member in view.members)), strict=True):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         console.print(Text(line.rstrip(), style=style))
 
@@ -33,7 +33,7 @@ def _cells(member: MemberState) -> tuple[str, ...]:
     return (
         member.name,
         str(member.member.address),
-        member.ailment or "healthy",
+        member.problem or "healthy",
         "" if status is None else "learner" if status.learner else "leader" if status.leads else "follower",
         status.version if status else "",
         str(status.revision) if status else "",
@@ -52,11 +52,11 @@ def as_document(view: View) -> dict[str, Any]:
             {
                 "name": member.name,
                 "address": str(member.member.address),
-                "ailment": member.ailment,
+                "ailment": member.problem,
                 "status": asdict(member.status) if member.status else None,
                 "host": member.agent or None,
                 "agent_error": member.agent_error,
             }
-            for member in view.seen
+            for member in view.members
         ],
     }

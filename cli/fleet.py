@@ -63,7 +63,7 @@ def _built(cluster: Cluster) -> bool | str:
     Finds the backend as `operations.stack.has_stack` does.
     """
     backend = chosen(cluster.name, STATE / cluster.name, ROOT, os.environ, is_lab=cluster.is_lab)
-    if backend.said_by:
+    if backend.configured_by:
         return backend.shown
     return cluster.name in backend.stacks(lambda: Path("pulumi"))  # pulumi does not run for a folder
 

@@ -92,7 +92,7 @@ def _document(prepared: Prepared, *, written: bool) -> dict[str, Any]:
     starter = prepared.starter
     return {
         "cluster": prepared.cluster.name,
-        "cloud": starter.asked.cloud,
+        "cloud": starter.request.cloud,
         "region": starter.region,
         "ranges": starter.ranges.named(),
         "written": written,
@@ -111,7 +111,7 @@ def _print(prepared: Prepared, *, chosen: bool, written: bool) -> None:
             console.print(f"--- {_shown(prepared, name)}\n{text}", markup=False)
     default = "" if chosen or prepared.cluster.is_lab else " (the default; --region chooses another)"
     ranges = ", ".join(f"{name} {network}" for name, network in starter.ranges.named().items())
-    lines = [f"{prepared.cluster.name}: {starter.asked.cloud} {starter.region}{default}; {ranges}"]
+    lines = [f"{prepared.cluster.name}: {starter.request.cloud} {starter.region}{default}; {ranges}"]
     lines.append(
         f"{'wrote' if written else 'would write'} {', '.join(_shown(prepared, name) for name in starter.files)}"
     )
@@ -140,7 +140,7 @@ def _commands(prepared: Prepared) -> list[tuple[str, str]]:
     from operations.init import page_of
 
     name, starter = prepared.cluster.name, prepared.starter
-    page = page_of(starter.asked)
+    page = page_of(starter.request)
     up = (f"./menagerie up {name}", "ask, then build")
     check = (f"./menagerie check {name}", "lists all errors at once")
     if prepared.cluster.is_lab:

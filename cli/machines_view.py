@@ -25,7 +25,7 @@ _SHOWN = 10
 def print_all(cluster: str, reports: Sequence[BmcReading]) -> None:
     """Print all machines' identities, and how many match the spec."""
     _print_seen(reports)
-    matching = sum(machine.is_well for machine in reports)
+    matching = sum(machine.is_healthy for machine in reports)
     console.print(f"{cluster}: {matching} of {len(reports)} machines match the spec", markup=False)
 
 
@@ -33,9 +33,9 @@ def _print_seen(reports: Sequence[BmcReading]) -> None:
     """Print a line per BMC that answers, then the problems."""
     width = max(len(report.machine.name) for report in reports)
     for report in reports:
-        if report.told:
-            mark, colour = ("✓", "green") if report.is_well else ("✗", "red")
-            identity = report.told
+        if report.report:
+            mark, colour = ("✓", "green") if report.is_healthy else ("✗", "red")
+            identity = report.report
             line = f" {report.machine.name:<{width}}  {report.machine.rack}  {identity.power:<8}{identity.model} {identity.serial}"
             console.print(Text.assemble((mark, colour), line.rstrip()))
     _print_unfit(reports)
@@ -52,7 +52,7 @@ def code(reports: Sequence[BmcReading]) -> int:
     """Return the exit code: 4 if silent BMCs are the only problem."""
     from operations.provisioning.redfish import Kind
 
-    unfit = [report for report in reports if not report.is_well]
+    unfit = [report for report in reports if not report.is_healthy]
     if not unfit:
         return exits.DONE
     silent = all(report.error and report.error.kind is Kind.UNREACHABLE for report in unfit)
@@ -107,7 +107,7 @@ class View:
 def conclude_dry(cluster: str, work: Plan, *, as_json: bool) -> None:
     """Print what would be installed, and exit."""
     if as_json:
-        reports = [report.to_json() for report in work.seen]
+        reports = [report.to_json() for report in work.readings]
         names = [machine.name for machine in work.to_install]
         print_json({"cluster": cluster, "to_install": names, "left_out": list(work.left_out), "machines": reports})
     else:
@@ -115,7 +115,7 @@ def conclude_dry(cluster: str, work: Plan, *, as_json: bool) -> None:
             way = f"by {machine.settings.media}" if machine.settings.media else "by PXE"
             hand = "" if machine.settings.bmc else ", turn it on by hand"
             console.print(f"{machine.name}  {machine.rack}  {machine.address}  {way}{hand}", markup=False)
-    raise typer.Exit(code(work.seen))
+    raise typer.Exit(code(work.readings))
 
 
 def conclude(cluster: str, work: Plan, outcome: Outcome, *, as_json: bool) -> None:

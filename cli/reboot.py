@@ -132,7 +132,7 @@ def _reboot(
 def _show(cluster: str, plan: Plan, *, quiet: bool) -> None:
     if quiet:
         return
-    for host in [host for host in plan.found if host.needs][:_SHOWN]:
+    for host in [host for host in plan.needs if host.needs][:_SHOWN]:
         begun = f"started {host.mark.since}; " if host.mark else ""
         errors.print(
             f"{host.host} ({host.pool}): {begun}{'; '.join(host.reasons) or 'to be returned to service'}", markup=False
@@ -141,7 +141,7 @@ def _show(cluster: str, plan: Plan, *, quiet: bool) -> None:
         errors.print(f"and {len(plan.hosts) - _SHOWN} more", markup=False)
     for host in plan.failed[:_SHOWN]:
         errors.print(Text(f"{host.host} ({host.pool}): skipped: {host.failed}", style="yellow"))
-    for host in plan.found:
+    for host in plan.needs:
         for note in (*host.notes, *host.machine.get("slow", ())):
             errors.print(Text(f"{host.host}: {note}", style="dim"))
 
@@ -149,7 +149,7 @@ def _show(cluster: str, plan: Plan, *, quiet: bool) -> None:
 def _confirm(cluster: str, plan: Plan) -> None:
     from operations.reboot_needs import pods_of
 
-    question = f"Reboot {len(plan.hosts)} hosts? {evictions(*pods_of(plan.found))}."
+    question = f"Reboot {len(plan.hosts)} hosts? {evictions(*pods_of(plan.needs))}."
     confirm(question, f"reboot {cluster}", see=dry_run_of(f"reboot {cluster}"))
 
 
@@ -197,16 +197,16 @@ def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, dry_run: bool, as_jso
 def _print(cluster: str, plan: Plan, *, dry_run: bool) -> None:
     count = len(plan.hosts)
     if not count:
-        result = f"no reboot needed; checked {len(plan.found)} hosts"
+        result = f"no reboot needed; checked {len(plan.needs)} hosts"
     else:
-        result = f"{count} of {len(plan.found)} hosts {'need a reboot; none was touched' if dry_run else 'rebooted'}"
+        result = f"{count} of {len(plan.needs)} hosts {'need a reboot; none was touched' if dry_run else 'rebooted'}"
     console.print(f"{cluster}: {result}", markup=False)
 
 
 def _document(cluster: str, plan: Plan, rolled: Rolled) -> dict[str, Any]:
     outcomes = {outcome.host: outcome for outcome in rolled.outcomes}
     hosts = []
-    for host in plan.found:
+    for host in plan.needs:
         outcome = outcomes.get(host.host)
         result = {"state": outcome.state.value, "seconds": outcome.seconds, "text": outcome.text} if outcome else {}
         hosts.append({**host.to_json(), "needs": host.needs, **result})

@@ -73,7 +73,7 @@ class View:
         return exits.FAILED if left else exits.DONE
 
     def _document(self, result: CapacityReview, applied: Applied, *, dry_run: bool) -> dict[str, object]:
-        failures, made = dict(applied.failed), set(applied.made)
+        failures, made = dict(applied.failed), set(applied.changes)
         return {
             "cluster": self._cluster.name,
             "dry_run": dry_run,
@@ -170,4 +170,4 @@ def _sum(result: CapacityReview, applied: Applied, *, dry_run: bool) -> str:
     if dry_run:
         return f"{result.changes} changes; none was made{waits}"
     failed = f", {len(applied.failed)} refused by the API" if applied.failed else ""
-    return f"{len(applied.made)} changes made{failed}{waits}"
+    return f"{len(applied.changes)} changes made{failed}{waits}"

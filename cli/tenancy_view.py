@@ -74,7 +74,7 @@ class View:
 
     def _document(self, result: SyncReview, applied: Applied, *, dry_run: bool) -> dict[str, object]:
         failures = {change.key: why for change, why in applied.failed}
-        made = {change.key for change in applied.made}
+        made = {change.key for change in applied.changes}
         return {
             "cluster": self._cluster.name,
             "directory": self._directory,
@@ -104,21 +104,21 @@ def _sum(result: SyncReview, applied: Applied, *, dry_run: bool) -> str:
     if dry_run:
         return f"{len(result.plan.changes)} changes for {who}; none was made"
     failed = f", {len(applied.failed)} refused by the API" if applied.failed else ""
-    return f"{len(applied.made)} changes made{failed}; {who}"
+    return f"{len(applied.changes)} changes made{failed}; {who}"
 
 
 def document(cluster: Cluster, directory: str, result: SyncReview, hosts: HostsFound | None) -> dict[str, Any]:
     """Return every namespace of a person or a team, its owner and members, since when it is frozen; and each team's hosts."""
-    last = result.seen.last
+    last = result.state.last
     size = {"people": last.people, "teams": last.teams, "since": last.since} if last else None
     pools = capacity_view.rows(cluster, hosts) if hosts else []
-    rows = _rows(result.seen, result)
+    rows = _rows(result.state, result)
     return {"cluster": cluster.name, "directory": directory, "last": size, "namespaces": rows, "pools": pools}
 
 
 def listed(cluster: Cluster, directory: str, result: SyncReview, hosts: HostsFound | None) -> None:
     """Print `document` for people."""
-    rows = _rows(result.seen, result)
+    rows = _rows(result.state, result)
     for row in rows:
         state = f"frozen since {row['frozen']}" if row["frozen"] else row["state"]
         people = f": {', '.join(row['members'])}" if row["members"] else ""
@@ -129,7 +129,7 @@ def listed(cluster: Cluster, directory: str, result: SyncReview, hosts: HostsFou
     of_hosts = (*hosts.refused, *hosts.plan.conflicts, *hosts.plan.notices) if hosts else ()
     for text in (*result.refused, *result.plan.conflicts, *result.plan.notices, *of_hosts):
         errors.print(Text(text, style="yellow"))
-    last = result.seen.last
+    last = result.state.last
     when = f"; directory unchanged since {last.since}" if last else "; never synced"
     console.print(f"{cluster.name}: {len(rows)} namespaces, {directory}{when}", markup=False)
 

@@ -77,7 +77,7 @@ COMPUTED = (
 
 def _host(router: EdgeRouter, keys: Mapping[str, str]) -> dict[str, Any]:
     ssh = router.ssh
-    own = {line.name: keys[f"{router.machine}/{line.name}"] for line in router.lines if line.papers is None}
+    own = {line.name: keys[f"{router.machine}/{line.name}"] for line in router.lines if line.certificates is None}
     way = {"ansible_host": str(router.host), "ansible_user": ssh.user, "ansible_port": ssh.port}
     key = {"ansible_ssh_private_key_file": ssh.private_key} if ssh.private_key else {}
     become = {} if ssh.user == "root" else {"menagerie_become": True}

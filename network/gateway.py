@@ -38,21 +38,21 @@ class Joined:
     """A cluster, and the ends of its VPN gateway.
 
     gateways: ``<site>/<router>`` -> public addresses of the ends, as in `ClusterOutputs`, without routers that have no cloud
-    gateway yet. names: ``<site>/<router>`` -> names in the ends' certificates. papers: ``<site>/<router>`` -> the router's
+    gateway yet. names: ``<site>/<router>`` -> names in the ends' certificates. certificates: ``<site>/<router>`` -> the router's
     certificate. A router that needs a certificate gets no tunnel without these two.
     """
 
     cluster: Cluster
     gateways: Mapping[str, tuple[str, ...]]
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    papers: Mapping[str, CertificateChain] = field(default_factory=dict)
+    certificates: Mapping[str, CertificateChain] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Line:
     """A tunnel as its router sees it.
 
-    remote: the public address of the gateway's end. gateway_name: the subject of that end's certificate. papers: the router's
+    remote: the public address of the gateway's end. gateway_name: the subject of that end's certificate. certificates: the router's
     certificate; None with a pre-shared key.
     """
 
@@ -61,7 +61,7 @@ class Line:
     tunnel: Tunnel
     remote: IPv4Address
     gateway_name: str = ""
-    papers: CertificateChain | None = None
+    certificates: CertificateChain | None = None
 
     @property
     def name(self) -> str:
@@ -145,10 +145,13 @@ def _line(joined_cluster: Joined, tunnel: Tunnel) -> Line | None:
     )
     if tunnel.certificate is None:
         return plain
-    names, papers = tunnel.certificate.names or joined_cluster.names.get(router, ()), joined_cluster.papers.get(router)
+    names, papers = (
+        tunnel.certificate.names or joined_cluster.names.get(router, ()),
+        joined_cluster.certificates.get(router),
+    )
     if papers is None or tunnel.gateway_end >= len(names):
         return None
-    return replace(plain, gateway_name=names[tunnel.gateway_end], papers=papers)
+    return replace(plain, gateway_name=names[tunnel.gateway_end], certificates=papers)
 
 
 def settings(router: EdgeRouter) -> dict[str, Any]:
@@ -161,7 +164,7 @@ def settings(router: EdgeRouter) -> dict[str, Any]:
             "mtu": line.tunnel.mtu,
             "address": str(line.tunnel.edge.address) if line.numbered else None,
             "peer": str(line.tunnel.cloud.address.ip),
-            **({"certificate": certificate_name(line)} if line.papers else {}),
+            **({"certificate": certificate_name(line)} if line.certificates else {}),
         }
         for line in router.lines
     }

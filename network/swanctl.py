@@ -73,9 +73,9 @@ def _authentication(line: Line) -> str:
     The connection identifies the router's certificate by subject, not by file. So a new certificate with the same subject does
     not change the connection; strongSwan drops the tunnels of a changed connection.
     """
-    if line.papers is None:
+    if line.certificates is None:
         return _ends(f"auth = psk\n      id = {line.tunnel.peer}", f"auth = psk\n      id = {line.remote}")
-    local = f'auth = pubkey\n      id = "asn1dn:#{line.papers.subject.hex()}"'
+    local = f'auth = pubkey\n      id = "asn1dn:#{line.certificates.subject.hex()}"'
     issuer = _authority_names(line)[0]
     return _ends(local, f'auth = pubkey\n      id = "{line.gateway_name}"\n      cacerts = {issuer}')
 
@@ -86,7 +86,7 @@ def _ends(local: str, remote: str) -> str:
 
 def _authority_names(line: Line) -> list[str]:
     """Return one file name for each authority: swanctl reads only the first certificate of a file."""
-    count = len(line.papers.authorities) if line.papers else 0
+    count = len(line.certificates.authorities) if line.certificates else 0
     return [f"menagerie-{line.cluster}-{number}.pem" for number in range(count)]
 
 
@@ -94,9 +94,9 @@ def certificates(lines: Iterable[Line]) -> dict[str, str]:
     """Return path -> PEM of every certificate that the connections need."""
     files = {}
     for line in lines:
-        if line.papers:
-            files[f"{FOLDER}/x509/{certificate_name(line)}"] = line.papers.certificate
-            for name, text in zip(_authority_names(line), line.papers.authorities, strict=True):
+        if line.certificates:
+            files[f"{FOLDER}/x509/{certificate_name(line)}"] = line.certificates.certificate
+            for name, text in zip(_authority_names(line), line.certificates.authorities, strict=True):
                 files[f"{FOLDER}/x509ca/{name}"] = text
     return files
 
@@ -104,7 +104,7 @@ def certificates(lines: Iterable[Line]) -> dict[str, str]:
 def secrets(lines: Sequence[Line], keys: Mapping[str, str]) -> str:
     """Return the pre-shared keys. keys: connection -> key. They are in base64, which never needs quoting."""
     out = ["secrets {"]
-    for line in (line for line in lines if line.papers is None):
+    for line in (line for line in lines if line.certificates is None):
         coded = base64.b64encode(keys[line.name].encode()).decode()
         out += [f"  ike-{line.name} {{", f"    id = {line.remote}", f"    secret = 0s{coded}", "  }"]
     return "\n".join([*out, "}", ""])
@@ -117,7 +117,7 @@ def daemon(lines: Iterable[Line] = ()) -> str:
     tunnels. With certificates, make_before_break lets an end switch to a new certificate without a gap: the new tunnel is up
     before the old one is removed.
     """
-    overlapping = "  make_before_break = yes\n" if any(line.papers for line in lines) else ""
+    overlapping = "  make_before_break = yes\n" if any(line.certificates for line in lines) else ""
     return f"""\
 charon {{
 {overlapping}\

@@ -30,23 +30,23 @@ class BmcReading:
     """The result of reading one machine's BMC: its report, or the error."""
 
     machine: Machine
-    told: MachineReport | None = None
+    report: MachineReport | None = None
     error: BmcError | None = None
     problem: Problem | None = None
 
     @property
-    def is_well(self) -> bool:
-        return self.told is not None and self.problem is None
+    def is_healthy(self) -> bool:
+        return self.report is not None and self.problem is None
 
     def to_json(self) -> dict[str, Any]:
         """Return it for --json."""
         report: dict[str, Any] = {"name": self.machine.name, "rack": self.machine.rack, "bmc": str(self.machine.bmc)}
-        if self.told:
-            told = self.told
+        if self.report:
+            told = self.report
             report |= {"model": told.model, "serial": told.serial, "power": told.power, "macs": list(told.macs)}
         if self.error:
             report["error"] = {"code": f"bmc-{self.error.kind}", "text": str(self.error)}
-        return report | {"ok": self.is_well, "problems": [self.problem.to_json()] if self.problem else []}
+        return report | {"ok": self.is_healthy, "problems": [self.problem.to_json()] if self.problem else []}
 
 
 def by_site(machines: Sequence[Machine]) -> dict[str, tuple[Machine, ...]]:
@@ -106,14 +106,14 @@ def read_all(machines: Sequence[Machine], all_: Sequence[Machine], connect: Conn
     def ask(machine: Machine) -> BmcReading:
         try:
             with connect(machine) as bmc:
-                return BmcReading(machine, told=bmc.told())
+                return BmcReading(machine, report=bmc.report())
         except BmcError as error:
             return BmcReading(machine, error=error)
 
     with ThreadPoolExecutor(max_workers=_ASKED_AT_ONCE) as pool:
         results = list(pool.map(ask, machines))
-    reports = {result.machine.name: result.told for result in results if result.told}
+    reports = {result.machine.name: result.report for result in results if result.report}
     problems = identity.judge(machines, reports, all_)
     return tuple(
-        BmcReading(result.machine, result.told, result.error, problems.get(result.machine.name)) for result in results
+        BmcReading(result.machine, result.report, result.error, problems.get(result.machine.name)) for result in results
     )

@@ -43,16 +43,16 @@ class Kind(StrEnum):
 class Member:
     """A node's current state.
 
-    ready: its Ready condition. well: Ready and without any other problem, however recent. out: taken out of service
-    earlier, with a mark. heard: Unix time of its newest lease. site, rack: "" in the region.
+    ready: its Ready condition. healthy: Ready and without any other problem, however recent. out: taken out of service
+    earlier, with a mark. lease_at: Unix time of its newest lease. site, rack: "" in the region.
     """
 
     name: str
     pool: str
     ready: bool = True
-    well: bool = True
+    healthy: bool = True
     out: bool = False
-    heard: float | None = None
+    lease_at: float | None = None
     site: str = ""
     rack: str = ""
 
@@ -142,7 +142,7 @@ def _whole(fleet: Fleet, doing: str) -> tuple[list[tuple[Kind, str]], bool]:
         brakes.append((Kind.CONTROL_PLANE, text))
     in_service = [member for member in fleet.members if not member.out]
     ready = [member for member in in_service if member.ready]
-    silent = [member for member in ready if member.heard is None or fleet.now - member.heard > STALE_S]
+    silent = [member for member in ready if member.lease_at is None or fleet.now - member.lease_at > STALE_S]
     if len(silent) * 2 > len(ready):
         text = (
             f"{len(silent):,} of {len(ready):,} Ready nodes have not renewed their lease for {STALE_S:.0f} s: the API's state "
@@ -207,7 +207,7 @@ def _pools(fleet: Fleet, limits: Limits, doing: str) -> Iterator[Brake]:
         )
     for pool, share in limits.max_unhealthy.items():
         members = [member for member in fleet.members if member.pool == pool]
-        unhealthy = [member for member in members if not member.well]
+        unhealthy = [member for member in members if not member.healthy]
         if len(unhealthy) <= share_of(share, len(members), least=0):
             continue
         limit = f"{share[:-1]} %" if share.endswith("%") else f"{share} nodes"

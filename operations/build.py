@@ -290,7 +290,7 @@ def _destroy_stack(
     if protected := [] if cluster.is_lab else stack.protected():
         if not with_data:
             raise _keeps_data(cluster.name, protected)
-        stack.let_go(on_event=describe(steps.detail))
+        stack.remove_protection(on_event=describe(steps.detail))
     for line in _locked(cluster, stack.outputs()):
         report(line)
     summary = stack.destroy(on_event=describe(steps.detail))

@@ -76,7 +76,7 @@ class Work:
     request: Request
     inventory: Inventory = field(repr=False)
     access: Access = field(repr=False)
-    wanted: Mapping[str, Digests] = field(repr=False)
+    desired: Mapping[str, Digests] = field(repr=False)
     hosts: tuple[str, ...]
     left_out: tuple[str, ...]
 
@@ -166,7 +166,7 @@ def configure_in_turn(work: Work, tokens: Tokens, watch: Watch = lambda _: None)
     journal = Journal(_journal(work.inventory.cluster))
     with work.access.ssh_key_file() as key:
         if not work.request.check:
-            journal.begin({host: work.wanted[host] for host in work.hosts})
+            journal.begin({host: work.desired[host] for host in work.hosts})
         keeper = _Keeper(work, journal, watch)
         reports: list[RunReport] = []
         why = ""
@@ -207,7 +207,7 @@ class _Keeper:
     """Records each finished host in the journal, and passes progress on."""
 
     def __init__(self, work: Work, journal: Journal, watch: Watch) -> None:
-        self._digests = work.wanted
+        self._digests = work.desired
         self._journal = None if work.request.check else journal
         self._watch = watch
         self._broken: set[str] = set()

@@ -168,7 +168,7 @@ def _keys(
     by_name = {cluster.name: cluster for cluster in sharing}
     kept: dict[tuple[str, str], str] = {}
     for router in own_routers:
-        for line in (line_ for line_ in router.lines if line_.papers is None):
+        for line in (line_ for line_ in router.lines if line_.certificates is None):
             secret = line.cluster, line.tunnel.secret
             if secret not in kept:
                 value = kept_secret(by_name[line.cluster], line.tunnel.secret, report)

@@ -17,7 +17,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass
 class Probe:
-    """A growth test. taints: those of the pool, which the pod tolerates. there: nodes when the job was submitted.
+    """A growth test. taints: those of the pool, which the pod tolerates. nodes_before: nodes when the job was submitted.
 
     Methods raise the API's errors.
     """
@@ -26,7 +26,7 @@ class Probe:
     namespace: str
     pool: str
     taints: tuple[Taint, ...] = ()
-    there: frozenset[str] = frozenset()
+    nodes_before: frozenset[str] = frozenset()
 
     @property
     def core(self) -> client.CoreV1Api:
@@ -38,9 +38,11 @@ class Probe:
 
     def submit(self, container: dict[str, Any]) -> None:
         """Submit the job. container: what runs; its name and its requests are set here."""
-        self.there = frozenset(node.metadata.name for node in self.core.list_node(_request_timeout=API_TIMEOUT_S).items)
+        self.nodes_before = frozenset(
+            node.metadata.name for node in self.core.list_node(_request_timeout=API_TIMEOUT_S).items
+        )
         self.batch.create_namespaced_job(
-            self.namespace, job(self.pool, self.taints, self.there, container), _request_timeout=API_TIMEOUT_S
+            self.namespace, job(self.pool, self.taints, self.nodes_before, container), _request_timeout=API_TIMEOUT_S
         )
 
     def nodes(self) -> list[client.V1Node]:
@@ -52,7 +54,7 @@ class Probe:
 
     def node(self) -> client.V1Node | None:
         """Return the new node, None if there is none yet."""
-        return next((node for node in self.nodes() if node.metadata.name not in self.there), None)
+        return next((node for node in self.nodes() if node.metadata.name not in self.nodes_before), None)
 
     def pod(self) -> client.V1Pod | None:
         pods = self.core.list_namespaced_pod(

@@ -88,19 +88,19 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of an installation. seen: current reports of machines with a BMC. left_out: installed by an earlier run.
+    """The plan of an installation. readings: current reports of machines with a BMC. left_out: installed by an earlier run.
 
     unasked: servers whose files could not be compared from here.
     """
 
     machines: tuple[Machine, ...]
     left_out: tuple[str, ...]
-    seen: tuple[BmcReading, ...]
+    readings: tuple[BmcReading, ...]
     unasked: tuple[str, ...]
 
     @property
     def unfit(self) -> tuple[BmcReading, ...]:
-        return tuple(result for result in self.seen if not result.is_well)
+        return tuple(result for result in self.readings if not result.is_healthy)
 
     @property
     def to_install(self) -> tuple[Machine, ...]:

@@ -71,7 +71,7 @@ def run(
 
     detail: gets progress, from several threads. tell: gets each finished host.
     """
-    by_host = {host_state.host: host_state for host_state in plan.found}
+    by_host = {host_state.host: host_state for host_state in plan.needs}
     api = rebooter.api()
 
     def work(host: str, pause: Pause) -> str:

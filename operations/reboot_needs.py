@@ -60,18 +60,18 @@ class RebootNeed:
 class Plan:
     """The state of all hosts that were asked."""
 
-    found: tuple[RebootNeed, ...]
+    needs: tuple[RebootNeed, ...]
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """Hosts to reboot. Those left by an earlier run come first: they are out of service already."""
-        needing = [each for each in self.found if each.needs]
+        needing = [each for each in self.needs if each.needs]
         return tuple(each.host for each in sorted(needing, key=lambda each: each.mark is None))
 
     @property
     def failed(self) -> tuple[RebootNeed, ...]:
         """Hosts that could not be asked or must not be rebooted."""
-        return tuple(each for each in self.found if each.failed and not each.needs)
+        return tuple(each for each in self.needs if each.failed and not each.needs)
 
 
 def read_report(executor: Executor, host: str) -> dict[str, Any] | tuple[str, bool]:

@@ -39,7 +39,7 @@ def open_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
 def make_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
     """Return the cluster's stack; create it if there is none. For callers that are about to build."""
     where = backend_of(cluster)
-    url = where.url if where.said_by else ""
+    url = where.url if where.configured_by else ""
     cli = pulumi_cli(report)
     return ClusterStack(
         cluster, lambda: declare(cluster), cli, STATE / cluster.name, _settings(cluster), url, _plugins(cluster, report)

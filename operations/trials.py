@@ -178,13 +178,13 @@ def _own_address(towards: str) -> IPv4Address | None:
 
 @dataclass(frozen=True)
 class Try:
-    """One connection from a worker. wanted: acceptable outcomes of `cluster.audit.host.trials`."""
+    """One connection from a worker. acceptable: acceptable outcomes of `cluster.audit.host.trials`."""
 
     control: str
     target: str
     address: str
     port: int
-    wanted: frozenset[str] = CLOSED
+    acceptable: frozenset[str] = CLOSED
     path: str = ""
 
 
@@ -218,7 +218,7 @@ def from_site(executor: Executor, source: str, endpoint: str, tries: Sequence[Tr
         subject = f"{source} → {attempt.target} {attempt.address}:{attempt.port}"
         # A silent kubelet may be down.
         unknown = blind or (attempt.path and not result.isdecimal())
-        yield Attempt(attempt.control, subject, None if unknown else result in attempt.wanted, result)
+        yield Attempt(attempt.control, subject, None if unknown else result in attempt.acceptable, result)
 
 
 def without_sources(

@@ -127,7 +127,7 @@ class ClusterStack:
             self._guarded(lambda: self._workspace.remove_stack(self._cluster.name))
         return _summary(result.summary)
 
-    def let_go(self, on_event: OnEvent | None = None) -> Summary:
+    def remove_protection(self, on_event: OnEvent | None = None) -> Summary:
         """Remove protection from existing resources, in the state and in the cloud (`stacks.protection`). Create nothing."""
         existing = [resource["urn"] for resource in self.deployment().get("resources", ())]
         with self._turn():

@@ -32,12 +32,12 @@ _PATIENCE_S = 60
 class Backend:
     """A place for the state of stacks.
 
-    url: as the engine takes it. said_by: what configures it, "" for the folder that this checkout keeps for one cluster.
+    url: as the engine takes it. configured_by: what configures it, "" for the folder that this checkout keeps for one cluster.
     own: that folder. It may not exist.
     """
 
     url: str
-    said_by: str
+    configured_by: str
     own: Path
 
     @property
@@ -51,7 +51,7 @@ class Backend:
 
         cli: returns the path of the Pulumi CLI; not called for a folder of this checkout, whose files are read directly.
         """
-        return _listed(self, cli()) if self.said_by else _in_folder(self)
+        return _listed(self, cli()) if self.configured_by else _in_folder(self)
 
 
 def chosen(cluster: str, state_dir: Path, root: Path, environment: Mapping[str, str], *, is_lab: bool) -> Backend:
@@ -71,9 +71,9 @@ def chosen(cluster: str, state_dir: Path, root: Path, environment: Mapping[str, 
 
 def refuse_elsewhere(cluster: str, backend: Backend) -> None:
     """Raise OtherStateError if the backend is configured but this checkout's own folder has the cluster's stack."""
-    if backend.said_by and cluster in _in_folder(Backend(f"file://{backend.own}", "", backend.own)):
+    if backend.configured_by and cluster in _in_folder(Backend(f"file://{backend.own}", "", backend.own)):
         raise OtherStateError(
-            f"{cluster} has its stack in {backend.own}, but {backend.said_by} names {backend.shown}, which has no stack of "
+            f"{cluster} has its stack in {backend.own}, but {backend.configured_by} names {backend.shown}, which has no stack of "
             f"that name; nothing was touched. Remove that setting to work with the stack in the folder"
         )
 
@@ -93,7 +93,7 @@ def _absolute(backend: Backend, cluster: str) -> Backend:
     parts = urlsplit(backend.url)
     if parts.scheme == "file" and (parts.netloc or not parts.path.startswith("/")) and parts.netloc != "~":
         raise BackendError(
-            f"the state of {cluster} can't be found: {backend.said_by} names {backend.shown}, a relative path; "
+            f"the state of {cluster} can't be found: {backend.configured_by} names {backend.shown}, a relative path; "
             f"write file://{os.path.abspath(parts.netloc + parts.path)}"
         )
     return backend
@@ -138,7 +138,7 @@ def _listed(backend: Backend, cli: Path) -> frozenset[str]:
 
 
 def _unreadable(backend: Backend, why: str) -> BackendError:
-    by = f", configured by {backend.said_by}," if backend.said_by else ""
+    by = f", configured by {backend.configured_by}," if backend.configured_by else ""
     return BackendError(
         f"the state of stacks at {backend.shown}{by} can't be read, so it is unknown whether the cluster exists; "
         f"nothing was touched: {why}"

@@ -49,7 +49,7 @@ class Placeholder:
 class Starter:
     """The content of a new cluster's folder. files: name -> text. secrets: names of the keys that its stack needs."""
 
-    asked: Request
+    request: Request
     region: str
     ranges: Ranges
     files: dict[str, str]

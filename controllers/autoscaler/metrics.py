@@ -46,7 +46,7 @@ class Metrics:
     def count(self, round_: Round) -> None:
         gauges = dict(_gauges(round_))
         with self._lock:
-            end = "refused" if round_.made.refused else "done"
+            end = "refused" if round_.decided.refused else "done"
             self._counts["passes_total", (("end", end),)] += 1
             for each in round_.done:
                 labels = (("act", str(each.decision.act)), ("pool", each.decision.pool), ("failed", _yes(each.failed)))
@@ -67,7 +67,7 @@ class Metrics:
 
 
 def _gauges(round_: Round) -> Iterator[tuple[tuple[str, Labels], float]]:
-    world, decided = round_.world, round_.made
+    world, decided = round_.world, round_.decided
     fates = Counter(str(verdict.fate) for verdict in decided.verdicts.values())
     for fate in Fate:
         yield ("pods", (("fate", str(fate)),)), fates[str(fate)]

@@ -39,10 +39,10 @@ def pod_events(round_: Round) -> Iterator[PodEvent]:
     for pod in pods.values():
         if pod.complaints:
             yield PodEvent(pod, "BadRequestOfMachines", "; ".join(pod.complaints), "Warning")
-    for name, verdict in round_.made.verdicts.items():
+    for name, verdict in round_.decided.verdicts.items():
         if name in pods and verdict.fate is Fate.NEVER:
             yield PodEvent(pods[name], "NoMachineEver", verdict.reason, "Warning")
-    for name, verdict in round_.made.verdicts.items():
+    for name, verdict in round_.decided.verdicts.items():
         if name in pods and verdict.fate is Fate.NEW:
             yield PodEvent(pods[name], "MachineOrdered", verdict.reason)
 

@@ -33,10 +33,10 @@ class Acting(Protocol):
 
 @dataclass(frozen=True)
 class Done:
-    """A decision and its result. said: a message for people. failed: whether it could not be carried out."""
+    """A decision and its result. text: a message for people. failed: whether it could not be carried out."""
 
     decision: Decision
-    said: str = ""
+    text: str = ""
     failed: bool = False
 
 
@@ -45,18 +45,18 @@ class Round:
     """One pass of the loop. took_s: reading, deciding, acting."""
 
     world: World
-    made: Pass
+    decided: Pass
     done: tuple[Done, ...] = ()
     took_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 @dataclass
 class Loop:
-    """The loop. look: reads the cluster. clock: monotonic seconds. check: called before every act; raises
+    """The loop. observe: reads the cluster. clock: monotonic seconds. check: called before every act; raises
     `clients.lease.LostTheLockError` if the lock is no longer ours."""
 
-    look: Callable[[Memory], World]
-    hands: Acting
+    observe: Callable[[Memory], World]
+    actuator: Acting
     settings: Autoscaler
     limits: Limits
     clock: Callable[[], float] = time.monotonic
@@ -66,8 +66,8 @@ class Loop:
     def once(self, *, dry_run: bool = False) -> Round:
         """Run one pass. Errors: raises those of the API and the lock. Errors of a decision's act are part of the round."""
         start_s = self.clock()
-        memory = self.hands.recall()
-        world = self.look(memory)
+        memory = self.actuator.recall()
+        world = self.observe(memory)
         seen_s = self.clock()
         seconds = self.settings.solver / 1000
         budget = Budget(seconds, time.process_time) if seconds else None
@@ -77,9 +77,9 @@ class Loop:
             return Round(world, decisions, (), (seen_s - start_s, decided_s - seen_s, 0.0))
         self.check()
         if decisions.memory != memory:
-            self.hands.remember(decisions.memory)
+            self.actuator.remember(decisions.memory)
         if decisions.brakes and decisions.brakes.paused != world.fleet.paused:
-            self.hands.pause(decisions.brakes.paused)
+            self.actuator.pause(decisions.brakes.paused)
         done = tuple(self._act(decision, world, start_s) for decision in decisions.decisions)
         self._learn(decisions.memory, world, done)
         return Round(world, decisions, done, (seen_s - start_s, decided_s - seen_s, self.clock() - decided_s))
@@ -89,7 +89,7 @@ class Loop:
         if decision.act in _REMOVALS and self.clock() - began > FRESH_S:
             return Done(decision, f"the look is older than {FRESH_S:.0f} s; the next pass decides again", failed=True)
         try:
-            return Done(decision, self.hands.carry_out(decision, world))
+            return Done(decision, self.actuator.carry_out(decision, world))
         except FORESEEN as error:
             return Done(decision, _words(error), failed=True)
 
@@ -100,10 +100,10 @@ class Loop:
             if each.failed and each.decision.act is Act.GROW:
                 first_s, most_s = self.settings.backoff / 1000, self.settings.backoff_most / 1000
                 pool = each.decision.pool
-                after = after.with_strike(pool, world.now_s, each.said, first_s, most_s)
+                after = after.with_strike(pool, world.now_s, each.text, first_s, most_s)
                 after = replace(after, orders=tuple(o for o in after.orders if o.pool != pool or o.machine))
         if after != memory:
-            self.hands.remember(after)
+            self.actuator.remember(after)
 
 
 def _words(error: Exception) -> str:

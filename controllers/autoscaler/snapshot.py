@@ -70,7 +70,7 @@ def _left_out(pod: Waiting, world: World, memory: Memory, settings: Autoscaler, 
     if pod.refused:
         left.verdicts[pod.name] = Verdict(Fate.NEVER, f"no machine is ordered for it: {pod.refused}")
     elif tries >= settings.tries:
-        said = f"; the scheduler reports: {pod.said}" if pod.said else ""
+        said = f"; the scheduler reports: {pod.scheduler_message}" if pod.scheduler_message else ""
         text = f"no more machines are ordered for it: it did not start on any of the {tries} hosts that were added for it{said}"
         left.verdicts[pod.name] = Verdict(Fate.NEVER, text)
     elif age_s < settings.settle / 1000:

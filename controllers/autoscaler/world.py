@@ -78,7 +78,7 @@ class Waiting:
     """A pod that the scheduler found no room for.
 
     gang: None for a single pod. refused: why no machine is ordered for it, "" if one may be. complaints: problems with its
-    annotations and PodGroup. said: the scheduler's message.
+    annotations and PodGroup. scheduler_message: the scheduler's message.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Waiting:
     gang: Membership | None = None
     refused: str = ""
     complaints: tuple[str, ...] = ()
-    said: str = ""
+    scheduler_message: str = ""
 
 
 @dataclass(frozen=True)

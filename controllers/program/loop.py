@@ -116,7 +116,7 @@ class Loop:
     def _count(self, outcome: Outcome, took_s: float) -> None:
         with self._lock:
             self._counts["rounds_total", (("end", outcome.end),)] += 1
-            self._counts["changes_total", ()] += outcome.made
+            self._counts["changes_total", ()] += outcome.changes
             self._counts["failures_total", ()] += len(outcome.failed)
             gauges: dict[tuple[str, Labels], float] = {
                 ("size", (("of", name),)): number for name, number in outcome.sizes.items()

@@ -23,11 +23,11 @@ Say = Callable[[str], None]
 class Outcome:
     """The result of a round.
 
-    made: number of changes. failed: changes that the API refused. refused: why nothing may be changed. undecided: conflicts that
+    changes: number of changes. failed: changes that the API refused. refused: why nothing may be changed. undecided: conflicts that
     need a decision. sizes: kind of thing -> how many there are.
     """
 
-    made: int = 0
+    changes: int = 0
     failed: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
@@ -64,12 +64,12 @@ class TenancySync:
         sync = self._sync(settings_of(load_cluster(self._spec)))
         look = sync.look()
         sizes = {"people": len(look.roster.people), "teams": len(look.roster.teams)}
-        sizes["frozen namespaces"] = sum(bool(space.frozen) for space in look.seen.spaces.values())
+        sizes["frozen namespaces"] = sum(bool(space.frozen) for space in look.state.spaces.values())
         if look.refused:
             return Outcome(refused=look.refused, sizes=sizes)
         applied = sync.apply(look, lambda change: say(f"{change.verb} {change.what}: {change.reason}"))
         failed = tuple(f"{change.verb} {change.what}: {why}" for change, why in applied.failed)
-        return Outcome(len(applied.made), failed, (), look.plan.conflicts, sizes)
+        return Outcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
 
     def _sync(self, settings: Tenancy) -> Sync:
         """Return the Sync of the last round, with its connections, unless the settings have changed."""
@@ -105,7 +105,7 @@ class TenancyCapacity:
             return Outcome(failed=rules, refused=look.refused, undecided=look.plan.conflicts, sizes=sizes)
         applied = own.apply(look, lambda host: say(f"moved {host}"))
         failed = tuple(f"{what}: {why}" for what, why in applied.failed)
-        return Outcome(len(applied.made), failed, (), look.plan.conflicts, sizes)
+        return Outcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
 
 
 WORK: Mapping[str, Callable[[Path, Path, Access], Work]] = {

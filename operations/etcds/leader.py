@@ -9,14 +9,14 @@ from operations.etcds.snapshots import EtcdRefusedError
 def move(view: View, name: str, *, only_look: bool = False) -> str:
     """Move leadership to `name`. Return what happened, as a sentence. Raises EtcdRefusedError if that member can't lead."""
     etcd = view.etcd
-    chosen = next(seen for seen in view.seen if seen.member == etcd.member(name))
+    chosen = next(seen for seen in view.members if seen.member == etcd.member(name))
     leader = view.leader
     if leader is None:
         raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.status_command}")
     if leader.name == name:
         return f"etcd {etcd.role}: {name} is the leader already."
     if chosen.status is None or chosen.status.learner or not chosen.healthy:
-        why = "has no vote yet" if chosen.status and chosen.status.learner else chosen.ailment or "does not respond"
+        why = "has no vote yet" if chosen.status and chosen.status.learner else chosen.problem or "does not respond"
         raise EtcdRefusedError(f"{name} can't lead: {why}. Nothing was changed.")
     if only_look:
         return f"etcd {etcd.role}: leadership would move from {leader.name} to {name}."

@@ -24,14 +24,14 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class MemberState:
-    """State of a member in the spec. status: None if it doesn't respond. ailment: "" if it is healthy.
+    """State of a member in the spec. status: None if it doesn't respond. problem: "" if it is healthy.
 
     agent: the report of its host's agent; {} if there is none, and `agent_error` says why.
     """
 
     member: Member
     status: MemberStatus | None
-    ailment: str
+    problem: str
     agent: dict[str, Any]
     agent_error: str
 
@@ -41,7 +41,7 @@ class MemberState:
 
     @property
     def healthy(self) -> bool:
-        return not self.ailment
+        return not self.problem
 
 
 @dataclass(frozen=True)
@@ -78,20 +78,20 @@ class View:
     """State of all members at one moment."""
 
     etcd: Etcd
-    seen: tuple[MemberState, ...]
+    members: tuple[MemberState, ...]
 
     @property
     def healthy(self) -> tuple[MemberState, ...]:
-        return tuple(seen for seen in self.seen if seen.healthy)
+        return tuple(seen for seen in self.members if seen.healthy)
 
     @property
     def answering(self) -> tuple[tuple[MemberState, MemberStatus], ...]:
-        return tuple((seen, seen.status) for seen in self.seen if seen.status)
+        return tuple((seen, seen.status) for seen in self.members if seen.status)
 
     @property
     def has_quorum(self) -> bool:
         """Whether the etcd has a quorum: a member is healthy only if a request with a quorum succeeds."""
-        return bool(self.healthy) or any("alarm" in seen.ailment.lower() for seen in self.seen)
+        return bool(self.healthy) or any("alarm" in seen.problem.lower() for seen in self.members)
 
     @property
     def leader(self) -> MemberState | None:
@@ -170,18 +170,18 @@ def lost_quorum(view: View) -> str:
     """Return the message for an etcd without a quorum."""
     etcd = view.etcd
     return (
-        f"etcd {etcd.role} has lost quorum ({len(view.answering)} of {len(view.seen)} members). "
+        f"etcd {etcd.role} has lost quorum ({len(view.answering)} of {len(view.members)} members). "
         "Membership can't be changed. Bring a member back, or restore: "
         f"{etcd.command('restore')} (without --snapshot it uses the newest verified snapshot)"
     )
 
 
 def _of_quorum(view: View) -> Iterable[str]:
-    etcd, count = view.etcd, len(view.seen)
+    etcd, count = view.etcd, len(view.members)
     if not view.has_quorum:
         yield lost_quorum(view)
         return
-    down = [seen for seen in view.seen if seen.status is None]
+    down = [seen for seen in view.members if seen.status is None]
     spare = (count - 1) // 2 - len(down)
     for seen in down:
         left = {0: "losing one more stops them", 1: "1 more member can be lost"}.get(spare, f"{spare} more can be lost")
@@ -190,9 +190,9 @@ def _of_quorum(view: View) -> Iterable[str]:
             f"etcd {etcd.role}: {count - len(down)} of {count} members healthy; {seen.name} ({seen.member.address}) is "
             f"down{words}. Writes still work; {left}. Replace it: {etcd.command('replace')} {seen.name}"
         )
-    cut_off = [seen for seen in view.seen if seen.status and not seen.healthy and not view.alarms]
+    cut_off = [seen for seen in view.members if seen.status and not seen.healthy and not view.alarms]
     for seen in cut_off:
-        others = ", ".join(str(other.member.address) for other in view.seen if other is not seen)
+        others = ", ".join(str(other.member.address) for other in view.members if other is not seen)
         yield (
             f"etcd {etcd.role}: {seen.name} can't reach its peers; check TCP {seen.member.peer_port} between "
             f"{seen.member.address} and {others}"
@@ -219,7 +219,7 @@ def _of_alarms(view: View) -> Iterable[str]:
 
 
 def _of_hosts(view: View) -> Iterable[str]:
-    for seen in view.seen:
+    for seen in view.members:
         if seen.agent_error:
             yield f"{seen.agent_error}; docs/runbooks/etcd-agent-silent.md"
             continue

@@ -35,7 +35,7 @@ class Host:
     """
 
     name: str
-    seen: tuple[MemberState, ...]
+    members: tuple[MemberState, ...]
     agents: tuple[AgentClient, ...]
     text: str
 
@@ -51,7 +51,7 @@ class Host:
     @property
     def running(self) -> Mapping[str, Any]:
         """The current payload: see `menagerie_etcd.payload.Payload.state`. {} if the agent doesn't report it."""
-        payload: Mapping[str, Any] = self.seen[0].agent.get("payload") or {}
+        payload: Mapping[str, Any] = self.members[0].agent.get("payload") or {}
         return payload
 
     @property
@@ -63,27 +63,27 @@ class Host:
         return not self.running.get("whole", True)
 
     @property
-    def is_well(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether all its members are healthy. An alarm does not count: a larger quota in the payload can help against it."""
-        return all(seen.healthy or "alarm" in seen.ailment.lower() for seen in self.seen)
+        return all(seen.healthy or "alarm" in seen.problem.lower() for seen in self.members)
 
     @property
     def leads(self) -> tuple[str, ...]:
         """Names of its members that are leaders."""
-        return tuple(seen.name for seen in self.seen if seen.status and seen.status.leads)
+        return tuple(seen.name for seen in self.members if seen.status and seen.status.leads)
 
 
 def hosts(views: Sequence[View], texts: Mapping[str, str]) -> tuple[Host, ...]:
     """Return every host with a member; hosts with only events come first. texts: payloads by host (`Access.etcd_payloads`)."""
     by_host: dict[str, list[tuple[MemberState, AgentClient]]] = {}
     for view in sorted(views, key=lambda view: view.etcd.role != "events"):
-        for seen in view.seen:
+        for seen in view.members:
             by_host.setdefault(seen.member.host, []).append((seen, view.etcd.agents[seen.name]))
     all_hosts = [
         Host(name, tuple(seen for seen, _ in entries), tuple(agent for _, agent in entries), texts.get(name, ""))
         for name, entries in by_host.items()
     ]
-    mains = {entries.member.host for view in views if view.etcd.role == "main" for entries in view.seen}
+    mains = {entries.member.host for view in views if view.etcd.role == "main" for entries in view.members}
     return tuple(sorted(all_hosts, key=lambda host: host.name in mains))
 
 

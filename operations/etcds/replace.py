@@ -21,14 +21,16 @@ def refuse(view: View, name: str, *, although_healthy: bool) -> None:
     etcd = view.etcd
     if not view.has_quorum:
         raise EtcdRefusedError(lost_quorum(view))
-    others = [seen for seen in view.seen if seen.name != name and not seen.healthy and not _only_alarms(seen.ailment)]
+    others = [
+        seen for seen in view.members if seen.name != name and not seen.healthy and not _only_alarms(seen.problem)
+    ]
     if others:
-        ailing = "; ".join(f"{seen.name}: {seen.ailment}" for seen in others)
+        ailing = "; ".join(f"{seen.name}: {seen.problem}" for seen in others)
         raise EtcdRefusedError(
             f"etcd {etcd.role}: another member is unhealthy ({ailing}). Nothing was changed. Fix that one first: "
             f"{etcd.status_command}"
         )
-    chosen = next(seen for seen in view.seen if seen.name == name)
+    chosen = next(seen for seen in view.members if seen.name == name)
     if chosen.agent_error:
         raise EtcdRefusedError(
             f"{chosen.agent_error}. Nothing was changed. The member needs a new host first: "
@@ -111,8 +113,8 @@ def _wait_until_healthy(etcd: Etcd, report: Report) -> View:
 
     def missing() -> str:
         views.append(read_members(etcd))
-        ailing = [seen for seen in views[-1].seen if not seen.healthy and not _only_alarms(seen.ailment)]
-        return "; ".join(f"{seen.name}: {seen.ailment}" for seen in ailing)
+        ailing = [seen for seen in views[-1].members if not seen.healthy and not _only_alarms(seen.problem)]
+        return "; ".join(f"{seen.name}: {seen.problem}" for seen in ailing)
 
     wait_until(missing, HEALTHY_S, report)
     return views[-1]

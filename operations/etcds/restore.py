@@ -90,7 +90,7 @@ def plan(
     elif snapshot:
         known_ids = ids | {item.cluster_id for item in known if item.cluster_id}
         warnings = refuse_wrong(snapshot, etcd.cluster.name, etcd.role, known_ids, now, accept_stale=accept_stale)
-    silent = [item.agent_error for item in view.seen if item.agent_error]
+    silent = [item.agent_error for item in view.members if item.agent_error]
     if silent:
         raise EtcdRefusedError("the agents of all members must respond. Nothing was changed.\n  " + "\n  ".join(silent))
     if not operation.has("swapping"):
@@ -113,7 +113,7 @@ def _refuse_without_room(view: View, size: int) -> None:
     needed = 2 * size + _ROOM
     full = [
         f"{seen.name}: {mb(seen.agent['disk_free'])} free in {seen.agent['data_dir']}, a restore needs about {mb(needed)}"
-        for seen in view.seen
+        for seen in view.members
         if seen.agent["disk_free"] < needed
     ]
     if full:
@@ -258,7 +258,7 @@ def _wait_until_healthy(plan_: Plan, bump: int, report: Report) -> View:
     def missing() -> str:
         view = read_members(plan_.etcd)
         views.append(view)
-        ailing = [f"{seen.name}: {seen.ailment}" for seen in view.seen if not seen.healthy]
+        ailing = [f"{seen.name}: {seen.problem}" for seen in view.members if not seen.healthy]
         if ailing:
             return "; ".join(ailing)
         ids = {status.cluster_id for _, status in view.answering}

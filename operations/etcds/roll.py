@@ -39,7 +39,7 @@ class Change:
     def to_json(self) -> dict[str, Any]:
         return {
             "host": self.host.name,
-            "members": [each.name for each in self.host.seen],
+            "members": [each.name for each in self.host.members],
             "runs": self.host.running.get("sha256", ""),
             "wanted": self.host.wanted,
             "half_way": self.host.is_half_way,
@@ -70,7 +70,7 @@ def plan(
     views: of all etcds. texts: as for `hosts`. stale: returns why there is no recent backup of main, "" if there is one.
     """
     all_hosts = hosts(views, texts)
-    chosen = [host for host in all_hosts if any(item.member in _members(views, roles) for item in host.seen)]
+    chosen = [host for host in all_hosts if any(item.member in _members(views, roles) for item in host.members)]
     todo = [host for host in chosen if not host.is_done]
     problems = [*_silent(cluster, chosen), *_ailing(views, all_hosts, todo)]
     changes = []
@@ -87,18 +87,18 @@ def plan(
 
 
 def _members(views: Sequence[View], roles: Sequence[str]) -> list[object]:
-    return [seen.member for view in views if view.etcd.role in roles for seen in view.seen]
+    return [seen.member for view in views if view.etcd.role in roles for seen in view.members]
 
 
 def _on(view: View, chosen: Sequence[Host]) -> bool:
-    return bool({seen.member.host for seen in view.seen} & {host.name for host in chosen})
+    return bool({seen.member.host for seen in view.members} & {host.name for host in chosen})
 
 
 def _order(host: Host) -> tuple[bool, ...]:
     """Return the sort key of a host: unhealthy and half-applied hosts first, because the roll fixes them; leaders last, main's
     at the very end; else events before main."""
-    main = any(_is_main(seen.name) for seen in host.seen)
-    return (host.is_well, not host.is_half_way, main, any(map(_is_main, host.leads)), bool(host.leads))
+    main = any(_is_main(seen.name) for seen in host.members)
+    return (host.is_healthy, not host.is_half_way, main, any(map(_is_main, host.leads)), bool(host.leads))
 
 
 def _is_main(member: str) -> bool:
@@ -107,7 +107,7 @@ def _is_main(member: str) -> bool:
 
 def _silent(cluster: str, chosen: Sequence[Host]) -> Iterator[str]:
     for host in chosen:
-        error = next((seen.agent_error for seen in host.seen if seen.agent_error), "")
+        error = next((seen.agent_error for seen in host.members if seen.agent_error), "")
         if error:
             yield f"{error}; docs/runbooks/etcd-agent-silent.md"
         elif not host.text:
@@ -131,12 +131,12 @@ def _ailing(views: Sequence[View], everyone: Sequence[Host], todo: Sequence[Host
             yield f"etcd {etcd.role}: CORRUPT alarm; see {etcd.status_command}"
         if learning := [seen.name for seen, status in view.answering if status.learner]:
             yield f"etcd {etcd.role}: {', '.join(learning)} has no vote yet; see {etcd.status_command}"
-        if held := [seen.name for seen in view.seen if seen.agent.get("held")]:
+        if held := [seen.name for seen in view.members if seen.agent.get("held")]:
             yield f"etcd {etcd.role}: {', '.join(held)} was stopped by a verb that did not finish: run that verb again"
-    ailing = [host for host in everyone if not host.is_well]
+    ailing = [host for host in everyone if not host.is_healthy]
     if todo and (len(ailing) > 1 or any(host.name not in {seen.name for seen in todo} for host in ailing)):
         for host in ailing:
-            ailments = "; ".join(f"{seen.name}: {seen.ailment}" for seen in host.seen if seen.ailment)
+            ailments = "; ".join(f"{seen.name}: {seen.problem}" for seen in host.members if seen.problem)
             yield f"not all members are healthy ({ailments}); see ./menagerie status {views[0].etcd.cluster.name} etcd"
 
 
@@ -207,9 +207,9 @@ def _roll_host(plan_: Plan, host: Host, report: Report) -> None:
 def _hand_over(etcd: Etcd, host: Host, plan_: Plan, report: Report) -> None:
     """Check that all other members are healthy, and move leadership to one of them, preferably on a host that is done."""
     view = read_members(etcd)
-    others = [seen for seen in view.seen if seen.member.host != host.name]
-    if ailing := [seen for seen in others if seen.ailment and "alarm" not in seen.ailment.lower()]:
-        ailments = "; ".join(f"{seen.name}: {seen.ailment}" for seen in ailing)
+    others = [seen for seen in view.members if seen.member.host != host.name]
+    if ailing := [seen for seen in others if seen.problem and "alarm" not in seen.problem.lower()]:
+        ailments = "; ".join(f"{seen.name}: {seen.problem}" for seen in ailing)
         raise EtcdRefusedError(f"etcd {etcd.role}: another member is unhealthy ({ailments})")
     if view.leader is None or view.leader.member.host != host.name or not others:
         return
@@ -226,9 +226,9 @@ def _lagging(etcd: Etcd) -> Callable[[], str]:
 
     def missing() -> str:
         view = read_members(etcd)
-        ailing = [seen for seen in view.seen if seen.ailment and "alarm" not in seen.ailment.lower()]
-        if ailing or len(view.answering) < len(view.seen):
-            return "; ".join(f"{seen.name}: {seen.ailment}" for seen in ailing) or "not every member responds"
+        ailing = [seen for seen in view.members if seen.problem and "alarm" not in seen.problem.lower()]
+        if ailing or len(view.answering) < len(view.members):
+            return "; ".join(f"{seen.name}: {seen.problem}" for seen in ailing) or "not every member responds"
         if not reached:
             reached.append(max(status.index for _, status in view.answering))
         behind = [seen.name for seen, status in view.answering if status.applied < reached[0]]

@@ -29,9 +29,9 @@ def refuse(view: View, *, after_compaction: bool = False) -> None:
     etcd = view.etcd
     if not view.has_quorum or view.leader is None:
         raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.status_command}")
-    silent = [seen for seen in view.seen if seen.status is None or seen.agent_error]
+    silent = [seen for seen in view.members if seen.status is None or seen.agent_error]
     if silent:
-        lines = (f"{seen.name}: {seen.agent_error or seen.ailment}" for seen in silent)
+        lines = (f"{seen.name}: {seen.agent_error or seen.problem}" for seen in silent)
         raise EtcdRefusedError("every member must respond. Nothing was changed.\n  " + "\n  ".join(lines))
     full = [line for seen, status in view.answering if (line := _no_room(seen, status))]
     if full and not after_compaction:
@@ -53,7 +53,7 @@ def recover(view: View, operation: Journal, step: Step, report: Report) -> View:
             once_settled(lambda: etcd.client.compact(view.revision), report)
             operation.done("compact")
     with step("defragment"):
-        _one_by_one(view, [seen.name for seen in view.seen], operation, report)
+        _one_by_one(view, [seen.name for seen in view.members], operation, report)
     with step("disarm"):
         after = read_members(etcd)
         full = [(seen, status) for seen, status in after.answering if status.quota and status.size >= status.quota]
@@ -95,7 +95,7 @@ def _one_by_one(view: View, names: list[str], operation: Journal, report: Report
 
 
 def _refuse_full(etcd: Etcd, name: str) -> None:
-    seen = next(item for item in read_members(etcd).seen if item.name == name)
+    seen = next(item for item in read_members(etcd).members if item.name == name)
     line = _no_room(seen, seen.status) if seen.status and not seen.agent_error else ""
     if line:
         raise EtcdRefusedError(f"{line} {name} was not changed.")

@@ -39,7 +39,7 @@ class Bmc:
         self._mac = mac
         self._path = self._find()
 
-    def told(self) -> MachineReport:
+    def report(self) -> MachineReport:
         """Return the machine's identity and power state."""
         system = self._system()
         model = " ".join(str(system[key]) for key in ("Manufacturer", "Model") if system.get(key))

@@ -124,7 +124,7 @@ def see(around: CheckInputs) -> ClusterSnapshot:
             ready = is_ready(node)
             well = ready and not bad(node, around.cluster.spec.repair)
             out = mark_of(node) is not None
-            members.append(replace(places[name], ready=ready, well=well, out=out, heard=heard.get(name)))
+            members.append(replace(places[name], ready=ready, healthy=well, out=out, lease_at=heard.get(name)))
     past, paused = removals.recorded_removals(api)
     fleet = Fleet(tuple(members), now, past, around.control_plane(), paused)
     return ClusterSnapshot({node.metadata.name: node for node in nodes.items}, fleet)
@@ -194,7 +194,7 @@ def _case(
     finding = broken(node, repair, now)
     if finding is None:
         # A node that is unhealthy, even if only recently, is not returned yet.
-        if own_mark and (member.well or record.acted):
+        if own_mark and (member.healthy or record.acted):
             return Case(member.name, member.pool, own_mark.why, Step.GIVE_BACK, record, now, own_mark, member.ready)
         return None
     step = step_of(finding.action, record, repair, in_region=not member.site, has_bmc=has_bmc)
@@ -224,14 +224,14 @@ def _with_pods(api: client.ApiClient, case: Case) -> Case:
 
 
 def _well_again(cluster: Cluster, member: Member) -> str:
-    if not member.well:
+    if not member.healthy:
         return ""
     return f"; its node is healthy again, return it to service: ./menagerie repair {cluster.name} --retry {member.name}"
 
 
 def worn_off(repair: Repair, seen: ClusterSnapshot, known: Mapping[str, Record]) -> list[str]:
     """Return repaired hosts that have been healthy for long enough to forget their repairs."""
-    well = {member.name for member in seen.fleet.members if member.well and not member.out}
+    well = {member.name for member in seen.fleet.members if member.healthy and not member.out}
     period_s = repair.min_healthy_period / 1000
     return [
         host

@@ -43,7 +43,7 @@ def by_agents(cluster: Cluster, access: Access) -> Iterator[Item]:
     """
     views = [_agents_view(cluster, access, role) for role in ROLES]
     for view in views:
-        yield from (_disk(cluster.name, seen) for seen in view.seen if seen.agent.get("fsync_p99_s") is not None)
+        yield from (_disk(cluster.name, seen) for seen in view.members if seen.agent.get("fsync_p99_s") is not None)
     late = [host for host in hosts(views, access.etcd_payloads) if host.text and host.running and not host.is_done]
     for host in late:
         text = (

@@ -50,9 +50,9 @@ class Account:
         self.resources = tuple(_resources(self._deployment))
         return recording
 
-    def let_go(self) -> Recording:
+    def remove_protection(self) -> Recording:
         """Remove the protection; return what the engine did."""
-        return self._recorded(self.stack.let_go)
+        return self._recorded(self.stack.remove_protection)
 
     def destroy(self) -> Recording:
         """Return what the engine deleted, up to its first failure."""

@@ -148,7 +148,7 @@ def destroy(account: Account) -> Observation:
     Does so like `destroy --with-data`: first removes the protection, in the state and in the cloud.
     """
     protected = len(account.stack.protected())
-    release = account.let_go()
+    release = account.remove_protection()
     recording = account.destroy()
     left = [
         _left(record, "left-behind", "still exists after the stack was destroyed", "let the stack own it")

@@ -78,7 +78,7 @@ def metrics(loop: Loop) -> str:
 
 
 def test_it_logs_standby_once_and_then_acts() -> None:
-    work = Rounds(Outcome(made=2))
+    work = Rounds(Outcome(changes=2))
     _, said = run(work, FakeLease(others=3))
     assert said == ["on standby: pod-b acts", "acquired Lease menagerie-tenancy-sync: this pod acts now"]
     assert work.acted == 1
@@ -94,7 +94,7 @@ def test_a_passing_problem_and_its_end_are_logged_once() -> None:
 
 def test_a_refused_round_is_counted_and_is_no_success() -> None:
     loop, said = run(
-        Rounds(Outcome(made=1), Outcome(refused=("2 of 3 are missing",), sizes={"people": 1})), FakeLease()
+        Rounds(Outcome(changes=1), Outcome(refused=("2 of 3 are missing",), sizes={"people": 1})), FakeLease()
     )
     text = metrics(loop)
     assert "refused: 2 of 3 are missing" in said

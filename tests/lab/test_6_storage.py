@@ -33,7 +33,7 @@ def crds(kubectl: list[str]) -> Iterator[None]:
     run(*kubectl, "create", "-f", crds)
     yield
     run(*kubectl, "delete", "-f", crds, "--wait=false")
-    run(*kubectl, "delete", "namespace", "rook-ceph", "--wait=false")
+    run(*kubectl, "delete", "namespace", "rook-ceph", "--wait=false", "--ignore-not-found")
 
 
 def run(*command: str, text: str | None = None) -> str:

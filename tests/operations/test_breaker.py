@@ -19,7 +19,7 @@ LIMITS = Limits({"gpu": "40%", "cpu": "40%"}, "50%", 3600.0)
 def nodes(count: int, pool: str = "gpu", *, site: str = "sjc1", racks: int = 4, first: int = 1) -> list[Member]:
     """Return healthy members, in one rack after another."""
     return [
-        Member(f"{pool}-{n:03}", pool, heard=NOW - 5, site=site, rack=f"r{n % racks}")
+        Member(f"{pool}-{n:03}", pool, lease_at=NOW - 5, site=site, rack=f"r{n % racks}")
         for n in range(first, first + count)
     ]
 
@@ -183,13 +183,13 @@ def test_never_more_than_the_share_is_removed_within_any_window(
         shaken = [(pool, rack, state) for (pool, rack, _), state in zip(described, now_states, strict=False)]
         out = frozenset(each.host for each in taken)
         members = tuple(replace(each, heard=now) for each in built(shaken, out))
-        wanted = [each.name for each in members if not each.well]
+        wanted = [each.name for each in members if not each.healthy]
         decided = decide(Fleet(members, now, tuple(taken), "", paused), wanted, limits)
         paused = decided.paused
         for pool in ("gpu", "cpu"):
             own = [each for each in members if each.pool == pool]
             if any(each.name in decided.allowed for each in own):
-                assert sum(not each.well for each in own) <= share_of(unhealthy, len(own), least=0)
+                assert sum(not each.healthy for each in own) <= share_of(unhealthy, len(own), least=0)
         taken += [Removal(host, now) for host in decided.allowed if host not in out]
         # A host that is back may be removed again; here, healthy hosts are back at once.
         most = share_of(removed, len(described), least=0)
@@ -202,7 +202,7 @@ def test_another_unhealthy_node_never_allows_more_removals(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, data: st.DataObject
 ) -> None:
     limits = Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 3600.0)
-    wanted = [each.name for each in built(described) if not each.well]
+    wanted = [each.name for each in built(described) if not each.healthy]
     before = decide(Fleet(built(described), NOW), wanted, limits)
     index = data.draw(st.integers(0, len(described) - 1))
     pool, rack, _ = described[index]
@@ -215,7 +215,7 @@ def test_another_unhealthy_node_never_allows_more_removals(
 def test_a_tighter_limit_or_more_recent_removals_never_allow_more_removals(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, past: int, percent: int
 ) -> None:
-    wanted = [each.name for each in built(described) if not each.well]
+    wanted = [each.name for each in built(described) if not each.healthy]
     members = built(described)
 
     def allowed(unhealthy: str, removed: str, past: int) -> tuple[str, ...]:

@@ -190,9 +190,9 @@ class Cloud:
         """Return what a look would see now."""
         nodes = tuple(self._nodes())
         members = tuple(
-            Member(node.name, node.pool, ready=node.ready, well=node.ready, out=bool(node.mark), heard=self.now_s)
+            Member(node.name, node.pool, ready=node.ready, healthy=node.ready, out=bool(node.mark), lease_at=self.now_s)
             for node in nodes
-        ) + tuple(Member(name, pool, heard=self.now_s) for name, pool in self._elsewhere.items())
+        ) + tuple(Member(name, pool, lease_at=self.now_s) for name, pool in self._elsewhere.items())
         fleet = Fleet(members, self.now_s, tuple(self.removals))
         pods = tuple(story.waiting for story in self.pending())
         return World(self.now_s, self._supplies, dict(self._groups()), nodes, pods, fleet)

@@ -69,11 +69,11 @@ class CapacityReview:
 class Applied:
     """The result of an apply.
 
-    made: rules and hosts that were changed. failed: those that were not, with the API's answer. evicted: pods. kept: pods that were
+    changes: rules and hosts that were changed. failed: those that were not, with the API's answer. evicted: pods. kept: pods that were
     not evicted, and why.
     """
 
-    made: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
     evicted: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ class Capacity:
         done = _each(((move.host.name, partial(self._move, move)) for move in found.plan.changes), tell)
         broken = {name for name, _ in done.failed}
         ended = self._evict(move for move in moves if evict and move.waits and move.host.name not in broken)
-        return Applied(rules.made + done.made, done.failed, *ended)
+        return Applied(rules.changes + done.changes, done.failed, *ended)
 
     def _move(self, move: Move) -> None:
         """Patch the Node at the version that was read, and retry on conflict: taints are one list, which others write too."""

@@ -48,7 +48,7 @@ class SyncReview:
     """The result of a look. refused: why nothing may be changed; the plan then has no changes."""
 
     roster: Roster
-    seen: TenancyState
+    state: TenancyState
     plan: Plan
     refused: tuple[str, ...] = ()
 
@@ -57,10 +57,10 @@ class SyncReview:
 class Applied:
     """The result of an apply.
 
-    made: changes that the API accepted. failed: changes that it refused, with its answer; the rest of that namespace waits.
+    changes: changes that the API accepted. failed: changes that it refused, with its answer; the rest of that namespace waits.
     """
 
-    made: tuple[Change, ...] = ()
+    changes: tuple[Change, ...] = ()
     failed: tuple[tuple[Change, str], ...] = ()
 
 
@@ -95,7 +95,7 @@ class Sync:
         done = [self._in_order(by_tenant.pop(None, ()), tell)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             done += pool.map(lambda changes: self._in_order(changes, tell), by_tenant.values())
-        made = tuple(change for each in done for change in each.made)
+        made = tuple(change for each in done for change in each.changes)
         failed = tuple(failure for each in done for failure in each.failed)
         if not failed:
             self._remember(found)
@@ -123,7 +123,7 @@ class Sync:
 
     def _remember(self, found: SyncReview) -> None:
         now = sizes(found.roster)
-        if now != found.seen.last:
+        if now != found.state.last:
             page = {**asdict(now), "since": self._stamp()}
             notebook.change(self._api, NOTEBOOK, lambda pages: pages.update(last=page))
 

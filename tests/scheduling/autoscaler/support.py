@@ -88,7 +88,7 @@ def world(
         groups[each.pool.name] = Group(each.pool.name, len(own), 0, each.pool.most, machines)
     groups |= more.pop("groups", {})
     members = tuple(
-        Member(node.name, node.pool, ready=node.ready, well=node.ready, out=bool(node.mark), heard=now_s)
+        Member(node.name, node.pool, ready=node.ready, healthy=node.ready, out=bool(node.mark), lease_at=now_s)
         for node in nodes
     )
     fleet = more.pop("fleet", Fleet(members, now_s))
