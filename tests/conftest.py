@@ -62,20 +62,22 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
     return build()
 
 
-# Groups that take minutes, longest first: if one of them started last, it would run alone at the end. xdist assigns two groups
-# to each of the four workers and never reassigns them, so four short groups follow the first four. The rest stays in order.
+# Groups that take minutes, longest first: if one of them started last, it would run alone at the end. xdist gives a worker its
+# next group when two tests of the present one are left, and never reassigns it. So a group whose only test is long is
+# followed by one that is shorter than the rest of the run.
 _FIRST = (
     "rotation",
     "validation-whole",
     "keys",
     "operations/test_etcds.py",
+    "etcd/test_backups_on_hosts.py",
+    "operations/test_etcd_roll.py",
     "controllers",
+    "vpn",
     "operations/test_drain.py",
     "operations/test_trials.py",
     "tenancy/test_ldap.py",
     "userdata/test_turns.py",
-    "etcd/test_backups_on_hosts.py",
-    "vpn",
     "aws",
     "tenancy",
     "gcp",
