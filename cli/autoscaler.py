@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +13,6 @@ import typer
 
 from cli import exits
 from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples
-from cli.output import note
 from cli.rounds import without_end
 from cli.specs import checked
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from controllers.autoscaler.groups import Groups
     from controllers.autoscaler.run import Loop
     from operations.repair.look import CheckInputs
+
+log = logging.getLogger(__name__)
 
 
 @examples(
@@ -57,9 +59,12 @@ def run(
     """
     place = _address(metrics)
     loaded = checked(cluster)
+    from clients import logs
+
     work = _Work(loaded, as_json=as_json)
     if not (yes or as_json or dry_run):
         work.confirm()
+    logs.set_up()
     with ExitStack() as stack:
         if not dry_run:
             stack.enter_context(work.locked())
@@ -207,7 +212,7 @@ class _Work:
         from cluster.autoscaler import LEASE
 
         lease = Lease(self._access.api(), LEASE, this_process())
-        with lease.holding(report=note):
+        with lease.holding(report=log.info):
             self._lease = lease
             yield
 
@@ -219,7 +224,7 @@ class _Work:
         self._metrics = metrics = Metrics(time.time)
         stale_s = max(10 * self._settings.interval / 1000, 300.0)
         with serving(pages(metrics, stale_s), address, port) as port_:
-            note(f"metrics at http://{address}:{port_}/metrics")
+            log.info("metrics at http://%s:%d/metrics", address, port_)
             yield
 
     def round(self, *, dry_run: bool) -> int:

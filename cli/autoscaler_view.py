@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,12 +22,13 @@ from controllers.autoscaler.words import lasting
 from controllers.autoscaler.world import World
 from controllers.planner import Fate, Verdict
 
+log = logging.getLogger(__name__)
 _SHOWN = 20
 _COLOURS = {Fate.ROOM: "green", Fate.NEW: "green", Fate.WAITING: "yellow", Fate.NEVER: "red"}
 
 
 class View:
-    """Print the passes of a run: a line for each action, and one for the state when it changes."""
+    """Log the passes of a run: an event for each action, and one for the state when it changes. --json prints documents."""
 
     def __init__(self, cluster: Cluster, *, as_json: bool) -> None:
         self._name, self._as_json = cluster.name, as_json
@@ -39,32 +40,26 @@ class View:
             write_out(json.dumps(document(self._name, result), sort_keys=True, default=str) + "\n")
             return
         for text in result.decided.notices:
-            self._line(text, "yellow", once=True)
+            if text not in self._noticed:
+                log.warning("%s", text)
+        self._noticed |= set(result.decided.notices)
         if result.decided.refused:
-            self._line(f"no decision: {result.decided.refused}", "red")
+            log.error("no decision: %s", result.decided.refused)
         acted = {action.decision for action in result.done}
         for decision in result.decided.decisions:
             if decision not in acted:
-                self._line(f"would {decision}", "cyan")
+                log.info("would %s", decision)
         for action in result.done:
-            self._line(_done(action), "red" if action.failed else "green")
+            log.log(logging.ERROR if action.failed else logging.INFO, "%s", _done(action))
         if events[1]:
-            self._line(f"{events[1]} pods get their Event later: a pass writes {events[0]} at most", "dim")
+            log.info("%d pods get their Event later: a pass writes %d at most", events[1], events[0])
         if (state := _state(result)) != self._last:
             self._last = state
-            console.print(f"{time.strftime('%H:%M:%S')} {self._name}: {state}", markup=False)
-
-    def _line(self, text: str, style: str, *, once: bool = False) -> None:
-        if once and text in self._noticed:
-            return
-        if once:
-            self._noticed.add(text)
-        errors.print(Text(f"{time.strftime('%H:%M:%S')} {text}", style=style))
+            log.info("%s: %s", self._name, state)
 
 
 def _done(action: Done) -> str:
-    mark = "✗" if action.failed else "✓"
-    return f"{mark} {action.decision}" + (f"; {action.text}" if action.text else "")
+    return f"{'failed: ' if action.failed else ''}{action.decision}" + (f"; {action.text}" if action.text else "")
 
 
 def _state(result: Round) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.options import ClusterArg, examples, seconds
-from cli.output import note
 from cli.specs import checked
 
+log = logging.getLogger(__name__)
 _FILE = {"exists": True, "dir_okay": False, "readable": True}
 _DEADLINES_S = (0.1, 4.5)
 """Range of --deadline. cluster-autoscaler waits for 5 s."""
@@ -59,18 +58,19 @@ def run(
     """
     loaded = checked(cluster)
     from cli.prices import prices
+    from clients import logs
     from controllers.expander.offers import prices_of
     from controllers.expander.server import Expander, Tls, serve
 
     if not _DEADLINES_S[0] <= deadline <= _DEADLINES_S[1]:
         raise typer.BadParameter(f"--deadline: {deadline:g} s is not between {_DEADLINES_S[0]} and {_DEADLINES_S[1]} s")
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logs.set_up()
     for name, price in prices(loaded).items():
         if price is None:
-            note(f"pool {name} has no known price: where it is offered, the next expander decides")
+            log.warning("pool %s has no known price: where it is offered, the next expander decides", name)
     expander = Expander(prices_of(loaded), deadline)
     server, port = serve(expander, listen, Tls(cert, key, client_ca))
-    note(f"listening on {listen.rpartition(':')[0]}:{port}")
+    log.info("listening on %s:%d", listen.rpartition(":")[0], port)
     try:
         server.wait_for_termination()
     finally:

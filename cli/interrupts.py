@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from cluster.waiting import poll
+
 GRACE_S = 60.0
 _NOTICE = b"\ninterrupted: finishing what is under way; interrupt again to drop it\n"
 
@@ -55,11 +57,8 @@ def restoring_thread_reports() -> Iterator[None]:
 
 def end_children(grace_s: float = GRACE_S) -> None:
     """Wait until every child has ended; kill what is left after `grace_s`, or at another interrupt."""
-    deadline = time.monotonic() + grace_s
     with suppress(KeyboardInterrupt):
-        while children() and time.monotonic() < deadline:
-            _reap()
-            time.sleep(0.05)
+        poll(_all_ended, grace_s, 0.05)
     while left := children():
         _signal(left, signal.SIGKILL)
         _reap()
@@ -78,6 +77,11 @@ def children() -> set[int]:
     while generation := {child for child, parent in parents.items() if parent in generation} - descendants:
         descendants |= generation
     return descendants
+
+
+def _all_ended() -> bool:
+    _reap()
+    return not children()
 
 
 def _session() -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clients.lease import Lease
 
+log = logging.getLogger(__name__)
+
 
 def without_end(
     once: Callable[[], object],
@@ -17,29 +20,27 @@ def without_end(
     lease: Lease | None = None,
     failed: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run rounds without end. A failed round is reported and retried. A refusal ends the service, except a spec with errors.
+    """Run rounds without end, and log. A failed round is logged and retried. A refusal ends the service, except a spec with errors.
 
     lease: held meanwhile; None if the rounds change nothing or hold their own. failed: called after each failed round.
     Errors: raises HeldError if another process holds the Lease, LostTheLockError when it is lost.
     """
-    from cli.output import note
+    from clients import logs
 
-    with lease.holding(report=note) if lease else nullcontext():
+    logs.set_up()
+    with lease.holding(report=log.info) if lease else nullcontext():
         while True:
             if lease:
                 lease.check()
-            with _reported(failed):
+            with _logged(failed):
                 once()
             time.sleep(every_s)
 
 
 @contextmanager
-def _reported(failed: Callable[[], None]) -> Iterator[None]:
-    """Report an error that the next round may not have, or errors of a spec, which somebody may be editing. Raise other refusals."""
-    from rich.text import Text
-
+def _logged(failed: Callable[[], None]) -> Iterator[None]:
+    """Log an error that the next round may not have, or errors of a spec, which somebody may be editing. Raise other refusals."""
     from cli.failures import explain
-    from cli.output import errors
     from clients.lease import LostTheLockError
     from cluster.errors import RefusedError
     from cluster.problems import SpecError
@@ -49,11 +50,11 @@ def _reported(failed: Callable[[], None]) -> Iterator[None]:
     except LostTheLockError:
         raise
     except SpecError as error:
-        errors.print(Text(str(error), style="red"))
+        log.error("%s", error)
         failed()
     except Exception as error:
         foreseen = explain(error)
         if foreseen is None or isinstance(error, RefusedError):
             raise
-        errors.print(Text(f"error: {foreseen.text}", style="red"))
+        log.error("%s", foreseen.text)
         failed()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import ssl
-import time
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 import urllib3
@@ -13,9 +13,10 @@ import urllib3
 from clients.access import Access
 from clients.etcd_client import name_of
 from clients.secret_file import secret_files
+from clients.timeouts import CONNECT_S
 from cluster.errors import FailedError
+from cluster.waiting import poll, retry
 
-CONNECT_S = 5
 ANSWER_S = 60
 """Longer than an agent lets a client wait before it responds that work is in progress."""
 WORK_S = 3600
@@ -84,22 +85,21 @@ class AgentClient:
         return self._done(f"/v1/etcd/{self.role}/{action}", report, body)
 
     def _done(self, path: str, report: Callable[[str], None], body: dict[str, Any]) -> dict[str, Any]:
-        deadline, silent_since = time.monotonic() + WORK_S, 0.0
-        while True:
-            try:
-                status, answer = self._ask("POST", path, body)
-                silent_since = 0.0
-            except NoAgentError:
-                silent_since = silent_since or time.monotonic()
-                if time.monotonic() - silent_since > PATIENCE_S:
-                    raise
-                time.sleep(1)
-                continue
-            if status == 200:
-                return answer
-            if status != 202 or time.monotonic() > deadline:
-                raise AgentError(f"{self.member}: {answer.get('error')}")
-            report(f"{self.member}: {answer.get('error')}")
+        status: int = HTTPStatus.ACCEPTED
+        answer: dict[str, Any] = {}
+
+        def is_over() -> bool:
+            nonlocal status, answer
+            status, answer = retry(lambda: self._ask("POST", path, body), NoAgentError, PATIENCE_S, 1.0)
+            if status == HTTPStatus.ACCEPTED:
+                report(f"{self.member}: {answer.get('error')}")
+            return status != HTTPStatus.ACCEPTED
+
+        # The agent itself lets each request wait.
+        poll(is_over, WORK_S, 0.0)
+        if status != HTTPStatus.OK:
+            raise AgentError(f"{self.member}: {answer.get('error')}")
+        return answer
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, dict[str, Any]]:
         data = None if body is None else json.dumps(body).encode()

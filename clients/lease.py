@@ -9,6 +9,7 @@ dead holder, and for one renewal to see that a holder is alive. A holder that re
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -31,6 +32,7 @@ LASTS_S = 30
 """From the last renewal until another process may take it. A holder that can't renew for two thirds of that stops acting."""
 _LOOK_S = 1.0
 """Between two reads of a Lease while it is unknown whether its holder is alive."""
+log = logging.getLogger(__name__)
 
 
 def this_process() -> str:
@@ -193,8 +195,10 @@ class Lease:
                 if lease is None or lease.spec.holder_identity != self._holder or not self._write(lease):
                     self._renewed = None
                     return
-            except (ApiException, urllib3.exceptions.HTTPError):
-                continue  # if this persists, the Lease expires
+            except (ApiException, urllib3.exceptions.HTTPError) as error:
+                # If this persists, the Lease expires.
+                log.warning("can't renew Lease %s: %s", self._name, type(error).__name__)
+                continue
             self._renewed = started
 
     def _give_up(self) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+log = logging.getLogger(__name__)
 Labels = tuple[tuple[str, str], ...]
 Values = Mapping[tuple[str, Labels], float]
 Meanings = Mapping[str, tuple[str, str]]
@@ -43,6 +46,12 @@ def wellness(good: bool, text: str) -> Answer:
     return Answer(f"{text}\n", HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE)
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log the error; the base class prints it."""
+        log.warning("a request from %s failed", client_address[0], exc_info=sys.exception())
+
+
 @contextmanager
 def serving(pages: Pages, address: str, port: int) -> Iterator[int]:
     """Serve the pages for the length of a block and yield the port. Raises OSError if the address can't be bound."""
@@ -62,7 +71,7 @@ def serving(pages: Pages, address: str, port: int) -> Iterator[int]:
         def log_message(self, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer((address, port), Handler)
+    server = _Server((address, port), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.2,), daemon=True)
     thread.start()

@@ -12,6 +12,7 @@ from kubernetes.client.exceptions import ApiException
 from clients.access import API_TIMEOUT_S
 from cluster import preflight
 from cluster.errors import TimedOutError
+from cluster.waiting import Pause, poll
 
 Report = Callable[[str], None]
 
@@ -21,21 +22,24 @@ def wait_until(
     timeout_s: float,
     report: Report,
     every_s: float = 0.5,
-    pause: Callable[[float], None] = time.sleep,
+    pause: Pause = time.sleep,
 ) -> None:
-    """Call `missing` until it returns "", for at most `timeout_s`; raises TimedOutError then.
+    """Call `missing` until it returns "", for at most `timeout_s`. report: gets each new reason.
 
-    report: gets each new reason. pause: may raise to end the wait.
+    Errors: raises TimedOutError with the last reason, and what `pause` raises.
     """
-    deadline = time.monotonic() + timeout_s
     last = ""
-    while reason := missing():
-        if reason != last:
+
+    def is_over() -> bool:
+        nonlocal last
+        reason = missing()
+        if reason and reason != last:
             report(reason)
-            last = reason
-        if time.monotonic() >= deadline:
-            raise TimedOutError(f"gave up after {timeout_s:.0f} s: {reason}")
-        pause(every_s)
+        last = reason
+        return not reason
+
+    if not poll(is_over, timeout_s, every_s, pause):
+        raise TimedOutError(f"gave up after {timeout_s:.0f} s: {last}")
 
 
 def api_missing(api: client.ApiClient) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster.errors import FailedError
+from cluster.locks import locked
 from cluster.project import TOOLKIT
 from controllers import contents
 from tools import build as programs
@@ -99,7 +100,7 @@ def _debian(root: Path, say: Say) -> None:
 def _debs(say: Say) -> list[Path]:
     """Return the packages, from the cache unless there are newer ones."""
     home = cache.root() / "controllers"
-    with cache.locked(home / ".lock", lambda: say("waiting for another process that fetches packages")):
+    with locked(home / ".lock", busy=lambda: say("waiting for another process that fetches packages")):
         return debian.fetch(contents.DEBIAN, home)
 
 

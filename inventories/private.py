@@ -6,13 +6,14 @@ ansible-runner reads anything that an earlier run left in its private_data_dir, 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from cluster.locks import locked
 
 _PREFIX = "menagerie-run-"
 _LOCK = "lock"
@@ -36,8 +37,7 @@ def private_folder() -> Iterator[Path]:
     parent = memory_folder()
     _remove_orphans(parent)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-    with (folder / _LOCK).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / _LOCK):
         (folder / CONTROL).mkdir(mode=0o700)
         try:
             yield folder
@@ -48,9 +48,12 @@ def private_folder() -> Iterator[Path]:
 def _remove_orphans(parent: Path) -> None:
     """Remove folders of dead runs: the kernel releases a lock with its process. A folder without the file is being created."""
     for path in parent.glob(f"{_PREFIX}*/{_LOCK}"):
-        with contextlib.suppress(OSError), path.open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError), locked(path, busy=_in_use):
             _remove(path.parent)
+
+
+def _in_use() -> None:
+    raise BlockingIOError("its run is alive")
 
 
 def _remove(folder: Path) -> None:

@@ -19,6 +19,7 @@ from clients.agent_client import AgentClient, AgentError
 from clients.etcd_client import name_of
 from clients.nodes import addresses, in_the_region
 from clients.remote.executor import Executor
+from clients.timeouts import HOST_REPORT_S
 from cluster import places
 from cluster.audit.evidence import API_LISTS, Attempt, AuditLogs, Evidence, Kind, Report, Unseen
 from cluster.audit.programs import collect_command
@@ -44,7 +45,6 @@ STALE_S = 3 * EVERY_S
 IN_REGION = "nobody logs in to workers in the region, and their identity is not allowed to write a report"
 _AT_ONCE = 32
 _DAY_MS = 86_400_000
-_COLLECT_S = 120.0
 _SECRETS, _KUBELETS, _SERVICES = 8, 8, 3
 """How many Secrets, kubelets and Services are tried: a wrong setting shows on all of them."""
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -199,7 +199,7 @@ def _etcd_hosts(access: Access, of_host: OfEtcdHost | None) -> Seen:
 
 def _at_sites(cluster: Cluster, executor: Executor) -> Seen:
     def ask(name: str) -> Report | Unseen:
-        done = executor.start(name, collect_command(Kind.WORKER)).wait(_COLLECT_S)
+        done = executor.start(name, collect_command(Kind.WORKER)).wait(HOST_REPORT_S)
         line = next((line for line in done.text.splitlines() if line.startswith('{"format"')), "")
         try:
             # Use the name in the spec: the host's own name may differ.

@@ -12,6 +12,7 @@ from functools import partial
 from clients.access import STATE, Access
 from cluster.errors import FailedError, RefusedError
 from cluster.spec import Backup, Cluster, RoleName
+from cluster.waiting import poll
 from etcd import backups as place
 from etcd.host.menagerie_etcd.repository import Repository, RepositoryError, Snapshot
 from etcd.members import settings
@@ -270,14 +271,14 @@ def back_up(
     within `patience_s`.
     """
     known_ids = {snapshot.id for snapshot in repository.snapshots("backup")} if repository.exists() else set()
+
+    def new() -> list[Snapshot]:
+        snapshots = repository.snapshots("backup") if repository.exists() else ()
+        return [snapshot for snapshot in snapshots if snapshot.id not in known_ids]
+
     ask()
-    until = time.monotonic() + patience_s
-    while time.monotonic() < until:
-        if repository.exists() and (
-            new := [snapshot for snapshot in repository.snapshots("backup") if snapshot.id not in known_ids]
-        ):
-            return new[0]
-        time.sleep(look_s)
+    if snapshots := poll(new, patience_s, look_s):
+        return snapshots[0]
     raise FailedError(
         f"no new backup in {repository.url} within {patience_s:.0f} s; see the unit's journal on the host",
         code="not-backed-up",

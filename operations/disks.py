@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clients.remote.executor import UNREACHABLE, Done, Executor
+from clients.timeouts import HOST_REPORT_S
 from cluster.ceph import Ceph
 from cluster.spec import Cluster
 from cluster.writing import ForeignFileError, write
@@ -16,7 +17,6 @@ from components.ceph.facts import parse
 
 PROGRAM = "/usr/local/sbin/menagerie-disks"
 _NO_SUCH_PROGRAM = 127
-_PATIENCE_S = 120.0
 _AT_ONCE = 32
 
 
@@ -42,7 +42,7 @@ def gather(
 
 
 def _ask(cluster: str, executor: Executor, host: str, folder: Path) -> Answer:
-    done = executor.start(host, [PROGRAM, "--json"]).wait(_PATIENCE_S)
+    done = executor.start(host, [PROGRAM, "--json"]).wait(HOST_REPORT_S)
     line = next((text_line for text_line in done.text.splitlines() if text_line.startswith("{")), "")
     try:
         facts = {**parse(line, host), "host": host}

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
 from clients.conflicts import until_settled
-from clients.waiting import Report
+from clients.waiting import Report, wait_until
 from cluster import shared
-from cluster.errors import RefusedError
+from cluster.errors import RefusedError, TimedOutError
 
 MARK = "menagerie.dev/out-of-service"
 """Annotation of a Node: a `Mark` as JSON, with its version. It is only created and removed, never changed."""
@@ -204,30 +204,48 @@ def drain(
 
     Raises OutOfServiceError, before any eviction, for pods that the rules don't let go, and DrainTimedOutError.
     """
-    deadline = time.monotonic() + rules.timeout_s
-    reported = ""
-    while True:
-        pods = pods_on(api, name)
-        if kept := refused(pods, rules):
-            raise OutOfServiceError(f"{name} has pods that would be lost: {_some(kept)}")
-        waits, refusals = {}, 0
-        for pod in pods:
-            pod_fate, why = fate(pod, rules)
-            if pod_fate is Fate.LEAVES:
-                why = evict(api, pod)
-                refusals += bool(why)
-            if pod_fate is not Fate.STAYS:
-                waits[name_of(pod)] = why
-        if not waits:
-            return
-        blocked = [f"{pod} {why}" for pod, why in waits.items() if why]
-        if (now := f"{len(waits)} pods are left on {name}" + (f": {_some(blocked)}" if blocked else "")) != reported:
-            report(reported := now)
-        if time.monotonic() >= deadline:
-            raise DrainTimedOutError(
-                f"{name} was not empty after {rules.timeout_s:.0f} s: {_some(blocked or list(waits))}"
-            )
-        pause(min(AGAIN_S if refusals else _LOOK_S, max(deadline - time.monotonic(), 0.1)))
+    left = _Left()
+
+    def missing() -> str:
+        nonlocal left
+        left = _evict_all(api, name, rules)
+        blocked = f": {_some(left.blocked)}" if left.blocked else ""
+        return f"{len(left.pods)} pods are left on {name}{blocked}" if left.pods else ""
+
+    def rest(longest_s: float) -> None:
+        pause(min(longest_s, AGAIN_S if left.refused else _LOOK_S))
+
+    try:
+        wait_until(missing, rules.timeout_s, report, AGAIN_S, rest)
+    except TimedOutError:
+        raise DrainTimedOutError(
+            f"{name} was not empty after {rules.timeout_s:.0f} s: {_some(left.blocked or left.pods)}"
+        ) from None
+
+
+class _Left(NamedTuple):
+    """What is left on a node. pods: names. blocked: lines about those that may not leave yet. refused: number of refused evictions."""
+
+    pods: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    refused: int = 0
+
+
+def _evict_all(api: client.ApiClient, name: str, rules: Rules) -> _Left:
+    """Request the end of all pods that leave, and return what is left. Raises OutOfServiceError before any eviction."""
+    pods = pods_on(api, name)
+    if kept := refused(pods, rules):
+        raise OutOfServiceError(f"{name} has pods that would be lost: {_some(kept)}")
+    waits: dict[str, str] = {}
+    refusals = 0
+    for pod in pods:
+        pod_fate, why = fate(pod, rules)
+        if pod_fate is Fate.LEAVES:
+            why = evict(api, pod)
+            refusals += bool(why)
+        if pod_fate is not Fate.STAYS:
+            waits[name_of(pod)] = why
+    return _Left(tuple(waits), tuple(f"{pod} {why}" for pod, why in waits.items() if why), refusals)
 
 
 def empty(api: client.ApiClient, name: str, by: str, rules: Rules, report: Report, pause: Pause = time.sleep) -> None:
@@ -278,5 +296,5 @@ def _reason(error: ApiException) -> str:
     return str(next((text for text in causes if text), status.get("message") or error.reason))
 
 
-def _some(lines: list[str]) -> str:
+def _some(lines: Sequence[str]) -> str:
     return "; ".join(lines[:_SHOWN]) + (f"; and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -13,8 +11,9 @@ from typing import Any
 
 import urllib3
 
-from clients.access import STATE, NotBuiltError
+from clients.access import API_TIMEOUT_S, STATE, NotBuiltError
 from cluster.errors import FailedError, RefusedError, UnreachableError
+from cluster.locks import locked
 from cluster.reading import read_bytes
 from cluster.spec import Cluster
 from cluster.writing import write
@@ -147,7 +146,7 @@ def nodes(cluster: Cluster) -> frozenset[str]:
         return frozenset()
     from kubernetes import client
 
-    items = client.CoreV1Api(access.api()).list_node(_request_timeout=_FETCH_S).items
+    items = client.CoreV1Api(access.api()).list_node(_request_timeout=API_TIMEOUT_S).items
     return frozenset(str(node.metadata.name) for node in items)
 
 
@@ -252,14 +251,10 @@ def trust_key(path: Path, machine: Machine, key: str) -> None:
     """Write a machine's host key where ssh looks for it, and replace its older keys."""
     path = path.expanduser().resolve()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+    with locked(path.parent):
         old = read_bytes(path).decode(errors="surrogateescape") if path.exists() else ""
         text = known_hosts.replaced(old, {machine.known_as: key})
         write(path, text, *known_hosts.KIND, mode=0o600)
-    finally:
-        os.close(folder)
 
 
 @contextmanager

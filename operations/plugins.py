@@ -16,6 +16,7 @@ import urllib3
 
 from cluster.artefacts import Artefact
 from cluster.errors import FailedError
+from cluster.locks import locked
 from cluster.plugins import plugin_of, this_system
 from cluster.sources import source_of
 from cluster.spec import Cluster
@@ -67,8 +68,8 @@ def provide(cluster: Cluster, folder: Path, report: Callable[[str], None]) -> No
     if not pin:
         raise FailedError(how_to_pin(plugin), code="plugin")
     kept = cache.root() / "plugins" / pin
-    with cache.locked(
-        cache.root() / "plugins.lock", lambda: report("waiting for another process that downloads the plugin")
+    with locked(
+        cache.root() / "plugins.lock", busy=lambda: report("waiting for another process that downloads the plugin")
     ):
         if not kept.is_dir():
             _install(cluster, plugin, pin, kept, report)

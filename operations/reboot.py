@@ -16,12 +16,13 @@ from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S, STATE, Access
 from clients.remote.executor import UNREACHABLE, Executor
+from clients.timeouts import HOST_COMMAND_S
 from clients.waiting import Report, held_back, is_ready, verdict, wait_until
 from cluster import preflight
 from cluster.errors import FailedError, TimedOutError, UnreachableError
 from cluster.spec import Cluster
 from operations.drain import Mark, Pause, Rules, cordon, empty, uncordon, way_out
-from operations.reboot_needs import ASK_S, BY, Plan, RebootNeed, all_nodes, read_report, reboot_need
+from operations.reboot_needs import BY, Plan, RebootNeed, all_nodes, read_report, reboot_need
 from operations.rolling import Outcome, Roll, Rolled, State, room
 from operations.ssh import ssh_to
 from operations.turns import alone
@@ -107,7 +108,7 @@ class Rebooter:
             leaves = now.boot_id
             self._empty(api, host, report, pause)
             report("rebooting")
-            done = self.executor.start(host, order(leaves)).wait(ASK_S)
+            done = self.executor.start(host, order(leaves)).wait(HOST_COMMAND_S)
             # Unreachable: it may be shutting down already because of a killed run.
             if done.code not in (0, UNREACHABLE):
                 raise RebootError(

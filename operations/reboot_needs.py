@@ -15,13 +15,13 @@ from kubernetes import client
 
 from clients.access import API_TIMEOUT_S
 from clients.remote.executor import UNREACHABLE, Executor
+from clients.timeouts import HOST_COMMAND_S
 from cluster.spec import Cluster
 from operations.drain import Fate, Mark, OutOfServiceError, Rules, fate, mark_of, pods_on, refused
 
 BY = "reboot"
 """The verb in the mark on nodes."""
 PROGRAM = "/usr/local/sbin/menagerie-boot"
-ASK_S = 60.0
 _ASKED_AT_ONCE = 32
 _SHOWN = 20
 
@@ -76,7 +76,7 @@ class Plan:
 
 def read_report(executor: Executor, host: str) -> dict[str, Any] | tuple[str, bool]:
     """Return the host's report, or (why there is none, whether the host was unreachable)."""
-    done = executor.start(host, [PROGRAM, "status", "--json"]).wait(ASK_S)
+    done = executor.start(host, [PROGRAM, "status", "--json"]).wait(HOST_COMMAND_S)
     if done.code == 0:
         for line in done.text.splitlines():
             if line.startswith("{"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clients.remote.executor import Done, Executor
+from clients.timeouts import HOST_COMMAND_S
 from cluster.errors import RefusedError
 from cluster.spec import Cluster
 from cluster.writing import bears, write
@@ -15,7 +16,6 @@ from operations.router_certificates import folder_of, of_routers
 
 KEY_BITS = 3072
 """"Supported cryptographic algorithms" of AWS Private CA: RSA and NIST's curves. No page says which ones a tunnel accepts."""
-_PATIENCE_S = 60.0
 _REQUEST = re.compile(r"-----BEGIN CERTIFICATE REQUEST-----\n.+?\n-----END CERTIFICATE REQUEST-----\n", re.DOTALL)
 _LONGEST_NAME = 64
 """RFC 5280, ub-common-name."""
@@ -66,7 +66,7 @@ def request(
         file = folder_of(cluster) / f"{settings.file}.csr"
         if dry_run:
             yield _dry_run_result(
-                router, file, executor.start(machine, ["sh", "-c", _LOOK, "look", key]).wait(_PATIENCE_S)
+                router, file, executor.start(machine, ["sh", "-c", _LOOK, "look", key]).wait(HOST_COMMAND_S)
             )
             continue
         words = [
@@ -78,7 +78,7 @@ def request(
             str(KEY_BITS),
             machine[:_LONGEST_NAME],
         ]
-        done = executor.start(machine, words).wait(_PATIENCE_S)
+        done = executor.start(machine, words).wait(HOST_COMMAND_S)
         match = _REQUEST.search(done.text)
         if done.code or not match:
             yield Requested(router, None, done.reason)

@@ -16,6 +16,7 @@ from clients.access import Access
 from clients.etcd_client import EtcdClient, EtcdError
 from clients.remote.executor import Executor
 from clients.secret_file import secret_files
+from clients.timeouts import HOST_REPORT_S
 from cluster.audit.evidence import Attempt
 from cluster.audit.host.trials import outcome
 from cluster.audit.programs import try_command
@@ -40,7 +41,6 @@ BEHIND_THE_BALANCER = (API_PORT, KONNECTIVITY_PORT, 8092, 8095, 10257, 10259)
 READ_ONLY_PORT = 10255
 """Unauthenticated port of old kubelets."""
 NO_SITE = "there are no workers at sites, and nobody logs in to those in the region"
-_FROM_SITE_S = 120.0
 
 
 def strangers_at_the_api(access: Access) -> Iterator[Attempt]:
@@ -210,7 +210,7 @@ def from_site(executor: Executor, source: str, endpoint: str, tries: Sequence[Tr
     host, _, port = endpoint.rpartition(":")
     requests = [{"address": host, "port": int(port), "path": ""}]
     requests += [{"address": attempt.address, "port": attempt.port, "path": attempt.path} for attempt in tries]
-    done = executor.start(source, try_command(json.dumps(requests))).wait(_FROM_SITE_S)
+    done = executor.start(source, try_command(json.dumps(requests))).wait(HOST_REPORT_S)
     line = next((line for line in done.text.splitlines() if line.startswith("[")), "")
     outcomes: list[str] = json.loads(line) if done.code == 0 and line else []
     blind = "" if outcomes[:1] == ["open"] else f"{source} can't even reach the load balancer: {done.reason}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -10,6 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from cluster.locks import locked
 
 
 class BusyError(Exception):
@@ -24,21 +25,19 @@ def turn(record: Path) -> Iterator[bool]:
     process dies, so a killed run leaves a record without a lock. A block that raises an Exception counts as
     finished; a KeyboardInterrupt or a kill counts as interrupted.
     """
-    with record.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise BusyError(file.read().strip() or "a process that has just started") from None
-        file.seek(0)
-        cut_short = bool(file.read())
-        _write(file.fileno(), f"process {os.getpid()}, since {time.strftime('%H:%M:%S')}\n")
+
+    def busy() -> None:
+        raise BusyError(record.read_text().strip() or "a process that has just started")
+
+    with locked(record, busy=busy) as descriptor:
+        cut_short = bool(record.read_text())
+        _write(descriptor, f"process {os.getpid()}, since {time.strftime('%H:%M:%S')}\n")
         try:
             yield cut_short
         except Exception:
-            _write(file.fileno(), "")
+            _write(descriptor, "")
             raise
-        _write(file.fileno(), "")
+        _write(descriptor, "")
 
 
 def stale_locks(folder: Path, any_machine: bool) -> bool:
@@ -62,5 +61,5 @@ def _is_engine(pid: int) -> bool:
 
 def _write(descriptor: int, text: str) -> None:
     os.ftruncate(descriptor, 0)
-    os.write(descriptor, text.encode())
+    os.pwrite(descriptor, text.encode(), 0)
     os.fsync(descriptor)

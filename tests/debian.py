@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from cluster.locks import locked
 from tools import cache
 
 _OPTIONS = ("-q", "-o", "Debug::NoLocking=1", "-o", "Acquire::Retries=3")
@@ -25,7 +26,7 @@ def tree(names: Sequence[str]) -> Path:
     except FileNotFoundError:
         raise Unavailable("this machine does not run Debian") from None
     place = cache.root() / "debian" / cache.digest(*names, installed)[:12]
-    with cache.locked(place.with_suffix(".lock")):
+    with locked(place.with_suffix(".lock")):
         if not place.is_dir():
             _make(names, place)
     return place

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from cluster.errors import FailedError
+from cluster.locks import locked
 from tools import cache, golang, manifest, releases
 from tools.manifest import Module
 from tools.releases import ReleaseFile
@@ -122,7 +123,7 @@ def _work(module: Module, missing: Mapping[str, Path], released: Mapping[str, Re
 
 def _provide(work: _Work, go: golang.Go, start: BuildEvent, report: Progress) -> None:
     folder = cache.root() / "programs" / ".building" / work.module.name
-    with cache.locked(folder.with_suffix(".lock"), lambda: report(replace(start, state="waiting"))) as lock:
+    with locked(folder.with_suffix(".lock"), busy=lambda: report(replace(start, state="waiting"))) as lock:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for targets in work.files():

@@ -1,12 +1,9 @@
-"""The cache for built and downloaded files, and the lock that lets only one process write a part of it."""
+"""The cache for built and downloaded files, and digests that name its parts. One process writes a part: `cluster.locks`."""
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -16,27 +13,6 @@ def root() -> Path:
         return Path(own).absolute()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "menagerie"
-
-
-@contextmanager
-def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[int]:
-    """Hold an exclusive lock on `path`; call on_wait once if another process holds it.
-
-    Yields the lock's file descriptor. A child process that inherits it keeps the lock until it exits, even when its parent
-    is killed. The kernel releases the lock with its last holder, so it never goes stale.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if on_wait:
-                on_wait()
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def digest(*parts: str | bytes) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.errors import FailedError
+from cluster.locks import locked
 from tools import cache, manifest
 
 REQUIREMENTS = manifest.TOOLS / "go-requirements.txt"
@@ -92,7 +93,7 @@ def install(go: Go) -> None:
     if not go.own or go.program.exists():
         return
     home = go.program.parent.parent.parent
-    with cache.locked(home.with_name(f"{home.name}.lock")):
+    with locked(home.with_name(f"{home.name}.lock")):
         if go.program.exists():
             return
         fresh = home.with_name(f"{home.name}.new")

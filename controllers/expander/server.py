@@ -78,8 +78,10 @@ class Expander:
             return thought.result(self._deadline_s)
         except TimeoutError:
             log.warning("leaves the choice to the next expander: no result within %.1f s", self._deadline_s)
-        except (DecodeError, ValueError, ArithmeticError, LookupError) as error:
+        except (DecodeError, ValueError) as error:
             log.error("leaves the choice to the next expander: the request can't be read: %r", error)
+        except (ArithmeticError, LookupError):
+            log.exception("leaves the choice to the next expander: the planner failed")
         return None
 
     def _think(self, request: Any) -> Choice:

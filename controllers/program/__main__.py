@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import signal
 import sys
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from clients import logs
 from clients.lease import Lease, this_process
 from clients.telemetry import serving
 from cluster.load import load_cluster
@@ -18,13 +20,17 @@ from controllers.program.access import PodAccess
 from controllers.program.loop import Loop
 from controllers.program.work import WORK
 
+log = logging.getLogger("controllers.program")
+
 
 class Ended(BaseException):
     """The process received SIGTERM or SIGINT."""
 
 
 def main(words: Sequence[str]) -> int:
-    """Return the exit code: 0 after SIGTERM or SIGINT, 2 for a spec with errors."""
+    """Return the exit code: 0 after SIGTERM or SIGINT, 1 after a defect, 2 for a spec with errors."""
+    logs.set_up()
+    threading.excepthook = _log_failure
     options = _parser().parse_args(words)
     kind = KINDS[options.controller]
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -33,14 +39,17 @@ def main(words: Sequence[str]) -> int:
         load_cluster(options.spec)
         lease = Lease(PodAccess().api(), kind.lease, this_process())
         work = WORK[kind.name](options.spec, options.secrets, PodAccess(lease.check))
-        loop = Loop(work, lease, options.every, _say)
+        loop = Loop(work, lease, options.every)
         with serving(loop.pages(), options.listen, options.port):
             loop.run()
     except SpecError as error:
-        _say(str(error))
+        log.error("%s", error)
         return 2
     except Ended:
-        _say("exiting after a signal")
+        log.info("exiting after a signal")
+    except Exception:
+        log.critical("exiting after an unexpected error", exc_info=True)
+        return 1
     return 0
 
 
@@ -57,16 +66,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _log_failure(failed: threading.ExceptHookArgs) -> None:
+    log.critical("thread %s failed", failed.thread and failed.thread.name, exc_info=failed.exc_value)
+
+
 def _end(number: int, _: object) -> None:
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, signal.SIG_IGN)
     raise Ended(number)
-
-
-def _say(text: str) -> None:
-    # One write per line: several threads log, and kubectl logs works by line.
-    sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -13,8 +14,9 @@ from kubernetes.client.exceptions import ApiException
 from clients.lease import HeldError, Lease
 from clients.telemetry import Answer, Labels, Meanings, Pages, exposition, wellness
 from cluster.errors import MenagerieError
-from controllers.program.work import Outcome, Say, Work
+from controllers.program.work import Outcome, Trouble, Work
 
+log = logging.getLogger(__name__)
 PREFIX = "menagerie_controller_"
 MEANINGS: Meanings = {
     "leader": ("gauge", "1 while this process holds the Lease."),
@@ -44,31 +46,30 @@ class Loop:
         work: Work,
         lease: Lease,
         every_s: float,
-        say: Say,
         clock: Callable[[], float] = time.time,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._work, self._lease, self._every_s = work, lease, every_s
-        self._say, self._clock, self._pause = say, clock, pause
+        self._clock, self._pause = clock, pause
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, Labels]] = Counter()
         self._gauges: dict[tuple[str, Labels], float] = {}
         self._active_s = time.monotonic()
         self._answered_s: float | None = None
-        self._troubles: tuple[str, ...] = ()
+        self._troubles: tuple[Trouble, ...] = ()
 
     def run(self) -> None:
         """Run until `pause` or an unexpected error raises."""
         while True:
             try:
                 with self._lease.holding(self._stand_by):
-                    self._say(f"acquired Lease {self._lease.name}: this pod acts now")
+                    log.info("acquired Lease %s: this pod acts now", self._lease.name)
                     while self._lease.held():
                         self.round()
                         self._pause(self._every_s)
-                self._say(f"lost Lease {self._lease.name}: this pod no longer acts")
+                log.warning("lost Lease %s: this pod no longer acts", self._lease.name)
             except (ApiException, urllib3.exceptions.HTTPError) as error:
-                self._say(f"can't read or update the Lease: {words(error)}")
+                log.warning("can't read or update the Lease: %s", words(error))
                 self._touch()
                 self._pause(self._lease.again_s)
 
@@ -76,18 +77,18 @@ class Loop:
         """Run one round. Errors that may pass are logged."""
         start_s = time.monotonic()
         try:
-            outcome = self._work.once(self._report)
+            outcome = self._work.once(self._touch)
             self._count(outcome, time.monotonic() - start_s)
             troubles = outcome.troubles()
         except PASSES as error:
             with self._lock:
                 self._counts["rounds_total", (("end", "failed"),)] += 1
-            troubles = (words(error),)
+            troubles = (Trouble(logging.ERROR, words(error)),)
         for trouble in troubles:
             if trouble not in self._troubles:  # log each problem when it appears, not in every round
-                self._say(trouble)
+                log.log(trouble.level, "%s", trouble.text)
         if self._troubles and not troubles:
-            self._say("recovered: no problems in the last round")
+            log.info("recovered: no problems in the last round")
         self._troubles = troubles
         self._touch(answered=self._lease.held())
 
@@ -96,15 +97,10 @@ class Loop:
         return {"/metrics": self._metrics, "/healthz": self._alive, "/readyz": self._ready}
 
     def _stand_by(self, held: HeldError) -> None:
-        reason = f"on standby: {str(held).partition(' on this cluster')[0]}"
         if self._answered_s is None:
-            self._say(reason)
+            log.info("on standby: %s", str(held).partition(" on this cluster")[0])
         self._touch(answered=True)
         self._pause(self._lease.again_s)
-
-    def _report(self, text: str) -> None:
-        self._say(text)
-        self._touch()
 
     def _touch(self, *, answered: bool = False) -> None:
         now = time.monotonic()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cluster.load import load_cluster
 from cluster.tenancy import Tenancy
@@ -14,9 +15,19 @@ from controllers.tenancy.capacity.run import Capacity
 from controllers.tenancy.directory import Directory
 from controllers.tenancy.directory.choose import directory_of, settings_of
 from controllers.tenancy.directory.model import directory_error
+from controllers.tenancy.sync.plan import Change
 from controllers.tenancy.sync.run import Access, Sync
 
-Say = Callable[[str], None]
+Progress = Callable[[], None]
+"""Called after each change, so that the health check sees that the controller is at work."""
+log = logging.getLogger(__name__)
+
+
+class Trouble(NamedTuple):
+    """A problem to log. level: of `logging`."""
+
+    level: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -38,19 +49,19 @@ class Outcome:
         """Return done, refused or failed."""
         return "failed" if self.failed else "refused" if self.refused else "done"
 
-    def troubles(self) -> tuple[str, ...]:
+    def troubles(self) -> tuple[Trouble, ...]:
         """Return the problems to log."""
         return (
-            *(f"failed: {each}" for each in self.failed),
-            *(f"refused: {each}" for each in self.refused),
-            *(f"needs a decision: {each}" for each in self.undecided),
+            *(Trouble(logging.ERROR, f"failed: {each}") for each in self.failed),
+            *(Trouble(logging.ERROR, f"refused: {each}") for each in self.refused),
+            *(Trouble(logging.WARNING, f"needs a decision: {each}") for each in self.undecided),
         )
 
 
 class Work(Protocol):
     """What a controller does in a round. The spec is read again for each round."""
 
-    def once(self, say: Say) -> Outcome: ...
+    def once(self, progress: Progress) -> Outcome: ...
 
 
 class TenancySync:
@@ -60,14 +71,19 @@ class TenancySync:
         self._spec, self._secrets, self._access = spec, secrets, access
         self._accessible: tuple[Tenancy, Sync] | None = None
 
-    def once(self, say: Say) -> Outcome:
+    def once(self, progress: Progress) -> Outcome:
         sync = self._sync(settings_of(load_cluster(self._spec)))
         look = sync.look()
         sizes = {"people": len(look.roster.people), "teams": len(look.roster.teams)}
         sizes["frozen namespaces"] = sum(bool(space.frozen) for space in look.state.spaces.values())
         if look.refused:
             return Outcome(refused=look.refused, sizes=sizes)
-        applied = sync.apply(look, lambda change: say(f"{change.verb} {change.what}: {change.reason}"))
+
+        def report(change: Change) -> None:
+            log.info("%s %s: %s", change.verb, change.what, change.reason)
+            progress()
+
+        applied = sync.apply(look, report)
         failed = tuple(f"{change.verb} {change.what}: {why}" for change, why in applied.failed)
         return Outcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
 
@@ -92,7 +108,7 @@ class TenancyCapacity:
     def __init__(self, spec: Path, secrets: Path, access: Access) -> None:
         self._spec, self._access = spec, access
 
-    def once(self, say: Say) -> Outcome:
+    def once(self, progress: Progress) -> Outcome:
         cluster = load_cluster(self._spec)
         own = Capacity(self._access, cluster, settings_of(cluster))
         look = own.look()
@@ -103,7 +119,12 @@ class TenancyCapacity:
         if look.refused or rules:
             # Without these policies no host may belong to a team.
             return Outcome(failed=rules, refused=look.refused, undecided=look.plan.conflicts, sizes=sizes)
-        applied = own.apply(look, lambda host: say(f"moved {host}"))
+
+        def report(host: str) -> None:
+            log.info("moved %s", host)
+            progress()
+
+        applied = own.apply(look, report)
         failed = tuple(f"{what}: {why}" for what, why in applied.failed)
         return Outcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
 

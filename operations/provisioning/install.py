@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from clients.timeouts import CONNECT_S
+from cluster.waiting import join_all, poll
 from operations.provisioning.bmc import Bmc, Boot
 from operations.provisioning.journal import Journal, Stage
 from operations.provisioning.machines import Machine
@@ -100,10 +102,7 @@ class Installation:
                 thread.join()
         except BaseException:
             self._stop.set()
-            deadline = time.monotonic() + _LOG_OUT_S
-            for thread in threads:
-                if thread.ident:
-                    thread.join(max(deadline - time.monotonic(), 0))
+            join_all(threads, _LOG_OUT_S)
             raise
         return tuple(results[machine.name] for machine in machines)
 
@@ -203,22 +202,23 @@ class Installation:
 
     def _wait(self, what: str, come: Callable[[], object], longest_s: float) -> None:
         """Wait until `come`. If a BMC does not respond for a while, keep waiting."""
-        deadline = time.monotonic() + longest_s
         trouble = ""
-        while True:
+
+        def has_come() -> object:
+            nonlocal trouble
             if self._stop.is_set():
                 raise StoppedError
             try:
-                if come():
-                    return
                 trouble = ""
+                return come()
             except BmcError as error:
                 if error.kind not in (Kind.UNREACHABLE, Kind.BUSY):
                     raise
                 trouble = f" ({error})"
-            if time.monotonic() >= deadline:
-                raise StuckError(f"has not {what} after {longest_s / 60:.0f} min{trouble}; look at its console")
-            self._stop.wait(self._waits.poll)
+                return None
+
+        if not poll(has_come, longest_s, self._waits.poll, self._stop.wait):
+            raise StuckError(f"has not {what} after {longest_s / 60:.0f} min{trouble}; look at its console")
 
     def _note(self, machine: Machine, stage: Stage, why: str = "") -> None:
         self._journal.note(machine, stage, why)
@@ -228,7 +228,7 @@ class Installation:
 def scanned_key(machine: Machine) -> str:
     """Return the host key from ssh-keyscan(1), which is part of the ssh client's package; "" if the port is not open."""
     try:
-        with socket.create_connection((str(machine.address), machine.ssh_port), timeout=5):
+        with socket.create_connection((str(machine.address), machine.ssh_port), timeout=CONNECT_S):
             pass
     except OSError:
         return ""

@@ -19,6 +19,7 @@ import urllib3
 from urllib3.exceptions import HTTPError, MaxRetryError, SSLError
 from urllib3.util import Retry, Timeout
 
+from clients.timeouts import CONNECT_S
 from operations.provisioning.trust import Login, Trust
 
 ROOT = "/redfish/v1/"
@@ -55,7 +56,7 @@ class Patience:
     backoff_s: before the second try, doubled for each further one.
     """
 
-    connect_s: float = 5.0
+    connect_s: float = CONNECT_S
     read_s: float = 30.0
     tries: int = 5
     backoff_s: float = 1.0

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from cluster.errors import LockedError
+from cluster.waiting import poll
 from operations.record.model import Record, State, ago
 
 _LOOK_S = 5.0
@@ -20,10 +21,7 @@ class InUseError(LockedError):
 
     def ends_within(self, seconds: float, pause: Callable[[float], None] = time.sleep) -> bool:
         """Wait for the end of the operation. Return whether it has ended."""
-        until = time.monotonic() + seconds
-        while not (ended := self._ended()) and (left := until - time.monotonic()) > 0:
-            pause(min(_LOOK_S, left))
-        return ended
+        return poll(self._ended, seconds, _LOOK_S, pause)
 
 
 def locked(record: Record, silent_s: float, *, lives: bool, ended: Callable[[], bool] = lambda: False) -> LockedError:

@@ -6,7 +6,6 @@ An object is overwritten only if it is still the version that was read. S3, Azur
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from obstore.store import LocalStore
 from clients.access import STATE, Access
 from clients.buckets import open_bucket
 from cluster.errors import FailedError
+from cluster.locks import locked
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -133,8 +133,7 @@ class FolderStore(RecordStore):
         self._lock = folder / "lock"
 
     def _replace(self, key: str, value: bytes, version: Version) -> Version:
-        with self._lock.open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with locked(self._lock):
             kept = self.read(key)
             if kept is None or kept.version != version:
                 raise PreconditionError(key)

@@ -20,6 +20,7 @@ from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
 from clients.remote.executor import UNREACHABLE
+from clients.timeouts import HOST_COMMAND_S
 from clients.waiting import Report, wait_until
 from cluster.errors import TimedOutError
 from cluster.quantities import format_duration_ms
@@ -39,7 +40,7 @@ from operations.drain import (
     uncordon,
 )
 from operations.reboot import Rebooter, RebootError, order
-from operations.reboot_needs import ASK_S, read_report
+from operations.reboot_needs import read_report
 from operations.removals import NoRoomError
 from operations.repair import records
 from operations.repair.actuators import HandsError, Power, Replacer
@@ -243,7 +244,7 @@ class Repairs:
             self._tools.reinstall(case.host, report)
         elif case.step is Step.REBOOT and not isinstance(reply, tuple):
             self._note_act(api, case.host, boot)
-            done = self._tools.rebooter.executor.start(case.host, order(boot)).wait(ASK_S)
+            done = self._tools.rebooter.executor.start(case.host, order(boot)).wait(HOST_COMMAND_S)
             if done.code not in (0, UNREACHABLE):
                 raise RebootError(f"{case.host} can't be told to reboot: {done.reason}")
         else:

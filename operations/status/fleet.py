@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
+from cluster.waiting import join_all
 from operations.status.model import Status
 
 PATIENCE_S = 30.0
@@ -55,9 +55,7 @@ def read_fleet(clusters: Sequence[str], look: Look, patience_s: float = PATIENCE
     threads = [threading.Thread(target=check, args=(cluster,), daemon=True) for cluster in clusters]
     for thread in threads:
         thread.start()
-    deadline = time.monotonic() + patience_s
-    for thread in threads:
-        thread.join(max(deadline - time.monotonic(), 0.0))
+    join_all(threads, patience_s)
     return Fleet(tuple(rows.get(cluster) or _silent(cluster, patience_s) for cluster in clusters))
 
 

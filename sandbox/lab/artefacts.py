@@ -17,6 +17,7 @@ from typing import IO, cast
 
 from cluster import versions
 from cluster.artefacts import ARCH, KUBERNETES_PROGRAMS, catalogue
+from cluster.locks import locked
 from sandbox.lab import disk, releases
 from tools import build, cache, manifest
 from tools.build import Progress
@@ -76,7 +77,7 @@ def build_mirror(kubernetes: str = versions.KUBERNETES, progress: Progress | Non
             layout[artefact.source] = _archives(artefact.version).get(name) or bare
     key = cache.digest(json.dumps(layout, sort_keys=True), *(str(paths[name]) for name in sorted(paths)))[:16]
     home = cache.root() / "mirror" / key
-    with cache.locked(home.with_suffix(".lock")):
+    with locked(home.with_suffix(".lock")):
         if not home.exists():
             with disk.whole(home) as fresh:
                 _make(fresh, layout, paths)

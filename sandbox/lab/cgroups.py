@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from cluster.waiting import poll, retry
 from sandbox.lab.errors import LabError
 
 ROOT = "menagerie-lab"
@@ -66,16 +66,18 @@ def members(group: str) -> tuple[int, ...]:
 
 def kill(group: str, seconds: float = 20) -> None:
     """Send SIGKILL to every member until none is left. Raises LabError when any survive `seconds`."""
-    deadline = time.monotonic() + seconds
-    while pids := members(group):
+    pids: tuple[int, ...] = ()
+
+    def is_empty() -> bool:
+        nonlocal pids
+        pids = members(group)
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if time.monotonic() > deadline:
-            raise LabError(
-                f"processes {', '.join(map(str, pids))} of {group} cannot be killed; look at /proc/<id>/stack"
-            )
-        time.sleep(0.02)
+        return not pids
+
+    if not poll(is_empty, seconds, 0.02):
+        raise LabError(f"processes {', '.join(map(str, pids))} of {group} cannot be killed; look at /proc/<id>/stack")
 
 
 def remove(group: str) -> None:
@@ -120,17 +122,11 @@ def _read_members(folder: Path) -> list[int]:
 
 def _rmdir(folder: Path, seconds: float = 5) -> None:
     # The kernel returns EBUSY for a moment after the last member has exited.
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
+    def remove_one() -> None:
+        with suppress(FileNotFoundError):
             folder.rmdir()
-            return
-        except FileNotFoundError:
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
+
+    retry(remove_one, OSError, seconds, 0.02)
 
 
 def _copy_cpuset(folder: Path) -> None:

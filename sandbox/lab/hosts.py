@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from cluster.fields import did_you_mean
+from cluster.waiting import poll
 from sandbox.lab import cgroups, disk, loops, mounts, networks, nspawn, plan, processes, seed, state, volumes
 from sandbox.lab.errors import LabError
 from sandbox.lab.networks import Cable
@@ -236,12 +236,12 @@ def _nspawn(spec: HostSpec, root: Path, disks: Mapping[str, Path]) -> list[str]:
 
 
 def _wait_for(spec: HostSpec, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while leader(spec.name) is None or (spec.kind == "onprem" and not seed.answers_ssh(spec.address)):
-        if time.monotonic() > deadline:
-            tail = processes.log_tail(_unit(spec.name))
-            raise LabError(f"{spec.name} did not start within {seconds:g} s; its console ends with:\n{tail}")
-        time.sleep(0.1)
+    def has_started() -> bool:
+        return leader(spec.name) is not None and (spec.kind != "onprem" or seed.answers_ssh(spec.address))
+
+    if not poll(has_started, seconds, 0.1):
+        tail = processes.log_tail(_unit(spec.name))
+        raise LabError(f"{spec.name} did not start within {seconds:g} s; its console ends with:\n{tail}")
 
 
 def _shut_down(name: str) -> None:
@@ -249,9 +249,7 @@ def _shut_down(name: str) -> None:
         if _process(pid)[0] == _SUPERVISOR:
             # On SIGTERM nspawn asks the host's systemd to power off.
             os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + _STOP_SECONDS
-    while leader(name) is not None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    poll(lambda: leader(name) is None, _STOP_SECONDS, 0.05)
 
 
 def _process(pid: int) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster import versions
+from cluster.locks import locked
 from sandbox.lab import disk, releases
 from sandbox.lab.errors import LabError
 from sandbox.lab.shell import run, succeeds
@@ -72,7 +73,7 @@ def build_images(kubernetes: str | None = None, progress: Progress | None = None
     proxies = {version: releases.of((_KUBE_PROXY,), version)[0] for version in releases.built((_KUBE_PROXY,))}
     paths |= build.ensure(proxies.values())
     home = cache.root() / "images"
-    with cache.locked(home / "lock"):
+    with locked(home / "lock"):
         blobs = home / "blobs"
         (blobs / "sha256").mkdir(parents=True, exist_ok=True)
         images = _images(paths, proxies, home)
@@ -82,7 +83,7 @@ def build_images(kubernetes: str | None = None, progress: Progress | None = None
 def keep(images: Mapping[str, oci.Image]) -> ImageStore:
     """Write further images, given by reference, next to the lab's own. Images written before take no time."""
     home = cache.root() / "images"
-    with cache.locked(home / "lock"):
+    with locked(home / "lock"):
         return ImageStore(
             home / "blobs", {_repository_and_tag(name): _write(image, home) for name, image in images.items()}
         )

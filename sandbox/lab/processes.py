@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cluster.waiting import poll
 from sandbox.lab import cgroups, state
 from sandbox.lab.errors import LabError
 
@@ -106,11 +106,8 @@ def log_tail(name: str, lines: int = 15) -> str:
 
 
 def _wait(name: str, ready: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > deadline:
-            raise LabError(f"{name} is not ready after {seconds:g} s; its log ends with:\n{log_tail(name)}")
-        time.sleep(0.05)
+    if not poll(ready, seconds, 0.05):
+        raise LabError(f"{name} is not ready after {seconds:g} s; its log ends with:\n{log_tail(name)}")
 
 
 def _fingerprint(daemon: Daemon) -> str:

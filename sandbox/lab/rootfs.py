@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cluster.locks import locked
 from sandbox.lab import disk, shell
 from sandbox.lab.errors import LabError
 from tools import apt, cache
@@ -49,8 +50,8 @@ def ensure(say: Callable[[str], None] = lambda _: None) -> Path:
     target = folder / key()
     if target.is_dir():
         return target
-    with cache.locked(
-        folder / ".lock", lambda: say("waiting for another process that builds the hosts' root file system")
+    with locked(
+        folder / ".lock", busy=lambda: say("waiting for another process that builds the hosts' root file system")
     ):
         if not target.is_dir():
             _prune(folder)

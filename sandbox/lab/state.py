@@ -6,7 +6,6 @@ A machine has room for one lab only, because the lab's address ranges are used o
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -16,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster import shared
+from cluster import locks, shared
 from cluster.project import ROOT
 from sandbox.lab import cgroups, disk
 from sandbox.lab.errors import ForeignLabError
@@ -68,14 +67,10 @@ def read(path: Path) -> Any:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Hold the machine's lab lock; the kernel releases it when the holder dies."""
+    """Hold the machine's lab lock."""
     root().mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(root() / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with locks.locked(root() / ".lock", mode=0o600):
         yield
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True)

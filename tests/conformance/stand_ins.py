@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from cluster.locks import locked
 from sandbox.lab import disk, images
 from sandbox.lab.images import ImageStore
 from tools import build, cache, files
@@ -142,7 +143,7 @@ def _debian(say: Say) -> Path:
     home = cache.root() / "conformance"
     key = cache.digest(Path(debian.__file__).read_bytes(), *DEBIAN, *_LINKS, *_LINKS.values())[:16]
     target = home / f"system-{key}"
-    with cache.locked(home / ".lock", lambda: say("waiting for another process that fetches packages")):
+    with locked(home / ".lock", busy=lambda: say("waiting for another process that fetches packages")):
         if not target.exists():
             say("fetching Debian's packages for the images")
             packages = debian.fetch(DEBIAN, home, with_needed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,7 +56,7 @@ class Rounds:
     def __init__(self, *ends: Outcome | Exception) -> None:
         self.ends, self.acted = list(ends), 0
 
-    def once(self, say: Callable[[str], None]) -> Outcome:
+    def once(self, progress: Callable[[], None]) -> Outcome:
         if not self.ends:
             raise End
         end = self.ends.pop(0)
@@ -65,68 +66,84 @@ class Rounds:
         return end
 
 
-def run(work: Rounds, lease: Lease) -> tuple[Loop, list[str]]:
-    said: list[str] = []
-    loop = Loop(work, lease, 1, said.append, clock=lambda: 1_700_000_000.0, pause=lambda _: None)
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Callable[[], list[tuple[int, str]]]:
+    """Return a function that returns the level and the message of each event that the program has logged."""
+    caplog.set_level(logging.INFO, "controllers.program")
+    return lambda: [(record.levelno, record.getMessage()) for record in caplog.records]
+
+
+Said = Callable[[], list[tuple[int, str]]]
+ACTS = (logging.INFO, "acquired Lease menagerie-tenancy-sync: this pod acts now")
+
+
+def run(work: Rounds, lease: Lease) -> Loop:
+    loop = Loop(work, lease, 1, clock=lambda: 1_700_000_000.0, pause=lambda _: None)
     with pytest.raises(End):
         loop.run()
-    return loop, said
+    return loop
 
 
 def metrics(loop: Loop) -> str:
     return loop.pages()["/metrics"]().text
 
 
-def test_it_logs_standby_once_and_then_acts() -> None:
+def test_it_logs_standby_once_and_then_acts(said: Said) -> None:
     work = Rounds(Outcome(changes=2))
-    _, said = run(work, FakeLease(others=3))
-    assert said == ["on standby: pod-b acts", "acquired Lease menagerie-tenancy-sync: this pod acts now"]
+    run(work, FakeLease(others=3))
+    assert said() == [(logging.INFO, "on standby: pod-b acts"), ACTS]
     assert work.acted == 1
 
 
-def test_a_passing_problem_and_its_end_are_logged_once() -> None:
+def test_a_passing_problem_and_its_end_are_logged_once(said: Said) -> None:
     down = directory_error("ldaps://x", ["no answer"])
-    loop, said = run(Rounds(down, directory_error("ldaps://x", ["no answer"]), Outcome(), Outcome()), FakeLease())
-    assert said[1:] == ["ldaps://x: no answer", "recovered: no problems in the last round"]
+    loop = run(Rounds(down, directory_error("ldaps://x", ["no answer"]), Outcome(), Outcome()), FakeLease())
+    assert said()[1:] == [
+        (logging.ERROR, "ldaps://x: no answer"),
+        (logging.INFO, "recovered: no problems in the last round"),
+    ]
     assert f'{PREFIX}rounds_total{{end="failed"}} 2\n' in metrics(loop)
     assert f'{PREFIX}rounds_total{{end="done"}} 2\n' in metrics(loop)
 
 
-def test_a_refused_round_is_counted_and_is_no_success() -> None:
-    loop, said = run(
-        Rounds(Outcome(changes=1), Outcome(refused=("2 of 3 are missing",), sizes={"people": 1})), FakeLease()
-    )
+def test_a_refused_round_is_counted_and_is_no_success(said: Said) -> None:
+    loop = run(Rounds(Outcome(changes=1), Outcome(refused=("2 of 3 are missing",), sizes={"people": 1})), FakeLease())
     text = metrics(loop)
-    assert "refused: 2 of 3 are missing" in said
+    assert (logging.ERROR, "refused: 2 of 3 are missing") in said()
     assert f'{PREFIX}rounds_total{{end="refused"}} 1\n' in text
     assert f"{PREFIX}last_success_timestamp_seconds 1700000000\n" in text
     assert f'{PREFIX}size{{of="people"}} 1\n' in text
 
 
 def test_an_unexpected_error_ends_the_process() -> None:
-    loop = Loop(Rounds(ZeroDivisionError()), FakeLease(), 1, str, pause=lambda _: None)
+    loop = Loop(Rounds(ZeroDivisionError()), FakeLease(), 1, pause=lambda _: None)
     with pytest.raises(ZeroDivisionError):
         loop.run()
 
 
-def test_a_process_that_loses_the_lease_goes_to_standby() -> None:
+def test_a_conflict_is_a_warning_and_no_failure(said: Said) -> None:
+    run(Rounds(Outcome(undecided=("robotics and vision want r07",))), FakeLease())
+    assert said()[1:] == [(logging.WARNING, "needs a decision: robotics and vision want r07")]
+
+
+def test_a_process_that_loses_the_lease_goes_to_standby(said: Said) -> None:
     lease = FakeLease()
 
     class Losing(Rounds):
-        def once(self, say: Callable[[str], None]) -> Outcome:
+        def once(self, progress: Callable[[], None]) -> Outcome:
             if self.acted:
                 raise End
             self.acted, lease._is_held, lease.others = 1, False, 1
             return Outcome()
 
-    _, said = run(Losing(), lease)
-    assert said[1] == "lost Lease menagerie-tenancy-sync: this pod no longer acts"
+    run(Losing(), lease)
+    assert said()[1] == (logging.WARNING, "lost Lease menagerie-tenancy-sync: this pod no longer acts")
 
 
 def test_without_the_lease_it_is_ready_only_while_the_api_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    loop = Loop(Rounds(), FakeLease(), 1, str, pause=lambda _: None)
+    loop = Loop(Rounds(), FakeLease(), 1, pause=lambda _: None)
     pages = loop.pages()
     assert (pages["/readyz"]().status, pages["/healthz"]().status) == (503, 200)
     loop._stand_by(HeldError("x acts on this cluster"))
@@ -138,7 +155,7 @@ def test_without_the_lease_it_is_ready_only_while_the_api_answers(
     assert pages["/healthz"]().status == 503
 
 
-def test_an_api_that_does_not_answer_is_retried() -> None:
+def test_an_api_that_does_not_answer_is_retried(said: Said) -> None:
     class Silent(FakeLease):
         @contextmanager
         def holding(
@@ -150,9 +167,10 @@ def test_an_api_that_does_not_answer_is_retried() -> None:
             with super().holding(wait):
                 yield
 
-    _, said = run(Rounds(Outcome()), Silent(others=2))
-    assert said[0].startswith("can't read or update the Lease: the API server returned 503 Service Unavailable")
-    assert said[-1] == "acquired Lease menagerie-tenancy-sync: this pod acts now"
+    run(Rounds(Outcome()), Silent(others=2))
+    level, text = said()[0]
+    assert text.startswith("can't read or update the Lease: the API server returned 503 Service Unavailable")
+    assert (level, said()[-1]) == (logging.WARNING, ACTS)
 
 
 def test_without_the_lease_reads_are_allowed_and_writes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -112,7 +113,8 @@ def test_it_exits_with_all_errors_of_the_spec(container: Container, spec: Path) 
     command = container.command("tenancy-sync", "--spec", "/etc/menagerie/spec/cluster.yaml")
     ran = subprocess.run(command, env=container.environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 2, ran.stderr
-    assert ran.stdout.count("error[") >= 2
+    assert ran.stderr.count("error[") >= 2
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ERROR controllers\.program: ", ran.stderr)
 
 
 def page(port: int, path: str) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -172,6 +173,26 @@ def test_it_is_certainly_held_for_two_thirds_of_its_duration(world: World) -> No
         assert own.held()
         world.now += 0.2
         assert not own.held()
+
+
+class Rounds(threading.Event):
+    """An event that is set at the third wait, so that a thread's loop runs twice in the test's own thread."""
+
+    waits = 0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waits += 1
+        return self.waits > 2
+
+
+def test_a_renewal_that_the_api_does_not_answer_is_logged_and_repeated(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = made(world)
+    own._take()
+    world.silent = True
+    own._renew(Rounds())
+    assert [record.getMessage() for record in caplog.records] == ["can't renew Lease it: ApiException"] * 2
 
 
 def test_a_renewal_within_one_clock_tick_is_still_visible(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,9 @@ def test_a_service_serves_its_metrics(
 ) -> None:
     texts: list[str] = []
     address = threading.Event()
-    monkeypatch.setattr("cli.autoscaler.note", lambda text: (texts.append(text.split()[-1]), address.set()))
+    monkeypatch.setattr(
+        "cli.autoscaler.log.info", lambda text, *of: (texts.append((text % of).split()[-1]), address.set())
+    )
 
     def pause(_: float) -> None:
         if not address.is_set():
