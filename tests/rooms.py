@@ -13,9 +13,16 @@ HEAD = "| folder | purpose | inside |\n|---|---|---|\n"
 
 def table() -> str:
     """Return one row per folder: its purpose, and its subfolders that have one."""
-    folders = [path.name for path in ROOT.iterdir() if path.name[0] not in "._" and _has_files(path)]
-    names = sorted(folders, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
-    return HEAD + "".join(f"| `{name}/` | {purpose(ROOT / name)} | {_inside(ROOT / name)} |\n" for name in names)
+    return HEAD + "".join(
+        f"| `{folder.name}/` | {purpose(folder)} | {'; '.join(f'`{name}` {text}' for name, text in inside(folder).items())} |\n"
+        for folder in folders()
+    )
+
+
+def folders() -> list[Path]:
+    """Return the folders at the top level, in the order of the table."""
+    found = [path for path in ROOT.iterdir() if path.name[0] not in "._" and _has_files(path)]
+    return sorted(found, key=lambda path: (FIRST.index(path.name) if path.name in FIRST else len(FIRST), path.name))
 
 
 def purpose(folder: Path) -> str:
@@ -27,15 +34,10 @@ def purpose(folder: Path) -> str:
     return next((line for line in lines if line and not line.startswith("#")), "")
 
 
-def _inside(folder: Path) -> str:
-    return "; ".join(
-        f"`{path.name}` {_clause(path)}" for path in sorted(folder.iterdir()) if path.is_dir() and _is_room(path)
-    )
-
-
-def _clause(folder: Path) -> str:
-    """Return the first sentence of a folder's purpose, without "The" and its own name."""
-    return purpose(folder).split(". ")[0].rstrip(".").removeprefix("The ").removeprefix(f"`{folder.name}`: ")
+def inside(folder: Path) -> dict[str, str]:
+    """Return the subfolders that have a purpose, with its first sentence, without the full stop."""
+    rooms = [path for path in sorted(folder.iterdir()) if path.is_dir() and _is_room(path)]
+    return {room.name: purpose(room).split(". ")[0].rstrip(".") for room in rooms}
 
 
 def _has_files(folder: Path) -> bool:

@@ -32,6 +32,13 @@ def test_the_table_of_folders_matches_their_own_descriptions() -> None:
     assert rooms.written(README) == README, "run `make golden`"
 
 
+def test_every_purpose_starts_with_a_capital_letter() -> None:
+    purposes = {folder.name: rooms.purpose(folder) for folder in rooms.folders()}
+    for folder in rooms.folders():
+        purposes |= {f"{folder.name}/{name}": text for name, text in rooms.inside(folder).items()}
+    assert {folder: text for folder, text in purposes.items() if not text[:1].isupper()} == {}
+
+
 def test_the_documented_kubectl_is_where_the_lab_puts_it() -> None:
     path = str(KUBECTL.relative_to(ROOT))
     assert path in README

@@ -9,10 +9,10 @@ _HEAD = """\
 # Audit
 
 ```
-./menagerie audit lab                  every control, with what was seen
-./menagerie audit lab --failed         only failed controls, which need a fix
-./menagerie audit lab --section 1.2,M  only some controls, by prefix of their IDs
-./menagerie audit lab --json           for auditors and programs
+./menagerie audit lab                  # every control, with what was seen
+./menagerie audit lab --failed         # only failed controls, which need a fix
+./menagerie audit lab --section 1.2,M  # only some controls, by prefix of their IDs
+./menagerie audit lab --json           # for auditors and programs
 ```
 
 It changes nothing. Exit code 0: nothing failed, and everything that can be seen by design was seen. 1: something failed. 4:

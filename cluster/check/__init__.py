@@ -1,4 +1,4 @@
-"""The rules of `check` that look at more than one field, with their codes.
+"""Rules of `check` that look at more than one field, with their codes.
 
 A rule gets the whole cluster, the clusters loaded with it and the catalogue of its cloud, and does no other I/O.
 To add a rule, write a function that yields findings and add it to the table of its file.

@@ -1,4 +1,4 @@
-"""Create a first spec for a cluster: small, commented, valid, with ranges unused in the fleet. Pure."""
+"""First specs of clusters: small, commented, valid, with ranges unused in the fleet. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The program that runs in the controllers' pods."""
+"""Program that runs in the controllers' pods."""

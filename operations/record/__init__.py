@@ -1,4 +1,4 @@
-"""The lock that allows one operation on a cluster at a time, and the journal of operations.
+"""Lock that allows one operation on a cluster at a time, and the journal of operations.
 
 The record is one object. It is never deleted but marked as over, because stores support conditional writes but not
 conditional deletes. Each write names the version that was read: if two runs start at once, only one succeeds, and a run that

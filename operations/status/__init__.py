@@ -1,4 +1,4 @@
-"""`status`: the state of a running cluster. Reads only."""
+"""Health of a running cluster, part by part. Reads only."""
 
 from operations.status.addons import ADDONS
 from operations.status.balancer import balancer_states, servers_down

@@ -1,1 +1,1 @@
-"""`verify`: proves that a running cluster works."""
+"""Proofs that a running cluster works, by traffic and by faults."""

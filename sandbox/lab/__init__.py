@@ -1,1 +1,1 @@
-"""The lab: a data centre on one machine, with hosts that boot systemd, networks, disks and a load balancer."""
+"""Data centre on one machine, with hosts that boot systemd, networks, disks and a load balancer."""

@@ -1,1 +1,1 @@
-"""`make bench` and `make soak`: speed, compared with the same work done by hand, and hours of faults."""
+"""Speed, compared with the same work done by hand, and hours of faults: `make bench` and `make soak`."""

@@ -1,1 +1,1 @@
-"""`make conformance`: Kubernetes' own test suite against a cluster."""
+"""Kubernetes' own test suite against a cluster: `make conformance`."""

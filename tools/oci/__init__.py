@@ -1,1 +1,1 @@
-"""Build container images without a builder, as layers with reproducible bytes."""
+"""Builds container images without a builder, as layers with reproducible bytes."""
