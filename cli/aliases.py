@@ -37,7 +37,8 @@ OPTIONS = {
     "etcd backups": {"--all": "--last=1000000"},
     "machines install": {"--batch": "--parallel"},
     "reboot": {"--check": "--dry-run", "--at-once": "--parallel", "--back-timeout": "--ready-timeout"},
-    "status": {"--every": "--watch"},
+    "links check": {"--wait": "--settle"},
+    "status": {"--every": "--watch", "--wait": "--settle"},
     "upgrade": {"--at-once": "--parallel"},
     "validate": {"--jobs": "--parallel", "-j": "--parallel"},
     "vpn configure": {"--check": "--dry-run"},
@@ -62,7 +63,7 @@ def current(arguments: Sequence[str]) -> tuple[list[str], str]:
     line = [*before.split(), *options, *after]
     return (
         line,
-        f"deprecated: `{_shown([*verb.split(), *words])}` is now `{_shown(line)}`; the next release drops the former spelling",
+        f"deprecated: `{_shown([*verb.split(), *words])}` is now `{_shown(line)}`; the next release removes the former name",
     )
 
 

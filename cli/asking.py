@@ -19,7 +19,7 @@ def refuse_unasked(again: str, *, to: str = "", see: tuple[str, str] | None = No
     reason = "--json does not ask" if as_json else "there is no terminal to ask on"
     first = f"\n  to see {see[0]} first: ./menagerie {see[1]}" if see else ""
     raise NotConfirmedError(
-        f"{reason}; nothing was touched; to {to or 'continue'} without a question: ./menagerie {again} --yes{first}"
+        f"{reason}. Nothing was changed. To {to or 'continue'} without a question: ./menagerie {again} --yes{first}"
     )
 
 
@@ -30,12 +30,12 @@ def confirm(
     to: str = "",
     see: tuple[str, str] | None = None,
     as_json: bool = False,
-    stopped: str = "nothing was touched",
+    stopped: str = "Nothing was changed.",
 ) -> None:
     """Raise NotConfirmedError unless somebody says yes. stopped: the state that a "no" leaves."""
     refuse_unasked(again, to=to, see=see, as_json=as_json)
     if _answer(f"{question} [y/N] ").lower() not in ("y", "yes"):
-        raise NotConfirmedError(f"stopped, because you did not say yes; {stopped}", declined=True)
+        raise NotConfirmedError(f"stopped, because you did not confirm. {stopped}", declined=True)
 
 
 def confirm_name(
@@ -46,7 +46,7 @@ def confirm_name(
     errors.print(warning, style="bold", markup=False)
     answer = _answer("Type the name of the cluster to continue: ")
     if answer != cluster:
-        raise NotConfirmedError(f'"{answer}" is not {cluster}; nothing was touched', declined=True)
+        raise NotConfirmedError(f'"{answer}" is not {cluster}. Nothing was changed.', declined=True)
 
 
 def dry_run_of(again: str) -> tuple[str, str]:

@@ -138,7 +138,9 @@ def simulate(
     from operations.repair.look import limits_of
 
     if hours is not None and not 0 < hours <= _MOST_HOURS:
-        raise typer.BadParameter(f"--hours: {hours} is out of range; write hours above 0, {_MOST_HOURS:,} at most")
+        raise typer.BadParameter(
+            f"--hours: {hours} is out of range; write a number above 0 and at most {_MOST_HOURS:,}"
+        )
     arrivals = read(lines(trace), trace.name)
     setting = simulation.setting_of(loaded, settings_of(loaded), limits_of(loaded))
     with autoscaler_view.progress(len(arrivals), quiet=as_json) as watch:

@@ -52,7 +52,7 @@ class View:
         for action in result.done:
             log.log(logging.ERROR if action.failed else logging.INFO, "%s", _done(action))
         if events[1]:
-            log.info("%d pods get their Event later: a pass writes %d at most", events[1], events[0])
+            log.info("%d pods get their Event in a later pass: a pass writes at most %d", events[1], events[0])
         if (state := _state(result)) != self._last:
             self._last = state
             log.info("%s: %s", self._name, state)
@@ -71,7 +71,7 @@ def _state(result: Round) -> str:
     )
     idle = f"; {len(result.decided.memory.idle)} hosts idle" if result.decided.memory.idle else ""
     return (
-        f"{len(result.world.waiting)} pods wait"
+        f"{len(result.world.waiting)} pods pending"
         + (f" ({waits})" if waits else "")
         + f"; machines: {pools or 'none'}{idle}"
     )
@@ -79,7 +79,7 @@ def _state(result: Round) -> str:
 
 def _word(fate: Fate) -> str:
     return {
-        Fate.ROOM: "fit on present or coming hosts",
+        Fate.ROOM: "fit on existing or ordered hosts",
         Fate.NEW: "get a new host",
         Fate.WAITING: "keep waiting",
         Fate.NEVER: "can never start",
@@ -217,7 +217,9 @@ def progress(pods: int, *, quiet: bool) -> Iterator[Callable[[str], Watch]]:
     def watch(what: str) -> Watch:
         def report(world: World, _: Pass) -> None:
             hours = (world.now_s - START_S) / 3600
-            details.tell(f"{what}: {hours:,.1f} h, {len(world.nodes)} hosts, {len(world.waiting)} of {pods} pods wait")
+            details.tell(
+                f"{what}: {hours:,.1f} h, {len(world.nodes)} hosts, {len(world.waiting)} of {pods} pods pending"
+            )
 
         return report
 

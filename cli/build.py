@@ -77,8 +77,8 @@ def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool
     print_plan(built.plan)
     if plugin := described(cluster):
         console.print(plugin, style="dim", markup=False, highlight=False)
-    workers = f"; workers: {built.workers.changed} changed tasks" if built.workers and built.changed else ""
-    console.print(f"{cluster.name}: {counts(built.plan)}{workers}; nothing was touched", markup=False)
+    workers = f"; workers: {built.workers.changed} tasks would change" if built.workers and built.changed else ""
+    console.print(f"{cluster.name}: {counts(built.plan)}{workers}; nothing was changed", markup=False)
     if built.other_release:
         console.print(built.other_release, style="yellow", markup=False)
         return
@@ -101,7 +101,7 @@ def destroy(cluster: Cluster, *, with_data: bool, dry_run: bool, yes: bool, as_j
             print_json({"plan": plan.to_json() if plan else None, "backend": where, "known": plan is not None})
         elif plan:
             print_plan(plan)
-            console.print(f"{cluster.name}: {counts(plan)}; nothing was touched", markup=False)
+            console.print(f"{cluster.name}: {counts(plan)}; nothing was changed", markup=False)
         else:
             console.print(f"{where} has no stack {cluster.name}; there is nothing to delete", markup=False)
         return
@@ -128,20 +128,20 @@ def secret(cluster: Cluster, name: str, *, dry_run: bool) -> None:
     users |= dict.fromkeys(bmc_secrets(cluster.spec.sites), "machines install")
     users |= dict.fromkeys(of_directory(cluster.spec.tenancy), "tenancy sync")
     if name not in users:
-        there = f"it names: {', '.join(users)}" if users else "it names none"
+        there = f"it names: {', '.join(users)}" if users else "it names no secrets"
         raise RefusedError(
             f"the spec of {cluster.name} names no secret {name}{did_you_mean(name, tuple(users))}; {there}",
             code="unknown-secret",
         )
     if dry_run:
-        stored = "one is stored already and would be replaced" if kept_secret(cluster, name) else "none is stored yet"
+        stored = "it would replace the stored one" if kept_secret(cluster, name) else "none is stored yet"
         console.print(
             f"would store {name} for {cluster.name}, encrypted: {stored}; `{users[name]}` uses it", markup=False
         )
         return
     value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read().strip("\n")
     if not value:
-        raise NotConfirmedError(f"no value for {name}; nothing was touched")
+        raise NotConfirmedError(f"no value for {name}. Nothing was changed.")
     make_stack(cluster, lambda _: None).set_secret(name, value)
     errors.print(f"{name} is stored for {cluster.name}, encrypted; `{users[name]}` uses it", markup=False)
 

@@ -45,8 +45,12 @@ def up(
 ) -> None:
     """Build a cluster, or reconcile it with its spec. A second run changes nothing.
 
-    Idempotent: if interrupted, run it again. So far only the lab, a data centre
-    on this machine, has been built for real; clouds have been simulated.
+    Creates or updates the cluster's stack with Pulumi: in its cloud with your
+    credentials, or, for the lab, on this machine as root. Then configures workers
+    at sites with Ansible, and waits until all nodes are Ready and the cluster is
+    healthy. Idempotent: if interrupted, run it again.
+
+    Clouds have been tested in simulation only, not yet with a real account.
 
     --dry-run shows Pulumi's changes in the cloud, by component: + new, ~ changed,
     ± replaced, - deleted. Data that would be lost permanently is red. Then it

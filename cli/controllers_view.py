@@ -99,7 +99,7 @@ class View:
             self._print(made, image=desired.image, controllers=names, files=sorted(desired.files))
             return
         what = f"{len(changes)} changes" if changes else "up to date; nothing to change"
-        done = f"{what}{' made; all ready' if made else '; none was made'}" if changes else what
+        done = f"{what}{' made; all ready' if made else ' would be made'}" if changes else what
         console.print(f"{self._cluster.name}: {', '.join(names)}: {done}", markup=False)
 
     def removed(self, changes: tuple[Change, ...], *, made: bool) -> None:

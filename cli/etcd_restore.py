@@ -83,7 +83,7 @@ def restore(
             confirm(
                 f"Restore {plan.chosen}? {lost}, and the etcd stops meanwhile.",
                 again,
-                stopped="the running members were not touched",
+                stopped="The running members were not changed.",
             )
         view = verb.change_over(plan, operation, steps.step, steps.detail)
         late = _late(access, steps)

@@ -67,7 +67,7 @@ def run(
     logs.set_up()
     for name, price in prices(loaded).items():
         if price is None:
-            log.warning("pool %s has no known price: where it is offered, the next expander decides", name)
+            log.warning("pool %s has no known price; the next expander decides about requests that offer it", name)
     expander = Expander(prices_of(loaded), deadline)
     server, port = serve(expander, listen, Tls(cert, key, client_ca))
     log.info("listening on %s:%d", listen.rpartition(":")[0], port)

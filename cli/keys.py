@@ -110,7 +110,9 @@ def rotate(
         if as_json:
             print_json({"cluster": loaded.name, "ring": name, "states": steps})
         else:
-            console.print(f"{loaded.name}: {name} would go {' → '.join(steps)}; nothing was touched", markup=False)
+            console.print(
+                f"{loaded.name}: {name} would go through {' → '.join(steps)}; nothing was changed", markup=False
+            )
         return
     if not (yes or as_json):
         question, again = f"Rotate {name} of {loaded.name}: {' → '.join(steps)}?", f"keys rotate {loaded.name} {name}"
@@ -130,7 +132,7 @@ def _ring(text: str) -> RingName:
     for name in RINGS:
         if text == name:
             return name
-    raise typer.BadParameter(f"there is no key ring {text}; there are: {', '.join(RINGS)}")
+    raise typer.BadParameter(f"there is no key ring {text}; write one of {', '.join(RINGS)}")
 
 
 def _done(step: str) -> None:
@@ -142,7 +144,7 @@ def _print(cluster: Cluster, rotated: Rotated, *, as_json: bool) -> None:
         ends = {"began": str(rotated.began), "ended": str(rotated.ended), "rewritten": rotated.rewritten}
         print_json({"cluster": cluster.name, "ring": rotated.name, **ends})
         return
-    rewritten = f"; {rotated.rewritten} secrets encrypted again" if rotated.name == "encryption" else ""
+    rewritten = f"; {rotated.rewritten} secrets re-encrypted" if rotated.name == "encryption" else ""
     console.print(f"{cluster.name}: {rotated.name} is at generation {rotated.ended}{rewritten}", markup=False)
 
 

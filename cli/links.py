@@ -27,12 +27,12 @@ def section(cluster: str, options: Options) -> Look:
 
     hosts = links.chosen(loaded, options.limit)
     if not hosts:
-        raise typer.BadParameter(f"no host of {loaded.name} with declared links matches")
+        raise typer.BadParameter(f"no host of {loaded.name} that has links in its spec matches")
     parallel = options.parallel.at_least_one(len(hosts)) if options.parallel else _PARALLEL
 
     def look() -> Report:
         with ssh_to(loaded) as executor:
-            answers = links.check(loaded, hosts, executor, parallel, int(options.wait))
+            answers = links.check(loaded, hosts, executor, parallel, int(options.settle))
         unreachable = any(answer.unreachable for answer in answers)
         all_ok = all(answer.ok for answer in answers)
         code = exits.DONE if all_ok else exits.UNREACHABLE if unreachable else exits.FAILED

@@ -79,7 +79,7 @@ def _print_dry(cluster: Cluster, selected: tuple[Proof, ...], lacks: dict[str, s
         why = f"would be skipped: {lacks[proof.name]}" if lacks[proof.name] else proof.effect
         console.print(Text.assemble((f"{proof.name:<{width}}", "bold"), (why, "yellow" if lacks[proof.name] else "")))
     count = sum(not why for why in lacks.values())
-    console.print(f"{cluster.name}: {count} of {len(selected)} proofs would run; nothing was touched", markup=False)
+    console.print(f"{cluster.name}: {count} of {len(selected)} proofs would run; nothing was changed", markup=False)
 
 
 def _row(proof: Proof) -> dict[str, str]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from operations.record.model import Record
 
 _COLOURS = {"done": "green", "failed": "red"}
+_RESULTS = {"cut short": "interrupted"}
+"""Stored result -> the word to show."""
 _LAST = 10
 
 
@@ -72,7 +74,7 @@ def unlock(
         return
     done = ", ".join(step.name for step in freed.steps) or "no step"
     result = f"would release {loaded.name}" if dry_run else f"{loaded.name} is released"
-    console.print(f'{result}; "{freed.what}" of {freed.holder.who} had done: {done}', markup=False)
+    console.print(f'{result}; "{freed.what}" of {freed.holder.who} had completed: {done}', markup=False)
 
 
 def _access(cluster: Cluster) -> Access | None:
@@ -98,7 +100,7 @@ def _confirm(cluster: Cluster, access: Access | None, operation: str, *, as_json
 
 
 def document(ledger: Ledger) -> dict[str, Any]:
-    """Return the ledger as a JSON document. state: idle, running, or cut short."""
+    """Return the ledger as a JSON document. state: idle, running, or `cut short`."""
     current = ledger.current
     return {
         "where": ledger.where,
@@ -116,9 +118,9 @@ def _show(ledger: Ledger) -> None:
         console.print(f"no operation is running ({ledger.where})", markup=False)
     else:
         current = ledger.current
-        state = "held" if ledger.lives else "cut short"
+        state = "held by" if ledger.lives else "interrupted run of"
         console.print(
-            f"{state} by {current.held_by}, last heard of {ago(ledger.silent_s)}; operation {current.id}", markup=False
+            f"{state} {current.held_by}, last heard of {ago(ledger.silent_s)}; operation {current.id}", markup=False
         )
         for step in current.steps:
             facts = " ".join(f"{name}={value}" for name, value in step.facts.items())
@@ -137,6 +139,6 @@ def _line(record: Record, width: int) -> Text:
     colour = _COLOURS.get(record.result, "yellow")
     return Text.assemble(
         f"{record.since:%Y-%m-%d %H:%M} UTC  {record.what:<{width}}  {record.holder.who}  ",
-        (record.result, colour),
+        (_RESULTS.get(record.result, record.result), colour),
         (f"  {took}{error}", "dim"),
     )

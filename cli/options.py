@@ -123,7 +123,17 @@ WaitOpt = Annotated[
         metavar="SECONDS",
         parser=seconds,
         show_default=False,
-        help="Wait this long for the cluster's lock, or for LLDP from switches, such as 90 or 15m.",
+        help="Wait this long while another operation holds the cluster's lock, such as 90 or 15m.",
+    ),
+]
+SettleOpt = Annotated[
+    float,
+    typer.Option(
+        "--settle",
+        metavar="SECONDS",
+        parser=seconds,
+        show_default=False,
+        help="links: wait this long for LLDP from switches, which send it every 30 s; such as 35 or 1m.",
     ),
 ]
 WithoutRecordOpt = Annotated[

@@ -199,7 +199,7 @@ def _print(cluster: str, plan: Plan, *, dry_run: bool) -> None:
     if not count:
         result = f"no reboot needed; checked {len(plan.needs)} hosts"
     else:
-        result = f"{count} of {len(plan.needs)} hosts {'need a reboot; none was touched' if dry_run else 'rebooted'}"
+        result = f"{count} of {len(plan.needs)} hosts {'need a reboot; nothing was changed' if dry_run else 'rebooted'}"
     console.print(f"{cluster}: {result}", markup=False)
 
 

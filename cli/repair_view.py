@@ -131,7 +131,7 @@ def _sum(plan: Plan, repaired: int, unrepaired: int, *, dry_run: bool) -> str:
     if not plan.cases and not unrepaired:
         return f"nothing to repair; checked {nodes} nodes"
     if dry_run:
-        return f"{len(plan.cases)} of {nodes} nodes to repair, {len(plan.allowed)} may start; none was touched"
+        return f"{len(plan.cases)} of {nodes} nodes to repair, {len(plan.allowed)} may start; nothing was changed"
     return f"{repaired} repaired, {unrepaired} left; checked {nodes} nodes"
 
 

@@ -135,7 +135,8 @@ def test(
 ) -> None:
     """Measure every pair of hosts on every rail with ib_write_bw, and name what is slow.
 
-    N hosts take N-1 rounds; in a round, a host is in one pair. A pair is slow
+    The pairs are measured in rounds, in which a host is in at most one pair. N
+    hosts on a rail take N-1 rounds if N is even, N if it is odd. A pair is slow
     below 97 % of the line rate at RoCE MTU 4096. The test loads the fabric fully:
     drain it first. --dry-run prints the rounds and the time, and contacts no
     host. --parallel is the number of pairs at a time, 64 by default.

@@ -58,7 +58,7 @@ def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
     if foreseen is None:
         text = f"unexpected {type(error).__name__}: {error}"
         if not debug:
-            text += f"\n  this is a defect; to see where: ./menagerie --debug {' '.join(arguments)}"
+            text += f"\n  this is a bug; to see where: ./menagerie --debug {' '.join(arguments)}"
         foreseen = Foreseen(text, exits.FAILED, "unexpected")
     if isinstance(error, SpecError):
         print_problems(error.problems)

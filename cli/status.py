@@ -21,7 +21,7 @@ from rich.live import Live
 from rich.text import Text
 
 from cli import exits
-from cli.options import JsonOpt, LimitOpt, ParallelOpt, WaitOpt, WatchOpt, examples, known_clusters, words
+from cli.options import JsonOpt, LimitOpt, ParallelOpt, SettleOpt, WatchOpt, examples, known_clusters, words
 from cli.output import console, print_json, write_out
 from cli.specs import checked
 from cluster.project import ROOT
@@ -54,7 +54,7 @@ class Options:
     last: int | None = None
     limit: tuple[str, ...] = ()
     parallel: Amount | None = None
-    wait: float = 0.0
+    settle: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ _SECTIONS: dict[Section, tuple[str, tuple[str, ...]]] = {
     Section.BACKUPS: ("backups", ("last", "limit")),
     Section.KEYS: ("keys", ()),
     Section.MACHINES: ("machines", ("limit",)),
-    Section.LINKS: ("links", ("limit", "parallel", "wait")),
+    Section.LINKS: ("links", ("limit", "parallel", "settle")),
     Section.CONTROLLERS: ("controllers", ()),
     Section.TENANCY: ("tenancy", ()),
     Section.OPERATIONS: ("operations", ("last",)),
@@ -110,7 +110,7 @@ def status(
         typer.Option("--last", metavar="N", min=0, help="Number of past backups or operations. Default: 10."),
     ] = None,
     parallel: ParallelOpt = None,
-    wait: WaitOpt = 0.0,
+    settle: SettleOpt = 0.0,
     as_json: JsonOpt = False,
 ) -> None:
     """Show the health of the fleet, of a cluster, or of one part of it. Changes nothing.
@@ -132,7 +132,7 @@ def status(
     wrong. --watch redraws on a terminal. Elsewhere it prints only changed lines,
     and with --json a document per line.
     """
-    look = _chosen(cluster, section, Options(last, words(limit), parallel, wait))
+    look = _chosen(cluster, section, Options(last, words(limit), parallel, settle))
     if watch:
         with suppress(KeyboardInterrupt):  # a watch ends this way
             _watch(look, watch, as_json=as_json)

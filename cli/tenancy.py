@@ -134,7 +134,7 @@ class _Work:
         self._dry_run, self._yes, self._as_json = dry_run, yes, as_json
         self._access: Access = stack.access_to(cluster)
         self._settings: Tenancy = settings_of(cluster)
-        self.directory: Directory = directory_of(self._settings, _folder(name), partial(stack.secret_of, cluster))
+        self.directory: Directory = directory_of(cluster, _folder(name), partial(stack.secret_of, cluster))
         self.sync: Sync = Sync(self._access, self.directory, self._settings)
 
     def lease(self) -> Lease | None:

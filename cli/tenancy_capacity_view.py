@@ -163,11 +163,11 @@ def _some(names: tuple[str, ...]) -> str:
 
 def _sum(result: CapacityReview, applied: Applied, *, dry_run: bool) -> str:
     if result.refused:
-        return "refused, nothing was changed"
+        return "refused; nothing was changed"
     waits = f"; {len(result.plan.waiting)} hosts wait for pods to end" if result.plan.waiting else ""
     if not result.changes:
         return f"hosts match allocations; nothing to change{waits}"
     if dry_run:
-        return f"{result.changes} changes; none was made{waits}"
+        return f"{result.changes} changes would be made{waits}"
     failed = f", {len(applied.failed)} refused by the API" if applied.failed else ""
     return f"{len(applied.changes)} changes made{failed}{waits}"

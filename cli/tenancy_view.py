@@ -98,11 +98,11 @@ class View:
 def _sum(result: SyncReview, applied: Applied, *, dry_run: bool) -> str:
     who = f"{len(result.roster.active)} people, {len(result.roster.teams)} teams"
     if result.refused:
-        return f"refused, nothing was changed; {who} in the directory"
+        return f"refused; nothing was changed; {who} in the directory"
     if not result.plan.changes:
         return f"matches the directory, {who}; nothing to change"
     if dry_run:
-        return f"{len(result.plan.changes)} changes for {who}; none was made"
+        return f"{len(result.plan.changes)} changes would be made for {who}"
     failed = f", {len(applied.failed)} refused by the API" if applied.failed else ""
     return f"{len(applied.changes)} changes made{failed}; {who}"
 

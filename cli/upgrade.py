@@ -120,7 +120,7 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
     if reasons:
         listed = "\n  ".join(reasons)
         raise RefusedError(
-            f"{plan.cluster} cannot move to {plan.goal} yet; nothing was touched:\n  {listed}", code="upgrade-refused"
+            f"{plan.cluster} cannot move to {plan.goal} yet. Nothing was changed.\n  {listed}", code="upgrade-refused"
         )
     if not plan.is_done and not dry_run:
         if not yes:
@@ -171,7 +171,7 @@ def _conclude(plan: Plan, *, dry_run: bool, as_json: bool) -> None:
     if plan.is_done:
         result = f"everything selected already runs {plan.goal}"
     elif dry_run:
-        result = f"nothing prevents {plan.goal}; nothing was touched"
+        result = f"nothing prevents {plan.goal}; nothing was changed"
     else:
         result = f"{'back at' if plan.is_back else 'now'} {plan.goal}"
     left = "; other workers still run another version" if plan.limited and not dry_run else ""

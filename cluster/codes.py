@@ -191,7 +191,7 @@ MEANING: dict[str, str] = {
     "allows less than one node, so no node of a pool is ever repaired. docs/how-to/repair.md has the sources of the "
     "defaults.",
     "RPR-003": "Repair times contradict each other: a repair that is forgotten before its node could be found broken "
-    "again is repeated for ever, and a window shorter than a node's startup counts nothing.",
+    "again is repeated indefinitely, and a window shorter than a node's startup counts nothing.",
     "RPR-004": "Machines are to be reinstalled, but no site has BMCs to do it with. Or, only a warning, a site has no "
     "first_stage: repair refuses to install its machines, because anybody on their network could answer as the server.",
     "SCH-001": "A pool keeps more idle workers warm than its max.",

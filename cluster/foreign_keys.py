@@ -203,7 +203,7 @@ def _key_in_clear(key: _Key) -> ForeignKey | None:
         return None
     message = f"{key.path} may contain the key itself, and isn't part of a router"
     hint = (
-        "store the key with pulumi config set --secret vpn-<site>-<router>, and write routers.<router>.psk: "
+        "store the key with ./menagerie secret <cluster> vpn-<site>-<router>, and write routers.<router>.psk: "
         "{secret: vpn-<site>-<router>}"
     )
     return ForeignKey("VPN-004", message, hint)

@@ -18,8 +18,8 @@ class When(StrEnum):
     """Which machines need a package."""
 
     ALWAYS = "always"
-    CABLES = "the hosts file says where its cables lead"
-    RDMA = "its pool has rails in `roce`"
+    CABLES = "machines whose cables are in the hosts file"
+    RDMA = "pools with rails in `roce`"
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,20 @@ class Package:
 # them; other images may lack them.
 PACKAGES: tuple[Package, ...] = (
     Package("ca-certificates", "downloads over TLS"),
-    Package("chrony", "the clock", ("time",)),
-    Package("ethtool", "settings of cards", ("base", "links", "roce")),
+    Package("chrony", "clock synchronisation", ("time",)),
+    Package("ethtool", "settings of network cards", ("base", "links", "roce")),
     Package("iproute2", "`ip` and `dcb`", ("base", "links", "roce", "storage_host")),
-    Package("lldpd", "which switch a cable leads to", ("links",), When.CABLES),
-    Package("mount", "volumes of pods", ("base",)),
-    Package("nftables", "the packet filter, and what flannel masquerades", ("base", "firewall")),
-    Package("openssh-server", "the way in", ("hardening",)),
+    Package("lldpd", "finding the switch and port at the other end of a cable", ("links",), When.CABLES),
+    Package("mount", "mounting volumes of pods", ("base",)),
+    Package("nftables", "the packet filter, and flannel's masquerading", ("base", "firewall")),
+    Package("openssh-server", "SSH access", ("hardening",)),
     Package("perftest", "`menagerie roce test`", (), When.RDMA),
-    Package("python3", "Ansible, and programs on hosts", ("firewall", "hardening", "links", "roce", "storage_host")),
-    Package("sudo", "a login other than root"),
+    Package(
+        "python3",
+        "Ansible, and Menagerie's programs on hosts",
+        ("firewall", "hardening", "links", "roce", "storage_host"),
+    ),
+    Package("sudo", "logins other than root"),
     Package("unattended-upgrades", "security updates", ("hardening",)),
     Package("util-linux", "`nsenter`, `unshare`, `blkid`, `wipefs`", ("base", "firewall", "storage_host")),
 )
@@ -61,7 +65,7 @@ def needed(site: Site, pool: str, host: Host) -> tuple[str, ...]:
 
 def reference(packages: Iterable[Package] = PACKAGES) -> str:
     """Return the table of docs/explanation/hosts.md."""
-    lines = ["| package | for | asked for by role | where |", "|---|---|---|---|"]
+    lines = ["| package | for | needed by role | where |", "|---|---|---|---|"]
     for package in packages:
         where = "everywhere" if package.when is When.ALWAYS else package.when
         lines.append(f"| {package.name} | {package.why} | {', '.join(package.roles)} | {where} |")

@@ -33,15 +33,13 @@ class PreSharedKey(Model):
     """Where a pre-shared key is stored, which is never a file of the inventory."""
 
     secret: Name
-    """Name of the secret in the stack's configuration, as in: pulumi config set --secret <name>."""
+    """Name of the secret in the stack's configuration, as in: menagerie secret CLUSTER <name>."""
 
     @model_validator(mode="before")
     @classmethod
     def _is_no_key(cls, value: Any) -> Any:
         message = "may contain the key itself; it must be a reference to a secret"
-        hint = (
-            "store the key with pulumi config set --secret vpn-<site>-<router>, and write {secret: vpn-<site>-<router>}"
-        )
+        hint = "store the key with ./menagerie secret <cluster> vpn-<site>-<router>, and write {secret: vpn-<site>-<router>}"
         return reference_or(refuse("VPN-004", message, hint), value)
 
 

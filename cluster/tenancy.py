@@ -143,7 +143,7 @@ class BindPassword(Model):
     @classmethod
     def _is_no_password(cls, value: Any) -> Any:
         message = "may contain the password itself; it must be a reference to a secret"
-        hint = "store the password with menagerie secret CLUSTER ldap, and write {secret: ldap}"
+        hint = "store the password with ./menagerie secret <cluster> ldap, and write {secret: ldap}"
         return reference_or(refuse("TEN-003", message, hint), value)
 
 

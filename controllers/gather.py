@@ -33,7 +33,9 @@ def files_of(spec: ClusterSpec, path: Path) -> dict[str, str]:
     problems = []
     for name in sorted(set(named(spec))):
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            problems.append(f"{name} is not below the folder of {path}: move it there, and write its path from there")
+            problems.append(
+                f"{name} is not below the folder of {path}: move it there, and write its path relative to that folder"
+            )
             continue
         try:
             files[name] = read_text(path.parent / name)

@@ -85,14 +85,12 @@ def connections(
 
 
 def _login(cluster: Cluster, name: str) -> Login:
-    secret = secret_of(cluster, name)
+    secret, store = secret_of(cluster, name), f"./menagerie secret {cluster.name} {name}"
     if secret is None:
         raise RefusedError(
-            f"there is no secret {name} (user:password for BMCs); store it with: "
-            f"./menagerie secret {cluster.name} {name}",
-            code="bmc-trust",
+            f"there is no secret {name} (user:password for BMCs); store it with: {store}", code="bmc-trust"
         )
-    return Login.parse(secret, name)
+    return Login.parse(secret, store)
 
 
 def secret_of(cluster: Cluster, name: str) -> str | None:

@@ -68,11 +68,15 @@ class Removal:
 
 @dataclass(frozen=True)
 class Limits:
-    """max_unhealthy: pool -> share of it. Percentages are rounded down, possibly to 0."""
+    """max_unhealthy: pool -> share of it. Percentages are rounded down, possibly to 0.
+
+    override: the command whose option raises max_removed for one run; the share follows it.
+    """
 
     max_unhealthy: Mapping[str, Share]
     max_removed: Share
     window_s: float
+    override: str
 
     def overridden(self, unhealthy: Share | None = None, removed: Share | None = None) -> Limits:
         """Return the limits with an operator's overrides for one run."""
@@ -238,7 +242,7 @@ def _window(fleet: Fleet, requested: Sequence[str], held: Collection[str], limit
     if len(new) > most:
         text = (
             f"refusing to remove {len(new):,} of {count:,} nodes ({_percent(new, fleet.members)} %); the limit is "
-            f"{_limit(limits)} per decision. Override: --max-removal {_enough(len(new), count)}"
+            f"{_limit(limits)} per decision. To override it for one run: {limits.override} {enough(len(new), count)}"
         )
         yield Brake(Kind.WINDOW, text, frozenset(new))
         return
@@ -249,7 +253,7 @@ def _window(fleet: Fleet, requested: Sequence[str], held: Collection[str], limit
         window = format_duration_ms(int(limits.window_s * 1000))
         text = (
             f"{len(recent):,} of {count:,} nodes were removed within {window}; the limit is {_limit(limits)}. These wait: "
-            f"{_some(waiting)}. Override: --max-removal {_enough(len(recent) + len(free), count)}"
+            f"{_some(waiting)}. To override it for one run: {limits.override} {enough(len(recent) + len(free), count)}"
         )
         yield Brake(Kind.WINDOW, text, frozenset(waiting))
 
@@ -259,7 +263,7 @@ def _limit(limits: Limits) -> str:
     return f"{share[:-1]} %" if share.endswith("%") else f"{share} nodes"
 
 
-def _enough(number: int, count: int) -> str:
+def enough(number: int, count: int) -> str:
     """Return the share that would allow this many removals, rounded up to tens of percent."""
     return f"{min(-(-number * 10 // max(count, 1)) * 10, 100)}%"
 

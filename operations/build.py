@@ -143,7 +143,7 @@ def up(cluster: Cluster, steps: Steps, selection: Selection = Selection(), repor
             stack = stack or make_stack(cluster, steps.detail)
             for ring in carry_over(stack, outputs_before):
                 again = f"./menagerie keys rotate {cluster.name} {ring}"
-                report(f"{ring} is new. The old one stays valid as well until you run: {again}")
+                report(f"{ring} is new. The old one stays valid until you run: {again}")
             refuse_foreign(cluster.name, stack, outputs_before)
             operation = held.enter_context(_hold(cluster, outputs_before, "up", selection.options, report))
             summary, outputs = stack.up(on_event=describe(steps.detail))
@@ -251,7 +251,7 @@ def destroy(
                 shutil.rmtree(STATE / cluster.name, ignore_errors=True)
                 forget_runtime(cluster.name)
         if refused:
-            report("the engine could not delete the stack; everything else of the lab is removed")
+            report("the engine could not delete the stack; everything else of the lab was removed")
             raise refused
     return summary
 
@@ -302,7 +302,7 @@ def _keeps_data(cluster: str, urns: list[str]) -> RefusedError:
     names = "\n  ".join(sorted(urn.rpartition("::")[2] for urn in urns))
     return RefusedError(
         f"{cluster} has data that can't be recovered:\n  {names}\n"
-        f"nothing was changed; to delete the data too, run: ./menagerie destroy {cluster} --with-data",
+        f"Nothing was changed. To delete the data too, run: ./menagerie destroy {cluster} --with-data",
         code="keeps-data",
     )
 

@@ -154,8 +154,8 @@ def cordon(api: client.ApiClient, name: str, mark: Mark) -> Mark:
         current = mark_of(node)
         if current and current.by != mark.by:
             raise OutOfServiceError(
-                f"{name} is out of service by {current.by} since {current.since or 'an unknown time'}: {current.why}. Let that end first, "
-                f"or remove the mark: kubectl annotate node {name} {MARK}-"
+                f"{name} has been out of service since {current.since or 'an unknown time'} ({current.by}: {current.why}). Wait "
+                f"until that is finished, or remove the mark: kubectl annotate node {name} {MARK}-"
             )
         if current and node.spec.unschedulable:
             return None, current

@@ -56,7 +56,7 @@ def check(cluster: Cluster, hosts: Sequence[str], executor: Executor, parallel: 
         results = list(pool.map(ask, hosts))
     documents = {host: document for host, done in results if (document := _document(done.text))}
     ends = _ends(cluster, documents)
-    return [_answer(host, done, documents.get(host), ends) for host, done in results]
+    return [_answer(cluster, host, done, documents.get(host), ends) for host, done in results]
 
 
 def _document(text: str) -> dict[str, Any] | None:
@@ -93,11 +93,13 @@ def _ends(cluster: Cluster, documents: Mapping[str, dict[str, Any]]) -> dict[tup
     return ends_by_link
 
 
-def _answer(host: str, done: Done, document: dict[str, Any] | None, ends: Mapping[tuple[str, str], Any]) -> Answer:
+def _answer(
+    cluster: Cluster, host: str, done: Done, document: dict[str, Any] | None, ends: Mapping[tuple[str, str], Any]
+) -> Answer:
     if document is None:
         reason = done.reason
         if "No such file" in done.text or "not found" in done.text:
-            reason = f"{PROGRAM} is missing; run: ./menagerie up CLUSTER --tags links"
+            reason = f"{PROGRAM} is missing; run: ./menagerie configure {cluster.name} --tags links --limit {host}"
         return Answer(host, failed=reason, unreachable=done.code == UNREACHABLE)
     lines = tuple(_line(host, finding, ends) for finding in document["findings"])
     return Answer(host, lines, tuple(document["notes"]))

@@ -37,7 +37,7 @@ _SHOWN = 8
 
 
 class MachinesError(RefusedError):
-    """Machines must not be installed; nothing was changed. The text says why."""
+    """Machines must not be installed. Nothing was changed. The text says why."""
 
     code = "machines-refused"
 

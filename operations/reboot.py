@@ -112,7 +112,8 @@ class Rebooter:
             # Unreachable: it may be shutting down already because of a killed run.
             if done.code not in (0, UNREACHABLE):
                 raise RebootError(
-                    f"{host} can't be told to reboot: {done.reason}. Its node is empty and stays cordoned. Fix the host, then {way_out(host)}"
+                    f"the command to reboot {host} failed: {done.reason}. Its node is empty and stays cordoned. Fix the host, "
+                    f"then {way_out(host)}"
                 )
         now = self.back(api, host, leaves, report, pause)
         if now.reasons:
@@ -134,10 +135,10 @@ class Rebooter:
         answers: list[RebootNeed] = []
 
         def missing() -> str:
-            reply = read_report(self.executor, host)
+            reply = read_report(self.executor, self.cluster.name, host)
             if isinstance(reply, tuple):
                 return f"{host} does not respond: {reply[0]}"
-            answers.append(reboot_need(host, "", None, reply))
+            answers.append(reboot_need(self.cluster, host, "", None, reply))
             return f"{host} has not shut down yet" if answers[-1].boot_id == after else ""
 
         self._wait(host, missing, report, pause)

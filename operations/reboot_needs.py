@@ -74,7 +74,7 @@ class Plan:
         return tuple(each for each in self.needs if each.failed and not each.needs)
 
 
-def read_report(executor: Executor, host: str) -> dict[str, Any] | tuple[str, bool]:
+def read_report(executor: Executor, cluster: str, host: str) -> dict[str, Any] | tuple[str, bool]:
     """Return the host's report, or (why there is none, whether the host was unreachable)."""
     done = executor.start(host, [PROGRAM, "status", "--json"]).wait(HOST_COMMAND_S)
     if done.code == 0:
@@ -82,7 +82,7 @@ def read_report(executor: Executor, host: str) -> dict[str, Any] | tuple[str, bo
             if line.startswith("{"):
                 return dict(json.loads(line))
     if "No such file" in done.text or "not found" in done.text:
-        return f"{PROGRAM} is missing; run: ./menagerie configure CLUSTER --tags boot", False
+        return f"{PROGRAM} is missing; run: ./menagerie configure {cluster} --tags boot --limit {host}", False
     return done.reason, done.code in (UNREACHABLE, 124)
 
 
@@ -94,9 +94,10 @@ def plan(cluster: Cluster, api: client.ApiClient, hosts: Sequence[str], executor
     pools = {host.name: pool for pool, host in cluster.host_list()}
     nodes = {node.metadata.name: node for node in all_nodes(api)}
     with ThreadPoolExecutor(max_workers=_ASKED_AT_ONCE) as threads:
-        answers = list(threads.map(lambda host: read_report(executor, host), hosts))
+        answers = list(threads.map(lambda host: read_report(executor, cluster.name, host), hosts))
     states = [
-        reboot_need(host, pools[host], nodes.get(host), report) for host, report in zip(hosts, answers, strict=True)
+        reboot_need(cluster, host, pools[host], nodes.get(host), report)
+        for host, report in zip(hosts, answers, strict=True)
     ]
     lost: list[str] = []
     for index, state in enumerate(states):
@@ -109,8 +110,8 @@ def plan(cluster: Cluster, api: client.ApiClient, hosts: Sequence[str], executor
     if lost:
         report = "\n  ".join(lost[:_SHOWN])
         raise OutOfServiceError(
-            f"{len(lost)} pods would be lost with their nodes:\n  {report}\nDelete or move them, or use --evict-unmanaged for pods "
-            "without a controller; nothing was changed"
+            f"{len(lost)} pods would be lost with their nodes:\n  {report}\nNothing was changed. Delete or move them, or use "
+            "--evict-unmanaged for pods without a controller."
         )
     return Plan(tuple(states))
 
@@ -120,7 +121,7 @@ def all_nodes(api: client.ApiClient) -> list[client.V1Node]:
 
 
 def reboot_need(
-    host: str, pool: str, node: client.V1Node | None, report: dict[str, Any] | tuple[str, bool]
+    cluster: Cluster, host: str, pool: str, node: client.V1Node | None, report: dict[str, Any] | tuple[str, bool]
 ) -> RebootNeed:
     mark = mark_of(node) if node else None
     own_mark = mark if mark and mark.by == BY else None
@@ -128,9 +129,10 @@ def reboot_need(
         return RebootNeed(host, pool, mark=own_mark, failed=report[0], unreachable=report[1])
     failed = ""
     if report["reboot"] and node is None:
-        failed = "it is not a node yet, so nothing shows when it is back; run: ./menagerie configure CLUSTER, or reboot it by hand"
+        way_out = f"run: ./menagerie configure {cluster.name} --limit {host}, or reboot it by hand"
+        failed = f"it is not a node yet, so nothing would show that it is back; {way_out}"
     elif report["reboot"] and mark and not own_mark:
-        failed = f"it is out of service by {mark.by}: {mark.why}"
+        failed = f"it is out of service ({mark.by}: {mark.why})"
     reasons, notes = tuple(report["reboot"]), tuple(report["notes"])
     return RebootNeed(
         host, pool, reasons, notes, report["machine"], report["boot_id"], report["booted_at"], own_mark, failed

@@ -15,7 +15,7 @@ from kubernetes import client
 from clients import notebook
 from cluster.quantities import share_of
 from cluster.shared import from_known_fields as known_fields
-from operations.breaker import Limits, Removal
+from operations.breaker import Limits, Removal, enough
 
 NAME = "menagerie-removals"
 """The ConfigMap, with the pages removals (a list of `Removal`) and paused (true or false)."""
@@ -51,7 +51,7 @@ def take(api: client.ApiClient, removal: Removal, limits: Limits, nodes: int) ->
             raise NoRoomError(
                 f"{len(recent)} nodes were removed meanwhile; {removal.host} waits"
                 + (f" {wait_s} s" if recent else "")
-                + ". Override: --max-removal"
+                + f". To override it for one run: {limits.override} {enough(len(recent) + 1, nodes)}"
             )
         pages["removals"] = [*recent, asdict(removal)]
 

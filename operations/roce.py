@@ -62,7 +62,7 @@ def run(
     unfit: list[Unfit] = []
     with ThreadPoolExecutor(max(plan.options.parallel, 1)) as pool:
         tell(f"asking {len(hosts)} hosts for their ports")
-        facts_by_host = dict(zip(hosts, pool.map(lambda name: facts(executor, name), hosts), strict=True))
+        facts_by_host = dict(zip(hosts, pool.map(lambda name: facts(executor, plan.cluster, name), hosts), strict=True))
         for rail in plan.rails:
             ports = {
                 host.name: facts_by_host[host.name].get(rail.name) or facts_by_host[host.name].get("", {})
@@ -74,7 +74,7 @@ def run(
     return report(plan, results, tuple(unfit))
 
 
-def facts(executor: Executor, host: str) -> dict[str, Any]:
+def facts(executor: Executor, cluster: str, host: str) -> dict[str, Any]:
     """Return rail -> facts of its port, from the host's own program; {"": ...} if there are none."""
     done = executor.start(host, [PROGRAM, "facts"]).wait(PATIENCE_S)
     try:
@@ -85,13 +85,13 @@ def facts(executor: Executor, host: str) -> dict[str, Any]:
         return parsed
     reason = done.reason
     if done.code == 127:
-        reason = f"{PROGRAM} is missing; run: ./menagerie up CLUSTER --tags roce"
+        reason = f"{PROGRAM} is missing; run: ./menagerie configure {cluster} --tags roce --limit {host}"
     return {"": {"refused": reason, "unreachable": done.code in (UNREACHABLE, 124)}}
 
 
 def _reason(port: Mapping[str, Any]) -> str:
     if not port:
-        return "the host has no such rail; run role roce on it again"
+        return "the host has no such rail; apply the role roce to it again"
     if "refused" in port:
         return str(port["refused"])
     if port["state"] != "ACTIVE":

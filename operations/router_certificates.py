@@ -65,22 +65,24 @@ def certificate_chains(
     for router, entry in papers_by_router.items():
         left = entry.expires - datetime.datetime.now(datetime.UTC)
         if left < SOON:
-            report(f"{router}: its certificate expires in {left.days} days; renew it with ./menagerie vpn request")
+            report(
+                f"{router}: its certificate expires in {left.days} days; renew it: ./menagerie vpn request {cluster.name}"
+            )
     return papers_by_router
 
 
 def load(settings: RouterCertificate, folder: Path) -> CertificateChain:
-    """Load a router's certificate and its authorities up to a root, each signed by the next.
+    """Load a router's certificate and its authorities up to a root, each signed by the next. folder: see `folder_of`.
 
     AWS requires the extensions that are checked here ("AWS Site-to-Site VPN tunnel authentication options").
     """
     now = datetime.datetime.now(datetime.UTC)
-    leaf, *further = _read(folder / settings.file)
+    leaf, *further = _read(folder / settings.file, folder.name)
     if further:
         raise CertificateError(
             f"{folder / settings.file} has {1 + len(further)} certificates; put the authorities into the file in ca"
         )
-    authorities = _read(folder / settings.ca)
+    authorities = _read(folder / settings.ca, folder.name)
     for lower, upper in zip([leaf, *authorities], [*authorities, authorities[-1]], strict=True):
         _signed(lower, upper, "is the last in ca and not a root" if lower is upper else "isn't signed by the next")
     for certificate in [leaf, *authorities]:
@@ -95,11 +97,11 @@ def load(settings: RouterCertificate, folder: Path) -> CertificateChain:
     )
 
 
-def _read(path: Path) -> list[x509.Certificate]:
+def _read(path: Path, cluster: str) -> list[x509.Certificate]:
     try:
         data = read_bytes(path)
     except UnreadableError as error:
-        way_out = "create a request with ./menagerie vpn request, and have it signed"
+        way_out = f"create a request with ./menagerie vpn request {cluster}, and have it signed"
         raise CertificateError(f"{path} can't be read ({error.reason}); {way_out}") from None
     if b"PRIVATE KEY" in data:
         raise CertificateError(

@@ -74,7 +74,7 @@ def refuse_elsewhere(cluster: str, backend: Backend) -> None:
     if backend.configured_by and cluster in _in_folder(Backend(f"file://{backend.own}", "", backend.own)):
         raise OtherStateError(
             f"{cluster} has its stack in {backend.own}, but {backend.configured_by} names {backend.shown}, which has no stack of "
-            f"that name; nothing was touched. Remove that setting to work with the stack in the folder"
+            f"that name. Nothing was changed. Remove that setting to work with the stack in the folder"
         )
 
 
@@ -140,6 +140,6 @@ def _listed(backend: Backend, cli: Path) -> frozenset[str]:
 def _unreadable(backend: Backend, why: str) -> BackendError:
     by = f", configured by {backend.configured_by}," if backend.configured_by else ""
     return BackendError(
-        f"the state of stacks at {backend.shown}{by} can't be read, so it is unknown whether the cluster exists; "
-        f"nothing was touched: {why}"
+        f"the state of stacks at {backend.shown}{by} can't be read, so it is unknown whether the cluster exists. "
+        f"Nothing was changed. {why}"
     )

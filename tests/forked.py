@@ -68,6 +68,6 @@ def _limited(output: int, cpu_s: int, memory: int, wall_s: int) -> None:
     signal.alarm(wall_s)
 
 
-def words_of(ended: Ended, forbidden: Sequence[str] = ("Traceback", "this is a defect")) -> list[str]:
+def words_of(ended: Ended, forbidden: Sequence[str] = ("Traceback", "this is a bug")) -> list[str]:
     """Return the forbidden words that the command printed."""
     return [word for word in forbidden if word in ended.text]

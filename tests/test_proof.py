@@ -29,7 +29,7 @@ def test_a_row_with_an_unknown_test_is_refused_with_its_promise(
     text = proof_page.SOURCE.read_text().replace("lab_down_leaves_nothing", "lab_down_leaves_all")
     (tmp_path / "proofs.yaml").write_text(text)
     monkeypatch.setattr(proof_page, "SOURCE", tmp_path / "proofs.yaml")
-    with pytest.raises(proof_page.UnknownTestError, match="Nothing of a lab is left on the machine: .*leaves_all"):
+    with pytest.raises(proof_page.UnknownTestError, match="A deleted lab leaves nothing on the machine: .*leaves_all"):
         proof_page.proofs()
 
 
@@ -37,9 +37,11 @@ def test_every_row_has_a_proof_and_names_its_most_real_part() -> None:
     rows = [row for part in proof_page.proofs().values() for row in part]
     assert [row.promise for row in rows if not row.tests] == []
     levels = {row.promise: row.level() for row in rows}
-    assert levels["Nothing of a lab is left on the machine"].startswith("real parts")
+    assert levels["A deleted lab leaves nothing on the machine"].startswith("real parts")
     assert levels["A control plane in AWS"] == "real Pulumi engine, simulated cloud"
-    assert levels["A cluster of the former release is carried over without a stop"].endswith("`make soak` alone")
+    assert levels["A cluster of the former release is upgraded to this one without an outage"].endswith(
+        "`make soak` alone"
+    )
 
 
 def test_every_named_command_exists() -> None:

@@ -1,4 +1,4 @@
-"""Words that are out of documentation and code: docs/reference/glossary.md has the ones to use."""
+"""Words that are out of documentation, code and messages: docs/reference/glossary.md has the ones to use."""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ OUT = {
     r"ails|ailing|unwell": "unhealthy",
     r"main etcd cluster": "etcd main",
     r"Only then (?:is|are|does|do|will)": "the subject first",
+    r"(?:nothing|none) (?:was|is) touched": "nothing was changed",
+    r"cut short": "interrupted",
+    r"nobody (?:else )?works on": "no operation is running on",
+    r"no price is known": "has no known price",
+    r"(?<!taken\W)out of service by": "out of service (verb: reason)",
+    r"kept aside": "set aside",
 }
 """Pattern -> what to write."""
 
@@ -60,6 +66,10 @@ KEPT = (
     "tests/test_words.py",
 )
 """The last two are in states of stacks, and a list of the words."""
+NOT_MESSAGES = ("tests/", "components/", "stacks/lab/")
+"""Their strings are data of tests, and what hosts get."""
+STORED = ("cut short", "install anew")
+"""Values in records of operations and of repairs."""
 
 
 def modules() -> list[str]:
@@ -78,6 +88,15 @@ def comments(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, re.sub(r"`+[^`]*`+", "", node.value.value)
+
+
+def messages(source: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of every string that has words, without docstrings and without code in backticks."""
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.lineno, re.sub(r"`[^`]*`", "", node.value) if " " in node.value else ""
 
 
 def found_in(text: str) -> Iterator[tuple[int, str]]:
@@ -116,6 +135,25 @@ def test_no_docstring_or_comment_has_a_word_that_is_out() -> None:
         for line, words in found_in(text)
     ]
     assert out == []
+
+
+def test_no_message_has_a_word_that_is_out() -> None:
+    out = [
+        f"{name}:{line}: {words}"
+        for name in modules()
+        if not name.startswith(NOT_MESSAGES)
+        for line, text in messages((ROOT / name).read_text())
+        if text not in STORED
+        for _, words in found_in(text)
+    ]
+    assert out == []
+
+
+def test_a_word_that_is_out_is_found_in_an_f_string_and_not_in_a_docstring() -> None:
+    source = '"""anew"""\ntext = f"{host} joins anew"\nname = "anew"\n'
+    assert [(line, words) for line, text in messages(source) for _, words in found_in(text)] == [
+        (2, "'anew': write again, new, from scratch")
+    ]
 
 
 def test_code_and_links_are_no_prose() -> None:

@@ -107,7 +107,7 @@ def decided(control: Control, evidence: Evidence) -> Result:
     if unseen:
         return Result(control, Status.NOT_SEEN, _summed(unseen), all_findings)
     if not all_findings and _needs_a_subject(control):
-        return Result(control, Status.NOT_SEEN, "nothing it applies to was seen", all_findings)
+        return Result(control, Status.NOT_SEEN, "nothing that it applies to was seen", all_findings)
     return Result(control, Status.PASS, _summed(all_findings) or "none", all_findings)
 
 

@@ -94,7 +94,7 @@ def asns(subject: Subject) -> Iterator[Finding]:
     for site, vpn in _joined(subject):
         where: Where = ("sites", site, "vpn", "asn")
         if vpn.asn == ours.asn:
-            message = f"ASN {vpn.asn} is the one of the cloud's gateway, which would drop routes from {site}"
+            message = f"ASN {vpn.asn} is that of the cloud's gateway, which would drop routes from {site}"
             yield Finding(where, message, hint)
         elif vpn.asn in ours.asns:
             message = f"ASN {vpn.asn} is reserved by IANA or by {subject.spec.control_plane.cloud}; no site can use it"

@@ -63,7 +63,9 @@ def pod_request(notes: Mapping[str, str], choices: Choices) -> PodRequest:
             request.spot = Spot(ours[SPOT])
         except ValueError:
             request.spot = Spot.NEVER
-            request.complaints.append(f"{SPOT} is {ours[SPOT]!r}; write any, never or only. Until then, never applies")
+            request.complaints.append(
+                f"{SPOT} is {ours[SPOT]!r}; write any, never or only. Until then, never is assumed"
+            )
     if CEILING in ours:
         request.ceiling = _dollars(ours, CEILING, request)
         if request.ceiling is None:

@@ -96,7 +96,7 @@ def _keeps(pod: Doc, owner: str, in_gang: bool, no_disruption: bool) -> str:
     if in_gang:
         return "belongs to a gang, which would restart as a whole"
     if not owner:
-        return "has no controller: nothing would create it again"
+        return "has no controller that would recreate it"
     if owner == "Job":
         return "belongs to a Job, whose work would be lost"
     volumes = [each["name"] for each in pod["spec"].get("volumes") or () if "emptyDir" in each or "hostPath" in each]

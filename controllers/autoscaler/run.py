@@ -87,7 +87,11 @@ class Loop:
     def _act(self, decision: Decision, world: World, began: float) -> Done:
         self.check()
         if decision.act in _REMOVALS and self.clock() - began > FRESH_S:
-            return Done(decision, f"the look is older than {FRESH_S:.0f} s; the next pass decides again", failed=True)
+            return Done(
+                decision,
+                f"the cluster was read more than {FRESH_S:.0f} s ago; the next pass decides again",
+                failed=True,
+            )
         try:
             return Done(decision, self.actuator.carry_out(decision, world))
         except FORESEEN as error:

@@ -74,7 +74,7 @@ def _left_out(pod: Waiting, world: World, memory: Memory, settings: Autoscaler, 
         text = f"no more machines are ordered for it: it did not start on any of the {tries} hosts that were added for it{said}"
         left.verdicts[pod.name] = Verdict(Fate.NEVER, text)
     elif age_s < settings.settle / 1000:
-        left.verdicts[pod.name] = Verdict(Fate.WAITING, "is new, and is planned in a moment")
+        left.verdicts[pod.name] = Verdict(Fate.WAITING, "is new; a later pass plans it")
     return pod.name in left.verdicts
 
 

@@ -205,7 +205,7 @@ def _boot_s(cluster: Cluster, pool: SpecPool) -> int:
 
 def _note(planned: Pool, name: str, cluster: Cluster, settings: Autoscaler) -> str:
     if cluster.spec.pools[name].site is None and name not in _known_prices(cluster, settings):
-        return f"the price of pool {name} is unknown; it is assumed to be that of the dearest pool, {planned.price / MILLION:.2f} $/h"
+        return f"the price of pool {name} is unknown; it is assumed to be that of the most expensive pool, {planned.price / MILLION:.2f} $/h"
     return ""
 
 

@@ -64,7 +64,7 @@ class Expander:
                 response.options.add(nodeGroupId=option.nodeGroupId, nodeCount=option.nodeCount, debug=reason)
         if choice is not None:
             chosen = "; ".join(f"{id_}: {choice.reasons[id_]}" for id_ in choice.ids)
-            action = "chose" if choice.decided else "leaves to the next expander"
+            action = "chose" if choice.decided else "leaves the choice to the next expander"
             took_s = time.monotonic() - start_s
             log.info("%s of %d offers, in %.2f s: %s", action, len(request.options), took_s, chosen)
         return response

@@ -1,4 +1,4 @@
-"""Finds the most valuable load of one host, exactly and in integers, with an upper bound if the search is cut short.
+"""Finds the most valuable load of one host, exactly and in integers, with an upper bound if the search is stopped early.
 
 It is a depth-first search that knows the cost of each deviation in advance. With prices for the dimensions, taken from the linear
 relaxation, a load is worth the price of the whole room, less the price of what it leaves free, less what each pod gains or lacks by

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from cluster.load import load_cluster
+from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
 from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC
 from controllers.tenancy.capacity.run import Capacity
@@ -72,7 +73,7 @@ class TenancySync:
         self._accessible: tuple[Tenancy, Sync] | None = None
 
     def once(self, progress: Progress) -> Outcome:
-        sync = self._sync(settings_of(load_cluster(self._spec)))
+        sync = self._sync(load_cluster(self._spec))
         look = sync.look()
         sizes = {"people": len(look.roster.people), "teams": len(look.roster.teams)}
         sizes["frozen namespaces"] = sum(bool(space.frozen) for space in look.state.spaces.values())
@@ -87,10 +88,11 @@ class TenancySync:
         failed = tuple(f"{change.verb} {change.what}: {why}" for change, why in applied.failed)
         return Outcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
 
-    def _sync(self, settings: Tenancy) -> Sync:
+    def _sync(self, cluster: Cluster) -> Sync:
         """Return the Sync of the last round, with its connections, unless the settings have changed."""
+        settings = settings_of(cluster)
         if self._accessible is None or self._accessible[0] != settings:
-            directory: Directory = directory_of(settings, self._spec.parent, self._secret)
+            directory: Directory = directory_of(cluster, self._spec.parent, self._secret)
             self._accessible = settings, Sync(self._access, directory, settings)
         return self._accessible[1]
 
@@ -115,7 +117,8 @@ class TenancyCapacity:
         waiting = sum(bool(move.waits) for move in look.plan.moves)
         sizes = {"hosts": len(look.hosts), "hosts of teams": sum(bool(host.holder) for host in look.hosts)}
         sizes["moves that wait"] = waiting
-        rules = tuple(f"{rule.what}: {rule.reason}; `menagerie controllers apply` restores it" for rule in look.rules)
+        restore = f"`menagerie controllers apply {cluster.name}` restores it"
+        rules = tuple(f"{rule.what}: {rule.reason}; {restore}" for rule in look.rules)
         if look.refused or rules:
             # Without these policies no host may belong to a team.
             return Outcome(failed=rules, refused=look.refused, undecided=look.plan.conflicts, sizes=sizes)

@@ -82,7 +82,7 @@ def plan(
     if todo and "main" in {item.etcd.role for item in views if _on(item, todo)} and (why := stale()):
         problems.append(why)
     if problems:
-        raise EtcdRefusedError("nothing was changed:\n  " + "\n  ".join(problems))
+        raise EtcdRefusedError("the roll can't start. Nothing was changed.\n  " + "\n  ".join(problems))
     return Plan(cluster, tuple(roles), tuple(views), tuple(changes))
 
 

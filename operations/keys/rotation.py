@@ -213,7 +213,7 @@ class Rotation:
         spread = datetime.fromisoformat(self._at_work_since(now) or "") + timedelta(seconds=self._spread_s)
         self._wait_until(spread, "pods have the cluster's authorities")
         if self._pods_follow:
-            self._done(f"pods follow {self._name} {now}, by the operator's word")
+            self._done(f"pods follow {self._name} {now}, as the operator stated")
             return
         if late := pods.late(self._access.api(), spread):
             raise pods.behind(late, spread, self._again)

@@ -225,7 +225,7 @@ class Redfish:
         reason = _error_text(response.data)
         problem = f"{self} responds to {method} {path} with {status}{f': {reason}' if reason else ''}"
         if status == 401:
-            text = f"{self} rejects user {self._login.user} or the password; store them again with: ./menagerie secret"
+            text = f"{self} rejects user {self._login.user} or the password; store them again: {self._login.store}"
             raise BmcError(Kind.LOGIN, text)
         if status == 403:
             raise BmcError(Kind.LOGIN, f"{problem}; user {self._login.user} has no permission (role Operator has)")

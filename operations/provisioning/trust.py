@@ -17,20 +17,19 @@ _PIN = re.compile(r"(\S+)\s+(?:sha256:)?((?:[0-9A-Fa-f]{2}:?){32})")
 
 @dataclass(frozen=True)
 class Login:
-    """A BMC's user and password."""
+    """A BMC's user and password. store: the command that stores them."""
 
     user: str
     password: str = field(repr=False)
+    store: str
 
     @classmethod
-    def parse(cls, secret: str, name: str) -> Login:
+    def parse(cls, secret: str, store: str) -> Login:
         """Parse ``user:password``; the password may contain colons. Errors never contain the secret."""
         user, colon, password = secret.strip("\r\n").partition(":")
         if not (user and colon and password):
-            raise RefusedError(
-                f"the secret {name} isn't user:password; store it again with: ./menagerie secret", code="bmc-trust"
-            )
-        return cls(user, password)
+            raise RefusedError(f"the login of BMCs isn't user:password; store it again: {store}", code="bmc-trust")
+        return cls(user, password, store)
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,8 @@ def _begin(own: Record, access: Access | None, *, without_record: bool, report: 
     except RecordStoreError as error:
         if not without_record:
             raise RecordStoreError(
-                f"{error}\n  nothing was changed, because other operators could not see this run on {own.cluster}\n"
-                f"  if nobody else works on it: {own.command} --without-record"
+                f"{error}\n  Nothing was changed, because other operators could not see this run on {own.cluster}.\n"
+                f"  if no other operation is running on it: {own.command} --without-record"
             ) from None
         report(f"{error}; continuing with a record that operators on other machines can't see")
         return take(here, own, report)
@@ -116,6 +116,6 @@ def _end(operation: Operation, error: BaseException | None, report: Report) -> N
     except TakenOverError:
         return
     except RecordStoreError as problem:
-        report(f"the end of this run could not be recorded, so it counts as dead in two minutes: {problem}")
+        report(f"the end of this run could not be recorded, so it is considered dead in two minutes: {problem}")
         ended = operation.record.ending(error)
         local_store(ended.cluster).put(ended.key, ended.to_bytes())

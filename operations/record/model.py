@@ -17,7 +17,7 @@ _VERSION = 1
 
 
 class State(StrEnum):
-    """running: a process holds it, or died holding it. cut short: it was interrupted and must be resumed. over: released."""
+    """running: a process holds it, or died holding it. `cut short`: it was interrupted and must be resumed. over: released."""
 
     RUNNING = "running"
     CUT_SHORT = "cut short"
@@ -87,7 +87,7 @@ class Record(BaseModel):
         return (self.verb, self.about) == (other.verb, other.about)
 
     def ending(self, error: BaseException | None) -> Record:
-        """Return the record at its end. After an error with completed steps it is cut short, unless it is repeatable."""
+        """Return the record at its end. After an error with completed steps it is `cut short`, unless it is repeatable."""
         half = error is not None and bool(self.steps) and not self.repeatable
         return self.model_copy(
             update={
@@ -110,7 +110,7 @@ def parse(kept: Kept) -> Record:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "it"
         raise RecordStoreError(
             f"the object {CURRENT} is not a valid record of an operation ({where}: {error.errors()[0]['msg']}). "
-            "Delete it if you are sure that nobody works on the cluster"
+            "Delete it if you are sure that no operation is running on the cluster"
         ) from None
 
 

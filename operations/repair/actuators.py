@@ -64,7 +64,7 @@ class BmcPower:
             with self.connect(self.machines[host]) as bmc:
                 yield bmc
         except BmcError as error:
-            raise HandsError(f"it can't be turned off and on: {error}; check the BMC, or do it by hand") from None
+            raise HandsError(f"it can't be power-cycled: {error}; check the BMC, or do it by hand") from None
 
     def _wait(self, host: str, come: Callable[[], bool], what: str, pause: Pause) -> None:
         def missing() -> str:

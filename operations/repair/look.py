@@ -105,7 +105,7 @@ def limits_of(cluster: Cluster) -> Limits:
     """Return the limits in the spec."""
     repair = cluster.spec.repair
     shares = {name: pool.max_unhealthy or repair.max_unhealthy for name, pool in cluster.spec.pools.items()}
-    return Limits(shares, repair.max_removed, repair.window / 1000)
+    return Limits(shares, repair.max_removed, repair.window / 1000, f"./menagerie repair {cluster.name} --max-removal")
 
 
 def see(around: CheckInputs) -> ClusterSnapshot:
@@ -162,7 +162,7 @@ def plan(around: CheckInputs, limit: Sequence[str] = (), with_bmc: Collection[st
         elif case is None:
             continue
         elif mark and mark.by != BY:
-            left_out[member.name] = f"{case.why}; it is out of service by {mark.by}: {mark.why}"
+            left_out[member.name] = f"{case.why}; it is out of service ({mark.by}: {mark.why})"
         elif why := (node.metadata.annotations or {}).get(SKIP):
             left_out[member.name] = f"{case.why}; its annotation {SKIP} is: {why}"
         else:

@@ -179,7 +179,7 @@ class Repairs:
                 drain(api, case.host, replace(rules, unmanaged=True, empty_dir=True), report, pause)
         if not _node(api, case.host).spec.unschedulable:
             uncordon(api, case.host, BY)
-            return "someone uncordoned it while it was being drained; nothing was done"
+            return "someone uncordoned it while it was being drained; it was not repaired"
         return ""
 
     def _keeps_data(self, case: Case) -> bool:
@@ -193,7 +193,7 @@ class Repairs:
         # An installation resumes from its own journal.
         has_acted = case.record.acted and case.step is not Step.REINSTALL
         if has_acted and (case.step is Step.GIVE_BACK or not self._is_over(case.record)):
-            silent = isinstance(read_report(self._tools.rebooter.executor, case.host), tuple)
+            silent = isinstance(self._ask(case.host), tuple)
             if silent and self._tools.power.has(case.host):
                 self._tools.power.on(case.host, pause)
             text = self._await(api, case, case.record.boot, report, pause)
@@ -236,7 +236,7 @@ class Repairs:
 
     def _act(self, api: client.ApiClient, case: Case, node: client.V1Node, report: Report, pause: Pause) -> str:
         """Start the repair. Return the ID of the boot that it ends."""
-        reply = read_report(self._tools.rebooter.executor, case.host)
+        reply = self._ask(case.host)
         boot = str(node.status.node_info.boot_id if isinstance(reply, tuple) else reply["boot_id"])
         report(f"{case.step}")
         if case.step is Step.REINSTALL:
@@ -246,16 +246,19 @@ class Repairs:
             self._note_act(api, case.host, boot)
             done = self._tools.rebooter.executor.start(case.host, order(boot)).wait(HOST_COMMAND_S)
             if done.code not in (0, UNREACHABLE):
-                raise RebootError(f"{case.host} can't be told to reboot: {done.reason}")
+                raise RebootError(f"the command to reboot {case.host} failed: {done.reason}")
         else:
             self._cycle(api, case.host, boot, reply, pause)
         return boot
+
+    def _ask(self, host: str) -> dict[str, Any] | tuple[str, bool]:
+        return read_report(self._tools.rebooter.executor, self._around.cluster.name, host)
 
     def _cycle(self, api: client.ApiClient, host: str, boot: str, reply: object, pause: Pause) -> None:
         power = self._tools.power
         if not power.has(host):
             ssh_state = reply[0] if isinstance(reply, tuple) else "it responds to ssh"
-            raise HandsError(f"turn it off and on by hand: it has no BMC in the spec ({ssh_state})")
+            raise HandsError(f"power-cycle it by hand: it has no BMC in the spec ({ssh_state})")
         power.off(host, pause)
         self._note_act(api, host, boot)
         power.on(host, pause)

@@ -151,7 +151,7 @@ def _cordoned(node: client.V1Node) -> list[str]:
     """Return why it is cordoned, with the verb that did it. A cordon is intended, so it does not make the node unhealthy."""
     mark = mark_of(node)
     if mark:
-        return [f"out of service by {mark.by} since {mark.since}: {mark.why}"]
+        return [f"out of service since {mark.since} ({mark.by}: {mark.why})"]
     return ["cordoned"] if node.spec and node.spec.unschedulable else []
 
 

@@ -38,9 +38,9 @@ def operation(cluster: Cluster, access: Access) -> Iterator[Item]:
     done = ", ".join(step.name for step in current.steps)
     detail += f"; done: {done}" if done else ""
     if ledger.lives or current.repeatable:
-        yield Item("operation", "record", True, f"{'held' if ledger.lives else 'cut short'}: {detail}")
+        yield Item("operation", "record", True, f"{'held' if ledger.lives else 'interrupted'}: {detail}")
     else:
-        yield Item("operation", "record", False, f"cut short: {detail}", current.command)
+        yield Item("operation", "record", False, f"interrupted: {detail}", current.command)
 
 
 def spec(cluster: Cluster, access: Access) -> Iterator[Item]:

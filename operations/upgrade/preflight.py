@@ -75,7 +75,7 @@ def _nodes(api: client.ApiClient, look: PreflightInputs) -> Iterator[str]:
     for node in all_nodes(api):
         name, mark = node.metadata.name, mark_of(node)
         if mark and mark.by != BY:
-            yield f"node {name} is out of service by {mark.by} since {mark.since}: {mark.why}; let that end first"
+            yield f"node {name} has been out of service since {mark.since} ({mark.by}: {mark.why}); wait until that is finished"
         if name in concerned:
             for line in refused(pods_on(api, name), look.rules):
                 yield f"node {name}: pod {line}; move or delete it, or use --evict-unmanaged"

@@ -115,7 +115,7 @@ def operators_role(types: Iterable[str] = tuple(ACTIONS)) -> str:
     role = {
         "Name": "Menagerie operator",
         "IsCustom": True,
-        "Description": "Makes, changes and takes away clusters. Reads no secret.",
+        "Description": "Creates, changes and deletes clusters. Reads no secrets.",
         "Actions": sorted({*actions, *ALWAYS}),
         "NotActions": [],
         "DataActions": [],

@@ -181,7 +181,7 @@ def _followed(worker: Worker, subject: Subject, tell: Tell) -> tuple[StageResult
             return _not_offered(message["not_offered"], subject)
         else:
             return tuple(StageResult.from_json(stage) for stage in message["stages"])
-    crash = Finding("crashed", f"the process of this cluster ended: {worker.last_words()}", "this is a defect")
+    crash = Finding("crashed", f"the process of this cluster ended: {worker.last_words()}", "this is a bug")
     after = _STACK_STAGES[_STACK_STAGES.index(at) + 1 :]
     before = _STACK_STAGES[: _STACK_STAGES.index(at)]
     return (*skipped(before, "unknown"), StageResult(at, Outcome.FAILED, "", 0.0, (crash,)), *skipped(after, "crashed"))

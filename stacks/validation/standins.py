@@ -38,6 +38,7 @@ def findings(cluster: Cluster) -> Iterator[Finding]:
         message = f"there is no checksum for {names}; zeros stand in for them here, and `up` will refuse to continue"
         way_out = "write them to artefacts.sha256: host/path of a file and what sha256sum prints, an image and what `crane digest` prints"
         yield Finding("stood-in", message, way_out, "note", path=("artefacts",))
-    if names := ", ".join(secret_names(cluster.spec)):
-        message = f"the stack needs the secrets {names}; random values stand in for them here"
-        yield Finding("stood-in", message, "./menagerie secret CLUSTER NAME", "note", path=("sites",))
+    if needed := secret_names(cluster.spec):
+        message = f"the stack needs the secrets {', '.join(needed)}; random values stand in for them here"
+        way_out = "; ".join(f"./menagerie secret {cluster.name} {name}" for name in needed)
+        yield Finding("stood-in", message, f"store them: {way_out}", "note", path=("sites",))

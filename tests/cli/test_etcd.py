@@ -214,7 +214,7 @@ def test_a_file_without_facts_needs_no_facts(menagerie: Menagerie, world: World,
 
 def test_after_a_no_nothing_was_touched_and_the_message_says_so(menagerie: Menagerie, world: World) -> None:
     done = menagerie("etcd", "recover-space", "lab", "main", typed="n\n")
-    assert (done.code, "nothing was touched" in done.err) == (1, True)
+    assert (done.code, "Nothing was changed." in done.err) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_after_a_no_nothing_was_touched_and_the_message_says_so(menagerie: Menag
 )
 def test_json_without_yes_sets_no_data_aside(menagerie: Menagerie, world: World, verb: list[str]) -> None:
     done = menagerie("etcd", *verb, *(["--although-healthy"] if "replace" in verb else []), "--json")
-    assert (done.code, "--json does not ask; nothing was touched" in done.err) == (2, True)
+    assert (done.code, "--json does not ask. Nothing was changed." in done.err) == (2, True)
     assert not any(agent.requests for agent in world.agents.values())
 
 

@@ -71,7 +71,7 @@ def written(spec: str = SPEC, hosts: str | None = None) -> str:
 def refused(ended: Ended) -> list[str]:
     assert ended.code == 2, ended.text[-2000:]
     assert "Traceback" not in ended.text
-    assert "this is a defect" not in ended.text
+    assert "this is a bug" not in ended.text
     return ended.text.splitlines()
 
 

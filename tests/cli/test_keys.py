@@ -26,7 +26,7 @@ def test_the_help_of_a_verb_has_examples_that_fit_80_columns(
 def test_an_unknown_ring_is_refused_with_the_list_of_rings(menagerie: Menagerie) -> None:
     refused = menagerie("keys", "rotate", "lab", "encrypton")
     assert refused.code == 2
-    assert "no key ring encrypton; there are: encryption, service-account, etcd-main-ca" in refused.err
+    assert "no key ring encrypton; write one of encryption, service-account, etcd-main-ca" in refused.err
 
 
 def test_a_rotation_that_needs_an_operator_has_an_error_code() -> None:

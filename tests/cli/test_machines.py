@@ -146,10 +146,10 @@ def test_a_dry_run_says_what_would_be_installed_and_touches_nothing(menagerie: M
             (),
             None,
             2,
-            "there is no terminal to ask on; nothing was touched; to overwrite the system disks of 3 machines",
+            "there is no terminal to ask on. Nothing was changed. To overwrite the system disks of 3 machines",
         ),
         (("--json",), None, 2, "--json does not ask"),
-        ((), "y\n", 1, '"y" is not lynx; nothing was touched'),
+        ((), "y\n", 1, '"y" is not lynx. Nothing was changed.'),
         ((), "\n", 1, '"" is not lynx'),
     ],
 )

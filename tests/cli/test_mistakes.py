@@ -169,7 +169,7 @@ def test_every_cloud_has_a_folder_of_stacks() -> None:
 
 @pytest.mark.parametrize(
     ("cluster", "name", "says"),
-    [("lab", "vpn-sjc1-a", "the spec of lab names no secret vpn-sjc1-a; it names none")],
+    [("lab", "vpn-sjc1-a", "the spec of lab names no secret vpn-sjc1-a; it names no secrets")],
 )
 def test_a_secret_that_the_spec_does_not_name_is_refused(
     menagerie: Menagerie, cluster: str, name: str, says: str
@@ -214,7 +214,7 @@ def test_up_starts_nothing_without_a_yes(menagerie: Menagerie, typed: str) -> No
     ran = menagerie("up", "lab", typed=typed)
     assert (ran.code, ran.out) == (1, "")
     assert "3 machines at sites" in ran.err
-    assert "nothing was touched" in ran.err
+    assert "Nothing was changed." in ran.err
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
@@ -228,7 +228,7 @@ def test_destroy_without_a_terminal_deletes_nothing(menagerie: Menagerie, argume
 def test_destroy_deletes_nothing_when_the_name_is_wrong(menagerie: Menagerie, typed: str) -> None:
     ran = menagerie("destroy", "lab", typed=typed)
     assert ran.code == 1
-    assert "is not lab; nothing was touched" in ran.err
+    assert "is not lab. Nothing was changed." in ran.err
 
 
 def test_destroy_continues_with_the_right_name(menagerie: Menagerie) -> None:

@@ -48,7 +48,7 @@ def test_on_an_idle_cluster_past_operations_are_shown(menagerie: Menagerie, lab:
 
 def test_an_interrupted_operation_is_shown_with_the_commands_that_end_it(menagerie: Menagerie, left: Record) -> None:
     out = menagerie("status", "lab", "operations").out
-    assert out.startswith("cut short by mia@ops-2 (pid 4711, since ")
+    assert out.startswith("interrupted run of mia@ops-2 (pid 4711, since ")
     assert "done: stopped member=etcd-main-1" in out
     assert "to continue it: ./menagerie etcd restore lab main\n" in out
     assert "./menagerie unlock lab --operation 4f1c2a9b" in out
@@ -62,11 +62,11 @@ def test_unlock_asks_and_releases(menagerie: Menagerie, left: Record) -> None:
     assert "--yes" in refused.err
     declined = menagerie("unlock", "lab", "--operation", "4f1c2a9b", typed="n\n")
     assert declined.code == exits.FAILED
-    assert "cut short by mia@ops-2" in declined.out
+    assert "interrupted run of mia@ops-2" in declined.out
     freed = menagerie("unlock", "lab", "--operation", "4f1c2a9b", typed="y\n")
     assert (freed.code, freed.out.splitlines()[-1]) == (
         0,
-        'lab is released; "etcd restore main" of mia@ops-2 had done: stopped',
+        'lab is released; "etcd restore main" of mia@ops-2 had completed: stopped',
     )
     again = menagerie("unlock", "lab", "--operation", "4f1c2a9b", "--json", "--yes")
     assert (again.code, again.json["error"]["code"]) == (exits.BAD_INPUT, "not-held")
@@ -74,9 +74,9 @@ def test_unlock_asks_and_releases(menagerie: Menagerie, left: Record) -> None:
 
 def test_a_dry_run_of_unlock_has_the_same_refusals_and_releases_nothing(menagerie: Menagerie, left: Record) -> None:
     dry = menagerie("unlock", "lab", "--operation", "4f1c2a9b", "--dry-run")
-    assert (dry.code, dry.out) == (0, 'would release lab; "etcd restore main" of mia@ops-2 had done: stopped\n')
+    assert (dry.code, dry.out) == (0, 'would release lab; "etcd restore main" of mia@ops-2 had completed: stopped\n')
     assert menagerie("unlock", "lab", "--operation", "0", "--dry-run").code == exits.BAD_INPUT
-    assert menagerie("status", "lab", "operations").out.startswith("cut short")
+    assert menagerie("status", "lab", "operations").out.startswith("interrupted run of ")
 
 
 def test_a_waiting_operation_continues_when_the_cluster_is_free(menagerie: Menagerie, lab: Cluster) -> None:

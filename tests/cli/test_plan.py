@@ -97,7 +97,7 @@ def test_a_preview_shows_the_plan_and_the_changes_of_workers(menagerie, monkeypa
     assert ran.code == 0
     assert "± disk" in ran.out
     assert ran.out.splitlines()[-2:] == [
-        "lab: 2 to replace, 1 to delete, 1 to update, 11 to create; workers: 2 changed tasks; nothing was touched",
+        "lab: 2 to replace, 1 to delete, 1 to update, 11 to create; workers: 2 tasks would change; nothing was changed",
         "worker-1: Says hello",
     ]
 

@@ -46,7 +46,7 @@ def test_a_full_disk_under_standard_output_is_one_error(verb: str) -> None:
     done = ran(f'"$M" {verb} >/dev/full')
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
-    assert b"this is a defect" not in done.stderr
+    assert b"this is a bug" not in done.stderr
     assert b"space" in done.stderr
 
 

@@ -74,7 +74,7 @@ def test_a_dry_run_says_which_proofs_would_run_and_runs_none(menagerie: Menageri
     ran = menagerie("verify", "lab", "--dry-run")
     assert ran.code == 0
     assert "killed  would be skipped: needs machines" in ran.out
-    assert ran.out.splitlines()[-1] == "lab: 1 of 2 proofs would run; nothing was touched"
+    assert ran.out.splitlines()[-1] == "lab: 1 of 2 proofs would run; nothing was changed"
     rows = menagerie("verify", "lab", "--dry-run", "--json").json["proofs"]
     assert [(row["name"], row["skipped"]) for row in rows] == [("nodes", None), ("killed", "needs machines")]
 

@@ -171,7 +171,7 @@ def _child(folder: Path, files: list[tuple[bytes, bytes]]) -> str | None:
         return 0
 
     ended = forked(work, cpu_s=10 if len(files) == 1 else 60, memory=GIB, wall_s=600)
-    defect = re.search(r"Traceback|this is a defect", ended.text)
+    defect = re.search(r"Traceback|this is a bug", ended.text)
     control = sorted({c for c in ended.text if c != "\n" and not c.isprintable()})
     if ended.code == 0 and not defect and not control:
         return None

@@ -13,13 +13,14 @@ from cluster.quantities import share_of
 from operations.breaker import REPORTING, STALE_S, Fleet, Kind, Limits, Member, Removal, decide
 
 NOW = 1_800_000_000.0
-LIMITS = Limits({"gpu": "40%", "cpu": "40%"}, "50%", 3600.0)
+OVERRIDE = "./menagerie repair jaguar --max-removal"
+LIMITS = Limits({"gpu": "40%", "cpu": "40%"}, "50%", 3600.0, OVERRIDE)
 
 
 def nodes(count: int, pool: str = "gpu", *, site: str = "sjc1", racks: int = 4, first: int = 1) -> list[Member]:
     """Return healthy members, in one rack after another."""
     return [
-        Member(f"{pool}-{n:03}", pool, lease_at=NOW - 5, site=site, rack=f"r{n % racks}")
+        Member(f"{pool}-{n:03}", pool, heard=NOW - 5, site=site, rack=f"r{n % racks}")
         for n in range(first, first + count)
     ]
 
@@ -117,7 +118,8 @@ def test_more_than_half_in_one_decision_is_refused_as_a_whole() -> None:
     decided = decide(fleet(members), names, LIMITS, "scale-down")
     assert decided.allowed == ()
     assert decided.why_not(names[0]) == (
-        "refusing to remove 1,400 of 2,500 nodes (56 %); the limit is 50 % per decision. Override: --max-removal 60%"
+        "refusing to remove 1,400 of 2,500 nodes (56 %); the limit is 50 % per decision. To override it for one run: "
+        "./menagerie repair jaguar --max-removal 60%"
     )
     assert len(decide(fleet(members), names, LIMITS.overridden(removed="60%")).allowed) == 1400
 
@@ -128,7 +130,8 @@ def test_removals_within_the_window_count_and_earlier_ones_do_not() -> None:
     decided = decide(fleet(members, *past), ["gpu-001", "gpu-002"], LIMITS)
     assert decided.allowed == ("gpu-001",)
     assert decided.why_not("gpu-002") == (
-        "4 of 10 nodes were removed within 1h; the limit is 50 %. These wait: gpu-002. Override: --max-removal 60%"
+        "4 of 10 nodes were removed within 1h; the limit is 50 %. These wait: gpu-002. To override it for one run: "
+        "./menagerie repair jaguar --max-removal 60%"
     )
     long_ago = [replace(each, at=NOW - 3600) for each in past]
     assert decide(fleet(members, *long_ago), ["gpu-001", "gpu-002"], LIMITS).allowed == ("gpu-001", "gpu-002")
@@ -175,7 +178,7 @@ def built(described: Sequence[tuple[str, int, str]], out: frozenset[str] = froze
 def test_never_more_than_the_share_is_removed_within_any_window(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, moments: list[tuple[float, list[str]]]
 ) -> None:
-    limits = Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 3600.0)
+    limits = Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 3600.0, OVERRIDE)
     taken: list[Removal] = []
     now, paused = NOW, False
     for pause, now_states in moments:
@@ -183,13 +186,13 @@ def test_never_more_than_the_share_is_removed_within_any_window(
         shaken = [(pool, rack, state) for (pool, rack, _), state in zip(described, now_states, strict=False)]
         out = frozenset(each.host for each in taken)
         members = tuple(replace(each, heard=now) for each in built(shaken, out))
-        wanted = [each.name for each in members if not each.healthy]
+        wanted = [each.name for each in members if not each.well]
         decided = decide(Fleet(members, now, tuple(taken), "", paused), wanted, limits)
         paused = decided.paused
         for pool in ("gpu", "cpu"):
             own = [each for each in members if each.pool == pool]
             if any(each.name in decided.allowed for each in own):
-                assert sum(not each.healthy for each in own) <= share_of(unhealthy, len(own), least=0)
+                assert sum(not each.well for each in own) <= share_of(unhealthy, len(own), least=0)
         taken += [Removal(host, now) for host in decided.allowed if host not in out]
         # A host that is back may be removed again; here, healthy hosts are back at once.
         most = share_of(removed, len(described), least=0)
@@ -201,8 +204,8 @@ def test_never_more_than_the_share_is_removed_within_any_window(
 def test_another_unhealthy_node_never_allows_more_removals(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, data: st.DataObject
 ) -> None:
-    limits = Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 3600.0)
-    wanted = [each.name for each in built(described) if not each.healthy]
+    limits = Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 3600.0, OVERRIDE)
+    wanted = [each.name for each in built(described) if not each.well]
     before = decide(Fleet(built(described), NOW), wanted, limits)
     index = data.draw(st.integers(0, len(described) - 1))
     pool, rack, _ = described[index]
@@ -215,13 +218,13 @@ def test_another_unhealthy_node_never_allows_more_removals(
 def test_a_tighter_limit_or_more_recent_removals_never_allow_more_removals(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, past: int, percent: int
 ) -> None:
-    wanted = [each.name for each in built(described) if not each.healthy]
+    wanted = [each.name for each in built(described) if not each.well]
     members = built(described)
 
     def allowed(unhealthy: str, removed: str, past: int) -> tuple[str, ...]:
         gone = tuple(Removal("x", NOW - 1) for _ in range(past))
         return decide(
-            Fleet(members, NOW, gone), wanted, Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 60)
+            Fleet(members, NOW, gone), wanted, Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 60, OVERRIDE)
         ).allowed
 
     loose = allowed(unhealthy, removed, 0)

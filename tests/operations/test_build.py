@@ -132,7 +132,7 @@ def test_a_lab_that_the_engine_can_not_delete_is_removed_and_the_engines_error_i
         build.destroy(lab, Quiet(), report=said.append)
     assert raised.value is error
     assert (len(cleaned), (tmp_path / "lab").exists()) == (1, False)
-    assert said[-1].endswith("everything else of the lab is removed")
+    assert said[-1].endswith("everything else of the lab was removed")
 
 
 def test_a_cluster_in_a_cloud_that_the_engine_can_not_delete_is_not_forgotten(in_azure, stack, did, tmp_path):
@@ -172,7 +172,7 @@ def did(stack) -> list[str]:
 
 
 def test_data_in_a_cloud_is_kept_unless_its_deletion_is_requested(in_azure, did):
-    with pytest.raises(RefusedError, match=r"(?s)etcd-main-1.*nothing was changed.*destroy lab --with-data"):
+    with pytest.raises(RefusedError, match=r"(?s)etcd-main-1.*Nothing was changed.*destroy lab --with-data"):
         build.destroy(in_azure, Quiet())
     assert did == []
 

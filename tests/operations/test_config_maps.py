@@ -126,7 +126,7 @@ def test_the_addresses_of_hosts_are_published_to_api_servers_of_an_older_release
     assert told == {host.name: str(host.address) for _, host in lab.host_list()}
 
 
-LIMITS = Limits({}, "50%", 3600.0)
+LIMITS = Limits({}, "50%", 3600.0, "./menagerie repair lab --max-removal")
 MEMORY = Memory(rests={"region": Rest(7.0, "no machines left")})
 
 

@@ -311,7 +311,7 @@ def test_read_only_verbs_and_dry_runs_write_nothing_for_a_cluster_that_is_not_bu
     )
     assert walked.returncode == 0, walked.stderr
     assert walked.stderr.count("$ ") == len(READS)
-    assert "this is a defect" not in walked.stderr
+    assert "this is a bug" not in walked.stderr
     assert not any(wrong in walked.stderr for wrong in ("No such option", "Missing", "Usage:")), "a line is no verb's"
     assert tree(tmp_path) == before
 

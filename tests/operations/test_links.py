@@ -74,7 +74,7 @@ def test_for_a_machine_without_the_program_the_error_says_how_to_install_it(clus
     fleet = Fleet(**{name.replace("-", "_"): Done(127, f"bash: line 1: {PROGRAM}: No such file or directory")})
     (answer,) = check(cluster, [name], fleet, 1, 0)
     assert (answer.ok, answer.unreachable) == (False, False)
-    assert answer.failed.endswith("run: ./menagerie up CLUSTER --tags links")
+    assert answer.failed.endswith(f"run: ./menagerie configure {cluster.name} --tags links --limit {name}")
 
 
 def test_machines_are_chosen_by_pattern_and_only_those_with_links(cluster: Cluster) -> None:

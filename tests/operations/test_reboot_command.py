@@ -66,7 +66,7 @@ def test_if_no_host_needs_it_nothing_is_done_without_a_question(menagerie: Menag
 def test_a_dry_run_lists_hosts_and_reasons_and_changes_nothing(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-2"].reasons = [WHY]
     ran = menagerie("--dry-run")
-    assert (ran.code, ran.out) == (0, "lab: 1 of 3 hosts need a reboot; none was touched\n")
+    assert (ran.code, ran.out) == (0, "lab: 1 of 3 hosts need a reboot; nothing was changed\n")
     assert f"worker-2 (workers): {WHY}" in ran.err
     told = json.loads(menagerie("--dry-run", "--json").out)
     assert [(each["host"], each["needs"], each["reasons"]) for each in told["hosts"]] == [
@@ -201,4 +201,4 @@ def test_nodes_that_another_verb_took_out_are_left_to_it(menagerie: Menagerie, f
     fleet.hosts["worker-1"].reasons = [WHY]
     ran = menagerie("--yes")
     assert (ran.code, boots(fleet)) == (1, [0, 0, 0])
-    assert "it is out of service by repair: GPU 3 has fallen off the bus" in ran.err
+    assert "it is out of service (repair: GPU 3 has fallen off the bus)" in ran.err

@@ -117,7 +117,7 @@ def test_a_dead_bmc_is_a_ticket_and_the_next_host_is_repaired(cluster: Cluster, 
     power = BmcPower({"worker-1": None}, dead)  # type: ignore[dict-item]
     done = mend(cluster, fleet, power)
     assert ends(done) == {"worker-1": "ticket", "worker-3": "mended"}
-    assert "it can't be turned off and on: BMC 10.9.0.11 does not answer: timed out" in done["worker-1"].text
+    assert "it can't be power-cycled: BMC 10.9.0.11 does not answer: timed out" in done["worker-1"].text
     assert "./menagerie repair lab --retry worker-1" in done["worker-1"].text
     node = fleet.core.read_node("worker-1")
     assert (node.spec.unschedulable, mark_of(node) is not None) == (True, True)
@@ -129,7 +129,7 @@ def test_without_ssh_and_bmc_a_person_has_to_press_the_button(cluster: Cluster, 
     silence(fleet, "worker-2")
     fleet.hosts["worker-2"].answers = False
     done = mend(cluster, fleet)["worker-2"]
-    assert (done.end, "turn it off and on by hand: it has no BMC in the spec" in done.text) == (End.TICKET, True)
+    assert (done.end, "power-cycle it by hand: it has no BMC in the spec" in done.text) == (End.TICKET, True)
 
 
 def test_a_host_that_needs_a_person_is_drained_and_waits(cluster: Cluster, fleet: World) -> None:

@@ -117,6 +117,7 @@ def test_two_runs_cannot_take_more_than_the_share_together(cluster: Cluster, fle
         thread.join()
     assert (len(removals.recorded_removals(api)[0]), len(refused)) == (4, 3)
     assert "4 nodes were removed meanwhile" in refused[0]
+    assert refused[0].endswith(f"./menagerie repair {cluster.name} --max-removal 70%")
     removals.take(api, Removal("later", now + 3601, BY), limits, 8)
     assert [each.host for each in removals.recorded_removals(api)[0]] == ["later"]
 
@@ -139,7 +140,7 @@ def test_nodes_of_others_and_nodes_to_skip_are_left_out(cluster: Cluster, fleet:
     fleet.merge("/api/v1/nodes/worker-3", {"metadata": {"annotations": {SKIP: "Ana looks at its firmware"}}})
     found = look(cluster, fleet)
     assert found.cases == ()
-    assert "it is out of service by reboot: linux-image-6.1" in found.left_out["worker-1"]
+    assert "it is out of service (reboot: linux-image-6.1)" in found.left_out["worker-1"]
     assert "Ana looks at its firmware" in found.left_out["worker-3"]
 
 
@@ -151,7 +152,7 @@ def test_a_node_is_not_judged_before_its_time_and_no_condition_before_its_own(
     slow = build({"repair": {**SETTINGS, "conditions": [{"type": "Ready", "status": "False", "after": "10m"}]}})
     assert (look(young, fleet).cases, look(slow, fleet).cases) == ((), ())
     # It still counts for the brakes: others may be about to follow it.
-    assert [each.name for each in look(slow, fleet).seen.fleet.members if not each.healthy] == ["worker-2"]
+    assert [each.name for each in look(slow, fleet).seen.fleet.members if not each.well] == ["worker-2"]
 
 
 def test_a_limit_selects_hosts_pools_racks_or_sites(cluster: Cluster, fleet: World) -> None:

@@ -65,7 +65,7 @@ def test_if_nothing_is_broken_nothing_is_done_without_a_question(menagerie: Mena
 def test_a_dry_run_shows_what_is_broken_and_changes_nothing(menagerie: Menagerie, fleet: World) -> None:
     silence(fleet, "worker-2")
     ran = menagerie("--dry-run")
-    assert (ran.code, ran.out) == (1, "lab: 1 of 3 nodes to repair, 1 may start; none was touched\n")
+    assert (ran.code, ran.out) == (1, "lab: 1 of 3 nodes to repair, 1 may start; nothing was changed\n")
     assert "worker-2 (workers): reboot: NotReady (Test)" in ran.err
     told = json.loads(menagerie("--dry-run", "--json").out)
     assert [(each["host"], each["step"], each["allowed"]) for each in told["hosts"]] == [("worker-2", "reboot", True)]
@@ -102,7 +102,7 @@ def test_a_ticket_stays_until_an_operator_says_that_it_is_fixed(menagerie: Menag
     assert (ran.code, host["end"], boots(fleet)) == (1, "ticket", [0, 0, 0])
     ran = menagerie("--yes")
     assert (ran.code, ran.out) == (1, "lab: 0 repaired, 1 left; checked 3 nodes\n")
-    assert "worker-2: ticket: turn it off and on by hand" in ran.err
+    assert "worker-2: ticket: power-cycle it by hand" in ran.err
     fleet.hosts["worker-2"].answers = True
     ran = menagerie("--yes", "--retry", "worker-2")
     assert (ran.code, boots(fleet)) == (0, [0, 1, 0]), ran.err

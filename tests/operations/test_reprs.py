@@ -12,7 +12,7 @@ from tests.operations.conftest import outputs
 SECRET = "nobody-may-read-this"
 HOLDERS = [
     Access(outputs(), "cert", SECRET, "cert", SECRET, SECRET, {"main": SECRET}, SECRET),
-    Login("root", SECRET),
+    Login("root", SECRET, "./menagerie secret jaguar bmc-sjc1"),
     Signed("cert", SECRET),
 ]
 

@@ -129,7 +129,7 @@ def test_a_certificate_that_expires_within_a_month_is_reported(folder, pki, buil
     heard: list[str] = []
     lay(folder, signed("CN=e", pki.sub, days=(-1, 20)).pem, pki.chain)
     assert set(certificate_chains(cluster_with(build), ROUTER, heard.append)) == {"s/e"}
-    assert heard == ["s/e: its certificate expires in 19 days; renew it with ./menagerie vpn request"]
+    assert heard == ["s/e: its certificate expires in 19 days; renew it: ./menagerie vpn request one"]
     heard.clear()
     lay(folder, signed("CN=e", pki.sub, days=(-1, 60)).pem, pki.chain)
     certificate_chains(cluster_with(build), ROUTER, heard.append)

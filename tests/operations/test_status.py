@@ -396,7 +396,7 @@ def test_a_node_that_was_taken_out_of_service_shows_by_which_verb(
     found = {item.name: item for item in read_status(lab, access).items if item.group == "nodes"}
     details = [found[each["metadata"]["name"]] for each in (first, second, third)]
     assert [item.ok for item in details] == [True, True, True]
-    assert details[0].detail.endswith(", out of service by reboot since 2026-11-21T20:00:00Z: new kernel")
+    assert details[0].detail.endswith(", out of service since 2026-11-21T20:00:00Z (reboot: new kernel)")
     assert details[1].detail.endswith(", cordoned")
     assert "cordoned" not in details[2].detail
 

@@ -213,7 +213,7 @@ def test_a_dry_run_shows_running_versions_and_the_order_and_changes_nothing(mena
         "1. API servers to 1.36.4: api-1, api-2\n2. kube-proxy to 1.36.4\n"
         f"3. workers at sites to 1.36.4 and containerd {NOW}: worker-1, worker-2, worker-3\n"
     ) in done.err
-    assert done.out == "lab: nothing prevents Kubernetes 1.36.4; nothing was touched\n"
+    assert done.out == "lab: nothing prevents Kubernetes 1.36.4; nothing was changed\n"
 
 
 def test_a_new_containerd_alone_is_shown_confirmed_and_reported(menagerie: Menagerie) -> None:
@@ -221,7 +221,7 @@ def test_a_new_containerd_alone_is_shown_confirmed_and_reported(menagerie: Menag
     assert f"nodes: 3 with 1.36.4 and containerd {BEFORE}\n1. workers at sites to 1.36.4 and containerd {NOW}: " in (
         looked_at.err
     )
-    assert looked_at.out == f"lab: nothing prevents containerd {NOW}; nothing was touched\n"
+    assert looked_at.out == f"lab: nothing prevents containerd {NOW}; nothing was changed\n"
     done = menagerie(runs(NEW, BEFORE), [], typed="y\n")
     assert (done.code, done.out) == (0, f"lab: now containerd {NOW}\n")
     assert f"Move lab to containerd {NOW}?" in done.err
@@ -233,7 +233,7 @@ def test_all_blockers_are_reported_at_once_and_nothing_is_changed(
 ) -> None:
     done = menagerie(runs(OLD), ["a budget", "a mark"], *more)
     assert (done.code, parts.seen) == (2, [])
-    assert "lab cannot move to Kubernetes 1.36.4 yet; nothing was touched:\n  a budget\n  a mark" in done.err
+    assert "lab cannot move to Kubernetes 1.36.4 yet. Nothing was changed.\n  a budget\n  a mark" in done.err
     if more == ["--json"]:
         assert json.loads(done.out)["error"]["code"] == "upgrade-refused"
 

@@ -47,7 +47,7 @@ def core(text: str | None, monkeypatch: pytest.MonkeyPatch) -> Core:
 
 def test_a_node_that_a_newer_menagerie_took_out_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     node = core('{"version": 2, "by": "reboot", "until": "noon"}', monkeypatch)
-    with pytest.raises(OutOfServiceError, match="by a newer Menagerie .* has version 2, but this checkout reads"):
+    with pytest.raises(OutOfServiceError, match=r"\(a newer Menagerie: .* has version 2, but this checkout reads"):
         cordon(None, "a", Mark("reboot", "a test"))
     assert not uncordon(None, "a", "reboot")
     assert node.written == []

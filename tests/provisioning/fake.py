@@ -19,6 +19,7 @@ from operations.provisioning.trust import Login, Trust
 from tests.provisioning.support import certificate
 
 ADDRESS = IPv4Address("127.9.254.1")
+STORE = "./menagerie secret jaguar bmc"
 MAC = "b8:59:9f:10:00:01"
 SYSTEM = "/redfish/v1/Systems/1"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
@@ -93,7 +94,9 @@ class Service:
 
     def client(self, login: str = "menagerie:se:cret", *, tries: int = 3, read_s: float = 5) -> Redfish:
         patience = Patience(connect_s=2, read_s=read_s, tries=tries, backoff_s=0.02)
-        return Redfish(ADDRESS, self.port, Login.parse(login, "x"), Trust(pins={ADDRESS: self.pin}), patience=patience)
+        return Redfish(
+            ADDRESS, self.port, Login.parse(login, STORE), Trust(pins={ADDRESS: self.pin}), patience=patience
+        )
 
 
 @contextmanager

@@ -248,7 +248,7 @@ def test_a_bmc_that_is_down_a_wrong_password_and_a_wrong_pin_are_distinguished(s
     there = site()
     one = there.bmcs["lynx-gpu-1"]
     with connected(one) as redfish:
-        told = Bmc(redfish, one.machine.mac).report()
+        told = Bmc(redfish, one.machine.mac).told()
     assert (told.model, told.power, told.macs) == ("Sushy Emulator", "On", (one.machine.mac,))
 
     login = pytest.raises(BmcError, match="rejects user menagerie or the password")

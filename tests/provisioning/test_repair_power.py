@@ -74,7 +74,7 @@ def test_a_bmc_that_does_not_respond_needs_a_person(tmp_path: Path, monkeypatch:
     (tmp_path / "bmc-pins.txt").write_text("".join(f"{one.bmc} sha256:{'0' * 64}\n" for one in machines.values()))
     power = BmcPower(machines, bmcs.connections(cluster, tmp_path, tuple(machines.values()), QUICK), WAITS)
     name = next(iter(machines))
-    with pytest.raises(HandsError, match=f"it can't be turned off and on: BMC {machines[name].bmc}.*check the BMC"):
+    with pytest.raises(HandsError, match=f"it can't be power-cycled: BMC {machines[name].bmc}.*check the BMC"):
         power.off(name)
 
 

@@ -37,8 +37,10 @@ def test_an_invalid_line_is_reported(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("secret", ["", "root", "root:", ":calvin"])
 def test_a_login_without_both_parts_is_refused(secret: str) -> None:
-    with pytest.raises(RefusedError, match="the secret bmc-sjc1 isn't user:password") as error:
-        Login.parse(secret, "bmc-sjc1")
+    with pytest.raises(
+        RefusedError, match="isn't user:password; store it again: ./menagerie secret jaguar bmc$"
+    ) as error:
+        Login.parse(secret, "./menagerie secret jaguar bmc")
     assert "calvin" not in str(error.value)
 
 

@@ -28,7 +28,7 @@ def _spare_key(estate: Estate, vault: dict[str, Any], key: dict[str, Any] | None
     ("vault", "key", "match"),
     [
         ({"properties.enablePurgeProtection": None}, {}, "apes-spare must have purge protection"),
-        ({}, {"properties": {"kty": "EC", "curveName": "P-256"}}, "is no RSA key of 2048, 3072 or 4096 bits"),
+        ({}, {"properties": {"kty": "EC", "curveName": "P-256"}}, "is not an RSA key of 2048, 3072 or 4096 bits"),
         ({"location": "eastus"}, {}, "apes-spare is in eastus, and .* in westeurope"),
     ],
     ids=["its vault can be purged", "it is on a curve", "it is elsewhere"],
@@ -124,7 +124,7 @@ def test_a_gateway_needs_a_large_enough_subnet(estate: Estate) -> None:
 
 
 def test_a_connection_with_bgp_needs_bgp_at_both_ends_and_two_asns(estate: Estate) -> None:
-    with pytest.raises(RefusalError, match="has BGP, and one of its ends has not"):
+    with pytest.raises(RefusalError, match="has BGP, but one of its ends does not"):
         estate.twin(
             "site", "static", **{"bgpSettings": None, "localNetworkAddressSpace.addressPrefixes": ["10.9.0.0/16"]}
         )

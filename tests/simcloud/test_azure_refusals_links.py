@@ -57,7 +57,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "must be named GatewaySubnet",
     ),
     ("a gateway's SKU and tier are the same", "gateway", {"sku.tier": "VpnGw1AZ"}, "VpnGw2AZ of the tier VpnGw1AZ"),
-    ("a policy-based gateway is refused", "gateway", {"vpnType": "PolicyBased"}, "no route-based VPN gateway"),
+    ("a policy-based gateway is refused", "gateway", {"vpnType": "PolicyBased"}, "is not a route-based VPN gateway"),
     (
         "a Basic gateway has no BGP",
         "gateway",
@@ -123,7 +123,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "a connection's BGP address is its gateway's",
         "connection",
         {"gatewayCustomBgpIpAddresses[0].customBgpIpAddress": "169.254.21.200"},
-        "169.254.21.200 .* none of its gateway's.*169.254.21.4",
+        "169.254.21.200 .* not one of its gateway's.*169.254.21.4",
     ),
     ("a connection has the type IPsec", "connection", {"connectionType": "Vnet2Vnet"}, "not the type IPsec"),
 ]

@@ -109,7 +109,7 @@ TWINS: list[tuple[str, str, str, dict[str, Any], str]] = [
         "connection",
         "second",
         {},
-        "connects what another connection connects",
+        "joins the same two gateways as another connection",
     ),
     (
         "a flexible scale set needs fault domains",

@@ -54,7 +54,7 @@ def menagerie(
 def test_a_dry_run_lists_every_move_and_changes_nothing(menagerie: Menagerie, server: Server) -> None:
     ran = menagerie("sync", "--hosts", "--dry-run", robotics=2)
     # The class, five policies, each with its binding, and two hosts.
-    assert (ran.code, ran.out) == (0, "lab: 13 changes; none was made\n")
+    assert (ran.code, ran.out) == (0, "lab: 13 changes would be made\n")
     assert "workers-0: everybody -> robotics: robotics has an allocation of 2 hosts of workers" in ran.err
     assert set(teams(server).values()) == {("", "")}
 
@@ -72,7 +72,7 @@ def test_it_asks_makes_the_moves_and_then_has_nothing_to_do(menagerie: Menagerie
 def test_a_large_loss_at_once_must_be_accepted(menagerie: Menagerie, server: Server) -> None:
     assert menagerie("sync", "--hosts", "--yes", robotics=2).code == 0
     ran = menagerie("sync", "--hosts", "--yes", vision=2)
-    assert (ran.code, ran.out) == (1, "lab: refused, nothing was changed\n")
+    assert (ran.code, ran.out) == (1, "lab: refused; nothing was changed\n")
     assert "refused: 2 of the teams' 2 hosts would be taken from them" in ran.err
     assert teams(server)["workers-0"] == ("robotics", "robotics")
     assert menagerie("sync", "--hosts", "--yes", "--accept-loss", vision=2).code == 0

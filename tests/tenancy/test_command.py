@@ -44,7 +44,7 @@ def test_a_dry_run_lists_all_changes_and_makes_none(menagerie: Menagerie, server
     before = server.versions()
     ran = menagerie("sync", "--dry-run")
     # 4 namespaces, each with quota, limits and editors; the owners of the team, and their role once.
-    assert (ran.code, ran.out) == (0, "lab: 18 changes for 3 people, 1 teams; none was made\n")
+    assert (ran.code, ran.out) == (0, "lab: 18 changes would be made for 3 people, 1 teams\n")
     assert "+ person ana gets the namespace user-ana" in ran.err
     assert "apply RoleBinding team-robotics/menagerie:owners: team robotics joined" in ran.err
     assert server.versions() == before
@@ -80,7 +80,7 @@ def test_a_halved_directory_is_refused_until_the_loss_is_accepted(
     assert menagerie("sync", "--yes").code == 0
     (tmp_path / "people.yaml").write_text("people: {ana: {}}\nteams: {robotics: {members: [ana]}}\n")
     ran = menagerie("sync", "--yes")
-    assert (ran.code, ran.out) == (1, "lab: refused, nothing was changed; 1 people, 1 teams in the directory\n")
+    assert (ran.code, ran.out) == (1, "lab: refused; nothing was changed; 1 people, 1 teams in the directory\n")
     assert "refused: 2 of 3 people are missing since 20" in ran.err
     assert "If they have left, run this with --accept-loss" in ran.err
     ran = menagerie("sync", "--yes", "--accept-loss")

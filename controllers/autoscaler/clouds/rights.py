@@ -70,7 +70,7 @@ def _azure(cluster: str) -> str:
 
 def _gcp() -> str:
     return (
-        "# What the autoscaler does in a project, and no more:\n"
+        "# Exactly the permissions that the autoscaler needs in a project:\n"
         "#   gcloud iam roles create menagerieAutoscaler --project=PROJECT --file=docs/gcp-role-autoscaler.yaml\n"
         "title: Menagerie autoscaler\n"
         "description: Grows and shrinks the groups of clusters' pools.\n"

@@ -19,8 +19,12 @@ def settings_of(cluster: Cluster) -> Tenancy:
     return cluster.spec.tenancy
 
 
-def directory_of(settings: Tenancy, folder: Path, password: Password) -> Directory:
-    """Return the directory that the settings name. folder: of cluster.yaml; files are relative to it."""
+def directory_of(cluster: Cluster, folder: Path, password: Password) -> Directory:
+    """Return the directory that the spec names. folder: of cluster.yaml; files are relative to it.
+
+    Errors: raises RefusedError if the spec has no tenancy.
+    """
+    settings = settings_of(cluster)
     if settings.directory.file:
         return FileDirectory(folder / settings.directory.file, settings)
-    return LdapDirectory(settings, folder, password)
+    return LdapDirectory(cluster.name, settings, folder, password)

@@ -58,9 +58,12 @@ class _Entry:
 class LdapDirectory:
     """A directory in LDAP. folder: of the spec. password: returns secrets. after: makes the timer that limits a whole read."""
 
-    def __init__(self, settings: Tenancy, folder: Path, password: Password, after: After = threading.Timer) -> None:
+    def __init__(
+        self, cluster: str, settings: Tenancy, folder: Path, password: Password, after: After = threading.Timer
+    ) -> None:
         if settings.directory.ldap is None:
             raise ValueError("the spec has no tenancy.directory.ldap")
+        self._cluster = cluster
         self._ldap: Ldap = settings.directory.ldap
         self._settings, self._folder, self._password, self._after = settings, folder, password, after
 
@@ -132,7 +135,7 @@ class LdapDirectory:
             connection.unbind()
         hint = ""
         if connection.result["result"] == _WRONG_PASSWORD and ldap.password:
-            hint = f"; store the right password with ./menagerie secret CLUSTER {ldap.password.secret}"
+            hint = f"; store the right password: ./menagerie secret {self._cluster} {ldap.password.secret}"
         raise directory_error(url, [f"it rejects the login of {ldap.bind_dn or 'an anonymous client'}: {reason}{hint}"])
 
     def _tls(self) -> _Tls:

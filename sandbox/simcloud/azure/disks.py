@@ -194,7 +194,7 @@ def _has_usable_key(call: Call) -> None:
             "set properties.enablePurgeProtection of the vault",
         )
     if not str(key.outputs["kty"]).startswith("RSA") or key.outputs.get("keySize") not in _RSA_SIZES:
-        raise refused(BAD_REQUEST, f"Key {uri} is no RSA key of 2048, 3072 or 4096 bits.", "create one")
+        raise refused(BAD_REQUEST, f"Key {uri} is not an RSA key of 2048, 3072 or 4096 bits.", "create one")
     if "SystemAssigned" not in call.text("identity.type") and not granted(call, identity(call) or {}, (), uri):
         raise _forbidden(uri, call.id)
 

@@ -161,7 +161,7 @@ _identity = ResourceType(
         "resourceName",
         re.compile(r"[a-zA-Z0-9][\w-]*"),
         128,
-        "It may have letters, digits, hyphens and underscores, and begins with a letter or digit.",
+        "It may have letters, digits, hyphens and underscores, and starts with a letter or digit.",
     ),
     where=("location",),
     replace_on=("resourceGroupName", "resourceName"),

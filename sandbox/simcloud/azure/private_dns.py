@@ -141,7 +141,7 @@ _link = ResourceType(
         virtualNetworkLinkState=lambda _: "Completed",
     ),
     naming=Naming(
-        "virtualNetworkLinkName", re.compile(r"[a-zA-Z0-9]([\w.-]*\w)?"), 80, "It begins with a letter or digit."
+        "virtualNetworkLinkName", re.compile(r"[a-zA-Z0-9]([\w.-]*\w)?"), 80, "It starts with a letter or digit."
     ),
     where=("location",),
     replace_on=("resourceGroupName", "privateZoneName", "virtualNetworkLinkName"),

@@ -39,7 +39,7 @@ def _is_assignable(call: Call) -> None:
     if not any(f"{text}/".startswith(f"{scope}/") for text in given):
         raise refused(
             "InvalidRoleDefinitionScope",
-            f"Role definition {call.id} has the assignable scopes {', '.join(given) or 'none'} beside its scope {scope}.",
+            f"Role definition {call.id} has the assignable scopes {', '.join(given) or 'none'} in addition to its scope {scope}.",
             "name its own scope, or one inside it",
         )
 

@@ -173,7 +173,7 @@ def _placement(call: Call) -> None:
     if call.text("proximityPlacementGroup.id") and len(zones) > 1:
         raise refused(
             BAD_REQUEST,
-            f"Scale set {call.id} is in zones {', '.join(zones)} and in a proximity placement group, which lies in one.",
+            f"Scale set {call.id} is in zones {', '.join(zones)} and in a proximity placement group, which is in one zone.",
             "use one zone",
         )
 

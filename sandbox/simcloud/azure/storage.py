@@ -206,7 +206,7 @@ _container = ResourceType(
         "containerName",
         re.compile(r"(?=.{3})(?!.*--)[a-z0-9]([a-z0-9-]*[a-z0-9])?"),
         63,
-        "It has 3 characters at least, of small letters, digits and hyphens, no two of them together.",
+        "It has 3 characters at least, of lower-case letters, digits and hyphens, no two of them together.",
     ),
     replace_on=("resourceGroupName", "accountName", "containerName"),
     fixed=("immutableStorageWithVersioning", "defaultEncryptionScope", "denyEncryptionScopeOverride"),

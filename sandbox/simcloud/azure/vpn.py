@@ -58,7 +58,9 @@ def _sku_is_possible(call: Call) -> None:
             "set both to the same, for example VpnGw1AZ",
         )
     if call.text("gatewayType") != "Vpn" or call.text("vpnType") == "PolicyBased":
-        raise refused(BAD_REQUEST, f"Gateway {call.id} is no route-based VPN gateway.", "set gatewayType and vpnType")
+        raise refused(
+            BAD_REQUEST, f"Gateway {call.id} is not a route-based VPN gateway.", "set gatewayType and vpnType"
+        )
     if name == "Basic" and (call.inputs.get("enableBgp") or call.inputs.get("activeActive")):
         raise refused(BAD_REQUEST, "The SKU Basic has neither BGP nor active-active mode.", "use VpnGw1AZ")
     for text in at(call.inputs, "ipConfigurations[].publicIPAddress.id"):
@@ -67,7 +69,7 @@ def _sku_is_possible(call: Call) -> None:
         if zones and not name.endswith("AZ"):
             raise refused(
                 "VmssVpnGatewayPublicIpsMustHaveZonesConfigured",
-                f"Public IP address {text} has zones, which a gateway of the SKU {name} has not.",
+                f"Public IP address {text} has zones, which a gateway of the SKU {name} cannot have.",
                 f"use {name}AZ",
             )
 
@@ -195,7 +197,7 @@ def _connection_is_possible(call: Call) -> None:
     own, peer = next(at(gateway.outputs, "bgpSettings.asn"), None), next(at(site.inputs, "bgpSettings.asn"), None)
     if call.inputs.get("enableBgp") and not (gateway.inputs.get("enableBgp") and peer):
         raise refused(
-            BAD_REQUEST, f"Connection {call.id} has BGP, and one of its ends has not.", "set enableBgp and bgpSettings"
+            BAD_REQUEST, f"Connection {call.id} has BGP, but one of its ends does not.", "set enableBgp and bgpSettings"
         )
     if call.inputs.get("enableBgp") and own == peer:
         raise refused(BAD_REQUEST, f"Both ends of connection {call.id} have ASN {own}.", "use two")
@@ -212,7 +214,7 @@ def _custom_addresses_belong_to_gateway(call: Call) -> None:
         if text not in addresses:
             raise refused(
                 BAD_REQUEST,
-                f"Custom BGP address {text} of {call.id} is none of its gateway's.",
+                f"Custom BGP address {text} of {call.id} is not one of its gateway's.",
                 f"one of {sorted(addresses)}",
             )
 
@@ -221,7 +223,7 @@ def _pair_is_new(call: Call) -> None:
     ends = ("virtualNetworkGateway1.id", "localNetworkGateway2.id")
     for other in call.world.of_type(CONNECTION):
         if other.id != call.id and all(next(at(other.inputs, end), "") == call.text(end) for end in ends):
-            raise refused(BAD_REQUEST, f"{call.id} connects what another connection connects.", f"{other} does")
+            raise refused(BAD_REQUEST, f"{call.id} joins the same two gateways as another connection.", f"{other} does")
 
 
 _gateway = ResourceType(

@@ -271,7 +271,7 @@ def test_a_rotation_can_be_rolled_back_from_its_second_to_last_state(
         f"kubernetes-ca {old},{new}",
         "configure",
         f"every kubelet follows kubernetes-ca {old},{new}",
-        f"pods follow kubernetes-ca {old},{new}, by the operator's word",
+        f"pods follow kubernetes-ca {old},{new}, as the operator stated",
         f"kubernetes-ca {new},{old}",
     ]
     seen = step_by_step(world, lambda _: None, far, deployed.make_anew, back=True)

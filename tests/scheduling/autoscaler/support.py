@@ -23,7 +23,9 @@ from controllers.planner.supply import labels
 from operations.breaker import Fleet, Limits, Member
 
 NOW_S = 1_795_000_000.0
-LIMITS = Limits({"cpu": "40%", "gpu": "40%", "spot": "40%", "site": "40%"}, "50%", 3600.0)
+LIMITS = Limits(
+    {"cpu": "40%", "gpu": "40%", "spot": "40%", "site": "40%"}, "50%", 3600.0, "./menagerie repair lab --max-removal"
+)
 CHOICES = Choices({}, {}, 1.0)
 
 
@@ -88,7 +90,7 @@ def world(
         groups[each.pool.name] = Group(each.pool.name, len(own), 0, each.pool.most, machines)
     groups |= more.pop("groups", {})
     members = tuple(
-        Member(node.name, node.pool, ready=node.ready, healthy=node.ready, out=bool(node.mark), lease_at=now_s)
+        Member(node.name, node.pool, ready=node.ready, well=node.ready, out=bool(node.mark), heard=now_s)
         for node in nodes
     )
     fleet = more.pop("fleet", Fleet(members, now_s))

@@ -176,7 +176,7 @@ def test_a_hardly_used_host_is_removed_only_if_its_pods_fit_elsewhere() -> None:
 def test_a_host_that_is_being_removed_returns_to_service_when_it_is_needed() -> None:
     going = marked(node("a"))
     assert acts(one_pass(world([going, node("b")], pods("web", 2, cpus=8)))) == [("give back", "cpu", "a")]
-    kept = marked(node("a", CPU_POOL, resident("x", keeps="has no controller: nothing would create it again")))
+    kept = marked(node("a", CPU_POOL, resident("x", keeps="has no controller that would recreate it")))
     result = one_pass(world([kept, node("b")]))
     assert acts(result) == [("give back", "cpu", "a")]
     uncordoned = replace(marked(node("a")), cordoned=False)

@@ -83,7 +83,7 @@ def test_annotations_are_read() -> None:
         ({"cloud": "azur"}, "cloud: no pool has 'azur'; available: aws, site"),
         ({"gpu_kind": "h10"}, "gpu-kind: no pool has 'h10'; did you mean h100"),
         ({"near_data": "lain"}, "near-data: autoscaler.data of the spec has no 'lain'; did you mean laion?"),
-        ({"spot": "yes"}, "spot is 'yes'; write any, never or only. Until then, never applies"),
+        ({"spot": "yes"}, "spot is 'yes'; write any, never or only. Until then, never is assumed"),
         ({"worth": "-1"}, "worth is '-1'; write dollars an hour"),
         ({"price_ceiling": "NaN"}, "price-ceiling is 'NaN'; write dollars an hour"),
         ({"price_ceiling": "1e9"}, "price-ceiling is '1e9'"),
