@@ -20,9 +20,19 @@ from cli import exits
 from cluster.errors import FailedError
 from cluster.problems import Problem, legible, shown
 
+_NO_LIMIT = 100_000
+
 
 class _Console(Console):
-    """A console that escapes control characters of any text, and ends the command when its reader is gone."""
+    """A console that escapes control characters of any text, and ends the command when its reader is gone.
+
+    Without a terminal no line has a limit: a program or a file gets whole cells of tables.
+    """
+
+    @property
+    def options(self) -> ConsoleOptions:
+        options = super().options
+        return options if self.is_terminal else options.update(max_width=_NO_LIMIT)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -1,6 +1,6 @@
 """Leader election: a Lease in the cluster lets one process of a kind act at a time. Writes are conditional.
 
-The client library's own election (kubernetes.leaderelection) supports ConfigMaps but not Leases, and exits its process.
+The client library's own election (kubernetes.leaderelection) is not used: docs/decisions/0105-written-by-hand.md says why.
 As in client-go's leaderelection, liveness is observed, not read from timestamps: a Lease counts as expired when this
 process has seen it unchanged for the Lease's duration, by its own monotonic clock. Two clocks are never compared. A
 process that has just started has observed nothing: it watches for at most that duration before it takes over from a

@@ -1,21 +1,27 @@
-"""A loop's HTTP endpoints: metrics in Prometheus' text format ("Exposition formats") and a health check."""
+"""A loop's HTTP endpoints: metrics in Prometheus' text format and a health check."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from prometheus_client import CollectorRegistry, Counter, Metric, disable_created_metrics, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
+
 log = logging.getLogger(__name__)
-Labels = tuple[tuple[str, str], ...]
-Values = Mapping[tuple[str, Labels], float]
-Meanings = Mapping[str, tuple[str, str]]
-"""Name -> type and meaning."""
+
+# Otherwise each counter has a second series, with the time of its first count.
+disable_created_metrics()
+
+Sample = tuple[str, Mapping[str, str], float]
+"""Name without prefix, labels, value."""
 
 
 class Answer(NamedTuple):
@@ -30,15 +36,31 @@ Pages = Mapping[str, Callable[[], Answer]]
 """Path -> function that returns the response. Called from any thread."""
 
 
-def exposition(prefix: str, meanings: Meanings, values: Values) -> Answer:
-    """Format the values with `prefix` before their names, in the order of `meanings`."""
-    lines = []
-    for name, (kind, meaning) in meanings.items():
-        samples = sorted((labels, value) for (name_of_value, labels), value in values.items() if name_of_value == name)
-        if samples:
-            lines += [f"# HELP {prefix}{name} {meaning}", f"# TYPE {prefix}{name} {kind}"]
-            lines += [f"{prefix}{name}{_shown(labels)} {value:.15g}" for labels, value in samples]
-    return Answer("".join(f"{line}\n" for line in lines), kind="text/plain; version=0.0.4; charset=utf-8")
+class Metrics(Collector):
+    """A loop's counters, and gauges that each pass replaces all at once. prefix: of all names. gauges: name -> meaning."""
+
+    def __init__(self, prefix: str, gauges: Mapping[str, str]) -> None:
+        self._prefix, self._meanings = prefix, gauges
+        self._gauges: tuple[Metric, ...] = ()
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+
+    def counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"{self._prefix}{name}", meaning, labels, registry=self.registry)
+
+    def replace(self, samples: Iterable[Sample]) -> None:
+        """Replace the samples of all gauges. A gauge without any is left out."""
+        gauges = {name: Metric(f"{self._prefix}{name}", says, "gauge") for name, says in self._meanings.items()}
+        for name, labels, value in samples:
+            gauges[name].add_sample(f"{self._prefix}{name}", dict(labels), value)
+        self._gauges = tuple(gauge for gauge in gauges.values() if gauge.samples)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._gauges
+
+    def page(self) -> Answer:
+        """Return the page of metrics in the text format that every Prometheus reads."""
+        return Answer(generate_latest(self.registry).decode(), kind=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def wellness(good: bool, text: str) -> Answer:
@@ -81,8 +103,3 @@ def serving(pages: Pages, address: str, port: int) -> Iterator[int]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _shown(labels: Labels) -> str:
-    escaped = ((key, value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")) for key, value in labels)
-    return "{" + ",".join(f'{key}="{value}"' for key, value in escaped) + "}" if labels else ""

@@ -2,7 +2,7 @@
 
 Numbers and types of fields are from `expander.proto` of cluster-autoscaler 1.36 and `generated.proto` of Kubernetes 1.36 (core/v1,
 meta/v1, resource). Only fields that an expander needs are listed; others are skipped when read. Generated code would include all of
-k8s.io/api, and grpcio-tools has no release for the protobuf version that Pulumi requires.
+k8s.io/api.
 """
 
 from __future__ import annotations

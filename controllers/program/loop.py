@@ -5,30 +5,26 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 
 import urllib3
 from kubernetes.client.exceptions import ApiException
+from prometheus_client import Gauge
 
 from clients.lease import HeldError, Lease
-from clients.telemetry import Answer, Labels, Meanings, Pages, exposition, wellness
+from clients.telemetry import Answer, Metrics, Pages, Sample, wellness
 from cluster.errors import MenagerieError
 from controllers.program.work import Outcome, Trouble, Work
 
 log = logging.getLogger(__name__)
 PREFIX = "menagerie_controller_"
-MEANINGS: Meanings = {
-    "leader": ("gauge", "1 while this process holds the Lease."),
-    "rounds_total": ("counter", "Rounds, by outcome."),
-    "changes_total": ("counter", "Changes that the API accepted."),
-    "failures_total": ("counter", "Changes that the API refused."),
-    "undecided": ("gauge", "Conflicts that wait for a decision; the log names them."),
-    "size": ("gauge", "Number of things that the last round saw, by kind."),
-    "last_success_timestamp_seconds": ("gauge", "Unix time of the last successful round."),
-    "round_seconds": ("gauge", "Duration of the last round."),
+GAUGES = {
+    "undecided": "Conflicts that wait for a decision; the log names them.",
+    "size": "Number of things that the last round saw, by kind.",
+    "last_success_timestamp_seconds": "Unix time of the last successful round.",
+    "round_seconds": "Duration of the last round.",
 }
-"""Also listed in docs/how-to/controllers.md; a test compares them."""
+"""Name -> meaning. docs/how-to/controllers.md lists all metrics; a test compares them."""
 
 PASSES = (ApiException, urllib3.exceptions.HTTPError, MenagerieError)
 """Errors that may be gone in a later round. Any other error ends the process, and another process takes over."""
@@ -52,8 +48,13 @@ class Loop:
         self._work, self._lease, self._every_s = work, lease, every_s
         self._clock, self._pause = clock, pause
         self._lock = threading.Lock()
-        self._counts: Counter[tuple[str, Labels]] = Counter()
-        self._gauges: dict[tuple[str, Labels], float] = {}
+        self._metrics = metrics = Metrics(PREFIX, GAUGES)
+        self._rounds = metrics.counter("rounds", "Rounds, by outcome.", "end")
+        self._changes = metrics.counter("changes", "Changes that the API accepted.")
+        self._failures = metrics.counter("failures", "Changes that the API refused.")
+        leader = Gauge(f"{PREFIX}leader", "1 while this process holds the Lease.", registry=metrics.registry)
+        leader.set_function(lambda: float(lease.held()))
+        self._success_s: float | None = None
         self._active_s = time.monotonic()
         self._answered_s: float | None = None
         self._troubles: tuple[Trouble, ...] = ()
@@ -81,8 +82,7 @@ class Loop:
             self._count(outcome, time.monotonic() - start_s)
             troubles = outcome.troubles()
         except PASSES as error:
-            with self._lock:
-                self._counts["rounds_total", (("end", "failed"),)] += 1
+            self._rounds.labels("failed").inc()
             troubles = (Trouble(logging.ERROR, words(error)),)
         for trouble in troubles:
             if trouble not in self._troubles:  # log each problem when it appears, not in every round
@@ -94,7 +94,7 @@ class Loop:
 
     def pages(self) -> Pages:
         """Return the pages /metrics, /healthz and /readyz."""
-        return {"/metrics": self._metrics, "/healthz": self._alive, "/readyz": self._ready}
+        return {"/metrics": self._metrics.page, "/healthz": self._alive, "/readyz": self._ready}
 
     def _stand_by(self, held: HeldError) -> None:
         if self._answered_s is None:
@@ -110,25 +110,20 @@ class Loop:
                 self._answered_s = now
 
     def _count(self, outcome: Outcome, took_s: float) -> None:
-        with self._lock:
-            self._counts["rounds_total", (("end", outcome.end),)] += 1
-            self._counts["changes_total", ()] += outcome.changes
-            self._counts["failures_total", ()] += len(outcome.failed)
-            gauges: dict[tuple[str, Labels], float] = {
-                ("size", (("of", name),)): number for name, number in outcome.sizes.items()
-            }
-            gauges["undecided", ()] = len(outcome.undecided)
-            gauges["round_seconds", ()] = took_s
-            last = self._gauges.get(("last_success_timestamp_seconds", ()))
-            success = self._clock() if outcome.end == "done" else last
-            if success is not None:
-                gauges["last_success_timestamp_seconds", ()] = success
-            self._gauges = gauges
+        self._rounds.labels(outcome.end).inc()
+        self._changes.inc(outcome.changes)
+        self._failures.inc(len(outcome.failed))
+        if outcome.end == "done":
+            self._success_s = self._clock()
+        self._metrics.replace(self._samples(outcome, took_s))
 
-    def _metrics(self) -> Answer:
-        with self._lock:
-            values: Mapping[tuple[str, Labels], float] = {**self._counts, **self._gauges}
-        return exposition(PREFIX, MEANINGS, {**values, ("leader", ()): float(self._lease.held())})
+    def _samples(self, outcome: Outcome, took_s: float) -> Iterator[Sample]:
+        for name, number in outcome.sizes.items():
+            yield "size", {"of": name}, number
+        yield "undecided", {}, len(outcome.undecided)
+        yield "round_seconds", {}, took_s
+        if self._success_s is not None:
+            yield "last_success_timestamp_seconds", {}, self._success_s
 
     def _alive(self) -> Answer:
         with self._lock:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client.parser import text_string_to_metric_families
 
 Labels = Mapping[str, str]
 Buckets = dict[float, float]
 """Upper bound -> number of observations at or below it; the largest bound is infinite."""
 
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-
 
 def samples(text: str, name: str) -> Iterator[tuple[Labels, float]]:
     """Yield (labels, value) of every sample of a metric."""
-    for line in text.splitlines():
-        if line.startswith(name) and line[len(name) : len(name) + 1] in ("{", " "):
-            labels, _, value = line[len(name) :].rpartition(" ")
-            yield dict(_LABEL.findall(labels)), float(value)
+    lines = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(name))
+    for family in text_string_to_metric_families(lines):
+        yield from ((sample.labels, sample.value) for sample in family.samples if sample.name == name)
 
 
 def total(text: str, name: str, **expected: str) -> float:

@@ -31,7 +31,7 @@ def test_samples_have_labels_and_exclude_metrics_with_the_same_prefix() -> None:
     assert total(TEXT, "apiserver_request_total") == 19
     assert list(samples(TEXT, "process_resident_memory_bytes")) == [({}, 1.5e9)]
     assert [labels["resource"] for labels, _ in samples(TEXT, "apiserver_request_total")][2] == (
-        'a \\"quoted\\" one, with a comma'
+        'a "quoted" one, with a comma'
     )
 
 

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from cli import output
 from cli.output import Details, Steps
@@ -108,6 +109,14 @@ def test_a_status_is_not_wrapped_and_has_no_colour_in_a_file(capsys: pytest.Capt
         "       x          not ok  [gone]",
         "endpoint  https://10.77.0.10:6443; 1 of 2 not ok",
     ]
+
+
+def test_a_table_has_whole_cells_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(box=None, show_header=False)
+    table.add_row(*(f"a cell with {number} {'and more ' * 4}" for number in range(5)))
+    output.console.print(table)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.count("and more and more and more and more") == 5
 
 
 def test_a_status_has_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

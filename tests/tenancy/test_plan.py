@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cluster.tenancy import Allowance, DirectorySource, Leavers, PeopleAllowance, TeamsAllowance, Tenancy
 from controllers.tenancy.directory import Kind, Person, Roster, State, Team, Tenant
+from controllers.tenancy.sync.compare import differences
 from controllers.tenancy.sync.guard import refusals, sizes
 from controllers.tenancy.sync.objects import EDITORS, OWNER_ROLE, OWNERS
 from controllers.tenancy.sync.plan import Story, Verb
@@ -312,6 +313,11 @@ def test_an_equal_quantity_in_another_notation_is_no_drift() -> None:
     limits = memory.objects["LimitRange", "team-a", "menagerie"]["spec"]["limits"][0]
     limits["default"]["cpu"], limits["max"]["memory"] = "1", "1024Gi"
     assert memory.planned(roster(a="ana"), LIMITED).changes == ()
+
+
+def test_a_quantity_that_the_api_writes_in_a_larger_unit_is_no_drift() -> None:
+    desired, actual = ({"metadata": {}, "spec": {"hard": {"requests.storage": size}}} for size in ("1024Pi", "1Ei"))
+    assert differences(desired, actual) == []
 
 
 def test_what_others_added_stays() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cluster.tenancy import amount
+from kubernetes.utils.quantity import parse_quantity
+
 from controllers.tenancy.sync.objects import MANAGED_LABEL, MANAGER, Object
 
 _ATOMIC = {"roleRef", "matchConstraints"}
@@ -89,7 +90,7 @@ def _same(actual: Any, desired: Any, path: _Path) -> bool:
         )
     if actual is not None and _QUANTITIES & {*path[:-1]}:
         try:
-            return amount(str(actual)) == amount(str(desired))
+            return bool(parse_quantity(actual) == parse_quantity(desired))
         except ValueError:
             return False
     return bool(actual == desired)

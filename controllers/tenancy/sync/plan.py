@@ -8,8 +8,10 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from kubernetes.utils.quantity import parse_quantity
+
 from clients.kube import Key, as_json, key_of, named
-from cluster.tenancy import Leavers, Tenancy, amount
+from cluster.tenancy import Leavers, Tenancy
 from controllers.tenancy.directory import Kind, Roster, Tenant
 from controllers.tenancy.directory.names import assign
 from controllers.tenancy.sync.compare import differences
@@ -239,7 +241,7 @@ def _full(home: _Home, seen: TenancyState, settings: Tenancy) -> Iterator[str]:
     used = (there.get("status") or {}).get("used") or {}
     key = "people" if home.tenant.kind is Kind.PERSON else f"teams.only.{home.tenant.name}"
     for name, most in quota(home.tenant, settings).items():
-        if name in used and (has := _number(used[name])) is not None and has > amount(most):
+        if name in used and (has := _number(used[name])) is not None and has > parse_quantity(most):
             yield (
                 f"namespace {home.name} uses {has:,} of {name}, and its quota is {most}: existing objects stay, new ones are refused; "
                 f"raise tenancy.{key}.quota to allow more"
@@ -248,6 +250,7 @@ def _full(home: _Home, seen: TenancyState, settings: Tenancy) -> Iterator[str]:
 
 def _number(quantity: object) -> Decimal | None:
     try:
-        return amount(str(quantity))
+        number: Decimal = parse_quantity(quantity)
+        return number
     except ValueError:
         return None

@@ -22,18 +22,20 @@ from components.scheduling import gangs
 from controllers.autoscaler import supply as supply_module
 from controllers.autoscaler.amounts import capacity_of, requests_of
 from controllers.autoscaler.capacity import Job, cheapest, offers, rows, soonest
+from controllers.autoscaler.decision import Act, Decision
 from controllers.autoscaler.gang import NoGroupError, gang_of, gangs_of
 from controllers.autoscaler.groups import Group, Machine
 from controllers.autoscaler.keys import ALL
 from controllers.autoscaler.look import _fits
 from controllers.autoscaler.memory import Memory, unpacked
-from controllers.autoscaler.metrics import HELP, PREFIX, Metrics
+from controllers.autoscaler.metrics import PREFIX, Metrics
 from controllers.autoscaler.pod_requests import Choices, pod_request
 from controllers.autoscaler.pods import is_waiting, resident, waiting
-from controllers.autoscaler.run import Round
+from controllers.autoscaler.run import Done, Round
 from controllers.autoscaler.supply import supplies
 from controllers.planner import Preference, Spot
 from controllers.planner.resources import CPU, GPU, MEMORY, PODS
+from tests.bench.prometheus import total
 from tests.scheduling.autoscaler.support import (
     CHOICES,
     CPU_POOL,
@@ -302,18 +304,25 @@ def test_the_soonest_and_the_cheapest_offer_for_a_job_are_found() -> None:
 def test_metrics_are_in_prometheus_format_and_in_the_docs() -> None:
     state = world([node("a")], pods("web", 2, cpus=8))
     metrics = Metrics(lambda: 5.0)
-    metrics.count(Round(state, one_pass(state)))
     metrics.failed()
-    text = metrics.page().text
-    assert f'{PREFIX}passes_total{{end="done"}} 1\n' in text
-    assert f'{PREFIX}passes_total{{end="failed"}} 1\n' in text
-    assert f'{PREFIX}machines{{pool="cpu",state="running"}} 1\n' in text
-    assert f'{PREFIX}pods{{fate="new"}} 1\n' in text
-    assert f"{PREFIX}last_pass_timestamp_seconds 5\n" in text
-    for line in text.splitlines():
-        assert re.fullmatch(r"# (HELP|TYPE) \S+ .+|[a-z_]+(\{[^}]*\})? \S+", line)
-    page = (ROOT / "docs" / "how-to" / "autoscaler.md").read_text()
-    assert [name for name in HELP if f"`{PREFIX}{name}`" not in page] == []
+    metrics.count(Round(state, one_pass(state), (Done(Decision(Act.GROW, "cpu", "pods wait", size=1)),)))
+    page = metrics.page()
+    assert page.kind == "text/plain; version=0.0.4; charset=utf-8"
+    assert total(page.text, f"{PREFIX}passes_total", end="done") == 1
+    assert total(page.text, f"{PREFIX}passes_total", end="failed") == 1
+    assert total(page.text, f"{PREFIX}acts_total", act="grow", pool="cpu", failed="false") == 1
+    assert total(page.text, f"{PREFIX}machines", pool="cpu", state="running") == 1
+    assert total(page.text, f"{PREFIX}pods", fate="new") == 1
+    assert total(page.text, f"{PREFIX}last_pass_timestamp_seconds") == 5
+    documented = set(re.findall(rf"`({PREFIX}\w+)`", (ROOT / "docs" / "how-to" / "autoscaler.md").read_text()))
+    assert {sample.name for family in metrics.registry.collect() for sample in family.samples} == documented
+
+
+def test_gauges_of_a_pool_disappear_with_it() -> None:
+    metrics = Metrics(lambda: 5.0)
+    for state in (world([node("a")]), world(supplies=())):
+        metrics.count(Round(state, one_pass(state)))
+    assert 'pool="cpu"' not in metrics.page().text
 
 
 def test_every_annotation_is_documented_for_researchers() -> None:
