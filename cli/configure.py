@@ -33,6 +33,7 @@ from cluster.writing import bears, refuse_foreign, write
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
+    from inventories.page import Run
     from inventories.report import RunReport
     from operations.configure import Request, Work
     from operations.record import Operation
@@ -117,12 +118,13 @@ def _configure(cluster: Cluster, request: Request, *, report: Path | None, yes: 
     if work.hosts and not yes:
         again = f"configure {cluster.name}"
         confirm(f"Configure {len(work.hosts)} hosts?", again, see=("what would change", f"{again} --dry-run --diff"))
+    about = _about(cluster, request) if report else None
     with _held(cluster, work) as held:
         result, why_stopped = _run(cluster, work, steps, quiet=as_json)
         if held:
             held.outcome = _outcome(result, why_stopped)
-    if report:
-        _write(report, result, cluster.name, check=request.check)
+    if report and about:
+        _write(report, result, about)
     _conclude(cluster.name, work, result, why_stopped, as_json=as_json)
 
 
@@ -142,7 +144,7 @@ def _held(cluster: Cluster, work: Work) -> AbstractContextManager[Operation | No
     if request.check or not work.hosts:
         return nullcontext()
     about = Selection(request.limit, request.tags).options
-    return hold(cluster, work.access, "configure", about, repeatable=True)
+    return hold(cluster, work.access, "configure", about, options=request.options, repeatable=True)
 
 
 def _run(cluster: Cluster, work: Work, steps: Steps, *, quiet: bool) -> tuple[RunReport, str]:
@@ -174,11 +176,20 @@ def _introduce(cluster: Cluster, work: Work, *, quiet: bool) -> None:
     errors.print(line, markup=False)
 
 
-def _write(path: Path, report: RunReport, cluster: str, *, check: bool) -> None:
+def _about(cluster: Cluster, request: Request) -> Run:
+    """Return what the page says about a run that starts now."""
+    from cluster.revision import revision
+    from inventories.page import Run
+    from operations.record.holder import Holder
+
+    began = datetime.now().astimezone()
+    return Run(cluster.name, Holder.this().who, str(revision()), request.options, began, check=request.check)
+
+
+def _write(path: Path, report: RunReport, about: Run) -> None:
     from inventories.page import html
 
-    when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
-    write(path, html(report, cluster, when, check=check), *_REPORT)
+    write(path, html(report, about, datetime.now().astimezone()), *_REPORT)
     errors.print(f"the report is in {path}", markup=False)
 
 

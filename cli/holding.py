@@ -56,14 +56,21 @@ def holds(*options: str) -> Callable[[_Verb], _Verb]:
 
 
 def hold(
-    cluster: Cluster, access: Access | None, verb: str, about: str = "", *, repeatable: bool = False
+    cluster: Cluster, access: Access | None, verb: str, about: str = "", *, options: str = "", repeatable: bool = False
 ) -> AbstractContextManager[Operation]:
     """Call `operations.record.one_operation` with the command line's options."""
     from operations.record import one_operation
 
     without_record = _without_record.get()
     return one_operation(
-        cluster, access, verb, about, repeatable=repeatable, without_record=without_record, report=note
+        cluster,
+        access,
+        verb,
+        about,
+        options=options,
+        repeatable=repeatable,
+        without_record=without_record,
+        report=note,
     )
 
 

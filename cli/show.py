@@ -28,8 +28,8 @@ _FILES = ("cluster", "hosts")
 
 @examples(
     ("show flows jaguar", "who talks to whom"),
-    ("show topology lab > ibis.svg", "a drawing"),
-    ("show topology lab -o ibis.html", "a page with tables"),
+    ("show topology examples/ibis > ibis.svg", "a drawing"),
+    ("show topology examples/ibis -o ibis.html", "a page with tables"),
     ("show policies", "the rules of `validate`"),
     ("show schema > cluster.schema.json", "schema of cluster.yaml"),
     ("show schema hosts > hosts.schema.json", "schema of hosts.yaml"),
@@ -54,9 +54,9 @@ def show(
 
     flows: who talks to whom on which port, and why. Everything else is closed.
     docs/reference/flows.md explains the table.
-    topology: an SVG drawing of zones, hosts, load balancer, etcds, tunnels and
-    flows; --output FILE.html writes a page with tables. Equal specs give equal
-    files.
+    topology: an SVG drawing of zones, hosts, pools with their GPUs, RDMA rails,
+    Ceph, etcds, tunnels and flows; --output FILE.html writes a page with tables.
+    Equal specs give equal files.
     policies: the rules that `validate` applies to all resources of a stack.
     docs/reference/policies.md explains them.
     schema: the JSON Schema of cluster.yaml or hosts.yaml. An editor with a YAML

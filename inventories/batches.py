@@ -38,6 +38,9 @@ class Amount:
             raise AmountError(f'"{text}" is neither a number of at least {least} nor a percentage; write 50 or 10%')
         return amount
 
+    def __str__(self) -> str:
+        return f"{self.number}{'%' * self.is_percent}"
+
     def of(self, total: int) -> int:
         """Return how many of `total` that is, rounded down."""
         return total * self.number // 100 if self.is_percent else self.number

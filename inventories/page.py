@@ -4,16 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from datetime import datetime
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
 
+from cluster.pages import STYLE, template
 from inventories.report import RunReport
 from inventories.tally import duration
 
 SLOWEST = 15
 _OPEN = 40
+
+
+@dataclass(frozen=True)
+class Run:
+    """Who runs what. operator: user@host, as in records of operations. toolkit: its release and commit.
+
+    options: those of the command line, "" for none. check: whether it only reports what would change.
+    """
+
+    cluster: str
+    operator: str
+    toolkit: str
+    options: str
+    began: datetime
+    check: bool = False
+
+    @property
+    def command(self) -> str:
+        return f"./menagerie configure {self.cluster} {self.options}".strip()
 
 
 @dataclass(frozen=True)
@@ -26,15 +46,16 @@ class _Row:
     diff: str
 
 
-def html(report: RunReport, cluster: str, when: str, *, check: bool = False) -> str:
-    """Return the page. when: the end of the run, in readable form."""
-    rows = tuple(_rows(report, check=check))
+def html(report: RunReport, run: Run, ended: datetime) -> str:
+    """Return the page of a run."""
+    rows = tuple(_rows(report, check=run.check))
     states = [row.state for row in rows]
-    return _template().render(
-        title=f"Workers of {cluster}{', check only' if check else ''}",
-        when=when,
-        took=duration(report.seconds),
-        check=check,
+    return template(Path(__file__).parent).render(
+        style=Markup(STYLE),
+        title=f"Workers of {run.cluster}{', check only' if run.check else ''}",
+        run=run,
+        began=f"{run.began:%Y-%m-%d %H:%M:%S %Z}",
+        took=duration((ended - run.began).total_seconds()),
         canceled=report.canceled,
         totals=[(state, states.count(state)) for state in dict.fromkeys(_STATES) if state in states],
         groups=report.groups,
@@ -69,12 +90,3 @@ def _state(report: RunReport, *, check: bool) -> Iterator[tuple[str, str]]:
             yield host, "unchanged"
     yield from ((host, "not started") for host in report.not_begun)
     yield from ((host, "skipped") for host in report.left_out)
-
-
-@cache
-def _template() -> Template:
-    loader = FileSystemLoader(Path(__file__).parent)
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template("page.html.j2")

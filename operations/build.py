@@ -27,6 +27,7 @@ from operations.configure import (
     no_tokens,
     patience_s,
     plan,
+    selecting,
     tokens,
     variables,
     workers_error,
@@ -76,8 +77,7 @@ class Selection:
     @property
     def options(self) -> str:
         """The command-line options: ``--limit rack_onprem_r1 --tags base,kubelet``; "" for all."""
-        limit = ["--limit", self.limit] if self.limit else []
-        return shlex.join([*limit, *(["--tags", ",".join(self.tags)] if self.tags else [])])
+        return shlex.join(selecting(self.limit, self.tags))
 
     @property
     def steps(self) -> tuple[str, ...]:

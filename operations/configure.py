@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,6 +46,11 @@ def workers_error(report: RunReport, why_stopped: str = "") -> FailedError | Unr
     return FailedError(text, code="workers-failed")
 
 
+def selecting(limit: str | None, tags: Sequence[str]) -> list[str]:
+    """Return the command-line options that select hosts and roles; none for all."""
+    return [*(["--limit", limit] if limit else []), *(["--tags", ",".join(tags)] if tags else [])]
+
+
 @dataclass(frozen=True)
 class Request:
     """What to run on which workers.
@@ -62,6 +68,19 @@ class Request:
     batch: Amount | None = None
     max_failures: Amount | None = None
     leaves: frozenset[str] = frozenset()
+
+    @property
+    def options(self) -> str:
+        """The command-line options of the request; "" for every host and role."""
+        return shlex.join([*selecting(self.limit, self.tags), *self._flags(), *self._amounts()])
+
+    def _flags(self) -> Iterator[str]:
+        flags = (("--resume", self.resume), ("--dry-run", self.check), ("--diff", self.diff))
+        return (name for name, is_set in flags if is_set)
+
+    def _amounts(self) -> Iterator[str]:
+        for name, amount in (("--parallel", self.batch), ("--max-failures", self.max_failures)):
+            yield from (name, str(amount)) if amount else ()
 
     @property
     def joins(self) -> bool:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from cli.drawing.layout import draw
+from cli.drawing.pools import Gpus, gpus
 from cli.drawing.sites import rack_cards
 from cli.drawing.style import page_style
 from cli.drawing.svg import svg
 from cli.drawing.traffic import Traffic, traffic
 from cluster.artefacts import ArtefactSource
+from cluster.pages import template
 from cluster.spec import Cluster
 from components.flows.flow import Flow, Protocol, Role, Table, spans
 from components.flows.table import UPSTREAM, flows
@@ -33,6 +33,18 @@ class HostRow:
     place: str
     address: str
     machine: str
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """A row of the table of groups and pools. part: the ID of its group in the drawing."""
+
+    part: str
+    name: str
+    place: str
+    hosts: str
+    machine: str
+    gpus: Gpus | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +66,7 @@ def html(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> str:
     drawing = draw(cluster, source)
     rows = tuple(_flow_rows(table, arrows))
     lines = tuple(dict.fromkeys(line for row in rows for line in row.lines))
-    return _template().render(
+    return template(Path(__file__).parent).render(
         title=drawing.title,
         drawing=Markup(svg(drawing)),
         style=Markup(page_style(lines)),
@@ -64,15 +76,6 @@ def html(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> str:
         flows=rows,
         tunnels=[(_tunnel_id(tunnel), tunnel) for tunnel in tunnels(cluster)],
     )
-
-
-@cache
-def _template() -> Template:
-    loader = FileSystemLoader(Path(__file__).parent)
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template("page.html.j2")
 
 
 def _host_rows(cluster: Cluster) -> Iterator[HostRow]:
@@ -95,16 +98,19 @@ def _host_rows(cluster: Cluster) -> Iterator[HostRow]:
             yield HostRow(part, machine_.name, f"worker of pool {pool}", place, str(machine_.address), "")
 
 
-def _group_rows(cluster: Cluster) -> Iterator[HostRow]:
-    """Yield the groups whose hosts the cloud makes, with names and addresses that it chooses."""
+def _group_rows(cluster: Cluster) -> Iterator[GroupRow]:
+    """Yield the group of API servers, and the pools."""
     control = cluster.spec.control_plane
     if not cluster.is_lab:
         zones = ", ".join(map(str, control.zones))
-        yield HostRow("host-api", "API servers", "group", zones, str(control.api_servers), control.machine)
+        yield GroupRow("host-api", "API servers", zones, str(control.api_servers), control.machine)
     for name, pool in cluster.spec.pools.items():
         if pool.site is None:
             zones = ", ".join(map(str, pool.zones or control.zones))
-            yield HostRow(f"pool-{name}", f"pool {name}", "group", zones, f"{pool.min}–{pool.max}", pool.machine or "")
+            place, hosts, machine = zones, f"{pool.min}–{pool.max}", pool.machine or ""
+        else:
+            place, hosts, machine = pool.site, f"{len(cluster.hosts.get(name, ())):,}", pool.hardware or ""
+        yield GroupRow(f"pool-{name}", f"pool {name}", place, hosts, machine, gpus(cluster, name))
 
 
 def _ranges(cluster: Cluster) -> Iterator[tuple[str, str]]:

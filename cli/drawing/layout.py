@@ -12,8 +12,10 @@ from cli.drawing import lanes, parts
 from cli.drawing.bands import GAP, PAD, STRIP, Columns, Placed, place
 from cli.drawing.cards import Band
 from cli.drawing.lanes import LANE, Lane, Tap
+from cli.drawing.legend import legend
+from cli.drawing.pools import most_gpus
 from cli.drawing.services import Services
-from cli.drawing.shapes import Box, Drawing, Group, Line, Text, fit
+from cli.drawing.shapes import Box, Drawing, Group, Line, Text, fit, wrap
 from cli.drawing.traffic import Traffic, kind_of, traffic
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
@@ -23,11 +25,10 @@ from network import addresses
 from network.vpn import Tunnel, tunnels
 
 _MARGIN = 24.0
-_HEADING = 64.0
 _CORRIDOR = 64.0
 """Height between the region and the routers of tunnels."""
 _REGION_HEAD = 74.0
-_ZONE_WIDTH, _LEAST_WIDTH = 218.0, 700.0
+_ZONE_WIDTH, _LEAST_WIDTH = 200.0, 600.0
 
 
 def draw(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Drawing:
@@ -37,15 +38,19 @@ def draw(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Drawing:
     bands = tuple(parts.bands(cluster, plan, table, joined))
     zones = tuple(str(zone) for zone in cluster.spec.control_plane.zones)
     width = max(_ZONE_WIDTH * len(zones), _LEAST_WIDTH)
-    # The length of a lane does not depend on the bands' x, so the lanes can be counted before the bands are placed.
-    unplaced = lanes.assign(_taps(_stack(bands, 0, Columns(STRIP, width, zones), arrows)))
+    # The length of a lane does not depend on where the bands start, so the lanes can be counted before the bands are placed.
+    unplaced = lanes.assign(_taps(_stack(bands, 0, 0, Columns(STRIP, width, zones), arrows)))
     x = _MARGIN + lanes.width(unplaced.values()) + PAD
     columns = Columns(x + STRIP, width, zones)
-    placed = _stack(bands, x, columns, arrows)
-    around = Services(placed, arrows, parts.services(cluster, source), columns.x + width + 2 * PAD, _region_top(placed))
     title, about = _words(cluster, arrows, joined)
+    right = columns.x + width + 2 * PAD
+    heading = _heading(title, about, right - _MARGIN)
+    key = legend(_kinds(arrows, joined), _MARGIN, heading[-1].y + GAP, right - _MARGIN)
+    placed = _stack(bands, x, heading[-1].y + 2 * GAP + key.height, columns, arrows)
+    around = Services(placed, arrows, parts.services(cluster, source), right, _region_top(placed))
     groups = (
-        _heading(title, about),
+        Group("heading", "part", title, heading),
+        *key.groups,
         *_region(cluster, placed, columns, x),
         *(group for band in placed for group in band.groups),
         *around.boxes(),
@@ -57,12 +62,19 @@ def draw(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Drawing:
     return Drawing(around.right + _MARGIN, bottom + _MARGIN, title, about, groups)
 
 
-def _stack(bands: Sequence[Band], x: float, columns: Columns, arrows: Traffic) -> list[Placed]:
+def _kinds(arrows: Traffic, joined: Sequence[Tunnel]) -> set[str]:
+    """Return the kinds of lines in the drawing."""
+    destinations = [arrow.destination for arrow in arrows.inside]
+    destinations += [shared.arrows[0].destination for shared in arrows.around]
+    return {f"to-{kind_of(role)}" for role in destinations} | ({"tunnel"} if joined else set())
+
+
+def _stack(bands: Sequence[Band], x: float, y: float, columns: Columns, arrows: Traffic) -> list[Placed]:
+    """Place the bands below each other, from (x, y) on."""
     placed: list[Placed] = []
-    y = _HEADING + _MARGIN
     for band in bands:
         before = placed[-1].band if placed else None
-        if before and band.in_region and not before.in_region:
+        if band.in_region and not (before and before.in_region):
             y += _REGION_HEAD
         elif before and before.in_region and not band.in_region:
             y += PAD + (_CORRIDOR if band.role is Role.SITE_EDGE else 0)
@@ -130,9 +142,11 @@ def _tunnels(placed: Sequence[Placed], joined: Sequence[Tunnel]) -> Iterator[Gro
         yield Group(f"tunnel-{tunnel.site}-{tunnel.router}-{tunnel.gateway_end}", "tunnel", about, (line,))
 
 
-def _heading(title: str, about: str) -> Group:
-    words = (Text(_MARGIN, _MARGIN + 16, title, "heading"), Text(_MARGIN, _MARGIN + 36, about.split(". ")[0], "fact"))
-    return Group("heading", "part", title, words)
+def _heading(title: str, about: str, width: float) -> tuple[Text, ...]:
+    """Return the title and the first sentence about the drawing, in its upper left corner."""
+    lines = [(line, "heading") for line in wrap(title, "heading", width)]
+    lines += [(line, "fact") for line in wrap(about.split(". ")[0], "fact", width)]
+    return tuple(Text(_MARGIN, _MARGIN + 16 + 20 * n, line, kind) for n, (line, kind) in enumerate(lines))
 
 
 def _words(cluster: Cluster, arrows: Traffic, joined: Sequence[Tunnel]) -> tuple[str, str]:
@@ -140,11 +154,13 @@ def _words(cluster: Cluster, arrows: Traffic, joined: Sequence[Tunnel]) -> tuple
     spec = cluster.spec
     place = f"{parts.CLOUD_NAMES[spec.control_plane.cloud]}, region {spec.control_plane.region}"
     machines = f"{len(cluster.host_list()):,} machines at {', '.join(spec.sites)}"
+    gpus = most_gpus(cluster)
     counts = [
         f"{spec.control_plane.api_servers} API servers, etcd main with {spec.etcd.main.members} members",
         f"etcd events with {spec.etcd.events.members}",
         *([f"up to {spec.cloud_workers:,} workers in the region"] if spec.cloud_workers else []),
         *([machines] if cluster.host_list() else []),
+        *([f"{'up to ' * bool(spec.cloud_workers)}{gpus:,} GPUs"] if gpus else []),
         *([f"{len(joined)} tunnels"] if joined else []),
     ]
     sentences = [

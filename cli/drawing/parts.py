@@ -7,15 +7,15 @@ from ipaddress import IPv4Network
 
 from cli.drawing.arrows import among
 from cli.drawing.cards import Band, Card
+from cli.drawing.pools import machine_facts, region_cards, zones
 from cli.drawing.sites import site_bands
-from cluster import catalogue
 from cluster.artefacts import ArtefactSource
 from cluster.mtu import pod_mtu
 from cluster.network import FlannelBackend
 from cluster.quantities import format_bytes
 from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdCluster, RoleName
 from cluster.vpn import ENDS, gateway
-from components.flows.flow import Role, Table
+from components.flows.flow import Role, Table, out_of
 from etcd.members import members, settings
 from network.addresses import ROLES, AddressPlan
 from network.vpn import Tunnel
@@ -34,30 +34,51 @@ _UNSOLD = ("local-nvme", "lab-folder")
 def bands(cluster: Cluster, plan: AddressPlan, table: Table, joined: tuple[Tunnel, ...]) -> Iterator[Band]:
     """Yield the bands from the operator down to the pods."""
     spec = cluster.spec
-    if any(flow.source is Role.OPERATOR for flow in table):
-        operators = ", ".join(map(str, spec.control_plane.operators)) or "where menagerie and kubectl run"
-        yield Band("operator", "Operator", operators, "outside", Role.OPERATOR, in_region=False)
+    entered = {flow.destination for flow in out_of(table, Role.OPERATOR)}
+    enters_region = bool(entered - {Role.WORKER_AT_SITE})
+    if enters_region:
+        yield _operators(cluster)
+    yield from _others_outside(spec, table)
     yield _balancer(cluster, plan)
     if public := spec.control_plane.public:
-        allowed = ", ".join(map(str, public.operators))
-        yield Band(
-            "public-operator", "Operators on the internet", allowed, "outside", Role.PUBLIC_OPERATOR, in_region=False
-        )
         yield Band("public-balancer", "Public load balancer", public.name, "control", Role.PUBLIC_BALANCER)
     yield _api_servers(cluster, plan)
     for role in ROLES:
         if band := _etcd(cluster, role, plan, table):
             yield band
-    if opened := spec.network.node_ports.outside if any(flow.source is Role.SERVICE_CLIENT for flow in table) else ():
-        clients = ", ".join(map(str, opened))
-        yield Band("clients", "Clients of Services", clients, "outside", Role.SERVICE_CLIENT, in_region=False)
     if spec.cloud_workers:
-        yield _pools(spec, table)
+        yield _pools(cluster, table)
     if joined:
         yield _gateway(spec)
         yield _edge(joined)
+    if entered and not enters_region:
+        yield _operators_at_sites()
     yield from site_bands(cluster, among(table, Role.WORKER_AT_SITE))
     yield _pods(cluster, plan)
+
+
+def _operators(cluster: Cluster) -> Band:
+    ranges = ", ".join(map(str, cluster.spec.control_plane.operators))
+    facts = f"{ranges}, by a VPN or a peering" if ranges else "where menagerie and kubectl run"
+    return Band("operator", "Operators", facts, "outside", Role.OPERATOR, in_region=False)
+
+
+def _operators_at_sites() -> Band:
+    """Return the band of operators who may only log in to machines at sites. It is drawn next to the sites."""
+    facts = "log in to machines by SSH; the region admits no operator (control_plane.operators)"
+    return Band("operator", "Operators at sites", facts, "outside", Role.OPERATOR, in_region=False)
+
+
+def _others_outside(spec: ClusterSpec, table: Table) -> Iterator[Band]:
+    """Yield the bands of everybody else who connects from outside."""
+    if public := spec.control_plane.public:
+        allowed = ", ".join(map(str, public.operators))
+        yield Band(
+            "public-operator", "Operators on the internet", allowed, "outside", Role.PUBLIC_OPERATOR, in_region=False
+        )
+    if out_of(table, Role.SERVICE_CLIENT):
+        clients = ", ".join(map(str, spec.network.node_ports.outside))
+        yield Band("clients", "Clients of Services", clients, "outside", Role.SERVICE_CLIENT, in_region=False)
 
 
 def services(cluster: Cluster, source: ArtefactSource) -> dict[Role, Card]:
@@ -81,23 +102,9 @@ def _resolves(cluster: Cluster) -> str:
     return "" if cluster.is_lab else f"private zone {cluster.name}.internal"
 
 
-def machine_facts(spec: ClusterSpec, machine: str) -> str:
-    """Return the catalogue's facts about a machine type; "" if there are none."""
-    cloud = spec.control_plane.cloud
-    machine_type = catalogue.of(cloud).machine_types.get(machine) if cloud in catalogue.CLOUDS else None
-    if not machine_type or not machine_type.type or not machine_type.series:
-        return ""
-    facts = [f"{machine_type.type.vcpus} vCPU", f"{machine_type.type.memory_gb:g} GB"]
-    if machine_type.type.gpus:
-        kind = f" {machine_type.series.gpu.kind}" if machine_type.series.gpu else " GPU"
-        facts.append(f"{machine_type.type.gpus} ×{kind}")
-    return ", ".join(facts)
-
-
 def _balancer(cluster: Cluster, plan: AddressPlan) -> Band:
-    zones = [str(zone) for zone in cluster.spec.control_plane.zones]
     addresses = plan.balancers
-    by_zone = zones if len(addresses) > 1 else [None]
+    by_zone = map(str, cluster.spec.control_plane.zones) if len(addresses) > 1 else [None]
     cards = tuple(
         Card(f"balancer-{number}", str(address), (), zone)
         for number, (address, zone) in enumerate(zip(addresses, by_zone, strict=True), start=1)
@@ -114,7 +121,7 @@ def _api_servers(cluster: Cluster, plan: AddressPlan) -> Band:
     cards = [Card(f"host-{host.name}", host.name, (str(host.address),), host.zone) for host in plan.api_servers]
     if not cards:
         name = f"group of {control.api_servers}, from one template"
-        cards = [Card("host-api", name, (f"spread over {_zones(control.zones)}; addresses from the cloud",))]
+        cards = [Card("host-api", name, (f"spread over {zones(control.zones)}; addresses from the cloud",))]
     return Band("api-servers", "API servers", facts, "control", Role.API_SERVER, tuple(cards))
 
 
@@ -147,25 +154,12 @@ def _disk(etcd: EtcdCluster) -> str:
     return f"{etcd.disk} {format_bytes(etcd.disk_size)}, {etcd.iops} IOPS"
 
 
-def _pools(spec: ClusterSpec, table: Table) -> Band:
-    cards = []
-    for name, pool in spec.pools.items():
-        if pool.site is not None or not pool.machine:
-            continue
-        lines = [
-            f"{pool.min}–{pool.max} × {pool.machine}",
-            machine_facts(spec, pool.machine),
-            f"in {_zones(pool.zones)}" if pool.zones else "",
-            ", ".join(filter(None, ("spot" * pool.spot, pool.placement or "", "RDMA" * pool.rdma))),
-            f"reservation {pool.reservation}" if pool.reservation else "",
-            *(f"{key}={value}" for key, value in pool.labels.items()),
-            *(f"taint {taint.key}={taint.value}:{taint.effect}" for taint in pool.taints),
-        ]
-        cards.append(Card(f"pool-{name}", f"pool {name}", tuple(filter(None, lines))))
-    facts = f"up to {spec.cloud_workers:,} machines"
+def _pools(cluster: Cluster, table: Table) -> Band:
+    facts = f"up to {cluster.spec.cloud_workers:,} machines"
     if inside := among(table, Role.WORKER_IN_REGION):
         facts += f" · among themselves {inside}"
-    return Band("pools", "Workers in the region", facts, "workers", Role.WORKER_IN_REGION, tuple(cards))
+    cards = tuple(region_cards(cluster))
+    return Band("pools", "Workers in the region", facts, "workers", Role.WORKER_IN_REGION, cards)
 
 
 def _gateway(spec: ClusterSpec) -> Band:
@@ -209,10 +203,6 @@ def _pods(cluster: Cluster, plan: AddressPlan) -> Band:
 def _some(ranges: tuple[IPv4Network, ...], most: int = 8) -> str:
     shown = ", ".join(map(str, ranges[:most]))
     return f"{shown} and {len(ranges) - most} more" if len(ranges) > most else shown
-
-
-def _zones(zones: tuple[int | str, ...]) -> str:
-    return f"{'zones' if len(zones) > 1 else 'zone'} {', '.join(map(str, zones))}"
 
 
 def _id(name: str) -> str:

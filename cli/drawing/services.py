@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from cli.drawing import lanes
 from cli.drawing.arrows import Arrow
-from cli.drawing.bands import PAD, Placed
+from cli.drawing.bands import INSET, LINE, PAD, Placed, card_lines
 from cli.drawing.cards import Card
 from cli.drawing.lanes import LANE, Tap
-from cli.drawing.shapes import Box, Group, Text, fit
+from cli.drawing.shapes import Box, Group, Text, wrap
 from cli.drawing.traffic import Shared, Traffic, kind_of
 from components.flows.flow import Role
 
-_WIDTH = 250.0
-_LINE = 15.0
+_WIDTH = 230.0
+_CARD_WIDTH = _WIDTH - 2 * PAD
 _HEAD = 40.0
 _INLET = 20.0
 """Distance of an arrow's head from the upper edge of its card."""
@@ -40,7 +40,7 @@ class Services:
         for arrow in (arrow for shared in self._around for arrow in shared.arrows):
             inlet = y + _INLET + (4 - y - _INLET) % 8
             self._inlets[arrow.destination] = inlet
-            y = inlet - _INLET + _height(self._cards[arrow.destination]) + PAD
+            y = inlet - _INLET + _height(self._cards[arrow.destination], arrow) + PAD
         return y
 
     def _taps_of(self, shared: Shared, placed: Sequence[Placed]) -> list[Tap]:
@@ -56,15 +56,13 @@ class Services:
                 yield self._card(self._cards[arrow.destination], arrow)
 
     def _card(self, card: Card, arrow: Arrow) -> Group:
-        y, room = self._inlets[arrow.destination] - _INLET, _WIDTH - 2 * PAD - 16
-        lines = (card.name, *card.lines, arrow.ports)
-        kinds = ("name", *("fact" for _ in card.lines), "port")
+        y = self._inlets[arrow.destination] - _INLET
         texts = (
-            Text(self._x + 8, y + 17 + _LINE * n, fit(line, kind, room), kind)
-            for n, (line, kind) in enumerate(zip(lines, kinds, strict=True))
+            Text(self._x + INSET, y + 17 + LINE * n, line, kind) for n, (line, kind) in enumerate(_lines(card, arrow))
         )
-        box = Box(self._x, y, _WIDTH - 2 * PAD, _height(card), "card outside")
-        return Group(f"service-{card.id}", "part", f"{', '.join(lines)}. {arrow.about}", (box, *texts))
+        box = Box(self._x, y, _CARD_WIDTH, _height(card, arrow), "card outside")
+        about = ", ".join((card.name, *card.lines, arrow.ports))
+        return Group(f"service-{card.id}", "part", f"{about}. {arrow.about}", (box, *texts))
 
     def lines(self) -> Iterator[Group]:
         for shared in self._around:
@@ -75,5 +73,11 @@ class Services:
             yield lanes.line(shared.id, kind_of(shared.arrows[0].destination), about, lane, at, taps)
 
 
-def _height(card: Card) -> float:
-    return _LINE * (2 + len(card.lines)) + 10
+def _lines(card: Card, arrow: Arrow) -> tuple[tuple[str, str], ...]:
+    """Return (line, kind) of a service's card: its own, and the ports that it accepts."""
+    ports = wrap(arrow.ports, "port", _CARD_WIDTH - 2 * INSET)
+    return (*card_lines(card, _CARD_WIDTH), *((line, "port") for line in ports))
+
+
+def _height(card: Card, arrow: Arrow) -> float:
+    return LINE * len(_lines(card, arrow)) + 10

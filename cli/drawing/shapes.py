@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -90,14 +91,6 @@ def fit(text: str, kind: str, room: float) -> str:
 
 
 def wrap(text: str, kind: str, room: float) -> tuple[str, ...]:
-    """Wrap the text into lines no wider than `room`. A longer word is cut."""
+    """Wrap the text into lines no wider than `room`. A longer word continues on the next line."""
     length = max(int(room / (ADVANCE * SIZES[kind])), 1)
-    lines = [""]
-    for word in text.split(" "):
-        if not lines[-1]:
-            lines[-1] = word
-        elif len(lines[-1]) + 1 + len(word) <= length:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return tuple(fit(line, kind, room) for line in lines)
+    return tuple(line.rstrip() for line in textwrap.wrap(text, length, break_on_hyphens=False)) or ("",)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cli.drawing.cards import Band, Card
+from cli.drawing.fabric import fabric_band
+from cli.drawing.pools import site_cards
+from cli.drawing.storage import ceph_band
 from cluster.pools import Host
 from cluster.sites import Site
 from cluster.spec import Cluster
@@ -19,36 +22,36 @@ _HOSTS = 4
 
 
 def site_bands(cluster: Cluster, among: str) -> Iterator[Band]:
-    """Yield a band for each site. among: the ports of flows among workers at sites."""
+    """Yield the bands of each site: its pools, racks, fabric and Ceph. among: the ports of flows among workers at sites."""
     for name, site in cluster.spec.sites.items():
-        by_rack: dict[str, list[Host]] = {rack: [] for rack in site.racks}
-        pools = [pool for pool, chosen in cluster.spec.pools.items() if chosen.site == name]
-        for pool in pools:
-            for host in cluster.hosts.get(pool, ()):
-                by_rack[host.rack].append(host)
-        yield Band(
-            f"site-{name}",
-            f"Site {name}",
-            _facts(site, pools, by_rack, among),
-            "workers",
-            Role.WORKER_AT_SITE if pools else None,
-            tuple(_racks(name, site, by_rack)),
-            in_region=False,
-            cells=len(site.racks) > _CARDS,
-        )
+        cards = tuple(site_cards(cluster, name))
+        role = Role.WORKER_AT_SITE if cards else None
+        facts = _facts(site, among if cards else "")
+        yield Band(f"site-{name}", f"Site {name}", facts, "workers", role, cards, in_region=False)
+        yield _rack_band(cluster, name, site)
+        if site.roce:
+            yield fabric_band(cluster, name, site.roce)
+        if site.ceph:
+            yield ceph_band(cluster, name, site.ceph)
 
 
-def _facts(site: Site, pools: list[str], by_rack: dict[str, list[Host]], among: str) -> str:
-    hosts = sum(map(len, by_rack.values()))
-    way = "joined by VPN" if site.vpn else "reaches the region by its own line"
+def _facts(site: Site, among: str) -> str:
     facts = [
-        _count(len(by_rack), "rack"),
-        f"{_count(hosts, 'machine')} of {_count(len(pools), 'pool')}: {', '.join(pools)}" if pools else "no pools",
+        "joined by VPN" if site.vpn else "reaches the region by its own line",
         f"links {site.link_mtu}, uplinks {site.uplink_mtu} bytes",
-        way,
-        f"among themselves {among}" if among and pools else "",
+        f"among themselves {among}" if among else "",
     ]
     return " · ".join(filter(None, facts))
+
+
+def _rack_band(cluster: Cluster, name: str, site: Site) -> Band:
+    by_rack: dict[str, list[Host]] = {rack: [] for rack in site.racks}
+    pools = [pool for pool, chosen in cluster.spec.pools.items() if chosen.site == name]
+    for host in (host for pool in pools for host in cluster.hosts.get(pool, ())):
+        by_rack[host.rack].append(host)
+    facts = f"{_count(len(by_rack), 'rack')}, {_count(sum(map(len, by_rack.values())), 'machine')}"
+    cards, cells = tuple(_racks(name, site, by_rack)), len(site.racks) > _CARDS
+    return Band(f"racks-{name}", f"Racks of {name}", facts, "workers", None, cards, in_region=False, cells=cells)
 
 
 def _racks(name: str, site: Site, by_rack: dict[str, list[Host]]) -> Iterator[Card]:

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cluster.pages import DARK, DIM, INK, LIGHT, LINE, PAPER, STRIPE, STYLE
+
 # Kind -> (line, fill) for light screens, then for dark ones. Text has a contrast above 4.5 on each (WCAG 2.2, 1.4.3).
 _COLOURS = {
     "control": (("#1d5fb4", "#e3eefb"), ("#7fb4f5", "#16304f")),
     "etcd": (("#a04b00", "#fcebdc"), ("#f0a868", "#47290d")),
     "workers": (("#1e7a3c", "#e1f4e6"), ("#79cf93", "#133a20")),
     "network": (("#7a3fb0", "#f1e8fa"), ("#c39af0", "#35204d")),
+    "storage": (("#0b6b75", "#def3f5"), ("#6fcbd6", "#0f3a40")),
     "outside": (("#5b6470", "#eef0f3"), ("#a3adba", "#2b3139")),
 }
-_INK, _DIM, _PAPER, _PLACE, _ZONE = range(5)
-_PLAIN = (
-    ("#1b1f24", "#4b5560", "#ffffff", "#8c959f", "#f1f3f6"),
-    ("#e8ecf1", "#aeb8c4", "#14181d", "#6b7683", "#1b2027"),
-)
 
 
 def _theme(dark: bool) -> str:
-    plain = _PLAIN[dark]
+    plain = DARK if dark else LIGHT
     rules = [
-        f"text{{fill:{plain[_INK]}}}",
-        f".fact,.note,.zone{{fill:{plain[_DIM]}}}",
-        f".paper{{fill:{plain[_PAPER]}}}",
-        f"rect.place{{stroke:{plain[_PLACE]}}}",
-        f"rect.zone{{fill:{plain[_ZONE]}}}",
+        f"text{{fill:{plain[INK]}}}",
+        f".fact,.note,.zone{{fill:{plain[DIM]}}}",
+        f".paper{{fill:{plain[PAPER]}}}",
+        f"rect.place{{stroke:{plain[LINE]}}}",
+        f"rect.zone{{fill:{plain[STRIPE]}}}",
     ]
     for kind, shades in _COLOURS.items():
         line, fill = shades[dark]
@@ -37,12 +35,12 @@ def _theme(dark: bool) -> str:
             f".to-{kind} .dot{{fill:{line}}}",
         ]
     rules.append(f".tunnel .line{{stroke:{_COLOURS['network'][dark][0]}}}")
-    rules.append(f".head{{fill:{plain[_DIM]}}}")
+    rules.append(f".head{{fill:{plain[DIM]}}}")
     return "\n".join(rules)
 
 
 SVG_STYLE = f"""
-text{{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,"Liberation Mono",monospace;white-space:pre}}
+text{{font-family:"DejaVu Sans Mono",Menlo,Consolas,"Liberation Mono",monospace;white-space:pre}}
 .heading,.title,.name,.port{{font-weight:bold}}
 rect.place,rect.band{{fill:none}}
 rect.band{{stroke-width:1.2}}
@@ -60,23 +58,10 @@ svg:has(.flow:hover) .flow:not(:hover),svg:has(.flow:target) .flow:not(:target){
 .part:target>rect{{stroke-width:3.5}}
 """
 
-_PAGE = f"""
-:root{{color-scheme:light dark;--ink:{_PLAIN[0][_INK]};--dim:{_PLAIN[0][_DIM]};--paper:{_PLAIN[0][_PAPER]};--stripe:{_PLAIN[0][_ZONE]}}}
-@media (prefers-color-scheme:dark){{
-:root{{--ink:{_PLAIN[1][_INK]};--dim:{_PLAIN[1][_DIM]};--paper:{_PLAIN[1][_PAPER]};--stripe:{_PLAIN[1][_ZONE]}}}
-}}
-body{{margin:1rem;background:var(--paper);color:var(--ink);font:15px/1.45 system-ui,sans-serif}}
-.drawing{{overflow:auto}}
-.drawing>svg{{max-width:none}}
-h1{{font-size:1.4rem}} h2{{font-size:1.15rem;margin:2rem 0 .4rem}}
-a{{color:inherit}}
-table{{border-collapse:collapse;font-size:.9rem}}
-caption{{text-align:left;color:var(--dim);padding:.2rem 0}}
-th,td{{text-align:left;padding:.2rem .9rem .2rem .3rem;vertical-align:top}}
-th{{border-bottom:1px solid var(--dim)}}
-tbody tr:nth-child(even),tbody tr:hover{{background:var(--stripe)}}
-td.code{{font-family:ui-monospace,Menlo,Consolas,monospace}}
-summary{{cursor:pointer}}
+_DRAWING = """
+.drawing{overflow:auto;border:1px solid var(--line);border-radius:5px}
+.drawing>svg{display:block;max-width:none}
+@media (min-width:75rem){.drawing>svg{max-width:100%;height:auto}}
 """
 
 
@@ -87,4 +72,4 @@ def page_style(lines: Iterable[str]) -> str:
         f"body:has(.row-{line}:hover) #{line} .line{{stroke-width:3.2}}"
         for line in lines
     ]
-    return _PAGE + "\n".join(rules) + "\n"
+    return STYLE + _DRAWING + "\n".join(rules) + "\n"

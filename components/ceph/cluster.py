@@ -14,7 +14,7 @@ from cluster.quantities import format_bytes
 from cluster.spec import Cluster
 from components.ceph.facts import Device
 from components.ceph.host import networks
-from components.ceph.names import CLUSTER, NAMESPACE, needs, of, placement, replicated, resource, spread
+from components.ceph.names import CLUSTER, NAMESPACE, managers, needs, of, placement, replicated, resource, spread
 from components.control_plane.objects import Object
 
 _POD_SECURITY = "pod-security.kubernetes.io"
@@ -39,7 +39,7 @@ def ceph_cluster(cluster: Cluster, devices: Mapping[str, tuple[Device, ...]]) ->
         "continueUpgradeAfterChecksEvenIfNotHealthy": False,
         "upgradeOSDRequiresHealthyPGs": True,
         "mon": {"count": ceph.monitors, "allowMultiplePerNode": False},
-        "mgr": {"count": min(2, len(devices)), "allowMultiplePerNode": False},
+        "mgr": {"count": managers(len(devices)), "allowMultiplePerNode": False},
         # On the host's network the dashboard would listen on every address of a storage host.
         "dashboard": {"enabled": False},
         # Resources of the Prometheus operator, which Menagerie does not install. Rook annotates pods for scraping anyway.

@@ -12,6 +12,10 @@ NAMESPACE = CLUSTER = "rook-ceph"
 """Rook's release has its rights in this namespace. Names of its volume provisioners start with the operator's namespace."""
 FILESYSTEM = "shared"
 STORE = "objects"
+METADATA_SERVERS = 2
+"""Of the file system. One is active, one stands by."""
+GATEWAYS = 2
+"""Of the object store."""
 API = "ceph.rook.io/v1"
 
 
@@ -26,6 +30,11 @@ def of(cluster: Cluster) -> Ceph:
     if configured is None:
         raise ValueError(f"{cluster.name} has no ceph at any site")
     return configured[1]
+
+
+def managers(hosts: int) -> int:
+    """Return the number of Ceph's managers on that many storage hosts. One is active, another stands by."""
+    return min(2, hosts)
 
 
 def resource(kind: str, name: str, spec: Object) -> Object:

@@ -12,6 +12,8 @@ from cluster.places import STORAGE_RACK
 from cluster.spec import Cluster
 from components.ceph.names import (
     FILESYSTEM,
+    GATEWAYS,
+    METADATA_SERVERS,
     STORE,
     needs,
     of,
@@ -54,7 +56,7 @@ def filesystem(cluster: Cluster) -> Iterator[Object]:
         "dataPools": pools,
         "preserveFilesystemOnDelete": True,
         "metadataServer": {
-            "activeCount": 1,
+            "activeCount": METADATA_SERVERS - 1,
             "activeStandby": True,
             "priorityClassName": "system-cluster-critical",
             "resources": needs("1", "4Gi", "4Gi"),
@@ -77,7 +79,7 @@ def object_store(cluster: Cluster) -> Iterator[Object]:
         "dataPool": replicated(ceph, ceph.first_disks, parameters={"bulk": "true"}),
         "preservePoolsOnDelete": True,
         "gateway": {
-            "instances": 2,
+            "instances": GATEWAYS,
             "port": 80,
             # On the pod network: on the host's network it would take port 80 on every address of a storage host.
             "hostNetwork": False,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from clients.access import Access
+from cluster.revision import revision
 from cluster.spec import Cluster
 from operations.record.errors import TakenOverError
 from operations.record.holder import Holder
@@ -23,13 +24,15 @@ def one_operation(
     verb: str,
     about: str = "",
     *,
+    options: str = "",
     repeatable: bool = False,
     without_record: bool = False,
     report: Report = lambda _: None,
 ) -> Iterator[Operation]:
     """Hold the cluster for the length of a block. report: gets notes for the operator.
 
-    access: None if the cluster is not built yet. about: the part of the command line after the cluster's name.
+    access: None if the cluster is not built yet. about: the part of the command line after the cluster's name. options: others of
+    its options, for readers of the record.
     repeatable: an unfinished run of this verb blocks no other verb. Without it, a run that fails after completed steps holds
     the cluster until the same verb resumes it or an operator unlocks it. without_record: if the bucket does not respond,
     continue with a record that other machines don't see.
@@ -38,8 +41,8 @@ def one_operation(
     """
     holder, started = Holder.this(), now()
     own = Record(
-        id=uuid.uuid4().hex[:8], run=uuid.uuid4().hex, cluster=cluster.name, verb=verb, about=about,
-        repeatable=repeatable, holder=holder, since=started, heartbeat=started,
+        id=uuid.uuid4().hex[:8], run=uuid.uuid4().hex, cluster=cluster.name, verb=verb, about=about, options=options,
+        toolkit=str(revision()), repeatable=repeatable, holder=holder, since=started, heartbeat=started,
     )  # fmt: skip
     operation = _begin(own, access, without_record=without_record, report=report)
     try:

@@ -35,6 +35,8 @@ class Step(BaseModel):
 class Record(BaseModel):
     """An operation. run: identifies the process that holds it now, which may have resumed it. heartbeat: by its clock.
 
+    options: those of the command line that do not decide whether a run resumes another; `about` has the others. toolkit: the
+    release and the commit of the Menagerie that runs it. Both are empty in records of older releases.
     A process that resumes it writes only the fields it knows: a field that must not get lost needs a higher version.
     """
 
@@ -46,6 +48,8 @@ class Record(BaseModel):
     cluster: str
     verb: str
     about: str
+    options: str = ""
+    toolkit: str = ""
     repeatable: bool
     holder: Holder
     since: datetime

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from cluster.revision import revision
 from inventories.batches import Amount
 from inventories.report import Failure, HostReport, Progress, RunReport, Status
 from operations import configure as operation
@@ -159,6 +161,28 @@ def test_the_page_is_written_even_after_a_failure_and_runs_no_script(
     text = page.read_text()
     assert "&lt;script&gt;lost&lt;/script&gt;" in text
     assert [word for word in ("<script", "http://", "https://", "<link", "<img") if word in text] == []
+
+
+def test_the_page_says_who_ran_it_with_which_options_and_from_which_commit(
+    menagerie: Menagerie, ends: Ends, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends(GOOD)
+    monkeypatch.setattr("operations.record.holder._user", lambda: "mia")
+    page = tmp_path / "run.html"
+    options = ("--limit", "w*", "--tags", "base", "--parallel", "5%", "--max-failures", "3", "--resume")
+    menagerie("configure", "lab", *options, "--yes", "--report", str(page))
+    text = page.read_text()
+    assert f"mia@{socket.gethostname()}" in text
+    assert "./menagerie configure lab --limit &#39;w*&#39; --tags base --resume --parallel 5% --max-failures 3<" in text
+    assert str(revision()) in text
+
+
+def test_a_record_has_the_options_and_the_commit_of_a_run(menagerie: Menagerie, ends: Ends) -> None:
+    ends(GOOD)
+    menagerie("configure", "lab", "--limit", "w*", "--resume", "--yes")
+    (record,) = menagerie("status", "lab", "operations", "--json").json["past"]
+    assert (record["about"], record["options"]) == ("--limit 'w*'", "--limit 'w*' --resume")
+    assert record["toolkit"] == str(revision())
 
 
 def test_it_asks_nothing_if_all_hosts_are_done(menagerie: Menagerie, ends: Ends) -> None:

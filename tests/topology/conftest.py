@@ -48,8 +48,34 @@ def hybrid(build: Callable[..., Cluster]) -> Cluster:
     )
 
 
-@pytest.fixture(scope="session", params=["lab", "horus", "ibis", "jaguar", "hybrid"])
-def drawn(request: pytest.FixtureRequest, hybrid: Cluster) -> Cluster:
-    """The lab, each larger example, and `hybrid`."""
+@pytest.fixture(scope="session")
+def trained(build: Callable[..., Cluster]) -> Cluster:
+    """A cluster for training: GPUs in the region and at a site, rails, and Ceph. Operators may enter the site only."""
+    rails = {f"rail-{n}": {"pci": f"0000:{n}a:00.0"} for n in range(8)}
+    disks = {"nvme": {"by_id": "nvme-SAMSUNG_MZQL2*", "count": 8, "min_size": "7TiB"}}
+    teams = {"vision": {"block": "1TiB", "file": "1TiB"}, "speech": {"object": "1TiB"}}
+    site = {
+        "roce": {"gbit_s": 400, "rails": {"workers": rails}},
+        "ceph": {"hosts": ["workers"], "disks": disks, "failure_domain": "host", "teams": teams},
+    }
+    plane = {
+        "cloud": "aws",
+        "region": "us-west-2",
+        "zones": ["usw2-az1", "usw2-az2", "usw2-az3"],
+        "machine": "m7i.large",
+    }
+    etcd = {role: {"machine": "i4i.xlarge", "disk": "local-nvme"} for role in ("main", "events")}
+    pools = {
+        "workers": {"hardware": "dgx-h100", "driver_branch": 580},
+        "gpu": {"machine": "p5.48xlarge", "image": "ami-0123456789abcdef0", "max": 8, "rdma": True},
+    }
+    network = {"nodes": "10.77.0.0/16"}
+    return build({"control_plane": plane, "etcd": etcd, "network": network, "sites": {"onprem": site}, "pools": pools})
+
+
+@pytest.fixture(scope="session", params=["lab", "aws-small", "horus", "ibis", "jaguar", "hybrid", "trained"])
+def drawn(request: pytest.FixtureRequest, hybrid: Cluster, trained: Cluster) -> Cluster:
+    """The lab, examples, and the clusters above."""
     folder = "inventories" if request.param == "lab" else "examples"
-    return hybrid if request.param == "hybrid" else load_cluster(ROOT / folder / request.param / "cluster.yaml")
+    own = {"hybrid": hybrid, "trained": trained}.get(request.param)
+    return own or load_cluster(ROOT / folder / request.param / "cluster.yaml")

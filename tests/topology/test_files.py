@@ -10,7 +10,7 @@ import pytest
 
 from cli.drawing.html import html
 from cli.drawing.layout import draw
-from cli.drawing.shapes import Text
+from cli.drawing.shapes import ADVANCE, Text
 from cli.drawing.style import SVG_STYLE
 from cli.drawing.svg import svg
 from cluster.artefacts import ArtefactSource
@@ -63,6 +63,11 @@ def test_the_drawing_of_a_cluster_matches_its_golden_file(folder):
     cluster = load_cluster(ROOT / folder / "cluster.yaml")
     drawing = svg(draw(cluster, LAB)) if cluster.is_lab else svg(draw(cluster))
     assert drawing == golden(f"{cluster.name}.svg", drawing)
+
+
+def test_the_drawing_of_a_cluster_for_training_matches_its_golden_file(trained):
+    drawing = svg(draw(trained))
+    assert drawing == golden("trained.svg", drawing)
 
 
 def test_the_page_of_the_lab_matches_its_golden_file(lab):
@@ -139,11 +144,49 @@ def test_text_is_readable_on_light_and_dark_screens():
     for theme in (light, dark):
         inks = re.findall(r"(?:^|\n)(?:text|\.fact[^{]*)\{fill:(#\w{6})", theme)
         papers = re.findall(r"(?:\.paper|rect\.zone|\.card\.\w+)\{[^}]*fill:(#\w{6})", theme)
-        assert (len(inks), len(papers)) == (2, 7)
+        assert (len(inks), len(papers)) == (2, 8)
         for ink in inks:
             for paper in papers:
                 high, low = sorted((luminance(ink), luminance(paper)), reverse=True)
                 assert (high + 0.05) / (low + 0.05) > 4.5, (ink, paper)
+
+
+def test_the_assumed_width_of_characters_covers_every_font_of_a_drawing():
+    """Advances in units per em, from the fonts' hmtx tables. Browsers take `monospace` from the system: usually one of these."""
+    advances = {
+        "DejaVu Sans Mono": 1233 / 2048,
+        "Menlo": 1233 / 2048,
+        "Consolas": 1126 / 2048,
+        "Liberation Mono": 1229 / 2048,
+    }
+    (families,) = re.findall(r"font-family:([^;]*)", SVG_STYLE)
+    *fonts, last = (family.strip('"') for family in families.split(","))
+    assert (set(fonts), last) == (set(advances), "monospace")
+    assert max(advances.values()) <= ADVANCE
+
+
+def test_a_page_fits_a_narrow_screen(drawn):
+    """There, cells of tables with a head are lines of a list, each with the name of its column. Other tables scroll."""
+    page = html(drawn)
+    tables = page.split("<table")[1:]
+    assert len(tables) == page.count('<div class="scroll">\n<table')
+    for table in (table for table in tables if "<thead>" in table):
+        assert table.startswith(' class="rows">')
+        assert table.count("<td") == table.count("<td data-column=")
+
+
+def test_the_style_of_the_drawing_leaves_the_tables_of_its_page_alone(lab):
+    tables = re.sub(r"<svg.*?</svg>", "", html(lab, LAB), flags=re.DOTALL)
+    used = {name for names in re.findall(r'class="([^"]*)"', tables) for name in names.split()}
+    assert "rows" in used
+    assert used.isdisjoint(re.findall(r"\.([a-z][\w-]*)", SVG_STYLE))
+
+
+def test_a_page_has_every_pool_with_its_gpus(trained):
+    words = Page(html(trained)).text
+    assert {"pool gpu", "pool workers", "p5.48xlarge", "dgx-h100", "8 × NVIDIA H100 80GB HBM3", "64", "24"} <= set(
+        words
+    )
 
 
 def test_the_drawing_in_the_documentation_matches_its_spec():

@@ -4,9 +4,10 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cli.drawing.layout import draw
-from cli.drawing.shapes import Box, Line, Text, fit, wrap
+from cli.drawing.shapes import Box, Line, Text, fit, width_of, wrap
 from cli.drawing.traffic import traffic
 from components.flows.flow import Role
 from components.flows.table import flows
@@ -147,5 +148,13 @@ def test_text_that_does_not_fit_ends_in_an_ellipsis(text, room, fitted):
     assert fit(text, "fact", room) == fitted
 
 
-def test_text_wraps_between_words_and_long_words_are_cut():
-    assert wrap("one two three-and-more", "fact", 54) == ("one two", "three-a…")
+def test_text_wraps_between_words_and_a_longer_word_continues_on_the_next_line():
+    assert wrap("one two three-and-more", "fact", 54) == ("one two", "three-an", "d-more")
+    assert wrap("", "fact", 54) == ("",)
+
+
+@given(st.text("ab -/", max_size=60), st.integers(20, 200))
+def test_no_line_is_wider_than_its_room_and_nothing_is_lost(text, room):
+    lines = wrap(text, "fact", room)
+    assert all(width_of(line, "fact") <= room for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
