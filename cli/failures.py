@@ -39,7 +39,8 @@ class Foreseen:
 def explain(error: Exception) -> Foreseen | None:
     """Return the message for an error; None if it is unexpected."""
     if isinstance(error, MenagerieError):
-        text = f"{error}{_WHICH_PART}" if isinstance(error, TimedOutError) else str(error)
+        down = isinstance(error, TimedOutError) or is_a(error, "urllib3.exceptions.HTTPError")
+        text = f"{error}{_WHICH_PART}" if down else str(error)
         return Foreseen(text, error.exit_code, error.code, tuple(error.problems))
     if isinstance(error, TyperException):
         return Foreseen(_usage(error), error.exit_code, "usage")

@@ -5,14 +5,16 @@ Machines at sites are in the spec; workers in the region are only in the API.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from ipaddress import ip_address
 
 import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from clients.access import API_TIMEOUT_S
+from clients.objects import Object
+from clients.paging import models
 from clients.waiting import is_ready
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
@@ -37,7 +39,7 @@ def addresses(cluster: Cluster, api: client.ApiClient) -> dict[str, str]:
     at_sites = {host.name: str(host.address) for _, host in cluster.host_list()}
     if not cluster.spec.cloud_workers:
         return at_sites
-    nodes = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
+    nodes = list(models(client.CoreV1Api(api).list_node))
     names = in_the_region(cluster, nodes)
     return at_sites | {node.metadata.name: _address(node) for node in nodes if node.metadata.name in names}
 
@@ -48,7 +50,7 @@ def region_missing(cluster: Cluster, api: client.ApiClient) -> str:
     if not least:
         return ""
     try:
-        nodes = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
+        nodes = list(models(client.CoreV1Api(api).list_node))
     except (ApiException, urllib3.exceptions.HTTPError) as error:
         return f"the API server does not answer ({type(error).__name__})"
     ready = in_the_region(cluster, (node for node in nodes if is_ready(node)))
@@ -59,6 +61,13 @@ def programs(node: client.V1Node) -> NodePrograms:
     """Return the versions that a node reports."""
     info = node.status.node_info
     return NodePrograms.said(info.kubelet_version, info.container_runtime_version) if info else NodePrograms()
+
+
+def renewals(leases: Iterable[Object]) -> Iterator[tuple[str, datetime]]:
+    """Yield (node, when its kubelet last renewed its Lease) from the Leases of kube-node-lease."""
+    for lease in leases:
+        if renewed := (lease.get("spec") or {}).get("renewTime"):
+            yield lease["metadata"]["name"], datetime.fromisoformat(renewed)
 
 
 def least_in_region(cluster: Cluster) -> int:

@@ -10,6 +10,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
+from clients.paging import models
 from cluster import preflight
 from cluster.errors import TimedOutError
 from cluster.waiting import Pause, poll
@@ -67,7 +68,7 @@ def late(missing: Callable[[], str], timeout_s: float, report: Report) -> str:
 def nodes_missing(api: client.ApiClient, expected: frozenset[str]) -> str:
     """Return which expected nodes are not Ready or accept no pods yet, and why; "" if there are none."""
     try:
-        nodes = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
+        nodes = list(models(client.CoreV1Api(api).list_node))
     except (ApiException, urllib3.exceptions.HTTPError) as error:
         return f"the API server does not answer ({type(error).__name__})"
     ready = {node.metadata.name: held_back(node) for node in nodes if is_ready(node)}

@@ -10,28 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from kubernetes.client.exceptions import ApiException
 
-from clients.kube import Key, Kube, Object, Place, as_json, key_of, named
+from clients.kube import Kube
 from clients.lease import NAMESPACE as LEASES
+from clients.objects import Key, Object, as_json, key_of, named
+from clients.rest import PATIENT_S
 from cluster.tenancy import DirectorySource, Tenancy
-from controllers.kinds import KINDS, RBAC, TENANCY_CAPACITY, TENANCY_SYNC, Kind
+from controllers.kinds import KINDS, TENANCY_CAPACITY, TENANCY_SYNC, Kind
 from controllers.manifests import KIND_LABEL, NAMESPACE, Desired, objects
 from controllers.tenancy.capacity import policies
 from controllers.tenancy.capacity.run import places_of
-from controllers.tenancy.sync.kube import PLACES, kube_of
+from controllers.tenancy.sync.kube import kube_of
 from controllers.tenancy.sync.objects import cluster_role
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 MANAGER = "menagerie-controllers"
-_MORE = {
-    "ConfigMap": Place("v1", "configmaps"),
-    "Secret": Place("v1", "secrets"),
-    "ServiceAccount": Place("v1", "serviceaccounts"),
-    "Role": Place(f"{RBAC}/v1", "roles"),
-    "Lease": Place("coordination.k8s.io/v1", "leases"),
-    "PodDisruptionBudget": Place("policy/v1", "poddisruptionbudgets"),
-}
 _ANY_TENANCY = Tenancy(directory=DirectorySource())
 """Placeholder settings: the names of the objects don't depend on them."""
 _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
@@ -95,7 +89,7 @@ class Controllers:
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
-        self._kube = Kube(api, MANAGER, {**PLACES, **_MORE})
+        self._kube = Kube(api, MANAGER, timeout_s=PATIENT_S)
 
     def look(self, desired: Desired) -> tuple[Change, ...]:
         """Return what `apply` would change, according to a dry run on the API server."""

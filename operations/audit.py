@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -16,9 +16,12 @@ from pydantic import ValidationError
 
 from clients.access import API_TIMEOUT_S, Access
 from clients.agent_client import AgentClient, AgentError
+from clients.api_errors import ApiSilentError, ApiStatusError
 from clients.etcd_client import name_of
 from clients.nodes import addresses, in_the_region
+from clients.paging import models
 from clients.remote.executor import Executor
+from clients.rest import JSON, Rest
 from clients.timeouts import HOST_REPORT_S
 from cluster import places
 from cluster.audit.evidence import API_LISTS, Attempt, AuditLogs, Evidence, Kind, Report, Unseen
@@ -126,34 +129,26 @@ def gather(
         )
 
 
-def _get(api: client.ApiClient, path: str, accept: str = "application/json") -> Any:
+def _get(api: client.ApiClient, path: str, accept: str = JSON) -> Any:
     """GET JSON from the API. Raises Unanswered with the reason."""
+    with _answered(path):
+        return Rest(api, API_TIMEOUT_S).get(path, accept=accept)
+
+
+def _list(api: client.ApiClient, path: str, accept: str = JSON) -> tuple[dict[str, Any], ...]:
+    """Return all objects of a list. Raises Unanswered with the reason."""
+    with _answered(path):
+        return tuple(Rest(api, API_TIMEOUT_S).list(path, accept=accept))
+
+
+@contextmanager
+def _answered(path: str) -> Iterator[None]:
     try:
-        answer = api.call_api(
-            path,
-            "GET",
-            header_params={"Accept": accept},
-            auth_settings=["BearerToken"],
-            _preload_content=False,
-            _return_http_data_only=True,
-            _request_timeout=API_TIMEOUT_S,
-        )
-    except ApiException as error:
+        yield
+    except ApiStatusError as error:
         raise Unanswered(f"the API responds to {path} with {error.status}") from None
-    except urllib3.exceptions.HTTPError as error:
-        raise Unanswered(f"the API does not respond: {type(error).__name__}") from None
-    return json.loads(answer.data)
-
-
-def _list(api: client.ApiClient, path: str, accept: str = "application/json") -> Iterator[dict[str, Any]]:
-    """Yield all objects of a list, reading 500 at a time."""
-    path, following = f"{path}{'&' if '?' in path else '?'}limit=500", ""
-    while True:
-        page = _get(api, f"{path}{f'&continue={following}' if following else ''}", accept)
-        yield from page.get("items") or ()
-        following = page.get("metadata", {}).get("continue", "")
-        if not following:
-            return
+    except ApiSilentError as error:
+        raise Unanswered(f"the API does not respond: {error.why}") from None
 
 
 def _api_servers(cluster: Cluster, api: client.ApiClient, now: float) -> Seen:
@@ -214,7 +209,7 @@ def _in_region(cluster: Cluster, api: client.ApiClient) -> Seen:
     if not cluster.spec.cloud_workers:
         return [], []
     try:
-        nodes = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
+        nodes = list(models(client.CoreV1Api(api).list_node, timeout_s=API_TIMEOUT_S))
     except (ApiException, urllib3.exceptions.HTTPError) as error:
         return [], [Unseen(Kind.WORKER, "workers in the region", f"the API does not respond: {type(error).__name__}")]
     return [], [Unseen(Kind.WORKER, name, IN_REGION, expected=True) for name in sorted(in_the_region(cluster, nodes))]
@@ -250,7 +245,7 @@ def _audit_logs(cluster: Cluster, access: Access) -> AuditLogs | str:
 def _ports_of_services(api: client.ApiClient) -> tuple[int, ...]:
     """Return a few ports that are open now; none if the API does not respond."""
     try:
-        listed = tuple(_list(api, "/api/v1/services"))
+        listed = _list(api, "/api/v1/services")
     except Unanswered:
         return ()
     ports = (port.get("nodePort") for service in listed for port in service.get("spec", {}).get("ports") or ())
@@ -261,7 +256,7 @@ def _objects(api: client.ApiClient) -> dict[str, tuple[Mapping[str, Any], ...] |
     def ask(name: str) -> tuple[str, tuple[Mapping[str, Any], ...] | str]:
         accept = _METADATA if "/secrets" in API_LISTS[name] else "application/json"
         try:
-            return name, tuple(_list(api, API_LISTS[name], accept))
+            return name, _list(api, API_LISTS[name], accept)
         except Unanswered as error:
             return name, str(error)
 

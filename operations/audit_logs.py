@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kubernetes import client
 from obstore.exceptions import BaseError
 
-from clients.access import API_TIMEOUT_S, Access
+from clients.access import Access
 from clients.buckets import open_bucket
+from clients.kube import Kube
 from components.control_plane import audit_log
 
 if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
     from obstore.store import ObjectStore
 
 _LEASES = "apiserver.kubernetes.io/identity=kube-apiserver"
@@ -84,15 +85,14 @@ def _folders(store: ObjectStore, prefix: str) -> list[str]:
     return sorted(store.list_with_delimiter(prefix)["common_prefixes"])
 
 
-def servers(api: client.ApiClient, now: datetime) -> tuple[Server, ...]:
+def servers(api: ApiClient, now: datetime) -> tuple[Server, ...]:
     """Return the running API servers, by their Leases."""
-    leases = client.CoordinationV1Api(api).list_namespaced_lease(
-        "kube-system", label_selector=_LEASES, _request_timeout=API_TIMEOUT_S
-    )
+    leases = Kube(api).list("Lease", "kube-system", labels=_LEASES)
     return tuple(
-        Server(lease.metadata.labels[_HOST], lease.metadata.creation_timestamp)
-        for lease in sorted(leases.items, key=lambda lease: str(lease.metadata.name))
-        if _HOST in lease.metadata.labels and (now - lease.spec.renew_time).total_seconds() < _LIVES_S
+        Server(lease["metadata"]["labels"][_HOST], datetime.fromisoformat(lease["metadata"]["creationTimestamp"]))
+        for lease in sorted(leases, key=lambda lease: str(lease["metadata"]["name"]))
+        if _HOST in lease["metadata"]["labels"]
+        and (now - datetime.fromisoformat(lease["spec"]["renewTime"])).total_seconds() < _LIVES_S
     )
 
 

@@ -22,6 +22,7 @@ from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
 from clients.conflicts import until_settled
+from clients.paging import models
 from clients.waiting import Report, wait_until
 from cluster import shared
 from cluster.errors import RefusedError, TimedOutError
@@ -115,8 +116,7 @@ def fate(pod: client.V1Pod, rules: Rules) -> tuple[Fate, str]:
 def pods_on(api: client.ApiClient, node: str) -> list[client.V1Pod]:
     """Return all pods that are bound to the node."""
     core = client.CoreV1Api(api)
-    selector = f"spec.nodeName={node}"
-    return list(core.list_pod_for_all_namespaces(field_selector=selector, _request_timeout=API_TIMEOUT_S).items)
+    return list(models(core.list_pod_for_all_namespaces, field_selector=f"spec.nodeName={node}"))
 
 
 def refused(pods: Iterable[client.V1Pod], rules: Rules) -> list[str]:

@@ -8,6 +8,8 @@ from typing import Any
 from kubernetes import client
 
 from clients.access import API_TIMEOUT_S
+from clients.kube import Kube
+from clients.paging import models
 from clients.waiting import is_ready
 from cluster.pools import POOL_LABEL, Taint
 
@@ -33,34 +35,30 @@ class Probe:
         return client.CoreV1Api(self.api)
 
     @property
+    def _kube(self) -> Kube:
+        return Kube(self.api)
+
+    @property
     def batch(self) -> client.BatchV1Api:
         return client.BatchV1Api(self.api)
 
     def submit(self, container: dict[str, Any]) -> None:
         """Submit the job. container: what runs; its name and its requests are set here."""
-        self.nodes_before = frozenset(
-            node.metadata.name for node in self.core.list_node(_request_timeout=API_TIMEOUT_S).items
-        )
+        self.nodes_before = frozenset(node["metadata"]["name"] for node in self._kube.list("Node"))
         self.batch.create_namespaced_job(
             self.namespace, job(self.pool, self.taints, self.nodes_before, container), _request_timeout=API_TIMEOUT_S
         )
 
     def nodes(self) -> list[client.V1Node]:
         """Return the nodes of the pool."""
-        items: list[client.V1Node] = self.core.list_node(
-            label_selector=f"{POOL_LABEL}={self.pool}", _request_timeout=API_TIMEOUT_S
-        ).items
-        return items
+        return list(models(self.core.list_node, label_selector=f"{POOL_LABEL}={self.pool}"))
 
     def node(self) -> client.V1Node | None:
         """Return the new node, None if there is none yet."""
         return next((node for node in self.nodes() if node.metadata.name not in self.nodes_before), None)
 
     def pod(self) -> client.V1Pod | None:
-        pods = self.core.list_namespaced_pod(
-            self.namespace, label_selector=f"job-name={NAME}", _request_timeout=API_TIMEOUT_S
-        )
-        return next(iter(pods.items), None)
+        return next(models(self.core.list_namespaced_pod, self.namespace, label_selector=f"job-name={NAME}"), None)
 
     def has_node(self) -> bool:
         return self.node() is not None
@@ -79,10 +77,7 @@ class Probe:
         if pod is None:
             return False
         selector = f"involvedObject.uid={pod.metadata.uid},reason=Pulled"
-        events = self.core.list_namespaced_event(
-            self.namespace, field_selector=selector, _request_timeout=API_TIMEOUT_S
-        )
-        return bool(events.items)
+        return any(self._kube.list("Event", self.namespace, fields=selector))
 
     def runs(self) -> bool:
         pod = self.pod()

@@ -144,10 +144,9 @@ def nodes(cluster: Cluster) -> frozenset[str]:
         access = access_to(cluster)
     except NotBuiltError:
         return frozenset()
-    from kubernetes import client
+    from clients.kube import Kube  # imports Kubernetes' models
 
-    items = client.CoreV1Api(access.api()).list_node(_request_timeout=API_TIMEOUT_S).items
-    return frozenset(str(node.metadata.name) for node in items)
+    return frozenset(node["metadata"]["name"] for node in Kube(access.api(), timeout_s=API_TIMEOUT_S).list("Node"))
 
 
 def stale(machines: Sequence[Machine]) -> tuple[list[str], list[str]]:

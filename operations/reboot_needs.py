@@ -13,7 +13,7 @@ from typing import Any
 
 from kubernetes import client
 
-from clients.access import API_TIMEOUT_S
+from clients.paging import models
 from clients.remote.executor import UNREACHABLE, Executor
 from clients.timeouts import HOST_COMMAND_S
 from cluster.spec import Cluster
@@ -117,7 +117,7 @@ def plan(cluster: Cluster, api: client.ApiClient, hosts: Sequence[str], executor
 
 
 def all_nodes(api: client.ApiClient) -> list[client.V1Node]:
-    return list(client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items)
+    return list(models(client.CoreV1Api(api).list_node))
 
 
 def reboot_need(

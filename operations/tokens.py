@@ -9,12 +9,12 @@ import string
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from email.utils import parsedate_to_datetime
 
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from clients.access import API_TIMEOUT_S
+from clients.kube import Kube
+from clients.nodes import renewals
 from cluster.files import JOIN_TOKEN_FOR
 from components.control_plane import joining
 
@@ -45,13 +45,8 @@ def join_tokens(api: client.ApiClient, hosts: Collection[str]) -> Iterator[Mappi
 
 def active_nodes(api: client.ApiClient) -> frozenset[str]:
     """Return the nodes whose kubelet is active now, by the API server's clock."""
-    leases, _, headers = client.CoordinationV1Api(api).list_namespaced_lease_with_http_info(
-        "kube-node-lease", _request_timeout=API_TIMEOUT_S
-    )
-    now = parsedate_to_datetime(headers["Date"])
-    return frozenset(
-        lease.metadata.name for lease in leases.items if lease.spec.renew_time and now - lease.spec.renew_time < HEARD
-    )
+    now, leases = Kube(api).snapshot("Lease", "kube-node-lease")
+    return frozenset(name for name, renewed in renewals(leases) if now - renewed < HEARD)
 
 
 def _make(core: client.CoreV1Api, host: str, token: str) -> None:

@@ -7,10 +7,13 @@ from typing import Any, TypeVar
 
 from kubernetes import client
 
+from clients.kube import Kube
+from clients.objects import Place
+from clients.rest import PATIENT_S
 from clients.waiting import is_ready
 from cluster import preflight
 from cluster.autoscaler import Autoscaler
-from controllers.autoscaler import reading
+from components.scheduling import gangs as gang_api
 from controllers.autoscaler.amounts import capacity_of
 from controllers.autoscaler.gang import NO_GANGS, Gangs, gangs_of
 from controllers.autoscaler.groups import Group, GroupError, Groups
@@ -35,6 +38,8 @@ STARTING = (
 CORDON = "node.kubernetes.io/unschedulable"
 T = TypeVar("T")
 _LONGEST = 200
+_RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
+"""Pods that have not ended."""
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 
@@ -57,12 +62,12 @@ def read_world(around: CheckInputs, groups: Groups, settings: Autoscaler, memory
     Errors: raises kubernetes' ApiException and urllib3's HTTPError if the API doesn't answer.
     """
     observed = see(around)
-    api = around.api()
+    kube = Kube(around.api(), timeout_s=PATIENT_S)
     missing, by_pool = _groups(groups)
-    no_disruption = _no_disruption(reading.budgets(api))
+    no_disruption = _no_disruption(kube.list("PodDisruptionBudget"))
     unreadable: list[str] = []
-    daemons = _readable(reading.daemon_sets(api), lambda each: shape_of(_template(each), PodRequest()), unreadable)
-    pods = list(reading.pods(api))
+    daemons = _readable(kube.list("DaemonSet"), lambda each: shape_of(_template(each), PodRequest()), unreadable)
+    pods = list(kube.list("Pod", fields=_RUNNING))
     pools = {member.name: member.pool for member in observed.fleet.members}
     on: dict[str, list[Resident]] = {}
     for pod in pods:
@@ -109,7 +114,10 @@ def _groups(groups: Groups) -> tuple[tuple[str, ...], Mapping[str, Group]]:
 
 def _gangs(around: CheckInputs) -> Gangs:
     spec = around.cluster.spec
-    return gangs_of(reading.pod_groups(around.api(), spec.kubernetes.version)) if spec.scheduling.gangs else NO_GANGS
+    if not spec.scheduling.gangs:
+        return NO_GANGS
+    place = Place(gang_api.api(spec.kubernetes.version), "podgroups")
+    return gangs_of(Kube(around.api(), more={"PodGroup": place}, timeout_s=PATIENT_S).list("PodGroup"))
 
 
 def _template(daemon_set: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,6 +202,6 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 def names(api: client.ApiClient) -> Iterator[tuple[str, str]]:
     """Yield (provider id, name) of every Node that has a provider id, to map a cloud's machines to nodes."""
-    for node in reading.listed(api, "/api/v1/nodes"):
+    for node in Kube(api, timeout_s=PATIENT_S).list("Node"):
         if id := node["spec"].get("providerID"):
             yield id, node["metadata"]["name"]

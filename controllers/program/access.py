@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kubernetes import client, config
 
@@ -29,15 +28,4 @@ class PodAccess:
         configuration.retries = False if once else None
         if connections:
             configuration.connection_pool_maxsize = connections
-        return _Fenced(configuration, self._check)
-
-
-class _Fenced(ApiClient):
-    def __init__(self, configuration: client.Configuration, check: Callable[[], None]) -> None:
-        super().__init__(configuration)
-        self._check = check
-
-    def request(self, method: str, *arguments: Any, **named: Any) -> Any:
-        if method != "GET":
-            self._check()
-        return super().request(method, *arguments, **named)
+        return ApiClient(configuration, self._check)

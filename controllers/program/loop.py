@@ -146,6 +146,6 @@ def words(error: BaseException) -> str:
     if isinstance(error, ApiException):
         body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
         return f"the API server returned {error.status} {error.reason}: {' '.join(body.split())[:500]}"
-    if isinstance(error, urllib3.exceptions.HTTPError):
+    if isinstance(error, urllib3.exceptions.HTTPError) and not isinstance(error, MenagerieError):
         return f"the API server does not answer: {error}"
     return str(error)

@@ -17,12 +17,12 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
+from clients.paging import models
 from cluster.errors import FailedError
 from operations.keys.trusted import ROOT
 
 SPREAD_S = 600.0
 """Until all pods have a changed ConfigMap: kubelets check for changes about every minute, client-go every five."""
-_PAGE = 500
 _RESTARTED = {"Deployment", "DaemonSet", "StatefulSet"}
 _READS_AGAIN = re.compile(r"(?:.*/)?kube-proxy:v1\.([0-9]+)\..*")
 _SINCE_MINOR = 36
@@ -59,16 +59,8 @@ class Late:
 
 
 def pods(api: client.ApiClient) -> Iterator[client.V1Pod]:
-    """Yield all pods of the cluster."""
-    following: str | None = None
-    while True:
-        page = client.CoreV1Api(api).list_pod_for_all_namespaces(
-            limit=_PAGE, _continue=following, _request_timeout=API_TIMEOUT_S
-        )
-        yield from page.items
-        following = page.metadata._continue
-        if not following:
-            return
+    """Return all pods of the cluster."""
+    return models(client.CoreV1Api(api).list_pod_for_all_namespaces)
 
 
 def late(api: client.ApiClient, since: datetime) -> tuple[Late, ...]:

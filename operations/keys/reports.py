@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
-from kubernetes import client
-
-from clients.access import API_TIMEOUT_S, Access
+from clients.access import Access
 from clients.etcd_client import EtcdClient
+from clients.kube import Kube
 from cluster import shared
 from stacks.payloads import API_SERVERS, WORKERS
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
 
 PREFIX = "/menagerie/hosts/"
 _LEASES = "apiserver.kubernetes.io/identity=kube-apiserver"
@@ -66,16 +69,14 @@ def revisions(access: Access) -> dict[str, int]:
     return {role: EtcdClient(access, role).revision() for role in access.outputs.etcds}
 
 
-def live_api_servers(api: client.ApiClient) -> frozenset[str]:
+def live_api_servers(api: ApiClient) -> frozenset[str]:
     """Return the names of hosts whose API servers are alive, by their own leases."""
-    leases = client.CoordinationV1Api(api).list_namespaced_lease(
-        "kube-system", label_selector=_LEASES, _request_timeout=API_TIMEOUT_S
-    )
+    leases = list(Kube(api).list("Lease", "kube-system", labels=_LEASES))
     now = datetime.now(UTC)
     return frozenset(
-        (lease.metadata.labels or {}).get(_HOSTNAME, lease.metadata.name)
-        for lease in leases.items
-        if lease.spec.renew_time and now - lease.spec.renew_time < _ALIVE
+        (lease["metadata"].get("labels") or {}).get(_HOSTNAME, lease["metadata"]["name"])
+        for lease in leases
+        if (renewed := lease["spec"].get("renewTime")) and now - datetime.fromisoformat(renewed) < _ALIVE
     )
 
 

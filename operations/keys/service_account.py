@@ -8,11 +8,11 @@ know which ones exist.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from kubernetes import client
 
-from clients.access import API_TIMEOUT_S
+from clients.kube import Kube
 from cluster.errors import FailedError
 from operations.keys.pods import pods
 
@@ -30,13 +30,11 @@ def longest_life(api: client.ApiClient) -> timedelta:
 
 def refuse_endless(cluster: str, api: client.ApiClient, before: float) -> None:
     """Raise FailedError if there are Secrets with tokens that are older than `before`, Unix time."""
-    token_secrets = client.CoreV1Api(api).list_secret_for_all_namespaces(
-        field_selector="type=kubernetes.io/service-account-token", _request_timeout=API_TIMEOUT_S
-    )
+    token_secrets = Kube(api).list("Secret", fields="type=kubernetes.io/service-account-token")
     names = sorted(
-        f"{secret.metadata.namespace}/{secret.metadata.name}"
-        for secret in token_secrets.items
-        if secret.metadata.creation_timestamp.timestamp() < before
+        f"{metadata['namespace']}/{metadata['name']}"
+        for metadata in (secret["metadata"] for secret in token_secrets)
+        if datetime.fromisoformat(metadata["creationTimestamp"]).timestamp() < before
     )
     if names:
         shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")

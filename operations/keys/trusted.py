@@ -15,6 +15,7 @@ from cryptography import x509
 from kubernetes import client
 
 from clients.access import API_TIMEOUT_S
+from clients.kube import Kube
 
 ROOT = "kube-root-ca.crt"
 INFO, INFO_NAMESPACE = "cluster-info", "kube-public"
@@ -25,12 +26,11 @@ def missing(api: client.ApiClient, authorities: str) -> str:
     core = client.CoreV1Api(api)
     expected = _certificates(authorities)
     _write_info(core, authorities)
-    listed = core.list_config_map_for_all_namespaces(
-        field_selector=f"metadata.name={ROOT}", _request_timeout=API_TIMEOUT_S
-    )
-    held = {item.metadata.namespace: _certificates((item.data or {}).get("ca.crt", "")) for item in listed.items}
-    namespaces = core.list_namespace(_request_timeout=API_TIMEOUT_S).items
-    live = [item.metadata.name for item in namespaces if item.metadata.deletion_timestamp is None]
+    kube = Kube(api)
+    listed = kube.list("ConfigMap", fields=f"metadata.name={ROOT}")
+    held = {each["metadata"]["namespace"]: _certificates((each.get("data") or {}).get("ca.crt", "")) for each in listed}
+    namespaces = [each["metadata"] for each in kube.list("Namespace")]
+    live = [metadata["name"] for metadata in namespaces if "deletionTimestamp" not in metadata]
     behind = sorted(name for name in live if held.get(name) != expected)
     if not behind:
         return ""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 
 from kubernetes import client
 
-from clients.access import API_TIMEOUT_S
-from clients.nodes import in_the_region
+from clients.kube import Kube
+from clients.nodes import in_the_region, renewals
+from clients.paging import models
 from clients.waiting import is_ready
 from cluster.errors import RefusedError
 from cluster.fields import did_you_mean
@@ -111,15 +111,13 @@ def limits_of(cluster: Cluster) -> Limits:
 def see(around: CheckInputs) -> ClusterSnapshot:
     """Read the cluster's nodes, with the breaker's records. Uses the API server's time: other clocks may be wrong."""
     api = around.api()
-    nodes, _, headers = client.CoreV1Api(api).list_node_with_http_info(_request_timeout=API_TIMEOUT_S)
-    now = parsedate_to_datetime(headers["Date"]).timestamp()
-    leases = (
-        client.CoordinationV1Api(api).list_namespaced_lease("kube-node-lease", _request_timeout=API_TIMEOUT_S).items
-    )
-    heard = {lease.metadata.name: lease.spec.renew_time.timestamp() for lease in leases if lease.spec.renew_time}
+    nodes = list(models(client.CoreV1Api(api).list_node))
+    at, leases = Kube(api).snapshot("Lease", "kube-node-lease")
+    now = at.timestamp()
+    heard = {name: renewed.timestamp() for name, renewed in renewals(leases)}
     members = []
-    places = _places(around.cluster, nodes.items)
-    for node in nodes.items:
+    places = _places(around.cluster, nodes)
+    for node in nodes:
         if (name := node.metadata.name) in places:
             ready = is_ready(node)
             well = ready and not bad(node, around.cluster.spec.repair)
@@ -127,7 +125,7 @@ def see(around: CheckInputs) -> ClusterSnapshot:
             members.append(replace(places[name], ready=ready, healthy=well, out=out, lease_at=heard.get(name)))
     past, paused = removals.recorded_removals(api)
     fleet = Fleet(tuple(members), now, past, around.control_plane(), paused)
-    return ClusterSnapshot({node.metadata.name: node for node in nodes.items}, fleet)
+    return ClusterSnapshot({node.metadata.name: node for node in nodes}, fleet)
 
 
 def _places(cluster: Cluster, nodes: Iterable[client.V1Node]) -> dict[str, Member]:

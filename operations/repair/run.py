@@ -19,6 +19,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
+from clients.api_errors import cause_of
 from clients.remote.executor import UNREACHABLE
 from clients.timeouts import HOST_COMMAND_S
 from clients.waiting import Report, wait_until
@@ -112,7 +113,7 @@ class Repairs:
             try:
                 seen = see(self._around)
             except (ApiException, urllib3.exceptions.HTTPError) as error:
-                reason = f"the API server does not respond ({type(error).__name__})"
+                reason = f"the API server does not respond ({cause_of(error)})"
                 return lambda host, under_way: reason
             waiting = [host for host in pools if host not in self.results]
             decision = decide(seen.fleet, waiting, self._around.limits)

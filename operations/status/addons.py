@@ -7,6 +7,7 @@ from typing import Any
 
 from kubernetes import client
 
+from clients.paging import models
 from cluster.spec import Cluster
 from components.control_plane import csi, dns, gpu, manifests
 from operations.status import model
@@ -38,8 +39,8 @@ def addons(cluster: Cluster, api: client.ApiClient) -> Iterator[Item]:
 def _workloads(api: client.ApiClient, namespace: str) -> dict[str, tuple[Any, int | None, int | None]]:
     """Return name -> (object, desired pods, ready pods)."""
     apps = client.AppsV1Api(api)
-    daemons = apps.list_namespaced_daemon_set(namespace, _request_timeout=model.ANSWER_S).items
-    deployments = apps.list_namespaced_deployment(namespace, _request_timeout=model.ANSWER_S).items
+    daemons = models(apps.list_namespaced_daemon_set, namespace, timeout_s=model.ANSWER_S)
+    deployments = models(apps.list_namespaced_deployment, namespace, timeout_s=model.ANSWER_S)
     return {
         **{d.metadata.name: (d, d.status.desired_number_scheduled, d.status.number_ready) for d in daemons},
         **{d.metadata.name: (d, d.spec.replicas, d.status.ready_replicas) for d in deployments},

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from http import HTTPMethod, HTTPStatus
 
 from kubernetes import client
 
 from clients.access import Access
+from clients.paging import models
+from clients.rest import Rest
 from cluster.spec import Cluster
 from etcd.apiserver import ready_checks
 from network.addresses import ROLES
@@ -24,7 +27,7 @@ def api(access: Access, cluster: Cluster, *, full: bool) -> Iterator[Item]:
     no verb waits for."""
     connection = access.api(once=True)
     yield from _health(connection, cluster.name)
-    listed = client.CoreV1Api(connection).list_node(_request_timeout=model.ANSWER_S).items
+    listed = list(models(client.CoreV1Api(connection).list_node, timeout_s=model.ANSWER_S))
     yield from nodes(cluster, listed)
     yield from addons(cluster, connection)
     if full:
@@ -55,8 +58,7 @@ def _result(checks: dict[str, bool], name: str) -> str:
 def _verbose_checks(connection: client.ApiClient) -> Iterable[tuple[str, bool]]:
     """Yield (check, passed) from lines such as ``[+]etcd ok`` and ``[-]etcd failed: reason withheld``. A failing
     readyz is a 500."""
-    url = f"{connection.configuration.host}/readyz?verbose"
-    answer = connection.rest_client.pool_manager.request("GET", url, timeout=model.ANSWER_S)
+    answer = Rest(connection, model.ANSWER_S).send(HTTPMethod.GET, "/readyz?verbose", accept="*/*")
     for line in answer.data.decode().splitlines():
         if line.startswith(("[+]", "[-]")):
             yield line[3:].split(" ")[0], line.startswith("[+]")
@@ -64,6 +66,5 @@ def _verbose_checks(connection: client.ApiClient) -> Iterable[tuple[str, bool]]:
 
 def _version(connection: client.ApiClient) -> str:
     """Return the version, ``v1.36.4``, of the API server that the load balancer chose."""
-    url = f"{connection.configuration.host}/version"
-    answer = connection.rest_client.pool_manager.request("GET", url, timeout=model.ANSWER_S)
-    return str(json.loads(answer.data).get("gitVersion", "")) if answer.status < 300 else ""
+    answer = Rest(connection, model.ANSWER_S).send(HTTPMethod.GET, "/version")
+    return str(json.loads(answer.data).get("gitVersion", "")) if answer.status == HTTPStatus.OK else ""

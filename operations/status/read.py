@@ -10,6 +10,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from clients.access import Access
+from clients.api_errors import cause_of
 from clients.etcd_client import EtcdClient, EtcdError
 from cluster.spec import Cluster
 from operations.backups import backed_up
@@ -78,6 +79,6 @@ def _guarded(cluster: str, group: str, name: str, items: Iterator[Item]) -> Iter
     except EtcdError as error:
         yield Item(group, name, False, str(error), f"./menagerie status {cluster} etcd")
     except urllib3.exceptions.HTTPError as error:
-        yield Item(group, name, False, f"no answer: {type(error).__name__}", f"./menagerie up {cluster}")
+        yield Item(group, name, False, f"no answer: {cause_of(error)}", f"./menagerie up {cluster}")
     except Exception as error:  # noqa: BLE001 - a part that can't be read must not hide the others
         yield Item(group, name, False, f"{type(error).__name__}: {error}", f"./menagerie --debug status {cluster}")

@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from kubernetes import client
 
-from clients.access import API_TIMEOUT_S, Access
+from clients.access import Access
+from clients.kube import Kube
+from clients.objects import Place
+from clients.paging import models
+from clients.rest import Rest
 from cluster.releases import ADDED, is_back, minor, numbers
 from cluster.spec import Cluster
 from operations.backups import stale
@@ -86,8 +91,7 @@ def _budgets(api: client.ApiClient, look: PreflightInputs) -> Iterator[str]:
     concerned = {*look.plan.workers, *look.plan.region}
     if not concerned:
         return
-    listed = client.PolicyV1Api(api).list_pod_disruption_budget_for_all_namespaces(_request_timeout=API_TIMEOUT_S)
-    for budget in listed.items:
+    for budget in models(client.PolicyV1Api(api).list_pod_disruption_budget_for_all_namespaces):
         status, meta = budget.status, budget.metadata
         is_known = status and status.expected_pods and status.observed_generation == meta.generation
         if is_known and status.desired_healthy >= status.expected_pods and _nodes_of(api, budget) & concerned:
@@ -108,10 +112,8 @@ def _nodes_of(api: client.ApiClient, budget: client.V1PodDisruptionBudget) -> se
                 expression.operator, f"{expression.key} {expression.operator.lower()}{listed}"
             )
         )
-    pods = client.CoreV1Api(api).list_namespaced_pod(
-        budget.metadata.namespace, label_selector=",".join(words), _request_timeout=API_TIMEOUT_S
-    )
-    return {pod.spec.node_name for pod in pods.items}
+    pods = Kube(api).list("Pod", budget.metadata.namespace, labels=",".join(words))
+    return {pod["spec"].get("nodeName") for pod in pods}
 
 
 def _removed(access: Access, plan: Plan) -> Iterator[str]:
@@ -131,10 +133,8 @@ def _lost(api: client.ApiClient, plan: Plan) -> Iterator[str]:
         minor(plan.wanted)
     }
     for group, version, resource in (release_ for release in sorted(newer) for release_ in ADDED.get(release, ())):
-        listed = client.CustomObjectsApi(api).list_cluster_custom_object(
-            group, version, resource, limit=_SHOWN, _request_timeout=API_TIMEOUT_S
-        )
-        if names := [item["metadata"]["name"] for item in listed["items"]]:
+        listed = islice(Rest(api).list(Place(f"{group}/{version}", resource).path()), _SHOWN)
+        if names := [item["metadata"]["name"] for item in listed]:
             yield (
                 f"Kubernetes {minor(plan.wanted)} does not have {resource}.{version}.{group}, but there are some: "
                 f"{', '.join(names)}; they would stay in etcd without effect. Save them elsewhere and delete them"

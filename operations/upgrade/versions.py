@@ -110,10 +110,11 @@ def running(cluster: Cluster, access: Access) -> Running:
     from kubernetes import client
 
     from clients.nodes import in_the_region, programs
+    from clients.paging import models
     from operations.upgrade.nodes import is_begun
 
     api = access.api()
-    listed = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
+    listed = list(models(client.CoreV1Api(api).list_node))
     return Running(
         hosts(access),
         servers(access),

@@ -7,10 +7,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
-from kubernetes import client
-
 from clients.access import API_TIMEOUT_S
 from clients.etcd_client import EtcdClient
+from clients.kube import Kube
 from clients.nodes import least_in_region
 from clients.waiting import nodes_missing, wait_until
 from cluster.errors import TimedOutError
@@ -38,8 +37,7 @@ def events_are_in_their_own_etcd(context: Context) -> str:
     reason = f"MenagerieVerify{secrets.token_hex(3)}"
     _record_event(context, reason)
     counts = {role: EtcdClient(context.access, role).count(EVENTS_PREFIX) for role in ("main", "events")}
-    core = client.CoreV1Api(context.api)
-    listed = len(core.list_event_for_all_namespaces(_request_timeout=API_TIMEOUT_S).items)
+    listed = sum(1 for _ in Kube(context.api).list("Event"))
     summary = f"{counts['events']} Event keys in etcd events, {counts['main']} in etcd main; the API lists {listed}"
     demand(counts["events"] > 0 and counts["main"] == 0, summary)
     return summary

@@ -8,7 +8,7 @@ from typing import Any
 
 from kubernetes import client
 
-from clients.access import API_TIMEOUT_S
+from clients.paging import models
 from clients.waiting import nodes_missing, wait_until
 from operations.verify.everyday import three_hosts
 from operations.verify.proof import Context, Proof, demand, lacks_machines
@@ -105,7 +105,7 @@ def _still_known(context: Context, nodes: Collection[str]) -> str:
 
     Checks conditions, not taints: it taints nodes one by one, and not always all of them.
     """
-    listed = client.CoreV1Api(context.api).list_node(_request_timeout=API_TIMEOUT_S).items
+    listed = models(client.CoreV1Api(context.api).list_node)
     waiting = [
         node.metadata.name
         for node in listed
@@ -120,7 +120,7 @@ def _still_known(context: Context, nodes: Collection[str]) -> str:
 def _pods_on(context: Context, nodes: Collection[str]) -> dict[str, tuple[str, int, bool]]:
     """Return namespace/name -> (uid, restarts, whether it is being deleted). Leaves out pods that tolerate less than the cut:
     CoreDNS leaves a node that does not respond for a minute, while its other replica serves."""
-    listed = client.CoreV1Api(context.api).list_pod_for_all_namespaces(_request_timeout=API_TIMEOUT_S).items
+    listed = models(client.CoreV1Api(context.api).list_pod_for_all_namespaces)
     return {
         f"{pod.metadata.namespace}/{pod.metadata.name}": (
             pod.metadata.uid,

@@ -15,6 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import stream
 
 from clients.access import API_TIMEOUT_S
+from clients.paging import models
 from clients.waiting import Report, is_ready, wait_until
 from cluster.allocations import SYSTEM_LABEL
 from cluster.images import BUSYBOX
@@ -106,8 +107,8 @@ class Workload:
         return self.core.read_namespaced_pod(name, self.namespace, _request_timeout=API_TIMEOUT_S)
 
     def _ready(self) -> dict[str, Pod]:
-        pods = self.core.list_namespaced_pod(self.namespace, label_selector="app=probe", _request_timeout=API_TIMEOUT_S)
-        ready = [pod for pod in pods.items if is_ready(pod)]
+        pods = models(self.core.list_namespaced_pod, self.namespace, label_selector="app=probe")
+        ready = [pod for pod in pods if is_ready(pod)]
         return {pod.spec.node_name: Pod(pod.metadata.name, pod.spec.node_name, pod.status.pod_ip) for pod in ready}
 
     def _missing(self) -> str:
@@ -140,7 +141,7 @@ def workload(api: client.ApiClient, nodes: frozenset[str], report: Report, image
 def _clean(core: client.CoreV1Api) -> None:
     """Delete our namespaces, also those of killed runs. Does not wait: pods on dead nodes delay the deletion."""
     selector = ",".join(f"{key}={value}" for key, value in _OURS.items())
-    for namespace in core.list_namespace(label_selector=selector, _request_timeout=API_TIMEOUT_S).items:
+    for namespace in models(core.list_namespace, label_selector=selector):
         if namespace.metadata.deletion_timestamp is None:
             core.delete_namespace(namespace.metadata.name, _request_timeout=API_TIMEOUT_S)
 

@@ -10,12 +10,13 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from clients.access import API_TIMEOUT_S, Access
+from clients.access import Access
+from clients.paging import models
 
 
 def running_pods(access: Access) -> dict[str, str]:
     """Return UID -> namespace/name of each running pod. Raises what the Kubernetes client raises."""
-    listed = client.CoreV1Api(access.api()).list_pod_for_all_namespaces(_request_timeout=API_TIMEOUT_S).items
+    listed = models(client.CoreV1Api(access.api()).list_pod_for_all_namespaces)
     return {
         pod.metadata.uid: f"{pod.metadata.namespace}/{pod.metadata.name}"
         for pod in listed
@@ -36,8 +37,8 @@ def shared_addresses(access: Access) -> list[str]:
     """List addresses and ranges with two owners: of nodes, of nodes' pods, of pods. Reports an API that does not answer."""
     core = client.CoreV1Api(access.api())
     try:
-        nodes = core.list_node(_request_timeout=API_TIMEOUT_S).items
-        pods = core.list_pod_for_all_namespaces(_request_timeout=API_TIMEOUT_S).items
+        nodes = list(models(core.list_node))
+        pods = list(models(core.list_pod_for_all_namespaces))
     except (ApiException, urllib3.exceptions.HTTPError) as error:
         return [f"the API did not answer after the fault: {error}"]
     node_ips = [entry.address for node in nodes for entry in node.status.addresses or () if entry.type == "InternalIP"]

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.kube import Kube
 from clients.lease import HeldError, Lease, LostTheLockError
 from controllers.program import loop as module
 from controllers.program.access import PodAccess
@@ -176,20 +178,35 @@ def test_an_api_that_does_not_answer_is_retried(said: Said) -> None:
 
 
 def test_without_the_lease_reads_are_allowed_and_writes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    methods: list[str] = []
+    sent: list[str] = []
+
+    def answer(pool: object, method: str, url: str, **_: object) -> urllib3.HTTPResponse:
+        sent.append(method)
+        return urllib3.HTTPResponse(b"{}", {"content-type": "application/json"}, 200)
+
     monkeypatch.setattr("kubernetes.config.load_incluster_config", lambda _: None)
-    monkeypatch.setattr(client.ApiClient, "request", lambda self, method, *_, **__: methods.append(method))
+    monkeypatch.setattr(urllib3.PoolManager, "request", answer)
 
     def lost() -> None:
         raise LostTheLockError("lost")
 
     api = PodAccess(lost).api()
-    api.request("GET", "https://x")
-    for method in ("POST", "PUT", "PATCH", "DELETE"):
+    core, kube = client.CoreV1Api(api), Kube(api)
+    assert (core.read_namespace("x").spec, kube.read("Namespace", "x")) == (None, {})
+    key, thing = ("Namespace", "", "x"), {"kind": "Namespace", "metadata": {"name": "x"}}
+    for change in (
+        lambda: core.create_namespace({}),
+        lambda: core.replace_namespace("x", {}),
+        lambda: core.patch_namespace("x", {}),
+        lambda: core.delete_namespace("x"),
+        lambda: kube.apply(thing),
+        lambda: kube.patch(key, {}),
+        lambda: kube.delete(key),
+    ):
         with pytest.raises(LostTheLockError):
-            api.request(method, "https://x")
-    PodAccess().api().request("PATCH", "https://x")
-    assert methods == ["GET", "PATCH"]
+            change()
+    Kube(PodAccess().api()).patch(key, {})
+    assert sent == ["GET", "GET", "PATCH"]
 
 
 def test_every_metric_is_documented_for_operators() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clients.kube import key_of
+from clients.objects import key_of
 from cluster.errors import RefusedError
 from cluster.pools import TRUSTED_POOL, Taint, TaintEffect
 from cluster.project import ROOT

@@ -79,11 +79,10 @@ def test_manual_changes_and_another_image_are_detected_and_applied(server: Serve
 
 
 def test_its_account_has_the_rights_for_a_whole_sync(server: Server, spec: Path, sync: TenancySync) -> None:
-    said: list[str] = []
-    first = sync.once(said.append)
+    first = sync.once(str)
     # Namespaces of three people and a team, each with quota, limits and editors; owners of the team.
     assert (first.failed, first.refused, first.made) == ((), (), 17)
-    assert sync.once(said.append).made == 0
+    assert sync.once(str).made == 0
     assert server.real.call("POST", f"{APPS}/user-cleo/deployments", deployment("web"))[0] == 201
     cron = {"spec": {"containers": [{"name": "c", "image": "none"}], "restartPolicy": "Never"}}
     job = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": cron}}}
@@ -95,16 +94,16 @@ def test_its_account_has_the_rights_for_a_whole_sync(server: Server, spec: Path,
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
     assert server.real.call("POST", path, {"metadata": {"name": EDITORS}, "roleRef": ref})[0] == 201
     (spec.parent / "people.yaml").write_text(DIRECTORY.replace(", cleo: {}", ""))
-    left = sync.once(said.append)
+    left = sync.once(str)
     assert (left.failed, left.refused) == ((), ())
     stopped = server.get(f"{APPS}/user-cleo/deployments/web")["spec"]["replicas"]
     suspended = server.get("/apis/batch/v1/namespaces/user-cleo/cronjobs/yearly")["spec"]["suspend"]
     assert (stopped, suspended) == (0, True)
     assert server.get(f"{path}/{EDITORS}")["roleRef"]["name"] == "edit"
     (spec.parent / "people.yaml").write_text(DIRECTORY)
-    assert sync.once(said.append).failed == ()
+    assert sync.once(str).failed == ()
     assert server.get(f"{APPS}/user-cleo/deployments/web")["spec"]["replicas"] == 1
-    assert sync.once(said.append).made == 0
+    assert sync.once(str).made == 0
 
 
 def test_what_a_controller_writes_itself_is_not_applied_again(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -33,4 +34,8 @@ def test_failed_takes_precedence_over_refused_and_refused_over_done() -> None:
         "failed",
     ]
     every = Outcome(failed=("a",), refused=("b",), undecided=("c",)).troubles()
-    assert every == ("failed: a", "refused: b", "needs a decision: c")
+    assert every == (
+        (logging.ERROR, "failed: a"),
+        (logging.ERROR, "refused: b"),
+        (logging.WARNING, "needs a decision: c"),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from http import HTTPMethod, HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 
+from clients.rest import Rest
 from clients.waiting import wait_until
 
 SIGNER = "kubernetes.io/kube-apiserver-client"
@@ -32,17 +33,17 @@ class Person:
         certificate.write_text(_issued(api, f"person-{name}", request.public_bytes(serialization.Encoding.PEM)))
         own = client.Configuration(host=api.configuration.host)
         own.ssl_ca_cert, own.cert_file, own.key_file = api.configuration.ssl_ca_cert, str(certificate), str(secret)
-        self._api = client.ApiClient(own)
+        self._configuration = own
 
     def tries(self, method: str, path: str, body: Any, **headers: str) -> tuple[int, str]:
         """Send a request; return the HTTP status and the API's error message, "" if it succeeds."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        sent = {"Content-Type": kind, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        try:
-            answer = self._api.call_api(path, method, header_params=sent, body=body, _preload_content=False)
-        except ApiException as error:
-            return error.status, json.loads(error.body)["message"]
-        return answer.status, ""
+        api = client.ApiClient(self._configuration)
+        for name, value in headers.items():
+            api.set_default_header(name.replace("_", "-"), value)
+        answer = Rest(api).send(HTTPMethod(method), path, body, kind)
+        refused = answer.status >= HTTPStatus.BAD_REQUEST
+        return answer.status, json.loads(answer.data)["message"] if refused else ""
 
 
 def _issued(api: client.ApiClient, name: str, request: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from http import HTTPMethod
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.rest import Rest
 from clients.waiting import wait_until
 from cluster.allocations import TEAM_KEY
 from cluster.load import load_cluster
@@ -79,8 +81,7 @@ def clear(spec: Path) -> None:
         "/apis/scheduling.k8s.io/v1/priorityclasses",
         "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     ):
-        query = [("labelSelector", "app.kubernetes.io/managed-by=menagerie-tenancy")]
-        api.call_api(path, "DELETE", query_params=query, auth_settings=["BearerToken"], _preload_content=False)
+        Rest(api).write(HTTPMethod.DELETE, f"{path}?labelSelector=app.kubernetes.io/managed-by=menagerie-tenancy")
     client.CoreV1Api(api).delete_namespaced_config_map("menagerie-tenancy", "kube-system")
 
 

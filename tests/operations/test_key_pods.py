@@ -142,7 +142,8 @@ def test_pods_of_a_deployment_are_found_by_their_replica_set_which_is_read_once(
         def read_namespaced_replica_set(self, name: str, namespace: str, **_: Any) -> client.V1ReplicaSet:
             asked.append((namespace, name))
             owners = owned("Deployment", "web") if name == "web-1" else None
-            return client.V1ReplicaSet(metadata=client.V1ObjectMeta(owner_references=owners))
+            spec = client.V1ReplicaSetSpec(selector=client.V1LabelSelector())
+            return client.V1ReplicaSet(metadata=client.V1ObjectMeta(owner_references=owners), spec=spec)
 
     found = []
     for name, owners in (

@@ -302,7 +302,9 @@ def test_pods_with_a_toleration_shorter_than_the_cut_are_not_counted(
         )
 
     pods = [pod("dns", site.UNREACHABLE, 60), pod("job", site.UNREACHABLE, 86400), pod("daemon", None, None)]
-    api = SimpleNamespace(list_pod_for_all_namespaces=lambda **_: SimpleNamespace(items=pods))
+    api = SimpleNamespace(
+        list_pod_for_all_namespaces=lambda **_: SimpleNamespace(items=pods, metadata=client.V1ListMeta())
+    )
     monkeypatch.setattr(site.client, "CoreV1Api", lambda _: api)
     assert set(site._pods_on(context, ["worker-1"])) == {"kube-system/job", "kube-system/daemon"}
 

@@ -13,6 +13,8 @@ from operations.verify import workload as room
 from operations.verify.workload import workload
 
 NODES = frozenset({"worker-1", "worker-2"})
+LAST = SimpleNamespace(_continue=None)
+"""The metadata of a list's last page."""
 
 
 class FakeApi:
@@ -44,10 +46,12 @@ class FakeApi:
         assert label_selector == "app.kubernetes.io/managed-by=menagerie-verify"
         self._refuse("list")
         found = [
-            SimpleNamespace(metadata=SimpleNamespace(name=name, deletion_timestamp="now" if dying else None))
+            SimpleNamespace(
+                metadata=SimpleNamespace(name=name, namespace=None, deletion_timestamp="now" if dying else None)
+            )
             for name, dying in self.namespaces.items()
         ]
-        return SimpleNamespace(items=found)
+        return SimpleNamespace(items=found, metadata=LAST)
 
     def delete_namespace(self, name: str, **_: object) -> None:
         assert not self.namespaces[name]
@@ -57,12 +61,12 @@ class FakeApi:
         def pod(node: str) -> Any:
             condition = SimpleNamespace(type="Ready", status="True" if node in self.ready else "False")
             return SimpleNamespace(
-                metadata=SimpleNamespace(name=f"probe-{node}"),
+                metadata=SimpleNamespace(name=f"probe-{node}", namespace="x"),
                 spec=SimpleNamespace(node_name=node),
                 status=SimpleNamespace(pod_ip="10.200.0.2", conditions=[condition]),
             )
 
-        return SimpleNamespace(items=[pod(node) for node in sorted(NODES)])
+        return SimpleNamespace(items=[pod(node) for node in sorted(NODES)], metadata=LAST)
 
 
 @pytest.fixture

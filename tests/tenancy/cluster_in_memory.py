@@ -10,7 +10,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from clients.kube import Key, key_of
+from clients.objects import Key, key_of
 from cluster.tenancy import Tenancy
 from controllers.tenancy.directory import Roster
 from controllers.tenancy.sync.guard import sizes

@@ -14,7 +14,8 @@ from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
-from clients.kube import Kube, Place, key_of
+from clients.kube import Kube
+from clients.objects import Place, key_of
 from cluster.allocations import BORROWED, BORROWED_PRIORITY, SYSTEM_NAMESPACES, TEAM_KEY
 from cluster.pools import TaintEffect
 from cluster.spec import Cluster

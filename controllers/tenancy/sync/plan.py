@@ -10,7 +10,7 @@ from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-from clients.kube import Key, as_json, key_of, named
+from clients.objects import Key, as_json, key_of, named
 from cluster.tenancy import Leavers, Tenancy
 from controllers.tenancy.directory import Kind, Roster, Tenant
 from controllers.tenancy.directory.names import assign

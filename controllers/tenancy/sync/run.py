@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 from kubernetes.client.exceptions import ApiException
 
 from clients import notebook
-from clients.kube import Key, Kube, key_of
+from clients.kube import Kube
+from clients.objects import Key, key_of
 from cluster.shared import from_known_fields
 from cluster.tenancy import Tenancy
 from controllers.tenancy.directory import Directory, Roster, Tenant
@@ -138,16 +139,16 @@ def read_state(kube: Kube, api: ApiClient, roster: Roster, settings: Tenancy) ->
     bindings = [*kube.list("RoleBinding"), *kube.list("ClusterRoleBinding")]
     ours = {EDITORS, OWNERS}
     things = [*namespaces, *(each for each in bindings if each["metadata"]["name"] in ours)]
-    things += kube.list("ClusterRole", name=OWNER_ROLE)
+    things += kube.list("ClusterRole", fields=f"metadata.name={OWNER_ROLE}")
     for kind in ("ResourceQuota", "LimitRange"):
-        things += kube.list(kind, name=ALLOWANCE)
+        things += kube.list(kind, fields=f"metadata.name={ALLOWANCE}")
     objects: dict[Key, dict[str, object]] = {key_of(each): each for each in things}
     others = tuple(each for each in bindings if each["metadata"]["name"] not in ours)
     workloads = {
         name: tuple(each for kind in (*SCALED, *SUSPENDED) for each in kube.list(kind, name))
         for name in looked_into(roster, spaces, settings)
     }
-    kinds = tuple(kind for role in kube.list("ClusterRole", name=EDIT) for kind in makes(role))
+    kinds = tuple(kind for role in kube.list("ClusterRole", fields=f"metadata.name={EDIT}") for kind in makes(role))
     return TenancyState(spaces, objects, others, workloads, remembered(api), kinds)
 
 

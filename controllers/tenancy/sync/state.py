@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clients.kube import Key, key_of
+from clients.objects import Key, key_of
 from cluster.tenancy import TEAM_LABEL, TENANT_LABEL, Tenancy
 from controllers.tenancy.directory import Kind, Tenant
 from controllers.tenancy.sync.compare import is_ours
