@@ -17,7 +17,7 @@ from cluster.spec import Cluster
 from controllers.autoscaler.decision import Pass
 from controllers.autoscaler.run import Done, Round
 from controllers.autoscaler.simulate.cloud import START_S
-from controllers.autoscaler.simulate.run import Outcome, Watch
+from controllers.autoscaler.simulate.run import SimulationOutcome, Watch
 from controllers.autoscaler.words import lasting
 from controllers.autoscaler.world import World
 from controllers.planner import Fate, Verdict
@@ -242,7 +242,7 @@ def _unstarted(pods: Mapping[str, str], singular: str, plural: str) -> None:
         errors.print(Text(f"and {len(by_reason) - _SHOWN} more reasons", style="yellow"))
 
 
-def simulated(cluster: Cluster, outcome: Outcome, unscaled: Outcome, *, as_json: bool) -> None:
+def simulated(cluster: Cluster, outcome: SimulationOutcome, unscaled: SimulationOutcome, *, as_json: bool) -> None:
     """Print what a trace cost, and would have cost without scale-in."""
     if as_json:
         print_json({"cluster": cluster.name, "with": outcome.to_json(), "without_scale_in": unscaled.to_json()})

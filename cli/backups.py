@@ -16,7 +16,7 @@ from cli.specs import checked
 from cli.status import Look, Options, Report
 
 if TYPE_CHECKING:
-    from operations.backups import Kept, State
+    from operations.backups import BackupState, KeptBackup
 
 _SHOWN = 10
 
@@ -72,7 +72,7 @@ def section(cluster: str, options: Options) -> Look:
     access = access_to(loaded)
     shown = _SHOWN if options.last is None else options.last
 
-    def show(states: list[State], now: float) -> None:
+    def show(states: list[BackupState], now: float) -> None:
         for state in states:
             _print(state, now, shown)
 
@@ -86,7 +86,7 @@ def section(cluster: str, options: Options) -> Look:
     return look
 
 
-def _print(state: State, now: float, most: int) -> None:
+def _print(state: BackupState, now: float, most: int) -> None:
     mark = ("ok", "green") if state.ok else ("not ok", "red")
     console.print(Text.assemble((f"etcd {state.etcd}  ", "bold"), mark, f"  {state.told}"))
     for backup_ in state.backups[:most]:
@@ -95,14 +95,14 @@ def _print(state: State, now: float, most: int) -> None:
         console.print(f"  and {len(state.backups) - most} more; --last {len(state.backups)} shows them", style="dim")
 
 
-def _facts(backup_: Kept, now: float) -> str:
+def _facts(backup_: KeptBackup, now: float) -> str:
     from operations.words import duration
 
     size = f"{backup_.size / 2**20:.1f} MiB"
     return f"{duration(now - backup_.time):>7} old  {size:>11}  revision {backup_.revision}  {backup_.keys} keys  by {backup_.member}"
 
 
-def _drilled(backup_: Kept, now: float) -> Text:
+def _drilled(backup_: KeptBackup, now: float) -> Text:
     from operations.words import duration
 
     if backup_.tried is None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cluster.spec import Cluster
     from inventories.page import Run
     from inventories.report import RunReport
-    from operations.configure import Request, Work
+    from operations.configure import ConfigureWork, PlaybookRequest
     from operations.record import Operation
 
 _REPORT = ("a page about a run of configure", bears("<title>Workers of "))
@@ -86,18 +86,18 @@ def configure(
     docs/how-to/configure.md has more.
     """
     loaded = checked(cluster)
-    from operations.configure import Request
+    from operations.configure import PlaybookRequest
 
     _configure(
         loaded,
-        Request(pattern(limit), words(tags), dry_run, diff, resume, parallel, max_failures),
+        PlaybookRequest(pattern(limit), words(tags), dry_run, diff, resume, parallel, max_failures),
         report=report,
         yes=yes or as_json or dry_run,
         as_json=as_json,
     )
 
 
-def _configure(cluster: Cluster, request: Request, *, report: Path | None, yes: bool, as_json: bool) -> None:
+def _configure(cluster: Cluster, request: PlaybookRequest, *, report: Path | None, yes: bool, as_json: bool) -> None:
     from operations import configure as operation
     from operations.stack import access_to
     from operations.upgrade import guard
@@ -136,7 +136,7 @@ def _outcome(report: RunReport, why_stopped: str) -> BaseException | None:
     return None if report.succeeded else workers_error(report, why_stopped)
 
 
-def _held(cluster: Cluster, work: Work) -> AbstractContextManager[Operation | None]:
+def _held(cluster: Cluster, work: ConfigureWork) -> AbstractContextManager[Operation | None]:
     """Hold the cluster's lock while something may change."""
     from operations.build import Selection
 
@@ -147,7 +147,7 @@ def _held(cluster: Cluster, work: Work) -> AbstractContextManager[Operation | No
     return hold(cluster, work.access, "configure", about, options=request.options, repeatable=True)
 
 
-def _run(cluster: Cluster, work: Work, steps: Steps, *, quiet: bool) -> tuple[RunReport, str]:
+def _run(cluster: Cluster, work: ConfigureWork, steps: Steps, *, quiet: bool) -> tuple[RunReport, str]:
     from cli.workers_view import View
     from operations import configure as operation
 
@@ -164,7 +164,7 @@ def _run(cluster: Cluster, work: Work, steps: Steps, *, quiet: bool) -> tuple[Ru
     return result, why_stopped
 
 
-def _introduce(cluster: Cluster, work: Work, *, quiet: bool) -> None:
+def _introduce(cluster: Cluster, work: ConfigureWork, *, quiet: bool) -> None:
     if quiet:
         return
     roles = ", ".join(work.request.tags) or "all roles"
@@ -176,7 +176,7 @@ def _introduce(cluster: Cluster, work: Work, *, quiet: bool) -> None:
     errors.print(line, markup=False)
 
 
-def _about(cluster: Cluster, request: Request) -> Run:
+def _about(cluster: Cluster, request: PlaybookRequest) -> Run:
     """Return what the page says about a run that starts now."""
     from cluster.revision import revision
     from inventories.page import Run
@@ -193,7 +193,7 @@ def _write(path: Path, report: RunReport, about: Run) -> None:
     errors.print(f"the report is in {path}", markup=False)
 
 
-def _conclude(cluster: str, work: Work, report: RunReport, why_stopped: str, *, as_json: bool) -> None:
+def _conclude(cluster: str, work: ConfigureWork, report: RunReport, why_stopped: str, *, as_json: bool) -> None:
     """Print the result. If workers failed, fail as `up` does."""
     from cli.failures import explain
     from operations.configure import workers_error
@@ -216,7 +216,7 @@ def _conclude(cluster: str, work: Work, report: RunReport, why_stopped: str, *, 
     raise typer.Exit(foreseen.exit_code)
 
 
-def _print(cluster: str, request: Request, report: RunReport) -> None:
+def _print(cluster: str, request: PlaybookRequest, report: RunReport) -> None:
     changed = sum(1 for host in report.hosts.values() if host.changed)
     verb = "would change" if request.check else "changed"
     if not report.hosts:

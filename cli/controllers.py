@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clients.access import Access
     from cluster.spec import Cluster
     from controllers.apply import Controllers
-    from controllers.kinds import Kind
+    from controllers.kinds import ControllerKind
     from controllers.manifests import Desired
 
 READY_S = 600
@@ -185,7 +185,7 @@ class _Work:
         if pool:
             wait(lambda: node_labels.missing(api, pool))
 
-    def desired(self, name: str, image: str | None, named: tuple[Kind, ...]) -> Desired:
+    def desired(self, name: str, image: str | None, named: tuple[ControllerKind, ...]) -> Desired:
         """Return the controllers that the spec wants, or of the named kinds.
 
         Errors: raises RefusedError if no image is named and no controller runs that has one.
@@ -210,7 +210,7 @@ class _Work:
         return Desired(chosen, files, settings, kinds, pool, taints, secrets)
 
 
-def _named(only: tuple[str, ...]) -> tuple[Kind, ...]:
+def _named(only: tuple[str, ...]) -> tuple[ControllerKind, ...]:
     from cluster.fields import unknown
     from controllers.kinds import KINDS
 

@@ -10,10 +10,10 @@ from rich.text import Text
 from cli import exits
 from cli.output import console, errors, print_json
 from cluster.spec import Cluster
-from controllers.apply import Change, State, Verb
+from controllers.apply import ControllerState, ManifestChange, ManifestVerb
 from controllers.manifests import Desired
 
-_MARKS = {Verb.CREATE: ("+", "green"), Verb.CHANGE: ("~", "yellow"), Verb.DELETE: ("-", "red")}
+_MARKS = {ManifestVerb.CREATE: ("+", "green"), ManifestVerb.CHANGE: ("~", "yellow"), ManifestVerb.DELETE: ("-", "red")}
 _FEW = 4
 
 
@@ -43,17 +43,17 @@ def would_build(folder: Path | None, reference: str | None, *, as_json: bool) ->
     console.print(f"would build the image and {' and '.join(filter(None, ways))}; nothing was built", markup=False)
 
 
-def document(cluster: Cluster, states: Sequence[State]) -> dict[str, object]:
+def document(cluster: Cluster, states: Sequence[ControllerState]) -> dict[str, object]:
     """Return the running controllers as a JSON document."""
     return {"cluster": cluster.name, "controllers": [state.to_json() for state in states]}
 
 
-def code(states: Sequence[State]) -> int:
+def code(states: Sequence[ControllerState]) -> int:
     """Return the exit code: FAILED if one is not ready or has no leader."""
     return exits.FAILED if any(state.missing or not state.holder for state in states) else exits.DONE
 
 
-def listed(cluster: Cluster, states: Sequence[State]) -> None:
+def listed(cluster: Cluster, states: Sequence[ControllerState]) -> None:
     """Print the running controllers."""
     for state in states:
         leader = f"{state.holder} leads, last renewed at {state.renewed}" if state.holder else "no leader"
@@ -73,16 +73,16 @@ class View:
 
     def __init__(self, cluster: Cluster, *, quiet: bool) -> None:
         self._cluster, self._quiet = cluster, quiet
-        self._changes: tuple[Change, ...] = ()
+        self._changes: tuple[ManifestChange, ...] = ()
 
-    def show(self, changes: tuple[Change, ...]) -> None:
+    def show(self, changes: tuple[ManifestChange, ...]) -> None:
         """Print the planned changes."""
         self._changes = changes
         for change in () if self._quiet else changes:
             mark, colour = _MARKS[change.verb]
             errors.print(Text(f"  {mark} {change.what}{_fields(change)}", style=colour))
 
-    def tell(self, change: Change) -> None:
+    def tell(self, change: ManifestChange) -> None:
         """Print that a change was made."""
         if not self._quiet:
             errors.print(f"✓ {change.what}", style="green", markup=False)
@@ -92,7 +92,7 @@ class View:
         if not self._quiet:
             errors.print(Text(f"  waiting: {reason}", style="dim"))
 
-    def conclude(self, desired: Desired, changes: tuple[Change, ...], *, made: bool) -> None:
+    def conclude(self, desired: Desired, changes: tuple[ManifestChange, ...], *, made: bool) -> None:
         """Print the result of `apply`."""
         names = [kind.name for kind in desired.kinds]
         if self._quiet:
@@ -102,7 +102,7 @@ class View:
         done = f"{what}{' made; all ready' if made else ' would be made'}" if changes else what
         console.print(f"{self._cluster.name}: {', '.join(names)}: {done}", markup=False)
 
-    def removed(self, changes: tuple[Change, ...], *, made: bool) -> None:
+    def removed(self, changes: tuple[ManifestChange, ...], *, made: bool) -> None:
         """Print the result of `remove`."""
         if self._quiet:
             self._print(made)
@@ -116,7 +116,7 @@ class View:
         print_json({"cluster": self._cluster.name, "made": made, "changes": changes, **more})
 
 
-def _fields(change: Change) -> str:
+def _fields(change: ManifestChange) -> str:
     if not change.fields:
         return ""
     more = f" and {len(change.fields) - _FEW} more" if len(change.fields) > _FEW else ""

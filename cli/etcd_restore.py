@@ -19,7 +19,7 @@ from cluster.spec import Cluster, RoleName
 
 if TYPE_CHECKING:
     from clients.access import Access
-    from operations.etcds.snapshots import Snapshot
+    from operations.etcds.snapshots import EtcdSnapshot
 
 _API = "api"
 _API_S = 60.0
@@ -107,7 +107,7 @@ def _late(access: Access, steps: Steps) -> str:
         return late(lambda: api_missing(api) or servers_down(access.outputs), _API_S, steps.detail)
 
 
-def _snapshots(cluster: Cluster, access: Access, role: RoleName, *, needed: bool) -> tuple[Snapshot, ...]:
+def _snapshots(cluster: Cluster, access: Access, role: RoleName, *, needed: bool) -> tuple[EtcdSnapshot, ...]:
     """Return the snapshots in the bucket. needed: whether a bucket that cannot be read is an error."""
     from etcd.host.menagerie_etcd.repository import RepositoryError
     from operations.backups import NoBackupsError, snapshots
@@ -122,8 +122,8 @@ def _snapshots(cluster: Cluster, access: Access, role: RoleName, *, needed: bool
 
 
 def _chosen(
-    role: RoleName, snapshot: str, file: Path | None, known: tuple[Snapshot, ...], no_facts: bool, to_empty: bool
-) -> Snapshot | None:
+    role: RoleName, snapshot: str, file: Path | None, known: tuple[EtcdSnapshot, ...], no_facts: bool, to_empty: bool
+) -> EtcdSnapshot | None:
     from operations.etcds.restore import EMPTY
     from operations.etcds.snapshots import choose, from_file
 

@@ -14,7 +14,7 @@ from cluster.spec import Cluster, RoleName
 
 if TYPE_CHECKING:
     from clients.access import Access
-    from operations.etcds.roll import Plan
+    from operations.etcds.roll import RollPlan
 
 
 @examples(
@@ -60,7 +60,7 @@ def roll(
     _roll(loaded, access, plan, as_json=as_json)
 
 
-def _planned(cluster: Cluster, role: RoleName | None, *, quiet: bool) -> tuple[Plan, Access]:
+def _planned(cluster: Cluster, role: RoleName | None, *, quiet: bool) -> tuple[RollPlan, Access]:
     from network.addresses import ROLES
     from operations import stack
     from operations.backups import newest_age, stale
@@ -77,21 +77,21 @@ def _planned(cluster: Cluster, role: RoleName | None, *, quiet: bool) -> tuple[P
         return plan(cluster.name, views, access.etcd_payloads, roles, lambda: stale(cluster.name, age)), access
 
 
-def _show(plan: Plan) -> None:
+def _show(plan: RollPlan) -> None:
     from operations.etcds.roll import listed
 
     for line in listed(plan.changes):
         errors.print(line, markup=False)
 
 
-def _cost(plan: Plan) -> str:
+def _cost(plan: RollPlan) -> str:
     """Return what a roll costs: an etcd with one member does not serve meanwhile."""
     single = [view.etcd.role for view in plan.views if len(view.members) == 1]
     stops = f" Etcd {' and '.join(single)} has one member and does not serve while it restarts." if single else ""
     return f"Members restart one after another.{stops}"
 
 
-def _roll(cluster: Cluster, access: Access, plan: Plan, *, as_json: bool) -> None:
+def _roll(cluster: Cluster, access: Access, plan: RollPlan, *, as_json: bool) -> None:
     from operations.etcds.roll import roll as take
 
     steps = Steps(tuple(change.host.name for change in plan.changes), quiet=as_json)
@@ -106,7 +106,7 @@ def _roll(cluster: Cluster, access: Access, plan: Plan, *, as_json: bool) -> Non
     )
 
 
-def _conclude(plan: Plan, line: str, *, as_json: bool) -> None:
+def _conclude(plan: RollPlan, line: str, *, as_json: bool) -> None:
     document: dict[str, Any] = {"cluster": plan.cluster, "hosts": [change.to_json() for change in plan.changes]}
     if as_json:
         print_json({**document, "told": [line]})

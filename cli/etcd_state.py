@@ -14,11 +14,11 @@ from cli.status import Look, Options, Report
 
 def section(cluster: str, options: Options) -> Look:
     loaded = checked(cluster)
-    from operations.etcds.look import View, findings, reach, read_members
+    from operations.etcds.look import EtcdView, findings, reach, read_members
 
     access = reached(loaded, quiet=True)
 
-    def show(views: list[View], problems: list[str]) -> None:
+    def show(views: list[EtcdView], problems: list[str]) -> None:
         for view in views:
             print_view(view)
         for line in problems:

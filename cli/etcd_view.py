@@ -10,12 +10,12 @@ from rich.text import Text
 from cli.output import console
 
 if TYPE_CHECKING:
-    from operations.etcds.look import MemberState, View
+    from operations.etcds.look import EtcdView, MemberState
 
 _COLUMNS = ("member", "address", "health", "role", "version", "revision", "database", "disk free", "fsync p99", "kept")
 
 
-def print_view(view: View) -> None:
+def print_view(view: EtcdView) -> None:
     """Print a line per member, in columns. A pipe gets full lines."""
     rows = [_COLUMNS, *(_cells(member) for member in view.members)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
@@ -44,7 +44,7 @@ def _cells(member: MemberState) -> tuple[str, ...]:
     )
 
 
-def as_document(view: View) -> dict[str, Any]:
+def as_document(view: EtcdView) -> dict[str, Any]:
     """Return everything known about the members, for --json."""
     return {
         "etcd": view.etcd.role,

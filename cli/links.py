@@ -15,7 +15,7 @@ from cli.specs import checked
 from cli.status import Look, Options, Report
 
 if TYPE_CHECKING:
-    from operations.links import Answer
+    from operations.links import LinksAnswer
 
 _PARALLEL = 64
 
@@ -42,7 +42,7 @@ def section(cluster: str, options: Options) -> Look:
     return look
 
 
-def _show(answers: Sequence[Answer]) -> None:
+def _show(answers: Sequence[LinksAnswer]) -> None:
     for answer in answers:
         if answer.failed:
             console.print(Text.assemble(("no answer  ", "red"), f"{answer.host}: {answer.failed}"))

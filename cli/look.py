@@ -16,7 +16,7 @@ from cluster.spec import Cluster
 from operations import lab
 from operations.stack import access_to, has_stack, not_built
 from operations.verify import run as proofs
-from operations.verify.proof import Proof, Result
+from operations.verify.proof import Proof, ProofResult
 from operations.verify.run import chosen
 
 _COLOURS = {"proved": "green", "failed": "red", "skipped": "yellow"}
@@ -45,7 +45,7 @@ def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, dry_run:
         if not as_json:
             errors.print(f"… {proof.claim}", style="dim", markup=False)
 
-    results: list[Result] = []
+    results: list[ProofResult] = []
     with details.lines():
         for result in proofs.verify(cluster, access, selected, machines, begin, details.tell):
             results.append(result)
@@ -86,7 +86,7 @@ def _row(proof: Proof) -> dict[str, str]:
     return {"name": proof.name, "claim": proof.claim, "effect": proof.effect}
 
 
-def _print_result(result: Result) -> None:
+def _print_result(result: ProofResult) -> None:
     console.print(
         Text.assemble(
             (result.outcome, _COLOURS[result.outcome]), f" {result.claim} ", (f"{result.seconds:.1f} s", "dim")
@@ -95,11 +95,11 @@ def _print_result(result: Result) -> None:
     console.print(f"       {result.seen}", markup=False)
 
 
-def _counts(results: list[Result]) -> dict[str, int]:
+def _counts(results: list[ProofResult]) -> dict[str, int]:
     return {name: sum(result.outcome == name for result in results) for name in _COLOURS}
 
 
-def _verdict(results: list[Result]) -> str:
+def _verdict(results: list[ProofResult]) -> str:
     """Return the number of each outcome, and why proofs were skipped."""
     counts = ", ".join(f"{count} {name}" for name, count in _counts(results).items() if count)
     skipped: dict[str, list[str]] = {}

@@ -146,7 +146,7 @@ def install(
     """
     loaded, folder = _cluster(cluster)
     from operations.bmcs import connections
-    from operations.machines import Outcome, Run, plan
+    from operations.machines import InstallOutcome, Run, plan
     from operations.machines import install as run
     from operations.provisioning.known_hosts import KIND
     from operations.provisioning.machines import machines
@@ -161,7 +161,7 @@ def install(
     if dry_run:
         machines_view.conclude_dry(loaded.name, work, as_json=as_json)
         return
-    outcome = Outcome(())
+    outcome = InstallOutcome(())
     if work.to_install:
         machines_view.confirm(loaded.name, work.to_install, yes=yes, as_json=as_json)
         view = machines_view.View(len(work.to_install), steps, quiet=as_json)

@@ -15,9 +15,9 @@ from cli.output import Steps, console, errors, print_json, print_problems
 
 if TYPE_CHECKING:
     from operations.bmcs import BmcReading
-    from operations.machines import Outcome, Plan
-    from operations.provisioning.journal import Stage
-    from operations.provisioning.machines import Machine
+    from operations.machines import InstallOutcome, InstallPlan
+    from operations.provisioning.journal import InstallStage
+    from operations.provisioning.machines import SiteMachine
 
 _SHOWN = 10
 
@@ -50,16 +50,16 @@ def _print_unfit(reports: Sequence[BmcReading]) -> None:
 
 def code(reports: Sequence[BmcReading]) -> int:
     """Return the exit code: 4 if silent BMCs are the only problem."""
-    from operations.provisioning.redfish import Kind
+    from operations.provisioning.redfish import BmcErrorKind
 
     unfit = [report for report in reports if not report.is_healthy]
     if not unfit:
         return exits.DONE
-    silent = all(report.error and report.error.kind is Kind.UNREACHABLE for report in unfit)
+    silent = all(report.error and report.error.kind is BmcErrorKind.UNREACHABLE for report in unfit)
     return exits.UNREACHABLE if silent else exits.FAILED
 
 
-def introduce(cluster: str, work: Plan, *, quiet: bool) -> None:
+def introduce(cluster: str, work: InstallPlan, *, quiet: bool) -> None:
     """Print which machines will be installed, which will not, and why."""
     for server in work.unasked:
         errors.print(f"{server} does not answer from here, so its files are not compared with the spec", style="yellow")
@@ -74,7 +74,7 @@ def introduce(cluster: str, work: Plan, *, quiet: bool) -> None:
     errors.print(line, markup=False)
 
 
-def confirm(cluster: str, machines: Sequence[Machine], *, yes: bool, as_json: bool) -> None:
+def confirm(cluster: str, machines: Sequence[SiteMachine], *, yes: bool, as_json: bool) -> None:
     """Ask for the cluster's name. Errors: raises NotConfirmedError without it."""
     if yes:
         return
@@ -92,9 +92,9 @@ class View:
         self._machines = machines
         self._steps = steps
         self._quiet = quiet
-        self._stages: dict[str, Stage] = {}
+        self._stages: dict[str, InstallStage] = {}
 
-    def hear(self, machine: Machine, stage: Stage, why: str) -> None:
+    def hear(self, machine: SiteMachine, stage: InstallStage, why: str) -> None:
         """Take a machine's new stage. Called from the machines' threads."""
         self._stages[machine.name] = stage
         counts = Counter(list(self._stages.values()))
@@ -104,7 +104,7 @@ class View:
             errors.print(Text(f"     {machine.name}: {why}", style="red"))
 
 
-def conclude_dry(cluster: str, work: Plan, *, as_json: bool) -> None:
+def conclude_dry(cluster: str, work: InstallPlan, *, as_json: bool) -> None:
     """Print what would be installed, and exit."""
     if as_json:
         reports = [report.to_json() for report in work.readings]
@@ -118,7 +118,7 @@ def conclude_dry(cluster: str, work: Plan, *, as_json: bool) -> None:
     raise typer.Exit(code(work.readings))
 
 
-def conclude(cluster: str, work: Plan, outcome: Outcome, *, as_json: bool) -> None:
+def conclude(cluster: str, work: InstallPlan, outcome: InstallOutcome, *, as_json: bool) -> None:
     """Print the result. Machines skipped because of their BMC's report count as failed."""
     from cli.failures import explain
     from operations.machines import not_installed, whole

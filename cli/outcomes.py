@@ -9,13 +9,13 @@ from rich.text import Text
 from cli.output import errors
 
 if TYPE_CHECKING:
-    from operations.rolling import Outcome
+    from operations.rolling import RollOutcome
 
 
-def print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: RollOutcome) -> None:
     """Print whether a host succeeded, after how long, and why not."""
-    from operations.rolling import State
+    from operations.rolling import RollState
 
-    good = outcome.state is State.DONE
+    good = outcome.state is RollState.DONE
     line = f"{'✓' if good else '✗'} {outcome.host}  {outcome.seconds:.0f} s  {outcome.text}".rstrip()
     errors.print(Text(line, style="green" if good else "red"))

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from rich.text import Text
 
 from cli.output import console
-from operations.costs import Item, Kind
-from operations.plan import Action, Change, Component, Plan
+from operations.costs import CostItem, CostKind
+from operations.plan import Action, Component, ResourceChange, StackPlan
 
 _MARKS = {
     Action.CREATE: ("+", "green"),
@@ -21,7 +21,7 @@ _NAMES = 3
 """How many new resources of one type are named."""
 
 
-def print_plan(plan: Plan) -> None:
+def print_plan(plan: StackPlan) -> None:
     """Print every component with its changes, and the resources that the whole needs; nothing if nothing would change."""
     for component in plan.components:
         console.print(_head(component))
@@ -36,7 +36,7 @@ def print_plan(plan: Plan) -> None:
             console.print(Text(f"  {change.name}: {change.loses}", style=_LOSS))
 
 
-def counts(plan: Plan) -> str:
+def counts(plan: StackPlan) -> str:
     """Return counts, the worst first: ``3 to create, 1 to replace``."""
     parts = [f"{plan.count(action)} to {action}" for action in Action if plan.count(action)]
     return ", ".join(parts) or "nothing to change"
@@ -47,7 +47,7 @@ def _head(component: Component) -> Text:
     return Text.assemble((component.what, "bold"), f"  {name}".rstrip())
 
 
-def _changes(changes: Iterable[Change]) -> Iterator[Text]:
+def _changes(changes: Iterable[ResourceChange]) -> Iterator[Text]:
     """Yield a line per change; new resources of one type share a line."""
     shown = tuple(changes)
     created: dict[str, list[str]] = {}
@@ -70,7 +70,7 @@ def _counted(what: str, number: int) -> str:
     return what if number == 1 else f"{number} × {what}"
 
 
-def _line(change: Change, width: int) -> Text:
+def _line(change: ResourceChange, width: int) -> Text:
     mark, colour = _MARKS[change.action]
     style = _LOSS if change.loses else colour if change.action is not Action.UPDATE else ""
     line = Text.assemble("  ", (mark, colour), " ", (f"{change.what:<{width}}  {change.name}", style))
@@ -87,14 +87,14 @@ def _line(change: Change, width: int) -> Text:
     return line
 
 
-def _takes(plan: Plan) -> Iterator[Text]:
+def _takes(plan: StackPlan) -> Iterator[Text]:
     """Yield what costs money after the update, with the change in brackets."""
     if not plan.before and not plan.after:
         return
     yield Text.assemble(("resources", "bold"), "  after the update", "" if not plan.before else " (and change)")
     before = {(item.kind, item.what): item for item in plan.before}
     after = {(item.kind, item.what): item for item in plan.after}
-    kinds = sorted({kind for kind, _ in before | after}, key=list(Kind).index)
+    kinds = sorted({kind for kind, _ in before | after}, key=list(CostKind).index)
     width = max(len(kind) for kind in kinds)
     for kind in kinds:
         own = [key for key in dict.fromkeys((*after, *before)) if key[0] is kind]
@@ -105,7 +105,7 @@ def _takes(plan: Plan) -> Iterator[Text]:
         yield Text(f"  {'':<{width}}  {_range(least, most)} GiB of disks in all", style="dim")
 
 
-def _item(now: Item | None, then: Item | None, compare: bool) -> Text:
+def _item(now: CostItem | None, then: CostItem | None, compare: bool) -> Text:
     """Return an item such as ``3–200 × m7i.8xlarge (+100)``."""
     item = now or then
     assert item is not None

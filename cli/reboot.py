@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from inventories.batches import Amount
     from operations.drain import Rules
     from operations.reboot import Rebooter
-    from operations.reboot_needs import Plan
+    from operations.reboot_needs import RebootPlan
     from operations.rolling import Rolled
 
 _SHOWN = 20
@@ -108,7 +108,7 @@ def _reboot(
     from operations.reboot_needs import plan as look
     from operations.rolling import Rolled
 
-    configure.refuse(cluster, configure.Request(limit))
+    configure.refuse(cluster, configure.PlaybookRequest(limit))
     steps = Steps(("cluster", "hosts"), quiet=as_json)
     with steps.step("cluster"):
         access: Access = stack.access_to(cluster, steps.detail)
@@ -129,7 +129,7 @@ def _reboot(
     _conclude(cluster.name, plan, rolled, dry_run=dry_run, as_json=as_json)
 
 
-def _show(cluster: str, plan: Plan, *, quiet: bool) -> None:
+def _show(cluster: str, plan: RebootPlan, *, quiet: bool) -> None:
     if quiet:
         return
     for host in [host for host in plan.needs if host.needs][:_SHOWN]:
@@ -146,14 +146,14 @@ def _show(cluster: str, plan: Plan, *, quiet: bool) -> None:
             errors.print(Text(f"{host.host}: {note}", style="dim"))
 
 
-def _confirm(cluster: str, plan: Plan) -> None:
+def _confirm(cluster: str, plan: RebootPlan) -> None:
     from operations.reboot_needs import pods_of
 
     question = f"Reboot {len(plan.hosts)} hosts? {evictions(*pods_of(plan.needs))}."
     confirm(question, f"reboot {cluster}", see=dry_run_of(f"reboot {cluster}"))
 
 
-def _run(plan: Plan, rebooter: Rebooter, at_once: int, *, quiet: bool) -> Rolled:
+def _run(plan: RebootPlan, rebooter: Rebooter, at_once: int, *, quiet: bool) -> Rolled:
     from operations.reboot import run
 
     if quiet:
@@ -163,7 +163,7 @@ def _run(plan: Plan, rebooter: Rebooter, at_once: int, *, quiet: bool) -> Rolled
         return run(plan, rebooter, at_once, details.tell, print_outcome)
 
 
-def _outcome(plan: Plan, rolled: Rolled) -> MenagerieError | KeyboardInterrupt | None:
+def _outcome(plan: RebootPlan, rolled: Rolled) -> MenagerieError | KeyboardInterrupt | None:
     from operations.reboot import reboots_error
 
     if rolled.interrupted:
@@ -171,7 +171,7 @@ def _outcome(plan: Plan, rolled: Rolled) -> MenagerieError | KeyboardInterrupt |
     return None if rolled.succeeded and not plan.failed else reboots_error(plan, rolled)
 
 
-def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, dry_run: bool, as_json: bool) -> None:
+def _conclude(cluster: str, plan: RebootPlan, rolled: Rolled, *, dry_run: bool, as_json: bool) -> None:
     """Print the result. Errors: raises the run's error, or exits with its code for --json."""
     from cli.failures import explain
 
@@ -194,7 +194,7 @@ def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, dry_run: bool, as_jso
     raise typer.Exit(foreseen.exit_code)
 
 
-def _print(cluster: str, plan: Plan, *, dry_run: bool) -> None:
+def _print(cluster: str, plan: RebootPlan, *, dry_run: bool) -> None:
     count = len(plan.hosts)
     if not count:
         result = f"no reboot needed; checked {len(plan.needs)} hosts"
@@ -203,7 +203,7 @@ def _print(cluster: str, plan: Plan, *, dry_run: bool) -> None:
     console.print(f"{cluster}: {result}", markup=False)
 
 
-def _document(cluster: str, plan: Plan, rolled: Rolled) -> dict[str, Any]:
+def _document(cluster: str, plan: RebootPlan, rolled: Rolled) -> dict[str, Any]:
     outcomes = {outcome.host: outcome for outcome in rolled.outcomes}
     hosts = []
     for host in plan.needs:

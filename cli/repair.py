@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cluster.spec import Cluster
     from operations.breaker import Limits
     from operations.drain import Rules
-    from operations.repair.look import CheckInputs, Plan
+    from operations.repair.look import CheckInputs, RepairPlan
 
 
 @examples(
@@ -145,16 +145,16 @@ class _Work:
         """Run rounds without end. A round that another run or the API prevents is retried."""
         without_end(self.round, every_s)
 
-    def _mend(self, plan_: Plan, view: View) -> None:
+    def _mend(self, plan_: RepairPlan, view: View) -> None:
         from cli.look import run_up
         from operations.reboot import session
-        from operations.repair.look import Step
+        from operations.repair.look import RepairStep
         from operations.repair.means import tools
         from operations.repair.run import Repairs
         from operations.ssh import ssh_to
 
         access = self._access()
-        replaced = [case for case in plan_.allowed if case.step is Step.REPLACE]
+        replaced = [case for case in plan_.allowed if case.step is RepairStep.REPLACE]
         at_sites = [case for case in plan_.allowed if case not in replaced]
         # Replacing a machine runs `up`, which locks the cluster itself.
         for cases, opened, alone in ((at_sites, session, self._alone), (replaced, ssh_to, nullcontext)):

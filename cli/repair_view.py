@@ -11,10 +11,10 @@ from cli import exits
 from cli.asking import confirm, evictions
 from cli.output import Details, console, errors, print_json
 from cluster.spec import Cluster
-from operations.repair.look import Case, Plan, Step
-from operations.repair.records import Record
-from operations.repair.run import End, Result
-from operations.rolling import Rolled, State
+from operations.repair.look import Case, RepairPlan, RepairStep
+from operations.repair.records import RepairRecord
+from operations.repair.run import End, RepairResult
+from operations.rolling import Rolled, RollState
 
 _SHOWN = 20
 _COLOURS = {End.MENDED: "green", End.POSTPONED: "yellow", End.FAILED: "red", End.TICKET: "red"}
@@ -29,16 +29,16 @@ class View:
         self._brakes = brakes
         self._quiet = quiet
         self.rolled = Rolled(())
-        self.results: dict[str, Result] = {}
+        self.results: dict[str, RepairResult] = {}
 
-    def add(self, rolled: Rolled, results: Mapping[str, Result]) -> None:
+    def add(self, rolled: Rolled, results: Mapping[str, RepairResult]) -> None:
         """Add the results of more repairs."""
         before = self.rolled
         why = "; ".join(filter(None, (before.why_stopped, rolled.why_stopped)))
         self.rolled = Rolled((*before.outcomes, *rolled.outcomes), why, rolled.interrupted)
         self.results |= results
 
-    def show(self, plan: Plan) -> None:
+    def show(self, plan: RepairPlan) -> None:
         """Print what is broken, what would be done and lost, and what prevents repairs."""
         for option, share in zip(("--max-unhealthy", "--max-removal"), self._brakes, strict=True):
             if share:
@@ -57,10 +57,10 @@ class View:
         for host, why in plan.left_out.items():
             errors.print(Text(f"{host}: skipped: {why}", style="yellow"))
 
-    def confirm(self, plan: Plan) -> None:
+    def confirm(self, plan: RepairPlan) -> None:
         name = self._cluster.name
         cost = evictions(sum(case.pods for case in plan.allowed), sum(case.scratch for case in plan.allowed))
-        if overwritten := [case.host for case in plan.allowed if case.step is Step.REINSTALL]:
+        if overwritten := [case.host for case in plan.allowed if case.step is RepairStep.REINSTALL]:
             cost += f"; the system disks of {', '.join(overwritten)} are overwritten"
         question, again = f"Repair {len(plan.allowed)} hosts? {cost}.", f"repair {name}"
         confirm(question, again, see=("what is broken", f"{again} --dry-run"))
@@ -75,16 +75,16 @@ class View:
         with details.lines():
             yield details.tell
 
-    def tell(self, result: Result) -> None:
+    def tell(self, result: RepairResult) -> None:
         if not self._quiet:
             line = f"{_MARKS[result.end]} {result.host}  {result.end}: {result.text}".rstrip(": ")
             errors.print(Text(line, style=_COLOURS[result.end]))
 
-    def conclude(self, plan: Plan, *, dry_run: bool) -> int:
+    def conclude(self, plan: RepairPlan, *, dry_run: bool) -> int:
         """Print the result and return the exit code."""
         if self.rolled.interrupted:
             raise KeyboardInterrupt
-        failed = [outcome for outcome in self.rolled.outcomes if outcome.state is State.FAILED]
+        failed = [outcome for outcome in self.rolled.outcomes if outcome.state is RollState.FAILED]
         repaired = [result.host for result in self.results.values() if result.end is End.MENDED]
         left = [case.host for case in plan.cases if case.host not in repaired]
         unrepaired = len(left) + len(plan.tickets) + len(plan.left_out)
@@ -100,7 +100,7 @@ class View:
             )
         return exits.FAILED if unrepaired or failed else exits.DONE
 
-    def _document(self, plan: Plan) -> dict[str, object]:
+    def _document(self, plan: RepairPlan) -> dict[str, object]:
         results = {host: result.to_json() for host, result in self.results.items()}
         hosts = [
             {**case.to_json(), "allowed": case.host in plan.decision.allowed, **results.get(case.host, {})}
@@ -126,7 +126,7 @@ def _line(case: Case) -> str:
     return f"{case.host} ({case.pool or 'no pool'}): {begun}{case.step}{attempts}{pods}: {case.why}{lost}"
 
 
-def _sum(plan: Plan, repaired: int, unrepaired: int, *, dry_run: bool) -> str:
+def _sum(plan: RepairPlan, repaired: int, unrepaired: int, *, dry_run: bool) -> str:
     nodes = len(plan.seen.fleet.members)
     if not plan.cases and not unrepaired:
         return f"nothing to repair; checked {nodes} nodes"
@@ -135,7 +135,7 @@ def _sum(plan: Plan, repaired: int, unrepaired: int, *, dry_run: bool) -> str:
     return f"{repaired} repaired, {unrepaired} left; checked {nodes} nodes"
 
 
-def forgotten(host: str, record: Record, *, quiet: bool) -> None:
+def forgotten(host: str, record: RepairRecord, *, quiet: bool) -> None:
     """Print what --retry cleared for a host."""
     if not quiet:
         cleared = f"{record.attempts} repairs" + (f", and its ticket: {record.ticket}" if record.ticket else "")

@@ -17,8 +17,8 @@ from cluster.errors import RefusedError
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
-    from network.roce.plan import Plan
-    from operations.roce import Report
+    from network.roce.plan import MeasurementPlan
+    from operations.roce import FabricReport
 
 MOST_SHOWN = 32
 """Largest number of hosts on a rail for which a dry run prints every round; --json has them all."""
@@ -148,7 +148,7 @@ def test(
 
     pairs = max(len(loaded.host_list()) // 2, 1)
     at_once = parallel.at_least_one(pairs) if parallel else _PARALLEL
-    options = planning.Options(seconds, message, queues, at_once, rounds)
+    options = planning.MeasurementOptions(seconds, message, queues, at_once, rounds)
     planned = planning.plan(loaded, options, only_rails=words(rail), limit=words(limit))
     if dry_run:
         _print_rounds(planned, as_json=as_json)
@@ -163,8 +163,8 @@ def test(
 
 
 def _measured(
-    cluster: Cluster, planned: Plan, results: Path | None, *, fresh: bool, quiet: bool
-) -> tuple[Report, Path]:
+    cluster: Cluster, planned: MeasurementPlan, results: Path | None, *, fresh: bool, quiet: bool
+) -> tuple[FabricReport, Path]:
     from clients.access import STATE
     from network.roce.results import Results
     from operations.roce import run
@@ -181,7 +181,7 @@ def _measured(
         return run(planned, executor, store, tell), path
 
 
-def _print_rounds(planned: Plan, *, as_json: bool) -> None:
+def _print_rounds(planned: MeasurementPlan, *, as_json: bool) -> None:
     duration_s = planned.seconds()
     if as_json:
         rails = {
@@ -212,7 +212,7 @@ def _time(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _document(planned: Plan, report: Report, path: Path) -> dict[str, Any]:
+def _document(planned: MeasurementPlan, report: FabricReport, path: Path) -> dict[str, Any]:
     rails = {
         rail.key: {
             "hosts": len(rail.hosts),
@@ -234,7 +234,7 @@ def _document(planned: Plan, report: Report, path: Path) -> dict[str, Any]:
     }
 
 
-def _print_report(planned: Plan, report: Report, path: Path) -> None:
+def _print_report(planned: MeasurementPlan, report: FabricReport, path: Path) -> None:
     for port in report.unfit:
         console.print(Text.assemble(("skipped   ", "red"), f"{port.host} on {port.rail}: {port.reason}"))
     for blame in report.blames:

@@ -28,8 +28,8 @@ from cluster.project import ROOT
 from inventories.batches import Amount
 
 if TYPE_CHECKING:
-    from operations.status import Item, Status
-    from operations.status.fleet import Fleet
+    from operations.status import Status, StatusItem
+    from operations.status.fleet import FleetStatus
 
 _STATES = {"well": "green", "not built": "dim"}
 
@@ -256,7 +256,7 @@ def lines(status: Status) -> list[Text]:
     return rows
 
 
-def _line(item: Item, group: str, groups: int, names: int) -> Text:
+def _line(item: StatusItem, group: str, groups: int, names: int) -> Text:
     mark = ("ok", "green") if item.ok else ("not ok", "red")
     line = Text.assemble((f"{group:<{groups}}", "bold"), f"  {item.name:<{names}}  ", mark)
     line.append(" " * (8 - len(mark[0])) + item.detail)
@@ -265,7 +265,7 @@ def _line(item: Item, group: str, groups: int, names: int) -> Text:
     return line
 
 
-def _rows(fleet: Fleet) -> list[Text]:
+def _rows(fleet: FleetStatus) -> list[Text]:
     """Return a row per cluster."""
     names = max((len(row.cluster) for row in fleet.rows), default=0)
     return [

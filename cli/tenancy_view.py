@@ -12,7 +12,7 @@ from cli.asking import confirm, dry_run_of
 from cli.output import console, errors, print_json
 from cluster.spec import Cluster
 from controllers.tenancy.capacity.run import CapacityReview as HostsFound
-from controllers.tenancy.sync.plan import Change, Story
+from controllers.tenancy.sync.plan import Story, TenancyChange
 from controllers.tenancy.sync.run import Applied, SyncReview
 from controllers.tenancy.sync.state import TenancyState
 
@@ -57,7 +57,7 @@ class View:
         again = f"tenancy sync {self._cluster.name}"
         confirm(f"Make {len(result.plan.changes)} changes?{frozen}", again, see=dry_run_of(again))
 
-    def tell(self, change: Change) -> None:
+    def tell(self, change: TenancyChange) -> None:
         if not self._quiet:
             errors.print(f"✓ {change.what}", style="green", markup=False)
 

@@ -33,8 +33,8 @@ from cluster.errors import RefusedError
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
-    from operations.rolling import Outcome
-    from operations.upgrade.plan import Plan
+    from operations.rolling import RollOutcome
+    from operations.upgrade.plan import UpgradePlan
     from operations.upgrade.run import Choices
 
 _SHOWN = 10
@@ -125,15 +125,15 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
     if not plan.is_done and not dry_run:
         if not yes:
             _confirm(plan)
-        tell: Callable[[Outcome], None] = (lambda _: None) if as_json else print_outcome
+        tell: Callable[[RollOutcome], None] = (lambda _: None) if as_json else print_outcome
         stages = Steps(tuple(stage.value for stage in plan.stages), quiet=as_json)
         with hold(cluster, access, "upgrade", repeatable=True) as operation:
             Upgrade(cluster, access, plan, choices, operation, stages, tell).run()
     _conclude(plan, dry_run=dry_run, as_json=as_json)
 
 
-def _show(plan: Plan) -> None:
-    from operations.upgrade.plan import Stage
+def _show(plan: UpgradePlan) -> None:
+    from operations.upgrade.plan import UpgradeStage
 
     running = plan.running
     servers = ", ".join(f"{name} {version or 'silent'}" for name, version in running.hosts.items())
@@ -142,12 +142,16 @@ def _show(plan: Plan) -> None:
     )
     counts = sorted(Counter(running.nodes.values()).items())
     errors.print(f"nodes: {', '.join(f'{count} with {programs}' for programs, count in counts)}", markup=False)
-    of_stage = {Stage.SERVERS: plan.servers, Stage.REGION: plan.region, Stage.WORKERS: plan.workers}
+    of_stage = {
+        UpgradeStage.SERVERS: plan.servers,
+        UpgradeStage.REGION: plan.region,
+        UpgradeStage.WORKERS: plan.workers,
+    }
     for number, stage in enumerate(plan.stages, 1):
         hosts = of_stage.get(stage, ())
         rest = f" … {len(hosts)} in total" if len(hosts) > _SHOWN else ""
         names = f": {', '.join(hosts[:_SHOWN])}{rest}" if hosts else ""
-        to = plan.on_nodes if stage in (Stage.REGION, Stage.WORKERS) else plan.wanted
+        to = plan.on_nodes if stage in (UpgradeStage.REGION, UpgradeStage.WORKERS) else plan.wanted
         errors.print(f"{number}. {stage.value} to {to}{names}", markup=False)
     for name, why in plan.unwell.items():
         errors.print(Text(f"{name}: {why}; the upgrade has started and does not wait for it", style="yellow"))
@@ -158,13 +162,13 @@ def _show(plan: Plan) -> None:
         )
 
 
-def _confirm(plan: Plan) -> None:
+def _confirm(plan: UpgradePlan) -> None:
     direction, again = "back to" if plan.is_back else "to", f"upgrade {plan.cluster}"
     question = f"Move {plan.cluster} {direction} {plan.goal}?"
     confirm(question, again, see=dry_run_of(again))
 
 
-def _conclude(plan: Plan, *, dry_run: bool, as_json: bool) -> None:
+def _conclude(plan: UpgradePlan, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json({**plan.to_json(), "done": plan.is_done or not dry_run})
         return

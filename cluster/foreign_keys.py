@@ -123,7 +123,7 @@ def _flag(key: _Key) -> ForeignKey | None:
         f"{key.path}: flags and feature gates can't be set; Menagerie's fit Kubernetes {' and '.join(SUPPORTED)} and "
         f"etcd {versions.ETCD}, and a program doesn't start with a flag that it doesn't know"
     )
-    hint = "remove it; a flag for every cluster belongs in components/control_plane/flags.py, etcd/flags.py or roles/kubelet"
+    hint = "remove it; a flag for every cluster belongs in components/control_plane/kube_apiserver.py, etcd/flags.py or roles/kubelet"
     return ForeignKey("VER-004", message, hint)
 
 

@@ -22,7 +22,7 @@ VXLAN_OVERHEAD = 50
 
 
 @dataclass(frozen=True)
-class Link:
+class PathSection:
     """One section of a path. where: where the spec has its MTU."""
 
     where: Where
@@ -37,11 +37,11 @@ class Path:
     """A path of pod packets, and the bytes that encapsulation takes on it."""
 
     name: str
-    links: tuple[Link, ...]
+    links: tuple[PathSection, ...]
     overhead: int
 
     @property
-    def narrowest(self) -> Link:
+    def narrowest(self) -> PathSection:
         return min(self.links, key=lambda link: link.mtu)
 
     @property
@@ -74,7 +74,7 @@ def paths(spec: ClusterSpec) -> tuple[Path, ...]:
     return (*_node_paths(spec, overhead), *_api_paths(spec))
 
 
-def carried(spec: ClusterSpec, site: str) -> dict[str, Link]:
+def carried(spec: ClusterSpec, site: str) -> dict[str, PathSection]:
     """Map each destination of a site's hosts to the narrowest link on the way, without encapsulation of pods."""
     own = spec.sites[site]
     ways = {"rack": (_link(site, own),), "site": _uplinked(site, own), "API": _to_cloud(spec, site, own)}
@@ -101,18 +101,18 @@ def _api_paths(spec: ClusterSpec) -> Iterator[Path]:
         yield Path(f"from pods in {name} to the API servers", _to_cloud(spec, name, site), 0)
 
 
-def _link(name: str, site: Site) -> Link:
-    return Link(("sites", name, "link_mtu"), site.link_mtu)
+def _link(name: str, site: Site) -> PathSection:
+    return PathSection(("sites", name, "link_mtu"), site.link_mtu)
 
 
-def _uplinked(name: str, site: Site) -> tuple[Link, Link]:
-    return (_link(name, site), Link(("sites", name, "uplink_mtu"), site.uplink_mtu))
+def _uplinked(name: str, site: Site) -> tuple[PathSection, PathSection]:
+    return (_link(name, site), PathSection(("sites", name, "uplink_mtu"), site.uplink_mtu))
 
 
-def _to_cloud(spec: ClusterSpec, name: str, site: Site) -> tuple[Link, ...]:
-    tunnel = (Link(("sites", name, "vpn"), tunnel_mtu(spec, site.vpn)),) if site.vpn else ()
+def _to_cloud(spec: ClusterSpec, name: str, site: Site) -> tuple[PathSection, ...]:
+    tunnel = (PathSection(("sites", name, "vpn"), tunnel_mtu(spec, site.vpn)),) if site.vpn else ()
     return (*_uplinked(name, site), *tunnel, _cloud(spec))
 
 
-def _cloud(spec: ClusterSpec) -> Link:
-    return Link(("network", "link_mtu"), spec.network.link_mtu)
+def _cloud(spec: ClusterSpec) -> PathSection:
+    return PathSection(("network", "link_mtu"), spec.network.link_mtu)

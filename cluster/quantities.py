@@ -18,6 +18,19 @@ from pydantic_core import PydanticCustomError
 _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _DURATION_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
+GIB = _BYTE_UNITS["GiB"]
+DAY_MS = _DURATION_UNITS_MS["d"]
+
+
+def whole_gib(size: int) -> int:
+    """Return a size in bytes as GiB, rounded up: clouds sell disks in whole GiB."""
+    return -(-size // GIB)
+
+
+def whole_days(duration_ms: int) -> int:
+    """Return a duration in milliseconds as days, rounded up: clouds count retention in whole days."""
+    return -(-duration_ms // DAY_MS)
+
 
 def refuse(code: str, message: str, hint: str, meant: str = "") -> PydanticCustomError:
     """Return the error for a parser to raise. meant: the obviously intended value, with which other rules continue."""

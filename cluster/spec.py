@@ -237,9 +237,18 @@ class ClusterSpec(Model):
         return any(etcd.backup for etcd in (self.etcd.main, self.etcd.events))
 
     @property
+    def region_pools(self) -> dict[str, Pool]:
+        """The pools of workers in the region, by name."""
+        return {name: pool for name, pool in self.pools.items() if pool.site is None}
+
+    @property
     def cloud_workers(self) -> int:
         """The most workers that pools in the region can grow to."""
-        return sum(pool.max for pool in self.pools.values() if pool.site is None)
+        return sum(pool.max for pool in self.region_pools.values())
+
+    def zones_of(self, pool: Pool) -> tuple[str, ...]:
+        """Return the zones of a pool in the region: its own, or those of the control plane."""
+        return tuple(map(str, pool.zones or self.control_plane.zones))
 
     @property
     def checked_workers(self) -> bool:

@@ -7,13 +7,6 @@ from cluster.disks import takes
 from cluster.pools import Pool
 from cluster.spec import Cloud, ClusterSpec
 
-_DISKS = {
-    Cloud.AWS: ("gp3",),
-    Cloud.AZURE: ("premium_ssd", "standard_ssd"),
-    Cloud.GCP: ("pd-balanced", "hyperdisk-balanced"),
-}
-"""Cloud -> candidates for the default kind of disk, in order of preference."""
-
 
 def has_block(spec: ClusterSpec) -> bool:
     """Return whether the cluster has the driver of disks and the class `block`."""
@@ -30,7 +23,7 @@ def controllers_pool(spec: ClusterSpec) -> str | None:
 
     None if there are no drivers: without workers in the region, in a lab, or if the spec turns both classes off.
     """
-    pools = region_pools(spec)
+    pools = usable_pools(spec)
     if not pools or spec.control_plane.cloud is Cloud.LAB or not (spec.storage.block or spec.storage.file):
         return None
     if spec.storage.controllers:
@@ -39,22 +32,23 @@ def controllers_pool(spec: ClusterSpec) -> str | None:
 
 
 def block_disk(spec: ClusterSpec) -> str:
-    """Return the kind of disk of the class `block`, as in the catalogue. Raises KeyError in a lab.
+    """Return the kind of disk of the class `block`, as in the catalogue. A lab has none.
 
     Default: the first that all machines in the region support, otherwise the first that any supports.
     """
-    cloud, machines = spec.control_plane.cloud, [pool.machine for pool in region_pools(spec).values() if pool.machine]
+    cloud, machines = spec.control_plane.cloud, [pool.machine for pool in usable_pools(spec).values() if pool.machine]
     if spec.storage.block_disk:
         return spec.storage.block_disk
+    candidates = catalogue.of(cloud).choices.volumes
     by_all, by_any = (
-        [kind for kind in _DISKS[cloud] if which(takes(cloud, each, kind) for each in machines)] for which in (all, any)
+        [kind for kind in candidates if which(takes(cloud, each, kind) for each in machines)] for which in (all, any)
     )
-    return (*by_all, *by_any, _DISKS[cloud][0])[0]
+    return (*by_all, *by_any, candidates[0])[0]
 
 
-def region_pools(spec: ClusterSpec) -> dict[str, Pool]:
+def usable_pools(spec: ClusterSpec) -> dict[str, Pool]:
     """Return the pools in the region that can have machines."""
-    return {name: pool for name, pool in spec.pools.items() if pool.site is None and pool.max}
+    return {name: pool for name, pool in spec.region_pools.items() if pool.max}
 
 
 def has_gpus(spec: ClusterSpec, pool: Pool) -> bool:

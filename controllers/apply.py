@@ -15,7 +15,7 @@ from clients.lease import NAMESPACE as LEASES
 from clients.objects import Key, Object, as_json, key_of, named
 from clients.rest import PATIENT_S
 from cluster.tenancy import DirectorySource, Tenancy
-from controllers.kinds import KINDS, TENANCY_CAPACITY, TENANCY_SYNC, Kind
+from controllers.kinds import KINDS, TENANCY_CAPACITY, TENANCY_SYNC, ControllerKind
 from controllers.manifests import KIND_LABEL, NAMESPACE, Desired, objects
 from controllers.tenancy.capacity import policies
 from controllers.tenancy.capacity.run import places_of
@@ -31,7 +31,7 @@ _ANY_TENANCY = Tenancy(directory=DirectorySource())
 _BOOKKEEPING = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 
 
-class Verb(StrEnum):
+class ManifestVerb(StrEnum):
     """What a request does to an object."""
 
     CREATE = "create"
@@ -40,10 +40,10 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class ManifestChange:
     """One request. fields: for a change, the paths that differ; never their values, because some are secret."""
 
-    verb: Verb
+    verb: ManifestVerb
     key: Key
     fields: tuple[str, ...] = ()
 
@@ -58,10 +58,10 @@ class Change:
 
 
 @dataclass(frozen=True)
-class State:
+class ControllerState:
     """A controller in the cluster. holder: of its Lease, "" if nobody holds it. troubles: why pods are not ready."""
 
-    kind: Kind
+    kind: ControllerKind
     image: str
     replicas: int
     ready: int
@@ -91,13 +91,16 @@ class Controllers:
         self._api = api
         self._kube = Kube(api, MANAGER, timeout_s=PATIENT_S)
 
-    def look(self, desired: Desired) -> tuple[Change, ...]:
+    def look(self, desired: Desired) -> tuple[ManifestChange, ...]:
         """Return what `apply` would change, according to a dry run on the API server."""
         changes = (self._change(kube, thing) for kube, thing in self._things(desired))
         return tuple(change for change in changes if change)
 
     def apply(
-        self, desired: Desired, changes: Iterable[Change], tell: Callable[[Change], None] = lambda _: None
+        self,
+        desired: Desired,
+        changes: Iterable[ManifestChange],
+        tell: Callable[[ManifestChange], None] = lambda _: None,
     ) -> None:
         """Make these changes, in order. Safe to interrupt and to repeat."""
         by_key = {change.key: change for change in changes}
@@ -106,17 +109,17 @@ class Controllers:
                 kube.apply(thing)
                 tell(change)
 
-    def states(self) -> tuple[State, ...]:
+    def states(self) -> tuple[ControllerState, ...]:
         """Return the controllers that the cluster has."""
         return tuple(state for kind in KINDS.values() if (state := self._state(kind)))
 
-    def missing(self, kinds: Iterable[Kind]) -> str:
+    def missing(self, kinds: Iterable[ControllerKind]) -> str:
         """Return what is not ready yet, "" if everything is."""
         states = {state.kind: state for state in self.states()}
         reasons = (states[kind].missing if kind in states else f"{kind.name} does not exist" for kind in kinds)
         return "; ".join(reason for reason in reasons if reason)
 
-    def to_remove(self, kinds: tuple[Kind, ...]) -> tuple[Change, ...]:
+    def to_remove(self, kinds: tuple[ControllerKind, ...]) -> tuple[ManifestChange, ...]:
         """Return what exists of these; with the last controller, also the namespace.
 
         Their notebooks stay: the command reads them too.
@@ -126,10 +129,12 @@ class Controllers:
         changes = []
         for key in removable(kinds, whole=running <= set(kinds)):
             if key not in kept and self._read(self._kube, key):
-                changes.append(Change(Verb.DELETE, key))
+                changes.append(ManifestChange(ManifestVerb.DELETE, key))
         return tuple(changes)
 
-    def remove(self, changes: Iterable[Change], tell: Callable[[Change], None] = lambda _: None) -> None:
+    def remove(
+        self, changes: Iterable[ManifestChange], tell: Callable[[ManifestChange], None] = lambda _: None
+    ) -> None:
         """Delete these objects. An object that has gone in the meantime is no error."""
         for change in changes:
             try:
@@ -150,13 +155,13 @@ class Controllers:
             yield from ((kube, thing) for thing in policies.objects(desired.settings.borrowing, version))
         yield from ((self._kube, thing) for thing in objects(desired))
 
-    def _change(self, kube: Kube, thing: Object) -> Change | None:
+    def _change(self, kube: Kube, thing: Object) -> ManifestChange | None:
         key = key_of(thing)
         now = self._read(kube, key)
         if now is None:
-            return Change(Verb.CREATE, key)
+            return ManifestChange(ManifestVerb.CREATE, key)
         fields = tuple(_differences(_without_status(now), _without_status(kube.apply(thing, dry_run=True))))
-        return Change(Verb.CHANGE, key, fields) if fields else None
+        return ManifestChange(ManifestVerb.CHANGE, key, fields) if fields else None
 
     def _read(self, kube: Kube, key: Key) -> Object | None:
         kind, inside, name = key
@@ -167,7 +172,7 @@ class Controllers:
                 raise
             return None
 
-    def _state(self, kind: Kind) -> State | None:
+    def _state(self, kind: ControllerKind) -> ControllerState | None:
         deployment = self._read(self._kube, ("Deployment", NAMESPACE, kind.name))
         if deployment is None:
             return None
@@ -176,7 +181,7 @@ class Controllers:
         rolled = rolled and status.get("updatedReplicas", 0) == replicas == status.get("replicas", 0)
         lease = (self._read(self._kube, ("Lease", LEASES, kind.lease)) or {}).get("spec") or {}
         pods = [each for each in self._kube.list("Pod", NAMESPACE) if _of(each) == kind.name]
-        return State(
+        return ControllerState(
             kind,
             deployment["spec"]["template"]["spec"]["containers"][0]["image"],
             replicas,
@@ -188,7 +193,7 @@ class Controllers:
         )
 
 
-def removable(kinds: tuple[Kind, ...], *, whole: bool) -> tuple[Key, ...]:
+def removable(kinds: tuple[ControllerKind, ...], *, whole: bool) -> tuple[Key, ...]:
     """Return the keys of everything that `manifests.objects` makes for them, the last first. whole: include what they share."""
     keys = [key_of(each) for each in objects(Desired("", {}, _ANY_TENANCY, kinds, secrets={"": ""}))]
     shared = {key_of(each) for each in objects(Desired("", {}, _ANY_TENANCY, kinds[:0], secrets={"": ""}))}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cluster.allocations import SYSTEM_LABEL, TEAM_KEY
-from controllers.kinds import RBAC, TENANCY_CAPACITY, TENANCY_SYNC, Kind
+from controllers.kinds import RBAC, TENANCY_CAPACITY, TENANCY_SYNC, ControllerKind
 from controllers.tenancy.capacity.policies import ADMISSION
 from controllers.tenancy.sync.objects import MANAGED_LABEL, MANAGER, NAME, Object
 
@@ -29,12 +29,12 @@ _Bounds = tuple[str, list[Object], list[tuple[str, str]]]
 """(suffix of the policy's name, the requests that it checks, [(expression that must be true, message if it isn't)])."""
 
 
-def user(kind: Kind, namespace: str) -> str:
+def user(kind: ControllerKind, namespace: str) -> str:
     """Return the username that the API server gives to the ServiceAccount."""
     return f"system:serviceaccount:{namespace}:{kind.name}"
 
 
-def policies(kind: Kind, namespace: str) -> tuple[Object, ...]:
+def policies(kind: ControllerKind, namespace: str) -> tuple[Object, ...]:
     """Return a controller's policies with their bindings."""
     bounds = {TENANCY_SYNC.name: _of_sync, TENANCY_CAPACITY.name: _of_capacity}[kind.name]()
     return tuple(manifest for bound in bounds for manifest in _policy(kind, namespace, *bound))
@@ -76,7 +76,7 @@ def _of_capacity() -> Iterator[_Bounds]:
 
 
 def _policy(
-    kind: Kind, namespace: str, what: str, rules: list[Object], validations: list[tuple[str, str]]
+    kind: ControllerKind, namespace: str, what: str, rules: list[Object], validations: list[tuple[str, str]]
 ) -> tuple[Object, ...]:
     name = f"menagerie-{kind.name}-{what}"
     who = f"request.userInfo.username == '{user(kind, namespace)}'"

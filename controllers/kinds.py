@@ -24,7 +24,7 @@ Rule = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ControllerKind:
     """A controller.
 
     lease: name of its Lease. every_s: seconds between rounds. notebooks: ConfigMaps in kube-system that it writes.
@@ -76,13 +76,13 @@ def _moves(_: Tenancy) -> tuple[Rule, ...]:
     )
 
 
-TENANCY_SYNC = Kind(
+TENANCY_SYNC = ControllerKind(
     "tenancy-sync", SYNC_LEASE, 60, "namespaces of people and teams", _syncs, (NOTEBOOK,), directory=True
 )
-TENANCY_CAPACITY = Kind("tenancy-capacity", CAPACITY_LEASE, 30, "hosts of teams", _moves)
-KINDS: Mapping[str, Kind] = {each.name: each for each in (TENANCY_SYNC, TENANCY_CAPACITY)}
+TENANCY_CAPACITY = ControllerKind("tenancy-capacity", CAPACITY_LEASE, 30, "hosts of teams", _moves)
+KINDS: Mapping[str, ControllerKind] = {each.name: each for each in (TENANCY_SYNC, TENANCY_CAPACITY)}
 
 
-def needed_kinds(settings: Tenancy) -> tuple[Kind, ...]:
+def needed_kinds(settings: Tenancy) -> tuple[ControllerKind, ...]:
     """Return the controllers that a spec has work for: without allocations no host belongs to a team."""
     return (TENANCY_SYNC, TENANCY_CAPACITY) if settings.allocations else (TENANCY_SYNC,)

@@ -18,7 +18,7 @@ from cluster.pools import TRUSTED_POOL, Taint
 from cluster.tenancy import Tenancy
 from controllers.confinement import policies
 from controllers.contents import USER
-from controllers.kinds import RBAC, Kind, rule
+from controllers.kinds import RBAC, ControllerKind, rule
 
 Object = dict[str, Any]
 NAMESPACE = CONTROLLERS_NAMESPACE
@@ -47,7 +47,7 @@ class Desired:
     image: str
     files: Mapping[str, str]
     settings: Tenancy
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ControllerKind, ...]
     pool: str = ""
     taints: tuple[Taint, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -61,7 +61,7 @@ def objects(desired: Desired) -> tuple[Object, ...]:
     return (*shared, *(each for kind in desired.kinds for each in _of(kind, desired)))
 
 
-def _of(kind: Kind, desired: Desired) -> Iterable[Object]:
+def _of(kind: ControllerKind, desired: Desired) -> Iterable[Object]:
     yield _object("v1", "ServiceAccount", kind, automountServiceAccountToken=False)
     # Policies first, so that rights never exist without their limits.
     for each in policies(kind, NAMESPACE):
@@ -109,7 +109,7 @@ def _secret(secrets: Mapping[str, str]) -> Object:
     }
 
 
-def _rights(kind: Kind, settings: Tenancy) -> Iterable[Object]:
+def _rights(kind: ControllerKind, settings: Tenancy) -> Iterable[Object]:
     name = f"menagerie:{kind.name}"
     subjects = [{"kind": "ServiceAccount", "name": kind.name, "namespace": NAMESPACE}]
     yield _object(f"{RBAC}/v1", "ClusterRole", kind, name, None, rules=list(kind.rules(settings)))
@@ -126,7 +126,7 @@ def _rights(kind: Kind, settings: Tenancy) -> Iterable[Object]:
     yield _object(f"{RBAC}/v1", "RoleBinding", kind, name, LEASES, roleRef=ref, subjects=subjects)
 
 
-def _deployment(kind: Kind, desired: Desired) -> Object:
+def _deployment(kind: ControllerKind, desired: Desired) -> Object:
     spec = {
         "replicas": REPLICAS,
         # No surge: two replicas never share a host, and there may be no third host.
@@ -146,7 +146,7 @@ def _annotations(desired: Desired) -> dict[str, str]:
     return {CONFIG_HASH: hashlib.sha256(files).hexdigest(), **scraped}
 
 
-def _pod(kind: Kind, desired: Desired) -> Object:
+def _pod(kind: ControllerKind, desired: Desired) -> Object:
     apart = {"labelSelector": _selector(kind), "topologyKey": "kubernetes.io/hostname"}
     items = [{"key": key, "path": path} for key, path in _keys(desired.files).items()]
     volumes: list[Object] = [{"name": SPEC, "configMap": {"name": SPEC, "items": items}}]
@@ -179,7 +179,7 @@ def _tolerations(taints: Iterable[Taint]) -> list[Object]:
     ]
 
 
-def _container(kind: Kind, desired: Desired) -> Object:
+def _container(kind: ControllerKind, desired: Desired) -> Object:
     arguments = [kind.name, f"--spec={_SPEC_FOLDER}/{SPEC_FILE}", f"--every={kind.every_s}", f"--port={PORT}"]
     mounts: list[Object] = [{"name": SPEC, "mountPath": _SPEC_FOLDER, "readOnly": True}]
     if _has_secrets(kind, desired):
@@ -209,19 +209,21 @@ def _probe(path: str, **timing: int) -> Object:
     return {"httpGet": {"path": path, "port": "http"}, **timing}
 
 
-def _has_secrets(kind: Kind, desired: Desired) -> bool:
+def _has_secrets(kind: ControllerKind, desired: Desired) -> bool:
     return kind.directory and bool(desired.secrets)
 
 
-def _labels(kind: Kind) -> dict[str, str]:
+def _labels(kind: ControllerKind) -> dict[str, str]:
     return {**MANAGED, KIND_LABEL: kind.name}
 
 
-def _selector(kind: Kind) -> Object:
+def _selector(kind: ControllerKind) -> Object:
     return {"matchLabels": {KIND_LABEL: kind.name}}
 
 
-def _object(version: str, what: str, kind: Kind, name: str = "", inside: str | None = NAMESPACE, **more: Any) -> Object:
+def _object(
+    version: str, what: str, kind: ControllerKind, name: str = "", inside: str | None = NAMESPACE, **more: Any
+) -> Object:
     metadata = {"name": name or kind.name, **({"namespace": inside} if inside else {}), "labels": _labels(kind)}
     return {"apiVersion": version, "kind": what, "metadata": metadata, **more}
 

@@ -91,6 +91,15 @@ def members(cluster: Cluster, role: RoleName, plan: AddressPlan) -> tuple[Member
     )
 
 
+def members_by_host(cluster: Cluster, plan: AddressPlan) -> dict[str, dict[RoleName, Member]]:
+    """Return host -> the members that run on it, by role: two if events shares main's hosts."""
+    by_host: dict[str, dict[RoleName, Member]] = {}
+    for role in ROLES:
+        for member in members(cluster, role, plan):
+            by_host.setdefault(member.host, {})[role] = member
+    return by_host
+
+
 def client_urls(cluster: Cluster, role: RoleName, plan: AddressPlan) -> tuple[str, ...]:
     """Return the client URLs of this etcd, one per member."""
     return tuple(member.client_url for member in members(cluster, role, plan))

@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from inventories.matching import Last
-from inventories.report import Failure, HostReport, Progress, RunReport, Status, TaskTime
+from inventories.report import Failure, HostReport, Progress, RunReport, TaskStatus, TaskTime
 
 _ENDS = {
-    "runner_on_ok": Status.OK,
-    "runner_on_skipped": Status.SKIPPED,
-    "runner_on_failed": Status.FAILED,
-    "runner_on_unreachable": Status.UNREACHABLE,
+    "runner_on_ok": TaskStatus.OK,
+    "runner_on_skipped": TaskStatus.SKIPPED,
+    "runner_on_failed": TaskStatus.FAILED,
+    "runner_on_unreachable": TaskStatus.UNREACHABLE,
 }
 # Ansible's messages if the command's own output says more.
 _EMPTY_MESSAGES = ("", "non-zero return code")
@@ -32,7 +32,7 @@ class Collector:
         self._total = total
         self._last = last
         self._on_progress = on_progress
-        self._counts: dict[str, Counter[Status]] = defaultdict(Counter)
+        self._counts: dict[str, Counter[TaskStatus]] = defaultdict(Counter)
         self._times: dict[str, list[float]] = defaultdict(list)
         self._first: float | None = None
         self._begun: dict[str, float] = {}
@@ -56,15 +56,15 @@ class Collector:
         now = datetime.fromisoformat(event["created"]).timestamp()
         self._first = now if self._first is None else self._first
         self._times[host].append(now)
-        status = self._end(kind, host, data) if kind in _ENDS else Status.STARTED
+        status = self._end(kind, host, data) if kind in _ENDS else TaskStatus.STARTED
         role, task = data.get("role", ""), data.get("task", "")
-        if status is Status.STARTED:
+        if status is TaskStatus.STARTED:
             self._begun[host] = now
-        elif status is not Status.SKIPPED:
+        elif status is not TaskStatus.SKIPPED:
             self._tasks[role, task].append((now - self._begun.get(host, now), host))
         if self._on_progress:
-            number = self._counts[host].total() + (status is Status.STARTED)
-            broken = status in (Status.FAILED, Status.UNREACHABLE)
+            number = self._counts[host].total() + (status is TaskStatus.STARTED)
+            broken = status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE)
             self._on_progress(
                 Progress(
                     host,
@@ -76,25 +76,25 @@ class Collector:
                     now - self._first,
                     self._failures[-1].message if broken else "",
                     broken
-                    or (status is not Status.STARTED and self._last is not None and self._last.is_it(role, task)),
+                    or (status is not TaskStatus.STARTED and self._last is not None and self._last.is_it(role, task)),
                 )
             )
 
-    def _end(self, kind: str, host: str, data: Mapping[str, Any]) -> Status:
+    def _end(self, kind: str, host: str, data: Mapping[str, Any]) -> TaskStatus:
         result = data.get("res") or {}
         status = _ENDS[kind]
-        if status is Status.FAILED and data.get("ignore_errors"):
-            status = Status.OK
-        if status is Status.OK and result.get("changed"):
-            status = Status.CHANGED
+        if status is TaskStatus.FAILED and data.get("ignore_errors"):
+            status = TaskStatus.OK
+        if status is TaskStatus.OK and result.get("changed"):
+            status = TaskStatus.CHANGED
             self._changes[host].append(data.get("task", ""))
         self._counts[host][status] += 1
         self._diffs[host].extend(_diff_lines(result.get("diff")))
         self._notes[host].extend(
             warning for warning in result.get("warnings") or () if warning not in self._notes[host]
         )
-        if status in (Status.FAILED, Status.UNREACHABLE):
-            unreachable = status is Status.UNREACHABLE
+        if status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE):
+            unreachable = status is TaskStatus.UNREACHABLE
             self._failures.append(
                 Failure(host, data.get("role", ""), data.get("task", ""), failure_message(result), unreachable)
             )
@@ -123,11 +123,11 @@ class Collector:
     def _host(self, host: str) -> HostReport:
         counts, times = self._counts[host], self._times[host]
         return HostReport(
-            ok=counts[Status.OK] + counts[Status.CHANGED],
-            changed=counts[Status.CHANGED],
-            failed=counts[Status.FAILED],
-            unreachable=counts[Status.UNREACHABLE],
-            skipped=counts[Status.SKIPPED],
+            ok=counts[TaskStatus.OK] + counts[TaskStatus.CHANGED],
+            changed=counts[TaskStatus.CHANGED],
+            failed=counts[TaskStatus.FAILED],
+            unreachable=counts[TaskStatus.UNREACHABLE],
+            skipped=counts[TaskStatus.SKIPPED],
             seconds=max(times) - min(times),
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 from components.workers.group_vars import ROUTERS
 from inventories.build import Inventory
 from network import frr, swanctl, tunnel_rules
-from network.gateway import EdgeRouter, settings
+from network.gateway import RouterConfig, settings
 
 PLAYBOOK = "gateways.yml"
 GROUP = ROUTERS
@@ -17,7 +17,7 @@ PROGRAM = "/usr/local/sbin/menagerie-vpn"
 
 def build(
     name: str,
-    routers: Iterable[EdgeRouter],
+    routers: Iterable[RouterConfig],
     keys: Mapping[str, str],
     given: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Inventory:
@@ -39,7 +39,7 @@ def build(
     return Inventory(name, data, unknown_hosts=tuple(hosts))
 
 
-def of_all_clusters(router: EdgeRouter, given: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def of_all_clusters(router: RouterConfig, given: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the variables that a router's clusters give it. Raises ValueError if they don't agree."""
     merged: dict[str, Any] = {}
     origin: dict[str, str] = {}
@@ -54,7 +54,7 @@ def of_all_clusters(router: EdgeRouter, given: Mapping[str, Mapping[str, Any]]) 
     return merged
 
 
-def variables(router: EdgeRouter, keys: Mapping[str, str]) -> dict[str, Any]:
+def variables(router: RouterConfig, keys: Mapping[str, str]) -> dict[str, Any]:
     """Return the variables of role vpn_gateway. keys: connection -> pre-shared key."""
     return {
         "vpn_gateway_settings": settings(router),
@@ -75,7 +75,7 @@ COMPUTED = (
 """Variables that `variables` computes, which operators may not set."""
 
 
-def _host(router: EdgeRouter, keys: Mapping[str, str]) -> dict[str, Any]:
+def _host(router: RouterConfig, keys: Mapping[str, str]) -> dict[str, Any]:
     ssh = router.ssh
     own = {line.name: keys[f"{router.machine}/{line.name}"] for line in router.lines if line.certificates is None}
     way = {"ansible_host": str(router.host), "ansible_user": ssh.user, "ansible_port": ssh.port}

@@ -15,7 +15,7 @@ from cluster.journal import Lines
 from inventories.desired import Digests
 
 
-class Journal:
+class ConfigureJournal:
     """The journal in a file, which need not exist."""
 
     def __init__(self, path: Path) -> None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Status(StrEnum):
+class TaskStatus(StrEnum):
     """How a task ended on a host, or that it started."""
 
     STARTED = "started"
@@ -28,7 +28,7 @@ class Progress:
     host: str
     role: str
     task: str
-    status: Status
+    status: TaskStatus
     number: int
     total: int
     seconds: float = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from inventories.report import Progress, Status
+from inventories.report import Progress, TaskStatus
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Tally:
         self._began: dict[str, float] = {}
         self._running: dict[str, str] = {}
         self._changed: set[str] = set()
-        self._ended: dict[str, Status] = {}
+        self._ended: dict[str, TaskStatus] = {}
         self._taken_s = 0.0
         self._most_running = 0
         self.failures: Counter[str] = Counter()
@@ -51,14 +51,14 @@ class Tally:
         self._began.setdefault(host, now)
         self._running[host] = progress.role
         self._most_running = max(self._most_running, len(self._running))
-        if progress.status is Status.CHANGED:
+        if progress.status is TaskStatus.CHANGED:
             self._changed.add(host)
         if progress.is_last:
             self._end(progress, now)
 
     def _end(self, progress: Progress, now: float) -> None:
-        broken = progress.status in (Status.FAILED, Status.UNREACHABLE)
-        self._ended[progress.host] = progress.status if broken else Status.OK
+        broken = progress.status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE)
+        self._ended[progress.host] = progress.status if broken else TaskStatus.OK
         self._running.pop(progress.host)
         self._taken_s += now - self._began[progress.host]
         if broken:
@@ -73,9 +73,11 @@ class Tally:
     @property
     def count(self) -> Count:
         kinds = Counter(self._ended.values())
-        done = kinds[Status.OK]
-        changed = sum(self._ended.get(host) is Status.OK for host in self._changed)
-        return Count(self._total, done, changed, kinds[Status.FAILED], kinds[Status.UNREACHABLE], len(self._running))
+        done = kinds[TaskStatus.OK]
+        changed = sum(self._ended.get(host) is TaskStatus.OK for host in self._changed)
+        return Count(
+            self._total, done, changed, kinds[TaskStatus.FAILED], kinds[TaskStatus.UNREACHABLE], len(self._running)
+        )
 
     def left_s(self) -> float | None:
         """Estimate the seconds until all hosts have ended, from those that have; None before the first has.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from network.gateway import EdgeRouter, Line
+from network.gateway import Line, RouterConfig
 
 MAXIMUM_ROUTES = 100
 """The most routes to accept from a gateway. It announces a cluster's range, and on Azure a few of its own; many more are a
@@ -27,7 +27,7 @@ staticd_options="-A 127.0.0.1"
 """
 
 
-def config(router: EdgeRouter) -> str:
+def config(router: RouterConfig) -> str:
     """Return ``/etc/frr/frr.conf``."""
     return "\n".join([*_head(), *_routes(router), *_bgp(router), *_lists(router), "end", ""])
 
@@ -42,7 +42,7 @@ def _head() -> Iterator[str]:
     yield from ("service integrated-vtysh-config", "!", "no zebra nexthop kernel enable", "!")
 
 
-def _routes(router: EdgeRouter) -> Iterator[str]:
+def _routes(router: RouterConfig) -> Iterator[str]:
     """Yield the static routes. A blackhole drops packets for a region without a tunnel: the default route would send them out
     unencrypted."""
     for region in sorted({network for line in router.lines for network in line.region}):
@@ -53,7 +53,7 @@ def _routes(router: EdgeRouter) -> Iterator[str]:
     yield "!"
 
 
-def _bgp(router: EdgeRouter) -> Iterator[str]:
+def _bgp(router: RouterConfig) -> Iterator[str]:
     yield f"router bgp {router.asn}"
     yield f" bgp router-id {router.address}"
     yield " no bgp default ipv4-unicast"
@@ -90,7 +90,7 @@ def _family(line: Line) -> Iterator[str]:
     yield f"  neighbor {peer} maximum-prefix {MAXIMUM_ROUTES}"
 
 
-def _lists(router: EdgeRouter) -> Iterator[str]:
+def _lists(router: RouterConfig) -> Iterator[str]:
     """Yield the prefix lists. A region may announce parts of its range. Anything that is not permitted is dropped."""
     for line in {line.cluster: line for line in router.lines}.values():
         for number, network in enumerate(line.region, 1):

@@ -96,7 +96,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class EdgeRouter:
+class RouterConfig:
     """A router at a site's edge.
 
     address: public. host, ssh: how to reach it to configure it; host is None if Menagerie does not manage the router.
@@ -116,9 +116,9 @@ class EdgeRouter:
         return f"{self.site}-{self.name}"
 
 
-def routers(joined: Iterable[Joined]) -> tuple[EdgeRouter, ...]:
+def routers(joined: Iterable[Joined]) -> tuple[RouterConfig, ...]:
     """Return every edge router with a known gateway in some cluster. A router in two specs has the tunnels of both."""
-    by_address: dict[IPv4Address, EdgeRouter] = {}
+    by_address: dict[IPv4Address, RouterConfig] = {}
     for joined_cluster in joined:
         for tunnel in tunnels(joined_cluster.cluster):
             line = _line(joined_cluster, tunnel)
@@ -129,8 +129,10 @@ def routers(joined: Iterable[Joined]) -> tuple[EdgeRouter, ...]:
             host = settings.host if settings else None
             earlier = by_address.get(tunnel.peer)
             lines = (*earlier.lines, line) if earlier else (line,)
-            first = earlier or EdgeRouter(tunnel.site, tunnel.router, tunnel.peer, tunnel.edge.asn, host, site.ssh, ())
-            by_address[tunnel.peer] = EdgeRouter(**{**vars(first), "lines": lines})
+            first = earlier or RouterConfig(
+                tunnel.site, tunnel.router, tunnel.peer, tunnel.edge.asn, host, site.ssh, ()
+            )
+            by_address[tunnel.peer] = RouterConfig(**{**vars(first), "lines": lines})
     return tuple(by_address.values())
 
 
@@ -154,7 +156,7 @@ def _line(joined_cluster: Joined, tunnel: Tunnel) -> Line | None:
     return replace(plain, gateway_name=names[tunnel.gateway_end], certificates=papers)
 
 
-def settings(router: EdgeRouter) -> dict[str, Any]:
+def settings(router: RouterConfig) -> dict[str, Any]:
     """Return ``/etc/menagerie/vpn.json``, which the program `menagerie-vpn` reads."""
     loopback = sorted({str(line.tunnel.edge.address) for line in router.lines if not line.numbered})
     links = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cluster.links import Cable, Link
-from cluster.mtu import Link as Stretch
+from cluster.mtu import PathSection as Stretch
 from cluster.mtu import carried
 from cluster.outputs import ClusterOutputs
 from cluster.pools import Host

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from network.gateway import EdgeRouter
+from network.gateway import RouterConfig
 
 TABLE = "menagerie_vpn"
 
 
-def rules(router: EdgeRouter) -> str:
+def rules(router: RouterConfig) -> str:
     """Return a script for ``nft -f`` that replaces the table atomically."""
     tunnels = ", ".join(f'"{line.interface}"' for line in router.lines)
     return "\n".join(
@@ -39,7 +39,7 @@ def _chain(name: str, hook: str, priority: str, lines: Iterator[str]) -> list[st
     return [f"  chain {name} {{", head, *(f"    {line}" for line in lines), "  }"]
 
 
-def _segments(router: EdgeRouter) -> Iterator[str]:
+def _segments(router: RouterConfig) -> Iterator[str]:
     """Yield the rules that clamp segments in both directions: the other router of a site may have forwarded the first packet.
     Linux only ever lowers the size."""
     for line in router.lines:
@@ -47,7 +47,7 @@ def _segments(router: EdgeRouter) -> Iterator[str]:
             yield f'{direction} "{line.interface}" tcp flags syn tcp option maxseg size set {line.tunnel.mss}'
 
 
-def _forward(router: EdgeRouter) -> Iterator[str]:
+def _forward(router: RouterConfig) -> Iterator[str]:
     """Yield the forwarding rules.
 
     ICMP errors come from any source address: a router in the region may report that a packet was too large, from an address
@@ -69,7 +69,7 @@ def _forward(router: EdgeRouter) -> Iterator[str]:
     yield "oifname @tunnels drop"
 
 
-def _input(router: EdgeRouter) -> Iterator[str]:
+def _input(router: RouterConfig) -> Iterator[str]:
     for line in router.lines:
         own, peer = line.tunnel.edge.address.ip, line.tunnel.cloud.address.ip
         ends = f'iifname "{line.interface}" ip saddr {peer} ip daddr {own}'

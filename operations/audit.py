@@ -27,6 +27,7 @@ from cluster import places
 from cluster.audit.evidence import API_LISTS, Attempt, AuditLogs, Evidence, Kind, Report, Unseen
 from cluster.audit.programs import collect_command
 from cluster.controllers import home
+from cluster.quantities import whole_days
 from cluster.shared import NewerDataError
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool
@@ -47,7 +48,6 @@ OfEtcdHost = Callable[[str], Report]
 STALE_S = 3 * EVERY_S
 IN_REGION = "nobody logs in to workers in the region, and their identity is not allowed to write a report"
 _AT_ONCE = 32
-_DAY_MS = 86_400_000
 _SECRETS, _KUBELETS, _SERVICES = 8, 8, 3
 """How many Secrets, kubelets and Services are tried: a wrong setting shows on all of them."""
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -236,7 +236,7 @@ def _audit_logs(cluster: Cluster, access: Access) -> AuditLogs | str:
     except BucketSilentError as error:
         return str(error)
     locked = None if cluster.is_lab else access.outputs.buckets[audit_log.USE].locked_days
-    kept = -(-cluster.spec.control_plane.audit_log.keep // _DAY_MS)
+    kept = whole_days(cluster.spec.control_plane.audit_log.keep)
     return AuditLogs(
         {host: entry.at.timestamp() for host, entry in newest_by_host.items()}, audit_log.STALE_S, locked, kept
     )

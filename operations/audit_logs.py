@@ -43,7 +43,7 @@ class Newest:
 
 
 @dataclass(frozen=True)
-class Server:
+class RunningServer:
     """A running API server. since: when the first API server on a host of that name started."""
 
     host: str
@@ -85,18 +85,20 @@ def _folders(store: ObjectStore, prefix: str) -> list[str]:
     return sorted(store.list_with_delimiter(prefix)["common_prefixes"])
 
 
-def servers(api: ApiClient, now: datetime) -> tuple[Server, ...]:
+def servers(api: ApiClient, now: datetime) -> tuple[RunningServer, ...]:
     """Return the running API servers, by their Leases."""
     leases = Kube(api).list("Lease", "kube-system", labels=_LEASES)
     return tuple(
-        Server(lease["metadata"]["labels"][_HOST], datetime.fromisoformat(lease["metadata"]["creationTimestamp"]))
+        RunningServer(
+            lease["metadata"]["labels"][_HOST], datetime.fromisoformat(lease["metadata"]["creationTimestamp"])
+        )
         for lease in sorted(leases, key=lambda lease: str(lease["metadata"]["name"]))
         if _HOST in lease["metadata"]["labels"]
         and (now - datetime.fromisoformat(lease["spec"]["renewTime"])).total_seconds() < _LIVES_S
     )
 
 
-def shipped(found: Mapping[str, Newest], server: Server, now: datetime) -> tuple[bool, str]:
+def shipped(found: Mapping[str, Newest], server: RunningServer, now: datetime) -> tuple[bool, str]:
     """Return whether a server's log is shipped in time, and a sentence about it."""
     newest_object, is_young = found.get(server.host), (now - server.since).total_seconds() < audit_log.STALE_S
     if newest_object is None:

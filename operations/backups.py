@@ -18,7 +18,7 @@ from etcd.host.menagerie_etcd.repository import Repository, RepositoryError, Sna
 from etcd.members import settings
 from network.addresses import ROLES
 from operations.etcds.look import reach
-from operations.etcds.snapshots import Snapshot as RestorePoint
+from operations.etcds.snapshots import EtcdSnapshot as RestorePoint
 from operations.words import duration
 from tools.build import ensure
 
@@ -36,7 +36,7 @@ class NoBackupsError(RefusedError):
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptBackup:
     """A backup. `time` and `tried` are Unix times. `tried`: its last drill, None for never; `good`: whether that drill
     passed; `why`: what failed, "" for nothing."""
 
@@ -60,7 +60,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class State:
+class BackupState:
     """State of an etcd's backups. `verified_s`: age of the newest backup that passed a drill, None if there is none."""
 
     etcd: str
@@ -68,7 +68,7 @@ class State:
     told: str
     verified_s: float | None
     allowed_s: float
-    backups: tuple[Kept, ...]
+    backups: tuple[KeptBackup, ...]
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -113,14 +113,16 @@ def repository(access: Access, role: RoleName) -> Repository:
     )
 
 
-def read_states(cluster: Cluster, access: Access, chosen: str | None = None, now: float | None = None) -> list[State]:
+def read_states(
+    cluster: Cluster, access: Access, chosen: str | None = None, now: float | None = None
+) -> list[BackupState]:
     """Return the state of all etcds with backups, or of one. If a bucket can't be read, its state is not ok."""
     states = []
     for role, backup in with_backups(cluster, chosen).items():
         try:
             snapshots = repository(access, role).snapshots()
         except RepositoryError as error:
-            states.append(State(role, False, str(error), None, allowed_s(backup), ()))
+            states.append(BackupState(role, False, str(error), None, allowed_s(backup), ()))
         else:
             states.append(state(role, backup, snapshots, time.time() if now is None else now))
     return states
@@ -132,7 +134,7 @@ def snapshots(cluster: Cluster, access: Access, role: RoleName) -> tuple[Restore
     return tuple(_point(cluster.name, each) for each in backups_of(role, repository(access, role).snapshots()))
 
 
-def _point(cluster: str, kept: Kept) -> RestorePoint:
+def _point(cluster: str, kept: KeptBackup) -> RestorePoint:
     return RestorePoint(
         id=kept.id,
         etcd=kept.etcd,
@@ -176,7 +178,7 @@ def stale(cluster: str, age: Callable[[], float | None] | None) -> str:
     return f"the newest backup of etcd main is {age_s / 60:.0f} minutes old, the limit is {OLDEST_S / 60:.0f}; {help_}"
 
 
-def state(role: str, backup: Backup, snapshots: Sequence[Snapshot], now: float) -> State:
+def state(role: str, backup: Backup, snapshots: Sequence[Snapshot], now: float) -> BackupState:
     """Judge a listing of the repository."""
     kept = backups_of(role, snapshots)
     age, allowed = verified_age(snapshots, now), allowed_s(backup)
@@ -191,7 +193,7 @@ def state(role: str, backup: Backup, snapshots: Sequence[Snapshot], now: float) 
         told += f"; the last drill of the newest failed: {newest.why}"
     if age is not None and age > allowed:
         told += f"; the limit is {duration(allowed)}"
-    return State(role, age is not None and age <= allowed, told, age, allowed, kept)
+    return BackupState(role, age is not None and age <= allowed, told, age, allowed, kept)
 
 
 def allowed_s(backup: Backup) -> float:
@@ -208,7 +210,7 @@ def verified_age(snapshots: Sequence[Snapshot], now: float) -> float | None:
     return next((now - time_ for time_ in times), None)
 
 
-def backups_of(role: str, snapshots: Sequence[Snapshot]) -> tuple[Kept, ...]:
+def backups_of(role: str, snapshots: Sequence[Snapshot]) -> tuple[KeptBackup, ...]:
     """Return the backups of a listing, newest first, each with the result of its last drill."""
     drills: dict[str, Snapshot] = {}
     for each in sorted(snapshots, key=lambda snapshot: snapshot.time):
@@ -218,9 +220,9 @@ def backups_of(role: str, snapshots: Sequence[Snapshot]) -> tuple[Kept, ...]:
     return tuple(_kept(role, each, drills.get(each.id)) for each in backups)
 
 
-def _kept(role: str, snapshot: Snapshot, drill: Snapshot | None) -> Kept:
+def _kept(role: str, snapshot: Snapshot, drill: Snapshot | None) -> KeptBackup:
     tags = snapshot.tags
-    return Kept(
+    return KeptBackup(
         etcd=role,
         id=snapshot.id,
         time=snapshot.time,
@@ -238,12 +240,12 @@ def _kept(role: str, snapshot: Snapshot, drill: Snapshot | None) -> Kept:
     )
 
 
-def make(cluster: Cluster, access: Access, chosen: str | None, report: Callable[[str], None]) -> dict[str, Kept]:
+def make(cluster: Cluster, access: Access, chosen: str | None, report: Callable[[str], None]) -> dict[str, KeptBackup]:
     """Make a backup of each etcd on one member's host; return etcd -> backup.
 
     Raises NoBackupsError, FailedError, AgentError.
     """
-    backups: dict[str, Kept] = {}
+    backups: dict[str, KeptBackup] = {}
     for role, member in makers(cluster, access, chosen).items():
         where, agent = repository(access, role), reach(cluster, access, role).agents[member]
         report(f"etcd {role}: making a backup on {member}")

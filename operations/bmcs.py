@@ -16,8 +16,8 @@ from cluster.spec import Cluster
 from operations.provisioning import identity
 from operations.provisioning.bmc import Bmc, MachineReport
 from operations.provisioning.install import Connect
-from operations.provisioning.machines import Machine
-from operations.provisioning.redfish import BmcError, Kind, Patience, Redfish
+from operations.provisioning.machines import SiteMachine
+from operations.provisioning.redfish import BmcError, BmcErrorKind, Patience, Redfish
 from operations.provisioning.trust import Login, Trust
 from operations.stack import kept_secret
 
@@ -29,7 +29,7 @@ _ASKED_AT_ONCE = 64
 class BmcReading:
     """The result of reading one machine's BMC: its report, or the error."""
 
-    machine: Machine
+    machine: SiteMachine
     report: MachineReport | None = None
     error: BmcError | None = None
     problem: Problem | None = None
@@ -49,7 +49,7 @@ class BmcReading:
         return report | {"ok": self.is_healthy, "problems": [self.problem.to_json()] if self.problem else []}
 
 
-def by_site(machines: Sequence[Machine]) -> dict[str, tuple[Machine, ...]]:
+def by_site(machines: Sequence[SiteMachine]) -> dict[str, tuple[SiteMachine, ...]]:
     """Return site -> its machines."""
     return {
         site: tuple(machine for machine in machines if machine.site == site)
@@ -58,7 +58,7 @@ def by_site(machines: Sequence[Machine]) -> dict[str, tuple[Machine, ...]]:
 
 
 def connections(
-    cluster: Cluster, folder: Path, machines: Sequence[Machine], patience: Patience | None = None
+    cluster: Cluster, folder: Path, machines: Sequence[SiteMachine], patience: Patience | None = None
 ) -> Connect:
     """Return a function that logs in to a machine's BMC. Raises RefusedError if a file or a secret is missing.
 
@@ -71,10 +71,10 @@ def connections(
     gates = {site: threading.Semaphore(bmcs.parallel) for site, bmcs in with_bmcs.items()}
 
     @contextmanager
-    def connect(machine: Machine) -> Iterator[Bmc]:
+    def connect(machine: SiteMachine) -> Iterator[Bmc]:
         bmcs = with_bmcs.get(machine.site)
         if bmcs is None or machine.bmc is None:
-            raise BmcError(Kind.MISSING, f"{machine.name} has no BMC in the spec")
+            raise BmcError(BmcErrorKind.MISSING, f"{machine.name} has no BMC in the spec")
         site = machine.site
         with Redfish(
             machine.bmc, bmcs.port, logins[site], trusts[site], patience=patience, gate=gates[site]
@@ -98,10 +98,10 @@ def secret_of(cluster: Cluster, name: str) -> str | None:
     return kept_secret(cluster, name)
 
 
-def read_all(machines: Sequence[Machine], all_: Sequence[Machine], connect: Connect) -> tuple[BmcReading, ...]:
+def read_all(machines: Sequence[SiteMachine], all_: Sequence[SiteMachine], connect: Connect) -> tuple[BmcReading, ...]:
     """Ask every BMC for its machine's identity. Changes nothing."""
 
-    def ask(machine: Machine) -> BmcReading:
+    def ask(machine: SiteMachine) -> BmcReading:
         try:
             with connect(machine) as bmc:
                 return BmcReading(machine, report=bmc.report())

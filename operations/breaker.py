@@ -27,7 +27,7 @@ _FEWEST = 2
 _SHOWN = 5
 
 
-class Kind(StrEnum):
+class BrakeKind(StrEnum):
     """Kind of brake, machine-readable."""
 
     CONTROL_PLANE = "control-plane"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Member:
+class NodeHealth:
     """A node's current state.
 
     ready: its Ready condition. healthy: Ready and without any other problem, however recent. out: taken out of service
@@ -85,13 +85,13 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class ClusterHealth:
     """A snapshot of the cluster. now: Unix time, by the API server's clock.
 
     control_plane: what is unhealthy in it, "" if nothing is. paused: whether an earlier check found that all nodes had gone.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[NodeHealth, ...]
     now: float
     removals: tuple[Removal, ...] = ()
     control_plane: str = ""
@@ -102,13 +102,13 @@ class Fleet:
 class Brake:
     """Why hosts may not be removed now."""
 
-    kind: Kind
+    kind: BrakeKind
     text: str
     hosts: frozenset[str]
 
 
 @dataclass(frozen=True)
-class Decision:
+class BrakeDecision:
     """allowed: in the requested order. paused: to be kept for the next check."""
 
     allowed: tuple[str, ...]
@@ -122,28 +122,28 @@ class Decision:
         return next((brake.text for brake in self.brakes if host in brake.hosts), "its removal was not requested")
 
 
-def decide(fleet: Fleet, requested: Sequence[str], limits: Limits, doing: str = "repair") -> Decision:
+def decide(fleet: ClusterHealth, requested: Sequence[str], limits: Limits, doing: str = "repair") -> BrakeDecision:
     """Decide which of the requested removals may start. doing: the verb to use in texts."""
     everyone = frozenset(requested)
     whole, paused = _whole(fleet, doing)
     brakes = [Brake(kind, text, everyone) for kind, text in whole]
     if gone := everyone - {member.name for member in fleet.members}:
-        brakes.append(Brake(Kind.STALE, f"{_some(sorted(gone))}: no such node.", gone))
+        brakes.append(Brake(BrakeKind.STALE, f"{_some(sorted(gone))}: no such node.", gone))
     if not whole:
         brakes += _places(fleet, doing)
         brakes += _pools(fleet, limits, doing)
     held = frozenset[str]().union(*(brake.hosts for brake in brakes))
     brakes += _window(fleet, requested, held, limits)
     held = held.union(*(brake.hosts for brake in brakes))
-    return Decision(tuple(host for host in requested if host not in held), tuple(brakes), paused)
+    return BrakeDecision(tuple(host for host in requested if host not in held), tuple(brakes), paused)
 
 
-def _whole(fleet: Fleet, doing: str) -> tuple[list[tuple[Kind, str]], bool]:
+def _whole(fleet: ClusterHealth, doing: str) -> tuple[list[tuple[BrakeKind, str]], bool]:
     """Return what blocks every removal, and whether the next check must remember it."""
-    brakes: list[tuple[Kind, str]] = []
+    brakes: list[tuple[BrakeKind, str]] = []
     if fleet.control_plane:
         text = f"the control plane is unhealthy: {fleet.control_plane}. No {doing} will start: its view of nodes can't be trusted."
-        brakes.append((Kind.CONTROL_PLANE, text))
+        brakes.append((BrakeKind.CONTROL_PLANE, text))
     in_service = [member for member in fleet.members if not member.out]
     ready = [member for member in in_service if member.ready]
     silent = [member for member in ready if member.lease_at is None or fleet.now - member.lease_at > STALE_S]
@@ -152,24 +152,24 @@ def _whole(fleet: Fleet, doing: str) -> tuple[list[tuple[Kind, str]], bool]:
             f"{len(silent):,} of {len(ready):,} Ready nodes have not renewed their lease for {STALE_S:.0f} s: the API's state "
             f"of nodes is stale, or the clocks differ. No {doing} will start."
         )
-        brakes.append((Kind.STALE, text))
+        brakes.append((BrakeKind.STALE, text))
     if in_service and not ready:
         text = (
             f"all {len(in_service):,} nodes went NotReady together; treating this as a control plane fault. Scale-down and "
             f"{doing} are paused until {REPORTING} % report."
         )
-        return [*brakes, (Kind.ALL_AT_ONCE, text)], True
+        return [*brakes, (BrakeKind.ALL_AT_ONCE, text)], True
     paused = fleet.paused and len(ready) * 100 < REPORTING * len(in_service)
     if paused:
         text = (
             f"{len(ready):,} of {len(in_service):,} nodes report again after all had gone. No {doing} will start until "
             f"{REPORTING} % do."
         )
-        brakes.append((Kind.ALL_AT_ONCE, text))
+        brakes.append((BrakeKind.ALL_AT_ONCE, text))
     return brakes, paused
 
 
-def _places(fleet: Fleet, doing: str) -> Iterator[Brake]:
+def _places(fleet: ClusterHealth, doing: str) -> Iterator[Brake]:
     """Yield brakes for sites and racks where all nodes are NotReady: a tunnel or a switch failed, not the machines."""
     cut: set[str] = set()
     for (site,), silent in _gone(fleet, lambda member: (member.site,)):
@@ -178,7 +178,7 @@ def _places(fleet: Fleet, doing: str) -> Iterator[Brake]:
             f"site {site} is cut off or has no power: all {len(silent):,} nodes are NotReady, but their pods may be running. No "
             f"{doing} will start there; check its tunnels, its power and its network."
         )
-        yield Brake(Kind.SITE, text, frozenset(member.name for member in fleet.members if member.site == site))
+        yield Brake(BrakeKind.SITE, text, frozenset(member.name for member in fleet.members if member.site == site))
     for (site, rack), silent in _gone(fleet, lambda member: (member.site, member.rack)):
         if site not in cut:
             text = (
@@ -186,12 +186,14 @@ def _places(fleet: Fleet, doing: str) -> Iterator[Brake]:
                 "power."
             )
             hosts = frozenset(member.name for member in fleet.members if (member.site, member.rack) == (site, rack))
-            yield Brake(Kind.RACK, text, hosts)
+            yield Brake(BrakeKind.RACK, text, hosts)
 
 
-def _gone(fleet: Fleet, place: Callable[[Member], tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], list[Member]]]:
+def _gone(
+    fleet: ClusterHealth, place: Callable[[NodeHealth], tuple[str, ...]]
+) -> Iterator[tuple[tuple[str, ...], list[NodeHealth]]]:
     """Yield places at sites with several nodes in service, none of them Ready."""
-    by_place = defaultdict[tuple[str, ...], list[Member]](list)
+    by_place = defaultdict[tuple[str, ...], list[NodeHealth]](list)
     for member in fleet.members:
         if member.site and not member.out:
             by_place[place(member)].append(member)
@@ -200,12 +202,12 @@ def _gone(fleet: Fleet, place: Callable[[Member], tuple[str, ...]]) -> Iterator[
             yield where, members
 
 
-def _pools(fleet: Fleet, limits: Limits, doing: str) -> Iterator[Brake]:
+def _pools(fleet: ClusterHealth, limits: Limits, doing: str) -> Iterator[Brake]:
     """Yield brakes for pools with too many unhealthy nodes, and for nodes that are in no pool."""
     unknown = frozenset(member.name for member in fleet.members if member.pool not in limits.max_unhealthy)
     if unknown:
         yield Brake(
-            Kind.POOL,
+            BrakeKind.POOL,
             f"{_some(sorted(unknown))}: in no pool of the spec, so no limit applies to their {doing}.",
             unknown,
         )
@@ -219,10 +221,10 @@ def _pools(fleet: Fleet, limits: Limits, doing: str) -> Iterator[Brake]:
             f"{len(unhealthy):,} of {len(members):,} nodes in pool {pool} are unhealthy ({_percent(unhealthy, members)} %, limit "
             f"{limit}). No {doing} will start; {_where(unhealthy)}."
         )
-        yield Brake(Kind.POOL, text, frozenset(member.name for member in members))
+        yield Brake(BrakeKind.POOL, text, frozenset(member.name for member in members))
 
 
-def _where(unhealthy: Sequence[Member]) -> str:
+def _where(unhealthy: Sequence[NodeHealth]) -> str:
     """Return where to look for the common cause."""
     racks = {(member.site, member.rack) for member in unhealthy}
     sites = {member.site for member in unhealthy}
@@ -233,7 +235,7 @@ def _where(unhealthy: Sequence[Member]) -> str:
     return "check what they have in common"
 
 
-def _window(fleet: Fleet, requested: Sequence[str], held: Collection[str], limits: Limits) -> Iterator[Brake]:
+def _window(fleet: ClusterHealth, requested: Sequence[str], held: Collection[str], limits: Limits) -> Iterator[Brake]:
     """Yield brakes for hosts beyond the share that may be removed within the window. Hosts that are out already
     don't count."""
     out = {member.name for member in fleet.members if member.out}
@@ -244,7 +246,7 @@ def _window(fleet: Fleet, requested: Sequence[str], held: Collection[str], limit
             f"refusing to remove {len(new):,} of {count:,} nodes ({_percent(new, fleet.members)} %); the limit is "
             f"{_limit(limits)} per decision. To override it for one run: {limits.override} {enough(len(new), count)}"
         )
-        yield Brake(Kind.WINDOW, text, frozenset(new))
+        yield Brake(BrakeKind.WINDOW, text, frozenset(new))
         return
     recent = [member for member in fleet.removals if member.at > fleet.now - limits.window_s]
     free = [host for host in new if host not in held]
@@ -255,7 +257,7 @@ def _window(fleet: Fleet, requested: Sequence[str], held: Collection[str], limit
             f"{len(recent):,} of {count:,} nodes were removed within {window}; the limit is {_limit(limits)}. These wait: "
             f"{_some(waiting)}. To override it for one run: {limits.override} {enough(len(recent) + len(free), count)}"
         )
-        yield Brake(Kind.WINDOW, text, frozenset(waiting))
+        yield Brake(BrakeKind.WINDOW, text, frozenset(waiting))
 
 
 def _limit(limits: Limits) -> str:

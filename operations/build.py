@@ -21,7 +21,7 @@ from inventories.report import Progress, RunReport
 from inventories.tally import Tally, words
 from operations import lab
 from operations.configure import (
-    Request,
+    PlaybookRequest,
     Tokens,
     configure,
     no_tokens,
@@ -33,7 +33,7 @@ from operations.configure import (
     workers_error,
 )
 from operations.keys.rings import carried_over, carry_over, refuse_foreign
-from operations.plan import Plan, Planner
+from operations.plan import Planner, StackPlan
 from operations.readiness import refuse_unready
 from operations.record import Operation, keep, one_operation, share
 from operations.stack import environment, make_stack, open_stack, stack_to_look_at
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from clients.waiting import Report
 
 
-class Steps(Protocol):
+class BuildProgress(Protocol):
     """Receives progress: see `cli.output.Steps`."""
 
     def step(self, name: str) -> AbstractContextManager[None]: ...
@@ -93,7 +93,7 @@ class Built:
     stack: Summary
     workers: RunReport | None
     access: Access | None = field(repr=False)
-    plan: Plan | None = None
+    plan: StackPlan | None = None
     """The stack's plan, if the run was a preview."""
     other_release: str = ""
     """What `upgrade` must do: in a preview, why `up` would refuse; else the hosts that it left out."""
@@ -127,7 +127,9 @@ def refuse(cluster: Cluster, selection: Selection = Selection(), *, declares: bo
         lab.refuse_without_rights()
 
 
-def up(cluster: Cluster, steps: Steps, selection: Selection = Selection(), report: Report = lambda _: None) -> Built:
+def up(
+    cluster: Cluster, steps: BuildProgress, selection: Selection = Selection(), report: Report = lambda _: None
+) -> Built:
     """Reconcile the cluster with its spec. Every step is idempotent; a second run changes nothing.
 
     report: gets further notes for the operator. Raises LockedError while another operation holds the cluster.
@@ -164,7 +166,7 @@ def _hold(
 
 
 def _bring_up_workers(
-    cluster: Cluster, access: Access, steps: Steps, selection: Selection
+    cluster: Cluster, access: Access, steps: BuildProgress, selection: Selection
 ) -> tuple[RunReport, frozenset[str]]:
     """Configure the workers and wait for them. Return the report and the workers that were left out."""
     # Imported late: the API client takes memory that the engine needs; see `Access.api`.
@@ -193,7 +195,7 @@ def _bring_up_workers(
 
 
 def preview(
-    cluster: Cluster, steps: Steps, selection: Selection = Selection(), planner: Planner | None = None
+    cluster: Cluster, steps: BuildProgress, selection: Selection = Selection(), planner: Planner | None = None
 ) -> Built:
     """Return what `up` would change, with diffs of files on workers if the cluster is built.
 
@@ -208,7 +210,9 @@ def preview(
         return _preview_workers(cluster, stack, steps, selection, Built(summary, None, None, planner.plan()))
 
 
-def _preview_workers(cluster: Cluster, stack: ClusterStack, steps: Steps, selection: Selection, built: Built) -> Built:
+def _preview_workers(
+    cluster: Cluster, stack: ClusterStack, steps: BuildProgress, selection: Selection, built: Built
+) -> Built:
     """Return `built` with the changes on workers."""
     with steps.step(PREVIEW_STEPS[1]):
         try:
@@ -224,7 +228,7 @@ def _preview_workers(cluster: Cluster, stack: ClusterStack, steps: Steps, select
 
 
 def destroy(
-    cluster: Cluster, steps: Steps, *, with_data: bool = False, report: Report = lambda _: None
+    cluster: Cluster, steps: BuildProgress, *, with_data: bool = False, report: Report = lambda _: None
 ) -> Summary | None:
     """Delete every resource and this checkout's files about the cluster, except the records of who did what to it.
 
@@ -256,7 +260,7 @@ def destroy(
     return summary
 
 
-def to_destroy(cluster: Cluster, steps: Steps, *, with_data: bool = False) -> Plan | None:
+def to_destroy(cluster: Cluster, steps: BuildProgress, *, with_data: bool = False) -> StackPlan | None:
     """Return what `destroy` would delete; None if the backend has no stack of its name. Raises RefusedError as
     `destroy` does."""
     with steps.step(DESTROY_STEPS[0]):
@@ -280,7 +284,7 @@ def _stack_if_any(cluster: Cluster, report: Callable[[str], None]) -> ClusterSta
 
 
 def _destroy_stack(
-    cluster: Cluster, steps: Steps, held: ExitStack, report: Report, *, with_data: bool
+    cluster: Cluster, steps: BuildProgress, held: ExitStack, report: Report, *, with_data: bool
 ) -> Summary | None:
     stack = _stack_if_any(cluster, steps.detail)
     if stack is None:
@@ -330,13 +334,13 @@ def _configure(
     cluster: Cluster,
     access: Access,
     make: Tokens,
-    steps: Steps,
+    steps: BuildProgress,
     selection: Selection,
     *,
     check: bool,
     leaves: frozenset[str] = frozenset(),
 ) -> RunReport:
-    work = plan(cluster, access, Request(selection.limit, selection.tags, check, diff=check, leaves=leaves))
+    work = plan(cluster, access, PlaybookRequest(selection.limit, selection.tags, check, diff=check, leaves=leaves))
     if not work.hosts:
         return RunReport({})
     report, why_stopped = configure(work, make, teller(len(work.hosts), steps.detail))

@@ -16,13 +16,13 @@ from components.workers.group_vars import Groups, operator_variables, roles
 from inventories.batches import Amount, batches, stops
 from inventories.build import Inventory, build, layout
 from inventories.desired import Digests, desired
-from inventories.journal import Journal
+from inventories.journal import ConfigureJournal
 from inventories.matching import check_tags, limited
-from inventories.report import Progress, RunReport, Status, merged, named
+from inventories.report import Progress, RunReport, TaskStatus, merged, named
 from inventories.run import run
 from operations import lab
+from operations.machines_lock import alone
 from operations.stack import has_stack, not_built
-from operations.turns import alone
 
 Watch = Callable[[Progress], None]
 Tokens = Callable[[Collection[str]], AbstractContextManager[Mapping[str, str]]]
@@ -52,7 +52,7 @@ def selecting(limit: str | None, tags: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Request:
+class PlaybookRequest:
     """What to run on which workers.
 
     limit: like ansible-playbook's --limit. tags: names of roles. resume: skip hosts that have the desired state
@@ -89,10 +89,10 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Work:
+class ConfigureWork:
     """The work of a request. hosts: those to run on. left_out: those that have the desired state already."""
 
-    request: Request
+    request: PlaybookRequest
     inventory: Inventory = field(repr=False)
     access: Access = field(repr=False)
     desired: Mapping[str, Digests] = field(repr=False)
@@ -109,7 +109,7 @@ def variables(cluster: Cluster) -> Groups:
     return operator_variables(cluster, layout(cluster).groups)
 
 
-def refuse(cluster: Cluster, request: Request) -> None:
+def refuse(cluster: Cluster, request: PlaybookRequest) -> None:
     """Check everything that can block the request before anything starts; raise if it would."""
     if request.limit:
         limited(layout(cluster), request.limit)
@@ -145,21 +145,21 @@ def patience_s(cluster: Cluster) -> int:
     return TIMEOUT_S if cluster.is_lab else CLOUD_TIMEOUT_S
 
 
-def nothing(work: Work) -> RunReport:
+def nothing(work: ConfigureWork) -> RunReport:
     """Return the report of a run without hosts."""
     return RunReport({}, left_out=work.left_out)
 
 
-def plan(cluster: Cluster, access: Access, request: Request) -> Work:
+def plan(cluster: Cluster, access: Access, request: PlaybookRequest) -> ConfigureWork:
     """Return which hosts a request runs on; none if there are none at sites. Reads only files."""
     inventory = build(cluster, access.outputs, variables(cluster))
     if not inventory.hosts and request.limit is None:
-        return Work(request, inventory, access, {}, (), ())
+        return ConfigureWork(request, inventory, access, {}, (), ())
     chosen = tuple(host for host in limited(inventory, request.limit) if host not in request.leaves)
     digests = desired(inventory, TOOLKIT, request.tags, chosen)
-    journal = Journal(_journal(cluster.name))
+    journal = ConfigureJournal(_journal(cluster.name))
     left_out = frozenset(host for host in chosen if request.resume and journal.is_at(host, digests[host]))
-    return Work(
+    return ConfigureWork(
         request,
         inventory,
         access,
@@ -169,7 +169,7 @@ def plan(cluster: Cluster, access: Access, request: Request) -> Work:
     )
 
 
-def configure(work: Work, tokens: Tokens, watch: Watch = lambda _: None) -> tuple[RunReport, str]:
+def configure(work: ConfigureWork, tokens: Tokens, watch: Watch = lambda _: None) -> tuple[RunReport, str]:
     """Configure the hosts. Return the report, and why it stopped before the last batch ("" if it did not).
 
     tokens: called for each batch, because tokens are valid for an hour and a large fleet takes longer.
@@ -180,9 +180,9 @@ def configure(work: Work, tokens: Tokens, watch: Watch = lambda _: None) -> tupl
         return configure_in_turn(work, tokens, watch)
 
 
-def configure_in_turn(work: Work, tokens: Tokens, watch: Watch = lambda _: None) -> tuple[RunReport, str]:
+def configure_in_turn(work: ConfigureWork, tokens: Tokens, watch: Watch = lambda _: None) -> tuple[RunReport, str]:
     """Do the same as `configure`, for a caller that holds the workers' lock already."""
-    journal = Journal(_journal(work.inventory.cluster))
+    journal = ConfigureJournal(_journal(work.inventory.cluster))
     with work.access.ssh_key_file() as key:
         if not work.request.check:
             journal.begin({host: work.desired[host] for host in work.hosts})
@@ -201,7 +201,7 @@ def configure_in_turn(work: Work, tokens: Tokens, watch: Watch = lambda _: None)
     return replace(report, left_out=work.left_out, not_begun=not_begun), why if work.hosts[begun:] else ""
 
 
-def _batch(work: Work, batch: tuple[str, ...], tokens: Tokens, key: Path | None, keeper: _Keeper) -> RunReport:
+def _batch(work: ConfigureWork, batch: tuple[str, ...], tokens: Tokens, key: Path | None, keeper: _Keeper) -> RunReport:
     request = work.request
     with (tokens if request.joins else no_tokens)(batch) as host_tokens:
         report = run(
@@ -217,7 +217,7 @@ def _batch(work: Work, batch: tuple[str, ...], tokens: Tokens, key: Path | None,
     return report
 
 
-def _why_stop(work: Work, reports: list[RunReport], size: int) -> str:
+def _why_stop(work: ConfigureWork, reports: list[RunReport], size: int) -> str:
     broken = [len(report.failed) + len(report.unreachable) for report in reports]
     return stops(sum(broken), len(work.hosts), work.request.max_failures, (broken[-1], size))
 
@@ -225,14 +225,14 @@ def _why_stop(work: Work, reports: list[RunReport], size: int) -> str:
 class _Keeper:
     """Records each finished host in the journal, and passes progress on."""
 
-    def __init__(self, work: Work, journal: Journal, watch: Watch) -> None:
+    def __init__(self, work: ConfigureWork, journal: ConfigureJournal, watch: Watch) -> None:
         self._digests = work.desired
         self._journal = None if work.request.check else journal
         self._watch = watch
         self._broken: set[str] = set()
 
     def hear(self, progress: Progress) -> None:
-        if progress.status in (Status.FAILED, Status.UNREACHABLE):
+        if progress.status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE):
             self._broken.add(progress.host)
         elif progress.is_last and progress.host not in self._broken:
             self.done([progress.host])

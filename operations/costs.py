@@ -14,7 +14,7 @@ from typing import Any
 Inputs = Mapping[str, Any]
 
 
-class Kind(StrEnum):
+class CostKind(StrEnum):
     """Kinds of items, in display order."""
 
     MACHINE = "machines"
@@ -30,24 +30,24 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Item:
+class CostItem:
     """A number of equal things. most: the maximum if a group scales automatically. gib: size of each, for disks.
 
     what: its type, "" for none.
     """
 
-    kind: Kind
+    kind: CostKind
     what: str = ""
     least: int = 1
     most: int = 1
     gib: int = 0
 
-    def times(self, least: int, most: int) -> Item:
+    def times(self, least: int, most: int) -> CostItem:
         return replace(self, least=self.least * least, most=self.most * most)
 
 
 @dataclass(frozen=True)
-class Resource:
+class PricedResource:
     """The properties of a resource that matter here."""
 
     type: str
@@ -56,22 +56,22 @@ class Resource:
     inputs: Inputs
 
 
-def items(resources: Iterable[Resource]) -> tuple[Item, ...]:
+def items(resources: Iterable[PricedResource]) -> tuple[CostItem, ...]:
     """Return the totals of all resources, by kind and type."""
     everything = tuple(resources)
-    sums: dict[tuple[Kind, str], Item] = {}
+    sums: dict[tuple[CostKind, str], CostItem] = {}
     for resource in everything:
         for item in _items(resource, everything):
             key = (item.kind, item.what)
             have = sums.get(key, replace(item, least=0, most=0))
             sums[key] = replace(have, least=have.least + item.least, most=have.most + item.most)
-    order = list(Kind)
+    order = list(CostKind)
     return tuple(sorted(sums.values(), key=lambda item: (order.index(item.kind), item.what)))
 
 
-def _items(resource: Resource, everything: tuple[Resource, ...]) -> Iterator[Item]:
+def _items(resource: PricedResource, everything: tuple[PricedResource, ...]) -> Iterator[CostItem]:
     if resource.type in _SIMPLE:
-        yield Item(_SIMPLE[resource.type])
+        yield CostItem(_SIMPLE[resource.type])
     elif resource.type in _GROUPS:
         yield from _GROUPS[resource.type](resource, everything)
     elif resource.type in _ALONE:
@@ -80,27 +80,27 @@ def _items(resource: Resource, everything: tuple[Resource, ...]) -> Iterator[Ite
 
 # One item per resource, whatever its inputs.
 _SIMPLE = {
-    "aws:ec2/eip:Eip": Kind.PUBLIC_ADDRESS,
-    "aws:ec2/vpnConnection:VpnConnection": Kind.VPN_CONNECTION,
-    "aws:ec2/vpnGateway:VpnGateway": Kind.VPN_GATEWAY,
-    "aws:kms/key:Key": Kind.KEY,
-    "aws:lb/loadBalancer:LoadBalancer": Kind.LOAD_BALANCER,
-    "aws:s3/bucket:Bucket": Kind.BUCKET,
-    "azure-native:keyvault:Key": Kind.KEY,
-    "azure-native:network:LoadBalancer": Kind.LOAD_BALANCER,
-    "azure-native:network:NatGateway": Kind.NAT,
-    "azure-native:network:PrivateEndpoint": Kind.ENDPOINT,
-    "azure-native:network:PublicIPAddress": Kind.PUBLIC_ADDRESS,
-    "azure-native:network:VirtualNetworkGateway": Kind.VPN_GATEWAY,
-    "azure-native:network:VirtualNetworkGatewayConnection": Kind.VPN_CONNECTION,
-    "azure-native:storage:BlobContainer": Kind.BUCKET,
-    "gcp:compute/forwardingRule:ForwardingRule": Kind.LOAD_BALANCER,
-    "gcp:compute/haVpnGateway:HaVpnGateway": Kind.VPN_GATEWAY,
-    "gcp:compute/routerNat:RouterNat": Kind.NAT,
-    "gcp:compute/vPNTunnel:VPNTunnel": Kind.VPN_CONNECTION,
-    "gcp:kms/cryptoKey:CryptoKey": Kind.KEY,
-    "gcp:storage/bucket:Bucket": Kind.BUCKET,
-    "pulumi-python:dynamic/lab:LoadBalancer": Kind.LOAD_BALANCER,
+    "aws:ec2/eip:Eip": CostKind.PUBLIC_ADDRESS,
+    "aws:ec2/vpnConnection:VpnConnection": CostKind.VPN_CONNECTION,
+    "aws:ec2/vpnGateway:VpnGateway": CostKind.VPN_GATEWAY,
+    "aws:kms/key:Key": CostKind.KEY,
+    "aws:lb/loadBalancer:LoadBalancer": CostKind.LOAD_BALANCER,
+    "aws:s3/bucket:Bucket": CostKind.BUCKET,
+    "azure-native:keyvault:Key": CostKind.KEY,
+    "azure-native:network:LoadBalancer": CostKind.LOAD_BALANCER,
+    "azure-native:network:NatGateway": CostKind.NAT,
+    "azure-native:network:PrivateEndpoint": CostKind.ENDPOINT,
+    "azure-native:network:PublicIPAddress": CostKind.PUBLIC_ADDRESS,
+    "azure-native:network:VirtualNetworkGateway": CostKind.VPN_GATEWAY,
+    "azure-native:network:VirtualNetworkGatewayConnection": CostKind.VPN_CONNECTION,
+    "azure-native:storage:BlobContainer": CostKind.BUCKET,
+    "gcp:compute/forwardingRule:ForwardingRule": CostKind.LOAD_BALANCER,
+    "gcp:compute/haVpnGateway:HaVpnGateway": CostKind.VPN_GATEWAY,
+    "gcp:compute/routerNat:RouterNat": CostKind.NAT,
+    "gcp:compute/vPNTunnel:VPNTunnel": CostKind.VPN_CONNECTION,
+    "gcp:kms/cryptoKey:CryptoKey": CostKind.KEY,
+    "gcp:storage/bucket:Bucket": CostKind.BUCKET,
+    "pulumi-python:dynamic/lab:LoadBalancer": CostKind.LOAD_BALANCER,
 }
 
 _GIB = 2**30
@@ -135,17 +135,17 @@ def _list(inputs: object, *path: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _machine(kind: object) -> Item:
-    return Item(Kind.MACHINE, _word(kind) or "of a type not known yet")
+def _machine(kind: object) -> CostItem:
+    return CostItem(CostKind.MACHINE, _word(kind) or "of a type not known yet")
 
 
-def _disk(kind: object, gib: object, iops: object = None) -> Item:
+def _disk(kind: object, gib: object, iops: object = None) -> CostItem:
     size = _number(gib)
     facts = [_word(kind) or "of the default kind", f"{size} GiB" if size else "as large as the image"]
-    return Item(Kind.DISK, " ".join(facts) + (f", {_number(iops)} IOPS" if _number(iops) else ""), gib=size)
+    return CostItem(CostKind.DISK, " ".join(facts) + (f", {_number(iops)} IOPS" if _number(iops) else ""), gib=size)
 
 
-def _aws_instance(inputs: Inputs) -> Iterator[Item]:
+def _aws_instance(inputs: Inputs) -> Iterator[CostItem]:
     yield _machine(inputs.get("instanceType"))
     root = inputs.get("rootBlockDevice")
     yield _disk(_at(root, "volumeType"), _at(root, "volumeSize"), _at(root, "iops"))
@@ -153,38 +153,38 @@ def _aws_instance(inputs: Inputs) -> Iterator[Item]:
         yield _disk(_at(disk, "volumeType"), _at(disk, "volumeSize"), _at(disk, "iops"))
 
 
-def _aws_template(inputs: Inputs) -> Iterator[Item]:
+def _aws_template(inputs: Inputs) -> Iterator[CostItem]:
     yield _machine(inputs.get("instanceType"))
     for mapping in _list(inputs, "blockDeviceMappings"):
         ebs = _at(mapping, "ebs")
         yield _disk(_at(ebs, "volumeType"), _at(ebs, "volumeSize"), _at(ebs, "iops"))
 
 
-def _aws_volume(inputs: Inputs) -> Iterator[Item]:
+def _aws_volume(inputs: Inputs) -> Iterator[CostItem]:
     yield _disk(inputs.get("type"), inputs.get("size"), inputs.get("iops"))
 
 
-def _aws_nat(inputs: Inputs) -> Iterator[Item]:
+def _aws_nat(inputs: Inputs) -> Iterator[CostItem]:
     """A regional gateway is in every zone with hosts and is billed for each ("Regional NAT gateways")."""
-    yield Item(
-        Kind.NAT, "regional, one for each zone with hosts" if inputs.get("availabilityMode") == "regional" else ""
+    yield CostItem(
+        CostKind.NAT, "regional, one for each zone with hosts" if inputs.get("availabilityMode") == "regional" else ""
     )
 
 
-def _aws_endpoint(inputs: Inputs) -> Iterator[Item]:
+def _aws_endpoint(inputs: Inputs) -> Iterator[CostItem]:
     """Endpoints for S3 and DynamoDB are routes and free (AWS PrivateLink pricing); others are billed per subnet."""
     if inputs.get("vpcEndpointType") == "Interface":
         subnets = len(_list(inputs, "subnetIds")) or 1
-        yield Item(Kind.ENDPOINT, least=subnets, most=subnets)
+        yield CostItem(CostKind.ENDPOINT, least=subnets, most=subnets)
 
 
-def _gcp_template(inputs: Inputs) -> Iterator[Item]:
+def _gcp_template(inputs: Inputs) -> Iterator[CostItem]:
     yield _machine(inputs.get("machineType"))
     for disk in _list(inputs, "disks"):
         yield _disk(_at(disk, "diskType"), _at(disk, "diskSizeGb"), _at(disk, "provisionedIops"))
 
 
-def _gcp_instance(inputs: Inputs) -> Iterator[Item]:
+def _gcp_instance(inputs: Inputs) -> Iterator[CostItem]:
     yield _machine(inputs.get("machineType"))
     boot = _at(inputs, "bootDisk", "initializeParams")
     yield _disk(_at(boot, "type"), _at(boot, "size"), _at(boot, "provisionedIops"))
@@ -192,17 +192,17 @@ def _gcp_instance(inputs: Inputs) -> Iterator[Item]:
         yield _disk("local-ssd", _at(disk, "size"))
 
 
-def _gcp_disk(inputs: Inputs) -> Iterator[Item]:
+def _gcp_disk(inputs: Inputs) -> Iterator[CostItem]:
     yield _disk(inputs.get("type"), inputs.get("size"), inputs.get("provisionedIops"))
 
 
-def _gcp_address(inputs: Inputs) -> Iterator[Item]:
+def _gcp_address(inputs: Inputs) -> Iterator[CostItem]:
     """An address is public by default (Compute API, addresses.addressType)."""
     if inputs.get("addressType") != "INTERNAL":
-        yield Item(Kind.PUBLIC_ADDRESS)
+        yield CostItem(CostKind.PUBLIC_ADDRESS)
 
 
-def _azure_storage(profile: object) -> Iterator[Item]:
+def _azure_storage(profile: object) -> Iterator[CostItem]:
     for disk in [_at(profile, "osDisk"), *_list(profile, "dataDisks")]:
         if isinstance(disk, Mapping) and disk.get("createOption") != "Attach":
             if _at(disk, "diffDiskSettings", "option") == "Local":
@@ -210,24 +210,24 @@ def _azure_storage(profile: object) -> Iterator[Item]:
             yield _disk(_at(disk, "managedDisk", "storageAccountType"), disk.get("diskSizeGB"))
 
 
-def _azure_machine(inputs: Inputs) -> Iterator[Item]:
+def _azure_machine(inputs: Inputs) -> Iterator[CostItem]:
     yield _machine(_at(inputs, "hardwareProfile", "vmSize"))
     yield from _azure_storage(inputs.get("storageProfile"))
 
 
-def _azure_disk(inputs: Inputs) -> Iterator[Item]:
+def _azure_disk(inputs: Inputs) -> Iterator[CostItem]:
     yield _disk(_at(inputs, "sku", "name"), inputs.get("diskSizeGB"), inputs.get("diskIOPSReadWrite"))
 
 
-def _lab_host(inputs: Inputs) -> Iterator[Item]:
-    yield Item(Kind.MACHINE, f"host of {_number(inputs.get('memory_bytes')) / _GIB:g} GiB")
+def _lab_host(inputs: Inputs) -> Iterator[CostItem]:
+    yield CostItem(CostKind.MACHINE, f"host of {_number(inputs.get('memory_bytes')) / _GIB:g} GiB")
 
 
-def _lab_volume(_: Inputs) -> Iterator[Item]:
-    yield Item(Kind.DISK, "folder")
+def _lab_volume(_: Inputs) -> Iterator[CostItem]:
+    yield CostItem(CostKind.DISK, "folder")
 
 
-_ALONE: dict[str, Callable[[Inputs], Iterator[Item]]] = {
+_ALONE: dict[str, Callable[[Inputs], Iterator[CostItem]]] = {
     "aws:ebs/volume:Volume": _aws_volume,
     "aws:ec2/instance:Instance": _aws_instance,
     "aws:ec2/natGateway:NatGateway": _aws_nat,
@@ -241,38 +241,38 @@ _ALONE: dict[str, Callable[[Inputs], Iterator[Item]]] = {
     "pulumi-python:dynamic/lab:Host": _lab_host,
     "pulumi-python:dynamic/lab:Volume": _lab_volume,
 }
-_TEMPLATES: dict[str, Callable[[Inputs], Iterator[Item]]] = {
+_TEMPLATES: dict[str, Callable[[Inputs], Iterator[CostItem]]] = {
     "aws:ec2/launchTemplate:LaunchTemplate": _aws_template,
     "gcp:compute/instanceTemplate:InstanceTemplate": _gcp_template,
     "gcp:compute/regionInstanceTemplate:RegionInstanceTemplate": _gcp_template,
 }
 
 
-def _aws_group(group: Resource, everything: tuple[Resource, ...]) -> Iterator[Item]:
+def _aws_group(group: PricedResource, everything: tuple[PricedResource, ...]) -> Iterator[CostItem]:
     least, most = _number(group.inputs.get("minSize")), _number(group.inputs.get("maxSize"))
     return (item.times(least, most) for item in _of_template(group, everything))
 
 
-def _gcp_group(group: Resource, everything: tuple[Resource, ...]) -> Iterator[Item]:
+def _gcp_group(group: PricedResource, everything: tuple[PricedResource, ...]) -> Iterator[CostItem]:
     size = _number(group.inputs.get("targetSize"))
     return (item.times(size, size) for item in _of_template(group, everything))
 
 
-def _azure_group(group: Resource, _: tuple[Resource, ...]) -> Iterator[Item]:
+def _azure_group(group: PricedResource, _: tuple[PricedResource, ...]) -> Iterator[CostItem]:
     size = _number(_at(group.inputs, "sku", "capacity"))
     yield _machine(_at(group.inputs, "sku", "name")).times(size, size)
     disks = _azure_storage(_at(group.inputs, "virtualMachineProfile", "storageProfile"))
     yield from (disk.times(size, size) for disk in disks)
 
 
-_GROUPS: dict[str, Callable[[Resource, tuple[Resource, ...]], Iterator[Item]]] = {
+_GROUPS: dict[str, Callable[[PricedResource, tuple[PricedResource, ...]], Iterator[CostItem]]] = {
     "aws:autoscaling/group:Group": _aws_group,
     "azure-native:compute:VirtualMachineScaleSet": _azure_group,
     "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager": _gcp_group,
 }
 
 
-def _of_template(group: Resource, everything: tuple[Resource, ...]) -> tuple[Item, ...]:
+def _of_template(group: PricedResource, everything: tuple[PricedResource, ...]) -> tuple[CostItem, ...]:
     """Return the items of one machine of a group.
 
     Before the template exists, only names in the program connect it to its group: it has the group's name, or it is

@@ -21,7 +21,7 @@ _AT_ONCE = 32
 
 
 @dataclass(frozen=True)
-class Answer:
+class DisksAnswer:
     """The result for one host. file: its facts; None if there are none, and `why` is the reason."""
 
     host: str
@@ -32,7 +32,7 @@ class Answer:
 
 def gather(
     cluster: Cluster, ceph: Ceph, executor: Executor, folder: Path, tell: Callable[[str], None]
-) -> Iterator[Answer]:
+) -> Iterator[DisksAnswer]:
     """Ask every storage host, several at once; yield in the order of the hosts file. Keep older facts if a host fails."""
     hosts = [host.name for pool in ceph.hosts for host in cluster.hosts.get(pool, ())]
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def gather(
         yield from pool.map(lambda host: _ask(cluster.name, executor, host, folder), hosts)
 
 
-def _ask(cluster: str, executor: Executor, host: str, folder: Path) -> Answer:
+def _ask(cluster: str, executor: Executor, host: str, folder: Path) -> DisksAnswer:
     done = executor.start(host, [PROGRAM, "--json"]).wait(HOST_REPORT_S)
     line = next((text_line for text_line in done.text.splitlines() if text_line.startswith("{")), "")
     try:
@@ -52,8 +52,8 @@ def _ask(cluster: str, executor: Executor, host: str, folder: Path) -> Answer:
     try:
         write(file, json.dumps(facts, indent=1) + "\n", "facts of a storage host", _is_facts)
     except ForeignFileError as error:
-        return Answer(host, None, str(error))
-    return Answer(host, file)
+        return DisksAnswer(host, None, str(error))
+    return DisksAnswer(host, file)
 
 
 def _is_facts(data: bytes) -> bool:
@@ -64,7 +64,9 @@ def _is_facts(data: bytes) -> bool:
     return True
 
 
-def _no_facts(cluster: str, host: str, done: Done) -> Answer:
+def _no_facts(cluster: str, host: str, done: Done) -> DisksAnswer:
     if done.code == _NO_SUCH_PROGRAM:
-        return Answer(host, None, f"{PROGRAM} is missing; run: ./menagerie configure {cluster} --tags storage_host")
-    return Answer(host, None, done.reason, done.code in (UNREACHABLE, 124))
+        return DisksAnswer(
+            host, None, f"{PROGRAM} is missing; run: ./menagerie configure {cluster} --tags storage_host"
+        )
+    return DisksAnswer(host, None, done.reason, done.code in (UNREACHABLE, 124))

@@ -1,6 +1,6 @@
 """Takes nodes out of service and returns them: cordon with a mark, and drain through the eviction API.
 
-Every removal leaves a `Mark` on the node: which verb, why, since when, and whether this cordoned the node. With it, a
+Every removal leaves a `DrainMark` on the node: which verb, why, since when, and whether this cordoned the node. With it, a
 killed run finds its nodes again, other verbs keep away, and nobody uncordons a node that someone else cordoned.
 This module does not depend on the reason of a removal.
 Sources: kubernetes.io, "API-initiated Eviction", "Safely Drain a Node" and "Disruptions".
@@ -28,7 +28,7 @@ from cluster import shared
 from cluster.errors import RefusedError, TimedOutError
 
 MARK = "menagerie.dev/out-of-service"
-"""Annotation of a Node: a `Mark` as JSON, with its version. It is only created and removed, never changed."""
+"""Annotation of a Node: a `DrainMark` as JSON, with its version. It is only created and removed, never changed."""
 _VERSION = 1
 AGAIN_S = 5.0
 """Delay before a refused eviction is retried, as in kubectl drain."""
@@ -53,7 +53,7 @@ class DrainTimedOutError(Exception):
 
 
 @dataclass(frozen=True)
-class Mark:
+class DrainMark:
     """Who took a node out of service. by: a verb. cordoned: whether this cordoned the node (it was not cordoned before).
 
     since: RFC 3339, by the clock of the machine that ran the verb.
@@ -129,7 +129,7 @@ def name_of(pod: client.V1Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def mark_of(node: client.V1Node) -> Mark | None:
+def mark_of(node: client.V1Node) -> DrainMark | None:
     """Return the node's mark, None if it has none. A mark that can't be read, or is newer, counts as someone else's."""
     text = (node.metadata.annotations or {}).get(MARK)
     if text is None:
@@ -137,20 +137,20 @@ def mark_of(node: client.V1Node) -> Mark | None:
     try:
         data: dict[str, Any] = json.loads(text)
         shared.check(f"the annotation {MARK}", data.get(shared.KEY), _VERSION)
-        return shared.from_known_fields(Mark, data)
+        return shared.from_known_fields(DrainMark, data)
     except shared.NewerDataError as error:
-        return Mark(by="a newer Menagerie", why=str(error))
+        return DrainMark(by="a newer Menagerie", why=str(error))
     except (ValueError, TypeError, AttributeError):
-        return Mark(by="somebody", why=f"the annotation {MARK} can't be read: {text[:100]}")
+        return DrainMark(by="somebody", why=f"the annotation {MARK} can't be read: {text[:100]}")
 
 
-def cordon(api: client.ApiClient, name: str, mark: Mark) -> Mark:
+def cordon(api: client.ApiClient, name: str, mark: DrainMark) -> DrainMark:
     """Cordon the node and mark it. Return the resulting mark: an earlier one of the same verb stays.
 
     Raises OutOfServiceError if another verb has taken the node out.
     """
 
-    def change(node: client.V1Node) -> tuple[Patch | None, Mark]:
+    def change(node: client.V1Node) -> tuple[Patch | None, DrainMark]:
         current = mark_of(node)
         if current and current.by != mark.by:
             raise OutOfServiceError(
@@ -160,7 +160,7 @@ def cordon(api: client.ApiClient, name: str, mark: Mark) -> Mark:
         if current and node.spec.unschedulable:
             return None, current
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        new_mark = current or Mark(mark.by, mark.why, now, not node.spec.unschedulable)
+        new_mark = current or DrainMark(mark.by, mark.why, now, not node.spec.unschedulable)
         annotations = {MARK: json.dumps({shared.KEY: _VERSION, **asdict(new_mark)}, sort_keys=True)}
         return {"metadata": {"annotations": annotations}, "spec": {"unschedulable": True}}, new_mark
 

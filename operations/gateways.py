@@ -18,17 +18,17 @@ from inventories.gateways import COMPUTED, PLAYBOOK, build
 from inventories.report import Progress, RunReport
 from inventories.run import run
 from network import swanctl
-from network.gateway import EdgeRouter, Joined, routers
+from network.gateway import Joined, RouterConfig, routers
 from network.vpn import Tunnel, tunnels
 from operations.router_certificates import CertificateError, certificate_chains, folder_of, load
 from operations.stack import access_to, kept_secret
 
 
 @dataclass(frozen=True)
-class Work:
+class GatewayWork:
     """Routers to configure, with their inventory."""
 
-    routers: tuple[EdgeRouter, ...]
+    routers: tuple[RouterConfig, ...]
     inventory: Inventory = field(repr=False)
 
 
@@ -104,7 +104,7 @@ def gateway_addresses(
     return (outputs.vpn_gateways, outputs.vpn_names) if outputs else ({}, {})
 
 
-def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], None]) -> Work:
+def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], None]) -> GatewayWork:
     """Plan the configuration of the cluster's own routers: their tunnels to it and to every other cluster they join.
 
     without: clusters to leave out. Raises RefusedError for other clusters whose gateway this checkout doesn't know: a
@@ -130,12 +130,12 @@ def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], Non
     variables = {member.cluster.name: given_to_routers(member.cluster, COMPUTED, ROOT) for member in joined}
     keys = dict(_keys([member.cluster for member in joined], own_routers, report))
     try:
-        return Work(own_routers, build(cluster.name, own_routers, keys, variables))
+        return GatewayWork(own_routers, build(cluster.name, own_routers, keys, variables))
     except ValueError as error:
         raise RefusedError(str(error), code="disagreement") from None
 
 
-def configure(work: Work, *, check: bool, diff: bool, watch: Callable[[Progress], None]) -> RunReport:
+def configure(work: GatewayWork, *, check: bool, diff: bool, watch: Callable[[Progress], None]) -> RunReport:
     """Configure one router after another. Stop at the first failure, so that a site keeps its other router."""
     return run(work.inventory, check=check, diff=diff, on_progress=watch, playbook=PLAYBOOK)
 
@@ -163,7 +163,7 @@ def _complete(joined: Joined, mine: Collection[object]) -> bool:
 
 
 def _keys(
-    sharing: list[Cluster], own_routers: tuple[EdgeRouter, ...], report: Callable[[str], None]
+    sharing: list[Cluster], own_routers: tuple[RouterConfig, ...], report: Callable[[str], None]
 ) -> Iterator[tuple[str, str]]:
     by_name = {cluster.name: cluster for cluster in sharing}
     kept: dict[tuple[str, str], str] = {}

@@ -21,7 +21,7 @@ TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class LinksAnswer:
     """One machine's result. failed: why there is none, "" if there is one."""
 
     host: str
@@ -46,7 +46,7 @@ def chosen(cluster: Cluster, limit: Sequence[str]) -> list[str]:
     ]
 
 
-def check(cluster: Cluster, hosts: Sequence[str], executor: Executor, parallel: int, wait_s: int) -> list[Answer]:
+def check(cluster: Cluster, hosts: Sequence[str], executor: Executor, parallel: int, wait_s: int) -> list[LinksAnswer]:
     """Check all hosts, `parallel` at a time, and look for swapped cables among those that responded."""
 
     def ask(host: str) -> tuple[str, Done]:
@@ -95,14 +95,14 @@ def _ends(cluster: Cluster, documents: Mapping[str, dict[str, Any]]) -> dict[tup
 
 def _answer(
     cluster: Cluster, host: str, done: Done, document: dict[str, Any] | None, ends: Mapping[tuple[str, str], Any]
-) -> Answer:
+) -> LinksAnswer:
     if document is None:
         reason = done.reason
         if "No such file" in done.text or "not found" in done.text:
             reason = f"{PROGRAM} is missing; run: ./menagerie configure {cluster.name} --tags links --limit {host}"
-        return Answer(host, failed=reason, unreachable=done.code == UNREACHABLE)
+        return LinksAnswer(host, failed=reason, unreachable=done.code == UNREACHABLE)
     lines = tuple(_line(host, finding, ends) for finding in document["findings"])
-    return Answer(host, lines, tuple(document["notes"]))
+    return LinksAnswer(host, lines, tuple(document["notes"]))
 
 
 def _line(host: str, finding: dict[str, Any], ends: Mapping[tuple[str, str], Any]) -> str:

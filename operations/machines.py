@@ -19,14 +19,14 @@ from cluster.spec import Cluster
 from cluster.writing import write
 from inventories.batches import Amount, batches, stops
 from operations.bmcs import BmcReading, by_site, read_all
+from operations.machines_lock import alone
 from operations.provisioning import known_hosts, render
-from operations.provisioning.install import Connect, Installation, Result, Waits, Watch
-from operations.provisioning.journal import Journal, Stage
-from operations.provisioning.machines import Machine, every
-from operations.provisioning.redfish import Kind
+from operations.provisioning.install import Connect, Installation, InstallResult, Waits, Watch
+from operations.provisioning.journal import InstallJournal, InstallStage
+from operations.provisioning.machines import SiteMachine, every
+from operations.provisioning.redfish import BmcErrorKind
 from operations.provisioning.reports import Reports, listening
 from operations.stack import access_to
-from operations.turns import alone
 
 KNOWN_HOSTS = Path("~/.ssh/known_hosts")
 """Where ssh and Ansible look up the keys of hosts that no provider manages."""
@@ -42,9 +42,9 @@ class MachinesError(RefusedError):
     code = "machines-refused"
 
 
-def not_installed(outcome: Outcome) -> FailedError | UnreachableError:
+def not_installed(outcome: InstallOutcome) -> FailedError | UnreachableError:
     """Return the error for machines that were not installed."""
-    broken = [result for result in outcome.results if result.stage is not Stage.DONE]
+    broken = [result for result in outcome.results if result.stage is not InstallStage.DONE]
     done = len(outcome.results) - len(broken)
     lines = [f"{done} of {len(outcome.results)} machines done"]
     lines += [f"{result.machine.name} ({result.machine.rack}): {result.why}" for result in broken]
@@ -57,17 +57,17 @@ def not_installed(outcome: Outcome) -> FailedError | UnreachableError:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class InstallOutcome:
     """The result of a run over machines."""
 
-    results: tuple[Result, ...]
+    results: tuple[InstallResult, ...]
     left_out: tuple[str, ...] = ()
     not_begun: tuple[str, ...] = ()
     why_stopped: str = ""
 
     @property
     def succeeded(self) -> bool:
-        return not self.not_begun and all(result.stage is Stage.DONE for result in self.results)
+        return not self.not_begun and all(result.stage is InstallStage.DONE for result in self.results)
 
     def to_json(self) -> dict[str, Any]:
         """Return it for --json."""
@@ -86,13 +86,13 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Plan:
+class InstallPlan:
     """The plan of an installation. readings: current reports of machines with a BMC. left_out: installed by an earlier run.
 
     unasked: servers whose files could not be compared from here.
     """
 
-    machines: tuple[Machine, ...]
+    machines: tuple[SiteMachine, ...]
     left_out: tuple[str, ...]
     readings: tuple[BmcReading, ...]
     unasked: tuple[str, ...]
@@ -102,16 +102,16 @@ class Plan:
         return tuple(result for result in self.readings if not result.is_healthy)
 
     @property
-    def to_install(self) -> tuple[Machine, ...]:
+    def to_install(self) -> tuple[SiteMachine, ...]:
         unfit = {result.machine.name for result in self.unfit}
         return tuple(machine for machine in self.machines if machine.name not in unfit)
 
 
-def plan(cluster: Cluster, machines: Sequence[Machine], connect: Connect, *, again: bool) -> Plan:
+def plan(cluster: Cluster, machines: Sequence[SiteMachine], connect: Connect, *, again: bool) -> InstallPlan:
     """Decide which machines may be installed. Raises MachinesError if the run must not start. Changes nothing."""
-    journal = Journal(_journal(cluster.name))
+    journal = InstallJournal(_journal(cluster.name))
     stages = {machine.name: journal.of(machine).stage for machine in machines}
-    chosen = tuple(machine for machine in machines if again or stages[machine.name] is not Stage.DONE)
+    chosen = tuple(machine for machine in machines if again or stages[machine.name] is not InstallStage.DONE)
     left_out = tuple(machine.name for machine in machines if machine not in chosen)
     for site, at_site in by_site(chosen).items():
         if not (at_site[0].settings.bmc or at_site[0].settings.reports):
@@ -130,7 +130,7 @@ def plan(cluster: Cluster, machines: Sequence[Machine], connect: Connect, *, aga
         )
     with_bmc = [machine for machine in chosen if machine.settings.bmc]
     seen = read_all(with_bmc, tuple(every(cluster)), connect)
-    return Plan(chosen, left_out, seen, tuple(unasked))
+    return InstallPlan(chosen, left_out, seen, tuple(unasked))
 
 
 def _names(names: Collection[str]) -> str:
@@ -149,7 +149,7 @@ def nodes(cluster: Cluster) -> frozenset[str]:
     return frozenset(node["metadata"]["name"] for node in Kube(access.api(), timeout_s=API_TIMEOUT_S).list("Node"))
 
 
-def stale(machines: Sequence[Machine]) -> tuple[list[str], list[str]]:
+def stale(machines: Sequence[SiteMachine]) -> tuple[list[str], list[str]]:
     """Return (machines whose served files differ from the spec, servers that can't be reached from here)."""
     http = urllib3.PoolManager(maxsize=_FETCHES, timeout=urllib3.Timeout(_FETCH_S), retries=False)
     outdated, unasked = [], []
@@ -179,15 +179,15 @@ def _without_consent(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith("wipe_until="))
 
 
-def whole(work: Plan, outcome: Outcome) -> Outcome:
+def whole(work: InstallPlan, outcome: InstallOutcome) -> InstallOutcome:
     """Return the outcome with the machines that were skipped and those that an earlier run installed."""
     skipped = tuple(
-        Result(
+        InstallResult(
             result.machine,
-            Stage.FAILED,
+            InstallStage.FAILED,
             0.0,
             str(result.error or (result.problem and f"{result.problem.code} {result.problem.message}")),
-            result.error is not None and result.error.kind is Kind.UNREACHABLE,
+            result.error is not None and result.error.kind is BmcErrorKind.UNREACHABLE,
         )
         for result in work.unfit
     )
@@ -206,34 +206,34 @@ class Run:
     waits: Waits | None = None
 
 
-def install(run: Run, machines: Sequence[Machine], watch: Watch) -> Outcome:
+def install(run: Run, machines: Sequence[SiteMachine], watch: Watch) -> InstallOutcome:
     """Install machines, batch by batch. Raises StackLockedError while another run installs machines of this cluster."""
     with _alone(run.cluster) as journal, ExitStack() as stack:
 
-        def keep(machine: Machine, stage: Stage, why: str) -> None:
-            if stage is Stage.DONE and (key := journal.of(machine).key):
+        def keep(machine: SiteMachine, stage: InstallStage, why: str) -> None:
+            if stage is InstallStage.DONE and (key := journal.of(machine).key):
                 trust_key(run.known_hosts, machine, key)
             watch(machine, stage, why)
 
         reports = _hear(machines, journal, stack)
         work = Installation(run.connect, reports, journal, watch=keep, waits=run.waits)
-        results: list[Result] = []
+        results: list[InstallResult] = []
         why = ""
         names = tuple(machine.name for machine in machines)
         by_name = {machine.name: machine for machine in machines}
         for batch in batches(names, run.batch):
             ended = work.run([by_name[name] for name in batch])
             results += ended
-            broken = sum(result.stage is not Stage.DONE for result in ended)
-            failed = sum(result.stage is not Stage.DONE for result in results)
+            broken = sum(result.stage is not InstallStage.DONE for result in ended)
+            failed = sum(result.stage is not InstallStage.DONE for result in results)
             why = stops(failed, len(machines), run.max_failures, (broken, len(batch)))
             if why:
                 break
     not_begun = names[len(results) :]
-    return Outcome(tuple(results), not_begun=not_begun, why_stopped=why if not_begun else "")
+    return InstallOutcome(tuple(results), not_begun=not_begun, why_stopped=why if not_begun else "")
 
 
-def _hear(machines: Sequence[Machine], journal: Journal, stack: ExitStack) -> dict[str, Reports]:
+def _hear(machines: Sequence[SiteMachine], journal: InstallJournal, stack: ExitStack) -> dict[str, Reports]:
     """Listen until `stack` closes. Return site -> reports of its machines. Sites may share an address."""
     by_url: dict[str, Reports] = {}
     by_site_ = {}
@@ -246,7 +246,7 @@ def _hear(machines: Sequence[Machine], journal: Journal, stack: ExitStack) -> di
     return by_site_
 
 
-def trust_key(path: Path, machine: Machine, key: str) -> None:
+def trust_key(path: Path, machine: SiteMachine, key: str) -> None:
     """Write a machine's host key where ssh looks for it, and replace its older keys."""
     path = path.expanduser().resolve()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -257,10 +257,10 @@ def trust_key(path: Path, machine: Machine, key: str) -> None:
 
 
 @contextmanager
-def _alone(cluster: str) -> Iterator[Journal]:
+def _alone(cluster: str) -> Iterator[InstallJournal]:
     """Lock the machines and yield the cluster's journal."""
     with alone(STATE / cluster, "machines", "installed"):
-        yield Journal(_journal(cluster))
+        yield InstallJournal(_journal(cluster))
 
 
 def _journal(cluster: str) -> Path:

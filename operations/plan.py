@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from operations import costs
-from operations.costs import Item, Kind
+from operations.costs import CostItem, CostKind
 from operations.words import component as component_words
 from operations.words import plain
 from stacks.events import ResourceStarted
@@ -41,7 +41,7 @@ _PROVIDERS = "pulumi:providers:"
 
 
 @dataclass(frozen=True)
-class Change:
+class ResourceChange:
     """A change of one resource. type: Pulumi's type. what: the type in plain words. because: the properties that force a
     replacement, else those that differ. loses: data that would be lost for good."""
 
@@ -59,32 +59,32 @@ class Component:
 
     name: str
     what: str
-    changes: tuple[Change, ...]
+    changes: tuple[ResourceChange, ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class StackPlan:
     """unchanged: number of unchanged resources. before, after: cost items of the whole stack."""
 
     components: tuple[Component, ...] = ()
     unchanged: int = 0
-    before: tuple[Item, ...] = ()
-    after: tuple[Item, ...] = ()
+    before: tuple[CostItem, ...] = ()
+    after: tuple[CostItem, ...] = ()
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[ResourceChange, ...]:
         return tuple(change for component in self.components for change in component.changes)
 
     @property
-    def losses(self) -> tuple[Change, ...]:
+    def losses(self) -> tuple[ResourceChange, ...]:
         return tuple(change for change in self.changes if change.loses)
 
     def count(self, action: Action) -> int:
         return sum(change.action is action for change in self.changes)
 
-    def disk_gib(self, items: tuple[Item, ...]) -> tuple[int, int]:
+    def disk_gib(self, items: tuple[CostItem, ...]) -> tuple[int, int]:
         """Return the total GiB of all disks: (minimum, maximum)."""
-        disks = [item for item in items if item.kind is Kind.DISK]
+        disks = [item for item in items if item.kind is CostKind.DISK]
         return sum(d.least * d.gib for d in disks), sum(d.most * d.gib for d in disks)
 
     def to_json(self) -> dict[str, Any]:
@@ -106,11 +106,11 @@ class Planner:
         if event.operation in _RELEVANT and event.type != _STACK:
             self._heard.setdefault(event.urn, []).append(event)
 
-    def plan(self) -> Plan:
+    def plan(self) -> StackPlan:
         """Return the plan from the events so far."""
         parents = {event.parent for events in self._heard.values() for event in events}
         own = {urn: events for urn, events in self._heard.items() if not _is_component(urn, events[0], parents)}
-        changes: dict[str, list[Change]] = {}
+        changes: dict[str, list[ResourceChange]] = {}
         for urn, events in own.items():
             if (change := _change(urn, events)) and not _is_new_provider(change):
                 changes.setdefault(_parent(events), []).append(change)
@@ -120,7 +120,7 @@ class Planner:
         )
         real = {urn: events for urn, events in own.items() if not events[0].type.startswith(_PROVIDERS)}
         unchanged = sum(all(event.operation == "same" for event in events) for events in real.values())
-        return Plan(components, unchanged, _cost_items(real, before=True), _cost_items(real, before=False))
+        return StackPlan(components, unchanged, _cost_items(real, before=True), _cost_items(real, before=False))
 
 
 def _is_component(urn: str, event: ResourceStarted, parents: set[str]) -> bool:
@@ -128,12 +128,12 @@ def _is_component(urn: str, event: ResourceStarted, parents: set[str]) -> bool:
     return event.type.startswith("menagerie:") or (urn in parents and not (event.before or event.after))
 
 
-def _is_new_provider(change: Change) -> bool:
+def _is_new_provider(change: ResourceChange) -> bool:
     """Return whether this is a new provider, which changes nothing in a cloud."""
     return change.type.startswith(_PROVIDERS) and change.action is Action.CREATE
 
 
-def _change(urn: str, events: list[ResourceStarted]) -> Change | None:
+def _change(urn: str, events: list[ResourceStarted]) -> ResourceChange | None:
     actions = [_ACTIONS[event.operation] for event in events if event.operation in _ACTIONS]
     if not actions:
         return None
@@ -145,21 +145,21 @@ def _change(urn: str, events: list[ResourceStarted]) -> Change | None:
     gone = action in (Action.REPLACE, Action.DELETE)
     inputs = next((event.before for event in events if event.before), {})
     resource = Resource(type_, name, urn, inputs=inputs, protect=any(event.protected for event in events))
-    return Change(action, name, type_, plain(type_), because, data.kept_by(resource) if gone else None)
+    return ResourceChange(action, name, type_, plain(type_), because, data.kept_by(resource) if gone else None)
 
 
-def _order(change: Change) -> tuple[int, str, str]:
+def _order(change: ResourceChange) -> tuple[int, str, str]:
     return list(Action).index(change.action), change.what, change.name
 
 
-def _cost_items(events_by_urn: dict[str, list[ResourceStarted]], *, before: bool) -> tuple[Item, ...]:
+def _cost_items(events_by_urn: dict[str, list[ResourceStarted]], *, before: bool) -> tuple[CostItem, ...]:
     """Return the cost items before the update, or after it."""
     resources = []
     for urn, events in events_by_urn.items():
         inputs = [event.before if before else event.after for event in events]
         last = next((value for value in reversed(inputs) if value is not None), None)
         if last is not None:
-            resources.append(costs.Resource(events[0].type, _name(urn), _parent(events), last))
+            resources.append(costs.PricedResource(events[0].type, _name(urn), _parent(events), last))
     return costs.items(resources)
 
 

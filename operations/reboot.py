@@ -21,11 +21,11 @@ from clients.waiting import Report, held_back, is_ready, verdict, wait_until
 from cluster import preflight
 from cluster.errors import FailedError, TimedOutError, UnreachableError
 from cluster.spec import Cluster
-from operations.drain import Mark, Pause, Rules, cordon, empty, uncordon, way_out
-from operations.reboot_needs import BY, Plan, RebootNeed, all_nodes, read_report, reboot_need
-from operations.rolling import Outcome, Roll, Rolled, State, room
+from operations.drain import DrainMark, Pause, Rules, cordon, empty, uncordon, way_out
+from operations.machines_lock import alone
+from operations.reboot_needs import BY, RebootNeed, RebootPlan, all_nodes, read_report, reboot_need
+from operations.rolling import Roll, Rolled, RollOutcome, RollState, room
 from operations.ssh import ssh_to
-from operations.turns import alone
 
 BACK_S = 1800.0
 """How long to wait for a host: large machines check their memory and their cards for many minutes."""
@@ -39,11 +39,11 @@ class RebootError(Exception):
     """A host did not come back properly; the text says what to do next."""
 
 
-def reboots_error(plan: Plan, rolled: Rolled) -> FailedError | UnreachableError:
+def reboots_error(plan: RebootPlan, rolled: Rolled) -> FailedError | UnreachableError:
     """Return the error for hosts that need a reboot and were not rebooted."""
-    failed = [outcome for outcome in rolled.outcomes if outcome.state is State.FAILED]
-    left = [outcome.host for outcome in rolled.outcomes if outcome.state is State.NOT_BEGUN]
-    done = sum(outcome.state is State.DONE for outcome in rolled.outcomes)
+    failed = [outcome for outcome in rolled.outcomes if outcome.state is RollState.FAILED]
+    left = [outcome.host for outcome in rolled.outcomes if outcome.state is RollState.NOT_BEGUN]
+    done = sum(outcome.state is RollState.DONE for outcome in rolled.outcomes)
     lines = [f"{done} of {len(rolled.outcomes)} hosts rebooted"]
     lines += [f"{outcome.host}: {outcome.text}" for outcome in failed]
     lines += [f"{host.host}: {host.failed}" for host in plan.failed]
@@ -66,7 +66,11 @@ def session(cluster: Cluster, access: Access) -> Iterator[Executor]:
 
 
 def run(
-    plan: Plan, rebooter: Rebooter, at_once: int, detail: Callable[[str], None], tell: Callable[[Outcome], None]
+    plan: RebootPlan,
+    rebooter: Rebooter,
+    at_once: int,
+    detail: Callable[[str], None],
+    tell: Callable[[RollOutcome], None],
 ) -> Rolled:
     """Reboot the hosts that need it, at most `at_once` in parallel and at most `max_unavailable` of a pool.
 
@@ -100,7 +104,7 @@ class Rebooter:
         Raises DrainTimedOutError: the node is back in service; or RebootError: the node stays cordoned.
         """
         api, host = self.api(), before.host
-        cordon(api, host, Mark(BY, "; ".join(before.reasons)))
+        cordon(api, host, DrainMark(BY, "; ".join(before.reasons)))
         # A host that an earlier run started with may have rebooted since, or be about to.
         now = self._answer(host, report, pause) if before.mark else before
         leaves = ""

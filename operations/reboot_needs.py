@@ -17,7 +17,7 @@ from clients.paging import models
 from clients.remote.executor import UNREACHABLE, Executor
 from clients.timeouts import HOST_COMMAND_S
 from cluster.spec import Cluster
-from operations.drain import Fate, Mark, OutOfServiceError, Rules, fate, mark_of, pods_on, refused
+from operations.drain import DrainMark, Fate, OutOfServiceError, Rules, fate, mark_of, pods_on, refused
 
 BY = "reboot"
 """The verb in the mark on nodes."""
@@ -41,7 +41,7 @@ class RebootNeed:
     machine: Mapping[str, Any] = field(default_factory=dict)
     boot_id: str = ""
     booted_at: float = 0.0
-    mark: Mark | None = None
+    mark: DrainMark | None = None
     failed: str = ""
     unreachable: bool = False
     pods: int = 0
@@ -57,7 +57,7 @@ class RebootNeed:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RebootPlan:
     """The state of all hosts that were asked."""
 
     needs: tuple[RebootNeed, ...]
@@ -86,7 +86,7 @@ def read_report(executor: Executor, cluster: str, host: str) -> dict[str, Any] |
     return done.reason, done.code in (UNREACHABLE, 124)
 
 
-def plan(cluster: Cluster, api: client.ApiClient, hosts: Sequence[str], executor: Executor, rules: Rules) -> Plan:
+def plan(cluster: Cluster, api: client.ApiClient, hosts: Sequence[str], executor: Executor, rules: Rules) -> RebootPlan:
     """Ask all hosts for their state and the API for their nodes. Changes nothing.
 
     Raises one OutOfServiceError for all pods on all hosts that the rules don't let go.
@@ -113,7 +113,7 @@ def plan(cluster: Cluster, api: client.ApiClient, hosts: Sequence[str], executor
             f"{len(lost)} pods would be lost with their nodes:\n  {report}\nNothing was changed. Delete or move them, or use "
             "--evict-unmanaged for pods without a controller."
         )
-    return Plan(tuple(states))
+    return RebootPlan(tuple(states))
 
 
 def all_nodes(api: client.ApiClient) -> list[client.V1Node]:

@@ -12,10 +12,10 @@ from typing import Any
 from clients.remote.executor import UNREACHABLE, Done, Executor, Running
 from cluster.pools import Host
 from network.roce import perftest, wire
-from network.roce.plan import Plan, Rail
+from network.roce.plan import MeasurementPlan, Rail
 from network.roce.results import Pair, Results
 from network.roce.rounds import count
-from network.roce.verdict import Blame, Outcome, judge
+from network.roce.verdict import Blame, PairOutcome, judge
 
 PROGRAM = "/usr/local/libexec/menagerie-roce"
 PORTS = 64
@@ -37,7 +37,7 @@ class Unfit:
 
 
 @dataclass(frozen=True)
-class Report:
+class FabricReport:
     """unfit: ports that were not measured. measured: rail -> number of pairs with a result."""
 
     blames: tuple[Blame, ...]
@@ -51,12 +51,12 @@ class Report:
 
 
 def run(
-    plan: Plan,
+    plan: MeasurementPlan,
     executor: Executor,
     results: Results,
     tell: Callable[[str], None] = lambda _: None,
     sleep: Callable[[float], None] = time.sleep,
-) -> Report:
+) -> FabricReport:
     """Measure the pairs of the plan that `results` lacks, and judge all of them. tell: gets progress lines."""
     hosts = list(dict.fromkeys(host.name for rail in plan.rails for host in rail.hosts))
     unfit: list[Unfit] = []
@@ -107,7 +107,7 @@ def _unfit(rail: Rail, name: str, port: Mapping[str, Any]) -> Unfit:
 class _Rounds:
     """The rounds of one rail. ports: host -> facts of its port, for hosts that take part."""
 
-    plan: Plan
+    plan: MeasurementPlan
     rail: Rail
     ports: Mapping[str, Mapping[str, Any]]
     executor: Executor
@@ -175,7 +175,7 @@ def _receiver_error(serving: Running) -> str:
     return "" if done.code in (0, 124) else f"the receiver: {perftest.reason(done.text)}"
 
 
-def report(plan: Plan, results: Results, unfit: Iterable[Unfit] = ()) -> Report:
+def report(plan: MeasurementPlan, results: Results, unfit: Iterable[Unfit] = ()) -> FabricReport:
     """Return the report on the results."""
     blames: list[Blame] = []
     marks: dict[str, float] = {}
@@ -189,6 +189,6 @@ def report(plan: Plan, results: Results, unfit: Iterable[Unfit] = ()) -> Report:
             own = [pair for pair in results.pairs.values() if pair.rail == rail.key]
             measured[rail.key] = sum(not pair.error for pair in own)
             marks[rail.key] = mark
-            outcomes += [Outcome(p.rail, p.sender, p.receiver, p.share, p.error, p.mtu) for p in own]
+            outcomes += [PairOutcome(p.rail, p.sender, p.receiver, p.share, p.error, p.mtu) for p in own]
         blames += judge(outcomes, mark, mtu)
-    return Report(tuple(blames), tuple(unfit), measured, marks)
+    return FabricReport(tuple(blames), tuple(unfit), measured, marks)

@@ -22,7 +22,7 @@ from operations.drain import Pause
 _SHOWN = 5
 
 
-class State(StrEnum):
+class RollState(StrEnum):
     """The final state of a host."""
 
     DONE = "done"
@@ -32,11 +32,11 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RollOutcome:
     """The result for a host. text: why it failed, or notes about it."""
 
     host: str
-    state: State
+    state: RollState
     seconds: float = 0.0
     text: str = ""
 
@@ -45,13 +45,13 @@ class Outcome:
 class Rolled:
     """The result of a roll. why_stopped: why some hosts were not started, "" if all were."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[RollOutcome, ...]
     why_stopped: str = ""
     interrupted: bool = False
 
     @property
     def succeeded(self) -> bool:
-        return all(outcome.state is State.DONE for outcome in self.outcomes)
+        return all(outcome.state is RollState.DONE for outcome in self.outcomes)
 
 
 class _InterruptedError(Exception):
@@ -74,10 +74,10 @@ class Roll:
     work: Work
     look: Look
     at_once: int = 1
-    tell: Callable[[Outcome], None] = lambda _: None
+    tell: Callable[[RollOutcome], None] = lambda _: None
     _stop: threading.Event = field(default_factory=threading.Event)
-    _ended: dict[str, Outcome] = field(default_factory=dict)
-    _under_way: dict[Future[Outcome], str] = field(default_factory=dict)
+    _ended: dict[str, RollOutcome] = field(default_factory=dict)
+    _under_way: dict[Future[RollOutcome], str] = field(default_factory=dict)
 
     def run(self) -> Rolled:
         """Start hosts while there is room. After the first failure start no more, and wait for those in progress."""
@@ -94,7 +94,7 @@ class Roll:
                 self._stop.set()
                 while self._under_way:
                     self._collect()
-        left = [Outcome(host, State.NOT_BEGUN) for host in self.hosts if host not in self._ended]
+        left = [RollOutcome(host, RollState.NOT_BEGUN) for host in self.hosts if host not in self._ended]
         outcomes = [*self._ended.values(), *left]
         return Rolled(tuple(outcomes), why if left or interrupted else "", interrupted)
 
@@ -120,23 +120,23 @@ class Roll:
             outcome = future.result()
             self._ended[self._under_way.pop(future)] = outcome
             self.tell(outcome)
-            if outcome.state is State.FAILED:
+            if outcome.state is RollState.FAILED:
                 why = f"{outcome.host} failed"
         return why
 
-    def _work_on(self, host: str) -> Outcome:
+    def _work_on(self, host: str) -> RollOutcome:
         began = time.monotonic()
 
-        def ended(state: State, text: str) -> Outcome:
-            return Outcome(host, state, round(time.monotonic() - began, 1), text)
+        def ended(state: RollState, text: str) -> RollOutcome:
+            return RollOutcome(host, state, round(time.monotonic() - began, 1), text)
 
         try:
-            return ended(State.DONE, self.work(host, self._pause))
+            return ended(RollState.DONE, self.work(host, self._pause))
         except _InterruptedError:
-            return ended(State.INTERRUPTED, "")
+            return ended(RollState.INTERRUPTED, "")
         # Any error ends the roll, but not the other threads.
         except Exception as error:  # noqa: BLE001
-            return ended(State.FAILED, str(error) or repr(error))
+            return ended(RollState.FAILED, str(error) or repr(error))
 
     def _pause(self, seconds: float) -> None:
         if self._stop.wait(seconds):

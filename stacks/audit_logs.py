@@ -6,17 +6,16 @@ from collections.abc import Mapping
 
 import pulumi
 
+from cluster.quantities import whole_days
 from cluster.spec import Cluster
 from components.control_plane import audit_log
 from stacks.backups import Buckets
 from stacks.payloads import API_SERVERS
 
-_DAY_MS = 86_400_000
-
 
 def kept_days(cluster: Cluster) -> int:
     """Return how long an object can be neither changed nor deleted, in whole days."""
-    return -(-cluster.spec.control_plane.audit_log.keep // _DAY_MS)
+    return whole_days(cluster.spec.control_plane.audit_log.keep)
 
 
 def secrets(

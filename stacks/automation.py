@@ -23,7 +23,7 @@ from stacks.backend import PROJECT, WHOLE_OR_NOT
 from stacks.commands import SECRET, Command, OnEvent, Stack, Workspace
 from stacks.errors import StackError, StackLockedError
 from stacks.protection import RELEASE
-from stacks.turns import BusyError, stale_locks, turn
+from stacks.run_lock import BusyError, stale_locks, turn
 
 _STACK = "pulumi:pulumi:Stack"
 

@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 
 from cluster.outputs import BucketOutput
+from cluster.quantities import whole_days
 from cluster.spec import Cluster, RoleName
 from etcd import backups
 from etcd.members import members, settings
@@ -16,6 +17,14 @@ from stacks.pki import Pki
 
 Buckets = pulumi.Output[dict[str, BucketOutput]]
 """Use -> bucket; see `cluster.outputs.ClusterOutputs.buckets`."""
+
+_DEFAULT_DAYS = 30
+
+
+def kept_days(cluster: Cluster) -> int:
+    """Return how long backups are kept, in whole days: the longest time of all etcds, or the default if none has backups."""
+    kept = [backup.keep for role in ROLES if (backup := settings(cluster, role).backup)]
+    return max(map(whole_days, kept), default=_DEFAULT_DAYS)
 
 
 def roles_with_backups(cluster: Cluster) -> tuple[RoleName, ...]:

@@ -72,7 +72,7 @@ def worker_payloads(cluster: Cluster, plan: AddressPlan, source: ArtefactSource)
 
     Raises KeyError as `payloads` does, and SpecError if a file of ``group_vars`` is wrong.
     """
-    pools = [name for name, pool in cluster.spec.pools.items() if pool.site is None]
+    pools = cluster.spec.region_pools
     if not pools:
         return {}
     given = group_vars.operator_variables(cluster)
@@ -92,7 +92,7 @@ def secrets(
             own.setdefault(member.host, {}).update(pki.for_member(member.name))
     for host, values in backups.items():
         own[host].update(values)
-    if any(pool.site is None for pool in cluster.spec.pools.values()):
+    if cluster.spec.region_pools:
         own[WORKERS] = {**pki.for_worker()}
     return own
 

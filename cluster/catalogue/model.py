@@ -167,6 +167,35 @@ class NameLength(Model):
     max: int
 
 
+class LinkMtu(Model):
+    """MTUs that links of the cloud's network can have, in bytes."""
+
+    sources: Keys
+    min: int
+    max: int
+
+
+class EtcdDiskSizes(Model):
+    """Sizes of etcd's disks in first specs."""
+
+    main: str
+    events: str
+
+
+class Choices(Model):
+    """What Menagerie picks of the above: for first specs, in hints of `check`, and as defaults."""
+
+    machines: Annotated[tuple[Names, ...], Field(strict=False, min_length=1)]
+    """Candidates for (control plane, workers). The first pair that a region offers in three zones is used."""
+    local_disk_machine: str
+    """A machine type with a local disk for etcd."""
+    etcd_disk: str
+    """The network disk for etcd without one."""
+    etcd_disk_sizes: EtcdDiskSizes
+    volumes: Names
+    """Candidates for the default disk of volumes, in order of preference."""
+
+
 class Machine(NamedTuple):
     """What is known about a machine type. `series` and `type` are None if only the name is known."""
 
@@ -192,6 +221,8 @@ class Catalogue(Model):
     user_data: UserData
     names: dict[str, NameLength]
     """Kind of resource -> length of its name."""
+    link_mtu: LinkMtu
+    choices: Choices
     machines: Annotated[tuple[Series, ...], Field(strict=False)]
     others: Others
 

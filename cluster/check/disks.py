@@ -9,16 +9,10 @@ from cluster.check.catalogue import of_cloud, unless_newer
 from cluster.check.finding import Finding, Subject
 from cluster.document import Where
 from cluster.fields import did_you_mean, near
-from cluster.spec import Cloud, EtcdCluster, EtcdHosts, Profile
+from cluster.spec import EtcdCluster, EtcdHosts, Profile
 
 LOCAL = "local-nvme"
 _LAB = ("lab-folder", LOCAL)
-ADVICE = {
-    Cloud.AZURE: ("Standard_L8s_v3", "premium_ssd_v2"),
-    Cloud.AWS: ("i4i.xlarge", "io2"),
-    Cloud.GCP: ("c3-standard-8-lssd", "hyperdisk-balanced"),
-}
-"""Cloud -> (a machine type with a local disk, the network disk to use without one)."""
 
 
 def disk(subject: Subject) -> Iterator[Finding]:
@@ -40,7 +34,7 @@ def disk(subject: Subject) -> Iterator[Finding]:
             yield _slow(role, etcd, facts, subject)
         elif facts and etcd.disk == LOCAL:
             on_main = role == "events" and events.hosts is EtcdHosts.MAIN
-            yield from _without_local_disk("main" if on_main else role, main if on_main else etcd, where, facts, cloud)
+            yield from _without_local_disk("main" if on_main else role, main if on_main else etcd, where, facts)
 
 
 def local_disks(subject: Subject) -> Iterator[Finding]:
@@ -56,8 +50,7 @@ def local_disks(subject: Subject) -> Iterator[Finding]:
 
 
 def _slow(role: str, etcd: EtcdCluster, facts: Catalogue, subject: Subject) -> Finding:
-    cloud = subject.spec.control_plane.cloud
-    machine, network = ADVICE[cloud]
+    machine, network = facts.choices.local_disk_machine, facts.choices.etcd_disk
     # Losing events does no harm, so a slow disk for them is only a warning.
     strict = role == "main" and subject.spec.profile is Profile.PRODUCTION
     return Finding(
@@ -69,14 +62,12 @@ def _slow(role: str, etcd: EtcdCluster, facts: Catalogue, subject: Subject) -> F
     )
 
 
-def _without_local_disk(
-    role: str, etcd: EtcdCluster, where: Where, facts: Catalogue, cloud: Cloud
-) -> Iterator[Finding]:
+def _without_local_disk(role: str, etcd: EtcdCluster, where: Where, facts: Catalogue) -> Iterator[Finding]:
     machine = facts.machine_types.get(etcd.machine)
     if machine is None or machine.series is None or machine.type is None:
         return
     if machine.type.nvme is None and machine.series.local_nvme == "listed":
-        advised, network = ADVICE[cloud]
+        advised, network = facts.choices.local_disk_machine, facts.choices.etcd_disk
         message = f"etcd.{where[1]} disk is {LOCAL}, but {etcd.machine} has no local NVMe disk"
         also: tuple[Where, ...] = (("control_plane", "cloud"), ("etcd", role, "machine"))
         yield Finding(

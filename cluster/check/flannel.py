@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from cluster.check.catalogue import of_cloud
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.mtu import paths, tightest
 from cluster.network import NODE_PORTS, FlannelBackend
 from cluster.quantities import SMALLEST_MTU
-from cluster.spec import Cloud
 
 _MTU: Where = ("network", "flannel", "mtu")
 _BACKEND: Where = ("network", "flannel", "backend")
 _DIRECT: Where = ("network", "flannel", "direct_routing")
-
-_LINKS = {Cloud.AWS: range(1280, 9002), Cloud.AZURE: range(1280, 1501), Cloud.GCP: range(1300, 8897)}
-"""Cloud -> MTUs of a network's links. EC2: up to 9001 ("Network maximum transmission unit (MTU) for your EC2 instance").
-Azure: 1500, and more only if set in a machine's operating system, which Menagerie doesn't do ("Configure Maximum
-Transmission Unit (MTU) for virtual machines in Azure"). Google Cloud: "Maximum transmission unit" of a VPC network."""
 
 # UDP ports in use on ordinary hosts (IANA); 4791 is RoCE v2, whose packets the card takes in hardware.
 _UDP_PORTS = {
@@ -52,9 +47,9 @@ def mtu_fits(subject: Subject) -> Iterator[Finding]:
 
 def mtu_of_the_cloud(subject: Subject) -> Iterator[Finding]:
     """A cloud's network drops packets above its own limit."""
-    cloud, link = subject.spec.control_plane.cloud, subject.spec.network.link_mtu
-    if cloud in _LINKS and link not in _LINKS[cloud]:
-        least, most = _LINKS[cloud][0], _LINKS[cloud][-1]
+    cloud, link, facts = subject.spec.control_plane.cloud, subject.spec.network.link_mtu, of_cloud(subject)
+    if facts and not facts.link_mtu.min <= link <= facts.link_mtu.max:
+        least, most = facts.link_mtu.min, facts.link_mtu.max
         message = f"network.link_mtu {link} is outside what machines in {cloud} can have, {least} to {most} bytes"
         where: Where = ("network", "link_mtu")
         yield Finding(where, message, f"write {min(max(link, least), most)}", also=(("control_plane", "cloud"),))

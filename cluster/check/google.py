@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from cluster.bandwidth import can_have_tier_1
 from cluster.check.catalogue import of_cloud
-from cluster.check.disks import ADVICE
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.disks import takes
 from cluster.document import Where
@@ -35,7 +34,7 @@ def disks_of_members(subject: Subject) -> Iterator[Finding]:
         machine = main.machine if host == "main" else events.machine
         if etcd.disk == _LOCAL or etcd.disk not in facts.disks or takes(Cloud.GCP, machine, etcd.disk):
             continue
-        machine_to_take, disk_to_take = ADVICE[Cloud.GCP]
+        machine_to_take, disk_to_take = facts.choices.local_disk_machine, facts.choices.etcd_disk
         yield Finding(
             ("etcd", role, "disk"),
             f"etcd.{role} disk {etcd.disk} can't be attached to {machine}",

@@ -9,7 +9,7 @@ from cluster.check.finding import Finding, Rule, Subject
 from cluster.disks import takes
 from cluster.document import Where
 from cluster.fields import did_you_mean, near
-from cluster.storage import block_disk, has_block, has_gpus, region_pools
+from cluster.storage import block_disk, has_block, has_gpus, usable_pools
 
 _STORAGE: Where = ("storage",)
 _CONTROLLERS: Where = (*_STORAGE, "controllers")
@@ -22,7 +22,7 @@ _ASKED = ("file", "block_disk", "controllers", "retain", "block")
 def pool_of_controllers(subject: Subject) -> Iterator[Finding]:
     """Storage controllers run on workers in the region: only their cloud identity may create volumes."""
     spec, name = subject.spec, subject.spec.storage.controllers
-    candidates = region_pools(spec)
+    candidates = usable_pools(spec)
     if name is None or not candidates:
         return
     also: tuple[Where, ...] = (("pools", name),)
@@ -64,7 +64,7 @@ def known_disk(subject: Subject) -> Iterator[Finding]:
 
 
 def _attached(subject: Subject, kind: str) -> Iterator[Finding]:
-    for name, pool in region_pools(subject.spec).items():
+    for name, pool in usable_pools(subject.spec).items():
         if pool.machine and not takes(subject.spec.control_plane.cloud, pool.machine, kind):
             message = f"pools.{name}: {kind} can't be attached to {pool.machine}, so its pods can't use volumes of class block"
             hint = "write a storage.block_disk that works with all machine types in the region, or storage.block: false"
@@ -76,7 +76,7 @@ def workers_in_the_region(subject: Subject) -> Iterator[Finding]:
     """Storage is only for clusters with workers in the region: its drivers are the cloud's and run there."""
     spec, lab = subject.spec, subject.cluster.is_lab
     settings = [key for key in _ASKED if key in spec.storage.model_fields_set and getattr(spec.storage, key)]
-    if not settings or (region_pools(spec) and not lab):
+    if not settings or (usable_pools(spec) and not lab):
         return
     why = "a lab has no cloud that creates volumes" if lab else "there is no worker in the region to mount volumes"
     message = f"storage.{settings[0]} is set, but {why}"

@@ -68,7 +68,7 @@ def make(asked: Request, fleet: Sequence[Cluster]) -> Starter:
     hardware = places.kinds_at_sites(asked.gpu) if at_site and asked.gpu else ""
     site = texts.Site(hardware, None if lab else _tunnels(asked.cloud, fleet)) if at_site else None
     chosen = ranges.choose(fleet, lab=lab, site=at_site)
-    plan = texts.Plan(asked.name, asked.cloud, chosen, place, site)
+    plan = texts.StarterPlan(asked.name, asked.cloud, chosen, place, site)
     files = {SPEC: texts.cluster_yaml(plan)} | ({HOSTS: texts.hosts_yaml(plan)} if site else {})
     secrets = tuple(texts.secret(number + 1) for number in range(_ROUTERS)) if site and site.tunnels else ()
     return Starter(

@@ -16,12 +16,6 @@ from cluster.spec import Cloud
 _ZONES = 3
 """Members of etcds in three zones survive the loss of one."""
 _MOST_GPUS = 8
-# Candidates for (control plane, workers). The first pair that a region offers in three zones is used.
-_MACHINES = {
-    Cloud.AWS: (("m7i.large", "m7i.2xlarge"), ("m6i.large", "m6i.2xlarge")),
-    Cloud.AZURE: (("Standard_D4s_v5", "Standard_D8s_v5"), ("Standard_D4s_v6", "Standard_D8s_v6")),
-    Cloud.GCP: (("c3-standard-4", "c3-standard-8"), ("n4-standard-4", "n4-standard-8")),
-}
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,7 @@ def _by_offers(facts: Catalogue) -> list[str]:
 
 def _place(cloud: Cloud, facts: Catalogue, region: str, gpu: str) -> Place | None:
     """Return a place in a region; None if a machine type isn't offered in enough zones for a control plane."""
-    for plane, worker in (map(facts.machine_types.__getitem__, pair) for pair in _MACHINES[cloud]):
+    for plane, worker in (map(facts.machine_types.__getitem__, pair) for pair in facts.choices.machines):
         zones = [zone for zone in _zones(facts, region, plane) if zone in _zones(facts, region, worker)]
         if len(zones) < _ZONES:
             continue
@@ -142,7 +136,7 @@ def _size(machine: Machine) -> tuple[int, int]:
 
 def _no_region(cloud: Cloud, facts: Catalogue, region: str, usable: list[str]) -> str:
     if region in facts.region_names:
-        machines = " or ".join(plane for plane, _ in _MACHINES[cloud])
+        machines = " or ".join(plane for plane, _ in facts.choices.machines)
         why = f"region {region} of {cloud} doesn't have {_ZONES} zones known to offer {machines}"
     else:
         why = f"{cloud} has no region {region}{did_you_mean(region, usable)}"

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
+from cluster import catalogue
 from cluster.catalogue import Machine
 from cluster.document import parse
+from cluster.network import ClusterNetwork
 from cluster.project import is_installed
 from cluster.spec import Cloud
 from cluster.starter.places import Place
@@ -22,6 +24,7 @@ _SCHEMAS = "../../cluster/schemas"
 _FIRST_HOST = 11
 _NAMES = {Cloud.AWS: "AWS", Cloud.AZURE: "Azure", Cloud.GCP: "Google Cloud", Cloud.LAB: "this machine, a lab"}
 _LONGEST_NAME = 63
+_DEFAULT_MTU: int = ClusterNetwork.model_fields["link_mtu"].default
 _BOOLEANS = frozenset({"y", "n", "yes", "no", "on", "off"})
 
 
@@ -47,7 +50,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StarterPlan:
     """Content of the texts. place: None in a lab. site: None if workers are in the region."""
 
     name: str
@@ -57,7 +60,7 @@ class Plan:
     site: Site | None
 
 
-def cluster_yaml(plan: Plan) -> str:
+def cluster_yaml(plan: StarterPlan) -> str:
     """Return the text of the spec."""
     where = f"{_NAMES[plan.cloud]}{f', region {plan.place.region}' if plan.place else ''}"
     workers = f"workers at site {SITE}" if plan.site else "workers in the region"
@@ -71,7 +74,7 @@ def cluster_yaml(plan: Plan) -> str:
     return _text("cluster", head, rows)
 
 
-def hosts_yaml(plan: Plan) -> str:
+def hosts_yaml(plan: StarterPlan) -> str:
     """Return the text of the hosts file for the site's pool."""
     assert plan.site and plan.ranges.rack
     if plan.cloud is Cloud.LAB:
@@ -93,7 +96,7 @@ def secret(router: int) -> str:
     return f"vpn-{SITE}-edge-{router}"
 
 
-def _plane(plan: Plan) -> list[str]:
+def _plane(plan: StarterPlan) -> list[str]:
     if plan.place is None:
         return [
             "control_plane:",
@@ -119,25 +122,18 @@ def _plane(plan: Plan) -> list[str]:
     ]
 
 
-_DISKS = {
-    Cloud.AWS: ("io2", "64GiB", "16GiB"),
-    Cloud.AZURE: ("premium_ssd_v2", "32GiB", "16GiB"),
-    Cloud.GCP: ("hyperdisk-balanced", "32GiB", "16GiB"),
-    Cloud.LAB: ("lab-folder", "", ""),
-}
-"""Cloud -> kind of etcd's disks, size for main, size for events. Disks of a lab have no size."""
-_LOCAL = {Cloud.AWS: "i4i.xlarge", Cloud.AZURE: "Standard_L8s_v3", Cloud.GCP: "c3-standard-8-lssd"}
-
-
-def _etcd(plan: Plan) -> list[str]:
+def _etcd(plan: StarterPlan) -> list[str]:
     machine = plan.place.plane.name if plan.place else "lab-small"
-    disk, main, events = _DISKS[plan.cloud]
-    lab = plan.place is None
-    local = (
-        ""
-        if lab
-        else f"must be fast, as each write waits for it. Or local-nvme, with a machine type such as {_LOCAL[plan.cloud]}"
-    )
+    picked = None if plan.place is None else catalogue.of(plan.cloud).choices
+    # Disks of a lab have no size.
+    disk, main, events, local = "lab-folder", "", "", ""
+    if picked:
+        disk, main, events = picked.etcd_disk, picked.etcd_disk_sizes.main, picked.etcd_disk_sizes.events
+        local = (
+            "must be fast, as each write waits for it. Or local-nvme, with a machine type such as "
+            f"{picked.local_disk_machine}"
+        )
+    lab = picked is None
     if lab:
         size = _row("    quota: 4GiB", "etcd refuses writes above it; 8GiB is the default and the maximum")
     else:
@@ -160,12 +156,8 @@ def _etcd(plan: Plan) -> list[str]:
     ]
 
 
-_LINKS = {Cloud.AWS: 9001, Cloud.GCP: 8896}
-"""Cloud -> largest MTU of its links, if above the default."""
-
-
-def _network(plan: Plan) -> list[str]:
-    ranges, link = plan.ranges, _LINKS.get(plan.cloud)
+def _network(plan: StarterPlan) -> list[str]:
+    ranges, link = plan.ranges, _jumbo_mtu(plan.cloud)
     rows = [
         _row("network:", "ranges that were unused in inventories/ when this was created"),
         _row(f"  pods: {ranges.pods}", f"a /24 for each of {2 ** (24 - ranges.pods.prefixlen)} nodes"),
@@ -178,7 +170,13 @@ def _network(plan: Plan) -> list[str]:
     return rows
 
 
-def _sites(plan: Plan) -> list[str]:
+def _jumbo_mtu(cloud: Cloud) -> int | None:
+    """Return the largest MTU of a cloud's links, if it is above the default."""
+    largest = catalogue.of(cloud).link_mtu.max if cloud in catalogue.CLOUDS else 0
+    return largest if largest > _DEFAULT_MTU else None
+
+
+def _sites(plan: StarterPlan) -> list[str]:
     if plan.site is None:
         return []
     tunnels = plan.site.tunnels
@@ -210,7 +208,7 @@ def _sites(plan: Plan) -> list[str]:
     ]
 
 
-def _pools(plan: Plan) -> list[str]:
+def _pools(plan: StarterPlan) -> list[str]:
     if plan.site:
         rows = [
             "pools:",

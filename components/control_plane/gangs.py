@@ -1,9 +1,10 @@
-"""What the program `gangs` may do in the API, and the policies on Jobs that are gangs. Pure."""
+"""The program `gangs`: its unit, what it may do in the API, and the policies on Jobs that are gangs. Pure."""
 
 from __future__ import annotations
 
 from cluster.spec import Cluster
 from components.control_plane.objects import Object, cluster_role, cluster_role_binding, user
+from components.control_plane.service_unit import Unit, follower
 from components.scheduling.gangs import LABEL, api, gates
 
 USER = "menagerie:gangs"
@@ -32,6 +33,17 @@ def flags(cluster: Cluster, program: str) -> dict[str, str]:
     gates_on = ",".join(f"{gate}={on}" for gate, on in gates(version, program).items())
     served = {"runtime-config": f"{api(version)}=true"} if program == "kube-apiserver" else {}
     return {"feature-gates": gates_on, **served}
+
+
+def unit() -> Unit:
+    """Return its unit."""
+    return follower(
+        NAME,
+        "gangs",
+        NAME,
+        "Makes the PodGroups of Jobs that are gangs, and starts a whole gang anew when a member has died",
+        "concepts/workloads/controllers/job/#suspending-a-job",
+    )
 
 
 def objects(cluster: Cluster) -> tuple[Object, ...]:

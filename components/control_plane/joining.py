@@ -1,4 +1,4 @@
-"""How hosts join: what the bearer of a bootstrap token may do in the API, and who approves certificates. Pure.
+"""How hosts join: what the bearer of a bootstrap token may do in the API, and the unit that approves certificates. Pure.
 
 kubeadm's phase bootstrap-token would also make the controller manager approve a certificate of any node for any bearer. So its
 objects are created here without that binding, and `components.control_plane.host.joining` approves instead. A host needs its
@@ -8,10 +8,13 @@ token only for minutes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from cluster.files import Consumer
 from cluster.spec import Cloud, Cluster
 from components.control_plane import audit_log, paths
 from components.control_plane.objects import Object, cluster_role, cluster_role_binding, group, user
+from components.control_plane.service_unit import Unit, follower
 
 USER = "menagerie:node-join-approver"
 NAME = "node-join-approver"
@@ -47,6 +50,23 @@ def group_of(host: str) -> str:
 def groups(own: str) -> str:
     """Return `auth-extra-groups` of a token."""
     return f"{TOKENS},{own}"
+
+
+def unit(cluster: Cluster) -> Unit:
+    """Return the approver's unit."""
+    approver = follower(
+        NAME,
+        "joining",
+        NAME,
+        "Approves the client certificates of hosts that join",
+        "reference/access-authn-authz/kubelet-tls-bootstrapping/",
+    )
+    return replace(approver, credentials=tuple(credentials(cluster).items()))
+
+
+def consumer(cluster: Cluster) -> Consumer:
+    """Return what it follows."""
+    return Consumer(f"{NAME}.service", tuple(credentials(cluster).values()))
 
 
 def objects() -> Sequence[Object]:

@@ -13,13 +13,28 @@ import yaml
 from cluster.spec import Cluster
 from cluster.tls import CIPHER_SUITES
 from components.control_plane import paths
-from components.control_plane.flags import service_account_issuer
+from components.control_plane.kube_apiserver import service_account_issuer
 from components.control_plane.ports import API_PORT
+from components.control_plane.service_unit import PYTHON_PATH, Unit, python
 from etcd.members import client_urls
 from network.addresses import AddressPlan
 
 OWN_ADDRESS = "@OWN_ADDRESS@"
 API_VERSION = "kubeadm.k8s.io/v1beta4"
+
+
+def unit() -> Unit:
+    """Return the unit that runs kubeadm's phases at boot."""
+    return Unit(
+        name="kubeadm-phases.service",
+        description="Certificates and kubeconfigs of this host, by kubeadm's phases",
+        documentation="https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-init-phase/",
+        words=python("phases"),
+        type="oneshot",
+        after=(),
+        settings=(PYTHON_PATH, "RuntimeDirectory=menagerie", "RuntimeDirectoryPreserve=yes"),
+        writable=(paths.KUBERNETES,),
+    )
 
 
 def render(cluster: Cluster, plan: AddressPlan) -> str:

@@ -1,4 +1,4 @@
-"""What a kubelet may change in its own Node, and what node-labels may do in the API. Pure.
+"""What a kubelet may change in its own Node, and node-labels: its unit, and what it may do in the API. Pure.
 
 NodeRestriction limits a kubelet to its own Node and protects taints, `node-restriction.kubernetes.io/` and most of Kubernetes'
 own labels. It lets a kubelet write all other labels, although pods are placed by them. When a Node is deleted, its kubelet may
@@ -16,7 +16,9 @@ from cluster.allocations import TEAM_KEY
 from cluster.node_labels import NAMESPACE, POOLS, TABLE, USER
 from components.control_plane.admission import policy, rule, validation
 from components.control_plane.objects import Object, cluster_role, cluster_role_binding, role, role_binding, user
+from components.control_plane.service_unit import Unit, follower
 
+NAME = "node-labels"
 OWN, REGISTRATION, COMPANION = "menagerie-nodes", "menagerie-nodes-registration", "menagerie-node-labels"
 ANNOUNCED = "menagerie.dev/authorities"
 """The only annotation of Menagerie that is written with a kubelet's identity."""
@@ -33,6 +35,17 @@ _OF_SITES = (places.SITE, places.RACK, places.RAILS, places.STORAGE_HOST, places
 _KUBELET = "'system:nodes' in request.userInfo.?groups.orValue([])"
 _MAP, _LIST = ".orValue({})", ".orValue([])"
 _TAINT = "(t.key + '=' + t.?value.orValue('') + ':' + t.effect)"
+
+
+def unit() -> Unit:
+    """Return the unit of node-labels."""
+    return follower(
+        NAME,
+        "labels",
+        NAME,
+        "Gives nodes the labels that are theirs by the spec",
+        "concepts/scheduling-eviction/assign-pod-node/#node-isolation-restriction",
+    )
 
 
 def objects() -> tuple[Object, ...]:

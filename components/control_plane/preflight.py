@@ -1,10 +1,12 @@
-"""What node-preflight may do in the API: read Nodes and change one of their taints. Pure."""
+"""node-preflight: its unit, and what it may do in the API: read Nodes and change one of their taints. Pure."""
 
 from __future__ import annotations
 
 from cluster.preflight import KEY, TAINT, USER
 from components.control_plane.objects import Object, cluster_role, cluster_role_binding, user
+from components.control_plane.service_unit import Unit, follower
 
+NAME = "node-preflight"
 POLICY = "menagerie-preflight"
 _ADMISSION = "admissionregistration.k8s.io"
 # With RBAC, the right to patch a Node covers all of it. CEL's "?" reads fields that may be missing (CEL in Kubernetes,
@@ -15,6 +17,17 @@ _UNTOUCHED = (
     *("spec.?unschedulable", "spec.?providerID", "spec.?podCIDR", "spec.?podCIDRs", "spec.?configSource"),
 )
 _OTHERS = "{0}.spec.?taints.orValue([]).filter(taint, taint.key != '" + KEY + "')"
+
+
+def unit() -> Unit:
+    """Return its unit."""
+    return follower(
+        NAME,
+        "preflight",
+        NAME,
+        "Lifts the taint of nodes that are as expected",
+        "concepts/scheduling-eviction/taint-and-toleration/",
+    )
 
 
 def objects() -> tuple[Object, ...]:

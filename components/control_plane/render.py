@@ -15,9 +15,11 @@ from cluster.spec import Cloud, Cluster
 from cluster.storage import controllers_pool
 from components.control_plane import (
     audit_log,
-    flags,
     gangs,
+    join_tokens,
     joining,
+    konnectivity,
+    kube_apiserver,
     kubeadm,
     manifests,
     paths,
@@ -101,20 +103,20 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
         "nodes": str(plan.nodes),
         "endpoint": plan.endpoint,
         "balancers": [str(address) for address in plan.balancers],
-        "advertised": {"path": paths.ADVERTISED, "variable": flags.ADVERTISED},
+        "advertised": {"path": paths.ADVERTISED, "variable": kube_apiserver.ADVERTISED},
         "serving": serving.settings(cluster, plan),
         "ready_path": probe_path(),
         "kube_proxy": image(cluster, kube_proxy(cluster.spec.kubernetes.version)),
         "own_address_placeholder": kubeadm.OWN_ADDRESS,
         "users": {
-            "konnectivity-server": flags.KONNECTIVITY_USER,
-            "kubelet-csr-approver": serving.USER,
+            konnectivity.NAME: konnectivity.USER,
+            serving.NAME: serving.USER,
             joining.NAME: joining.USER,
-            "host-report": reports.USER,
+            reports.NAME: reports.USER,
             "node-labels": node_labels.USER,
             refreshing.KUBECONFIG: refreshing.USER,
         }
-        | ({"join-tokens": manifests.TOKENS_USER} if cluster.spec.cloud_workers else {})
+        | ({"join-tokens": join_tokens.USER} if cluster.spec.cloud_workers else {})
         | ({"node-preflight": preflight.USER} if cluster.spec.checked_workers else {})
         | ({gangs.NAME: gangs.USER} if cluster.spec.scheduling.gangs else {}),
         **({"pod_groups": pod_groups(cluster.spec.kubernetes.version)} if cluster.spec.scheduling.gangs else {}),

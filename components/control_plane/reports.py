@@ -1,11 +1,28 @@
-"""What host-report may do in the API: write its reports, in a namespace that holds nothing else. Pure."""
+"""host-report: its unit, and what it may do in the API: write its reports, in a namespace that holds nothing else. Pure."""
 
 from __future__ import annotations
 
 from components.control_plane.objects import Object, role, role_binding, user
+from components.control_plane.service_unit import PYTHON_PATH, Unit, kubeconfig, python
 
+NAME = "host-report"
 USER = "menagerie:host-report"
 NAMESPACE = "menagerie-reports"
+
+
+def unit() -> Unit:
+    """Return its unit."""
+    return Unit(
+        name=f"{NAME}.service",
+        description="Writes how this host is set up where operators read it",
+        documentation="https://www.cisecurity.org/benchmark/kubernetes",
+        words=python("report"),
+        after=("cluster-bootstrap.service",),
+        credentials=(("kubeconfig", kubeconfig(NAME)),),
+        settings=(PYTHON_PATH,),
+        # Runs as root with nothing hidden: it could not report true modes of hidden files, or see others' processes.
+        processes="default",
+    )
 
 
 def objects() -> tuple[Object, ...]:

@@ -1,4 +1,4 @@
-"""Which names and addresses kubelets' serving certificates may hold, and what the approver of their requests may do. Pure.
+"""Which names and addresses kubelets' serving certificates may hold; the unit that approves requests, and what it may do. Pure.
 
 `components.control_plane.host.claims` says how addresses are bound to nodes. Only operators may write `HOSTS`
 (`operations/serving.py`), and only the approver may write `WORKERS`.
@@ -14,8 +14,10 @@ from cluster.subnets import worker_ranges
 from components.control_plane import kubeadm
 from components.control_plane.host.claims import HOSTS, WORKERS
 from components.control_plane.objects import Object, cluster_role, cluster_role_binding, role, role_binding, user
+from components.control_plane.service_unit import Unit, follower
 from network.addresses import AddressPlan
 
+NAME, _ACCOUNT = "kubelet-csr-approver", "csr-approver"
 USER = "menagerie:kubelet-csr-approver"
 NAMESPACE = "menagerie-serving"
 
@@ -33,6 +35,17 @@ def settings(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]:
         "zones": [*([plan.zone] if plan.zone else []), spec.network.domain],
         "workers": [str(network) for network in (worker_ranges(spec) if spec.cloud_workers else ())],
     }
+
+
+def unit() -> Unit:
+    """Return the approver's unit."""
+    return follower(
+        NAME,
+        "approver",
+        _ACCOUNT,
+        "Approves the serving certificates of kubelets",
+        "reference/access-authn-authz/kubelet-tls-bootstrapping/",
+    )
 
 
 def objects() -> tuple[Object, ...]:

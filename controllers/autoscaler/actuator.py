@@ -18,7 +18,7 @@ from controllers.autoscaler.memory import PAGE, Memory, packed, unpacked
 from controllers.autoscaler.world import BY, World
 from operations import removals
 from operations.breaker import Limits, Removal
-from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules, cordon, drain, uncordon
+from operations.drain import DrainMark, DrainTimedOutError, OutOfServiceError, Rules, cordon, drain, uncordon
 from operations.removals import NoRoomError
 
 NOTEBOOK = "menagerie-autoscaler"
@@ -48,7 +48,7 @@ class Actuator:
             case Act.CORDON:
                 removal = Removal(decision.node, world.fleet.now, BY)
                 removals.take(api, removal, self.limits, len(world.fleet.members))
-                cordon(api, decision.node, Mark(BY, decision.why))
+                cordon(api, decision.node, DrainMark(BY, decision.why))
             case Act.DRAIN:
                 try:
                     drain(api, decision.node, _RULES)

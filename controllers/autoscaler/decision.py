@@ -9,7 +9,7 @@ from typing import Any
 
 from controllers.autoscaler.memory import Memory
 from controllers.planner import Plan, Verdict
-from operations.breaker import Decision as Brakes
+from operations.breaker import BrakeDecision as Brakes
 
 
 class Act(StrEnum):

@@ -20,12 +20,12 @@ from controllers.autoscaler.words import lasting
 from controllers.autoscaler.world import BY, Node, World
 from controllers.planner import Fate, Plan, Pod, Snapshot, plan
 from controllers.planner.resources import CPU, GPU, MEMORY
-from operations.breaker import Decision as Brakes
-from operations.breaker import Kind, Limits, decide
+from operations.breaker import BrakeDecision as Brakes
+from operations.breaker import BrakeKind, Limits, decide
 
 DOING = "scale-in"
 """The name of the activity in the brake's messages."""
-_WHOLE = (Kind.CONTROL_PLANE, Kind.STALE, Kind.ALL_AT_ONCE)
+_WHOLE = (BrakeKind.CONTROL_PLANE, BrakeKind.STALE, BrakeKind.ALL_AT_ONCE)
 
 
 @dataclass(frozen=True)

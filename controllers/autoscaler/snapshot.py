@@ -13,7 +13,7 @@ from controllers.autoscaler.keys import PREFIX
 from controllers.autoscaler.memory import Memory, Order
 from controllers.autoscaler.reconcile import alive, node_of, takes_work
 from controllers.autoscaler.world import Node, Supply, Waiting, World
-from controllers.planner import Fate, Gang, Host, Operator, Pod, Requirement, Shape, Snapshot, Verdict
+from controllers.planner import Fate, Gang, HostSupply, Operator, Pod, Requirement, Shape, Snapshot, Verdict
 from controllers.planner.supply import labels as sorted_labels
 
 _NEW_LABEL, _NEW, _THERE = f"{PREFIX}host", "new", "there"
@@ -119,8 +119,8 @@ def _keys_used(pods: Iterable[Pod], gangs: Iterable[Gang]) -> frozenset[str]:
 
 def _hosts(
     world: World, memory: Memory, settings: Autoscaler, keys: frozenset[str], marked: bool
-) -> tuple[tuple[Host, ...], Mapping[str, tuple[str, str]]]:
-    hosts: list[Host] = []
+) -> tuple[tuple[HostSupply, ...], Mapping[str, tuple[str, str]]]:
+    hosts: list[HostSupply] = []
     coming: dict[str, tuple[str, str]] = {}
     orders = {order.machine: order for order in memory.orders if order.machine}
     of_groups: set[str] = set()
@@ -144,33 +144,33 @@ def _hosts(
     return tuple(hosts), coming
 
 
-def _there(node: Node, keys: frozenset[str], marked: bool, order: Order | None) -> Host:
+def _there(node: Node, keys: frozenset[str], marked: bool, order: Order | None) -> HostSupply:
     own = {key: value for key, value in node.labels.items() if key in keys}
     own |= {_NEW_LABEL: _NEW if order else _THERE} if marked else {}
     apart = frozenset(each.shape.apart for each in node.residents if each.shape.apart)
     is_open = node.ready and not node.starting and not node.keep_away
     expects = order.pods if order else ()
-    return Host(node.name, node.pool, node.free(), "", sorted_labels(own), node.taints, apart, expects, is_open)
+    return HostSupply(node.name, node.pool, node.free(), "", sorted_labels(own), node.taints, apart, expects, is_open)
 
 
 def _to_come(
     machine: Machine, node: Node | None, supply: Supply, order: Order | None, world: World, settings: Autoscaler
-) -> Host:
+) -> HostSupply:
     """Return the host of a machine that boots, or whose node is unhealthy. It counts as room while it may still arrive in time."""
     since = machine.since.timestamp() if machine.since else (node.since_s if node else world.now_s)
     young = world.now_s - since <= settings.boot_timeout / 1000
     is_open = order is not None or (young and (node is None or node.starting) and not (node and node.keep_away))
     name = f"machine {machine.id}" if node is None else node.name
-    return Host(name, supply.pool.name, supply.pool.room, expects=order.pods if order else (), open=is_open)
+    return HostSupply(name, supply.pool.name, supply.pool.room, expects=order.pods if order else (), open=is_open)
 
 
 def _unseen(
     pool: str, group: Group, memory: Memory, supply: Supply, closed: bool, coming: dict[str, tuple[str, str]]
-) -> Iterator[Host]:
+) -> Iterator[HostSupply]:
     """Yield desired machines that the cloud does not list yet, first those that were ordered for pods."""
     orders = [order for order in memory.orders if order.pool == pool and not order.machine]
     for at in range(max(len(orders), group.size - len(alive(group)))):
         name = f"{pool} to come {at + 1}"
         expects = orders[at].pods if at < len(orders) else ()
         coming[name] = (pool, "")
-        yield Host(name, pool, supply.pool.room, expects=expects, open=at < len(orders) or not closed)
+        yield HostSupply(name, pool, supply.pool.room, expects=expects, open=at < len(orders) or not closed)

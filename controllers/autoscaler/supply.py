@@ -20,7 +20,7 @@ from controllers.autoscaler.groups import Group
 from controllers.autoscaler.keys import CLOUD, GPU_KIND, HOSTNAME_LABEL, MACHINE_LABEL, REGION_LABEL, ZONE_LABEL
 from controllers.autoscaler.pod_requests import MILLION, PLACE_OF, Choices
 from controllers.autoscaler.world import Node, Supply
-from controllers.planner import Pool, Shape, Taint
+from controllers.planner import PoolSupply, Shape, Taint
 from controllers.planner.feasibility import Ground, obstacles
 from controllers.planner.resources import CPU, GPU, MEMORY, PODS, STORAGE, Resources
 from controllers.planner.supply import labels as sorted_labels
@@ -80,7 +80,7 @@ def supplies(
 
 def _pool(
     cluster: Cluster, settings: Autoscaler, name: str, pool: SpecPool, nodes: Sequence[Node], most: int, dearest: int
-) -> Pool:
+) -> PoolSupply:
     spec = cluster.spec
     labels = _common(nodes) | places.of_pool(spec.control_plane.cloud, name, pool) | {POOL_LABEL: name}
     if pool.site is None:
@@ -93,7 +93,7 @@ def _pool(
     if kind := gpu_kind(cluster, pool):
         labels[GPU_KIND] = kind
     price = 0 if pool.site else _known_prices(cluster, settings).get(name, dearest)
-    return Pool(
+    return PoolSupply(
         name,
         Resources(),
         price,
@@ -135,7 +135,7 @@ def learnt(nodes: Iterable[Node]) -> Resources | None:
     return Resources.of(least) if least else None
 
 
-def _catalogued(cluster: Cluster, pool: SpecPool, planned: Pool, daemons: Sequence[Shape]) -> Resources | None:
+def _catalogued(cluster: Cluster, pool: SpecPool, planned: PoolSupply, daemons: Sequence[Shape]) -> Resources | None:
     cloud = cluster.spec.control_plane.cloud
     machine = catalogue.of(cloud).machine_types.get(pool.machine or "") if cloud in CLOUDS and not pool.site else None
     if machine is None or machine.type is None:
@@ -203,7 +203,7 @@ def _boot_s(cluster: Cluster, pool: SpecPool) -> int:
     return prices.boot_s(cloud, pool.machine or "") or 0
 
 
-def _note(planned: Pool, name: str, cluster: Cluster, settings: Autoscaler) -> str:
+def _note(planned: PoolSupply, name: str, cluster: Cluster, settings: Autoscaler) -> str:
     if cluster.spec.pools[name].site is None and name not in _known_prices(cluster, settings):
         return f"the price of pool {name} is unknown; it is assumed to be that of the most expensive pool, {planned.price / MILLION:.2f} $/h"
     return ""

@@ -8,9 +8,9 @@ from functools import cached_property
 
 from controllers.autoscaler.gang import Membership
 from controllers.autoscaler.groups import Group
-from controllers.planner import Pool, Shape, Taint
+from controllers.planner import PoolSupply, Shape, Taint
 from controllers.planner.resources import Resources
-from operations.breaker import Fleet
+from operations.breaker import ClusterHealth
 
 BY = "autoscaler"
 """The name in marks that the autoscaler puts on nodes."""
@@ -100,7 +100,7 @@ class Supply:
     note: what is estimated or unknown, for people.
     """
 
-    pool: Pool
+    pool: PoolSupply
     gpu: bool = False
     grows: bool = True
     note: str = ""
@@ -115,7 +115,7 @@ class World:
     groups: Mapping[str, Group]
     nodes: tuple[Node, ...]
     waiting: tuple[Waiting, ...]
-    fleet: Fleet
+    fleet: ClusterHealth
     missing: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 

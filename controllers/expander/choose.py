@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from controllers.planner import Fate, Operator, Plan, Pod, Policy, Pool, Requirement, Shape, Snapshot, plan
+from controllers.planner import Fate, Operator, Plan, Pod, Policy, PoolSupply, Requirement, Shape, Snapshot, plan
 from controllers.planner.resources import Resources
 
 _OFFER = "menagerie/offer"
@@ -24,7 +24,7 @@ _ALIKE = Fraction(1001, 1000)
 class Offer:
     """An offered node group. id: of the group. count: nodes. price: millionths of a dollar an hour per node, None if unknown.
 
-    room: allocatable of an empty node. pods: keys. interruptions: see `controllers.planner.Pool`.
+    room: allocatable of an empty node. pods: keys. interruptions: see `controllers.planner.PoolSupply`.
     """
 
     id: str
@@ -97,8 +97,8 @@ def _in_plan(best: Sequence[Offer], whole: Plan | None) -> Sequence[Offer]:
     return [each for each in best if (each.count, each.price, each.room, each.pods) in kinds] or best
 
 
-def _pool(offer: Offer) -> Pool:
-    return Pool(
+def _pool(offer: Offer) -> PoolSupply:
+    return PoolSupply(
         offer.id,
         offer.room,
         offer.price or 0,

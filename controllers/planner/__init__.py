@@ -8,21 +8,21 @@ from __future__ import annotations
 from controllers.planner.plan import Budget, Fate, NewHost, Plan, Verdict
 from controllers.planner.planner import plan
 from controllers.planner.policy import Policy
-from controllers.planner.supply import Host, Place, Pool, Snapshot, Taint
+from controllers.planner.supply import HostSupply, Place, PoolSupply, Snapshot, Taint
 from controllers.planner.wishes import Gang, Operator, Pod, Preference, Requirement, Shape, Spot, Toleration
 
 __all__ = [
     "Budget",
     "Fate",
     "Gang",
-    "Host",
+    "HostSupply",
     "NewHost",
     "Operator",
     "Place",
     "Plan",
     "Pod",
     "Policy",
-    "Pool",
+    "PoolSupply",
     "Preference",
     "Requirement",
     "Shape",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from controllers.planner.gangs import demand_of, empty_world, hold, place_whole
-from controllers.planner.packing import Packer, State, cost, downsized
+from controllers.planner.packing import Packer, PackingState, cost, downsized
 from controllers.planner.queue import Unit, holds, units
 from controllers.planner.tables import Tables
 from controllers.planner.wishes import Pod
@@ -31,13 +31,13 @@ class Admission:
     fixed: the same for pods whose hosts must be together; their placement must not change.
     """
 
-    state: State
+    state: PackingState
     demand: list[int]
     fixed: list[int]
     left: list[Left] = field(default_factory=list)
 
 
-def admit(tables: Tables, state: State, waiting: list[list[Pod]]) -> Admission:
+def admit(tables: Tables, state: PackingState, waiting: list[list[Pod]]) -> Admission:
     """Place the waiting pods in a copy of the state. waiting: by kind."""
     packer, queue = Packer(tables), units(tables, waiting)
     all_of_them = _together(packer, state.copy(), queue)
@@ -58,7 +58,7 @@ def _without(unit: Unit, left: dict[int, int]) -> Unit:
     return replace(unit, counts={kind: count - left.get(kind, 0) for kind, count in unit.counts.items()})
 
 
-def _together(packer: Packer, state: State, queue: list[Unit]) -> Admission | None:
+def _together(packer: Packer, state: PackingState, queue: list[Unit]) -> Admission | None:
     """Place the whole queue, units that must be together first and the largest of them first; None if not everything fits."""
     tables = packer.tables
     demand, fixed = [0] * len(tables.kinds), [0] * len(tables.kinds)
@@ -80,7 +80,7 @@ def _together(packer: Packer, state: State, queue: list[Unit]) -> Admission | No
     return Admission(state, demand, fixed)
 
 
-def _one_by_one(packer: Packer, state: State, queue: list[Unit]) -> Admission:
+def _one_by_one(packer: Packer, state: PackingState, queue: list[Unit]) -> Admission:
     tables = packer.tables
     admission = Admission(state, [0] * len(tables.kinds), [0] * len(tables.kinds))
     taken: dict[int, str] = {}
@@ -106,7 +106,7 @@ def _held_for(tables: Tables, unit: Unit, taken: dict[int, str]) -> str:
     return next((taken[pool] for pool in able if pool in taken), "")
 
 
-def _place(packer: Packer, state: State, unit: Unit) -> dict[int, int]:
+def _place(packer: Packer, state: PackingState, unit: Unit) -> dict[int, int]:
     """Place a gang as a whole, or as many other pods as fit. Return the counts that are left."""
     if unit.gang:
         return {} if place_whole(packer, state, unit) else dict(unit.counts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from controllers.planner.admission import Admission
 from controllers.planner.bound import bounded
 from controllers.planner.certificate import Certificate
-from controllers.planner.packing import State, cost, downsized
+from controllers.planner.packing import PackingState, cost, downsized
 from controllers.planner.plan import Budget
 from controllers.planner.relaxed import MOST_ROOMS, relaxed
 from controllers.planner.rounding import Rounding, loads_of
@@ -35,7 +35,7 @@ class Improved:
     cut_short: bool
 
 
-def improve(tables: Tables, state: State, admission: Admission, budget: Budget) -> Improved:
+def improve(tables: Tables, state: PackingState, admission: Admission, budget: Budget) -> Improved:
     """Improve a plan for the same pods. state: existing hosts, without the room of pods that are already settled."""
     start = budget.clock()
 
@@ -60,7 +60,7 @@ def improve(tables: Tables, state: State, admission: Admission, budget: Budget) 
     return Improved(replace(admission, state=best), bound, proof.certificate, exact, over() and not exact)
 
 
-def _trials(rounding: Rounding, best: State, left_s: Callable[[], float]) -> Iterator[State]:
+def _trials(rounding: Rounding, best: PackingState, left_s: Callable[[], float]) -> Iterator[PackingState]:
     """Yield plans for the same pods, each from more work than the one before."""
     for trial in (rounding.guided(), rounding.rounded()):
         if trial:
@@ -70,7 +70,7 @@ def _trials(rounding: Rounding, best: State, left_s: Callable[[], float]) -> Ite
         yield trial
 
 
-def _base(tables: Tables, admission: Admission) -> tuple[State, list[int]]:
+def _base(tables: Tables, admission: Admission) -> tuple[PackingState, list[int]]:
     """Return (state, number of pods of each kind) that are left to decide once pods that must be together have their hosts.
 
     If too many of these hosts and of the existing ones differ, what the heuristic put on them also stays.
@@ -93,7 +93,7 @@ def _base(tables: Tables, admission: Admission) -> tuple[State, list[int]]:
     return state, demand
 
 
-def _named(tables: Tables, state: State) -> State:
+def _named(tables: Tables, state: PackingState) -> PackingState:
     """Return the state with names for new hosts whose pods must be together: from now on they count as existing."""
     rooms = [
         replace(room, hosts=tuple(f"{number}/{at}" for at in range(room.count)))
@@ -101,7 +101,7 @@ def _named(tables: Tables, state: State) -> State:
         else room
         for number, room in enumerate(state.rooms)
     ]
-    return State(rooms, state.offers_left, state.pool_left)
+    return PackingState(rooms, state.offers_left, state.pool_left)
 
 
 def _freed(tables: Tables, room: Room) -> tuple[int, ...]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controllers.planner.packing import State
+from controllers.planner.packing import PackingState
 from controllers.planner.tables import Room, Tables, Vector
 from controllers.planner.wishes import Pod
 
 
-def settle(tables: Tables, state: State) -> dict[str, str]:
+def settle(tables: Tables, state: PackingState) -> dict[str, str]:
     """Remove the room of expected pods from the state. Return pod -> host.
 
     A gang is planned again as a whole unless all its pods are expected, and on hosts where they still fit and belong.

@@ -8,11 +8,11 @@ from enum import IntEnum
 
 from cluster.allocations import TEAM_KEY
 from controllers.planner.resources import APART, describe
-from controllers.planner.supply import Labels, Pool, Taint
+from controllers.planner.supply import Labels, PoolSupply, Taint
 from controllers.planner.wishes import Shape, Spot, Toleration
 
 
-class Kind(IntEnum):
+class ObstacleKind(IntEnum):
     """Kinds of obstacles, in the order in which they are checked and reported."""
 
     LABELS = 1
@@ -26,7 +26,7 @@ class Kind(IntEnum):
 class Obstacle:
     """An obstacle. text: follows the name of a pool, as in ``h100 isn't openai.org/gpu=a100``."""
 
-    kind: Kind
+    kind: ObstacleKind
     text: str
     resource: str = ""
     wanted: int = 0
@@ -37,7 +37,7 @@ class Obstacle:
 class Ground:
     """Hosts that are equal to every pod: of one pool, with the same labels and taints."""
 
-    pool: Pool
+    pool: PoolSupply
     labels: Labels
     taints: tuple[Taint, ...]
 
@@ -50,36 +50,38 @@ def obstacles(shape: Shape, ground: Ground) -> tuple[Obstacle, ...]:
 def _obstacles(shape: Shape, ground: Ground) -> Iterator[Obstacle]:
     labels = dict(ground.labels)
     if lacking := _unmet(shape, labels):
-        yield Obstacle(Kind.LABELS, f"isn't {lacking}")
+        yield Obstacle(ObstacleKind.LABELS, f"isn't {lacking}")
     for taint in ground.taints:
         if not any(_tolerates(toleration, taint) for toleration in shape.tolerations):
             whose = f"belongs to team {taint.value}" if taint.key == TEAM_KEY else "keeps other pods away"
-            yield Obstacle(Kind.TAINT, f"{whose} by its taint {taint}")
+            yield Obstacle(ObstacleKind.TAINT, f"{whose} by its taint {taint}")
     if ground.pool.spot and shape.spot is Spot.NEVER:
-        yield Obstacle(Kind.SPOT, "is spot, and the pod must not run on spot machines")
+        yield Obstacle(ObstacleKind.SPOT, "is spot, and the pod must not run on spot machines")
     if not ground.pool.spot and shape.spot is Spot.ONLY:
-        yield Obstacle(Kind.SPOT, "isn't spot, and the pod must run only on spot machines")
+        yield Obstacle(ObstacleKind.SPOT, "isn't spot, and the pod must run only on spot machines")
     yield from _size(shape, ground.pool)
     alike = how_many(shape, ground.pool)
     if shape.ceiling is not None and alike and ground.pool.price > shape.ceiling * alike:
         price, most = ground.pool.price / alike / 1e6, shape.ceiling / 1e6
-        yield Obstacle(Kind.CEILING, f"costs {price:.2f} $/h per pod, above the pod's ceiling of {most:.2f} $/h")
+        yield Obstacle(
+            ObstacleKind.CEILING, f"costs {price:.2f} $/h per pod, above the pod's ceiling of {most:.2f} $/h"
+        )
 
 
-def _size(shape: Shape, pool: Pool) -> Iterator[Obstacle]:
+def _size(shape: Shape, pool: PoolSupply) -> Iterator[Obstacle]:
     for name, needed in shape.size.amounts:
         there = 1 if name.startswith(APART) else pool.room[name]
         if needed > there:
             text = f"has room for {describe(name, there)} per host"
-            yield Obstacle(Kind.SIZE, text, name, needed, there)
+            yield Obstacle(ObstacleKind.SIZE, text, name, needed, there)
 
 
-def how_many(shape: Shape, pool: Pool) -> int:
+def how_many(shape: Shape, pool: PoolSupply) -> int:
     """Return how many pods of the shape fit on an empty host of the pool."""
     return min((_room(pool, name) // needed for name, needed in shape.size.amounts), default=0)
 
 
-def _room(pool: Pool, name: str) -> int:
+def _room(pool: PoolSupply, name: str) -> int:
     return 1 if name.startswith(APART) else pool.room[name]
 
 

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from controllers.planner.feasibility import how_many
-from controllers.planner.packing import Packer, State, cost
+from controllers.planner.packing import Packer, PackingState, cost
 from controllers.planner.queue import Unit
 from controllers.planner.tables import Room, Tables
 
 Grounds = frozenset[int]
 
 
-def place_whole(packer: Packer, state: State, unit: Unit) -> bool:
+def place_whole(packer: Packer, state: PackingState, unit: Unit) -> bool:
     """Place all pods of the unit where they cost least, or none."""
-    best: tuple[int, State] | None = None
+    best: tuple[int, PackingState] | None = None
     for _, grounds in domains(packer.tables, unit):
         trial, left = state.copy(), demand_of(packer.tables, unit)
         packer.pack(trial, left, grounds)
@@ -28,7 +28,7 @@ def place_whole(packer: Packer, state: State, unit: Unit) -> bool:
     return best is not None
 
 
-def most_of(packer: Packer, state: State, unit: Unit) -> tuple[int, str, Grounds | None, State]:
+def most_of(packer: Packer, state: PackingState, unit: Unit) -> tuple[int, str, Grounds | None, PackingState]:
     """Return (largest number of its pods that fit now, domain, its grounds, the state with them placed)."""
     trials = []
     for name, grounds in domains(packer.tables, unit):
@@ -58,12 +58,14 @@ def demand_of(tables: Tables, unit: Unit) -> list[int]:
     return [unit.counts.get(kind, 0) for kind in range(len(tables.kinds))]
 
 
-def empty_world(tables: Tables) -> State:
+def empty_world(tables: Tables) -> PackingState:
     """Return a state in which nothing runs and every pool can still add all its hosts."""
-    return State([], [offer.place.most for offer in tables.offers], [pool.most for pool in tables.snapshot.pools])
+    return PackingState(
+        [], [offer.place.most for offer in tables.offers], [pool.most for pool in tables.snapshot.pools]
+    )
 
 
-def hold(packer: Packer, state: State, unit: Unit, taken: frozenset[int]) -> frozenset[int]:
+def hold(packer: Packer, state: PackingState, unit: Unit, taken: frozenset[int]) -> frozenset[int]:
     """Reserve room for the unit in the state, so that later units don't get it. Return the pools concerned.
 
     What fits now is held where it fits. For the rest, whole hosts are held, those with the most free room first, because they will be
@@ -90,7 +92,7 @@ def _usable(tables: Tables, unit: Unit, grounds: Grounds | None) -> dict[int, in
     }
 
 
-def _hold_whole(tables: Tables, state: State, missing: int, usable: dict[int, int]) -> None:
+def _hold_whole(tables: Tables, state: PackingState, missing: int, usable: dict[int, int]) -> None:
     def freeness(room: Room) -> float:
         pool = tables.grounds[room.ground].pool
         whole = [pool.room[name] for name in tables.dims]

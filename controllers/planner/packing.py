@@ -16,7 +16,7 @@ CHUNKS = 4
 
 
 @dataclass
-class State:
+class PackingState:
     """What a packing has used so far. Rooms are immutable, so copying the lists copies everything."""
 
     rooms: list[Room]
@@ -24,13 +24,13 @@ class State:
     pool_left: list[int]
 
     @classmethod
-    def of(cls, tables: Tables) -> State:
+    def of(cls, tables: Tables) -> PackingState:
         return cls(list(tables.rooms), [offer.left for offer in tables.offers], list(tables.pool_left))
 
-    def copy(self) -> State:
-        return State(list(self.rooms), list(self.offers_left), list(self.pool_left))
+    def copy(self) -> PackingState:
+        return PackingState(list(self.rooms), list(self.offers_left), list(self.pool_left))
 
-    def take(self, other: State) -> None:
+    def take(self, other: PackingState) -> None:
         self.rooms, self.offers_left, self.pool_left = other.rooms, other.offers_left, other.pool_left
 
 
@@ -55,7 +55,7 @@ class Packer:
         self.recording = True
         """If False, packed pods take room but are not recorded on a host."""
 
-    def pack(self, state: State, demand: list[int], grounds: Collection[int] | None = None) -> None:
+    def pack(self, state: PackingState, demand: list[int], grounds: Collection[int] | None = None) -> None:
         """Place what fits, in existing rooms first. `demand` keeps what doesn't fit. grounds: use only these."""
         for worth, orders in ((self.worth, self._orders), (self._dear, self._dear_orders)):
             self._now, self._now_orders = worth, orders
@@ -64,7 +64,7 @@ class Packer:
             if any(demand):
                 self._onto_new(state, demand, grounds)
 
-    def _into_rooms(self, state: State, demand: list[int], grounds: Collection[int] | None) -> None:
+    def _into_rooms(self, state: PackingState, demand: list[int], grounds: Collection[int] | None) -> None:
         kinds = [kind for kind, count in enumerate(demand) if count]
         others: list[Room] = []
         rooms: list[Room] = []
@@ -166,7 +166,7 @@ class Packer:
                     left[at] -= amount * count
         return tuple(sorted((kind, count) for kind, count in amounts.items() if count)), tuple(left)
 
-    def _onto_new(self, state: State, demand: list[int], grounds: Collection[int] | None) -> None:
+    def _onto_new(self, state: PackingState, demand: list[int], grounds: Collection[int] | None) -> None:
         tables = self.tables
         fillings: dict[int, tuple[Load, Vector, float]] = {}
         while any(demand):
@@ -187,7 +187,7 @@ class Packer:
             load, free, _ = fillings[chosen]
             self._add(state, chosen, load, free, demand)
 
-    def _add(self, state: State, number: int, load: Load, free: Vector, demand: list[int]) -> None:
+    def _add(self, state: PackingState, number: int, load: Load, free: Vector, demand: list[int]) -> None:
         offer = self.tables.offers[number]
         times = min(state.offers_left[number], state.pool_left[offer.pool], *(demand[kind] // n for kind, n in load))
         for kind, count in load:
@@ -212,7 +212,7 @@ def own_worth(tables: Tables) -> list[int]:
     return worth
 
 
-def downsized(tables: Tables, state: State) -> None:
+def downsized(tables: Tables, state: PackingState) -> None:
     """Move the load of each new host to the cheapest new host that takes it, because the last ones are seldom full.
 
     Hosts of pods that must be together are not changed.
@@ -233,7 +233,7 @@ def downsized(tables: Tables, state: State) -> None:
             state.rooms.append(room)
 
 
-def _cheaper(tables: Tables, state: State, room: Room) -> int:
+def _cheaper(tables: Tables, state: PackingState, room: Room) -> int:
     """Return the number of the cheapest offer that takes the room's load, -1 if none is cheaper."""
     best, chosen = _cost(tables, room.offer, room.load), -1
     for number, offer in enumerate(tables.offers):
@@ -259,7 +259,7 @@ def left_of(tables: Tables, room: Vector, load: Load) -> Vector:
     return tuple(left)
 
 
-def cost(tables: Tables, state: State) -> int:
+def cost(tables: Tables, state: PackingState) -> int:
     """Return the cost of a packing, in millionths of a dollar an hour: new hosts plus the worth of unmet preferences."""
     hosts = sum(tables.offers[room.offer].price * room.count for room in state.rooms if room.offer >= 0)
     wishes = sum(

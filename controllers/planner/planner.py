@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from controllers.planner import reasons
 from controllers.planner.admission import Admission, admit
 from controllers.planner.expected import settle
-from controllers.planner.packing import Packer, State, cost
+from controllers.planner.packing import Packer, PackingState, cost
 from controllers.planner.plan import Budget, Fate, NewHost, Plan, Verdict
 from controllers.planner.policy import Policy
 from controllers.planner.supply import Snapshot
@@ -21,7 +21,7 @@ def plan(snapshot: Snapshot, policy: Policy | None = None, budget: Budget | None
         verdict = reasons.undecided(snapshot.missing)
         return Plan((), {pod.name: verdict for pod in snapshot.pods})
     tables = Tables(snapshot, policy or Policy())
-    state = State.of(tables)
+    state = PackingState.of(tables)
     settled = settle(tables, state)
     verdicts = _as_before(snapshot, settled)
     waiting = _sorted_out(tables, settled, verdicts)
@@ -91,7 +91,9 @@ def _never(verdicts: dict[str, Verdict], pod: Pod) -> bool:
     return pod.name in verdicts and verdicts[pod.name].fate is Fate.NEVER
 
 
-def _hand_out(tables: Tables, state: State, waiting: list[list[Pod]], verdicts: dict[str, Verdict]) -> list[NewHost]:
+def _hand_out(
+    tables: Tables, state: PackingState, waiting: list[list[Pod]], verdicts: dict[str, Verdict]
+) -> list[NewHost]:
     """Give every placed pod its host; the oldest pods get existing hosts. Return the hosts to add."""
     queues = [
         iter(sorted((pod for pod in pods if pod.name not in verdicts), key=lambda pod: (pod.since_s, pod.name)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from controllers.planner.admission import Left
-from controllers.planner.feasibility import Kind, Obstacle
+from controllers.planner.feasibility import Obstacle, ObstacleKind
 from controllers.planner.gangs import empty_world, most_of
-from controllers.planner.packing import Packer, State
+from controllers.planner.packing import Packer, PackingState
 from controllers.planner.plan import Fate, Verdict
 from controllers.planner.resources import describe
-from controllers.planner.supply import Pool
+from controllers.planner.supply import PoolSupply
 from controllers.planner.tables import Tables
 from controllers.planner.wishes import Gang
 
@@ -29,7 +29,7 @@ def unfit(tables: Tables, kind: int) -> Verdict:
     pools = [ground.pool for ground in tables.grounds]
     nearest = min(range(len(row)), key=lambda at: (len(row[at]), row[at][-1].kind, _lack(row[at]), pools[at].name))
     first = row[nearest][0]
-    if first.kind is Kind.SIZE:
+    if first.kind is ObstacleKind.SIZE:
         asks, has = describe(first.resource, first.wanted), describe(first.resource, first.there)
         who = "the largest host" if len(row) > 1 else "a host"
         return Verdict(
@@ -40,7 +40,7 @@ def unfit(tables: Tables, kind: int) -> Verdict:
 
 
 def _lack(obstacles: tuple[Obstacle, ...]) -> int:
-    return min((each.wanted - each.there for each in obstacles if each.kind is Kind.SIZE), default=0)
+    return min((each.wanted - each.there for each in obstacles if each.kind is ObstacleKind.SIZE), default=0)
 
 
 def with_gang(gang: str, because: Verdict) -> Verdict:
@@ -50,7 +50,7 @@ def with_gang(gang: str, because: Verdict) -> Verdict:
     )
 
 
-def of_left(tables: Tables, packer: Packer, state: State, left: Left) -> Verdict:
+def of_left(tables: Tables, packer: Packer, state: PackingState, left: Left) -> Verdict:
     """Return the verdict for pods that could fit but found no room. state: with everything that is placed or held."""
     if left.unit.gang:
         return _of_gang(tables, packer, state, left)
@@ -64,11 +64,11 @@ def of_left(tables: Tables, packer: Packer, state: State, left: Left) -> Verdict
     return Verdict(Fate.WAITING, f"waits: pool {pool.name} is at its maximum of {_hosts(pool)} and has no room")
 
 
-def _hosts(pool: Pool) -> str:
+def _hosts(pool: PoolSupply) -> str:
     return "1 host" if pool.most == 1 else f"{pool.most} hosts"
 
 
-def _nearest(tables: Tables, kind: int) -> Pool:
+def _nearest(tables: Tables, kind: int) -> PoolSupply:
     """Return the cheapest pool for such a pod."""
     able = [
         (tables.soft[kind][at] + ground.pool.price, ground.pool.name, ground.pool)
@@ -78,7 +78,7 @@ def _nearest(tables: Tables, kind: int) -> Pool:
     return min(able, key=lambda each: each[:2])[2]
 
 
-def _of_gang(tables: Tables, packer: Packer, state: State, left: Left) -> Verdict:
+def _of_gang(tables: Tables, packer: Packer, state: PackingState, left: Left) -> Verdict:
     gang = tables.gangs[left.unit.gang]
     size, one = left.unit.size, f"one {gang.within}" if gang.within else ""
     if not left.ever:

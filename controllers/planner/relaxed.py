@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from controllers.planner.certificate import Bin, Relaxed
-from controllers.planner.packing import State
+from controllers.planner.packing import PackingState
 from controllers.planner.tables import Room, Tables
 
 MOST_ROOMS = 64
@@ -35,7 +35,7 @@ def merged_kinds(tables: Tables) -> list[int]:
     return [rows.setdefault((kind.shape, kind.gang_size), len(rows)) for kind in tables.kinds]
 
 
-def relaxed(tables: Tables, state: State, placed: list[int]) -> Merged:
+def relaxed(tables: Tables, state: PackingState, placed: list[int]) -> Merged:
     """Return the problem of placing so many pods of each kind in the state's rooms and offers."""
     kind_of = merged_kinds(tables)
     first = {row: kind for kind, row in reversed(list(enumerate(kind_of)))}
@@ -67,7 +67,7 @@ def relaxed(tables: Tables, state: State, placed: list[int]) -> Merged:
     return Merged(problem, kind_of, rooms, offers)
 
 
-def _rooms(tables: Tables, state: State, counts: list[int]) -> list[Room]:
+def _rooms(tables: Tables, state: PackingState, counts: list[int]) -> list[Room]:
     """Return the rooms that a pod fits into. If there are many, merge similar ones, each with the most that any of them has."""
     kinds = [kind for kind, count in enumerate(counts) if count]
     rooms = [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from controllers.planner.bound import Bounded, Columns
-from controllers.planner.packing import Packer, State, joined, left_of
+from controllers.planner.packing import Packer, PackingState, joined, left_of
 from controllers.planner.relaxed import Merged, relaxed
 from controllers.planner.tables import Load, Room, Tables
 
@@ -18,12 +18,12 @@ Counted = tuple[int, Load, int]
 """(bin, load in rows, number of its hosts with this load)."""
 
 
-def loads_of(tables: Tables, merged: Merged, state: State) -> Iterator[tuple[int, Load]]:
+def loads_of(tables: Tables, merged: Merged, state: PackingState) -> Iterator[tuple[int, Load]]:
     """Return (bin, load) of the hosts in a state."""
     return ((number, load) for number, load, _ in counted(tables, merged, state))
 
 
-def counted(tables: Tables, merged: Merged, state: State, *, fixed: bool = True) -> Iterator[Counted]:
+def counted(tables: Tables, merged: Merged, state: PackingState, *, fixed: bool = True) -> Iterator[Counted]:
     """Yield the loads of a state's hosts, counted by bin.
 
     fixed: include pods whose hosts must be together; without them, hosts that have no bin are left out.
@@ -44,7 +44,7 @@ def counted(tables: Tables, merged: Merged, state: State, *, fixed: bool = True)
 class Rounding:
     """Derives plans from the bound's proof. base: what is already decided. demand: pods still to place, by kind."""
 
-    def __init__(self, tables: Tables, base: State, demand: list[int], whole: Merged, proof: Bounded) -> None:
+    def __init__(self, tables: Tables, base: PackingState, demand: list[int], whole: Merged, proof: Bounded) -> None:
         self.tables, self.base, self.demand = tables, base, demand
         self.rest = relaxed(tables, base, demand)
         self.packer = Packer(tables, [max(1, proof.certificate.prices[row]) for row in whole.kind_of])
@@ -66,11 +66,11 @@ class Rounding:
             if same is not None:
                 yield same, tuple((row, count) for row, count in load if row in self.kinds)
 
-    def guided(self) -> State | None:
+    def guided(self) -> PackingState | None:
         """Return the heuristic's packing by the proof's prices."""
         return self._filled_up(self.base.copy(), list(self.demand))
 
-    def rounded(self) -> State | None:
+    def rounded(self) -> PackingState | None:
         """Return the linear program's hosts rounded down, with the rest packed by the heuristic."""
         guided = self.guided()
         if guided is None:
@@ -83,7 +83,7 @@ class Rounding:
         ]
         return self._built(chosen)
 
-    def whole(self, start_state: State, left_s: Callable[[], float]) -> State | None:
+    def whole(self, start_state: PackingState, left_s: Callable[[], float]) -> PackingState | None:
         """Return the integer program's solution, starting from a known one."""
         hosts = list(counted(self.tables, self.rest, start_state, fixed=False))
         self.columns.grow((number, load) for number, load, _ in hosts)
@@ -99,7 +99,7 @@ class Rounding:
         chosen = [(*each, round(value)) for each, value in zip(self.columns.loads, solved.values, strict=True)]
         return self._built(chosen)
 
-    def _built(self, chosen: list[Counted]) -> State | None:
+    def _built(self, chosen: list[Counted]) -> PackingState | None:
         """Return the state with the chosen loads on so many hosts. Surplus pods are dropped, and missing ones packed."""
         state, demand = self.base.copy(), list(self.demand)
         rooms = {room.hosts: room for room in self.rest.rooms}
@@ -116,7 +116,7 @@ class Rounding:
         state.rooms += [room for room in rooms.values() if room.count]
         return self._filled_up(state, demand)
 
-    def _add(self, state: State, number: int, load: Load, times: int) -> None:
+    def _add(self, state: PackingState, number: int, load: Load, times: int) -> None:
         for offer_number in self.rest.offers[number]:
             offer = self.tables.offers[offer_number]
             here = min(times, state.offers_left[offer_number], state.pool_left[offer.pool])
@@ -127,7 +127,7 @@ class Rounding:
                 state.pool_left[offer.pool] -= here
                 times -= here
 
-    def _filled_up(self, state: State, demand: list[int]) -> State | None:
+    def _filled_up(self, state: PackingState, demand: list[int]) -> PackingState | None:
         self.packer.pack(state, demand)
         return None if any(demand) else state
 

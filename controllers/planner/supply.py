@@ -39,7 +39,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Pool:
+class PoolSupply:
     """Hosts of one kind.
 
     room: what pods may take of an empty host, after its daemons.
@@ -73,7 +73,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class HostSupply:
     """An existing host, or one that was ordered.
 
     free: what pods may still take of it. apart: groups that already have a pod on it.
@@ -99,8 +99,8 @@ class Snapshot:
     """
 
     taken_s: int
-    pools: tuple[Pool, ...]
-    hosts: tuple[Host, ...] = ()
+    pools: tuple[PoolSupply, ...]
+    hosts: tuple[HostSupply, ...] = ()
     pods: tuple[Pod, ...] = ()
     gangs: tuple[Gang, ...] = ()
     missing: tuple[str, ...] = ()

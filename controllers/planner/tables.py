@@ -14,7 +14,7 @@ from functools import cached_property
 from controllers.planner.feasibility import Ground, Obstacle, how_many, obstacles
 from controllers.planner.policy import Policy
 from controllers.planner.resources import APART, Resources
-from controllers.planner.supply import Host, Place, Pool, Snapshot
+from controllers.planner.supply import HostSupply, Place, PoolSupply, Snapshot
 from controllers.planner.wishes import Gang, Pod, Shape
 
 Vector = tuple[int, ...]
@@ -114,10 +114,10 @@ class Tables:
     def _there(self) -> Counter[tuple[str, str]]:
         return Counter((host.pool, host.place) for host in self.snapshot.hosts)
 
-    def _left(self, pool: Pool) -> int:
+    def _left(self, pool: PoolSupply) -> int:
         return max(0, pool.most - sum(self._there[pool.name, place.name] for place in pool.grounds))
 
-    def ground(self, pool: Pool, place: Place, host: Host | None = None) -> int:
+    def ground(self, pool: PoolSupply, place: Place, host: HostSupply | None = None) -> int:
         """Return the number of the ground of the pool's hosts at this place."""
         own = dict(pool.labels) | dict(place.labels) | (dict(host.labels) if host else {})
         taints = (*pool.taints, *(host.taints if host else ()))
@@ -134,7 +134,7 @@ class Tables:
                 left = min(max(0, place.most - self._there[pool.name, place.name]), self._left(pool))
                 yield Offer(number, place, self.ground(pool, place), self._vector(pool.room), price, left)
 
-    def _risk(self, pool: Pool) -> float:
+    def _risk(self, pool: PoolSupply) -> float:
         """Return what interruptions add to an hour's price, as a share of it."""
         return pool.interruptions * self.policy.redo_h if pool.spot else 0.0
 

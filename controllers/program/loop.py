@@ -14,7 +14,7 @@ from prometheus_client import Gauge
 from clients.lease import HeldError, Lease
 from clients.telemetry import Answer, Metrics, Pages, Sample, wellness
 from cluster.errors import MenagerieError
-from controllers.program.work import Outcome, Trouble, Work
+from controllers.program.work import RoundOutcome, Trouble, Work
 
 log = logging.getLogger(__name__)
 PREFIX = "menagerie_controller_"
@@ -109,7 +109,7 @@ class Loop:
             if answered:
                 self._answered_s = now
 
-    def _count(self, outcome: Outcome, took_s: float) -> None:
+    def _count(self, outcome: RoundOutcome, took_s: float) -> None:
         self._rounds.labels(outcome.end).inc()
         self._changes.inc(outcome.changes)
         self._failures.inc(len(outcome.failed))
@@ -117,7 +117,7 @@ class Loop:
             self._success_s = self._clock()
         self._metrics.replace(self._samples(outcome, took_s))
 
-    def _samples(self, outcome: Outcome, took_s: float) -> Iterator[Sample]:
+    def _samples(self, outcome: RoundOutcome, took_s: float) -> Iterator[Sample]:
         for name, number in outcome.sizes.items():
             yield "size", {"of": name}, number
         yield "undecided", {}, len(outcome.undecided)

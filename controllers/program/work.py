@@ -16,8 +16,8 @@ from controllers.tenancy.capacity.run import Capacity
 from controllers.tenancy.directory import Directory
 from controllers.tenancy.directory.choose import directory_of, settings_of
 from controllers.tenancy.directory.model import directory_error
-from controllers.tenancy.sync.plan import Change
-from controllers.tenancy.sync.run import Access, Sync
+from controllers.tenancy.sync.plan import TenancyChange
+from controllers.tenancy.sync.run import ApiAccess, Sync
 
 Progress = Callable[[], None]
 """Called after each change, so that the health check sees that the controller is at work."""
@@ -32,7 +32,7 @@ class Trouble(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RoundOutcome:
     """The result of a round.
 
     changes: number of changes. failed: changes that the API refused. refused: why nothing may be changed. undecided: conflicts that
@@ -62,31 +62,31 @@ class Outcome:
 class Work(Protocol):
     """What a controller does in a round. The spec is read again for each round."""
 
-    def once(self, progress: Progress) -> Outcome: ...
+    def once(self, progress: Progress) -> RoundOutcome: ...
 
 
 class TenancySync:
     """`menagerie tenancy sync`. secrets: folder with one file for each secret that the spec names."""
 
-    def __init__(self, spec: Path, secrets: Path, access: Access) -> None:
+    def __init__(self, spec: Path, secrets: Path, access: ApiAccess) -> None:
         self._spec, self._secrets, self._access = spec, secrets, access
         self._accessible: tuple[Tenancy, Sync] | None = None
 
-    def once(self, progress: Progress) -> Outcome:
+    def once(self, progress: Progress) -> RoundOutcome:
         sync = self._sync(load_cluster(self._spec))
         look = sync.look()
         sizes = {"people": len(look.roster.people), "teams": len(look.roster.teams)}
         sizes["frozen namespaces"] = sum(bool(space.frozen) for space in look.state.spaces.values())
         if look.refused:
-            return Outcome(refused=look.refused, sizes=sizes)
+            return RoundOutcome(refused=look.refused, sizes=sizes)
 
-        def report(change: Change) -> None:
+        def report(change: TenancyChange) -> None:
             log.info("%s %s: %s", change.verb, change.what, change.reason)
             progress()
 
         applied = sync.apply(look, report)
         failed = tuple(f"{change.verb} {change.what}: {why}" for change, why in applied.failed)
-        return Outcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
+        return RoundOutcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
 
     def _sync(self, cluster: Cluster) -> Sync:
         """Return the Sync of the last round, with its connections, unless the settings have changed."""
@@ -107,10 +107,10 @@ class TenancySync:
 class TenancyCapacity:
     """`menagerie tenancy sync --hosts`, but without writing policies and without evictions."""
 
-    def __init__(self, spec: Path, secrets: Path, access: Access) -> None:
+    def __init__(self, spec: Path, secrets: Path, access: ApiAccess) -> None:
         self._spec, self._access = spec, access
 
-    def once(self, progress: Progress) -> Outcome:
+    def once(self, progress: Progress) -> RoundOutcome:
         cluster = load_cluster(self._spec)
         own = Capacity(self._access, cluster, settings_of(cluster))
         look = own.look()
@@ -121,7 +121,7 @@ class TenancyCapacity:
         rules = tuple(f"{rule.what}: {rule.reason}; {restore}" for rule in look.rules)
         if look.refused or rules:
             # Without these policies no host may belong to a team.
-            return Outcome(failed=rules, refused=look.refused, undecided=look.plan.conflicts, sizes=sizes)
+            return RoundOutcome(failed=rules, refused=look.refused, undecided=look.plan.conflicts, sizes=sizes)
 
         def report(host: str) -> None:
             log.info("moved %s", host)
@@ -129,10 +129,10 @@ class TenancyCapacity:
 
         applied = own.apply(look, report)
         failed = tuple(f"{what}: {why}" for what, why in applied.failed)
-        return Outcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
+        return RoundOutcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
 
 
-WORK: Mapping[str, Callable[[Path, Path, Access], Work]] = {
+WORK: Mapping[str, Callable[[Path, Path, ApiAccess], Work]] = {
     TENANCY_SYNC.name: TenancySync,
     TENANCY_CAPACITY.name: TenancyCapacity,
 }

@@ -20,7 +20,7 @@ OVERHEAD_S = 5
 
 
 @dataclass(frozen=True)
-class Options:
+class MeasurementOptions:
     """Options of a test.
 
     seconds: per pair. message: bytes. queues: queue pairs that perftest uses at once. parallel: pairs measured at a time.
@@ -58,10 +58,10 @@ class Rail:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasurementPlan:
     cluster: str
     rails: tuple[Rail, ...]
-    options: Options
+    options: MeasurementOptions
 
     def seconds(self) -> float:
         """Return the expected duration, which includes `OVERHEAD_S` for each pair."""
@@ -84,7 +84,9 @@ class Plan:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def plan(cluster: Cluster, options: Options, *, only_rails: Sequence[str] = (), limit: Sequence[str] = ()) -> Plan:
+def plan(
+    cluster: Cluster, options: MeasurementOptions, *, only_rails: Sequence[str] = (), limit: Sequence[str] = ()
+) -> MeasurementPlan:
     """Return the plan for all rails of all sites, or for a selection.
 
     only_rails: rail or site/rail. limit: host names or patterns. Raises RefusedError that lists the existing names.
@@ -106,7 +108,7 @@ def plan(cluster: Cluster, options: Options, *, only_rails: Sequence[str] = (), 
     usable = tuple(rail for rail in limited if len(rail.hosts) > 1)
     if not usable:
         raise RefusedError("no rail has two of the selected hosts; a pair needs two", code="no-rdma")
-    return Plan(cluster.name, usable, options)
+    return MeasurementPlan(cluster.name, usable, options)
 
 
 def _rails(cluster: Cluster) -> Iterator[Rail]:

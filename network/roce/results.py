@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass
 from cluster.errors import RefusedError
 from cluster.reading import UnreadableError, read_bytes
 from cluster.writing import ForeignFileError, replace
-from network.roce.plan import Plan
+from network.roce.plan import MeasurementPlan
 
 _KIND = "a result file of roce test"
 _MOST_BYTES = 2**30
@@ -57,7 +57,7 @@ class Results:
     not a result file.
     """
 
-    def __init__(self, path: Path, plan: Plan, *, fresh: bool = False) -> None:
+    def __init__(self, path: Path, plan: MeasurementPlan, *, fresh: bool = False) -> None:
         self.pairs: dict[tuple[str, str, str], Pair] = {}
         self.unread = 0
         self._path = path

@@ -39,7 +39,7 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PairOutcome:
     """The result of a pair on a rail.
 
     share: of the line's speed, None if the pair failed; `error` then says why. mtu: the RoCE MTU that both used, if known.
@@ -87,7 +87,7 @@ class Blame:
         return f"{what}{direction}: {share} ({self.pairs} of {self.of} pairs){detail}"
 
 
-def judge(outcomes: Sequence[Outcome], mark: float, mtu: int) -> tuple[Blame, ...]:
+def judge(outcomes: Sequence[PairOutcome], mark: float, mtu: int) -> tuple[Blame, ...]:
     """Return the causes of pairs slower than `mark`, worst first on each rail. mtu: the fabric's RoCE MTU."""
     rails = list(dict.fromkeys(outcome.rail for outcome in outcomes))
     blames: list[Blame] = []
@@ -96,7 +96,7 @@ def judge(outcomes: Sequence[Outcome], mark: float, mtu: int) -> tuple[Blame, ..
     return tuple(_hosts_on_all_rails(blames, outcomes))
 
 
-def _on_rail(rail: str, measured: list[Outcome], mark: float, mtu: int) -> Iterable[Blame]:
+def _on_rail(rail: str, measured: list[PairOutcome], mark: float, mtu: int) -> Iterable[Blame]:
     slow = [outcome for outcome in measured if outcome.is_slow(mark)]
     hosts = {host for outcome in measured for host in (outcome.sender, outcome.receiver)}
     if len(hosts) > 2 and len(measured) > FEWEST and len(slow) >= RAIL_IS_SLOW * len(measured):
@@ -114,7 +114,7 @@ def _on_rail(rail: str, measured: list[Outcome], mark: float, mtu: int) -> Itera
         yield _blame(Cause.PAIR, rail, who, Direction.BOTH, [outcome], 1, mtu)
 
 
-def _keys(outcome: Outcome) -> tuple[tuple[str, Direction], ...]:
+def _keys(outcome: PairOutcome) -> tuple[tuple[str, Direction], ...]:
     """Return the hosts of a pair, each with the directions for which the pair is evidence."""
     return (
         (outcome.sender, Direction.BOTH),
@@ -124,11 +124,11 @@ def _keys(outcome: Outcome) -> tuple[tuple[str, Direction], ...]:
     )
 
 
-def _counted(outcomes: Iterable[Outcome]) -> Counter[tuple[str, Direction]]:
+def _counted(outcomes: Iterable[PairOutcome]) -> Counter[tuple[str, Direction]]:
     return Counter(key for outcome in outcomes for key in _keys(outcome))
 
 
-def _worst(slow: list[Outcome], total: Counter[tuple[str, Direction]]) -> tuple[str, Direction] | None:
+def _worst(slow: list[PairOutcome], total: Counter[tuple[str, Direction]]) -> tuple[str, Direction] | None:
     """Return the host and direction that explain most slow pairs, among those for which most pairs are slow."""
     suspects = [
         (count, count / total[key], key)
@@ -140,7 +140,7 @@ def _worst(slow: list[Outcome], total: Counter[tuple[str, Direction]]) -> tuple[
 
 
 def _blame(
-    cause: Cause, rail: str, who: tuple[str, ...], direction: Direction, slow: list[Outcome], of: int, mtu: int
+    cause: Cause, rail: str, who: tuple[str, ...], direction: Direction, slow: list[PairOutcome], of: int, mtu: int
 ) -> Blame:
     shares = [outcome.share for outcome in slow if outcome.share is not None]
     smaller = sorted({outcome.mtu for outcome in slow if outcome.mtu and outcome.mtu < mtu})
@@ -151,7 +151,7 @@ def _blame(
     return Blame(cause, rail, who, direction, share, len(slow), of, "; ".join(details))
 
 
-def _hosts_on_all_rails(blames: list[Blame], outcomes: Sequence[Outcome]) -> Iterable[Blame]:
+def _hosts_on_all_rails(blames: list[Blame], outcomes: Sequence[PairOutcome]) -> Iterable[Blame]:
     """Merge the ports of a host into the host itself if they are slow on all of its rails."""
     rails: dict[str, set[str]] = {}
     for outcome in outcomes:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from operations.etcds.look import Etcd, of_all
+from operations.etcds.look import EtcdAccess, of_all
 from operations.etcds.snapshots import EtcdRefusedError
 
 _BEFORE = "before-"
 """`menagerie_etcd.surgery.KEPT`: prefix of a token in the name of a folder with a member's former data."""
 
 
-def folders_aside(etcd: Etcd, token: str, older_than_s: float | None) -> dict[str, list[str]]:
+def folders_aside(etcd: EtcdAccess, token: str, older_than_s: float | None) -> dict[str, list[str]]:
     """Return member -> folders that `forget` would delete. Raises EtcdRefusedError if an older agent doesn't report ages."""
     states = of_all(etcd, lambda agent: agent.state())
     if older_than_s is None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from operations.etcds.look import View
+from operations.etcds.look import EtcdView
 from operations.etcds.snapshots import EtcdRefusedError
 
 
-def move(view: View, name: str, *, only_look: bool = False) -> str:
+def move(view: EtcdView, name: str, *, only_look: bool = False) -> str:
     """Move leadership to `name`. Return what happened, as a sentence. Raises EtcdRefusedError if that member can't lead."""
     etcd = view.etcd
     chosen = next(seen for seen in view.members if seen.member == etcd.member(name))

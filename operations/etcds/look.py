@@ -45,7 +45,7 @@ class MemberState:
 
 
 @dataclass(frozen=True)
-class Etcd:
+class EtcdAccess:
     """One etcd of a cluster, with clients for its members and agents."""
 
     cluster: Cluster
@@ -74,10 +74,10 @@ class Etcd:
 
 
 @dataclass(frozen=True)
-class View:
+class EtcdView:
     """State of all members at one moment."""
 
-    etcd: Etcd
+    etcd: EtcdAccess
     members: tuple[MemberState, ...]
 
     @property
@@ -109,20 +109,20 @@ class View:
         return tuple(kind for kind in ("CORRUPT", "NOSPACE") if kind in errors)
 
 
-def reach(cluster: Cluster, access: Access, role: RoleName) -> Etcd:
+def reach(cluster: Cluster, access: Access, role: RoleName) -> EtcdAccess:
     """Return the clients for one etcd of a cluster. Sends no request yet."""
     everyone = members(cluster, role, plan(cluster))
     agents = {member.name: AgentClient(access, role, member.name, agent_port(cluster)) for member in everyone}
-    return Etcd(cluster, role, EtcdClient(access, role), agents, everyone)
+    return EtcdAccess(cluster, role, EtcdClient(access, role), agents, everyone)
 
 
-def read_members(etcd: Etcd) -> View:
+def read_members(etcd: EtcdAccess) -> EtcdView:
     """Ask every member and every agent in parallel."""
     with ThreadPoolExecutor(2) as pool:
         from_members = pool.submit(_or_nothing, etcd.client.ailments), pool.submit(_or_nothing, etcd.client.statuses)
         from_agents = of_all(etcd, _agent_state)
     ailments, statuses = from_members[0].result(), from_members[1].result()
-    return View(
+    return EtcdView(
         etcd,
         tuple(
             MemberState(
@@ -136,7 +136,7 @@ def read_members(etcd: Etcd) -> View:
     )
 
 
-def of_all(etcd: Etcd, do: Callable[[AgentClient], _T], only: Iterable[str] | None = None) -> dict[str, _T]:
+def of_all(etcd: EtcdAccess, do: Callable[[AgentClient], _T], only: Iterable[str] | None = None) -> dict[str, _T]:
     """Call `do` with all agents, or with `only`, in parallel. Return member -> result. Raise the first failure when
     all are done."""
     chosen = list(etcd.agents if only is None else only)
@@ -161,12 +161,12 @@ def _or_nothing(ask: Callable[[], dict[str, _T]]) -> dict[str, _T]:
         return {}
 
 
-def findings(view: View) -> tuple[str, ...]:
+def findings(view: EtcdView) -> tuple[str, ...]:
     """Return what is wrong and the command that helps, worst first."""
     return (*_of_quorum(view), *_of_alarms(view), *_of_hosts(view))
 
 
-def lost_quorum(view: View) -> str:
+def lost_quorum(view: EtcdView) -> str:
     """Return the message for an etcd without a quorum."""
     etcd = view.etcd
     return (
@@ -176,7 +176,7 @@ def lost_quorum(view: View) -> str:
     )
 
 
-def _of_quorum(view: View) -> Iterable[str]:
+def _of_quorum(view: EtcdView) -> Iterable[str]:
     etcd, count = view.etcd, len(view.members)
     if not view.has_quorum:
         yield lost_quorum(view)
@@ -202,7 +202,7 @@ def _of_quorum(view: View) -> Iterable[str]:
             yield f"etcd {etcd.role}: {seen.name} has no vote yet; to continue, run: {etcd.command('replace')} {seen.name}"
 
 
-def _of_alarms(view: View) -> Iterable[str]:
+def _of_alarms(view: EtcdView) -> Iterable[str]:
     etcd = view.etcd
     if "CORRUPT" in view.alarms:
         yield (
@@ -218,7 +218,7 @@ def _of_alarms(view: View) -> Iterable[str]:
         )
 
 
-def _of_hosts(view: View) -> Iterable[str]:
+def _of_hosts(view: EtcdView) -> Iterable[str]:
     for seen in view.members:
         if seen.agent_error:
             yield f"{seen.agent_error}; docs/runbooks/etcd-agent-silent.md"

@@ -11,7 +11,7 @@ from typing import Any
 
 from clients.agent_client import AgentClient
 from components.userdata.payload import packed
-from operations.etcds.look import MemberState, View
+from operations.etcds.look import EtcdView, MemberState
 
 _ETCD = re.compile(r"/etcd-v(\d+\.\d+\.\d+)-")
 _FLAG = re.compile(r"^ +(--[\w-]+)=(.*?) \\$", re.MULTILINE)
@@ -28,7 +28,7 @@ _TOOLS = ("etcdctl", "etcdutl")
 
 
 @dataclass(frozen=True)
-class Host:
+class EtcdHost:
     """A host with its members of any etcd. text: of its desired payload in the store, "" if unknown.
 
     agents: of its members; any of them can act for the host.
@@ -73,14 +73,14 @@ class Host:
         return tuple(seen.name for seen in self.members if seen.status and seen.status.leads)
 
 
-def hosts(views: Sequence[View], texts: Mapping[str, str]) -> tuple[Host, ...]:
+def hosts(views: Sequence[EtcdView], texts: Mapping[str, str]) -> tuple[EtcdHost, ...]:
     """Return every host with a member; hosts with only events come first. texts: payloads by host (`Access.etcd_payloads`)."""
     by_host: dict[str, list[tuple[MemberState, AgentClient]]] = {}
     for view in sorted(views, key=lambda view: view.etcd.role != "events"):
         for seen in view.members:
             by_host.setdefault(seen.member.host, []).append((seen, view.etcd.agents[seen.name]))
     all_hosts = [
-        Host(name, tuple(seen for seen, _ in entries), tuple(agent for _, agent in entries), texts.get(name, ""))
+        EtcdHost(name, tuple(seen for seen, _ in entries), tuple(agent for _, agent in entries), texts.get(name, ""))
         for name, entries in by_host.items()
     ]
     mains = {entries.member.host for view in views if view.etcd.role == "main" for entries in view.members}

@@ -6,7 +6,7 @@ import secrets
 
 from clients.etcd_client import EtcdError, Listed
 from clients.waiting import wait_until
-from operations.etcds.look import Etcd, View, lost_quorum, read_members
+from operations.etcds.look import EtcdAccess, EtcdView, lost_quorum, read_members
 from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Journal, Report, Step
@@ -16,7 +16,7 @@ SYNC_S = 1800
 HEALTHY_S = 120
 
 
-def refuse(view: View, name: str, *, although_healthy: bool) -> None:
+def refuse(view: EtcdView, name: str, *, although_healthy: bool) -> None:
     """Raise EtcdRefusedError if replacing the member would make things worse, or is not needed. Changes nothing."""
     etcd = view.etcd
     if not view.has_quorum:
@@ -44,7 +44,7 @@ def refuse(view: View, name: str, *, although_healthy: bool) -> None:
         )
 
 
-def replace(view: View, name: str, operation: Journal, step: Step, report: Report) -> View:
+def replace(view: EtcdView, name: str, operation: Journal, step: Step, report: Report) -> EtcdView:
     """Replace the member and return the resulting view. An interrupted run resumes from the etcd's own state."""
     etcd = view.etcd
     if not operation.has("begun"):
@@ -68,37 +68,37 @@ def replace(view: View, name: str, operation: Journal, step: Step, report: Repor
         return _wait_until_healthy(etcd, report)
 
 
-def take_back_corrupt(etcd: Etcd) -> None:
+def take_back_corrupt(etcd: EtcdAccess) -> None:
     """Clear the CORRUPT alarm of a removed member. Members that still differ raise it again after the next compaction."""
     if "CORRUPT" in etcd.client.alarms():
         etcd.client.disarm()
 
 
-def _remove(etcd: Etcd, name: str) -> None:
+def _remove(etcd: EtcdAccess, name: str) -> None:
     """Remove the host's old member, but not a learner that an earlier run added and that has not started yet."""
     old = _listed(etcd, name)
     if old and not (old.learner and not old.name):
         etcd.client.remove(old)
 
 
-def _add(etcd: Etcd, name: str) -> None:
+def _add(etcd: EtcdAccess, name: str) -> None:
     if _listed(etcd, name) is None:
         etcd.client.add_learner(name, etcd.member(name).peer_url)
 
 
-def _listed(etcd: Etcd, name: str) -> Listed | None:
+def _listed(etcd: EtcdAccess, name: str) -> Listed | None:
     """Return the member from the etcd's list, also found by its peer URL: it has no name before its first start."""
     url = etcd.member(name).peer_url
     return next((member for member in etcd.client.listed() if member.name == name or url in member.peer_urls), None)
 
 
-def _initial_cluster(etcd: Etcd) -> str:
+def _initial_cluster(etcd: EtcdAccess) -> str:
     """Return --initial-cluster for a joining member: exactly the members in the etcd's list, else it refuses to start."""
     names = {member.peer_url: member.name for member in etcd.members}
     return ",".join(f"{member.name or names[url]}={url}" for member in etcd.client.listed() for url in member.peer_urls)
 
 
-def _promoted(etcd: Etcd, name: str) -> str:
+def _promoted(etcd: EtcdAccess, name: str) -> str:
     try:
         member = _listed(etcd, name)
         if member is None:
@@ -108,8 +108,8 @@ def _promoted(etcd: Etcd, name: str) -> str:
         return str(error)
 
 
-def _wait_until_healthy(etcd: Etcd, report: Report) -> View:
-    views: list[View] = []
+def _wait_until_healthy(etcd: EtcdAccess, report: Report) -> EtcdView:
+    views: list[EtcdView] = []
 
     def missing() -> str:
         views.append(read_members(etcd))

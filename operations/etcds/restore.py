@@ -17,8 +17,8 @@ from typing import BinaryIO
 from clients.agent_client import AgentClient, AgentError
 from clients.waiting import wait_until
 from etcd.members import data_dir
-from operations.etcds.look import Etcd, View, mb, of_all, read_members
-from operations.etcds.snapshots import EtcdRefusedError, Snapshot, ago, better, refuse_wrong
+from operations.etcds.look import EtcdAccess, EtcdView, mb, of_all, read_members
+from operations.etcds.snapshots import EtcdRefusedError, EtcdSnapshot, ago, better, refuse_wrong
 from operations.record.journal import Journal, Report, Step
 
 BUMP = 10**9
@@ -34,12 +34,12 @@ _ROOM = 256 * 2**20
 
 
 @dataclass(frozen=True)
-class Plan:
+class RestorePlan:
     """The plan of a restore. snapshot: None for an empty etcd. warnings: sentences."""
 
-    etcd: Etcd
-    snapshot: Snapshot | None
-    known: tuple[Snapshot, ...]
+    etcd: EtcdAccess
+    snapshot: EtcdSnapshot | None
+    known: tuple[EtcdSnapshot, ...]
     revision_now: int
     old_cluster_ids: frozenset[str]
     warnings: tuple[str, ...]
@@ -69,14 +69,14 @@ class Plan:
 
 
 def plan(
-    view: View,
-    snapshot: Snapshot | None,
-    known: Sequence[Snapshot],
+    view: EtcdView,
+    snapshot: EtcdSnapshot | None,
+    known: Sequence[EtcdSnapshot],
     operation: Journal,
     now: datetime,
     *,
     accept_stale: bool = False,
-) -> Plan:
+) -> RestorePlan:
     """Plan the restore. Changes nothing.
 
     Raises EtcdRefusedError for a foreign or old snapshot, silent agents, or too little disk space.
@@ -96,10 +96,10 @@ def plan(
     if not operation.has("swapping"):
         _refuse_without_room(view, snapshot.size if snapshot else 0)
     newest_revision = max([view.revision, *(item.revision or 0 for item in known)])
-    return Plan(etcd, snapshot, tuple(known), newest_revision, ids, warnings)
+    return RestorePlan(etcd, snapshot, tuple(known), newest_revision, ids, warnings)
 
 
-def _refuse_another(etcd: Etcd, snapshot: Snapshot | None, operation: Journal) -> None:
+def _refuse_another(etcd: EtcdAccess, snapshot: EtcdSnapshot | None, operation: Journal) -> None:
     started, chosen = operation.facts["snapshot"], snapshot.id if snapshot else EMPTY
     if chosen != started:
         option = "--to-empty" if started == EMPTY else f"--snapshot {started} (or --file)"
@@ -109,7 +109,7 @@ def _refuse_another(etcd: Etcd, snapshot: Snapshot | None, operation: Journal) -
         )
 
 
-def _refuse_without_room(view: View, size: int) -> None:
+def _refuse_without_room(view: EtcdView, size: int) -> None:
     needed = 2 * size + _ROOM
     full = [
         f"{seen.name}: {mb(seen.agent['disk_free'])} free in {seen.agent['data_dir']}, a restore needs about {mb(needed)}"
@@ -123,7 +123,7 @@ def _refuse_without_room(view: View, size: int) -> None:
         raise EtcdRefusedError("\n  ".join((*full, way_out)))
 
 
-def begin(plan_: Plan, operation: Journal, report: Report) -> None:
+def begin(plan_: RestorePlan, operation: Journal, report: Report) -> None:
     """Record the token and the bump, for all runs of the operation.
 
     A run from another snapshot starts from scratch; this is allowed only before members are stopped. A run to an empty
@@ -144,7 +144,7 @@ def begin(plan_: Plan, operation: Journal, report: Report) -> None:
     )
 
 
-def bring_beside(plan_: Plan, operation: Journal, step: Step, report: Report) -> None:
+def bring_beside(plan_: RestorePlan, operation: Journal, step: Step, report: Report) -> None:
     """Fetch and prepare on all members, which keep serving. Raises EtcdRefusedError if the snapshot is damaged."""
     begin(plan_, operation, report)
     token, bump = operation.facts["token"], int(operation.facts["bump"])
@@ -162,7 +162,7 @@ def bring_beside(plan_: Plan, operation: Journal, step: Step, report: Report) ->
         of_all(plan_.etcd, lambda agent: agent.act("prepare", report, token=token, **arguments))
 
 
-def change_over(plan_: Plan, operation: Journal, step: Step, report: Report) -> View:
+def change_over(plan_: RestorePlan, operation: Journal, step: Step, report: Report) -> EtcdView:
     """Stop, swap and start all members; they are down meanwhile. Return the resulting view, with a new cluster ID."""
     etcd, token = plan_.etcd, operation.facts["token"]
     with step("stop"):
@@ -181,7 +181,7 @@ def change_over(plan_: Plan, operation: Journal, step: Step, report: Report) -> 
         return _wait_until_healthy(plan_, int(operation.facts["bump"]), report)
 
 
-def _fetch(plan_: Plan, token: str, report: Report) -> None:
+def _fetch(plan_: RestorePlan, token: str, report: Report) -> None:
     try:
         if plan_.snapshot is None:
             _fetch_empty(plan_.etcd, token, report)
@@ -198,7 +198,7 @@ def _fetch(plan_: Plan, token: str, report: Report) -> None:
 _BAD = ("hash mismatch", "another revision", "truncated", "damaged", "etcdutl")
 
 
-def _fetch_empty(etcd: Etcd, token: str, report: Report) -> None:
+def _fetch_empty(etcd: EtcdAccess, token: str, report: Report) -> None:
     """Give all members the empty snapshot that the first member's host creates."""
     snapshot = base64.b64decode(next(iter(etcd.agents.values())).act("empty-snapshot")["inline"])
 
@@ -209,7 +209,7 @@ def _fetch_empty(etcd: Etcd, token: str, report: Report) -> None:
     of_all(etcd, bring)
 
 
-def _fetch_one(etcd: Etcd, snapshot: Snapshot, token: str, report: Report) -> None:
+def _fetch_one(etcd: EtcdAccess, snapshot: EtcdSnapshot, token: str, report: Report) -> None:
     facts = {"size": snapshot.size, "hash": snapshot.hash, "revision": snapshot.revision}
 
     def bring(agent: AgentClient) -> None:
@@ -237,7 +237,7 @@ def _hand_over(agent: AgentClient, file: BinaryIO, size: int, token: str, report
         report(f"{agent.member}: {mb(taken)} of {mb(size)}")
 
 
-def _stop(etcd: Etcd, token: str, operation: Journal, report: Report) -> None:
+def _stop(etcd: EtcdAccess, token: str, operation: Journal, report: Report) -> None:
     """Stop all members. If one can't be stopped and none has new data yet, start them all again."""
     try:
         of_all(etcd, lambda agent: agent.act("stop", report, token=token))
@@ -252,8 +252,8 @@ def _stop(etcd: Etcd, token: str, operation: Journal, report: Report) -> None:
         raise
 
 
-def _wait_until_healthy(plan_: Plan, bump: int, report: Report) -> View:
-    views: list[View] = []
+def _wait_until_healthy(plan_: RestorePlan, bump: int, report: Report) -> EtcdView:
+    views: list[EtcdView] = []
 
     def missing() -> str:
         view = read_members(plan_.etcd)
@@ -271,7 +271,7 @@ def _wait_until_healthy(plan_: Plan, bump: int, report: Report) -> View:
     return views[-1]
 
 
-def notes_after(plan_: Plan, operation: Journal, view: View) -> tuple[str, ...]:
+def notes_after(plan_: RestorePlan, operation: Journal, view: EtcdView) -> tuple[str, ...]:
     """Return what an operator should know after the restore, as sentences."""
     token, bump = operation.facts["token"], int(operation.facts["bump"])
     (cluster_id,) = {status.cluster_id for _, status in view.answering}

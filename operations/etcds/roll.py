@@ -15,8 +15,8 @@ from clients.etcd_client import EtcdError
 from clients.waiting import wait_until
 from cluster.errors import FailedError, TimedOutError
 from operations.etcds import leader
-from operations.etcds.look import Etcd, View, lost_quorum, read_members
-from operations.etcds.payloads import Host, as_config, differences, etcd_version, hindrances, hosts
+from operations.etcds.look import EtcdAccess, EtcdView, lost_quorum, read_members
+from operations.etcds.payloads import EtcdHost, as_config, differences, etcd_version, hindrances, hosts
 from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Journal, Report, Step
 
@@ -30,10 +30,10 @@ _BACK = (
 
 
 @dataclass(frozen=True)
-class Change:
+class PayloadChange:
     """A host to move to another payload. differences: phrases."""
 
-    host: Host
+    host: EtcdHost
     differences: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -48,13 +48,13 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RollPlan:
     """The plan of a roll, with changes in order. views: of all etcds when it was planned."""
 
     cluster: str
     roles: tuple[str, ...]
-    views: tuple[View, ...]
-    changes: tuple[Change, ...]
+    views: tuple[EtcdView, ...]
+    changes: tuple[PayloadChange, ...]
 
     @property
     def command(self) -> str:
@@ -63,8 +63,8 @@ class Plan:
 
 
 def plan(
-    cluster: str, views: Sequence[View], texts: Mapping[str, str], roles: Sequence[str], stale: Callable[[], str]
-) -> Plan:
+    cluster: str, views: Sequence[EtcdView], texts: Mapping[str, str], roles: Sequence[str], stale: Callable[[], str]
+) -> RollPlan:
     """Plan the roll of the hosts with members of `roles`. Changes nothing. Raises EtcdRefusedError with everything that blocks it.
 
     views: of all etcds. texts: as for `hosts`. stale: returns why there is no recent backup of main, "" if there is one.
@@ -77,24 +77,24 @@ def plan(
     for host in () if problems else sorted(todo, key=_order):
         now, then = _payload(host), as_config(host.text)
         problems += [f"{host.name}: {why}" for why in hindrances(now, then)]
-        changes.append(Change(host, tuple(differences(now, then))))
+        changes.append(PayloadChange(host, tuple(differences(now, then))))
     problems += [] if problems else _versions(views, todo)
     if todo and "main" in {item.etcd.role for item in views if _on(item, todo)} and (why := stale()):
         problems.append(why)
     if problems:
         raise EtcdRefusedError("the roll can't start. Nothing was changed.\n  " + "\n  ".join(problems))
-    return Plan(cluster, tuple(roles), tuple(views), tuple(changes))
+    return RollPlan(cluster, tuple(roles), tuple(views), tuple(changes))
 
 
-def _members(views: Sequence[View], roles: Sequence[str]) -> list[object]:
+def _members(views: Sequence[EtcdView], roles: Sequence[str]) -> list[object]:
     return [seen.member for view in views if view.etcd.role in roles for seen in view.members]
 
 
-def _on(view: View, chosen: Sequence[Host]) -> bool:
+def _on(view: EtcdView, chosen: Sequence[EtcdHost]) -> bool:
     return bool({seen.member.host for seen in view.members} & {host.name for host in chosen})
 
 
-def _order(host: Host) -> tuple[bool, ...]:
+def _order(host: EtcdHost) -> tuple[bool, ...]:
     """Return the sort key of a host: unhealthy and half-applied hosts first, because the roll fixes them; leaders last, main's
     at the very end; else events before main."""
     main = any(_is_main(seen.name) for seen in host.members)
@@ -105,7 +105,7 @@ def _is_main(member: str) -> bool:
     return member.startswith("etcd-main-")
 
 
-def _silent(cluster: str, chosen: Sequence[Host]) -> Iterator[str]:
+def _silent(cluster: str, chosen: Sequence[EtcdHost]) -> Iterator[str]:
     for host in chosen:
         error = next((seen.agent_error for seen in host.members if seen.agent_error), "")
         if error:
@@ -119,7 +119,7 @@ def _silent(cluster: str, chosen: Sequence[Host]) -> Iterator[str]:
             )
 
 
-def _ailing(views: Sequence[View], everyone: Sequence[Host], todo: Sequence[Host]) -> Iterator[str]:
+def _ailing(views: Sequence[EtcdView], everyone: Sequence[EtcdHost], todo: Sequence[EtcdHost]) -> Iterator[str]:
     """Yield what is unhealthy. A single unhealthy host is accepted if it will be rolled: that can fix it."""
     for view in views:
         if not _on(view, todo):
@@ -140,7 +140,7 @@ def _ailing(views: Sequence[View], everyone: Sequence[Host], todo: Sequence[Host
             yield f"not all members are healthy ({ailments}); see ./menagerie status {views[0].etcd.cluster.name} etcd"
 
 
-def _versions(views: Sequence[View], todo: Sequence[Host]) -> list[str]:
+def _versions(views: Sequence[EtcdView], todo: Sequence[EtcdHost]) -> list[str]:
     """Return violations of etcd's version rules. The version of an etcd is that of its oldest member.
 
     Source: etcd.io, "Upgrading etcd clusters" and "Downgrading etcd clusters".
@@ -178,11 +178,11 @@ def _minor(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _payload(host: Host) -> dict[str, Any]:
+def _payload(host: EtcdHost) -> dict[str, Any]:
     return host.agents[0].payload()
 
 
-def roll(plan_: Plan, operation: Journal, step: Step, report: Report) -> tuple[View, ...]:
+def roll(plan_: RollPlan, operation: Journal, step: Step, report: Report) -> tuple[EtcdView, ...]:
     """Roll the hosts. Return the resulting views of all etcds. Raises FailedError if a host can't apply its payload."""
     for change in plan_.changes:
         with step(change.host.name):
@@ -194,7 +194,7 @@ def roll(plan_: Plan, operation: Journal, step: Step, report: Report) -> tuple[V
     return tuple(read_members(view.etcd) for view in plan_.views)
 
 
-def _roll_host(plan_: Plan, host: Host, report: Report) -> None:
+def _roll_host(plan_: RollPlan, host: EtcdHost, report: Report) -> None:
     etcds = [view.etcd for view in plan_.views if _on(view, [host])]
     for etcd in etcds:
         _hand_over(etcd, host, plan_, report)
@@ -204,7 +204,7 @@ def _roll_host(plan_: Plan, host: Host, report: Report) -> None:
         wait_until(_lagging(etcd), BACK_S, report)
 
 
-def _hand_over(etcd: Etcd, host: Host, plan_: Plan, report: Report) -> None:
+def _hand_over(etcd: EtcdAccess, host: EtcdHost, plan_: RollPlan, report: Report) -> None:
     """Check that all other members are healthy, and move leadership to one of them, preferably on a host that is done."""
     view = read_members(etcd)
     others = [seen for seen in view.members if seen.member.host != host.name]
@@ -220,7 +220,7 @@ def _hand_over(etcd: Etcd, host: Host, plan_: Plan, report: Report) -> None:
         report(leader.move(view, chosen.name))
 
 
-def _lagging(etcd: Etcd) -> Callable[[], str]:
+def _lagging(etcd: EtcdAccess) -> Callable[[], str]:
     """Return a check for `wait_until`: every member is healthy and has applied the highest index at that moment."""
     reached: list[int] = []
 
@@ -237,7 +237,7 @@ def _lagging(etcd: Etcd) -> Callable[[], str]:
     return missing
 
 
-def _way_on(plan_: Plan, host: Host, error: Exception) -> str:
+def _way_on(plan_: RollPlan, host: EtcdHost, error: Exception) -> str:
     names = [change.host.name for change in plan_.changes]
     left = names[names.index(host.name) + 1 :]
     lines = [f"{host.name}: {error}", f"not started: {', '.join(left)}" if left else "no other host is left"]
@@ -248,9 +248,9 @@ def _way_on(plan_: Plan, host: Host, error: Exception) -> str:
     )
 
 
-def listed(changes: Sequence[Change]) -> Iterator[str]:
+def listed(changes: Sequence[PayloadChange]) -> Iterator[str]:
     """Yield the differences of each host for people. Hosts with equal differences are grouped."""
-    alike: dict[tuple[str, ...], list[Change]] = {}
+    alike: dict[tuple[str, ...], list[PayloadChange]] = {}
     for change in changes:
         alike.setdefault(
             tuple(difference.replace(change.host.name, "*") for difference in change.differences), []

@@ -23,7 +23,7 @@ class EtcdRefusedError(RefusedError):
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class EtcdSnapshot:
     """A snapshot, with the facts recorded at its creation.
 
     id: in the repository. hash: from etcdutl, eight hex digits. keys: their number at that revision. size: bytes.
@@ -45,7 +45,7 @@ class Snapshot:
     path: Path | None = None
 
 
-def choose(known: Sequence[Snapshot], snapshot_id: str = "") -> Snapshot:
+def choose(known: Sequence[EtcdSnapshot], snapshot_id: str = "") -> EtcdSnapshot:
     """Return the snapshot with that ID or unique prefix; without an ID the newest verified one, else the newest.
 
     Raises EtcdRefusedError if there is none.
@@ -62,14 +62,14 @@ def choose(known: Sequence[Snapshot], snapshot_id: str = "") -> Snapshot:
     return matches[0]
 
 
-def from_file(path: Path, role: str, *, no_facts: bool) -> Snapshot:
+def from_file(path: Path, role: str, *, no_facts: bool) -> EtcdSnapshot:
     """Return an operator's snapshot file, with its facts from FILE.json in the same folder.
 
     Raises EtcdRefusedError if there are no facts, unless `no_facts`: then only the digest at the file's end is checked.
     """
     if not path.is_file():
         raise EtcdRefusedError(f"{path}: no such file")
-    bare = Snapshot(
+    bare = EtcdSnapshot(
         id=path.name,
         etcd=role,
         time=datetime.fromtimestamp(path.stat().st_mtime, UTC),
@@ -98,10 +98,10 @@ class _NotFactsError(Exception):
     """A file of facts is incomplete or invalid. The text has no values from the file."""
 
 
-def _with_facts(bare: Snapshot, parsed: object) -> Snapshot:
+def _with_facts(bare: EtcdSnapshot, parsed: object) -> EtcdSnapshot:
     if not isinstance(parsed, dict):
         raise _NotFactsError("it is not a JSON object")
-    names = {field_.name for field_ in fields(Snapshot)} - {"id", "size", "path"}
+    names = {field_.name for field_ in fields(EtcdSnapshot)} - {"id", "size", "path"}
     facts = {name: str(value) for name, value in parsed.items() if name in names and value is not None}
     missing = [name for name in ("etcd", "time", "revision", "hash", "cluster") if name not in facts]
     if missing:
@@ -122,7 +122,7 @@ def _with_facts(bare: Snapshot, parsed: object) -> Snapshot:
 
 
 def refuse_wrong(
-    snapshot: Snapshot, cluster: str, role: str, cluster_ids: frozenset[str], now: datetime, *, accept_stale: bool
+    snapshot: EtcdSnapshot, cluster: str, role: str, cluster_ids: frozenset[str], now: datetime, *, accept_stale: bool
 ) -> tuple[str, ...]:
     """Return warnings. Raises EtcdRefusedError if a snapshot is from another etcd, or too old.
 
@@ -152,7 +152,7 @@ def refuse_wrong(
     return (*not_verified, *no_facts)
 
 
-def better(known: Sequence[Snapshot], bad: Snapshot) -> str:
+def better(known: Sequence[EtcdSnapshot], bad: EtcdSnapshot) -> str:
     """Return the newest other snapshot and how much older it is, as a sentence; "" if there is none."""
     others = sorted(
         (snapshot for snapshot in known if snapshot.id != bad.id), key=lambda snapshot: snapshot.time, reverse=True

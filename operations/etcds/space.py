@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from clients.etcd_client import MemberStatus
 from clients.waiting import wait_until
-from operations.etcds.look import Etcd, MemberState, View, mb, read_members
+from operations.etcds.look import EtcdAccess, EtcdView, MemberState, mb, read_members
 from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Journal, Report, Step
@@ -24,7 +24,7 @@ def need(status: MemberStatus) -> int:
     return status.size_in_use + _ROOM
 
 
-def refuse(view: View, *, after_compaction: bool = False) -> None:
+def refuse(view: EtcdView, *, after_compaction: bool = False) -> None:
     """Raise EtcdRefusedError if a member doesn't respond or has no room for the second copy. Changes nothing."""
     etcd = view.etcd
     if not view.has_quorum or view.leader is None:
@@ -45,7 +45,7 @@ def _no_room(seen: MemberState, status: MemberStatus) -> str:
     return f"{seen.name}: {mb(free)} free in {seen.agent['data_dir']}, defrag needs about {mb(need(status))}."
 
 
-def recover(view: View, operation: Journal, step: Step, report: Report) -> View:
+def recover(view: EtcdView, operation: Journal, step: Step, report: Report) -> EtcdView:
     """Compact to the current revision, defragment all members and clear alarms. Return the resulting view."""
     etcd = view.etcd
     with step("compact"):
@@ -67,21 +67,21 @@ def recover(view: View, operation: Journal, step: Step, report: Report) -> View:
     return read_members(etcd)
 
 
-def worth(view: View) -> tuple[str, ...]:
+def worth(view: EtcdView) -> tuple[str, ...]:
     """Return the members whose databases have enough free space to justify a defragmentation."""
     return tuple(
         seen.name for seen, status in view.answering if status.size and 1 - status.size_in_use / status.size > WORTH
     )
 
 
-def defragment(view: View, names: Iterable[str], operation: Journal, step: Step, report: Report) -> View:
+def defragment(view: EtcdView, names: Iterable[str], operation: Journal, step: Step, report: Report) -> EtcdView:
     """Defragment these members, one after another. Return the resulting view."""
     with step("defragment"):
         _one_by_one(view, list(names), operation, report)
     return read_members(view.etcd)
 
 
-def _one_by_one(view: View, names: list[str], operation: Journal, report: Report) -> None:
+def _one_by_one(view: EtcdView, names: list[str], operation: Journal, report: Report) -> None:
     """Defragment followers first, the leader last: the others wait while the leader is busy."""
     leader = view.leader.name if view.leader else ""
     for name in sorted(names, key=lambda name: name == leader):
@@ -94,12 +94,12 @@ def _one_by_one(view: View, names: list[str], operation: Journal, report: Report
         operation.done(f"defragment {name}")
 
 
-def _refuse_full(etcd: Etcd, name: str) -> None:
+def _refuse_full(etcd: EtcdAccess, name: str) -> None:
     seen = next(item for item in read_members(etcd).members if item.name == name)
     line = _no_room(seen, seen.status) if seen.status and not seen.agent_error else ""
     if line:
         raise EtcdRefusedError(f"{line} {name} was not changed.")
 
 
-def _silent(etcd: Etcd, name: str) -> str:
+def _silent(etcd: EtcdAccess, name: str) -> str:
     return "" if name in etcd.client.statuses() else f"{name} does not respond yet"

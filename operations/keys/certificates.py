@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 from clients.access import Access
 from operations.handshake import shown_by
-from operations.keys.reports import Report
+from operations.keys.reports import KeyReport
 from stacks.certificates import RENEW_AFTER
 
 Source = Literal["stack", "host", "handshake"]
@@ -57,7 +57,7 @@ def of_stack(deployment: Mapping[str, Any]) -> Iterator[Certificate]:
             yield _read("stack", resource["urn"].rpartition("::")[2], x509.load_pem_x509_certificate(pem.encode()))
 
 
-def of_hosts(host_reports: Iterable[Report]) -> Iterator[Certificate]:
+def of_hosts(host_reports: Iterable[KeyReport]) -> Iterator[Certificate]:
     """Yield the certificates that hosts created themselves, from their reports."""
     for report in host_reports:
         for path, (begins, ends) in report.certificates.items():

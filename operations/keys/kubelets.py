@@ -28,7 +28,7 @@ RINGS = frozenset(_LISTS)
 _SHOWN = 10
 
 
-def behind(cluster: str, late: Iterable[Late], again: str) -> FailedError:
+def behind(cluster: str, late: Iterable[LaggingNode], again: str) -> FailedError:
     """Return the error for nodes that need an operator to follow."""
     return FailedError(
         f"{describe(late)}. The cluster keeps working. Update workers at sites: ./menagerie configure {cluster}. Workers in "
@@ -48,7 +48,7 @@ class KubeletReport:
 
 
 @dataclass(frozen=True)
-class Late:
+class LaggingNode:
     """A node that does not follow, and why."""
 
     node: str
@@ -110,13 +110,13 @@ def _issuers(ring: RingName, authorities: Mapping[str, str]) -> dict[str, str]:
     return serving | ({"client": _digests(authorities[ring])[0]} if ring == "kubernetes-ca" else {})
 
 
-def late(nodes: Iterable[KubeletReport], needs: Needs) -> tuple[Late, ...]:
+def late(nodes: Iterable[KubeletReport], needs: Needs) -> tuple[LaggingNode, ...]:
     """Return the nodes that do not meet the requirements, or whose state is unknown."""
     reasons = ((node, _why(node.text, needs)) for node in nodes)
-    return tuple(Late(node.node, node.in_region, why) for node, why in reasons if why)
+    return tuple(LaggingNode(node.node, node.in_region, why) for node, why in reasons if why)
 
 
-def describe(nodes: Iterable[Late]) -> str:
+def describe(nodes: Iterable[LaggingNode]) -> str:
     """Return which nodes do not follow, grouped by reason; "" if all do."""
     by_reason: dict[str, list[str]] = {}
     for node in nodes:

@@ -28,7 +28,7 @@ _READS_AGAIN = re.compile(r"(?:.*/)?kube-proxy:v1\.([0-9]+)\..*")
 _SINCE_MINOR = 36
 
 
-def behind(late: Iterable[Late], since: datetime, again: str) -> FailedError:
+def behind(late: Iterable[LaggingPods], since: datetime, again: str) -> FailedError:
     """Return the error for pods that may have read the authorities only once, before the new one was added."""
     lines = "\n".join(f"  {each.command}" for each in late)
     return FailedError(
@@ -41,7 +41,7 @@ def behind(late: Iterable[Late], since: datetime, again: str) -> FailedError:
 
 
 @dataclass(frozen=True)
-class Late:
+class LaggingPods:
     """Pods of one controller. kind, name: of the controller, "" without one."""
 
     namespace: str
@@ -63,7 +63,7 @@ def pods(api: client.ApiClient) -> Iterator[client.V1Pod]:
     return models(client.CoreV1Api(api).list_pod_for_all_namespaces)
 
 
-def late(api: client.ApiClient, since: datetime) -> tuple[Late, ...]:
+def late(api: client.ApiClient, since: datetime) -> tuple[LaggingPods, ...]:
     """Return pods that may have read the authorities before `since` and may not reload them, by controller."""
     by_controller: dict[tuple[str, str, str], list[str]] = {}
     owners: dict[tuple[str, str], tuple[str, str]] = {}
@@ -71,7 +71,7 @@ def late(api: client.ApiClient, since: datetime) -> tuple[Late, ...]:
         if is_late(pod, since):
             controller = _controller(api, pod, owners)
             by_controller.setdefault((pod.metadata.namespace, *controller), []).append(pod.metadata.name)
-    return tuple(Late(*key, tuple(sorted(names))) for key, names in sorted(by_controller.items()))
+    return tuple(LaggingPods(*key, tuple(sorted(names))) for key, names in sorted(by_controller.items()))
 
 
 def is_late(pod: client.V1Pod, since: datetime) -> bool:

@@ -25,7 +25,7 @@ _ALIVE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
-class Report:
+class KeyReport:
     """digests: name of a value -> its digest. lagging: unit -> why it does not use the files yet. certificates: path -> first
     and last second. revision: of the report, in the etcd that has it."""
 
@@ -50,7 +50,7 @@ class Report:
         return f"{self.host}: {reasons}" if reasons else ""
 
 
-def read(access: Access) -> tuple[Report, ...]:
+def read(access: Access) -> tuple[KeyReport, ...]:
     """Return the reports of all hosts from the last hour. Raises EtcdError and NewerDataError."""
     all_reports = []
     for role in access.outputs.etcds:
@@ -60,7 +60,7 @@ def read(access: Access) -> tuple[Report, ...]:
             shared.check(f"the report of {host} on its keys", data.get(shared.KEY))
             certificates = {path: (life[0], life[1]) for path, life in data["certificates"].items()}
             facts = (data["reader"], data["at"], data["digests"], data["lagging"], tuple(data["failures"]))
-            all_reports.append(Report(host, *facts, certificates, role, stored.revision))
+            all_reports.append(KeyReport(host, *facts, certificates, role, stored.revision))
     return tuple(all_reports)
 
 
@@ -88,7 +88,7 @@ def expected_digests(outputs: Mapping[str, object]) -> dict[str, dict[str, str]]
 
 def unproven(
     values: Mapping[str, Mapping[str, str]],
-    reports: Iterable[Report],
+    reports: Iterable[KeyReport],
     api_servers: frozenset[str],
     since: Mapping[str, int] | None = None,
 ) -> str:

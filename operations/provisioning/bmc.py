@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from operations.provisioning.machines import normal_mac
-from operations.provisioning.redfish import ROOT, BmcError, Document, Kind, Redfish
+from operations.provisioning.redfish import ROOT, BmcError, BmcErrorKind, Document, Redfish
 
 _MAC_DIGITS = 12
 
@@ -75,7 +75,9 @@ class Bmc:
             settings["BootSourceOverrideMode"] = mode
         self._redfish.patch(self._path, {"Boot": settings})
         if self._system().get("Boot", {}).get("BootSourceOverrideTarget") != target:
-            raise BmcError(Kind.FAULT, f"{self._redfish} accepted booting from {target}, but did not keep the setting")
+            raise BmcError(
+                BmcErrorKind.FAULT, f"{self._redfish} accepted booting from {target}, but did not keep the setting"
+            )
 
     def boot_from_disk(self) -> None:
         """Reset a boot override that is still set: some BMCs keep one-time overrides."""
@@ -94,7 +96,9 @@ class Bmc:
         target = self._media_action(drive, "InsertMedia")
         self._redfish.post(target, {"Image": image, "Inserted": True, "WriteProtected": True})
         if not self._redfish.get(drive["@odata.id"]).get("Inserted"):
-            raise BmcError(Kind.FAULT, f"{self._redfish} did not attach {image}; check that it can reach that address")
+            raise BmcError(
+                BmcErrorKind.FAULT, f"{self._redfish} did not attach {image}; check that it can reach that address"
+            )
 
     def eject(self) -> None:
         """Eject the image, if there is one."""
@@ -107,7 +111,7 @@ class Bmc:
         for path in paths:
             if len(paths) == 1 or self._mac in self._macs(self._redfish.get(path)):
                 return path
-        raise BmcError(Kind.FAULT, f"{self._redfish} has {len(paths)} machines, none with the MAC {self._mac}")
+        raise BmcError(BmcErrorKind.FAULT, f"{self._redfish} has {len(paths)} machines, none with the MAC {self._mac}")
 
     def _system(self) -> Document:
         return self._redfish.get(self._path)
@@ -164,5 +168,6 @@ class Bmc:
 
     def _lacks(self, what: str) -> BmcError:
         return BmcError(
-            Kind.MISSING, f"{self._redfish} lacks {what}; its firmware may be too old, or a licence may be missing"
+            BmcErrorKind.MISSING,
+            f"{self._redfish} lacks {what}; its firmware may be too old, or a licence may be missing",
         )

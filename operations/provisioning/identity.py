@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cluster.problems import Problem
 from operations.provisioning.bmc import MachineReport
-from operations.provisioning.machines import Machine
+from operations.provisioning.machines import SiteMachine
 
 CODE = "INV-003"
 _SHOWN = 4
 
 
 def judge(
-    machines: Sequence[Machine], told: Mapping[str, MachineReport], all_: Sequence[Machine]
+    machines: Sequence[SiteMachine], told: Mapping[str, MachineReport], all_: Sequence[SiteMachine]
 ) -> dict[str, Problem]:
     """Return machine -> problem with its identity. Machines without a report are left out.
 
@@ -27,7 +27,7 @@ def judge(
     return problems
 
 
-def _problem(machine: Machine, told: Mapping[str, MachineReport], owners: Mapping[str, Machine]) -> Problem:
+def _problem(machine: SiteMachine, told: Mapping[str, MachineReport], owners: Mapping[str, SiteMachine]) -> Problem:
     macs = told[machine.name].macs
     if not macs:
         message = f"{_bmc(machine)} reports no MACs, so nothing proves that it is {machine.name}"
@@ -49,7 +49,7 @@ def _problem(machine: Machine, told: Mapping[str, MachineReport], owners: Mappin
     return Problem(CODE, message, hint, path=machine.name)
 
 
-def _bmc(machine: Machine) -> str:
+def _bmc(machine: SiteMachine) -> str:
     return f"the BMC at {machine.bmc} ({machine.name})"
 
 

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from clients.timeouts import CONNECT_S
 from cluster.waiting import join_all, poll
 from operations.provisioning.bmc import Bmc, Boot
-from operations.provisioning.journal import Journal, Stage
-from operations.provisioning.machines import Machine
-from operations.provisioning.redfish import BmcError, Kind
+from operations.provisioning.journal import InstallJournal, InstallStage
+from operations.provisioning.machines import SiteMachine
+from operations.provisioning.redfish import BmcError, BmcErrorKind
 from operations.provisioning.reports import Reports, report_of
 
-Connect = Callable[[Machine], AbstractContextManager[Bmc]]
-HostKey = Callable[[Machine], str]
+Connect = Callable[[SiteMachine], AbstractContextManager[Bmc]]
+HostKey = Callable[[SiteMachine], str]
 """Returns the host key that responds at a machine's address, "" if none does yet."""
-Watch = Callable[[Machine, Stage, str], None]
+Watch = Callable[[SiteMachine, InstallStage, str], None]
 
 _LOG_OUT_S = 5
 """Time to log out of BMCs after an interrupt. BMCs that do not respond end the session themselves."""
@@ -50,11 +50,11 @@ class Waits:
 
 
 @dataclass(frozen=True)
-class Result:
+class InstallResult:
     """The result of one machine's installation."""
 
-    machine: Machine
-    stage: Stage
+    machine: SiteMachine
+    stage: InstallStage
     seconds: float
     why: str = ""
     unreachable: bool = False
@@ -70,7 +70,7 @@ class Installation:
         self,
         connect: Connect,
         reports: Mapping[str, Reports],
-        journal: Journal,
+        journal: InstallJournal,
         *,
         host_key: HostKey | None = None,
         watch: Watch = lambda *_: None,
@@ -84,14 +84,14 @@ class Installation:
         self._waits = waits or Waits()
         self._stop = threading.Event()
 
-    def run(self, machines: Sequence[Machine]) -> tuple[Result, ...]:
+    def run(self, machines: Sequence[SiteMachine]) -> tuple[InstallResult, ...]:
         """Install the machines, each in its own thread: nearly all of the time is waiting.
 
         After an interrupt, threads stop waiting and the installers continue; the next run finds them in the journal.
         """
-        results: dict[str, Result] = {}
+        results: dict[str, InstallResult] = {}
 
-        def install_one(machine: Machine) -> None:
+        def install_one(machine: SiteMachine) -> None:
             results[machine.name] = self._guarded(machine)
 
         threads = [threading.Thread(target=install_one, args=(machine,), daemon=True) for machine in machines]
@@ -106,48 +106,48 @@ class Installation:
             raise
         return tuple(results[machine.name] for machine in machines)
 
-    def _guarded(self, machine: Machine) -> Result:
+    def _guarded(self, machine: SiteMachine) -> InstallResult:
         started = time.monotonic()
         unreachable = False
         try:
             self._install(machine)
-            return Result(machine, Stage.DONE, time.monotonic() - started)
+            return InstallResult(machine, InstallStage.DONE, time.monotonic() - started)
         except StoppedError:
-            return Result(
+            return InstallResult(
                 machine, self._journal.of(machine).stage, time.monotonic() - started, "the run was interrupted"
             )
         except (BmcError, StuckError) as error:
             why = str(error)
-            unreachable = isinstance(error, BmcError) and error.kind is Kind.UNREACHABLE
+            unreachable = isinstance(error, BmcError) and error.kind is BmcErrorKind.UNREACHABLE
         except Exception as error:  # noqa: BLE001 - an error of one machine must not stop the others
             why = f"unexpected {type(error).__name__}: {error}"
-        self._note(machine, Stage.FAILED, why)
-        return Result(machine, Stage.FAILED, time.monotonic() - started, why, unreachable)
+        self._note(machine, InstallStage.FAILED, why)
+        return InstallResult(machine, InstallStage.FAILED, time.monotonic() - started, why, unreachable)
 
-    def _install(self, machine: Machine) -> None:
+    def _install(self, machine: SiteMachine) -> None:
         record = self._journal.of(machine)
-        resumes = record.stage is Stage.INSTALLED or (
-            record.stage is Stage.INSTALLING and time.time() - record.at < self._waits.install
+        resumes = record.stage is InstallStage.INSTALLED or (
+            record.stage is InstallStage.INSTALLING and time.time() - record.at < self._waits.install
         )
         if reports := self._reports.get(machine.site):
             reports.expect(machine, record.key if resumes else "")
         if machine.settings.bmc is None:
             if not resumes:
-                self._note(machine, Stage.INSTALLING)
-            if record.stage is not Stage.INSTALLED:
+                self._note(machine, InstallStage.INSTALLING)
+            if record.stage is not InstallStage.INSTALLED:
                 self._wait("reported its key", lambda: self._heard(machine), self._waits.install)
-                self._note(machine, Stage.INSTALLED)
+                self._note(machine, InstallStage.INSTALLED)
         else:
             with self._connect(machine) as bmc:
                 if not resumes:
                     self._boot_installer(machine, bmc)
-                if record.stage is not Stage.INSTALLED:
+                if record.stage is not InstallStage.INSTALLED:
                     self._wait_for_end(machine, bmc)
                 self._start(machine, bmc)
         self._wait("responded to SSH", lambda: self._has_its_key(machine), self._waits.first_boot)
-        self._note(machine, Stage.DONE)
+        self._note(machine, InstallStage.DONE)
 
-    def _boot_installer(self, machine: Machine, bmc: Bmc) -> None:
+    def _boot_installer(self, machine: SiteMachine, bmc: Bmc) -> None:
         if bmc.is_on is not False:
             bmc.turn(on=False)
             self._wait("turned off", lambda: bmc.is_on is False, self._waits.power)
@@ -155,10 +155,10 @@ class Installation:
             bmc.insert(machine.settings.media)
         bmc.boot_once(Boot.MEDIA if machine.settings.media else Boot.NETWORK)
         bmc.turn(on=True)
-        self._note(machine, Stage.INSTALLING)
+        self._note(machine, InstallStage.INSTALLING)
         self._wait("turned on", lambda: bmc.is_on, self._waits.power)
 
-    def _wait_for_end(self, machine: Machine, bmc: Bmc) -> None:
+    def _wait_for_end(self, machine: SiteMachine, bmc: Bmc) -> None:
         def ended() -> bool:
             key = self._heard(machine)
             if bmc.is_on is not False:
@@ -172,9 +172,9 @@ class Installation:
             return True
 
         self._wait("finished its installation", ended, self._waits.install)
-        self._note(machine, Stage.INSTALLED)
+        self._note(machine, InstallStage.INSTALLED)
 
-    def _start(self, machine: Machine, bmc: Bmc) -> None:
+    def _start(self, machine: SiteMachine, bmc: Bmc) -> None:
         """Start it from its disk, and clear an earlier boot override."""
         if machine.settings.media:
             bmc.eject()
@@ -183,7 +183,7 @@ class Installation:
             bmc.turn(on=True)
             self._wait("turned on", lambda: bmc.is_on, self._waits.power)
 
-    def _heard(self, machine: Machine) -> str:
+    def _heard(self, machine: SiteMachine) -> str:
         """Return the key that it reported, "" if none. Raises StuckError if it refuses to be installed."""
         reports = self._reports.get(machine.site)
         report = report_of(reports, machine.name) if reports else {}
@@ -191,7 +191,7 @@ class Installation:
             raise StuckError(report["refusal"])
         return report.get("key", "")
 
-    def _has_its_key(self, machine: Machine) -> bool:
+    def _has_its_key(self, machine: SiteMachine) -> bool:
         current = self._host_key(machine)
         expected = self._journal.of(machine).key
         if current and expected and current != expected:
@@ -212,7 +212,7 @@ class Installation:
                 trouble = ""
                 return come()
             except BmcError as error:
-                if error.kind not in (Kind.UNREACHABLE, Kind.BUSY):
+                if error.kind not in (BmcErrorKind.UNREACHABLE, BmcErrorKind.BUSY):
                     raise
                 trouble = f" ({error})"
                 return None
@@ -220,12 +220,12 @@ class Installation:
         if not poll(has_come, longest_s, self._waits.poll, self._stop.wait):
             raise StuckError(f"has not {what} after {longest_s / 60:.0f} min{trouble}; look at its console")
 
-    def _note(self, machine: Machine, stage: Stage, why: str = "") -> None:
+    def _note(self, machine: SiteMachine, stage: InstallStage, why: str = "") -> None:
         self._journal.note(machine, stage, why)
         self._watch(machine, stage, why)
 
 
-def scanned_key(machine: Machine) -> str:
+def scanned_key(machine: SiteMachine) -> str:
     """Return the host key from ssh-keyscan(1), which is part of the ssh client's package; "" if the port is not open."""
     try:
         with socket.create_connection((str(machine.address), machine.ssh_port), timeout=CONNECT_S):

@@ -17,7 +17,7 @@ from cluster.spec import Cluster
 
 
 @dataclass(frozen=True)
-class Machine:
+class SiteMachine:
     """One machine. mac: six bytes in lower case, separated by colons."""
 
     name: str
@@ -53,7 +53,7 @@ def normal_mac(mac: str) -> str:
     return ":".join(re.findall("..", re.sub(r"[:.-]", "", mac).lower()))
 
 
-def machines(cluster: Cluster, limit: Sequence[str] = ()) -> tuple[Machine, ...]:
+def machines(cluster: Cluster, limit: Sequence[str] = ()) -> tuple[SiteMachine, ...]:
     """Return the machines at all provisioned sites, or those whose name, rack or site matches one of `limit`.
 
     Raises RefusedError if there are none, or if one of `limit` matches none.
@@ -73,18 +73,18 @@ def machines(cluster: Cluster, limit: Sequence[str] = ()) -> tuple[Machine, ...]
     return tuple(machine for machine in all_machines if not limit or any(_fits(machine, pattern) for pattern in limit))
 
 
-def _fits(machine: Machine, pattern: str) -> bool:
+def _fits(machine: SiteMachine, pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in (machine.name, machine.rack, machine.site))
 
 
-def every(cluster: Cluster) -> Iterable[Machine]:
+def every(cluster: Cluster) -> Iterable[SiteMachine]:
     """Yield the machines at all sites with provisioning."""
     for pool, host in cluster.host_list():
         name = cluster.spec.pools[pool].site or ""
         site: Site | None = cluster.spec.sites.get(name)
         if site is None or site.provisioning is None or host.mac is None:
             continue
-        yield Machine(
+        yield SiteMachine(
             host.name,
             name,
             host.rack,

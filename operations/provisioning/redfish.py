@@ -30,7 +30,7 @@ _NO_SESSIONS = (404, 405, 501)
 Document = dict[str, Any]
 
 
-class Kind(StrEnum):
+class BmcErrorKind(StrEnum):
     """Kind of a BMC's error, machine-readable."""
 
     UNREACHABLE = "unreachable"
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 class BmcError(Exception):
     """A BMC failed or refused; the text says which, and what to do."""
 
-    def __init__(self, kind: Kind, text: str) -> None:
+    def __init__(self, kind: BmcErrorKind, text: str) -> None:
         self.kind = kind
         super().__init__(text)
 
@@ -109,7 +109,9 @@ class Redfish:
         if trust.ca is None and pin is None:
             shown = self._shown()
             text = f"{self} has no line in the pins file" + (f"; {shown}" if shown else "")
-            raise BmcError(Kind.CERTIFICATE, f"{text}. If the BMC's own console shows the same, add it to the file")
+            raise BmcError(
+                BmcErrorKind.CERTIFICATE, f"{text}. If the BMC's own console shows the same, add it to the file"
+            )
         verified: dict[str, Any] = (
             {"ca_certs": str(trust.ca)} if trust.ca else {"cert_reqs": "CERT_NONE", "assert_fingerprint": pin}
         )
@@ -158,7 +160,7 @@ class Redfish:
             document = None
         if not isinstance(document, dict):
             raise BmcError(
-                Kind.FAULT,
+                BmcErrorKind.FAULT,
                 f"{self} responds to {path} with something that isn't a JSON object; is it a Redfish service?",
             )
         return document
@@ -183,7 +185,7 @@ class Redfish:
         self, method: str, path: str, body: Mapping[str, Any] | None = None, more: Mapping[str, str] | None = None
     ) -> urllib3.BaseHTTPResponse:
         if not path.startswith("/"):
-            raise BmcError(Kind.FAULT, f"{self} links to {path!r}, which isn't a path on the BMC")
+            raise BmcError(BmcErrorKind.FAULT, f"{self} links to {path!r}, which isn't a path on the BMC")
         headers = {"Accept": "application/json", "OData-Version": "4.0", **self._headers, **(more or {})}
         data = None
         if body is not None:
@@ -202,11 +204,11 @@ class Redfish:
             text = str(cause).removesuffix(")").rpartition("] ")[2]
             hint = f"{shown}; " if (shown := self._shown()) else ""
             raise BmcError(
-                Kind.CERTIFICATE,
+                BmcErrorKind.CERTIFICATE,
                 f"{self} has a certificate that can't be verified ({text}); {hint}nothing was sent to it",
             ) from None
         raise BmcError(
-            Kind.UNREACHABLE,
+            BmcErrorKind.UNREACHABLE,
             f"{self} does not respond at port {self._port} ({type(cause).__name__}); check its cable, and routes and firewalls to it",
         ) from None
 
@@ -226,16 +228,19 @@ class Redfish:
         problem = f"{self} responds to {method} {path} with {status}{f': {reason}' if reason else ''}"
         if status == 401:
             text = f"{self} rejects user {self._login.user} or the password; store them again: {self._login.store}"
-            raise BmcError(Kind.LOGIN, text)
+            raise BmcError(BmcErrorKind.LOGIN, text)
         if status == 403:
-            raise BmcError(Kind.LOGIN, f"{problem}; user {self._login.user} has no permission (role Operator has)")
+            raise BmcError(
+                BmcErrorKind.LOGIN, f"{problem}; user {self._login.user} has no permission (role Operator has)"
+            )
         if status in _BUSY:
             raise BmcError(
-                Kind.BUSY, f"{problem}, {self._patience.tries} times; it may be starting: try again in a few minutes"
+                BmcErrorKind.BUSY,
+                f"{problem}, {self._patience.tries} times; it may be starting: try again in a few minutes",
             )
         if status in (404, 405, 501):
-            raise BmcError(Kind.MISSING, f"{problem}; its firmware may be too old, or a licence may be missing")
-        raise BmcError(Kind.FAULT, problem)
+            raise BmcError(BmcErrorKind.MISSING, f"{problem}; its firmware may be too old, or a licence may be missing")
+        raise BmcError(BmcErrorKind.FAULT, problem)
 
 
 def _sessions(data: bytes) -> str:

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cluster.reading import UnreadableError, read_bytes
 from cluster.writing import ForeignFileError, replace
-from operations.provisioning.machines import Machine
+from operations.provisioning.machines import SiteMachine
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -34,7 +34,7 @@ def _text(template: str, **values: object) -> str:
     return _environment().get_template(template).render(values)
 
 
-def tree(machines: Sequence[Machine], wipe_until: Mapping[str, int] | None = None) -> dict[str, str]:
+def tree(machines: Sequence[SiteMachine], wipe_until: Mapping[str, int] | None = None) -> dict[str, str]:
     """Return path -> text of every file in one site's tree.
 
     wipe_until: machine -> Unix time until which its installer may overwrite a used disk. The consent expires, so that a
@@ -58,9 +58,9 @@ def tree(machines: Sequence[Machine], wipe_until: Mapping[str, int] | None = Non
     return files
 
 
-def dnsmasq(machines: Sequence[Machine]) -> str:
+def dnsmasq(machines: Sequence[SiteMachine]) -> str:
     """Return a part of dnsmasq's configuration, which serves only these machines in their racks."""
-    racks: dict[tuple[str, IPv4Network], Machine] = {
+    racks: dict[tuple[str, IPv4Network], SiteMachine] = {
         (machine.rack, machine.network): machine for machine in reversed(machines)
     }
     ordered = [racks[key] for key in sorted(racks, key=lambda key: key[1])]

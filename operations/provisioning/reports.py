@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from cluster.errors import FailedError
 from operations.provisioning.known_hosts import parse_key
-from operations.provisioning.machines import Machine
+from operations.provisioning.machines import SiteMachine
 
 _LONGEST_KEY = 1024
 _PATIENCE_S = 20
@@ -31,14 +31,14 @@ class Reports:
     """Received reports. The server's threads write, others read. keep: called with each key before the machine gets
     a response."""
 
-    keep: Callable[[Machine, str], None] = lambda *_: None
+    keep: Callable[[SiteMachine, str], None] = lambda *_: None
     keys: dict[str, str] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
     other_keys: set[str] = field(default_factory=set)
-    expected: dict[str, Machine] = field(default_factory=dict)
+    expected: dict[str, SiteMachine] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def expect(self, machine: Machine, key: str = "") -> None:
+    def expect(self, machine: SiteMachine, key: str = "") -> None:
         """Accept reports of this machine from now on. key: its earlier key; an earlier report without it is dropped."""
         with self.lock:
             self.keys.pop(machine.name, None)
@@ -76,7 +76,7 @@ class Reports:
             self.refusals[machine.name] = REFUSALS[reason]
             return 204
 
-    def _sender_of(self, hyphened: str, sender: str) -> Machine | None:
+    def _sender_of(self, hyphened: str, sender: str) -> SiteMachine | None:
         machine = self.expected.get(hyphened)
         return machine if machine and str(machine.address) == sender else None
 

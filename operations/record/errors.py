@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from cluster.errors import LockedError
 from cluster.waiting import poll
-from operations.record.model import Record, State, ago
+from operations.record.model import OperationState, Record, ago
 
 _LOOK_S = 5.0
 
@@ -51,7 +51,7 @@ class TakenOverError(LockedError):
 
     def __init__(self, own: Record, by: Record | None) -> None:
         reason = f"taken over by {by.held_by}" if by else "ended: its record is gone, or belongs to a newer Menagerie"
-        if by and by.state is State.OVER:
+        if by and by.state is OperationState.OVER:
             reason = f"ended: {by.result}"
         super().__init__(
             f'this run of "{own.what}" on {own.cluster} was {reason}; it has stopped\n'

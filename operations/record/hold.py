@@ -11,7 +11,7 @@ from cluster.revision import revision
 from cluster.spec import Cluster
 from operations.record.errors import TakenOverError
 from operations.record.holder import Holder
-from operations.record.model import CURRENT, Record, State, now, parse
+from operations.record.model import CURRENT, OperationState, Record, now, parse
 from operations.record.operation import Operation, Report
 from operations.record.store import RecordStore, RecordStoreError, bucket_store, local_store
 from operations.record.take import take
@@ -68,7 +68,9 @@ def share(operation: Operation, access: Access, report: Report) -> None:
         report(f"{error}; operators on other machines still can't see this run")
         return
     operation.move(store)
-    over = operation.record.model_copy(update={"state": State.OVER, "result": "went on in the bucket", "ended": now()})
+    over = operation.record.model_copy(
+        update={"state": OperationState.OVER, "result": "went on in the bucket", "ended": now()}
+    )
     local_store(over.cluster).put(CURRENT, over.to_bytes())
 
 
@@ -104,12 +106,12 @@ def _left_here(here: RecordStore, own: Record, report: Report) -> Record:
     """Return `own`, or the record that a run without the bucket left in this checkout, to resume it. Raises LockedError."""
     kept = here.read(CURRENT)
     record = parse(kept) if kept else None
-    is_ours = record is not None and record.state is State.RUNNING and record.holder == own.holder
-    if record is None or record.state is State.OVER or is_ours:
+    is_ours = record is not None and record.state is OperationState.RUNNING and record.holder == own.holder
+    if record is None or record.state is OperationState.OVER or is_ours:
         return own
     left = take(here, own, report)
     left.close("went on in the bucket")
-    return left.record.model_copy(update={"state": State.RUNNING, "result": "", "ended": None})
+    return left.record.model_copy(update={"state": OperationState.RUNNING, "result": "", "ended": None})
 
 
 def _end(operation: Operation, error: BaseException | None, report: Report) -> None:

@@ -10,7 +10,7 @@ from clients.access import Access
 from cluster.errors import RefusedError
 from operations.record.errors import locked
 from operations.record.holder import Holder
-from operations.record.model import CURRENT, HISTORY, Record, State, parse
+from operations.record.model import CURRENT, HISTORY, OperationState, Record, parse
 from operations.record.store import ConflictError, RecordStore, bucket_store, has_local, local_store
 from operations.record.take import liveness
 
@@ -43,7 +43,7 @@ def read_ledger(cluster: str, access: Access | None, last: int = 10) -> Ledger:
     for store in record_stores:
         kept = store.read(CURRENT)
         record_ = parse(kept) if kept else None
-        if kept and record_ and record_.state is not State.OVER:
+        if kept and record_ and record_.state is not OperationState.OVER:
             lives, silent_s = liveness(kept, record_, datetime.now(UTC))
             others = [record for record in past if record.id != record_.id]
             return Ledger(where, record_, lives, silent_s, tuple(others[:last]))
@@ -59,7 +59,7 @@ def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bo
     for store in stores(cluster, access):
         kept = store.read(CURRENT)
         record = parse(kept) if kept else None
-        if not kept or not record or record.state is State.OVER or record.id != operation:
+        if not kept or not record or record.state is OperationState.OVER or record.id != operation:
             continue
         lives, silent_s = liveness(kept, record, datetime.now(UTC) if dry_run else store.now())
         if lives and not take_over:
@@ -69,7 +69,7 @@ def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bo
         ended = record.model_copy(
             update={
                 "run": uuid.uuid4().hex,
-                "state": State.OVER,
+                "state": OperationState.OVER,
                 "result": f"unlocked by {Holder.this().who}",
                 "ended": datetime.now(UTC).replace(microsecond=0),
             }

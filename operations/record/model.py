@@ -9,14 +9,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from cluster import shared
 from operations.record.holder import Holder
-from operations.record.store import Kept, RecordStoreError
+from operations.record.store import RecordStoreError, StoredObject
 
 CURRENT = "operations/current.json"
 HISTORY = "operations/history"
 _VERSION = 1
 
 
-class State(StrEnum):
+class OperationState(StrEnum):
     """running: a process holds it, or died holding it. `cut short`: it was interrupted and must be resumed. over: released."""
 
     RUNNING = "running"
@@ -54,7 +54,7 @@ class Record(BaseModel):
     holder: Holder
     since: datetime
     heartbeat: datetime
-    state: State = State.RUNNING
+    state: OperationState = OperationState.RUNNING
     steps: tuple[Step, ...] = ()
     result: str = ""
     error: str = ""
@@ -95,7 +95,7 @@ class Record(BaseModel):
         half = error is not None and bool(self.steps) and not self.repeatable
         return self.model_copy(
             update={
-                "state": State.CUT_SHORT if half else State.OVER,
+                "state": OperationState.CUT_SHORT if half else OperationState.OVER,
                 "result": "done" if error is None else "failed" if isinstance(error, Exception) else "interrupted",
                 "error": "" if error is None else str(error) or type(error).__name__,
                 "ended": now(),
@@ -106,7 +106,7 @@ class Record(BaseModel):
         return self.model_dump_json(indent=2).encode()
 
 
-def parse(kept: Kept) -> Record:
+def parse(kept: StoredObject) -> Record:
     """Parse a record. Raises RecordStoreError if it is invalid, NewerDataError if a newer Menagerie wrote it."""
     try:
         return Record.model_validate_json(kept.value)

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from cluster.shared import NewerDataError
 from operations.record.errors import TakenOverError
-from operations.record.model import CURRENT, Record, State, Step, now, parse
-from operations.record.store import ConflictError, Kept, RecordStore, RecordStoreError, Version
+from operations.record.model import CURRENT, OperationState, Record, Step, now, parse
+from operations.record.store import ConflictError, RecordStore, RecordStoreError, StoredObject, Version
 
 BEAT_S = 20.0
 _ATTEMPTS = 5
@@ -77,7 +77,7 @@ class Operation:
 
     def close(self, result: str) -> None:
         """Mark it as over, even if steps are left."""
-        self._close(self._record.model_copy(update={"state": State.OVER, "result": result, "ended": now()}))
+        self._close(self._record.model_copy(update={"state": OperationState.OVER, "result": result, "ended": now()}))
 
     def _close(self, ended: Record) -> None:
         with self._lock:
@@ -138,7 +138,7 @@ class Operation:
                 report(f"the heartbeat was not written: {error}")
 
 
-def _parsed(kept: Kept) -> Record | None:
+def _parsed(kept: StoredObject) -> Record | None:
     """Parse a record; None if a newer Menagerie wrote it, because then it is not ours."""
     try:
         return parse(kept)

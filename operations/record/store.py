@@ -43,7 +43,7 @@ class ConflictError(Exception):
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredObject:
     """An object. modified: by the store's clock."""
 
     value: bytes
@@ -59,13 +59,13 @@ class RecordStore:
         self.where = where
         self.shared = shared
 
-    def read(self, key: str) -> Kept | None:
+    def read(self, key: str) -> StoredObject | None:
         """Return the object, None if it does not exist."""
         try:
             with self._answering():
                 response = self._objects.get(key)
                 meta = response.meta
-                return Kept(bytes(response.bytes()), _version(dict(meta)), meta["last_modified"])
+                return StoredObject(bytes(response.bytes()), _version(dict(meta)), meta["last_modified"])
         except FileNotFoundError:
             return None
 

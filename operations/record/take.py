@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from operations.record.errors import locked
-from operations.record.model import CURRENT, Record, State, parse
+from operations.record.model import CURRENT, OperationState, Record, parse
 from operations.record.operation import Operation, Report
-from operations.record.store import ConflictError, Kept, RecordStore, RecordStoreError
+from operations.record.store import ConflictError, RecordStore, RecordStoreError, StoredObject
 
 DEAD_S = 120.0
 """A holder on another machine counts as dead after this time without a heartbeat."""
@@ -35,9 +35,9 @@ def take(store: RecordStore, own: Record, report: Report) -> Operation:
     raise RecordStoreError(f"{store.where}: other runs keep writing the record; run the same command again")
 
 
-def _successor(store: RecordStore, kept: Kept, found: Record, own: Record) -> Record:
+def _successor(store: RecordStore, kept: StoredObject, found: Record, own: Record) -> Record:
     """Return the record to write instead of `found`: `own`, or a continuation of `found`. Raises LockedError."""
-    if found.state is State.OVER or found.run == own.run:
+    if found.state is OperationState.OVER or found.run == own.run:
         return own
     lives, silent_s = liveness(kept, found, store.now())
     if lives:
@@ -46,7 +46,7 @@ def _successor(store: RecordStore, kept: Kept, found: Record, own: Record) -> Re
         return own.model_copy(update={"id": found.id, "since": found.since, "steps": found.steps})
     if not found.repeatable:
         raise locked(found, silent_s, lives=False)
-    ended = found.model_copy(update={"state": State.OVER, "result": "cut short", "ended": kept.modified})
+    ended = found.model_copy(update={"state": OperationState.OVER, "result": "cut short", "ended": kept.modified})
     store.put(ended.key, ended.to_bytes())
     return own
 
@@ -57,10 +57,10 @@ def _still_holds(store: RecordStore, held: Record) -> bool:
     return bool(kept and current and current.run == held.run and liveness(kept, current, store.now())[0])
 
 
-def liveness(kept: Kept, found: Record, at: datetime) -> tuple[bool, float]:
+def liveness(kept: StoredObject, found: Record, at: datetime) -> tuple[bool, float]:
     """Return whether the holder of a record is alive, and the seconds since its last heartbeat. at: by the store's clock."""
     silent_s = max((at - kept.modified).total_seconds(), 0.0)
-    if found.state is not State.RUNNING:
+    if found.state is not OperationState.RUNNING:
         return False, silent_s
     if found.holder.is_of_this_machine:
         return found.holder.lives, silent_s

@@ -18,7 +18,7 @@ from cluster.errors import TimedOutError
 from operations.drain import Pause
 from operations.provisioning.bmc import Bmc
 from operations.provisioning.install import Connect, Waits
-from operations.provisioning.machines import Machine
+from operations.provisioning.machines import SiteMachine
 from operations.provisioning.redfish import BmcError
 
 
@@ -38,7 +38,7 @@ class Power(Protocol):
 class BmcPower:
     """Power over Redfish. machines: those with a BMC, by name."""
 
-    machines: Mapping[str, Machine]
+    machines: Mapping[str, SiteMachine]
     connect: Connect
     waits: Waits = field(default_factory=Waits)
 

@@ -30,7 +30,7 @@ _BY_REASON: Mapping[str, Action] = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class BrokenNode:
     """A broken node. since: Unix time when its oldest bad condition started. why: all of them, in words."""
 
     host: str
@@ -46,7 +46,7 @@ def bad(node: client.V1Node, settings: Repair) -> list[tuple[Condition, client.V
     return [(rule, condition_) for rule, condition_ in listed if condition_.status == rule.status]
 
 
-def broken(node: client.V1Node, settings: Repair, now: float) -> Finding | None:
+def broken(node: client.V1Node, settings: Repair, now: float) -> BrokenNode | None:
     """Return the finding if a node has been bad for long enough to be repaired, else None.
 
     now: Unix time, by the API server's clock. A node that was created less than `node_startup` ago is not judged.
@@ -62,7 +62,7 @@ def broken(node: client.V1Node, settings: Repair, now: float) -> Finding | None:
         return None
     why = "; ".join(_description(condition) for _, condition in ripe)
     action = max((_action(rule, condition) for rule, condition in ripe), key=_RANK.index)
-    return Finding(node.metadata.name, why, action, min(_since(condition, now) for _, condition in ripe))
+    return BrokenNode(node.metadata.name, why, action, min(_since(condition, now) for _, condition in ripe))
 
 
 def _since(condition: client.V1NodeCondition, now: float) -> float:

@@ -20,17 +20,17 @@ from cluster.pools import POOL_LABEL
 from cluster.repair import Action, Repair
 from cluster.spec import Cluster
 from operations import removals
-from operations.breaker import Decision, Fleet, Limits, Member, decide
-from operations.drain import Fate, Mark, Rules, fate, mark_of, name_of, pods_on
+from operations.breaker import BrakeDecision, ClusterHealth, Limits, NodeHealth, decide
+from operations.drain import DrainMark, Fate, Rules, fate, mark_of, name_of, pods_on
 from operations.repair import records
 from operations.repair.health import SKIP, bad, broken
-from operations.repair.records import Record
+from operations.repair.records import RepairRecord
 
 BY = "repair"
 """The verb in the mark on nodes."""
 
 
-class Step(StrEnum):
+class RepairStep(StrEnum):
     """A repair step for a host."""
 
     GIVE_BACK = "give back"
@@ -47,7 +47,7 @@ class ClusterSnapshot:
     """A snapshot of the cluster."""
 
     nodes: Mapping[str, client.V1Node]
-    fleet: Fleet
+    fleet: ClusterHealth
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Case:
     host: str
     pool: str
     why: str
-    step: Step
-    record: Record
+    step: RepairStep
+    record: RepairRecord
     since: float = 0.0
-    mark: Mark | None = None
+    mark: DrainMark | None = None
     ready: bool = True
     pods: int = 0
     scratch: int = 0
@@ -74,7 +74,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RepairPlan:
     """cases: those that an earlier run started, then the others, oldest first. tickets: host -> why a person is needed.
 
     left_out: host -> why it is not repaired.
@@ -82,7 +82,7 @@ class Plan:
 
     seen: ClusterSnapshot
     cases: tuple[Case, ...]
-    decision: Decision
+    decision: BrakeDecision
     tickets: Mapping[str, str]
     left_out: Mapping[str, str]
 
@@ -124,25 +124,25 @@ def see(around: CheckInputs) -> ClusterSnapshot:
             out = mark_of(node) is not None
             members.append(replace(places[name], ready=ready, healthy=well, out=out, lease_at=heard.get(name)))
     past, paused = removals.recorded_removals(api)
-    fleet = Fleet(tuple(members), now, past, around.control_plane(), paused)
+    fleet = ClusterHealth(tuple(members), now, past, around.control_plane(), paused)
     return ClusterSnapshot({node.metadata.name: node for node in nodes}, fleet)
 
 
-def _places(cluster: Cluster, nodes: Iterable[client.V1Node]) -> dict[str, Member]:
+def _places(cluster: Cluster, nodes: Iterable[client.V1Node]) -> dict[str, NodeHealth]:
     """Return node -> its place. Nodes that are not in the spec are left out: they are not repaired."""
     listed = list(nodes)
     places = {
-        host.name: Member(host.name, pool, site=cluster.spec.pools[pool].site or "", rack=host.rack)
+        host.name: NodeHealth(host.name, pool, site=cluster.spec.pools[pool].site or "", rack=host.rack)
         for pool, host in cluster.host_list()
     }
     region = in_the_region(cluster, listed)
     for node in listed:
         if (name := node.metadata.name) in region:
-            places[name] = Member(name, (node.metadata.labels or {}).get(POOL_LABEL, ""))
+            places[name] = NodeHealth(name, (node.metadata.labels or {}).get(POOL_LABEL, ""))
     return places
 
 
-def plan(around: CheckInputs, limit: Sequence[str] = (), with_bmc: Collection[str] = ()) -> Plan:
+def plan(around: CheckInputs, limit: Sequence[str] = (), with_bmc: Collection[str] = ()) -> RepairPlan:
     """Plan the repairs. limit: names of hosts, pools, racks or sites, or patterns. with_bmc: hosts with a BMC.
 
     Raises RefusedError if one of `limit` matches nothing.
@@ -152,7 +152,7 @@ def plan(around: CheckInputs, limit: Sequence[str] = (), with_bmc: Collection[st
     records_by_host = records.repair_records(api)
     cases, tickets, left_out = [], {}, {}
     for member in limited(seen.fleet.members, limit):
-        node, record = seen.nodes[member.name], records_by_host.get(member.name, Record())
+        node, record = seen.nodes[member.name], records_by_host.get(member.name, RepairRecord())
         mark = mark_of(node)
         case = _case(around.cluster.spec.repair, member, node, record, seen.fleet.now, member.name in with_bmc)
         if record.ticket:
@@ -167,13 +167,13 @@ def plan(around: CheckInputs, limit: Sequence[str] = (), with_bmc: Collection[st
             cases.append(_with_pods(api, case))
     cases.sort(key=lambda case: (case.mark is None, case.since, case.host))
     decision = decide(seen.fleet, [case.host for case in cases], around.limits)
-    return Plan(seen, tuple(cases), decision, tickets, left_out)
+    return RepairPlan(seen, tuple(cases), decision, tickets, left_out)
 
 
-def limited(members: Sequence[Member], limit: Sequence[str]) -> list[Member]:
+def limited(members: Sequence[NodeHealth], limit: Sequence[str]) -> list[NodeHealth]:
     """Return the members whose name, pool, rack or site matches one of `limit`; all if it is empty."""
 
-    def fits(member: Member, pattern: str) -> bool:
+    def fits(member: NodeHealth, pattern: str) -> bool:
         words = (member.name, member.pool, member.rack, member.site)
         return any(word and fnmatchcase(word, pattern) for word in words)
 
@@ -185,7 +185,7 @@ def limited(members: Sequence[Member], limit: Sequence[str]) -> list[Member]:
 
 
 def _case(
-    repair: Repair, member: Member, node: client.V1Node, record: Record, now: float, has_bmc: bool
+    repair: Repair, member: NodeHealth, node: client.V1Node, record: RepairRecord, now: float, has_bmc: bool
 ) -> Case | None:
     mark = mark_of(node)
     own_mark = mark if mark and mark.by == BY else None
@@ -193,22 +193,24 @@ def _case(
     if finding is None:
         # A node that is unhealthy, even if only recently, is not returned yet.
         if own_mark and (member.healthy or record.acted):
-            return Case(member.name, member.pool, own_mark.why, Step.GIVE_BACK, record, now, own_mark, member.ready)
+            return Case(
+                member.name, member.pool, own_mark.why, RepairStep.GIVE_BACK, record, now, own_mark, member.ready
+            )
         return None
     step = step_of(finding.action, record, repair, in_region=not member.site, has_bmc=has_bmc)
     return Case(member.name, member.pool, finding.why, step, record, finding.since, own_mark, member.ready)
 
 
-def step_of(action: Action, record: Record, repair: Repair, *, in_region: bool, has_bmc: bool) -> Step:
+def step_of(action: Action, record: RepairRecord, repair: Repair, *, in_region: bool, has_bmc: bool) -> RepairStep:
     """Return the next step: after each repair that did not help a stronger one, after the last one a ticket."""
     if record.attempts > repair.retries or action is Action.TICKET:
-        return Step.TICKET
+        return RepairStep.TICKET
     if in_region:
-        return Step.REPLACE
-    ladder = [Step.REBOOT, *([Step.POWER_CYCLE] if has_bmc else [])]
+        return RepairStep.REPLACE
+    ladder = [RepairStep.REBOOT, *([RepairStep.POWER_CYCLE] if has_bmc else [])]
     first = 1 if action is Action.POWER_CYCLE else 0
     if repair.reinstall and has_bmc and record.attempts and record.attempts == repair.retries:
-        return Step.REINSTALL
+        return RepairStep.REINSTALL
     return ladder[min(first + record.attempts, len(ladder) - 1)]
 
 
@@ -221,13 +223,13 @@ def _with_pods(api: client.ApiClient, case: Case) -> Case:
     return replace(case, pods=len(leaving), scratch=scratch, unmanaged=lost)
 
 
-def _well_again(cluster: Cluster, member: Member) -> str:
+def _well_again(cluster: Cluster, member: NodeHealth) -> str:
     if not member.healthy:
         return ""
     return f"; its node is healthy again, return it to service: ./menagerie repair {cluster.name} --retry {member.name}"
 
 
-def worn_off(repair: Repair, seen: ClusterSnapshot, known: Mapping[str, Record]) -> list[str]:
+def worn_off(repair: Repair, seen: ClusterSnapshot, known: Mapping[str, RepairRecord]) -> list[str]:
     """Return repaired hosts that have been healthy for long enough to forget their repairs."""
     well = {member.name for member in seen.fleet.members if member.healthy and not member.out}
     period_s = repair.min_healthy_period / 1000

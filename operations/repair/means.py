@@ -10,7 +10,7 @@ from clients.remote.executor import Executor
 from cluster.spec import Cluster
 from operations import bmcs, lab
 from operations.drain import Rules
-from operations.provisioning.machines import Machine, every
+from operations.provisioning.machines import SiteMachine, every
 from operations.reboot import Rebooter
 from operations.repair.actuators import BmcPower, ByCommand, ByUp, Replacer
 from operations.repair.reinstall import Reinstaller
@@ -30,7 +30,7 @@ def control_plane(cluster: Cluster, access: Access) -> str:
     return "; ".join(f"{item.name}: {item.detail}" for item in counted)
 
 
-def with_bmc(cluster: Cluster) -> Mapping[str, Machine]:
+def with_bmc(cluster: Cluster) -> Mapping[str, SiteMachine]:
     """Return name -> machine, for machines with a BMC in the spec."""
     return {machine.name: machine for machine in every(cluster) if machine.bmc and machine.settings.bmc}
 

@@ -12,11 +12,11 @@ from clients import notebook
 from cluster import shared
 
 NAME = "menagerie-repairs"
-"""The ConfigMap, with the page hosts: host -> `Record`."""
+"""The ConfigMap, with the page hosts: host -> `RepairRecord`."""
 
 
 @dataclass(frozen=True)
-class Record:
+class RepairRecord:
     """attempts: ended repairs, successful or not, since the host was last healthy for `min_healthy_period`.
 
     boot: ID of the boot in which the machine was broken, set when a repair has ended that boot; acted: Unix time of that.
@@ -30,24 +30,24 @@ class Record:
     why: str = ""
     ticket: str = ""
 
-    def tried(self) -> Record:
+    def tried(self) -> RepairRecord:
         """Return the record after a repair that ended."""
         return replace(self, attempts=self.attempts + 1, boot="", acted=0.0)
 
 
-def repair_records(api: client.ApiClient) -> dict[str, Record]:
+def repair_records(api: client.ApiClient) -> dict[str, RepairRecord]:
     """Return host -> record. Hosts that were never repaired, or only long ago, have none."""
     hosts: dict[str, dict[str, Any]] = notebook.read(api, NAME).get("hosts", {})
-    return {host: shared.from_known_fields(Record, record) for host, record in hosts.items()}
+    return {host: shared.from_known_fields(RepairRecord, record) for host, record in hosts.items()}
 
 
-def note(api: client.ApiClient, host: str, edit: Callable[[Record], Record]) -> Record:
+def note(api: client.ApiClient, host: str, edit: Callable[[RepairRecord], RepairRecord]) -> RepairRecord:
     """Change a host's record and return the new one. Fields that only a newer Menagerie knows are kept."""
 
-    def change(pages: notebook.Pages) -> Record:
+    def change(pages: notebook.Pages) -> RepairRecord:
         hosts = pages.setdefault("hosts", {})
         written = hosts.get(host, {})
-        record = edit(shared.from_known_fields(Record, written))
+        record = edit(shared.from_known_fields(RepairRecord, written))
         hosts[host] = {**written, **asdict(record)}
         return record
 

@@ -12,8 +12,8 @@ from cluster.spec import Cluster
 from operations import configure
 from operations.machines import KNOWN_HOSTS, MachinesError, Run, install, plan, whole
 from operations.provisioning.install import Connect, Waits
-from operations.provisioning.journal import Stage
-from operations.provisioning.machines import Machine
+from operations.provisioning.journal import InstallStage
+from operations.provisioning.machines import SiteMachine
 from operations.repair.actuators import HandsError
 
 
@@ -23,7 +23,7 @@ class Reinstaller:
 
     cluster: Cluster
     access: Access
-    machines: Mapping[str, Machine]
+    machines: Mapping[str, SiteMachine]
     connect: Connect
     known_hosts: Path = KNOWN_HOSTS
     waits: Waits | None = None
@@ -53,7 +53,7 @@ class Reinstaller:
             raise HandsError(f"it can't be reinstalled: {error}") from None
         run = Run(self.cluster.name, self.connect, known_hosts=self.known_hosts, waits=self.waits)
 
-        def watch(_: Machine, stage: Stage, why: str) -> None:
+        def watch(_: SiteMachine, stage: InstallStage, why: str) -> None:
             report(f"{stage}{f': {why}' if why else ''}")
 
         outcome = whole(work, install(run, work.to_install, watch))
@@ -64,7 +64,7 @@ class Reinstaller:
 
     def join(self, host: str, report: Report) -> None:
         """Configure the machine as a worker, as `menagerie configure --limit` does."""
-        work = configure.plan(self.cluster, self.access, configure.Request(limit=host))
+        work = configure.plan(self.cluster, self.access, configure.PlaybookRequest(limit=host))
         done, _ = configure.configure_in_turn(work, configure.tokens(self.cluster, self.access, report))
         if not done.succeeded:
             raise HandsError(f"it was reinstalled but not configured: {configure.workers_error(done)}")

@@ -28,9 +28,9 @@ from cluster.quantities import format_duration_ms
 from operations import removals
 from operations.breaker import Removal, decide
 from operations.drain import (
+    DrainMark,
     DrainTimedOutError,
     Fate,
-    Mark,
     OutOfServiceError,
     Pause,
     Rules,
@@ -46,8 +46,8 @@ from operations.removals import NoRoomError
 from operations.repair import records
 from operations.repair.actuators import HandsError, Power, Replacer
 from operations.repair.health import bad
-from operations.repair.look import BY, Case, CheckInputs, Plan, Step, see, worn_off
-from operations.repair.records import Record
+from operations.repair.look import BY, Case, CheckInputs, RepairPlan, RepairStep, see, worn_off
+from operations.repair.records import RepairRecord
 from operations.rolling import Roll, Rolled, WhyNot, room
 
 _MARK_TIME = "%Y-%m-%dT%H:%M:%S%z"
@@ -65,7 +65,7 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True)
-class Result:
+class RepairResult:
     """text: notes about the host, or what a person has to do."""
 
     host: str
@@ -90,14 +90,16 @@ class Tools:
 class Repairs:
     """A run over a plan's allowed cases. tell: gets each host's result when it ends."""
 
-    def __init__(self, around: CheckInputs, tools: Tools, tell: Callable[[Result], None] = lambda _: None) -> None:
+    def __init__(
+        self, around: CheckInputs, tools: Tools, tell: Callable[[RepairResult], None] = lambda _: None
+    ) -> None:
         self._around = around
         self._tools = tools
         self._tell = tell
         self._settings = around.cluster.spec.repair
-        self.results: dict[str, Result] = {}
+        self.results: dict[str, RepairResult] = {}
 
-    def run(self, plan: Plan, chosen: Sequence[Case], report: Report) -> Rolled:
+    def run(self, plan: RepairPlan, chosen: Sequence[Case], report: Report) -> Rolled:
         """Repair the chosen cases of a plan, one after another. Each starts only if the brakes still allow it."""
         cases = {case.host: case for case in chosen}
         pools = {case.host: case.pool for case in plan.cases}
@@ -122,20 +124,20 @@ class Repairs:
 
         return Roll(tuple(cases), work, look).run()
 
-    def _repair(self, case: Case, report: Report, pause: Pause) -> Result:
+    def _repair(self, case: Case, report: Report, pause: Pause) -> RepairResult:
         api = self._around.api()
         try:
             if case.mark is None:
                 self._take(api, case)
-            mark = cordon(api, case.host, Mark(BY, case.why))
-            if case.step is not Step.GIVE_BACK and (left := self._empty(api, case, mark, report, pause)):
-                return Result(case.host, End.POSTPONED, left)
-            if case.step is Step.TICKET:
+            mark = cordon(api, case.host, DrainMark(BY, case.why))
+            if case.step is not RepairStep.GIVE_BACK and (left := self._empty(api, case, mark, report, pause)):
+                return RepairResult(case.host, End.POSTPONED, left)
+            if case.step is RepairStep.TICKET:
                 attempts = case.record.attempts
                 raise HandsError(f"{case.why}" + (f"; {attempts} repairs did not last" if attempts else ""))
             return self._bring_back(api, case, report, pause)
         except (NoRoomError, OutOfServiceError) as error:
-            return Result(case.host, End.POSTPONED, str(error))
+            return RepairResult(case.host, End.POSTPONED, str(error))
         except HandsError as error:
             return self._ticket(api, case, str(error))
         except (RebootError, TimedOutError) as error:
@@ -143,22 +145,22 @@ class Repairs:
             record = records.note(api, case.host, lambda record: replace(record.tried(), why=why))
             if record.attempts > self._settings.retries:
                 return self._ticket(api, case, f"{record.attempts} repairs did not help: {error}")
-            return Result(case.host, End.FAILED, str(error))
+            return RepairResult(case.host, End.FAILED, str(error))
 
     def _take(self, api: client.ApiClient, case: Case) -> None:
         seen = see(self._around)
         removals.take(api, Removal(case.host, seen.fleet.now, BY), self._around.limits, len(seen.fleet.members))
 
-    def _ticket(self, api: client.ApiClient, case: Case, why: str) -> Result:
+    def _ticket(self, api: client.ApiClient, case: Case, why: str) -> RepairResult:
         records.note(api, case.host, lambda record: replace(record, ticket=why, boot="", acted=0.0))
         cluster = self._around.cluster.name
-        return Result(
+        return RepairResult(
             case.host,
             End.TICKET,
             f"{why}. It stays out of service; when it is fixed, run: ./menagerie repair {cluster} --retry {case.host}",
         )
 
-    def _empty(self, api: client.ApiClient, case: Case, mark: Mark, report: Report, pause: Pause) -> str:
+    def _empty(self, api: client.ApiClient, case: Case, mark: DrainMark, report: Report, pause: Pause) -> str:
         """Drain the node. Return why it is not empty yet, "" if it is. After the hard limit, delete the remaining pods."""
         rules = replace(self._tools.rules, kubelet_answers=case.ready)
         try:
@@ -189,33 +191,33 @@ class Repairs:
         site = spec.sites.get(pool.site or "") if pool else None
         return bool(site and site.ceph and case.pool in site.ceph.hosts)
 
-    def _bring_back(self, api: client.ApiClient, case: Case, report: Report, pause: Pause) -> Result:
+    def _bring_back(self, api: client.ApiClient, case: Case, report: Report, pause: Pause) -> RepairResult:
         node, text = _node(api, case.host), "became healthy without a repair"
         # An installation resumes from its own journal.
-        has_acted = case.record.acted and case.step is not Step.REINSTALL
-        if has_acted and (case.step is Step.GIVE_BACK or not self._is_over(case.record)):
+        has_acted = case.record.acted and case.step is not RepairStep.REINSTALL
+        if has_acted and (case.step is RepairStep.GIVE_BACK or not self._is_over(case.record)):
             silent = isinstance(self._ask(case.host), tuple)
             if silent and self._tools.power.has(case.host):
                 self._tools.power.on(case.host, pause)
             text = self._await(api, case, case.record.boot, report, pause)
         # It may have recovered, or someone may have fixed it, while it was drained.
         elif bad_conditions := bad(node, self._settings):
-            if case.step is Step.GIVE_BACK:
+            if case.step is RepairStep.GIVE_BACK:
                 conditions = ", ".join(f"{condition.type} is {condition.status}" for _, condition in bad_conditions)
-                return Result(
+                return RepairResult(
                     case.host, End.POSTPONED, f"was about to return to service, but is unhealthy again: {conditions}"
                 )
-            if case.step is Step.REPLACE:
+            if case.step is RepairStep.REPLACE:
                 self._tools.replacer.replace(node, report)
                 records.forget(api, [case.host])
-                return Result(case.host, End.MENDED, "replaced")
+                return RepairResult(case.host, End.MENDED, "replaced")
             text = self._await(api, case, self._act(api, case, node, report, pause), report, pause)
         uncordon(api, case.host, BY)
         healed = see(self._around).fleet.now
         records.note(api, case.host, lambda record: replace(record.tried(), healed=healed, why=case.why))
-        return Result(case.host, End.MENDED, text)
+        return RepairResult(case.host, End.MENDED, text)
 
-    def _is_over(self, record: Record) -> bool:
+    def _is_over(self, record: RepairRecord) -> bool:
         """Return whether a machine that a repair restarted should be back by now."""
         return time.time() - record.acted >= self._settings.node_startup / 1000
 
@@ -240,10 +242,10 @@ class Repairs:
         reply = self._ask(case.host)
         boot = str(node.status.node_info.boot_id if isinstance(reply, tuple) else reply["boot_id"])
         report(f"{case.step}")
-        if case.step is Step.REINSTALL:
+        if case.step is RepairStep.REINSTALL:
             self._note_act(api, case.host, boot)
             self._tools.reinstall(case.host, report)
-        elif case.step is Step.REBOOT and not isinstance(reply, tuple):
+        elif case.step is RepairStep.REBOOT and not isinstance(reply, tuple):
             self._note_act(api, case.host, boot)
             done = self._tools.rebooter.executor.start(case.host, order(boot)).wait(HOST_COMMAND_S)
             if done.code not in (0, UNREACHABLE):
@@ -268,7 +270,7 @@ class Repairs:
         records.note(api, host, lambda record: replace(record, boot=boot, acted=time.time(), healed=0.0))
 
 
-def keep(around: CheckInputs, plan: Plan) -> None:
+def keep(around: CheckInputs, plan: RepairPlan) -> None:
     """Store the results of a check for the next one: that all nodes have gone or are back, and repairs to forget."""
     api = around.api()
     if plan.decision.paused != plan.seen.fleet.paused:
@@ -277,10 +279,10 @@ def keep(around: CheckInputs, plan: Plan) -> None:
         records.forget(api, old)
 
 
-def retry(around: CheckInputs, host: str) -> Record:
+def retry(around: CheckInputs, host: str) -> RepairRecord:
     """Allow repairs of a host again. Return its former record."""
     api = around.api()
-    record = records.repair_records(api).get(host, Record())
+    record = records.repair_records(api).get(host, RepairRecord())
     records.forget(api, [host])
     return record
 
@@ -298,7 +300,7 @@ def _delete(api: client.ApiClient, pod: client.V1Pod) -> None:
         )
 
 
-def _since(mark: Mark) -> float:
+def _since(mark: DrainMark) -> float:
     """Return the mark's Unix time, now if it has none."""
     try:
         return datetime.strptime(mark.since, _MARK_TIME).timestamp()

@@ -9,21 +9,21 @@ from kubernetes import client
 
 from clients.paging import models
 from cluster.spec import Cluster
-from components.control_plane import csi, dns, gpu, manifests
+from components.control_plane import csi, dns, gpu, konnectivity
 from operations.status import model
-from operations.status.model import Item, kubectl
+from operations.status.model import StatusItem, kubectl
 
-ADDONS = (dns.NAME, manifests.AGENT, "kube-proxy")
+ADDONS = (dns.NAME, konnectivity.AGENT, "kube-proxy")
 """Add-ons in every cluster. The last name is kubeadm's."""
 
 
-def addons(cluster: Cluster, api: client.ApiClient) -> Iterator[Item]:
+def addons(cluster: Cluster, api: client.ApiClient) -> Iterator[StatusItem]:
     drivers = csi.workloads(cluster)
     workloads = _workloads(api, "kube-system") | (_workloads(api, csi.NAMESPACE) if drivers else {})
     for name in sorted({*ADDONS, *drivers, *gpu.workloads(cluster), *workloads}):
         if name not in workloads:
             detail = "missing; an API-server host creates it again at boot"
-            yield Item("add-ons", name, False, detail, f"./menagerie up {cluster.name}")
+            yield StatusItem("add-ons", name, False, detail, f"./menagerie up {cluster.name}")
             continue
         thing, desired, ready = workloads[name]
         # The counts are for this generation only if the controller has observed it.
@@ -33,7 +33,7 @@ def addons(cluster: Cluster, api: client.ApiClient) -> Iterator[Item]:
             "" if is_observed else ", not yet counted after a change"
         )
         pods = kubectl(cluster.name, f"-n {thing.metadata.namespace or 'kube-system'} get pods -o wide")
-        yield Item("add-ons", name, ok, detail, "" if ok else pods)
+        yield StatusItem("add-ons", name, ok, detail, "" if ok else pods)
 
 
 def _workloads(api: client.ApiClient, namespace: str) -> dict[str, tuple[Any, int | None, int | None]]:

@@ -16,13 +16,13 @@ from etcd.apiserver import ready_checks
 from network.addresses import ROLES
 from operations.status import model
 from operations.status.addons import addons
-from operations.status.model import Item
+from operations.status.model import StatusItem
 from operations.status.nodes import nodes
 from operations.status.versions import versions
 from operations.status.work import audit_logs
 
 
-def api(access: Access, cluster: Cluster, *, full: bool) -> Iterator[Item]:
+def api(access: Access, cluster: Cluster, *, full: bool) -> Iterator[StatusItem]:
     """Yield the items. The first call that fails ends them: further calls would only time out too. full: also the items that
     no verb waits for."""
     connection = access.api(once=True)
@@ -35,20 +35,20 @@ def api(access: Access, cluster: Cluster, *, full: bool) -> Iterator[Item]:
         yield from audit_logs(cluster, access, connection)
 
 
-def _health(connection: client.ApiClient, cluster: str) -> Iterator[Item]:
+def _health(connection: client.ApiClient, cluster: str) -> Iterator[StatusItem]:
     """Yield the API server's own checks. They include the etcds; etcd events is an override."""
     checks = dict(_verbose_checks(connection))
     named = {f"etcd {role}": ready_checks(role) for role in ROLES}
     for name, group in named.items():
         ok = all(checks.get(check, False) for check in group)
         detail = ", ".join(_result(checks, check) for check in group)
-        yield Item("etcds", name, ok, detail, "" if ok else f"./menagerie status {cluster} etcd")
+        yield StatusItem("etcds", name, ok, detail, "" if ok else f"./menagerie status {cluster} etcd")
     of_etcds = {check for group in named.values() for check in group}
     others = {name: ok for name, ok in checks.items() if name not in of_etcds}
     failed = [name for name, ok in others.items() if not ok]
     detail = f"{len(others)} checks pass" if not failed else f"failing: {', '.join(failed)}"
     ok = not failed and bool(others)
-    yield Item("api", "readyz", ok, detail, "" if ok else model.kubectl(cluster, "get --raw '/readyz?verbose'"))
+    yield StatusItem("api", "readyz", ok, detail, "" if ok else model.kubectl(cluster, "get --raw '/readyz?verbose'"))
 
 
 def _result(checks: dict[str, bool], name: str) -> str:

@@ -10,16 +10,16 @@ import urllib3
 
 from cluster.outputs import ClusterOutputs
 from operations.status import model
-from operations.status.model import Item
+from operations.status.model import StatusItem
 
 
-def api_servers(outputs: ClusterOutputs) -> Iterator[Item]:
+def api_servers(outputs: ClusterOutputs) -> Iterator[StatusItem]:
     if outputs.load_balancer_status:
         states = balancer_states(outputs)
         for host in outputs.api_servers:
             state, ok = states[host.name], states[host.name].startswith("UP")
             help_ = "" if ok else f"./menagerie up {outputs.cluster}"
-            yield Item("API servers", host.name, ok, f"{host.address}, load balancer says {state}", help_)
+            yield StatusItem("API servers", host.name, ok, f"{host.address}, load balancer says {state}", help_)
 
 
 def servers_down(outputs: ClusterOutputs) -> str:

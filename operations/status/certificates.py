@@ -15,14 +15,14 @@ from cryptography.exceptions import InvalidSignature
 
 from clients.access import Access
 from operations.handshake import shown_by
-from operations.status.model import Item
+from operations.status.model import StatusItem
 
 LEFT = 1 / 6
 """Share of its lifetime below which a certificate is reported. Renewal happens at one third (`stacks.certificates`)."""
 
 
 @dataclass(frozen=True)
-class Server:
+class TlsServer:
     """A server with a certificate, and the CA that must have issued it, PEM."""
 
     name: str
@@ -31,7 +31,7 @@ class Server:
     ca_pem: str
 
 
-def certificates(access: Access, at: datetime | None = None) -> Iterator[Item]:
+def certificates(access: Access, at: datetime | None = None) -> Iterator[StatusItem]:
     """Yield one item per kind, with the first to expire, or one item for each certificate with a problem. at:
     default is now."""
     now, cluster = at or datetime.now(UTC), access.outputs.cluster
@@ -45,32 +45,32 @@ def certificates(access: Access, at: datetime | None = None) -> Iterator[Item]:
     api = _api_servers(access)
     yield from _shown("of API servers", api, access, now, renew)
     for role, etcd in access.outputs.etcds.items():
-        members = [Server(member.name, member.address, etcd.client_port, etcd.ca_pem) for member in etcd.members]
+        members = [TlsServer(member.name, member.address, etcd.client_port, etcd.ca_pem) for member in etcd.members]
         yield from _shown(f"of etcd {role}", members, access, now, renew)
 
 
-def _api_servers(access: Access) -> list[Server]:
+def _api_servers(access: Access) -> list[TlsServer]:
     """Return all API servers if their addresses are known; otherwise the one that the load balancer chooses."""
     outputs = access.outputs
     host, _, port = access.server.removeprefix("https://").rpartition(":")
     targets = [(server.name, server.address) for server in outputs.api_servers] or [("load balancer", host)]
-    return [Server(name, address, int(port), outputs.ca_pem) for name, address in targets]
+    return [TlsServer(name, address, int(port), outputs.ca_pem) for name, address in targets]
 
 
-def _kind(kind: str, texts: Iterable[tuple[str, str]], now: datetime, renew: str) -> Iterator[Item]:
+def _kind(kind: str, texts: Iterable[tuple[str, str]], now: datetime, renew: str) -> Iterator[StatusItem]:
     parsed = [(name, x509.load_pem_x509_certificate(text.encode())) for name, text in texts if text]
     problems = [
-        Item("certificates", f"{kind}: {name}", False, problem, renew)
+        StatusItem("certificates", f"{kind}: {name}", False, problem, renew)
         for name, certificate in parsed
         if (problem := validity_problem(certificate, now))
     ]
     yield from problems
     if parsed and not problems:
         first = min((certificate.not_valid_after_utc, name) for name, certificate in parsed)
-        yield Item("certificates", kind, True, f"{(first[0] - now).days} days left at least ({first[1]})")
+        yield StatusItem("certificates", kind, True, f"{(first[0] - now).days} days left at least ({first[1]})")
 
 
-def _shown(kind: str, servers: Sequence[Server], access: Access, now: datetime, renew: str) -> Iterator[Item]:
+def _shown(kind: str, servers: Sequence[TlsServer], access: Access, now: datetime, renew: str) -> Iterator[StatusItem]:
     """Yield items for the servers that respond. Others show up in the health items."""
     with ThreadPoolExecutor(max(len(servers), 1)) as pool:
         results = [
@@ -84,14 +84,16 @@ def _shown(kind: str, servers: Sequence[Server], access: Access, now: datetime, 
     for server, certificate in shown:
         problem = validity_problem(certificate, now) or _stranger(certificate, server.ca_pem)
         if problem:
-            problems.append(Item("certificates", f"{kind}: {server.name}", False, problem, renew))
+            problems.append(StatusItem("certificates", f"{kind}: {server.name}", False, problem, renew))
     yield from problems
     if shown and not problems:
         end, name = min((certificate.not_valid_after_utc, server.name) for server, certificate in shown)
-        yield Item("certificates", kind, True, f"{(end - now).days} days left at least ({name}); {len(shown)} checked")
+        yield StatusItem(
+            "certificates", kind, True, f"{(end - now).days} days left at least ({name}); {len(shown)} checked"
+        )
 
 
-def _handshake(server: Server, access: Access) -> x509.Certificate | None:
+def _handshake(server: TlsServer, access: Access) -> x509.Certificate | None:
     try:
         return shown_by(server.address, server.port, access.etcd_certificate, access.etcd_key)
     except OSError:

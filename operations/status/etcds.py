@@ -11,22 +11,22 @@ from clients.agent_client import AgentClient, AgentError
 from clients.etcd_client import EtcdClient, MemberStatus
 from cluster.spec import Cluster, RoleName
 from network.addresses import ROLES
-from operations.etcds.look import SLOW_FSYNC_S, MemberState, View, of_all, reach
+from operations.etcds.look import SLOW_FSYNC_S, EtcdView, MemberState, of_all, reach
 from operations.etcds.payloads import hosts
-from operations.status.model import Item
+from operations.status.model import StatusItem
 
 FULL = 0.8
 """Share of the quota at which an operator should act. At the quota itself, an etcd accepts no writes."""
 
 
-def health(cluster: str, role: str, etcd: EtcdClient) -> Iterator[Item]:
+def health(cluster: str, role: str, etcd: EtcdClient) -> Iterator[StatusItem]:
     """Yield each member's health: what a verb waits for when it builds a cluster."""
     ailments = etcd.ailments()
     for name, ailment in ailments.items():
         yield _member(cluster, role, name, ailment, None)
 
 
-def figures(cluster: str, role: str, etcd: EtcdClient) -> Iterator[Item]:
+def figures(cluster: str, role: str, etcd: EtcdClient) -> Iterator[StatusItem]:
     """Yield each member with its own status, then the quorum."""
     with ThreadPoolExecutor(2) as pool:  # with a dead member, each takes its full time-out
         future = pool.submit(etcd.statuses)
@@ -36,7 +36,7 @@ def figures(cluster: str, role: str, etcd: EtcdClient) -> Iterator[Item]:
     yield _quorum(cluster, role, ailments, statuses)
 
 
-def by_agents(cluster: Cluster, access: Access) -> Iterator[Item]:
+def by_agents(cluster: Cluster, access: Access) -> Iterator[StatusItem]:
     """Yield facts from members' hosts: disks, leader changes, payloads. They are informational, so every item is ok.
 
     Hosts that can't be asked are left out; `status CLUSTER etcd` shows them.
@@ -51,21 +51,21 @@ def by_agents(cluster: Cluster, access: Access) -> Iterator[Item]:
             if host.is_half_way
             else "runs a payload that differs from the one in its store"
         )
-        yield Item("etcds", f"{host.name}, payload", True, f"{text}: ./menagerie etcd roll {cluster.name}")
+        yield StatusItem("etcds", f"{host.name}, payload", True, f"{text}: ./menagerie etcd roll {cluster.name}")
 
 
-def _disk(cluster: str, seen: MemberState) -> Item:
+def _disk(cluster: str, seen: MemberState) -> StatusItem:
     fsync_s, changes = float(seen.agent["fsync_p99_s"]), seen.agent["leader_changes"]
     slow = f", slow: ./menagerie status {cluster} etcd" if fsync_s > SLOW_FSYNC_S else ""
     detail = f"fsync p99 {fsync_s * 1000:.1f} ms{slow}; {changes} leader changes since it started"
-    return Item("etcds", f"{seen.name}, disk", True, detail)
+    return StatusItem("etcds", f"{seen.name}, disk", True, detail)
 
 
-def _agents_view(cluster: Cluster, access: Access, role: RoleName) -> View:
+def _agents_view(cluster: Cluster, access: Access, role: RoleName) -> EtcdView:
     """Do the same as `look`, but ask only the agents: the members are asked elsewhere."""
     etcd = reach(cluster, access, role)
     states = of_all(etcd, _state)
-    return View(etcd, tuple(MemberState(member, None, "", states[member.name], "") for member in etcd.members))
+    return EtcdView(etcd, tuple(MemberState(member, None, "", states[member.name], "") for member in etcd.members))
 
 
 def _state(agent: AgentClient) -> dict[str, Any]:
@@ -75,10 +75,10 @@ def _state(agent: AgentClient) -> dict[str, Any]:
         return {}
 
 
-def _member(cluster: str, role: str, name: str, ailment: str, status: MemberStatus | None) -> Item:
+def _member(cluster: str, role: str, name: str, ailment: str, status: MemberStatus | None) -> StatusItem:
     detail = f"member of {role}, {ailment or 'healthy'}"
     if status is None:
-        return Item(
+        return StatusItem(
             "etcds", name, not ailment, detail, f"./menagerie etcd replace {cluster} {role} {name}" if ailment else ""
         )
     kind = "leader" if status.leads else "learner" if status.learner else "follower"
@@ -88,19 +88,19 @@ def _member(cluster: str, role: str, name: str, ailment: str, status: MemberStat
     detail += "".join(f", {error}" for error in status.errors)
     is_full = bool(status.quota) and status.size > FULL * status.quota
     if any("NOSPACE" in text for text in (ailment, *status.errors)) or is_full:
-        return Item("etcds", name, False, detail, f"./menagerie etcd recover-space {cluster} {role}")
+        return StatusItem("etcds", name, False, detail, f"./menagerie etcd recover-space {cluster} {role}")
     ok = not ailment and not status.errors and not status.learner
-    return Item("etcds", name, ok, detail, "" if ok else f"./menagerie status {cluster} etcd")
+    return StatusItem("etcds", name, ok, detail, "" if ok else f"./menagerie status {cluster} etcd")
 
 
-def _quorum(cluster: str, role: str, ailments: dict[str, str], statuses: dict[str, MemberStatus]) -> Item:
+def _quorum(cluster: str, role: str, ailments: dict[str, str], statuses: dict[str, MemberStatus]) -> StatusItem:
     """Return whether the etcd can lose one more member, and which one is the leader."""
     name, count = f"quorum of {role}", len(ailments)
     answering = [member for member, status in statuses.items() if not status.learner]
     spare = len(answering) - (count // 2 + 1)
     detail = f"{len(answering)} of {count} members respond"
     if spare < 0:
-        return Item(
+        return StatusItem(
             "etcds",
             name,
             False,
@@ -111,18 +111,18 @@ def _quorum(cluster: str, role: str, ailments: dict[str, str], statuses: dict[st
     terms = sorted({status.term for status in statuses.values()})
     if len(leaders) != 1 or len(terms) != 1:
         led = ", ".join(leaders) or "none"
-        return Item(
+        return StatusItem(
             "etcds", name, False, f"{detail}; leader: {led}, terms {terms}", f"./menagerie status {cluster} etcd"
         )
     detail += f"; leader: {leaders[0]}, term {terms[0]}"
     if len(answering) < count:
         left = f"{spare} more losses" if spare > 1 else "one more loss" if spare else "any further loss"
         missing = next(member for member in ailments if member not in statuses or statuses[member].learner)
-        return Item(
+        return StatusItem(
             "etcds", name, False, f"{detail}. Writes still work; {left} {'stop' if spare > 1 else 'stops'} them",
             f"./menagerie etcd replace {cluster} {role} {missing}",
         )  # fmt: skip
-    return Item("etcds", name, True, detail)
+    return StatusItem("etcds", name, True, detail)
 
 
 def _size(count: int) -> str:

@@ -25,7 +25,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class FleetStatus:
     rows: tuple[Row, ...]
 
     @property
@@ -40,7 +40,7 @@ Look = Callable[[str], Status | None]
 """Returns a cluster's status, None if it is not built. Any error it raises is shown in the cluster's row."""
 
 
-def read_fleet(clusters: Sequence[str], look: Look, patience_s: float = PATIENCE_S) -> Fleet:
+def read_fleet(clusters: Sequence[str], look: Look, patience_s: float = PATIENCE_S) -> FleetStatus:
     """Return one row per cluster, in this order. Does not wait for a check that takes longer; it ends with the process."""
     rows: dict[str, Row] = {}
 
@@ -56,7 +56,7 @@ def read_fleet(clusters: Sequence[str], look: Look, patience_s: float = PATIENCE
     for thread in threads:
         thread.start()
     join_all(threads, patience_s)
-    return Fleet(tuple(rows.get(cluster) or _silent(cluster, patience_s) for cluster in clusters))
+    return FleetStatus(tuple(rows.get(cluster) or _silent(cluster, patience_s) for cluster in clusters))
 
 
 def row_of(cluster: str, status: Status | None) -> Row:

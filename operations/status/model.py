@@ -9,7 +9,7 @@ ANSWER_S = 5.0
 
 
 @dataclass(frozen=True)
-class Item:
+class StatusItem:
     """One line of a status: its subject, whether it is healthy, the details, and a command that helps if it is not."""
 
     group: str
@@ -23,14 +23,14 @@ class Item:
 class Status:
     cluster: str
     endpoint: str
-    items: tuple[Item, ...]
+    items: tuple[StatusItem, ...]
 
     @property
     def ok(self) -> bool:
         return all(item.ok for item in self.items)
 
     @property
-    def wrong(self) -> tuple[Item, ...]:
+    def wrong(self) -> tuple[StatusItem, ...]:
         return tuple(item for item in self.items if not item.ok)
 
     def to_json(self) -> dict[str, object]:

@@ -15,7 +15,7 @@ from clients.waiting import held_back, is_ready, verdict
 from cluster import preflight
 from cluster.spec import Cluster
 from operations.drain import mark_of
-from operations.status.model import Item, kubectl
+from operations.status.model import StatusItem, kubectl
 
 LISTED = 20
 """Up to this number, all nodes are listed. If there are more, at most so many unhealthy ones are."""
@@ -38,7 +38,7 @@ class Worker:
         return self.node is not None and is_ready(self.node)
 
 
-def nodes(cluster: Cluster, api_nodes: Sequence[client.V1Node]) -> Iterator[Item]:
+def nodes(cluster: Cluster, api_nodes: Sequence[client.V1Node]) -> Iterator[StatusItem]:
     """Yield the items. api_nodes: all Nodes in the API."""
     workers = _workers(cluster, api_nodes)
     joined = [worker for worker in workers if worker.node is not None]
@@ -54,13 +54,13 @@ def nodes(cluster: Cluster, api_nodes: Sequence[client.V1Node]) -> Iterator[Item
         yield from wrong[:LISTED]
         if len(wrong) > LISTED:
             more = kubectl(cluster.name, "get nodes")
-            yield Item("nodes", "and more", False, f"{len(wrong) - LISTED} more are unhealthy", more)
+            yield StatusItem("nodes", "and more", False, f"{len(wrong) - LISTED} more are unhealthy", more)
     else:
         yield from (item for _, item in items)
     if least := least_in_region(cluster):
         count = sum(worker.ready for worker in workers if worker.where.startswith("in the region"))
         help_ = "" if count >= least else f"./menagerie up {cluster.name}"
-        yield Item("nodes", REGION, count >= least, f"{count} Ready, at least {least} required", help_)
+        yield StatusItem("nodes", REGION, count >= least, f"{count} Ready, at least {least} required", help_)
 
 
 def _workers(cluster: Cluster, api_nodes: Sequence[client.V1Node]) -> list[Worker]:
@@ -82,7 +82,7 @@ def _workers(cluster: Cluster, api_nodes: Sequence[client.V1Node]) -> list[Worke
     return workers
 
 
-def _all_lost(cluster: Cluster, count: int) -> Item:
+def _all_lost(cluster: Cluster, count: int) -> StatusItem:
     """Return one item for all nodes: a common cause is more likely than many single ones.
 
     The controller manager evicts nothing while all zones are unhealthy: kubernetes.io, "Nodes", "Rate limits on eviction".
@@ -91,7 +91,7 @@ def _all_lost(cluster: Cluster, count: int) -> Item:
         f"all {count} nodes are NotReady together: treated as a fault of the control plane, not of the nodes. Their pods "
         "keep running, and nothing is evicted until nodes report again"
     )
-    return Item("nodes", "all", False, detail, f"./menagerie up {cluster.name}")
+    return StatusItem("nodes", "all", False, detail, f"./menagerie up {cluster.name}")
 
 
 def _cut_off(joined: Sequence[Worker]) -> dict[str, int]:
@@ -103,16 +103,16 @@ def _cut_off(joined: Sequence[Worker]) -> dict[str, int]:
     return {site: len(here) for site, here in at_sites.items() if len(here) > 1 and not any(w.ready for w in here)}
 
 
-def _site_lost(cluster: Cluster, site: str, count: int) -> Item:
+def _site_lost(cluster: Cluster, site: str, count: int) -> StatusItem:
     detail = (
         f"site {site} looks cut off: all of its {count} nodes are NotReady. Their pods keep running for at least a day"
     )
     joined = site in cluster.spec.sites and cluster.spec.sites[site].vpn is not None
     help_ = f"./menagerie {'vpn configure' if joined else 'configure'} {cluster.name} --dry-run"
-    return Item("nodes", f"site {site}", False, detail, help_)
+    return StatusItem("nodes", f"site {site}", False, detail, help_)
 
 
-def _pools(workers: Sequence[Worker]) -> Iterator[Item]:
+def _pools(workers: Sequence[Worker]) -> Iterator[StatusItem]:
     """Yield one item per pool. They are always ok: unhealthy nodes have their own items."""
     pools: Mapping[str, list[Worker]] = {worker.pool: [] for worker in workers if worker.pool}
     for worker in workers:
@@ -128,23 +128,23 @@ def _pools(workers: Sequence[Worker]) -> Iterator[Item]:
             ),
         }
         counts = ", ".join(f"{count} {state}" for state, count in states.items() if count)
-        yield Item("nodes", f"pool {pool}", True, f"{counts}, of {len(here)}")
+        yield StatusItem("nodes", f"pool {pool}", True, f"{counts}, of {len(here)}")
 
 
-def _item(cluster: Cluster, worker: Worker) -> Item:
+def _item(cluster: Cluster, worker: Worker) -> StatusItem:
     name, node = worker.name, worker.node
     again = f"./menagerie configure {cluster.name} --limit {name}"
     if node is None:
-        return Item("nodes", name, False, f"has not joined ({worker.where})", again)
+        return StatusItem("nodes", name, False, f"has not joined ({worker.where})", again)
     held = held_back(node)
     state, version = "Ready" if worker.ready else "NotReady", node.status.node_info.kubelet_version
     notes = [f"no pods yet: {held}"] if held else _preflight_notes(node)
     detail = ", ".join((state, version, worker.where, *notes, *_cordoned(node)))
     if not worker.pool:
-        return Item("nodes", name, False, detail, kubectl(cluster.name, f"delete node {name}"))
+        return StatusItem("nodes", name, False, detail, kubectl(cluster.name, f"delete node {name}"))
     ok = worker.ready and not held
     at_site = again if worker.site else kubectl(cluster.name, f"describe node {name}")
-    return Item("nodes", name, ok, detail, "" if ok else at_site)
+    return StatusItem("nodes", name, ok, detail, "" if ok else at_site)
 
 
 def _cordoned(node: client.V1Node) -> list[str]:

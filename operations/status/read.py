@@ -18,11 +18,11 @@ from operations.status.api import api
 from operations.status.balancer import api_servers
 from operations.status.certificates import certificates
 from operations.status.etcds import by_agents, figures, health
-from operations.status.model import Item, Status
+from operations.status.model import Status, StatusItem
 from operations.status.tunnels import edge_routers, tunnels
 from operations.status.work import backups, operation, spec
 
-Part = tuple[str, str, Iterator[Item]]
+Part = tuple[str, str, Iterator[StatusItem]]
 """Group and name of the item to show if the part can't be read, and its items."""
 
 
@@ -49,7 +49,7 @@ def unhealthy_parts(cluster: Cluster, access: Access, besides: Collection[str] =
     return "; ".join(f"{item.name}: {item.detail}" for item in items if not item.ok and item.name not in besides)
 
 
-def running(cluster: Cluster, access: Access) -> tuple[Item, ...]:
+def running(cluster: Cluster, access: Access) -> tuple[StatusItem, ...]:
     """Return the items that `unhealthy_parts` checks."""
     return _look(cluster, _running(cluster, access, full=False))
 
@@ -64,21 +64,23 @@ def _running(cluster: Cluster, access: Access, *, full: bool) -> list[Part]:
     ]
 
 
-def _look(cluster: Cluster, parts: Sequence[Part]) -> tuple[Item, ...]:
+def _look(cluster: Cluster, parts: Sequence[Part]) -> tuple[StatusItem, ...]:
     with ThreadPoolExecutor(len(parts)) as pool:
         results = pool.map(lambda part: tuple(_guarded(cluster.name, *part)), parts)
     return tuple(item for items in results for item in items)
 
 
-def _guarded(cluster: str, group: str, name: str, items: Iterator[Item]) -> Iterator[Item]:
+def _guarded(cluster: str, group: str, name: str, items: Iterator[StatusItem]) -> Iterator[StatusItem]:
     """Yield the items until an error, which becomes an item as well."""
     try:
         yield from items
     except ApiException as error:
-        yield Item(group, name, False, f"{error.status} {error.reason}", f"./menagerie up {cluster}")
+        yield StatusItem(group, name, False, f"{error.status} {error.reason}", f"./menagerie up {cluster}")
     except EtcdError as error:
-        yield Item(group, name, False, str(error), f"./menagerie status {cluster} etcd")
+        yield StatusItem(group, name, False, str(error), f"./menagerie status {cluster} etcd")
     except urllib3.exceptions.HTTPError as error:
-        yield Item(group, name, False, f"no answer: {cause_of(error)}", f"./menagerie up {cluster}")
+        yield StatusItem(group, name, False, f"no answer: {cause_of(error)}", f"./menagerie up {cluster}")
     except Exception as error:  # noqa: BLE001 - a part that can't be read must not hide the others
-        yield Item(group, name, False, f"{type(error).__name__}: {error}", f"./menagerie --debug status {cluster}")
+        yield StatusItem(
+            group, name, False, f"{type(error).__name__}: {error}", f"./menagerie --debug status {cluster}"
+        )

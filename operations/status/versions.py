@@ -15,39 +15,41 @@ from kubernetes import client
 from clients.nodes import programs
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
-from operations.status.model import Item
+from operations.status.model import StatusItem
 
 OLDER = 3
 """How many minor versions a kubelet may be older."""
 
 
-def versions(cluster: Cluster, api: str, nodes: Sequence[client.V1Node]) -> Iterator[Item]:
+def versions(cluster: Cluster, api: str, nodes: Sequence[client.V1Node]) -> Iterator[StatusItem]:
     """Yield the items. api: ``v1.36.4``; "" if the API server does not report it."""
     spec, upgrade = f"v{cluster.spec.kubernetes.version}", f"./menagerie upgrade {cluster.name}"
     same = api == spec
     differs = f"{api or 'unknown'}; the spec has {spec}"
-    yield Item("versions", "API servers", same, api if same else differs, "" if same else upgrade)
+    yield StatusItem("versions", "API servers", same, api if same else differs, "" if same else upgrade)
     kubelets = Counter(node.status.node_info.kubelet_version for node in nodes)
     if not kubelets:
         return
     counted = ", ".join(f"{count} of {version}" for version, count in sorted(kubelets.items()))
     if skews := sorted(filter(None, (skew(api, version) for version in kubelets))):
-        yield Item("versions", "kubelets", False, f"{counted}; {'; '.join(skews)}", upgrade)
+        yield StatusItem("versions", "kubelets", False, f"{counted}; {'; '.join(skews)}", upgrade)
     elif set(kubelets) == {spec}:
-        yield Item("versions", "kubelets", True, counted)
+        yield StatusItem("versions", "kubelets", True, counted)
     else:
-        yield Item("versions", "kubelets", False, f"{counted}; the spec has {spec}", upgrade)
+        yield StatusItem("versions", "kubelets", False, f"{counted}; the spec has {spec}", upgrade)
     yield _containerds(cluster, nodes, upgrade)
 
 
-def _containerds(cluster: Cluster, nodes: Sequence[client.V1Node], upgrade: str) -> Item:
+def _containerds(cluster: Cluster, nodes: Sequence[client.V1Node], upgrade: str) -> StatusItem:
     expected = NodePrograms.beside(cluster.spec.kubernetes.version)
     on_nodes = [programs(node) for node in nodes]
     counts = sorted(Counter(node_programs.containerd or "unknown" for node_programs in on_nodes).items())
     counted = ", ".join(f"{count} of {version}" for version, count in counts)
     if any("containerd" in node_programs.others(expected) for node_programs in on_nodes):
-        return Item("versions", "containerd", False, f"{counted}; this release installs {expected.containerd}", upgrade)
-    return Item("versions", "containerd", True, counted)
+        return StatusItem(
+            "versions", "containerd", False, f"{counted}; this release installs {expected.containerd}", upgrade
+        )
+    return StatusItem("versions", "containerd", True, counted)
 
 
 def skew(api: str, kubelet: str) -> str:

@@ -15,59 +15,61 @@ from operations.audit_logs import BucketSilentError, newest, servers, shipped
 from operations.backups import read_states
 from operations.record import RecordStoreError, read_ledger
 from operations.record.model import ago
-from operations.status.model import Item
+from operations.status.model import StatusItem
 from stacks.certificates import BACKDATE
 
 
-def operation(cluster: Cluster, access: Access) -> Iterator[Item]:
+def operation(cluster: Cluster, access: Access) -> Iterator[StatusItem]:
     """Yield which operation holds the cluster."""
     try:
         ledger = read_ledger(cluster.name, access, 0)
     except NewerDataError as error:
-        yield Item("operation", "record", False, str(error))
+        yield StatusItem("operation", "record", False, str(error))
         return
     except RecordStoreError as error:
         help_ = 'see docs/how-to/operations.md, "The bucket does not answer"'
-        yield Item("operation", "record", False, str(error), help_)
+        yield StatusItem("operation", "record", False, str(error), help_)
         return
     current = ledger.current
     if current is None:
-        yield Item("operation", "record", True, "no operation in progress")
+        yield StatusItem("operation", "record", True, "no operation in progress")
         return
     detail = f"{current.held_by}, last heard of {ago(ledger.silent_s)}"
     done = ", ".join(step.name for step in current.steps)
     detail += f"; done: {done}" if done else ""
     if ledger.lives or current.repeatable:
-        yield Item("operation", "record", True, f"{'held' if ledger.lives else 'interrupted'}: {detail}")
+        yield StatusItem("operation", "record", True, f"{'held' if ledger.lives else 'interrupted'}: {detail}")
     else:
-        yield Item("operation", "record", False, f"interrupted: {detail}", current.command)
+        yield StatusItem("operation", "record", False, f"interrupted: {detail}", current.command)
 
 
-def spec(cluster: Cluster, access: Access) -> Iterator[Item]:
+def spec(cluster: Cluster, access: Access) -> Iterator[StatusItem]:
     """Yield whether the spec is the one that was built. Drift in the cloud or on hosts is visible only in a preview."""
     if access.outputs.spec_sha256 == cluster.digest:
-        yield Item("spec", "spec", True, "unchanged since it was built")
+        yield StatusItem("spec", "spec", True, "unchanged since it was built")
     else:
-        yield Item(
+        yield StatusItem(
             "spec", "spec", True, f"changed since it was built; to compare: ./menagerie up {cluster.name} --dry-run"
         )
 
 
-def audit_logs(cluster: Cluster, access: Access, api: client.ApiClient, at: datetime | None = None) -> Iterator[Item]:
+def audit_logs(
+    cluster: Cluster, access: Access, api: client.ApiClient, at: datetime | None = None
+) -> Iterator[StatusItem]:
     """Yield how long ago the audit log of each running API server was shipped."""
     now = at or datetime.now(UTC)
     help_ = 'see docs/explanation/audit-logs.md, "When it goes wrong"'
     try:
         newest_by_host = newest(access, cluster.name)
     except BucketSilentError as error:
-        yield Item("audit logs", "bucket", False, str(error), help_)
+        yield StatusItem("audit logs", "bucket", False, str(error), help_)
         return
     for server in servers(api, now):
         ok, detail = shipped(newest_by_host, server, now)
-        yield Item("audit logs", server.host, ok, detail, "" if ok else help_)
+        yield StatusItem("audit logs", server.host, ok, detail, "" if ok else help_)
 
 
-def backups(cluster: Cluster, access: Access, at: datetime | None = None) -> Iterator[Item]:
+def backups(cluster: Cluster, access: Access, at: datetime | None = None) -> Iterator[StatusItem]:
     """Yield whether each etcd has a recent backup that passed a drill. A new cluster has some time for its first one."""
     now = at or datetime.now(UTC)
     authorities = x509.load_pem_x509_certificates(access.outputs.ca_pem.encode())
@@ -76,6 +78,6 @@ def backups(cluster: Cluster, access: Access, at: datetime | None = None) -> Ite
         is_early = state.verified_s is None and age_s < state.allowed_s
         detail = f"{state.told}; the cluster was created {ago(age_s)}" if is_early else state.told
         ok = state.ok or is_early
-        yield Item(
+        yield StatusItem(
             "backups", f"etcd {state.etcd}", ok, detail, "" if ok else f"./menagerie status {cluster.name} backups"
         )

@@ -19,10 +19,10 @@ from cluster import preflight
 from cluster.errors import TimedOutError
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
-from operations.drain import Mark, Pause, Rules, cordon, empty, mark_of, uncordon, way_out
+from operations.drain import DrainMark, Pause, Rules, cordon, empty, mark_of, uncordon, way_out
 from operations.reboot_needs import all_nodes
 from operations.record.journal import Journal
-from operations.rolling import Look, Outcome, Roll, Rolled, State, room
+from operations.rolling import Look, Roll, Rolled, RollOutcome, RollState, room
 
 BY = "upgrade"
 """The verb in the mark on nodes."""
@@ -48,14 +48,14 @@ class Nodes:
     at_once: int = 64
     look: Look | None = None
 
-    def bring(self, hosts: Sequence[str], report: Report, tell: Callable[[Outcome], None]) -> Rolled:
+    def bring(self, hosts: Sequence[str], report: Report, tell: Callable[[RollOutcome], None]) -> Rolled:
         """Upgrade all hosts, batch by batch. Start no further batch after one with a failure.
 
         Hosts that an earlier run left come first: they are out of service already.
         """
         begun = {node.metadata.name for node in all_nodes(self.api()) if is_begun(node)}
         pending = sorted(hosts, key=lambda host: host not in begun)
-        ended: list[Outcome] = []
+        ended: list[RollOutcome] = []
         why, size = "", CANARY
         while pending and not why:
             batch, why = self._batch(pending, size)
@@ -81,22 +81,22 @@ class Nodes:
                     chosen.append(host)
         return tuple(chosen), "" if chosen else why
 
-    def _bring(self, batch: tuple[str, ...], report: Report, tell: Callable[[Outcome], None]) -> Rolled:
+    def _bring(self, batch: tuple[str, ...], report: Report, tell: Callable[[RollOutcome], None]) -> Rolled:
         emptied = self._in_parallel(batch, lambda host, pause: self._empty(host, _named(host, report), pause))
-        empty = {outcome_.host for outcome_ in emptied.outcomes if outcome_.state is State.DONE}
+        empty = {outcome_.host for outcome_ in emptied.outcomes if outcome_.state is RollState.DONE}
         done = tuple(host for host in batch if host in empty)
-        rest = [outcome_ for outcome_ in emptied.outcomes if outcome_.state is not State.DONE]
+        rest = [outcome_ for outcome_ in emptied.outcomes if outcome_.state is not RollState.DONE]
         failed: Mapping[str, str] = {}
         if done and not emptied.interrupted:
             report(f"{', '.join(done[:5])}{' …' if len(done) > 5 else ''}: configuring")
             failed = self.configure(done)
             back = self._in_parallel(done, lambda host, pause: self._back(host, failed, _named(host, report), pause))
         else:
-            back = Rolled(tuple(Outcome(host, State.INTERRUPTED) for host in done), "", emptied.interrupted)
+            back = Rolled(tuple(RollOutcome(host, RollState.INTERRUPTED) for host in done), "", emptied.interrupted)
         outcomes = (*rest, *back.outcomes)
         for outcome in outcomes:
             tell(outcome)
-        good = [outcome_.host for outcome_ in outcomes if outcome_.state is State.DONE]
+        good = [outcome_.host for outcome_ in outcomes if outcome_.state is RollState.DONE]
         if good:
             versions = self._expected
             self.operation.done(f"workers {', '.join(good)}", version=versions.kubelet, containerd=versions.containerd)
@@ -110,7 +110,7 @@ class Nodes:
 
     def _empty(self, host: str, report: Report, pause: Pause) -> str:
         api = self.api()
-        cordon(api, host, Mark(BY, f"to Kubernetes {self._expected}"))
+        cordon(api, host, DrainMark(BY, f"to Kubernetes {self._expected}"))
         empty(api, host, BY, self.rules, report, pause)
         return ""
 
@@ -169,9 +169,9 @@ def is_begun(node: client.V1Node) -> bool:
 
 
 def _why_stop(rolled: Rolled) -> str:
-    broken = [outcome.host for outcome in rolled.outcomes if outcome.state is not State.DONE]
+    broken = [outcome.host for outcome in rolled.outcomes if outcome.state is not RollState.DONE]
     return f"{', '.join(broken[:5])} failed" if broken else ""
 
 
-def _not_begun(hosts: Sequence[str]) -> tuple[Outcome, ...]:
-    return tuple(Outcome(host, State.NOT_BEGUN) for host in hosts)
+def _not_begun(hosts: Sequence[str]) -> tuple[RollOutcome, ...]:
+    return tuple(RollOutcome(host, RollState.NOT_BEGUN) for host in hosts)

@@ -14,13 +14,13 @@ from typing import Any
 
 from cluster.releases import NodePrograms, Part, is_back, numbers, wrong_skew, wrong_step
 from cluster.spec import Cluster
-from operations.upgrade.versions import Running
+from operations.upgrade.versions import RunningVersions
 
 GROUP = "api-servers"
 """Stands for a cloud's API servers, which their instance group replaces."""
 
 
-class Stage(StrEnum):
+class UpgradeStage(StrEnum):
     """The stages of an upgrade, in order."""
 
     SERVERS = "API servers"
@@ -30,7 +30,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True)
-class Plan:
+class UpgradePlan:
     """Hosts that do not have the right versions yet, by stage. limited: whether such workers were left out.
 
     wanted: version of Kubernetes. servers: names, or GROUP. by_the_cloud: nodes in a cloud's region, which no verb here
@@ -39,7 +39,7 @@ class Plan:
 
     cluster: str
     wanted: str
-    running: Running
+    running: RunningVersions
     servers: tuple[str, ...] = ()
     addons: bool = False
     region: tuple[str, ...] = ()
@@ -69,15 +69,15 @@ class Plan:
         return bool(self.running.newest) and is_back(self.running.newest, self.wanted)
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[UpgradeStage, ...]:
         """The stages with something to do, in order."""
         hosts_by_stage = {
-            Stage.SERVERS: self.servers,
-            Stage.ADDONS: self.addons,
-            Stage.REGION: self.region,
-            Stage.WORKERS: self.workers,
+            UpgradeStage.SERVERS: self.servers,
+            UpgradeStage.ADDONS: self.addons,
+            UpgradeStage.REGION: self.region,
+            UpgradeStage.WORKERS: self.workers,
         }
-        order = tuple(reversed(Stage)) if self.is_back else tuple(Stage)
+        order = tuple(reversed(UpgradeStage)) if self.is_back else tuple(UpgradeStage)
         return tuple(stage for stage in order if hosts_by_stage[stage])
 
     @property
@@ -102,8 +102,12 @@ class Plan:
 
 
 def plan(
-    cluster: Cluster, running: Running, pools: Collection[str] | None = None, *, control_plane_only: bool = False
-) -> Plan:
+    cluster: Cluster,
+    running: RunningVersions,
+    pools: Collection[str] | None = None,
+    *,
+    control_plane_only: bool = False,
+) -> UpgradePlan:
     """Plan the upgrade. pools: whose workers to upgrade, None for all. control_plane_only: no workers."""
     version = cluster.spec.kubernetes.version
     at_sites = {host.name: pool for pool, host in cluster.host_list()}
@@ -114,7 +118,7 @@ def plan(
     region = tuple(sorted(stale & running.region)) if pools is None and not control_plane_only else ()
     workers = tuple(name for name in chosen if name in stale)
     left = stale & (set(at_sites) | running.region) - {*workers, *region}
-    return Plan(
+    return UpgradePlan(
         cluster.name,
         version,
         running,
@@ -127,7 +131,7 @@ def plan(
     )
 
 
-def _servers(running: Running, target: str) -> tuple[str, ...]:
+def _servers(running: RunningVersions, target: str) -> tuple[str, ...]:
     if running.hosts:
         # First those that do not respond: the others are replaced only while everything is healthy.
         stale = [(bool(version), name) for name, version in running.hosts.items() if version != target]
@@ -135,7 +139,7 @@ def _servers(running: Running, target: str) -> tuple[str, ...]:
     return () if running.answers == {target} else (GROUP,)
 
 
-def wrong(plan: Plan) -> Iterator[str]:
+def wrong(plan: UpgradePlan) -> Iterator[str]:
     """Yield why the version skew policy forbids the plan."""
     running, version = plan.running, plan.wanted
     for now in sorted(running.servers, key=numbers):
@@ -153,7 +157,7 @@ def wrong(plan: Plan) -> Iterator[str]:
         yield why
 
 
-def _way_out(plan: Plan, name: str) -> str:
+def _way_out(plan: UpgradePlan, name: str) -> str:
     if plan.is_back:
         return (
             "; roll it back first, with its pool"

@@ -23,7 +23,7 @@ from operations.status import REGION, running
 from operations.upgrade import plan as plans
 from operations.upgrade import versions
 from operations.upgrade.nodes import BY
-from operations.upgrade.plan import Plan
+from operations.upgrade.plan import UpgradePlan
 
 METRIC = "apiserver_requested_deprecated_apis"
 _SHOWN = 5
@@ -39,7 +39,7 @@ class PreflightInputs:
 
     cluster: Cluster
     access: Access
-    plan: Plan
+    plan: UpgradePlan
     rules: Rules
     backup_age: BackupAge | None = None
 
@@ -116,7 +116,7 @@ def _nodes_of(api: client.ApiClient, budget: client.V1PodDisruptionBudget) -> se
     return {pod["spec"].get("nodeName") for pod in pods}
 
 
-def _removed(access: Access, plan: Plan) -> Iterator[str]:
+def _removed(access: Access, plan: UpgradePlan) -> Iterator[str]:
     """Yield APIs that clients have used since the API servers started, and that the target version has removed."""
     for group, version, resource, removed in sorted(set().union(*map(deprecated, versions.metrics(access)))):
         if removed and numbers(f"{removed}.0")[:2] <= numbers(plan.wanted)[:2]:
@@ -127,7 +127,7 @@ def _removed(access: Access, plan: Plan) -> Iterator[str]:
             )
 
 
-def _lost(api: client.ApiClient, plan: Plan) -> Iterator[str]:
+def _lost(api: client.ApiClient, plan: UpgradePlan) -> Iterator[str]:
     """Yield objects that only the newer release knows."""
     newer = {minor(release_) for release_ in plan.running.servers if is_back(release_, plan.wanted)} - {
         minor(plan.wanted)

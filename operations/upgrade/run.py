@@ -18,11 +18,11 @@ from operations.build import teller
 from operations.drain import Rules
 from operations.plan import Planner
 from operations.record.journal import Journal
-from operations.rolling import Outcome, Rolled, State
+from operations.rolling import Rolled, RollOutcome, RollState
 from operations.stack import open_stack
 from operations.upgrade import addons, preflight, versions
 from operations.upgrade.nodes import Nodes
-from operations.upgrade.plan import GROUP, Plan, Stage, plan
+from operations.upgrade.plan import GROUP, UpgradePlan, UpgradeStage, plan
 from operations.upgrade.servers import Servers
 from stacks.errors import StackError, StackLockedError
 from stacks.events import describe, on_resource_start
@@ -31,7 +31,7 @@ _MIRROR = ("datacentre",)
 """The lab's resource that serves programs; after its update, those of both releases."""
 
 
-class Steps(Protocol):
+class UpgradeProgress(Protocol):
     """See `cli.output.Steps`."""
 
     def step(self, name: str) -> AbstractContextManager[None]: ...
@@ -50,18 +50,18 @@ class Choices:
     at_once: int = 64
 
 
-def _workers_failed(plan: Plan, rolled: Rolled) -> FailedError:
+def _workers_failed(plan: UpgradePlan, rolled: Rolled) -> FailedError:
     """Return the error, with the failed workers and what is left."""
-    failed = [f"{outcome.host}: {outcome.text}" for outcome in rolled.outcomes if outcome.state is State.FAILED]
-    left = [outcome.host for outcome in rolled.outcomes if outcome.state is State.NOT_BEGUN]
-    done = sum(outcome.state is State.DONE for outcome in rolled.outcomes)
+    failed = [f"{outcome.host}: {outcome.text}" for outcome in rolled.outcomes if outcome.state is RollState.FAILED]
+    left = [outcome.host for outcome in rolled.outcomes if outcome.state is RollState.NOT_BEGUN]
+    done = sum(outcome.state is RollState.DONE for outcome in rolled.outcomes)
     lines = [f"{done} of {len(rolled.outcomes)} workers now run {plan.goal}", *failed]
     if left:
         lines.append(f"{rolled.why_stopped}; not started: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
     return FailedError("\n  ".join(lines) + "\n" + way_on(plan), code="workers-failed")
 
 
-def way_on(plan: Plan) -> str:
+def way_on(plan: UpgradePlan) -> str:
     """Return the commands to continue or roll back after a stop."""
     now = min(plan.running.servers, key=lambda version: version == plan.wanted, default=plan.wanted)
     back = f" (to roll back, set kubernetes.version to {now} first)" if now != plan.wanted else ""
@@ -76,7 +76,7 @@ def review(
     choices: Choices,
     report: Report,
     backup_age: preflight.BackupAge | None = None,
-) -> tuple[Plan, list[str]]:
+) -> tuple[UpgradePlan, list[str]]:
     """Return the plan and what blocks it. Changes nothing."""
     report("reading versions")
     plan_ = plan(
@@ -94,7 +94,7 @@ def review(
     return plan_, [*preflight.findings(look), *_other_changes(cluster, plan_, report)]
 
 
-def _other_changes(cluster: Cluster, plan: Plan, report: Report) -> Iterator[str]:
+def _other_changes(cluster: Cluster, plan: UpgradePlan, report: Report) -> Iterator[str]:
     """Yield changes that the engine would make with either version in the spec: they are unrelated to the upgrade."""
     now = next((version for version in sorted(plan.running.servers) if version != plan.wanted), None)
     if now is None or not plan.servers:
@@ -132,19 +132,19 @@ class Upgrade:
 
     cluster: Cluster
     access: Access
-    plan: Plan
+    plan: UpgradePlan
     choices: Choices
     operation: Journal
-    steps: Steps
-    tell: Callable[[Outcome], None] = lambda _: None
+    steps: UpgradeProgress
+    tell: Callable[[RollOutcome], None] = lambda _: None
 
     def run(self) -> None:
         """Run every stage in order. Raises FailedError, and KeyboardInterrupt if interrupted."""
         does = {
-            Stage.SERVERS: self._servers,
-            Stage.ADDONS: self._addons,
-            Stage.REGION: self._region,
-            Stage.WORKERS: self._workers,
+            UpgradeStage.SERVERS: self._servers,
+            UpgradeStage.ADDONS: self._addons,
+            UpgradeStage.REGION: self._region,
+            UpgradeStage.WORKERS: self._workers,
         }
         if self.cluster.is_lab:
             lab.prepare(self.cluster, self.steps.detail)
@@ -186,7 +186,7 @@ class Upgrade:
         make = configure.tokens(self.cluster, access, self.steps.detail)
 
         def configured(hosts: tuple[str, ...]) -> Mapping[str, str]:
-            work = configure.plan(self.cluster, access, configure.Request(limit=",".join(hosts)))
+            work = configure.plan(self.cluster, access, configure.PlaybookRequest(limit=",".join(hosts)))
             report, _ = configure.configure(work, make, teller(len(hosts), self.steps.detail))
             if report.canceled:
                 raise KeyboardInterrupt

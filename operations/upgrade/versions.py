@@ -31,7 +31,7 @@ _NAMESPACE = "kube-system"
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningVersions:
     """Running versions, without the v; "" for parts that do not respond.
 
     hosts: API-server host -> version; {} in a cloud, where the hosts are unknown. answers: versions behind the load
@@ -105,7 +105,7 @@ def _version(access: Access, server: str = "") -> str:
     return str(json.loads(reply)["gitVersion"]).removeprefix("v") if ready == "ok" else ""
 
 
-def running(cluster: Cluster, access: Access) -> Running:
+def running(cluster: Cluster, access: Access) -> RunningVersions:
     """Return the versions of all parts. Raises the Kubernetes client's errors if the API does not respond."""
     from kubernetes import client
 
@@ -115,7 +115,7 @@ def running(cluster: Cluster, access: Access) -> Running:
 
     api = access.api()
     listed = list(models(client.CoreV1Api(api).list_node))
-    return Running(
+    return RunningVersions(
         hosts(access),
         servers(access),
         recorded_version(api),

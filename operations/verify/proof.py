@@ -114,7 +114,7 @@ def lacks_machines(context: Context) -> str:
 
 
 @dataclass(frozen=True)
-class Result:
+class ProofResult:
     name: str
     claim: str
     outcome: str

@@ -13,7 +13,7 @@ from cluster.fields import unknown
 from cluster.images import BUSYBOX, by_digest
 from cluster.spec import Cluster
 from operations.verify import everyday, faults, growth, site
-from operations.verify.proof import Context, FailedProofError, Machines, Proof, Result
+from operations.verify.proof import Context, FailedProofError, Machines, Proof, ProofResult
 from operations.verify.workload import Workload, workload
 
 FAULTS: tuple[Proof, ...] = (*faults.PROOFS, *site.FAULTS)
@@ -34,7 +34,7 @@ def verify(
     machines: Machines | None,
     begin: Callable[[Proof], None],
     report: Report,
-) -> Iterator[Result]:
+) -> Iterator[ProofResult]:
     """Yield the result of each proof. begin: called before each. report: gets what a proof waits for."""
     api, image = access.api(), by_digest(cluster.spec, BUSYBOX)
     with ExitStack() as running:
@@ -50,7 +50,7 @@ def verify(
             begin(proof)
             started = time.monotonic()
             outcome, seen = _attempt(proof, context)
-            yield Result(proof.name, proof.claim, outcome, seen, round(time.monotonic() - started, 1))
+            yield ProofResult(proof.name, proof.claim, outcome, seen, round(time.monotonic() - started, 1))
 
 
 def lacking(cluster: Cluster, access: Access, proofs: tuple[Proof, ...], machines: Machines | None) -> dict[str, str]:

@@ -25,7 +25,7 @@ from tools.oci import tar
 
 
 @dataclass(frozen=True)
-class Image:
+class LabImage:
     """The contents of an image. `reference` as pods write it: registry host/repository:tag."""
 
     reference: str
@@ -110,29 +110,31 @@ def publish(store: ImageStore, registry: str) -> None:
         connection.close()
 
 
-def _images(paths: Mapping[str, Path], proxies: Mapping[str, str], home: Path) -> tuple[Image, ...]:
+def _images(paths: Mapping[str, Path], proxies: Mapping[str, str], home: Path) -> tuple[LabImage, ...]:
     kubernetes = "registry.k8s.io"
     agent = f"{kubernetes}/kas-network-proxy/proxy-agent:v{versions.KONNECTIVITY}"
     return (
-        Image(f"{kubernetes}/pause:{versions.PAUSE}", (tar.Entry("pause", _pause(home)),), ("/pause",), "65535:65535"),
-        Image(
+        LabImage(
+            f"{kubernetes}/pause:{versions.PAUSE}", (tar.Entry("pause", _pause(home)),), ("/pause",), "65535:65535"
+        ),
+        LabImage(
             f"{kubernetes}/coredns/coredns:v{versions.COREDNS}",
             (tar.Entry("coredns", paths["coredns"]),),
             ("/coredns",),
         ),
-        Image(agent, (tar.Entry("proxy-agent", paths["proxy-agent"]),), ("/proxy-agent",)),
+        LabImage(agent, (tar.Entry("proxy-agent", paths["proxy-agent"]),), ("/proxy-agent",)),
         *(_kube_proxy(version, paths[program]) for version, program in proxies.items()),
         _busybox(),
     )
 
 
-def _kube_proxy(version: str, program: Path) -> Image:
+def _kube_proxy(version: str, program: Path) -> LabImage:
     entries = (
         tar.Entry("usr/local/bin/kube-proxy", program),
         tar.Entry("etc/protocols", _PROTOCOLS, 0o644),
         *_from_this_machine("nft", "usr/sbin/nft"),
     )
-    return Image(f"registry.k8s.io/kube-proxy:v{version}", entries, ("/usr/local/bin/kube-proxy",))
+    return LabImage(f"registry.k8s.io/kube-proxy:v{version}", entries, ("/usr/local/bin/kube-proxy",))
 
 
 def _repository_and_tag(reference: str) -> tuple[str, str]:
@@ -141,8 +143,8 @@ def _repository_and_tag(reference: str) -> tuple[str, str]:
     return repository, tag
 
 
-def _busybox() -> Image:
-    return Image(f"docker.io/library/busybox:{versions.BUSYBOX}", busybox(), ("/bin/sh",))
+def _busybox() -> LabImage:
+    return LabImage(f"docker.io/library/busybox:{versions.BUSYBOX}", busybox(), ("/bin/sh",))
 
 
 def busybox() -> tuple[tar.Entry, ...]:

@@ -12,7 +12,7 @@ from sandbox.simcloud.values import Properties, Value, plain
 _SIMPLE = re.compile(r"[A-Za-z_][\w-]*\Z")
 
 
-class Kind(Enum):
+class ChangeKind(Enum):
     """What happened to a property."""
 
     ADD = "add"
@@ -21,11 +21,11 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Change:
+class PropertyChange:
     """One property that differs. parts: its path, as keys of objects and indices of lists."""
 
     parts: tuple[str | int, ...]
-    kind: Kind
+    kind: ChangeKind
     old: Value
     new: Value
 
@@ -53,7 +53,7 @@ class Change:
         )
 
 
-def changes(old: Properties, new: Properties) -> list[Change]:
+def changes(old: Properties, new: Properties) -> list[PropertyChange]:
     """Return all differences, down to single values. Missing, null and empty are equal; secrecy is ignored."""
     return list(_compare((), plain(_visible(old)), plain(_visible(new))))
 
@@ -63,7 +63,7 @@ def _visible(properties: Properties) -> Properties:
     return {key: value for key, value in properties.items() if not key.startswith("__")}
 
 
-def _compare(parts: tuple[str | int, ...], old: Value, new: Value) -> Iterator[Change]:
+def _compare(parts: tuple[str | int, ...], old: Value, new: Value) -> Iterator[PropertyChange]:
     if isinstance(old, dict | None) and isinstance(new, dict | None) and (old is not None or new is not None):
         befores, afters = old or {}, new or {}
         for key in sorted({*befores, *afters}):
@@ -75,5 +75,5 @@ def _compare(parts: tuple[str | int, ...], old: Value, new: Value) -> Iterator[C
                 (*parts, i), before[i] if i < len(before) else None, after[i] if i < len(after) else None
             )
     elif old != new:
-        kind = Kind.ADD if old is None else Kind.DELETE if new is None else Kind.UPDATE
-        yield Change(parts, kind, old, new)
+        kind = ChangeKind.ADD if old is None else ChangeKind.DELETE if new is None else ChangeKind.UPDATE
+        yield PropertyChange(parts, kind, old, new)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv4Network, ip_network
 
-from sandbox.simcloud.changes import Change
+from sandbox.simcloud.changes import PropertyChange
 from sandbox.simcloud.rules import Call, Place, Reason, RefusalError, Rule
 from sandbox.simcloud.values import Properties, at
 from sandbox.simcloud.world import Record
@@ -70,7 +70,7 @@ def targets(call: Call) -> Iterator[tuple[Record, bool]]:
             yield target, reference.holds
 
 
-def fixed(call: Call, changes: Iterable[Change]) -> None:
+def fixed(call: Call, changes: Iterable[PropertyChange]) -> None:
     """Refuse an update of properties that the API cannot change."""
     for change in changes:
         if change.is_within(call.type.fixed):

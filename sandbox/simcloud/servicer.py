@@ -12,21 +12,21 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 
-from sandbox.simcloud.changes import Kind
+from sandbox.simcloud.changes import ChangeKind
 from sandbox.simcloud.faults import Effect, Faults
 from sandbox.simcloud.identifiers import digest
 from sandbox.simcloud.rules import RefusalError, Settings
-from sandbox.simcloud.simulation import Plan, SimulatedCloud
+from sandbox.simcloud.simulation import SimulatedCloud, UpdatePlan
 from sandbox.simcloud.values import from_wire, plain, to_wire
 from sandbox.simcloud.world import normal
 
 _KINDS = {
-    (Kind.ADD, False): pb.PropertyDiff.ADD,
-    (Kind.ADD, True): pb.PropertyDiff.ADD_REPLACE,
-    (Kind.DELETE, False): pb.PropertyDiff.DELETE,
-    (Kind.DELETE, True): pb.PropertyDiff.DELETE_REPLACE,
-    (Kind.UPDATE, False): pb.PropertyDiff.UPDATE,
-    (Kind.UPDATE, True): pb.PropertyDiff.UPDATE_REPLACE,
+    (ChangeKind.ADD, False): pb.PropertyDiff.ADD,
+    (ChangeKind.ADD, True): pb.PropertyDiff.ADD_REPLACE,
+    (ChangeKind.DELETE, False): pb.PropertyDiff.DELETE,
+    (ChangeKind.DELETE, True): pb.PropertyDiff.DELETE_REPLACE,
+    (ChangeKind.UPDATE, False): pb.PropertyDiff.UPDATE,
+    (ChangeKind.UPDATE, True): pb.PropertyDiff.UPDATE_REPLACE,
 }
 
 
@@ -167,7 +167,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             return ""
 
 
-def _diff_response(plan: Plan) -> pb.DiffResponse:
+def _diff_response(plan: UpdatePlan) -> pb.DiffResponse:
     detailed = {
         change.path: pb.PropertyDiff(kind=_KINDS[change.kind, change.path in plan.replaces], inputDiff=True)
         for change in plan.changes

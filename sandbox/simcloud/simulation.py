@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from sandbox.simcloud import refusals
-from sandbox.simcloud.changes import Change, changes
+from sandbox.simcloud.changes import PropertyChange, changes
 from sandbox.simcloud.rules import Call, Cloud, Offers, Reason, RefusalError, ResourceType, Settings
 from sandbox.simcloud.values import (
     Properties,
@@ -27,10 +27,10 @@ _DEFAULTS = "__defaults"
 
 
 @dataclass(frozen=True)
-class Plan:
+class UpdatePlan:
     """The effect of an update. replaces: the paths that force a replacement."""
 
-    changes: list[Change]
+    changes: list[PropertyChange]
     replaces: list[str]
     delete_first: bool
 
@@ -84,7 +84,7 @@ class SimulatedCloud:
             failures.append(error)
         return ({**inputs, _DEFAULTS: generated} if generated else inputs), failures
 
-    def diff(self, type_: str, old: Properties, new: Properties) -> Plan:
+    def diff(self, type_: str, old: Properties, new: Properties) -> UpdatePlan:
         """Return the plan for changing the inputs from `old` to `new`."""
         rule = self._rule(type_)
         differences = changes(old, new)
@@ -96,7 +96,7 @@ class SimulatedCloud:
         ]
         partly += rule.replace_when(before, after)
         replaces = [change.path for change in differences if change.is_within((*rule.replace_on, *rule.where, *partly))]
-        return Plan(differences, replaces, delete_first=_is_named_alike(rule, before, after))
+        return UpdatePlan(differences, replaces, delete_first=_is_named_alike(rule, before, after))
 
     def planned(self, type_: str, inputs: Properties, old_inputs: Properties, old: Properties) -> Properties:
         """Return the outputs that a preview knows. old: present outputs, {} for a new resource."""

@@ -9,8 +9,8 @@ from cluster.spec import Cluster
 from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from components.flows.flow import Role
 from network.addresses import AddressPlan
-from stacks.aws.balancers import Front, front
 from stacks.aws.launch import SYSTEM_DISK_GIB, Launch, image_of, template
+from stacks.aws.load_balancing import Front, front
 from stacks.aws.network import Network, Zone
 from stacks.aws.security import SecurityGroups
 from stacks.aws.storage import Storage

@@ -8,9 +8,10 @@ import pulumi
 import pulumi_aws as aws
 
 from cluster.files import Disk
-from cluster.spec import Cluster, EtcdCluster, EtcdHosts, RoleName
+from cluster.quantities import whole_gib
+from cluster.spec import Cluster, EtcdHosts, RoleName
 from components.flows.flow import Role
-from etcd.members import Member, members, settings
+from etcd.members import Member, members, members_by_host, settings
 from etcd.render import data_disk
 from network.addresses import ROLES, AddressPlan, HostAddress
 from stacks.aws.launch import SYSTEM_DISK_GIB, image_id, metadata
@@ -24,7 +25,6 @@ LOCAL = "local-nvme"
 _PROVISIONED = frozenset({"gp3", "io1", "io2"})
 """Volume types with provisioned IOPS."""
 _DEVICES: Mapping[RoleName, str] = {"main": "/dev/sdf", "events": "/dev/sdg"}
-_GIB = 2**30
 
 
 def disk_of(cluster: Cluster, role: RoleName) -> Disk:
@@ -34,11 +34,6 @@ def disk_of(cluster: Cluster, role: RoleName) -> Disk:
         return data_disk(cluster, role, ("/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_*",))
     links = (_DEVICES[role], "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol*")
     return data_disk(cluster, role, links, etcd.disk_size)
-
-
-def roles_on(cluster: Cluster, host: str, plan: AddressPlan) -> tuple[RoleName, ...]:
-    """Return the etcds that have a member on a host."""
-    return tuple(role for role in ROLES if host in {address.name for address in plan.etcd[role]})
 
 
 class Etcd(pulumi.ComponentResource):
@@ -62,7 +57,7 @@ class Etcd(pulumi.ComponentResource):
         """profiles, user_data: by host. opts: depends on what hosts fetch at boot."""
         super().__init__("menagerie:aws:Etcd", f"{cluster.name}-etcd", None, opts)
         self._cluster = cluster
-        self._plan = plan
+        self._by_host = members_by_host(cluster, plan)
         self._network = network
         self._security = security
         self._storage = storage
@@ -77,7 +72,7 @@ class Etcd(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _machine(self, host: HostAddress, profile: aws.iam.InstanceProfile, user_data: str) -> aws.ec2.Instance:
-        first, *_ = held = roles_on(self._cluster, host.name, self._plan)
+        first, *_ = held = tuple(self._by_host[host.name])
         is_local = any(settings(self._cluster, role).disk == LOCAL for role in held)
         tagged = tags(self._cluster, f"etcd-{first}", host.name)
         return aws.ec2.Instance(
@@ -123,7 +118,7 @@ class Etcd(pulumi.ComponentResource):
             # From the subnet: the spec may have the zone's ID.
             availability_zone=self._network.zones[member.zone].etcd.availability_zone,
             type=etcd.disk,
-            size=whole_gib(etcd),
+            size=whole_gib(etcd.disk_size),
             iops=etcd.iops if etcd.disk in _PROVISIONED else None,
             encrypted=True,
             kms_key_id=self._storage.key.arn,
@@ -145,9 +140,4 @@ class Etcd(pulumi.ComponentResource):
 def system_disk_gib(cluster: Cluster, held: tuple[RoleName, ...]) -> int:
     """Return the size of a system disk: it holds a backup as a file before the upload, and a drill's as a file and as an etcd's data."""
     quotas = (settings(cluster, role).quota for role in held if settings(cluster, role).backup)
-    return SYSTEM_DISK_GIB + sum(-(-3 * quota // _GIB) for quota in quotas)
-
-
-def whole_gib(etcd: EtcdCluster) -> int:
-    """Return an etcd's disk size in GiB, rounded up: disks are sold in whole GiB."""
-    return -(-etcd.disk_size // _GIB)
+    return SYSTEM_DISK_GIB + sum(whole_gib(3 * quota) for quota in quotas)

@@ -18,10 +18,12 @@ def program(
     cluster: Cluster, url: str = "", metadata: str = "http://169.254.169.254", library: str = paths.LIBRARY
 ) -> str:
     """Return the program's text. URLs have no trailing slash. library: where `menagerie_host` is."""
-    pools = [name for name, pool in cluster.spec.pools.items() if pool.site is None]
     region = str(cluster.spec.control_plane.region)
     # The provider appends a hyphen and digits to a group's name (`stacks.aws.tags`).
-    groups = {f"{WORKERS}-{name}": named(cluster, f"pool-{name}", "launch_template") + "-" for name in pools}
+    groups = {
+        f"{WORKERS}-{name}": named(cluster, f"pool-{name}", "launch_template") + "-"
+        for name in cluster.spec.region_pools
+    }
     values = {
         "LIBRARY_OF_HOST": library,
         "GROUPS_OF_POOLS": json.dumps(groups, sort_keys=True),

@@ -20,7 +20,7 @@ _USE = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", 
 
 
 @dataclass(frozen=True)
-class Host:
+class AddressedHost:
     """A machine with its own address, by which a policy distinguishes it from others with the same role."""
 
     name: str
@@ -45,7 +45,7 @@ def boundary_arn(partition: str, account: str) -> str:
     return f"arn:{partition}:iam::{account}:policy{PATH}{BOUNDARY}"
 
 
-def read_secrets(arns: Sequence[str], vpc: str, host: Host | None = None) -> Statement:
+def read_secrets(arns: Sequence[str], vpc: str, host: AddressedHost | None = None) -> Statement:
     """Permit reading these secrets and no others, only from inside the VPC. host: and only by that host."""
     return {
         "Sid": f"ReadSecrets{host.sid if host else ''}",
@@ -74,7 +74,7 @@ def write_secret(arn: str, key: str, vpc: str, region: str) -> list[Statement]:
 
 
 def keep_backups(
-    bucket: str, folders: Mapping[str, Sequence[Host]], key: str, vpc: str, region: str
+    bucket: str, folders: Mapping[str, Sequence[AddressedHost]], key: str, vpc: str, region: str
 ) -> list[Statement]:
     """Permit a restic repository in each folder to its hosts, from inside the VPC. bucket: its ARN.
 
@@ -131,7 +131,7 @@ def see_machines(vpc: str) -> Statement:
     }
 
 
-def _inside(vpc: str, hosts: Sequence[Host]) -> dict[str, dict[str, object]]:
+def _inside(vpc: str, hosts: Sequence[AddressedHost]) -> dict[str, dict[str, object]]:
     """Return a condition: requested from inside the VPC, with credentials issued to one of these hosts ("AWS global condition
     context keys": the VPC and the primary private address of the instance that received them)."""
     if not hosts:

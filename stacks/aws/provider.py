@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pulumi
 
-from cluster.artefacts import ArtefactSource
 from cluster.files import Disk
-from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
 from components.userdata import Payload, render
 from network.addresses import AddressPlan
-from stacks import audit_logs, backups, facts, payloads
+from stacks import backups, facts, payloads
 from stacks.aws import etcd, machines
 from stacks.aws.control_plane import ControlPlane
 from stacks.aws.dns import Dns
@@ -28,6 +24,7 @@ from stacks.aws.tags import provider
 from stacks.aws.volumes import Volumes
 from stacks.aws.vpn import Vpn
 from stacks.aws.workers import Ground, Workers
+from stacks.cloud_provider import CloudProvider
 from stacks.facts import Facts
 from stacks.payloads import API_SERVERS, WORKERS
 from stacks.pki import Pki
@@ -36,16 +33,12 @@ _ELSEWHERE = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
 """Prefixes of regions that are not in the partition `aws` (botocore's list of partitions)."""
 
 
-class AwsProvider:
+class AwsProvider(CloudProvider):
     """See `stacks.provider.Provider`. Raises ValueError for a region outside the partition `aws`."""
 
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
         refuse_other_partitions(cluster)
-        self._cluster = cluster
-        self._plan = plan
-        self._source = source_of(cluster.spec)
-        self._own = pulumi.ResourceOptions(provider=provider(cluster))
-        self._ends: pulumi.Output[facts.GatewayEnds] | None = None
+        super().__init__(cluster, plan, provider(cluster))
 
     def network(self) -> None:
         self._network = Network(self._cluster, self._own)
@@ -59,15 +52,9 @@ class AwsProvider:
             self._volumes = Volumes(self._cluster, self._network, self._security, self._storage, self._own)
 
     def secrets(self, pki: Pki) -> None:
-        everything = (self._cluster, self._plan, self._source)
-        self._payloads = payloads.payloads(*everything, self._disk, machines.program(self._cluster))
-        self._pools = payloads.worker_payloads(*everything) if self._cluster.spec.cloud_workers else {}
+        self._assemble_payloads(machines.program(self._cluster))
         classes = self._volumes.classes() if self._volumes else None
-        buckets = self.buckets()
-        secrets_ = {
-            **backups.secrets(self._cluster, self._plan, pki, buckets, {}),
-            **audit_logs.secrets(self._cluster, buckets, {}),
-        }
+        secrets_ = self._bucket_secrets(pki, {}, {})
         stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, secrets_, self._pools, classes)
         ground = (self._network, self._storage, self._volumes)
         self._secrets = Secrets(self._cluster, self._plan, *ground, stored, self._own)
@@ -100,18 +87,6 @@ class AwsProvider:
 
     def buckets(self) -> backups.Buckets:
         return self._storage.buckets()
-
-    def bucket_key(self) -> pulumi.Output[str]:
-        return pulumi.Output.from_input("")
-
-    def payloads(self) -> Mapping[str, Payload]:
-        return self._payloads
-
-    def artefacts(self) -> ArtefactSource:
-        return self._source
-
-    def ssh_private_key(self) -> pulumi.Output[str]:
-        return pulumi.Output.from_input("")
 
     def facts(self) -> pulumi.Output[Facts]:
         return facts.gather(public_target=self._plane.public, gateway_ends=self._ends)

@@ -12,11 +12,11 @@ Where AWS differs from the table's assumptions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from graphlib import TopologicalSorter
-from ipaddress import AddressValueError, IPv4Address, IPv4Network, collapse_addresses
+from ipaddress import IPv4Address, IPv4Network
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
@@ -24,11 +24,11 @@ from cluster.subnets import ZoneSubnets, worker_ranges, zone_subnets
 from components.flows.flow import CLOUD_SIDE, Flow, Protocol, Role, Table
 from components.flows.flow import ranges as port_ranges
 from network.addresses import AddressPlan
+from stacks.firewalls import UNFILTERED, range_of_server, ranges_of_roles, single_addresses
 
 GROUPED = (*CLOUD_SIDE, Role.LOAD_BALANCER, Role.PUBLIC_BALANCER, Role.SECRET_STORE, Role.FILE_STORE)
 """Roles that have a group, if the cluster has the role. The secret store's group is on its private endpoint, the file
 store's on its mount targets."""
-UNFILTERED = frozenset({Role.RESOLVER, Role.TIME_SERVER, Role.METADATA})
 _EVERYWHERE = (IPv4Network("0.0.0.0/0"),)
 
 
@@ -52,11 +52,6 @@ class Rule:
     peer: Peer
     protocol: Protocol
     ports: tuple[int, int] | None
-
-
-def slug(role: Role) -> str:
-    """Return a role as part of a resource's name."""
-    return role.value.lower().replace(" ", "-")
 
 
 def groups(table: Table) -> tuple[Role, ...]:
@@ -88,27 +83,16 @@ def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
 
     source: where hosts download.
     """
-    plane = cluster.spec.control_plane
     zones = zone_subnets(cluster.spec)
-    sites = {pool.site for pool in cluster.spec.pools.values() if pool.site}
-    racks = [rack for site in sorted(sites) for rack in cluster.spec.sites[site].racks.values()]
     return {
-        Role.OPERATOR: plane.operators,
-        Role.PUBLIC_OPERATOR: plane.public.operators if plane.public else (),
-        Role.SERVICE_CLIENT: tuple(collapse_addresses(cluster.spec.network.node_ports.outside)),
-        Role.WORKER_AT_SITE: tuple(collapse_addresses(racks)),
+        **ranges_of_roles(cluster, plan),
         Role.ARTEFACT_MIRROR: _range(source.mirror),
         Role.REGISTRY: _range(source.registry),
-        Role.CLOUD_API: _EVERYWHERE,
-        Role.FILE_STORE: (),
         Role.API_SERVER: tuple(zone.api_servers for zone in zones),
-        Role.ETCD_MAIN: _single_addresses(host.address for host in plan.etcd["main"]),
-        Role.ETCD_EVENTS: _single_addresses(host.address for host in plan.etcd["events"]),
         # S3's addresses are public; packets to them use the VPC's own endpoint.
         Role.BUCKETS: _EVERYWHERE,
-        Role.WORKER_IN_REGION: worker_ranges(cluster.spec),
-        Role.LOAD_BALANCER: _single_addresses(plan.balancers),
-        Role.SECRET_STORE: _single_addresses(map(endpoint_of, zones)),
+        Role.LOAD_BALANCER: single_addresses(plan.balancers),
+        Role.SECRET_STORE: single_addresses(map(endpoint_of, zones)),
         Role.FILE_STORE: worker_ranges(cluster.spec),
         Role.CLOUD_API: _EVERYWHERE,
     }
@@ -119,17 +103,10 @@ def endpoint_of(zone: ZoneSubnets) -> IPv4Address:
     return zone.balancer + 1
 
 
-def _single_addresses(addresses: Iterable[IPv4Address]) -> tuple[IPv4Network, ...]:
-    return tuple(map(IPv4Network, addresses))
-
-
-def _range(address: str | None) -> tuple[IPv4Network, ...]:
-    """Return the range of a base URL or host:port; everywhere for a name, because groups can't contain names."""
-    host = (address or "").rpartition("//")[2].partition("/")[0].partition(":")[0]
-    try:
-        return (IPv4Network(IPv4Address(host)),)
-    except AddressValueError:
-        return _EVERYWHERE
+def _range(server: str | None) -> tuple[IPv4Network, ...]:
+    """Return the range of a base URL or host:port; everywhere for a name."""
+    range_ = range_of_server(server or "")
+    return (range_,) if range_ else _EVERYWHERE
 
 
 def _of_flow(flow: Flow, ranges: Mapping[Role, tuple[IPv4Network, ...]], grouped: tuple[Role, ...]) -> Iterator[Rule]:

@@ -176,9 +176,9 @@ def _unchanged(opts: pulumi.ResourceOptions, *properties: str) -> pulumi.Resourc
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(ignore_changes=list(properties)))
 
 
-def hosts_of(plan: AddressPlan) -> dict[str, policies.Host]:
+def hosts_of(plan: AddressPlan) -> dict[str, policies.AddressedHost]:
     """Return hosts of etcds by name; they read the store under these names."""
-    return {host.name: policies.Host(host.name, host.address) for role in ROLES for host in plan.etcd[role]}
+    return {host.name: policies.AddressedHost(host.name, host.address) for role in ROLES for host in plan.etcd[role]}
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def identities(cluster: Cluster, hosts: Iterable[str]) -> list[Identity]:
     """Return the identities of a cluster. hosts: of etcds."""
     listed = [Identity(API_SERVERS, (API_SERVERS,)), Identity(ETCD, tuple(hosts))]
     maker = controllers_pool(cluster.spec)
-    others = tuple(name for name, pool in cluster.spec.pools.items() if pool.site is None and name != maker)
+    others = tuple(name for name in cluster.spec.region_pools if name != maker)
     if others:
         listed.append(Identity(WORKERS, (WORKERS,), others))
     if maker:
@@ -203,8 +203,8 @@ def identities(cluster: Cluster, hosts: Iterable[str]) -> list[Identity]:
 
 
 def with_backups(
-    cluster: Cluster, plan: AddressPlan, hosts: Mapping[str, policies.Host]
-) -> dict[str, list[policies.Host]]:
+    cluster: Cluster, plan: AddressPlan, hosts: Mapping[str, policies.AddressedHost]
+) -> dict[str, list[policies.AddressedHost]]:
     """Return folder in the bucket -> the hosts that keep backups there."""
     roles = roles_with_backups(cluster)
     return {prefix(cluster.name, role): [hosts[host.name] for host in plan.etcd[role]] for role in roles}

@@ -14,8 +14,9 @@ from components.flows.flow import Protocol, Role
 from components.flows.table import flows
 from network.addresses import AddressPlan
 from stacks.aws.network import Network
-from stacks.aws.rules import Direction, Rule, groups, ranges_of, rules, slug
+from stacks.aws.rules import Direction, Rule, groups, ranges_of, rules
 from stacks.aws.tags import tags
+from stacks.firewalls import slug
 
 EVERY_PROTOCOL = "-1"
 

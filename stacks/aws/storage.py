@@ -13,19 +13,14 @@ from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
 from components.control_plane import audit_log
 from etcd.backups import USE
-from etcd.members import settings
-from network.addresses import ROLES
 from stacks import audit_logs
 from stacks.aws import policies
 from stacks.aws.network import Network
 from stacks.aws.tags import bucket, tags
-from stacks.backups import Buckets
+from stacks.backups import Buckets, kept_days
 from stacks.protection import is_protected
 
 BACKUPS, AUDIT, LOGS, ARTEFACTS = "backups", "audit", "logs", "artefacts"
-_DAY_MS = 86_400_000
-_KEPT_DAYS = 30
-"""For backups if no etcd specifies it."""
 _LOG_DAYS = 90
 _FORMER_DAYS = 30
 _PARTS_DAYS = 7
@@ -185,12 +180,6 @@ class Storage(pulumi.ComponentResource):
 def _days(rule: aws.s3.outputs.BucketObjectLockConfigurationRule | None) -> int:
     """Return the lock's days as AWS reports them, not as the spec says."""
     return int(rule.default_retention.days or 0) if rule and rule.default_retention else 0
-
-
-def kept_days(cluster: Cluster) -> int:
-    """Return how long backups are kept, in whole days: the longest time of all etcds."""
-    backups = [backup for role in ROLES if (backup := settings(cluster, role).backup)]
-    return max((-(-backup.keep // _DAY_MS) for backup in backups), default=_KEPT_DAYS)
 
 
 def expired(days: int, former_days: int) -> aws.s3.BucketLifecycleConfigurationRuleArgs:

@@ -12,6 +12,7 @@ import pulumi_aws as aws
 
 from cluster import catalogue
 from cluster.spec import Cloud, Cluster
+from cluster.tags import of_cluster
 from stacks.names import short
 
 _GENERATED = 8
@@ -28,7 +29,7 @@ def provider(cluster: Cluster) -> aws.Provider:
     return aws.Provider(
         f"{cluster.name}-aws",
         region=cluster.spec.control_plane.region,
-        default_tags=aws.ProviderDefaultTagsArgs(tags=_of_all(cluster)),
+        default_tags=aws.ProviderDefaultTagsArgs(tags=of_cluster(cluster.name)),
     )
 
 
@@ -39,7 +40,7 @@ def tags(cluster: Cluster, role: str, place: str = "") -> dict[str, str]:
 
 def whole_tags(cluster: Cluster, role: str, place: str = "") -> dict[str, str]:
     """Return all tags, for resources that don't get the provider's: groups, and what templates create."""
-    return {**_of_all(cluster), **tags(cluster, role, place)}
+    return {**of_cluster(cluster.name), **tags(cluster, role, place)}
 
 
 def group_tags(tags_: dict[str, str]) -> list[aws.autoscaling.GroupTagArgs]:
@@ -47,10 +48,6 @@ def group_tags(tags_: dict[str, str]) -> list[aws.autoscaling.GroupTagArgs]:
     return [
         aws.autoscaling.GroupTagArgs(key=key, value=value, propagate_at_launch=False) for key, value in tags_.items()
     ]
-
-
-def _of_all(cluster: Cluster) -> dict[str, str]:
-    return {"menagerie": "true", "cluster": cluster.name}
 
 
 def named(cluster: Cluster, role: str, kind: Kind) -> str:

@@ -11,6 +11,7 @@ import pulumi_aws as aws
 
 from cluster import catalogue, places
 from cluster.pools import Placement, Pool
+from cluster.quantities import whole_gib
 from cluster.spec import Cloud, Cluster
 from components.flows.flow import Role
 from stacks.aws.interfaces import efa_interfaces
@@ -21,7 +22,6 @@ from stacks.aws.storage import Storage
 from stacks.aws.tags import group_tags, named, refuse_too_many, tags, whole_tags
 from stacks.payloads import WORKERS
 
-_GIB = 2**30
 _SPREAD_IN_ZONE = 7
 """"Placement groups", rules of spread: running machines per zone and group."""
 _AUTOSCALER = "k8s.io/cluster-autoscaler"
@@ -77,7 +77,7 @@ class Workers(pulumi.ComponentResource):
 
     def _pool(self, name: str, user_data: str) -> aws.autoscaling.Group:
         pool = self._cluster.spec.pools[name]
-        zones = tuple(map(str, pool.zones or self._cluster.spec.control_plane.zones))
+        zones = self._cluster.spec.zones_of(pool)
         refuse_impossible(name, pool, len(zones))
         # The same name: the plan finds a group's costs by the template with its name.
         common = named(self._cluster, f"pool-{name}", "launch_template")
@@ -103,7 +103,7 @@ class Workers(pulumi.ComponentResource):
 
     def _template(self, common: str, name: str, pool: Pool, user_data: str) -> aws.ec2.LaunchTemplate:
         image, root = image_of(pool.image, pulumi.InvokeOutputOptions(parent=self))
-        disk_gib = -(-pool.disk_size // _GIB)
+        disk_gib = whole_gib(pool.disk_size)
         launch = Launch(
             f"{WORKERS}-{name}", str(pool.machine), image, root, disk_gib, user_data, self._ground.profiles[name]
         )

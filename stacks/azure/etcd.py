@@ -9,9 +9,10 @@ import pulumi_azure_native as azure
 
 from cluster.disks import AZURE_SKUS
 from cluster.files import Disk
-from cluster.spec import Cluster, EtcdCluster, RoleName
+from cluster.quantities import GIB, whole_gib
+from cluster.spec import Cluster, RoleName
 from components.userdata import Payload
-from etcd.members import Member, members, settings
+from etcd.members import Member, members_by_host, settings
 from etcd.render import data_disk
 from network.addresses import ROLES, AddressPlan, HostAddress
 from stacks.azure import hosts, roles
@@ -24,7 +25,6 @@ LOCAL = "local-nvme"
 _PROVISIONED = frozenset({"PremiumV2_LRS", "UltraSSD_LRS"})
 """Kinds of disks with provisioned IOPS ("Azure managed disk types"); they get the minimum throughput."""
 _MB_PER_S = 125
-_GIB = 2**30
 
 
 def lun(role: RoleName) -> int:
@@ -39,7 +39,9 @@ def disk_of(cluster: Cluster, role: RoleName) -> Disk:
         local_disks = ("/dev/disk/azure/local/by-index/*", "/dev/disk/by-id/nvme-Microsoft_NVMe_Direct_Disk*")
         return data_disk(cluster, role, local_disks)
     links = (f"/dev/disk/azure/data/by-lun/{number}", f"/dev/disk/azure/scsi1/lun{number}")
-    return data_disk(cluster, role, (*links, "/dev/disk/by-id/nvme-MSFT_NVMe_Accelerator_*"), _whole_gib(etcd) * _GIB)
+    return data_disk(
+        cluster, role, (*links, "/dev/disk/by-id/nvme-MSFT_NVMe_Accelerator_*"), whole_gib(etcd.disk_size) * GIB
+    )
 
 
 class Etcd(pulumi.ComponentResource):
@@ -67,7 +69,7 @@ class Etcd(pulumi.ComponentResource):
         self._keys = keys
         self._kept = pulumi.ResourceOptions(parent=self, protect=is_protected())
         self.machines = {}
-        by_host = _by_host(cluster, plan)
+        by_host = members_by_host(cluster, plan)
         for role in ROLES:
             for host in plan.etcd[role]:
                 if host.name not in self.machines:
@@ -86,7 +88,7 @@ class Etcd(pulumi.ComponentResource):
             disk_name=member.name,
             zones=[member.zone],
             sku=azure.compute.DiskSkuArgs(name=kind),
-            disk_size_gb=_whole_gib(etcd),
+            disk_size_gb=whole_gib(etcd.disk_size),
             disk_iops_read_write=etcd.iops if is_provisioned else None,
             disk_m_bps_read_write=_MB_PER_S if is_provisioned else None,
             creation_data=azure.compute.CreationDataArgs(create_option="Empty"),
@@ -191,18 +193,5 @@ class Etcd(pulumi.ComponentResource):
         )
 
 
-def _by_host(cluster: Cluster, plan: AddressPlan) -> dict[str, dict[RoleName, Member]]:
-    """Return host -> the members that run on it."""
-    by_host: dict[str, dict[RoleName, Member]] = {}
-    for role in ROLES:
-        for member in members(cluster, role, plan):
-            by_host.setdefault(member.host, {})[role] = member
-    return by_host
-
-
 def _is_network(cluster: Cluster, role: RoleName) -> bool:
     return settings(cluster, role).disk != LOCAL
-
-
-def _whole_gib(etcd: EtcdCluster) -> int:
-    return -(-etcd.disk_size // _GIB)

@@ -21,10 +21,10 @@ def program(
     library: str = paths.LIBRARY,
 ) -> str:
     """Return the program's text. URLs have no trailing slash. library: where `menagerie_host` is."""
-    pools = [name for name, pool in cluster.spec.pools.items() if pool.site is None]
+    sets = {host_prefix(name): scale_set_name(name) for name in cluster.spec.region_pools}
     values = {
         "LIBRARY_OF_HOST": library,
-        "SETS_OF_POOLS": json.dumps({host_prefix(name): scale_set_name(name) for name in pools}, sort_keys=True),
+        "SETS_OF_POOLS": json.dumps(sets, sort_keys=True),
         "GROUP_OF_WORKERS": workers_group_name(cluster),
         "MANAGER_URL": url,
         "METADATA_URL": metadata,

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pulumi
 import pulumi_azure_native as azure
 
-from cluster.artefacts import ArtefactSource
 from cluster.files import Disk
-from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
-from components.userdata import Payload
 from etcd.backups import prefix
 from network.addresses import AddressPlan
-from stacks import audit_logs, backups, facts, payloads
+from stacks import backups, facts, payloads
 from stacks.azure import etcd, machines, roles
 from stacks.azure.control_plane import ControlPlane
 from stacks.azure.dns import Dns
@@ -30,20 +25,17 @@ from stacks.azure.tags import group, provider, workers_group
 from stacks.azure.volumes import CONTROLLERS, Volumes
 from stacks.azure.vpn import Vpn
 from stacks.azure.workers import Workers
+from stacks.cloud_provider import CloudProvider
 from stacks.cloud_store import bundle_name
 from stacks.facts import Facts
 from stacks.pki import Pki
 
 
-class AzureProvider:
+class AzureProvider(CloudProvider):
     """See `stacks.provider.Provider`."""
 
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
-        self._cluster = cluster
-        self._plan = plan
-        self._source = source_of(cluster.spec)
-        self._own = pulumi.ResourceOptions(provider=provider(cluster))
-        self._ends: pulumi.Output[facts.GatewayEnds] | None = None
+        super().__init__(cluster, plan, provider(cluster))
 
     def network(self) -> None:
         self._group = group(self._cluster, self._own)
@@ -64,26 +56,15 @@ class AzureProvider:
         self._endpoints = Endpoints(self._cluster, name, self._network, self._keys.vault.id, blobs, self._own)
 
     def secrets(self, pki: Pki) -> None:
-        self._payloads = payloads.payloads(
-            self._cluster, self._plan, self._source, self._disk, machines.program(self._cluster)
-        )
-        self._pools = (
-            payloads.worker_payloads(self._cluster, self._plan, self._source)
-            if self._cluster.spec.cloud_workers
-            else {}
-        )
+        self._assemble_payloads(machines.program(self._cluster))
         workers = list(dict.fromkeys(map(self._reader_of, self._pools)))
         group, readers = self._group.name, [*self._payloads, *workers]
         self._identities = identities_of(self._cluster, group, readers, self._own)
         classes = self._volumes() if controllers_pool(self._cluster.spec) else None
         # A host that has a second identity for some other reason must still use this one.
         own = {host: {"AZURE_CLIENT_ID": identity.client_id} for host, identity in self._identities.items()}
-        buckets = self.buckets()
-        identity_ = {"client_id": self._identities[payloads.API_SERVERS].client_id}
-        secrets_ = {
-            **backups.secrets(self._cluster, self._plan, pki, buckets, own),
-            **audit_logs.secrets(self._cluster, buckets, identity_),
-        }
+        identity = {"client_id": self._identities[payloads.API_SERVERS].client_id}
+        secrets_ = self._bucket_secrets(pki, own, identity)
         stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, secrets_, storage_classes=classes)
         bundles = {reader: {bundle_name(reader): values[bundle_name(reader)]} for reader, values in stored.items()}
         # The CAs to trust are not secret, so they are in no bundle.
@@ -119,18 +100,6 @@ class AzureProvider:
 
     def buckets(self) -> backups.Buckets:
         return self._storage.buckets()
-
-    def bucket_key(self) -> pulumi.Output[str]:
-        return pulumi.Output.from_input("")
-
-    def payloads(self) -> Mapping[str, Payload]:
-        return self._payloads
-
-    def artefacts(self) -> ArtefactSource:
-        return self._source
-
-    def ssh_private_key(self) -> pulumi.Output[str]:
-        return pulumi.Output.from_input("")
 
     def facts(self) -> pulumi.Output[Facts]:
         return facts.gather(public_target=self._plane.public_target, gateway_ends=self._ends)

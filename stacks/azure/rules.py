@@ -16,16 +16,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import AddressValueError, IPv4Address, IPv4Network, collapse_addresses
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from cluster.subnets import region_subnets
 from components.flows.flow import Flow, Protocol, Role, Table, spans
 from network.addresses import AddressPlan
+from stacks.firewalls import UNFILTERED, range_of_server, ranges_of_roles, slug
 
 _BALANCERS = frozenset({Role.LOAD_BALANCER, Role.PUBLIC_BALANCER})
-UNFILTERED = frozenset({Role.RESOLVER, Role.TIME_SERVER, Role.METADATA})
 LOAD_BALANCER, INTERNET, ANYWHERE = "AzureLoadBalancer", "Internet", "*"
 """Service tags; the second means everything with a public address."""
 FIRST, LAST = 100, 4096
@@ -75,19 +74,14 @@ def rules(cluster: Cluster, plan: AddressPlan, source: ArtefactSource, table: Ta
 
 def places_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[Role, tuple[str, ...]]:
     """Return role -> its ranges or tag; none if nothing has the role."""
-    subnets, plane = region_subnets(cluster.spec), cluster.spec.control_plane
-    sites = {pool.site for pool in cluster.spec.pools.values() if pool.site}
-    racks = [rack for site in sorted(sites) for rack in cluster.spec.sites[site].racks.values()]
+    subnets = region_subnets(cluster.spec)
     main, events = (tuple(str(host.address) for host in plan.etcd[role]) for role in ("main", "events"))
     return {
-        Role.OPERATOR: tuple(map(str, plane.operators)),
-        Role.PUBLIC_OPERATOR: tuple(map(str, plane.public.operators)) if plane.public else (),
-        Role.SERVICE_CLIENT: tuple(map(str, collapse_addresses(cluster.spec.network.node_ports.outside))),
+        **{role: tuple(map(str, ranges)) for role, ranges in ranges_of_roles(cluster, plan).items()},
         Role.API_SERVER: (str(subnets.api_servers),),
+        # A change of their spelling, to /32, would change the group's rules.
         Role.ETCD_MAIN: main,
         Role.ETCD_EVENTS: events,
-        Role.WORKER_IN_REGION: (str(subnets.workers),),
-        Role.WORKER_AT_SITE: tuple(map(str, collapse_addresses(racks))),
         Role.SECRET_STORE: (str(subnets.endpoints),),
         Role.FILE_STORE: (str(subnets.endpoints),),
         Role.BUCKETS: (str(subnets.endpoints),),
@@ -98,15 +92,9 @@ def places_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
     }
 
 
-def _place_of(address: str | None) -> tuple[str, ...]:
-    """Return the range of a base URL or host:port; anywhere for a name: a group can't contain names, and a mirror may be anywhere."""
-    if address is None:
-        return (INTERNET,)
-    host = address.rpartition("//")[2].partition("/")[0].partition(":")[0]
-    try:
-        return (str(IPv4Network(IPv4Address(host))),)
-    except AddressValueError:
-        return (ANYWHERE,)
+def _place_of(server: str | None) -> tuple[str, ...]:
+    """Return the range of a base URL or host:port; anywhere for a name, because a mirror may be anywhere."""
+    return (INTERNET,) if server is None else (str(range_of_server(server) or ANYWHERE),)
 
 
 def _of_flow(flow: Flow, places: Mapping[Role, tuple[str, ...]]) -> Iterator[Rule]:
@@ -121,9 +109,5 @@ def _of_flow(flow: Flow, places: Mapping[Role, tuple[str, ...]]) -> Iterator[Rul
         return
     for role, direction in ((destination, Direction.IN), (flow.source, Direction.OUT)):
         if role in SUBNETS:
-            name = "-".join((_slug(flow.source), "to", _slug(flow.destination), flow.protocol, *spans(flow.ports)))
+            name = "-".join((slug(flow.source), "to", slug(flow.destination), flow.protocol, *spans(flow.ports)))
             yield Rule(direction, name, sources, destinations, flow.protocol, flow.ports, flow.why)
-
-
-def _slug(role: Role) -> str:
-    return role.value.lower().replace(" ", "-")

@@ -18,15 +18,13 @@ from stacks.azure.keys import Keys
 from stacks.azure.network import Network
 from stacks.azure.roles import BuiltIn
 from stacks.azure.tags import account_name, tags
-from stacks.backups import Buckets
+from stacks.backups import Buckets, kept_days
 from stacks.protection import is_protected
 
 BACKUPS, AUDIT, ARTEFACTS = "backups", "audit-logs", "artefacts"
 _FLOW_LOGS = "insights-logs-flowlogflowevent"
 """"Virtual network flow logs": the container that Azure creates for them."""
-_DAY_MS = 86_400_000
-_KEPT_DAYS = 30
-"""For backups if no etcd specifies it, and for logs."""
+_FLOW_LOG_DAYS = 30
 _UNDELETE_DAYS = 7
 # Azure creates both itself with the first network of a region ("Enable or disable Azure Network Watcher").
 _WATCHERS = "NetworkWatcherRG"
@@ -142,7 +140,7 @@ class Storage(pulumi.ComponentResource):
                 rules=[
                     _removed(BACKUPS, kept_days(self._cluster), only_versions=True),
                     _removed(AUDIT, audit_logs.kept_days(self._cluster)),
-                    _removed(_FLOW_LOGS, _KEPT_DAYS),
+                    _removed(_FLOW_LOGS, _FLOW_LOG_DAYS),
                 ]
             ),
             opts=self._own,
@@ -178,7 +176,7 @@ class Storage(pulumi.ComponentResource):
             target_resource_id=network.network.id,
             storage_id=self.account.id,
             enabled=True,
-            retention_policy=azure.network.RetentionPolicyParametersArgs(enabled=True, days=_KEPT_DAYS),
+            retention_policy=azure.network.RetentionPolicyParametersArgs(enabled=True, days=_FLOW_LOG_DAYS),
             format=azure.network.FlowLogFormatParametersArgs(type="JSON", version=2),
             identity=azure.network.ManagedServiceIdentityArgs(
                 type=azure.network.ResourceIdentityType.USER_ASSIGNED, user_assigned_identities=[self.identity.id]
@@ -231,12 +229,6 @@ def encrypted_account(
         tags=tags,
         opts=opts,
     )
-
-
-def kept_days(cluster: Cluster) -> int:
-    """Return how long backups are kept, in whole days: the longest time of all etcds."""
-    backups = [etcd.backup for etcd in (cluster.spec.etcd.main, cluster.spec.etcd.events) if etcd.backup]
-    return max((-(-backup.keep // _DAY_MS) for backup in backups), default=_KEPT_DAYS)
 
 
 def _removed(container: str, days: int, *, only_versions: bool = False) -> azure.storage.ManagementPolicyRuleArgs:

@@ -17,6 +17,7 @@ import pulumi_azure_native as azure
 from cluster import places
 from cluster.pools import Pool
 from cluster.spec import Cloud, Cluster
+from cluster.tags import of_cluster
 from stacks.names import short
 from stacks.protection import is_protected
 
@@ -63,7 +64,7 @@ def _group(logical: str, name: str, cluster: Cluster, opts: pulumi.ResourceOptio
 
 def tags(cluster: Cluster, role: str) -> dict[str, str]:
     """Return tags by which bills, audits and people at the portal can attribute a resource."""
-    return {"menagerie": "true", "cluster": cluster.name, "role": role}
+    return {**of_cluster(cluster.name), "role": role}
 
 
 def vault_name(cluster: Cluster) -> str:

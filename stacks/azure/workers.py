@@ -8,13 +8,13 @@ import pulumi
 import pulumi_azure_native as azure
 
 from cluster.pools import Placement, Pool
+from cluster.quantities import whole_gib
 from cluster.spec import Cluster
 from components.userdata import Payload
 from stacks.azure.hosts import Boot
 from stacks.azure.scale_sets import Model, identity
 from stacks.azure.tags import autoscaler_tags, host_prefix, scale_set_name, tags
 
-_GIB = 2**30
 _FAULT_DOMAINS = 5
 """"Choose the right number of fault domains": in zones, 1 means as many as there are, and 5 means five or no machine."""
 
@@ -56,7 +56,7 @@ class Workers(pulumi.ComponentResource):
                 machine=str(pool.machine),
                 prefix=host_prefix(name),
                 image=pool.image,
-                disk_gib=-(-pool.disk_size // _GIB),
+                disk_gib=whole_gib(pool.disk_size),
                 user_data=boots[name].user_data(payload),
                 subnet=subnet,
                 disks=disks,
@@ -74,7 +74,7 @@ class Workers(pulumi.ComponentResource):
             # Flexible orchestration has no InfiniBand ("Orchestration modes for Virtual Machine Scale Sets in Azure").
             orchestration_mode="Uniform",
             sku=azure.compute.SkuArgs(name=model.machine, tier="Standard", capacity=pool.min),
-            zones=self._zones(pool),
+            zones=list(self._cluster.spec.zones_of(pool)),
             zone_balance=False,
             platform_fault_domain_count=_FAULT_DOMAINS if pool.placement is Placement.SPREAD else 1,
             # Machines of one InfiniBand network are in one placement group.
@@ -94,15 +94,12 @@ class Workers(pulumi.ComponentResource):
             ),
         )
 
-    def _zones(self, pool: Pool) -> list[str]:
-        return list(map(str, pool.zones or self._cluster.spec.control_plane.zones))
-
     def _proximity(self, name: str, pool: Pool) -> azure.compute.ProximityPlacementGroup:
         return azure.compute.ProximityPlacementGroup(
             scale_set_name(name),
             resource_group_name=self._group,
             proximity_placement_group_type="Standard",
-            zones=self._zones(pool),
+            zones=list(self._cluster.spec.zones_of(pool)),
             intent=azure.compute.ProximityPlacementGroupPropertiesIntentArgs(vm_sizes=[str(pool.machine)]),
             tags=tags(self._cluster, f"pool-{name}"),
             opts=pulumi.ResourceOptions(parent=self),

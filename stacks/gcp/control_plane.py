@@ -6,6 +6,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from cluster.spec import Cluster
+from cluster.tags import of_cluster
 from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from components.userdata import Payload
 from etcd.apiserver import probe_path
@@ -15,7 +16,7 @@ from stacks.gcp.hosts import SYSTEM_DISK_GIB
 from stacks.gcp.keys import Keys
 from stacks.gcp.network import Network
 from stacks.gcp.secrets import Identity
-from stacks.gcp.tags import base_name, generated, labels, named, of_cluster
+from stacks.gcp.tags import base_name, generated, labels, named
 
 _BOOT_S = 600
 """From a machine's start to its first repair: it boots, and waits for permissions that were granted a minute ago."""
@@ -49,7 +50,7 @@ class ControlPlane(pulumi.ComponentResource):
         self._after = [keys.usable, *identity.after, *after, reserved]
         machine = cluster.spec.control_plane.machine
         disks = hosts.template_disks(
-            machine, cluster.spec.control_plane.image, SYSTEM_DISK_GIB, keys.key, of_cluster(cluster)
+            machine, cluster.spec.control_plane.image, SYSTEM_DISK_GIB, keys.key, of_cluster(cluster.name)
         )
         template = hosts.template(
             generated(cluster, "api-server"),

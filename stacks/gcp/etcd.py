@@ -8,9 +8,10 @@ import pulumi
 import pulumi_gcp as gcp
 
 from cluster.files import Disk
+from cluster.quantities import whole_gib
 from cluster.spec import Cluster, RoleName
 from components.userdata import Payload
-from etcd.members import Member, members, settings
+from etcd.members import Member, members_by_host, settings
 from etcd.render import data_disk
 from network.addresses import ROLES, AddressPlan, HostAddress
 from stacks.gcp import hosts
@@ -23,7 +24,6 @@ from stacks.protection import is_protected
 LOCAL = "local-nvme"
 _PROVISIONED = frozenset({"hyperdisk-balanced", "hyperdisk-extreme", "pd-extreme"})
 """Kinds of disks with provisioned IOPS."""
-_GIB = 2**30
 
 
 def disk_of(cluster: Cluster, role: RoleName) -> Disk:
@@ -58,7 +58,7 @@ class Etcd(pulumi.ComponentResource):
         self._keys = keys
         self._after = after
         self.machines = {}
-        by_host = _by_host(cluster, plan)
+        by_host = members_by_host(cluster, plan)
         for role in ROLES:
             for host in plan.etcd[role]:
                 if host.name not in self.machines:
@@ -136,7 +136,7 @@ class Etcd(pulumi.ComponentResource):
             name=named(self._cluster, member.name, "data"),
             zone=member.zone,
             type=etcd.disk,
-            size=-(-etcd.disk_size // _GIB),
+            size=whole_gib(etcd.disk_size),
             provisioned_iops=etcd.iops if etcd.disk in _PROVISIONED else None,
             disk_encryption_key=gcp.compute.DiskDiskEncryptionKeyArgs(kms_key_self_link=self._keys.key.id),
             labels=labels(f"etcd-{role}"),
@@ -151,12 +151,3 @@ class Etcd(pulumi.ComponentResource):
 
 def _device(role: RoleName) -> str:
     return f"etcd-{role}"
-
-
-def _by_host(cluster: Cluster, plan: AddressPlan) -> dict[str, dict[RoleName, Member]]:
-    """Return host -> the members that run on it."""
-    by_host: dict[str, dict[RoleName, Member]] = {}
-    for role in ROLES:
-        for member in members(cluster, role, plan):
-            by_host.setdefault(member.host, {})[role] = member
-    return by_host

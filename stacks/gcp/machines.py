@@ -12,7 +12,6 @@ from stacks import machines
 from stacks.gcp.keys import Keys
 from stacks.gcp.secrets import Identity
 from stacks.gcp.tags import base_name, condition_title, generated, role_id
-from stacks.gcp.workers import zones_of
 
 PERMISSIONS = ("compute.instances.get",)
 _PROGRAM = Path(__file__).with_name("menagerie_machine.py")
@@ -22,7 +21,7 @@ def program(
     cluster: Cluster, url: str = "https://compute.googleapis.com", metadata: str = "http://169.254.169.254"
 ) -> str:
     """Return the program's text. URLs have no trailing slash."""
-    zones = {zone for name in _pools(cluster) for zone in zones_of(cluster, cluster.spec.pools[name])}
+    zones = {zone for pool in cluster.spec.region_pools.values() for zone in cluster.spec.zones_of(pool)}
     values = {
         "ZONES_OF_POOLS": " ".join(sorted(zones)),
         "CLUSTER_NAME": cluster.name,
@@ -36,13 +35,9 @@ def confined(cluster: Cluster) -> str:
     """Return the condition of the permission: machines of the cluster's pools, by name ("Resource attributes in IAM Conditions")."""
     names = [
         f'resource.name.extract("/instances/{{name}}").startsWith("{base_name(cluster, name)}-")'
-        for name in _pools(cluster)
+        for name in cluster.spec.region_pools
     ]
     return f'resource.type == "compute.googleapis.com/Instance" && ({" || ".join(names)})'
-
-
-def _pools(cluster: Cluster) -> list[str]:
-    return [name for name, pool in cluster.spec.pools.items() if pool.site is None]
 
 
 class Machines(pulumi.ComponentResource):
@@ -64,7 +59,8 @@ class Machines(pulumi.ComponentResource):
             role=role.name,
             member=identity.account.member,
             condition=gcp.projects.IAMMemberConditionArgs(
-                title=condition_title(f"machines of {', '.join(_pools(cluster))}"), expression=confined(cluster)
+                title=condition_title(f"machines of {', '.join(cluster.spec.region_pools)}"),
+                expression=confined(cluster),
             ),
             opts=own,
         )

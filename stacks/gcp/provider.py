@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pulumi
 
-from cluster.artefacts import ArtefactSource
 from cluster.files import Disk
-from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
-from components.userdata import Payload
 from network.addresses import AddressPlan
-from stacks import audit_logs, backups, facts, payloads
+from stacks import backups, facts, payloads
+from stacks.cloud_provider import CloudProvider
 from stacks.cloud_store import bundle_name
 from stacks.facts import Facts
 from stacks.gcp import etcd, machines, network
@@ -34,15 +30,11 @@ from stacks.gcp.workers import Workers
 from stacks.pki import Pki
 
 
-class GcpProvider:
+class GcpProvider(CloudProvider):
     """See `stacks.provider.Provider`."""
 
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
-        self._cluster = cluster
-        self._plan = plan
-        self._source = source_of(cluster.spec)
-        self._own = pulumi.ResourceOptions(provider=provider(cluster))
-        self._ends: pulumi.Output[facts.GatewayEnds] | None = None
+        super().__init__(cluster, plan, provider(cluster))
         self._public: PublicEndpoint | None = None
 
     def network(self) -> None:
@@ -55,17 +47,9 @@ class GcpProvider:
         self._storage = Storage(self._cluster, self._network, self._keys, self._own)
 
     def secrets(self, pki: Pki) -> None:
-        self._payloads = payloads.payloads(
-            self._cluster, self._plan, self._source, self._disk, machines.program(self._cluster)
-        )
-        in_region = self._cluster.spec.cloud_workers > 0
-        self._pools = payloads.worker_payloads(self._cluster, self._plan, self._source) if in_region else {}
+        self._assemble_payloads(machines.program(self._cluster))
         classes_ = classes(self._cluster, self._keys, self._network)
-        buckets = self.buckets()
-        secrets_ = {
-            **backups.secrets(self._cluster, self._plan, pki, buckets, {}),
-            **audit_logs.secrets(self._cluster, buckets, {}),
-        }
+        secrets_ = self._bucket_secrets(pki, {}, {})
         stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, secrets_, self._pools, classes_)
         bundles = {reader: values[bundle_name(reader)] for reader, values in stored.items()}
         secrets = Secrets(self._cluster, self._keys, bundles, self._own)
@@ -74,7 +58,7 @@ class GcpProvider:
         self._storage.let_keep_backups(self._plan, secrets.identities)
         if controllers_pool(self._cluster.spec):
             Volumes(self._cluster, self._keys, secrets.identities, self._own)
-        if in_region:
+        if self._cluster.spec.cloud_workers:
             machines.Machines(self._cluster, self._keys, secrets.identities[payloads.API_SERVERS], self._own)
         # Rules refer to hosts by their identities.
         firewalls = Firewalls(self._cluster, self._plan, self._network, secrets.identities, self._source, self._own)
@@ -104,18 +88,6 @@ class GcpProvider:
 
     def buckets(self) -> backups.Buckets:
         return self._storage.buckets()
-
-    def bucket_key(self) -> pulumi.Output[str]:
-        return pulumi.Output.from_input("")
-
-    def payloads(self) -> Mapping[str, Payload]:
-        return self._payloads
-
-    def artefacts(self) -> ArtefactSource:
-        return self._source
-
-    def ssh_private_key(self) -> pulumi.Output[str]:
-        return pulumi.Output.from_input("")
 
     def facts(self) -> pulumi.Output[Facts]:
         return facts.gather(public_target=self._public.address if self._public else None, gateway_ends=self._ends)

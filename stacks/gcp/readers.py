@@ -17,5 +17,4 @@ def of_pool(cluster: Cluster, name: str) -> str:
 
 def of_workers(cluster: Cluster) -> tuple[str, ...]:
     """Return the identities of all workers in the region."""
-    pools = (name for name, pool in cluster.spec.pools.items() if pool.site is None)
-    return tuple(sorted({of_pool(cluster, name) for name in pools}, reverse=True))
+    return tuple(sorted({of_pool(cluster, name) for name in cluster.spec.region_pools}, reverse=True))

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import AddressValueError, IPv4Address, IPv4Network, collapse_addresses
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
@@ -27,12 +26,12 @@ from cluster.subnets import region_subnets
 from components.control_plane.ports import API_PORT
 from components.flows.flow import Flow, Protocol, Role, Table
 from network.addresses import AddressPlan
+from stacks.firewalls import UNFILTERED, range_of_server, ranges_of_roles, single_addresses, slug
 from stacks.gcp.endpoints import address as endpoint_address
 from stacks.gcp.readers import of_workers
 from stacks.gcp.volumes import file_range
 from stacks.payloads import API_SERVERS
 
-UNFILTERED = frozenset({Role.RESOLVER, Role.TIME_SERVER, Role.METADATA})
 PROBES: Mapping[Role, tuple[str, ...]] = {
     Role.LOAD_BALANCER: ("130.211.0.0/22", "35.191.0.0/16"),
     Role.PUBLIC_BALANCER: ("35.191.0.0/16", "209.85.152.0/22", "209.85.204.0/22"),
@@ -107,40 +106,25 @@ def readers_of(cluster: Cluster, plan: AddressPlan) -> dict[Role, tuple[str, ...
 
 def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[Role, tuple[str, ...]]:
     """Return role -> its addresses; none if nothing has the role."""
-    subnets, plane = region_subnets(cluster.spec), cluster.spec.control_plane
-    sites = {pool.site for pool in cluster.spec.pools.values() if pool.site}
-    racks = [rack for site in sorted(sites) for rack in cluster.spec.sites[site].racks.values()]
-    main, events = (_hosts(host.address for host in plan.etcd[role]) for role in ("main", "events"))
-    return {
-        Role.OPERATOR: tuple(map(str, plane.operators)),
-        Role.PUBLIC_OPERATOR: tuple(map(str, plane.public.operators)) if plane.public else (),
-        Role.SERVICE_CLIENT: tuple(map(str, collapse_addresses(cluster.spec.network.node_ports.outside))),
-        Role.LOAD_BALANCER: _hosts(plan.balancers),
-        Role.API_SERVER: (str(subnets.api_servers),),
-        Role.ETCD_MAIN: main,
-        Role.ETCD_EVENTS: events,
-        Role.WORKER_IN_REGION: (str(subnets.workers),),
-        Role.WORKER_AT_SITE: tuple(map(str, collapse_addresses(racks))),
-        Role.SECRET_STORE: _hosts([endpoint_address(cluster)]),
-        Role.CLOUD_API: _hosts([endpoint_address(cluster)]),
-        Role.BUCKETS: _hosts([endpoint_address(cluster)]),
-        Role.FILE_STORE: (str(file_range(cluster)),),
+    google = single_addresses([endpoint_address(cluster)])
+    ranges = {
+        **ranges_of_roles(cluster, plan),
+        Role.LOAD_BALANCER: single_addresses(plan.balancers),
+        Role.API_SERVER: (region_subnets(cluster.spec).api_servers,),
+        Role.SECRET_STORE: google,
+        Role.CLOUD_API: google,
+        Role.BUCKETS: google,
+        Role.FILE_STORE: (file_range(cluster),),
+    }
+    return {role: tuple(map(str, own)) for role, own in ranges.items()} | {
         Role.ARTEFACT_MIRROR: _place_of(source.mirror),
         Role.REGISTRY: _place_of(source.registry),
     }
 
 
-def _hosts(addresses: Iterable[IPv4Address]) -> tuple[str, ...]:
-    return tuple(f"{address}/32" for address in addresses)
-
-
-def _place_of(address: str | None) -> tuple[str, ...]:
-    """Return the range of a base URL or host:port; anywhere for a name: rules can't contain names."""
-    host = (address or "").rpartition("//")[2].partition("/")[0].partition(":")[0]
-    try:
-        return (str(IPv4Network(IPv4Address(host))),)
-    except AddressValueError:
-        return (ANYWHERE,)
+def _place_of(server: str | None) -> tuple[str, ...]:
+    """Return the range of a base URL or host:port; anywhere for a name."""
+    return (str(range_of_server(server or "") or ANYWHERE),)
 
 
 def _ways(
@@ -154,11 +138,11 @@ def _ways(
     taker = Role.API_SERVER if destination in PROBES else destination
     if source in PROBES:
         if API_PORT in flow.ports:
-            yield taker, _Way(Direction.IN, _slug(source), PROBES[source])
+            yield taker, _Way(Direction.IN, slug(source), PROBES[source])
     elif taker in readers and ranges.get(source):
-        yield taker, _Way(Direction.IN, _slug(source), ranges[source])
+        yield taker, _Way(Direction.IN, slug(source), ranges[source])
     if source in readers and ranges.get(destination):
-        yield source, _Way(Direction.OUT, _slug(destination), ranges[destination])
+        yield source, _Way(Direction.OUT, slug(destination), ranges[destination])
 
 
 def _first_named(way: _Way, ways: Iterable[tuple[_Way, Role]]) -> _Way:
@@ -177,7 +161,7 @@ def _split(
     """Yield as many rules as the limit of identities per rule requires."""
     targets = tuple(reader for role in roles for reader in readers[role])
     word = "from" if way.direction is Direction.IN else "to"
-    name = "-".join((*map(_slug, roles), word, way.name))
+    name = "-".join((*map(slug, roles), word, way.name))
     for number, own in enumerate(_slices(targets), 1):
         numbered = name if number == 1 else f"{name}-{number}"
         yield Rule(way.direction, numbered, own, way.ranges, services, why)
@@ -185,7 +169,3 @@ def _split(
 
 def _slices(of: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [of[start : start + _MOST_IDENTITIES] for start in range(0, len(of), _MOST_IDENTITIES)]
-
-
-def _slug(role: Role) -> str:
-    return role.value.lower().replace(" ", "-")

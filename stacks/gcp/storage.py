@@ -11,10 +11,9 @@ from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
 from components.control_plane import audit_log
 from etcd.backups import USE, prefix
-from etcd.members import settings
-from network.addresses import ROLES, AddressPlan
+from network.addresses import AddressPlan
 from stacks import audit_logs
-from stacks.backups import Buckets, hosts_with_backups
+from stacks.backups import Buckets, hosts_with_backups, kept_days
 from stacks.gcp.keys import Keys
 from stacks.gcp.network import Network
 from stacks.gcp.secrets import Identity
@@ -22,9 +21,7 @@ from stacks.gcp.tags import bucket_name, generated, labels, named
 from stacks.protection import is_protected
 
 BACKUPS, AUDIT, LOGS, ARTEFACTS = "backups", "audit", "logs", "artefacts"
-_DAY_MS = 86_400_000
 _DAY_S = 86_400
-_KEPT_DAYS = 30
 _FORMER_DAYS = 30
 """How long overwritten or deleted objects in a versioned bucket can be restored."""
 _LOGS_DAYS = 90
@@ -170,12 +167,6 @@ class Storage(pulumi.ComponentResource):
 def _days(policy: gcp.storage.outputs.BucketRetentionPolicy | None) -> int:
     """Return the retention as Google reports it, not as the spec says."""
     return int(policy.retention_period) // _DAY_S if policy else 0
-
-
-def kept_days(cluster: Cluster) -> int:
-    """Return how long backups are kept, in whole days: the longest time of all etcds."""
-    backups = [settings(cluster, role).backup for role in ROLES]
-    return max((-(-backup.keep // _DAY_MS) for backup in backups if backup), default=_KEPT_DAYS)
 
 
 def _removed(**condition: object) -> gcp.storage.BucketLifecycleRuleArgs:

@@ -13,6 +13,7 @@ import pulumi_gcp as gcp
 
 from cluster.catalogue import of
 from cluster.spec import Cloud, Cluster
+from cluster.tags import of_cluster
 from stacks.names import DIGITS, hashed, short
 
 LONGEST = of(Cloud.GCP).names["resource"].max
@@ -33,13 +34,9 @@ def provider(cluster: Cluster) -> gcp.Provider:
         f"{cluster.name}-gcp",
         project=pulumi.Config("gcp").get("project"),
         region=cluster.spec.control_plane.region,
-        default_labels=of_cluster(cluster),
+        # The provider adds them to what it creates itself, but not to the disks of a template.
+        default_labels=of_cluster(cluster.name),
     )
-
-
-def of_cluster(cluster: Cluster) -> dict[str, str]:
-    """Return labels for everything. The provider adds them to what it creates itself, but not to the disks of a template."""
-    return {"menagerie": "true", "cluster": cluster.name}
 
 
 def labels(role: str) -> dict[str, str]:

@@ -46,13 +46,9 @@ def permissions(cluster: Cluster) -> tuple[str, ...]:
     return tuple(sorted((*(_DISKS if has_block(cluster.spec) else ()), *(_FILES if has_file(cluster.spec) else ()))))
 
 
-def _pools(cluster: Cluster) -> list[str]:
-    return [name for name, pool in cluster.spec.pools.items() if pool.site is None]
-
-
 def _title(cluster: Cluster) -> str:
     """Return a title that differs for other pools: a replacement exists next to the grant it replaces, distinguished by title."""
-    return condition_title(f"volumes of {', '.join(_pools(cluster))}")
+    return condition_title(f"volumes of {', '.join(cluster.spec.region_pools)}")
 
 
 def confined(cluster: Cluster) -> str:
@@ -62,7 +58,7 @@ def confined(cluster: Cluster) -> str:
     permitted, as in "Configure resource-based access"). Filestore has no such attributes: with `storage.file` the permissions
     apply to all file systems of the project.
     """
-    pools = [base_name(cluster, name) for name in _pools(cluster)]
+    pools = [base_name(cluster, name) for name in cluster.spec.region_pools]
     machines = " || ".join(f'resource.name.extract("/instances/{{name}}").startsWith("{name}-")' for name in pools)
     disks = f'resource.name.extract("/disks/{{name}}").startsWith("{VOLUMES}")'
     return f"({_is_not('Disk')} || {disks}) && ({_is_not('Instance')} || {machines})"

@@ -14,15 +14,16 @@ import pulumi_gcp as gcp
 
 from cluster.bandwidth import can_have_tier_1
 from cluster.pools import Placement, Pool
+from cluster.quantities import whole_gib
 from cluster.spec import Cluster
+from cluster.tags import of_cluster
 from components.userdata import Payload
 from stacks.gcp import hosts
 from stacks.gcp.keys import Keys
 from stacks.gcp.readers import of_pool
 from stacks.gcp.secrets import Identity
-from stacks.gcp.tags import base_name, generated, labels, named, of_cluster
+from stacks.gcp.tags import base_name, generated, labels, named
 
-_GIB = 2**30
 _MOST_APART = 8
 """Availability domains of a spread placement policy ("About placement policies")."""
 
@@ -61,9 +62,9 @@ class Workers(pulumi.ComponentResource):
 
     def _template(self, name: str, pool: Pool, payload: Payload) -> gcp.compute.RegionInstanceTemplate:
         machine = str(pool.machine)
-        own = of_cluster(self._cluster)
+        own = of_cluster(self._cluster.name)
         identity = self._identities[of_pool(self._cluster, name)]
-        disks = hosts.template_disks(machine, pool.image, -(-pool.disk_size // _GIB), self._keys.key, own)
+        disks = hosts.template_disks(machine, pool.image, whole_gib(pool.disk_size), self._keys.key, own)
         policy = self._placement(name, pool)
         tier_1 = pool.rdma and can_have_tier_1(machine)
         return hosts.template(
@@ -117,13 +118,9 @@ class Workers(pulumi.ComponentResource):
         )
 
 
-def zones_of(cluster: Cluster, pool: Pool) -> tuple[str, ...]:
-    return tuple(map(str, pool.zones or cluster.spec.control_plane.zones))
-
-
 def sizes(cluster: Cluster, pool: Pool) -> dict[str, int]:
     """Return zone -> how many of the pool's `min` machines start there."""
-    zones = zones_of(cluster, pool)
+    zones = cluster.spec.zones_of(pool)
     base, more = divmod(pool.min, len(zones))
     return {zone: base + (number < more) for number, zone in enumerate(zones)}
 

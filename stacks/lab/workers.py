@@ -32,8 +32,7 @@ def possible_in_region(cluster: Cluster) -> tuple[Worker, ...]:
 
 def _numbered(cluster: Cluster) -> list[tuple[Worker, int]]:
     """Return each worker with its number in its pool. Addresses depend on the maximum of each pool, so growing moves none."""
-    pools = {name: pool for name, pool in cluster.spec.pools.items() if pool.site is None}
-    numbered = [(name, number) for name, pool in pools.items() for number in range(1, pool.max + 1)]
+    numbered = [(name, number) for name, pool in cluster.spec.region_pools.items() for number in range(1, pool.max + 1)]
     if not numbered:
         return []
     (network,), zones = worker_ranges(cluster.spec), cluster.spec.control_plane.zones

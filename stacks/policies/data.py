@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cluster.quantities import whole_days
 from cluster.spec import Cluster
 from stacks.policies.model import Resource, Rule, Violation
 from stacks.policies.values import first, is_hidden, is_one_of, names_of, of_types, text
@@ -66,13 +67,13 @@ def _protected(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]
             )
 
 
-_DAY_MS, _DAY_S = 86_400_000, 86_400
+_DAY_S = 86_400
 _CONTAINER, _POLICY = "azure-native:storage:BlobContainer", "azure-native:storage:BlobContainerImmutabilityPolicy"
 _LOCK = "aws:s3/bucketObjectLockConfiguration:BucketObjectLockConfiguration"
 
 
 def _locked(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
-    needed = -(-cluster.spec.control_plane.audit_log.keep // _DAY_MS)
+    needed = whole_days(cluster.spec.control_plane.audit_log.keep)
     for resource in resources:
         if not (text(resource.inputs, *_ROLE) == "audit" or text(resource.inputs, "containerName") == "audit-logs"):
             continue

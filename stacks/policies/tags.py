@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cluster.spec import Cluster
+from cluster.tags import of_cluster
 from stacks.policies.model import Resource, Rule, Violation
 from stacks.policies.values import at, first, is_hidden, of_types
 
@@ -63,11 +64,6 @@ _STARTED = ("instance", "volume")
 _DEFAULTS = {"pulumi:providers:aws": "defaultTags", "pulumi:providers:gcp": "defaultLabels"}
 
 
-def required_tags(cluster: Cluster) -> dict[str, str]:
-    """Return the tags or labels that every resource must have."""
-    return {"menagerie": "true", "cluster": cluster.name}
-
-
 def _tagged(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
     defaults = _of_providers(resources)
     for resource in of_types(resources, TAGGED):
@@ -116,7 +112,7 @@ def _lacking(cluster: Cluster, sources: Sequence[Any]) -> str:
     pairs = [pair for value in sources if isinstance(value, Mapping) for pair in value.items()]
     missing = [
         f"{key}: {value}"
-        for key, value in required_tags(cluster).items()
+        for key, value in of_cluster(cluster.name).items()
         if not any(mark == key and (is_hidden(tag) or tag == value) for mark, tag in pairs)
     ]
     return " and ".join(missing)

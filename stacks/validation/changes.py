@@ -19,7 +19,7 @@ _LOCAL = "local-nvme"
 
 
 @dataclass(frozen=True)
-class Change:
+class SpecChange:
     """path: of a value in the spec; `ALL` for every pool or every etcd. new: takes the parent of the value and the value,
     and returns a new value, or None if the change does not apply."""
 
@@ -62,18 +62,18 @@ def _faster(etcd: EtcdCluster, iops: int) -> int | None:
     return None if etcd.disk == _LOCAL else iops + 500
 
 
-CHANGES: tuple[Change, ...] = (
-    Change("one more API server", ("control_plane", "api_servers"), lambda _, count: count + 1),
-    Change("another machine type for API servers", ("control_plane", "machine"), _next_machine),
-    Change("pools in the region that may grow by one", ("pools", ALL, "max"), _grown),
-    Change("one more label on every pool", ("pools", ALL, "labels"), _labelled),
-    Change("longer election timeouts of both etcds", ("etcd", ALL, "election_timeout"), lambda _, ms: ms + 500),
-    Change("larger data disks of etcd", ("etcd", ALL, "disk_size"), _larger),
-    Change("faster data disks of etcd", ("etcd", ALL, "iops"), _faster),
+CHANGES: tuple[SpecChange, ...] = (
+    SpecChange("one more API server", ("control_plane", "api_servers"), lambda _, count: count + 1),
+    SpecChange("another machine type for API servers", ("control_plane", "machine"), _next_machine),
+    SpecChange("pools in the region that may grow by one", ("pools", ALL, "max"), _grown),
+    SpecChange("one more label on every pool", ("pools", ALL, "labels"), _labelled),
+    SpecChange("longer election timeouts of both etcds", ("etcd", ALL, "election_timeout"), lambda _, ms: ms + 500),
+    SpecChange("larger data disks of etcd", ("etcd", ALL, "disk_size"), _larger),
+    SpecChange("faster data disks of etcd", ("etcd", ALL, "iops"), _faster),
 )
 
 
-def changed(cluster: Cluster, changes: tuple[Change, ...] = CHANGES) -> Changed:
+def changed(cluster: Cluster, changes: tuple[SpecChange, ...] = CHANGES) -> Changed:
     """Apply every change that leaves the spec without an error; return the changed cluster."""
     whats: list[str] = []
     for change in changes:

@@ -19,8 +19,8 @@ from pathlib import Path
 import yaml
 
 from cluster.spec import Cluster, EtcdCluster, RoleName
-from components.control_plane import flags as control_plane_flags
-from components.control_plane import scheduler, sizing
+from components.control_plane import controller_manager, kube_apiserver, scheduler, sizing
+from components.control_plane.flags import Flags
 from etcd import flags as etcd_flags
 from etcd.members import members, metrics_port
 from network.addresses import AddressPlan, plan
@@ -159,7 +159,7 @@ def etcd(shape: Shape, cluster: Cluster, plan_: AddressPlan, role: RoleName, fol
 
 def api_server(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path) -> list[str]:
     """Return the rendered flags without konnectivity's and, with one etcd, without the overrides."""
-    table = control_plane_flags.api_server(cluster, plan_)
+    table = kube_apiserver.flags(cluster, plan_)
     left_out = {"egress-selector-config-file", *(() if shape.split else ("etcd-servers-overrides",))}
     own = {"advertise-address": ADVERTISED, "bind-address": str(plan_.api_servers[0].address)}
     return _words(shape, table | own, folder, left_out)
@@ -179,13 +179,13 @@ def companions(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path)
     """Return the rendered flags of the controller manager and the scheduler, at the API server's address."""
     own = {"bind-address": str(plan_.api_servers[0].address)}
     tables = {
-        "kube-controller-manager": control_plane_flags.controller_manager(cluster),
-        "kube-scheduler": control_plane_flags.scheduler(cluster, scheduler.CONFIG, SCHEDULER_CONF),
+        "kube-controller-manager": controller_manager.flags(cluster),
+        "kube-scheduler": scheduler.flags(cluster, scheduler.CONFIG, SCHEDULER_CONF),
     }
     return {program: _words(shape, table | own, folder) for program, table in tables.items()}
 
 
-def _words(shape: Shape, table: control_plane_flags.Flags, folder: Path, left_out: set[str] | None = None) -> list[str]:
+def _words(shape: Shape, table: Flags, folder: Path, left_out: set[str] | None = None) -> list[str]:
     by_size = {setting.flag for setting in sizing.SETTINGS} if shape.defaults else set()
     dropped = by_size | (left_out or set())
     return [_under(folder, f"--{name}={value}") for name, value in table.items() if name not in dropped]

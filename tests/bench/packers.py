@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from controllers.planner import Pod, Pool, Shape, Snapshot
+from controllers.planner import Pod, PoolSupply, Shape, Snapshot
 from controllers.planner.feasibility import Ground, how_many, obstacles
 
 SPARE = 5
@@ -39,7 +39,7 @@ class Packed:
 class _Host:
     __slots__ = ("free", "pool")
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: PoolSupply) -> None:
         self.pool = pool
         self.free = dict(pool.room.amounts)
 
@@ -53,7 +53,7 @@ class _Host:
         return True
 
 
-def may(shape: Shape, pool: Pool) -> bool:
+def may(shape: Shape, pool: PoolSupply) -> bool:
     return not obstacles(shape, Ground(pool, pool.labels, pool.taints))
 
 
@@ -106,7 +106,7 @@ def autoscaler_of_2017(snapshot: Snapshot) -> Packed:
     return packed
 
 
-def _one_type(packed: Packed, pool: Pool, pods: Iterable[Pod]) -> list[Pod]:
+def _one_type(packed: Packed, pool: PoolSupply, pods: Iterable[Pod]) -> list[Pod]:
     """Put pods on new hosts of the pool. Return the pods that don't fit."""
     allowed: dict[int, bool] = {}
     hosts: list[_Host] = []

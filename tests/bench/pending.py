@@ -12,7 +12,19 @@ from random import Random
 from cluster import catalogue
 from cluster.spec import Cloud
 from controllers import prices
-from controllers.planner import Gang, Operator, Place, Pod, Pool, Requirement, Shape, Snapshot, Spot, Taint, Toleration
+from controllers.planner import (
+    Gang,
+    Operator,
+    Place,
+    Pod,
+    PoolSupply,
+    Requirement,
+    Shape,
+    Snapshot,
+    Spot,
+    Taint,
+    Toleration,
+)
 from controllers.planner.resources import CPU, GPU, MEMORY, PODS, STORAGE, Resources
 from controllers.planner.supply import labels
 
@@ -40,12 +52,12 @@ TYPES = (
 _RACKED = ("p4d.24xlarge", "p5.48xlarge", "a2-highgpu-8g")
 
 
-def pools() -> tuple[Pool, ...]:
+def pools() -> tuple[PoolSupply, ...]:
     """Return a pool of each of the 14 types. Types for whole-host training are in racks of 32."""
     return tuple(_pool(cloud, region, name) for cloud, region, name in TYPES)
 
 
-def _pool(cloud: Cloud, region: str, name: str) -> Pool:
+def _pool(cloud: Cloud, region: str, name: str) -> PoolSupply:
     series, machine = catalogue.of(cloud).machine_types[name][2:]
     price = prices.of(cloud, region, name)
     assert series and machine and price
@@ -55,7 +67,7 @@ def _pool(cloud: Cloud, region: str, name: str) -> Pool:
     room |= {PODS: _PODS_A_HOST, STORAGE: _DISK_MIB, GPU: machine.gpus}
     own_labels = {REGION_LABEL: region, "openai.org/cloud": str(cloud)} | ({GPU_LABEL: kind} if kind else {})
     racks = tuple(Place(f"r{at}", labels({RACK_LABEL: f"{name}-r{at}"}), 32) for at in range(1, 9))
-    return Pool(
+    return PoolSupply(
         name.lower().replace("_", "-"),
         Resources.of(room),
         round(price.hour * 1e6),

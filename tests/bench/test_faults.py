@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from operations.status import Item, Status
+from operations.status import Status, StatusItem
 from tests.bench.faults import FAULTS, MOMENT_S, Fault, unreported, write_gaps
 from tests.bench.history import Summary
 
-DOWN = Item("etcds", "etcd-main-1", False, "member of main, no answer")
-SLOW = Item("API servers", "api-1", False, "10.77.0.11, load balancer says DOWN")
+DOWN = StatusItem("etcds", "etcd-main-1", False, "member of main, no answer")
+SLOW = StatusItem("API servers", "api-1", False, "10.77.0.11, load balancer says DOWN")
 PAUSED = next(fault for fault in FAULTS if fault.name == "the leader of main is paused")
 API = next(fault for fault in FAULTS if fault.name == "an API server is paused")
 KILLED = next(fault for fault in FAULTS if fault.name == "a follower of main is killed")
 QUORUM = next(fault for fault in FAULTS if fault.name == "main loses its quorum")
 
 
-def looks(*each: tuple[Item, ...]) -> Callable[[], Status]:
+def looks(*each: tuple[StatusItem, ...]) -> Callable[[], Status]:
     """Return a function that returns these statuses one by one, and the last one repeatedly."""
     left = list(each)
     return lambda: Status("lab", "https://10.77.0.10:6443", left.pop(0) if len(left) > 1 else left[0])
@@ -42,7 +42,7 @@ def test_an_unreported_fault_is_named_with_the_last_report() -> None:
 
 
 def test_a_healthy_item_reports_no_fault() -> None:
-    (problem,) = unreported([PAUSED], looks((Item("etcds", "etcd-main-1", True, "healthy"),)), 0)
+    (problem,) = unreported([PAUSED], looks((StatusItem("etcds", "etcd-main-1", True, "healthy"),)), 0)
     assert problem.endswith("its last report: all is healthy")
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from components.control_plane import sizing
-from components.control_plane.flags import api_server as rendered
+from components.control_plane.kube_apiserver import flags as rendered
 from network.addresses import plan
 from tests.bench import load, scale, simulated, storms
 from tests.bench.load import Timed

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from controllers.planner import Plan, Pool, Shape, Snapshot, plan
+from controllers.planner import Plan, PoolSupply, Shape, Snapshot, plan
 from tests.bench import pending
 from tests.bench.packers import SPARE, Packed, autoscaler_of_2017, first_fit_decreasing
 from tests.bench.planner import ABOVE_AIM, EACH_AIM_US, EXACT_AIM_S, summary
@@ -27,7 +27,7 @@ def test_every_pod_of_a_smaller_hour_finds_room() -> None:
     assert all(verdict.host for verdict in plan(hour).verdicts.values())
 
 
-def hour(*pools: Pool, **counts: int) -> Snapshot:
+def hour(*pools: PoolSupply, **counts: int) -> Snapshot:
     shapes = {"one": Shape(ask(1)), "three": Shape(ask(3)), "four": Shape(ask(4))}
     waiting = tuple(pod for name, count in counts.items() for pod in pods(count, shapes[name], name))
     return Snapshot(0, pools, pods=waiting)

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.revision import revision
 from inventories.batches import Amount
-from inventories.report import Failure, HostReport, Progress, RunReport, Status
+from inventories.report import Failure, HostReport, Progress, RunReport, TaskStatus
 from operations import configure as operation
 from operations.upgrade import guard
 from tests.cli.terminal import Menagerie
@@ -23,22 +23,22 @@ UNREACHABLE = RunReport(
 )
 FAILED = RunReport({"worker-1": BROKEN}, (Failure("worker-1", "base", "t", "no space"),))
 
-Ends = Callable[..., list[operation.Request]]
+Ends = Callable[..., list[operation.PlaybookRequest]]
 
 
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> Ends:
     """ends(report): let runs end with this report. Returns the list of requests."""
-    requests: list[operation.Request] = []
+    requests: list[operation.PlaybookRequest] = []
 
-    def plan(_: object, __: object, request: operation.Request) -> object:
+    def plan(_: object, __: object, request: operation.PlaybookRequest) -> object:
         hosts = ("worker-1", "worker-2")
         return SimpleNamespace(request=request, hosts=hosts, left_out=(), batches=(hosts,), access=None)
 
-    def begin(report: RunReport, why: str = "", work: object = None) -> list[operation.Request]:
+    def begin(report: RunReport, why: str = "", work: object = None) -> list[operation.PlaybookRequest]:
         def act(work: SimpleNamespace, _: object, watch: Callable[[Progress], None]) -> tuple[RunReport, str]:
             requests.append(work.request)
-            watch(Progress("worker-1", "kubelet", "t", Status.OK, 1, 1, is_last=True))
+            watch(Progress("worker-1", "kubelet", "t", TaskStatus.OK, 1, 1, is_last=True))
             return report, why
 
         monkeypatch.setattr(operation, "configure", act)
@@ -125,7 +125,9 @@ def test_every_option_reaches_the_run(menagerie: Menagerie, ends: Ends) -> None:
         "--yes",
     )
     assert menagerie("configure", "lab", *options).code == 0
-    assert requests == [operation.Request("w*", ("base", "kubelet"), False, False, True, Amount(5, True), Amount(3))]
+    assert requests == [
+        operation.PlaybookRequest("w*", ("base", "kubelet"), False, False, True, Amount(5, True), Amount(3))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_a_record_has_the_options_and_the_commit_of_a_run(menagerie: Menagerie, 
 
 
 def test_it_asks_nothing_if_all_hosts_are_done(menagerie: Menagerie, ends: Ends) -> None:
-    request = operation.Request(resume=True)
+    request = operation.PlaybookRequest(resume=True)
     requests = ends(
         GOOD, work=SimpleNamespace(request=request, hosts=(), left_out=("worker-1",), batches=(), access=None)
     )

@@ -21,7 +21,7 @@ from etcd.members import members
 from network.addresses import plan
 from operations import stack
 from operations.etcds import look as looking
-from operations.etcds.look import Etcd, MemberState, View
+from operations.etcds.look import EtcdAccess, EtcdView, MemberState
 from operations.record.journal import Unrecorded
 from tests.cli.terminal import Menagerie
 
@@ -57,13 +57,13 @@ class World:
     changes: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     agents: dict[str, NoAgent] = dataclasses.field(default_factory=dict)
 
-    def reach(self, cluster: Cluster, access: object, role: RoleName) -> Etcd:
+    def reach(self, cluster: Cluster, access: object, role: RoleName) -> EtcdAccess:
         all_members = members(cluster, role, plan(cluster))
         agents = {member.name: self.agents.setdefault(member.name, NoAgent()) for member in all_members}
-        return Etcd(cluster, role, None, agents, all_members)  # type: ignore[arg-type]
+        return EtcdAccess(cluster, role, None, agents, all_members)  # type: ignore[arg-type]
 
-    def look(self, etcd: Etcd) -> View:
-        return View(etcd, tuple(self._seen(number, member) for number, member in enumerate(etcd.members, start=1)))
+    def look(self, etcd: EtcdAccess) -> EtcdView:
+        return EtcdView(etcd, tuple(self._seen(number, member) for number, member in enumerate(etcd.members, start=1)))
 
     def _seen(self, number: int, member: Any) -> MemberState:
         status = MemberStatus(f"{number}", "c1", "1", 70 + number, 2, "3.6.14", 10**8, 9 * 10**7, 8 * 2**30, False, ())

@@ -32,7 +32,7 @@ def test_an_unknown_ring_is_refused_with_the_list_of_rings(menagerie: Menagerie)
 def test_a_rotation_that_needs_an_operator_has_an_error_code() -> None:
     again = "./menagerie keys rotate lab kubernetes-ca"
     silent = kubelets.late([kubelets.KubeletReport("w1", False, "")], kubelets.Needs(("api",), frozenset({"x"})))
-    old = (pods.Late("kube-system", "Deployment", "coredns", ("coredns-1",)),)
+    old = (pods.LaggingPods("kube-system", "Deployment", "coredns", ("coredns-1",)),)
     failures = [
         explain(kubelets.behind("lab", silent, again)),
         explain(pods.behind(old, datetime(2026, 7, 1, tzinfo=UTC), again)),

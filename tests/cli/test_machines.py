@@ -15,8 +15,8 @@ from operations import bmcs
 from operations import machines as operation
 from operations.provisioning import install
 from operations.provisioning.bmc import MachineReport
-from operations.provisioning.machines import Machine
-from operations.provisioning.redfish import BmcError, Kind
+from operations.provisioning.machines import SiteMachine
+from operations.provisioning.redfish import BmcError, BmcErrorKind
 from tests.cli.terminal import Menagerie
 from tests.provisioning.support import cluster as built
 
@@ -30,14 +30,14 @@ def answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     macs: dict[str, Any] = {}
 
     class Fake:
-        def __init__(self, machine: Machine) -> None:
+        def __init__(self, machine: SiteMachine) -> None:
             self._machine = machine
 
         def told(self) -> MachineReport:
             return MachineReport("Maker R1", "S1", "On", macs.get(self._machine.name, (self._machine.mac,)))
 
     @contextmanager
-    def connect(machine: Machine) -> Any:
+    def connect(machine: SiteMachine) -> Any:
         if isinstance(macs.get(machine.name), BmcError):
             raise macs[machine.name]
         yield Fake(machine)
@@ -109,7 +109,7 @@ def test_status_shows_each_machine_and_its_problems(menagerie: Menagerie, answer
     answers |= {
         "lynx-gpu-1": ("b8:59:9f:10:00:02",),
         "lynx-gpu-2": (),
-        "lynx-gpu-3": BmcError(Kind.LOGIN, "BMC does not know user x"),
+        "lynx-gpu-3": BmcError(BmcErrorKind.LOGIN, "BMC does not know user x"),
     }
     ran = menagerie("status", LYNX, "machines")
     assert ran.code == 1
@@ -120,7 +120,7 @@ def test_status_shows_each_machine_and_its_problems(menagerie: Menagerie, answer
 
 
 def test_silent_bmcs_alone_have_their_own_exit_code(menagerie: Menagerie, answers: dict[str, Any]) -> None:
-    answers["lynx-gpu-3"] = BmcError(Kind.UNREACHABLE, "BMC does not answer")
+    answers["lynx-gpu-3"] = BmcError(BmcErrorKind.UNREACHABLE, "BMC does not answer")
     ran = menagerie("status", LYNX, "machines", "--json")
     assert ran.code == 4
     assert [machine["ok"] for machine in ran.json["machines"]] == [True, True, False]

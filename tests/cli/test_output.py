@@ -13,7 +13,7 @@ from rich.table import Table
 from cli import output
 from cli.output import Details, Steps
 from cli.status import print_status
-from operations.status import Item, Status
+from operations.status import Status, StatusItem
 
 NAMES = ("cloud side", "API server", "workers")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -97,7 +97,9 @@ def test_on_a_terminal_the_running_step_is_one_line(monkeypatch: pytest.MonkeyPa
 def _status() -> Status:
     long = "etcd ok, etcd-readiness ok, and some more that makes this line far longer than eighty columns are"
     return Status(
-        "lab", "https://10.77.0.10:6443", (Item("etcds", "etcd main", True, long), Item("etcds", "x", False, "[gone]"))
+        "lab",
+        "https://10.77.0.10:6443",
+        (StatusItem("etcds", "etcd main", True, long), StatusItem("etcds", "x", False, "[gone]")),
     )
 
 

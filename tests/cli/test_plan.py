@@ -9,32 +9,40 @@ from cli.plan import counts, print_plan
 from inventories.report import HostReport, RunReport
 from operations import build
 from operations.build import Built
-from operations.costs import Item, Kind
-from operations.plan import Action, Change, Component, Plan
+from operations.costs import CostItem, CostKind
+from operations.plan import Action, Component, ResourceChange, StackPlan
 from stacks.automation import Summary
 from stacks.errors import StackError
 from stacks.events import ResourceStarted
 
 DISK = "aws:ebs/volume:Volume"
-PLAN = Plan(
+PLAN = StackPlan(
     components=(
         Component(
             "horus-etcd",
             "etcd",
             (
-                Change(Action.REPLACE, "data-1", DISK, "disk", ("availabilityZone",), "a disk"),
-                Change(Action.REPLACE, "rule", "r", "security group ingress rule", ("port",)),
-                Change(Action.DELETE, "way-out", "e", "public address"),
-                Change(Action.UPDATE, "group", "g", "group of machines", ("maxSize", "tags")),
-                *(Change(Action.CREATE, f"subnet-{n}", "s", "subnet") for n in range(9)),
-                Change(Action.CREATE, "vpc", "v", "VPC"),
+                ResourceChange(Action.REPLACE, "data-1", DISK, "disk", ("availabilityZone",), "a disk"),
+                ResourceChange(Action.REPLACE, "rule", "r", "security group ingress rule", ("port",)),
+                ResourceChange(Action.DELETE, "way-out", "e", "public address"),
+                ResourceChange(Action.UPDATE, "group", "g", "group of machines", ("maxSize", "tags")),
+                *(ResourceChange(Action.CREATE, f"subnet-{n}", "s", "subnet") for n in range(9)),
+                ResourceChange(Action.CREATE, "vpc", "v", "VPC"),
             ),
         ),
-        Component("", "whole cluster", (Change(Action.CREATE, "ca", "a", "certificate authority"),)),
+        Component("", "whole cluster", (ResourceChange(Action.CREATE, "ca", "a", "certificate authority"),)),
     ),
     unchanged=7,
-    before=(Item(Kind.MACHINE, "m7i.8xlarge", 3, 100), Item(Kind.DISK, "gp3 100 GiB", 2, 2, 100), Item(Kind.NAT)),
-    after=(Item(Kind.MACHINE, "i4i.xlarge", 6, 6), Item(Kind.MACHINE, "m7i.8xlarge", 3, 200), Item(Kind.NAT)),
+    before=(
+        CostItem(CostKind.MACHINE, "m7i.8xlarge", 3, 100),
+        CostItem(CostKind.DISK, "gp3 100 GiB", 2, 2, 100),
+        CostItem(CostKind.NAT),
+    ),
+    after=(
+        CostItem(CostKind.MACHINE, "i4i.xlarge", 6, 6),
+        CostItem(CostKind.MACHINE, "m7i.8xlarge", 3, 200),
+        CostItem(CostKind.NAT),
+    ),
 )
 
 
@@ -76,13 +84,16 @@ def test_losses_are_red_and_replacements_and_deletions_magenta(monkeypatch, text
 
 
 def test_disks_are_summed_up(monkeypatch):
-    plan = Plan(PLAN.components, after=(Item(Kind.DISK, "gp3 128 GiB", 3, 200, 128), Item(Kind.DISK, "io2", 1, 1, 10)))
+    plan = StackPlan(
+        PLAN.components,
+        after=(CostItem(CostKind.DISK, "gp3 128 GiB", 3, 200, 128), CostItem(CostKind.DISK, "io2", 1, 1, 10)),
+    )
     assert "394–25,610 GiB of disks in all" in shown(monkeypatch, plan)
 
 
 def test_an_empty_plan_prints_nothing(monkeypatch):
-    assert shown(monkeypatch, Plan(unchanged=9, before=PLAN.before, after=PLAN.before)) == ""
-    assert counts(Plan()) == "nothing to change"
+    assert shown(monkeypatch, StackPlan(unchanged=9, before=PLAN.before, after=PLAN.before)) == ""
+    assert counts(StackPlan()) == "nothing to change"
     assert counts(PLAN) == "2 to replace, 1 to delete, 1 to update, 11 to create"
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from operations import stack
-from operations.status import Item, Status
+from operations.status import Status, StatusItem
 from tests.cli.terminal import Menagerie
 
-GOOD = Item("nodes", "worker-1", True, "Ready")
-BAD = Item("etcds", "etcd-main-1", False, "member of main, dead", "./menagerie etcd replace lab main etcd-main-1")
+GOOD = StatusItem("nodes", "worker-1", True, "Ready")
+BAD = StatusItem("etcds", "etcd-main-1", False, "member of main, dead", "./menagerie etcd replace lab main etcd-main-1")
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from cluster import catalogue
 from cluster.catalogue import Catalogue
 from cluster.catalogue.model import Places
-from cluster.check.disks import ADVICE
 from cluster.spec import Cloud
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +24,7 @@ READ = date(2026, 11, 21)
 
 def blocks(facts: Catalogue) -> Iterator[Any]:
     """Yield everything that names sources."""
-    yield from (facts.regions, facts.user_data, facts.others)
+    yield from (facts.regions, facts.user_data, facts.others, facts.link_mtu)
     yield from (*facts.disks.values(), *facts.names.values(), *facts.machines)
 
 
@@ -105,11 +104,19 @@ def test_a_type_has_gpus_exactly_if_its_series_names_their_kind(cloud: Cloud) ->
 
 @EACH
 def test_recommended_disks_and_machines_for_etcd_are_fast(cloud: Cloud) -> None:
-    facts, (machine, network) = catalogue.of(cloud), ADVICE[cloud]
+    facts = catalogue.of(cloud)
+    machine, network = facts.choices.local_disk_machine, facts.choices.etcd_disk
     size = facts.machine_types[machine].type
     assert size and size.nvme
     assert facts.disks[network].fast
     assert facts.disks["local-nvme"].fast
+
+
+@EACH
+def test_chosen_machines_and_disks_are_in_the_catalogue(cloud: Cloud) -> None:
+    facts, picked = catalogue.of(cloud), catalogue.of(cloud).choices
+    assert all(len(pair) == 2 and set(pair) <= set(facts.machine_types) for pair in picked.machines)
+    assert set(picked.volumes) <= set(facts.disks)
 
 
 @EACH

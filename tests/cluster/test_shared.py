@@ -15,7 +15,7 @@ from cluster.audit.evidence import Report
 from cluster.journal import Lines
 from cluster.outputs import ClusterOutputs
 from cluster.shared import NewerDataError
-from inventories.journal import Journal
+from inventories.journal import ConfigureJournal
 from tests.operations.conftest import outputs
 
 
@@ -75,14 +75,14 @@ def test_a_journal_of_a_newer_menagerie_is_refused_and_not_overwritten(tmp_path:
     path.write_text('{"v":1,"host":"a","roles":{"base":"x"}}\n{"v":2,"hosts":["b"]}\n')
     before = path.read_bytes()
     with pytest.raises(NewerDataError, match=f"a line of {path} has version 2"):
-        Journal(path).begin({"a": {"base": "y"}})
+        ConfigureJournal(path).begin({"a": {"base": "y"}})
     assert path.read_bytes() == before
 
 
 def test_unknown_fields_of_a_journal_line_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     path.write_text('{"v":1,"host":"a","roles":{"base":"x"},"took_s":3}\n{"cut\n')
-    assert Journal(path).is_at("a", {"base": "x"})
+    assert ConfigureJournal(path).is_at("a", {"base": "x"})
     assert list(Lines(path).read(lambda entry: entry["host"])) == ["a"]
 
 

@@ -189,7 +189,7 @@ class Cluster:
 
 @contextmanager
 def joining(program: Callable[[str], Path], folder: Path) -> Iterator[Cluster]:
-    """Run an API server and a controller manager with the flags of `components.control_plane.flags` that joining depends on."""
+    """Run an API server and a controller manager with the flags of `components.control_plane.kube_apiserver` and `controller_manager` that joining depends on."""
     authority = new_authority("kubernetes")
     (folder / "ca.crt").write_text(authority.certificate)
     (folder / "ca.key").write_text(authority.private_key)

@@ -30,7 +30,7 @@ from cryptography.x509.oid import NameOID
 
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.spec import Cluster
-from components.control_plane import flags, host_config, manifests, paths
+from components.control_plane import host_config, konnectivity, manifests, paths
 from components.control_plane.host.api import Api, ApiError
 from network.addresses import plan
 from stacks.certificates import Request, Signed, issue
@@ -254,14 +254,14 @@ def tunnels(plane: Plane) -> Iterator[tuple[str, int]]:
     folder.mkdir(exist_ok=True)
     for end in ("crt", "key"):
         (folder / f"apiserver.{end}").write_bytes((plane.folder / f"etc/kubernetes/pki/apiserver.{end}").read_bytes())
-    plane.kubeconfig(flags.KONNECTIVITY_USER, "nobody").replace(folder / "kubeconfig")
+    plane.kubeconfig(konnectivity.USER, "nobody").replace(folder / "kubeconfig")
     own = {
         "uds-name": str(plane.folder / "konnectivity.socket"),
         "agent-port": str(agents),
         "admin-port": str(admin),
         "health-port": str(health),
     }
-    table = flags.konnectivity_server(plane.cluster, str(folder)) | own
+    table = konnectivity.flags(plane.cluster, str(folder)) | own
     words = [str(program("proxy-server")), *(f"--{name}={value}" for name, value in table.items())]
     with started(words, folder / "server.log"):
         wait(lambda: (plane.folder / "konnectivity.socket").exists(), lambda: _end(folder / "server.log"))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.control_plane import flags, gangs, units
+from components.control_plane import controller_manager, gangs, kube_apiserver, scheduler, units
 from components.control_plane.host.api import ApiError
 from components.control_plane.host.following import RETRY_S
 from components.control_plane.host.gangs import ANSWERED, LABEL, LIST, RESTARTING, WITHIN, Keeper, change, pod_group
@@ -275,18 +275,18 @@ def test_the_pod_group_of_an_earlier_job_of_that_name_is_not_used(about: dict[st
 
 def test_a_cluster_without_gangs_has_no_objects_for_them(lab: Any) -> None:
     assert gangs.objects(lab) == ()
-    assert "feature-gates" not in flags.api_server(lab, plan(lab))
+    assert "feature-gates" not in kube_apiserver.flags(lab, plan(lab))
     assert "gangs.service" not in [unit.name for unit in units.units(lab, plan(lab))]
 
 
 def test_feature_gates_depend_on_the_release(build: Any) -> None:
     cluster = build({"scheduling": {"gangs": True}})
-    api = flags.api_server(cluster, plan(cluster))
+    api = kube_apiserver.flags(cluster, plan(cluster))
     assert api["runtime-config"] == f"admissionregistration.k8s.io/v1beta1=true,{ALPHA}=true"
-    assert "GangScheduling=true" in flags.scheduler(cluster, "/c", "/k")["feature-gates"]
-    assert "WorkloadAwarePreemption=true" in flags.scheduler(cluster, "/c", "/k")["feature-gates"]
+    assert "GangScheduling=true" in scheduler.flags(cluster, "/c", "/k")["feature-gates"]
+    assert "WorkloadAwarePreemption=true" in scheduler.flags(cluster, "/c", "/k")["feature-gates"]
     assert (
-        flags.controller_manager(cluster)["feature-gates"] == "RotateKubeletServerCertificate=true,GenericWorkload=true"
+        controller_manager.flags(cluster)["feature-gates"] == "RotateKubeletServerCertificate=true,GenericWorkload=true"
     )
     assert "GangScheduling" not in words.gates("1.37.1", "kube-scheduler")
     assert words.pod_group("1.37.1", "x", 2)["apiVersion"] == "scheduling.k8s.io/v1beta1"
@@ -294,9 +294,9 @@ def test_feature_gates_depend_on_the_release(build: Any) -> None:
 
 def test_a_flag_that_is_not_a_list_may_occur_only_once(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = build({"scheduling": {"gangs": True}})
-    monkeypatch.setattr(flags.gangs, "flags", lambda *_: {"profiling": "true"})
+    monkeypatch.setattr(kube_apiserver.gangs, "flags", lambda *_: {"profiling": "true"})
     with pytest.raises(ValueError, match="profiling is false and true"):
-        flags.api_server(cluster, plan(cluster))
+        kube_apiserver.flags(cluster, plan(cluster))
 
 
 def test_a_release_before_pod_groups_has_no_gangs() -> None:

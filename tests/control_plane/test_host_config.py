@@ -12,7 +12,19 @@ import yaml
 
 from cluster import node_labels
 from cluster.artefacts import ArtefactSource
-from components.control_plane import flags, host_config, kubeadm, manifests, paths, refreshing, units
+from components.control_plane import (
+    controller_manager,
+    host_config,
+    konnectivity,
+    kube_apiserver,
+    kubeadm,
+    manifests,
+    paths,
+    refreshing,
+    scheduler,
+    service_unit,
+    units,
+)
 from components.control_plane.host import phases, serving
 from network.addresses import plan
 
@@ -66,7 +78,7 @@ def test_units_start_after_the_units_that_they_depend_on(lab):
 
 def test_every_unit_is_sandboxed_and_none_is_enabled(lab):
     for unit in units.units(lab, plan(lab)):
-        text = units.render(unit)
+        text = service_unit.render(unit)
         assert "\nCapabilityBoundingSet=\n" in text
         assert "\nProtectSystem=strict\n" in text
         assert "[Install]" not in text
@@ -78,7 +90,7 @@ def test_systemd_understands_every_line_of_every_unit(lab, tmp_path):
     for unit in units.units(lab, plan(lab)):
         paths.append(tmp_path / unit.name)
         # Ignore programs and users that this machine does not have.
-        text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", units.render(unit), flags=re.MULTILINE)
+        text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", service_unit.render(unit), flags=re.MULTILINE)
         paths[-1].write_text(re.sub(r"^(User|Group|SupplementaryGroups)=.*\n", "", text, flags=re.MULTILINE))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *paths], check=False, capture_output=True, text=True
@@ -91,9 +103,9 @@ def test_the_real_program_accepts_its_flags(lab, program, name):
     """With --help last, the program parses every flag before it with its type."""
     table = {
         # systemd replaces the variable by the address.
-        "kube-apiserver": lambda: flags.api_server(lab, plan(lab)) | {"advertise-address": "10.77.0.10"},
-        "kube-controller-manager": lambda: flags.controller_manager(lab),
-        "kube-scheduler": lambda: flags.scheduler(lab, "/etc/kubernetes/menagerie/scheduler.yaml", "/x"),
+        "kube-apiserver": lambda: kube_apiserver.flags(lab, plan(lab)) | {"advertise-address": "10.77.0.10"},
+        "kube-controller-manager": lambda: controller_manager.flags(lab),
+        "kube-scheduler": lambda: scheduler.flags(lab, "/etc/kubernetes/menagerie/scheduler.yaml", "/x"),
     }[name]()
     words = [f"--{flag}={value}" for flag, value in table.items()]
     done = subprocess.run([program(name), *words, "--help"], check=False, capture_output=True, text=True)
@@ -103,8 +115,8 @@ def test_the_real_program_accepts_its_flags(lab, program, name):
 
 
 def test_the_real_konnectivity_programs_accept_their_flags(lab, program):
-    words = [f"--{flag}={value}" for flag, value in flags.konnectivity_server(lab, "/x").items()]
-    agent = manifests.konnectivity_agent(lab, plan(lab))["spec"]["template"]["spec"]["containers"][0]["args"]
+    words = [f"--{flag}={value}" for flag, value in konnectivity.flags(lab, "/x").items()]
+    agent = konnectivity.agent(lab, plan(lab))["spec"]["template"]["spec"]["containers"][0]["args"]
     for name, given in (("proxy-server", words), ("proxy-agent", agent)):
         done = subprocess.run([program(name), *given, "--help"], check=False, capture_output=True, text=True)
         assert "unknown flag" not in done.stderr
@@ -137,24 +149,24 @@ def test_the_api_certificate_covers_a_public_endpoint(build):
 
 def test_pods_find_the_api_behind_the_load_balancer(lab, config):
     """Workers may have no route to the API servers' own addresses."""
-    assert flags.api_server(lab, plan(lab))["advertise-address"] == f"${{{flags.ADVERTISED}}}"
+    assert kube_apiserver.flags(lab, plan(lab))["advertise-address"] == f"${{{kube_apiserver.ADVERTISED}}}"
     service = next(unit for unit in units.units(lab, plan(lab)) if unit.name == "kube-apiserver.service")
     assert f"EnvironmentFile={paths.ADVERTISED}" in service.settings
     settings = json.loads(next(file.text for file in config.files if file.path.endswith("host.json")))
-    assert settings["advertised"] == {"path": paths.ADVERTISED, "variable": flags.ADVERTISED}
+    assert settings["advertised"] == {"path": paths.ADVERTISED, "variable": kube_apiserver.ADVERTISED}
     assert settings["balancers"] == ["10.77.0.10"]
 
 
 def test_jobs_at_a_site_survive_a_cut_tunnel_and_others_are_evicted_as_usual(build):
     cloud = build({"pools": {"workers": None, "gpu": {"machine": "large"}}, "sites": None})
-    seconds = [flags.api_server(c, plan(c))["default-unreachable-toleration-seconds"] for c in (build(), cloud)]
+    seconds = [kube_apiserver.flags(c, plan(c))["default-unreachable-toleration-seconds"] for c in (build(), cloud)]
     assert seconds == ["86400", "300"]
 
 
 def test_a_single_api_server_never_sends_goaway(build):
     single = build({"control_plane": {"api_servers": 1}})
-    assert "goaway-chance" not in flags.api_server(single, plan(single))
-    assert flags.konnectivity_server(single, "")["server-count"] == "1"
+    assert "goaway-chance" not in kube_apiserver.flags(single, plan(single))
+    assert konnectivity.flags(single, "")["server-count"] == "1"
 
 
 def test_kube_proxy_keeps_the_hosts_connection_table(lab):
@@ -182,7 +194,7 @@ def test_every_manifest_has_its_path_and_only_configmaps_yield(lab):
 
 
 def test_the_konnectivity_agent_has_no_more_rights_than_it_needs(lab):
-    pod = manifests.konnectivity_agent(lab, plan(lab))["spec"]["template"]["spec"]
+    pod = konnectivity.agent(lab, plan(lab))["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
     assert pod["tolerations"] == [{"operator": "Exists"}]

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from cluster.files import IN_REGION, JOIN_TOKEN, JOIN_TOKEN_FOR
-from components.control_plane import host_config, joining, manifests, paths, units
+from components.control_plane import host_config, join_tokens, joining, manifests, paths, service_unit, units
 from components.control_plane.host import tokens
 from components.control_plane.host.api import ApiError
 from network.addresses import plan
@@ -212,13 +212,13 @@ def test_only_clusters_with_workers_in_the_region_have_the_unit_its_user_and_its
         roles = [thing for thing in manifests.objects(cluster, plan(cluster)) if thing["kind"] == "Role"]
         assert ("join-tokens.service" in config.start) is has
         assert ("join-tokens" in settings["users"]) is has
-        assert (manifests.TOKENS_USER in [role["metadata"]["name"] for role in roles]) is has
+        assert (join_tokens.USER in [role["metadata"]["name"] for role in roles]) is has
 
 
 def test_the_unit_starts_last_and_sees_no_key_of_an_authority(in_region):
     in_order = units.units(in_region, plan(in_region))
     assert tuple(unit.name for unit in in_order) == units.ORDER
-    text = units.render(in_order[-1])
+    text = service_unit.render(in_order[-1])
     for key in ("ca.key", "front-proxy-ca.key", "sa.key"):
         assert f"InaccessiblePaths=-{paths.PKI}/{key}\n" in text
     assert tokens.NAME == JOIN_TOKEN

@@ -20,7 +20,7 @@ from cluster.outputs import ArtefactOutput, ClusterOutputs
 from cluster.releases import SUPPORTED
 from cluster.spec import Cluster
 from cluster.versions import KUBERNETES
-from components.control_plane import flags, kubeadm, paths, scheduler
+from components.control_plane import controller_manager, kube_apiserver, kubeadm, paths, scheduler
 from components.control_plane.flags import Flags
 from components.control_plane.render import host_config
 from network import addresses
@@ -170,7 +170,7 @@ def works(name: str, api: RealApi) -> bool:
 
 def api_server(cluster: Cluster, folder: Path, etcd: str, port: int) -> Flags:
     """Return our flags; only for the test, etcd has no TLS, and a token replaces the client certificate."""
-    ours = flags.api_server(cluster, addresses.plan(cluster))
+    ours = kube_apiserver.flags(cluster, addresses.plan(cluster))
     of_etcd = ("etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-servers-overrides")
     own = {
         "etcd-servers": etcd,
@@ -211,8 +211,8 @@ def test_the_control_plane_starts_with_our_flags(at: Program, cluster: Cluster, 
     config = folder / scheduler.FILE
     config.write_text(scheduler.render(cluster).replace(scheduler.KUBECONFIG, str(kubeconfig)))
     managers = {
-        "kube-controller-manager": (flags.controller_manager(cluster), manager_port),
-        "kube-scheduler": (flags.scheduler(cluster, str(config), str(kubeconfig)), scheduler_port),
+        "kube-controller-manager": (controller_manager.flags(cluster), manager_port),
+        "kube-scheduler": (scheduler.flags(cluster, str(config), str(kubeconfig)), scheduler_port),
     }
     with storing(at, folder) as etcd:
         words = command(at("kube-apiserver"), api_server(cluster, folder, etcd, api_port), folder)

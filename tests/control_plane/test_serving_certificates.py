@@ -9,9 +9,9 @@ from http import HTTPStatus
 import pytest
 
 from cluster.spec import Cluster
-from components.control_plane import manifests
-from components.control_plane.flags import KONNECTIVITY_AUDIENCE
+from components.control_plane import konnectivity
 from components.control_plane.host.api import ApiError
+from components.control_plane.konnectivity import AUDIENCE
 from network.addresses import plan
 from tests.control_plane.serving_support import Plane, agent, listener, tunnels, up, wait
 from tests.ports import own_network
@@ -139,7 +139,7 @@ def test_a_kubelet_can_not_read_or_write_the_records_of_addresses(plane: Plane) 
 def _token(plane: Plane, node: str) -> str:
     """Return a token of the agent's account for its pod on a node, which root there can read. The token names its node."""
     pods = "/api/v1/namespaces/kube-system/pods"
-    template = manifests.konnectivity_agent(plane.cluster, plan(plane.cluster))["spec"]["template"]["spec"]
+    template = konnectivity.agent(plane.cluster, plan(plane.cluster))["spec"]["template"]["spec"]
     pod = {"metadata": {"name": f"agent-{node}"}, "spec": {**template, "nodeName": node}}
     plane.api().call("POST", pods, pod)
     uid = plane.api().call("GET", f"{pods}/agent-{node}")["metadata"]["uid"]
@@ -147,7 +147,7 @@ def _token(plane: Plane, node: str) -> str:
     response = plane.node(node).call(
         "POST",
         "/api/v1/namespaces/kube-system/serviceaccounts/konnectivity-agent/token",
-        {"spec": {"audiences": [KONNECTIVITY_AUDIENCE], "boundObjectRef": bound}},
+        {"spec": {"audiences": [AUDIENCE], "boundObjectRef": bound}},
     )
     return str(response["status"]["token"])
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.load import load_cluster
-from components.control_plane import flags, scheduler, sizing
+from components.control_plane import controller_manager, kube_apiserver, scheduler, sizing
 from network.addresses import plan
 
 ROOT = Path(__file__).parents[2]
@@ -40,8 +40,8 @@ def test_the_size_is_the_most_nodes_that_pools_can_grow_to(build) -> None:
     region = {"region": {"machine": "lab-small", "min": 1, "max": 3000}}
     cluster = build({"pools": region})
     assert sizing.most_nodes(cluster) == 3000 + len(cluster.host_list())
-    assert flags.api_server(cluster, plan(cluster))["max-requests-inflight"] == "800"
-    assert flags.controller_manager(cluster)["kube-api-qps"] == "500"
+    assert kube_apiserver.flags(cluster, plan(cluster))["max-requests-inflight"] == "800"
+    assert controller_manager.flags(cluster)["kube-api-qps"] == "500"
     assert yaml.safe_load(scheduler.render(cluster))["clientConnection"]["burst"] == 500
 
 

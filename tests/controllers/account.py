@@ -10,7 +10,7 @@ from typing import Any
 
 from kubernetes import client
 
-from controllers.kinds import Kind
+from controllers.kinds import ControllerKind
 from controllers.manifests import NAMESPACE
 from tests.tenancy.real import Server
 
@@ -23,7 +23,7 @@ TENANCY = {
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 
 
-def token_of(server: Server, kind: Kind) -> str:
+def token_of(server: Server, kind: ControllerKind) -> str:
     """Request a token as a kubelet does."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{kind.name}/token"

@@ -18,7 +18,7 @@ from clients.lease import HeldError, Lease, LostTheLockError
 from controllers.program import loop as module
 from controllers.program.access import PodAccess
 from controllers.program.loop import PREFIX, Loop
-from controllers.program.work import Outcome
+from controllers.program.work import RoundOutcome
 from controllers.tenancy.directory.model import directory_error
 from tests.bench.prometheus import total
 
@@ -57,10 +57,10 @@ class FakeLease(Lease):
 class Rounds:
     """Work whose rounds return the given outcomes or raise the given errors, and then end the loop."""
 
-    def __init__(self, *ends: Outcome | Exception) -> None:
+    def __init__(self, *ends: RoundOutcome | Exception) -> None:
         self.ends, self.acted = list(ends), 0
 
-    def once(self, progress: Callable[[], None]) -> Outcome:
+    def once(self, progress: Callable[[], None]) -> RoundOutcome:
         if not self.ends:
             raise End
         end = self.ends.pop(0)
@@ -93,7 +93,7 @@ def metrics(loop: Loop) -> str:
 
 
 def test_it_logs_standby_once_and_then_acts(said: Said) -> None:
-    work = Rounds(Outcome(changes=2))
+    work = Rounds(RoundOutcome(changes=2))
     run(work, FakeLease(others=3))
     assert said() == [(logging.INFO, "on standby: pod-b acts"), ACTS]
     assert work.acted == 1
@@ -101,7 +101,7 @@ def test_it_logs_standby_once_and_then_acts(said: Said) -> None:
 
 def test_a_passing_problem_and_its_end_are_logged_once(said: Said) -> None:
     down = directory_error("ldaps://x", ["no answer"])
-    loop = run(Rounds(down, directory_error("ldaps://x", ["no answer"]), Outcome(), Outcome()), FakeLease())
+    loop = run(Rounds(down, directory_error("ldaps://x", ["no answer"]), RoundOutcome(), RoundOutcome()), FakeLease())
     assert said()[1:] == [
         (logging.ERROR, "ldaps://x: no answer"),
         (logging.INFO, "recovered: no problems in the last round"),
@@ -111,7 +111,9 @@ def test_a_passing_problem_and_its_end_are_logged_once(said: Said) -> None:
 
 
 def test_a_refused_round_is_counted_and_is_no_success(said: Said) -> None:
-    loop = run(Rounds(Outcome(changes=1), Outcome(refused=("2 of 3 are missing",), sizes={"people": 1})), FakeLease())
+    loop = run(
+        Rounds(RoundOutcome(changes=1), RoundOutcome(refused=("2 of 3 are missing",), sizes={"people": 1})), FakeLease()
+    )
     text = metrics(loop)
     assert (logging.ERROR, "refused: 2 of 3 are missing") in said()
     assert total(text, f"{PREFIX}rounds_total", end="refused") == 1
@@ -126,7 +128,7 @@ def test_an_unexpected_error_ends_the_process() -> None:
 
 
 def test_a_conflict_is_a_warning_and_no_failure(said: Said) -> None:
-    run(Rounds(Outcome(undecided=("robotics and vision want r07",))), FakeLease())
+    run(Rounds(RoundOutcome(undecided=("robotics and vision want r07",))), FakeLease())
     assert said()[1:] == [(logging.WARNING, "needs a decision: robotics and vision want r07")]
 
 
@@ -134,11 +136,11 @@ def test_a_process_that_loses_the_lease_goes_to_standby(said: Said) -> None:
     lease = FakeLease()
 
     class Losing(Rounds):
-        def once(self, progress: Callable[[], None]) -> Outcome:
+        def once(self, progress: Callable[[], None]) -> RoundOutcome:
             if self.acted:
                 raise End
             self.acted, lease._is_held, lease.others = 1, False, 1
-            return Outcome()
+            return RoundOutcome()
 
     run(Losing(), lease)
     assert said()[1] == (logging.WARNING, "lost Lease menagerie-tenancy-sync: this pod no longer acts")
@@ -171,7 +173,7 @@ def test_an_api_that_does_not_answer_is_retried(said: Said) -> None:
             with super().holding(wait):
                 yield
 
-    run(Rounds(Outcome()), Silent(others=2))
+    run(Rounds(RoundOutcome()), Silent(others=2))
     level, text = said()[0]
     assert text.startswith("can't read or update the Lease: the API server returned 503 Service Unavailable")
     assert (level, said()[-1]) == (logging.WARNING, ACTS)
@@ -210,6 +212,6 @@ def test_without_the_lease_reads_are_allowed_and_writes_are_not(monkeypatch: pyt
 
 
 def test_every_metric_is_documented_for_operators() -> None:
-    loop, _ = run(Rounds(Outcome(sizes={"people": 1})), FakeLease())
+    loop, _ = run(Rounds(RoundOutcome(sizes={"people": 1})), FakeLease())
     served = {line.split("{")[0].split(" ")[0] for line in metrics(loop).splitlines() if not line.startswith("#")}
     assert served == set(re.findall(rf"`({PREFIX}\w+)`", (ROOT / "docs" / "how-to" / "controllers.md").read_text()))

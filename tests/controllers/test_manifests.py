@@ -20,7 +20,7 @@ from cluster.spec import Cluster
 from controllers import contents, gather
 from controllers.apply import removable
 from controllers.image import PACKAGES
-from controllers.kinds import KINDS, TENANCY_CAPACITY, TENANCY_SYNC, Kind, needed_kinds
+from controllers.kinds import KINDS, TENANCY_CAPACITY, TENANCY_SYNC, ControllerKind, needed_kinds
 from controllers.manifests import CONFIG_HASH, MOST_BYTES, NAMESPACE, Desired, objects
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "controllers.txt"
@@ -40,7 +40,7 @@ TENANCY: dict[str, Any] = {
 
 @pytest.fixture
 def make(build: Callable[..., Cluster]) -> Callable[..., Desired]:
-    def make_(*kinds: Kind, files: dict[str, str] | None = None, **tenancy: Any) -> Desired:
+    def make_(*kinds: ControllerKind, files: dict[str, str] | None = None, **tenancy: Any) -> Desired:
         settings = build({"tenancy": {**TENANCY, **tenancy}}).spec.tenancy
         assert settings
         texts = {"cluster.yaml": "name: lab\n", "hosts.yaml": "hosts: []\n"} if files is None else files

@@ -12,7 +12,7 @@ from clients.lease import Lease
 from cluster.allocations import SYSTEM_LABEL
 from cluster.load import load_cluster
 from controllers.apply import Controllers
-from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC, Kind
+from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC, ControllerKind
 from controllers.manifests import NAMESPACE, Desired
 from controllers.program.work import TenancyCapacity, TenancySync
 from controllers.tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OWNER_ROLE, OWNERS
@@ -236,7 +236,7 @@ def inhabited(server: Server, sync: TenancySync) -> Iterator[Server]:
 @pytest.mark.parametrize(
     ("kind", "tries"), [(TENANCY_SYNC, OF_SYNC), (TENANCY_CAPACITY, OF_CAPACITY)], ids=["sync", "capacity"]
 )
-def test_its_account_may_do_no_more(inhabited: Server, kind: Kind, tries: tuple[Try, ...]) -> None:
+def test_its_account_may_do_no_more(inhabited: Server, kind: ControllerKind, tries: tuple[Try, ...]) -> None:
     account, administrator = Account(inhabited, token_of(inhabited, kind)), Account(inhabited, TOKEN)
     for attempt in (*BOTH, *tries):
         request = (attempt.method, attempt.path, attempt.body, attempt.kind)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import FailedError
-from controllers.program.work import Outcome, TenancySync
+from controllers.program.work import RoundOutcome, TenancySync
 
 
 class Nowhere:
@@ -28,12 +28,12 @@ def test_a_password_is_read_from_its_file_each_time(tmp_path: Path) -> None:
 
 
 def test_failed_takes_precedence_over_refused_and_refused_over_done() -> None:
-    assert [Outcome().end, Outcome(refused=("x",)).end, Outcome(failed=("y",), refused=("x",)).end] == [
+    assert [RoundOutcome().end, RoundOutcome(refused=("x",)).end, RoundOutcome(failed=("y",), refused=("x",)).end] == [
         "done",
         "refused",
         "failed",
     ]
-    every = Outcome(failed=("a",), refused=("b",), undecided=("c",)).troubles()
+    every = RoundOutcome(failed=("a",), refused=("b",), undecided=("c",)).troubles()
     assert every == (
         (logging.ERROR, "failed: a"),
         (logging.ERROR, "refused: b"),

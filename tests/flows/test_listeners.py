@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 
 from cluster.network import NODE_PORTS
-from components.control_plane import kubeadm, manifests, units
+from components.control_plane import konnectivity, kubeadm, units
 from components.flows.flow import Protocol, Role, roles
 from components.flows.table import flows
 from etcd.flags import flags
@@ -76,7 +76,7 @@ def worker_listeners(cluster):
     """Return the TCP ports of programs on every worker; sshd belongs to the site."""
     kubelet = kubeadm.kubelet_configuration(cluster, plan(cluster))
     proxy = kubeadm.kube_proxy_configuration(cluster)
-    agent = manifests.konnectivity_agent(cluster, plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]
+    agent = konnectivity.agent(cluster, plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]
     flanneld = (ROOT / "roles/flannel/templates/flanneld.service.j2").read_text().split()
     assert kubelet["readOnlyPort"] == 0
     assert "healthzBindAddress" not in kubelet  # the default is 127.0.0.1
@@ -140,7 +140,7 @@ def test_api_servers_dial_the_etcds_of_the_flows(build, changes):
 def test_workers_dial_the_load_balancer_on_the_ports_of_the_flows(build, changes):
     cluster = build(changes)
     table = flows(cluster)
-    agent = manifests.konnectivity_agent(cluster, plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]
+    agent = konnectivity.agent(cluster, plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]
     tunnels = {int(word.split("=")[1]) for word in agent if word.startswith("--proxy-server-port=")}
     documents = {document["kind"]: document for document in yaml.safe_load_all(kubeadm.render(cluster, plan(cluster)))}
     api = {int(documents["ClusterConfiguration"]["controlPlaneEndpoint"].split(":")[1])}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from inventories.events import Collector, failure_message
-from inventories.report import Status, merged
+from inventories.report import TaskStatus, merged
 
 
 def event(kind, host="w1", task="a task", second=0, **data):
@@ -63,9 +63,9 @@ def test_progress_counts_the_tasks_of_each_host():
         event("runner_on_start", task="next", second=2),
     )
     assert [(p.status, p.number, p.total, p.seconds) for p in seen] == [
-        (Status.STARTED, 1, 3, 0.0),
-        (Status.CHANGED, 1, 3, 2.0),
-        (Status.STARTED, 2, 3, 2.0),
+        (TaskStatus.STARTED, 1, 3, 0.0),
+        (TaskStatus.CHANGED, 1, 3, 2.0),
+        (TaskStatus.STARTED, 2, 3, 2.0),
     ]
 
 

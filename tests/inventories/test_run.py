@@ -13,7 +13,7 @@ import pytest
 
 from cluster.errors import FailedError, RefusedError
 from inventories.private import memory_folder, private_folder
-from inventories.report import Status
+from inventories.report import TaskStatus
 from inventories.run import run
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ def test_a_run_reports_and_shows_progress_host_by_host(play, local):
     assert report.succeeded
     assert {host: (h.ok, h.changed, h.tasks) for host, h in report.hosts.items()} == {"w1": (1, 0, 1), "w2": (1, 0, 1)}
     assert {(p.host, p.task, p.status) for p in progress} == {
-        (host, "Waits", status) for host in ("w1", "w2") for status in (Status.STARTED, Status.OK)
+        (host, "Waits", status) for host in ("w1", "w2") for status in (TaskStatus.STARTED, TaskStatus.OK)
     }
 
 
@@ -198,7 +198,7 @@ def test_a_run_can_be_cancelled(play, local):
 
 def test_a_run_whose_ansible_playbook_was_killed_is_not_a_success(play, local):
     def kill(progress):
-        if progress.status is Status.OK:
+        if progress.status is TaskStatus.OK:
             for entry in Path("/proc").glob("[0-9]*/stat"):
                 # Another process may end between the two checks.
                 with contextlib.suppress(OSError):

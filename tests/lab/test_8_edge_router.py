@@ -21,7 +21,7 @@ from inventories.build import Inventory
 from inventories.report import RunReport
 from inventories.run import run
 from network import swanctl
-from network.gateway import EdgeRouter, Joined, routers
+from network.gateway import Joined, RouterConfig, routers
 from sandbox.lab import hosts
 from sandbox.lab.errors import LabError
 from tests.lab.spare import host, on, put
@@ -42,7 +42,7 @@ VPN = {
 
 
 @pytest.fixture(scope="module")
-def router() -> EdgeRouter:
+def router() -> RouterConfig:
     cluster = load_cluster(find_cluster("lab", ROOT))
     site = cluster.spec.sites["onprem"].model_copy(update={"vpn": Vpn.model_validate(VPN, strict=False)})
     spec = cluster.spec.model_copy(update={"sites": {"onprem": site}})
@@ -51,7 +51,7 @@ def router() -> EdgeRouter:
 
 
 @pytest.fixture(scope="module")
-def inventory(router: EdgeRouter, key: Path) -> Inventory:
+def inventory(router: RouterConfig, key: Path) -> Inventory:
     variables = {"vpn_gateway_packages": [], "vpn_gateway_unsettable": "report"}
     keys = {f"{router.machine}/{line.name}": KEY for line in router.lines}
     built = gateways.build("lab", [router], keys, {"lab": variables})
@@ -60,7 +60,7 @@ def inventory(router: EdgeRouter, key: Path) -> Inventory:
 
 
 @pytest.fixture(scope="module")
-def edge(lab: Run, router: EdgeRouter, key: Path) -> Iterator[str]:
+def edge(lab: Run, router: RouterConfig, key: Path) -> Iterator[str]:
     (line,) = router.lines
     with host(NAME, "r2", ADDRESS, key), host(END, "r1", END_ADDRESS, key):
         for name in (NAME, END):

@@ -24,9 +24,9 @@ from cluster.spec import Cluster, RoleName
 from etcd import agent as told
 from etcd.members import members, settings
 from network.addresses import plan
-from operations.etcds.look import Etcd, View, reach, read_members
+from operations.etcds.look import EtcdAccess, EtcdView, reach, read_members
 from operations.etcds.settling import once_settled
-from operations.etcds.snapshots import Snapshot
+from operations.etcds.snapshots import EtcdSnapshot
 from operations.record.journal import Unrecorded
 from tests.etcd.real import PROGRAMS, Fleet, authority, issue, pems, until
 from tests.operations.conftest import FakeAccess
@@ -155,10 +155,10 @@ class Site:
     def cluster(self) -> Cluster:
         return self.fleet.cluster
 
-    def etcd(self, role: RoleName = "main") -> Etcd:
+    def etcd(self, role: RoleName = "main") -> EtcdAccess:
         return reach(self.cluster, self.access, role)  # type: ignore[arg-type]
 
-    def view(self, role: RoleName = "main") -> View:
+    def view(self, role: RoleName = "main") -> EtcdView:
         return read_members(self.etcd(role))
 
     def ctl(self, role: str, *words: str, only: int | None = None) -> subprocess.CompletedProcess[str]:
@@ -175,7 +175,7 @@ class Site:
     def keys(self, role: str, prefix: str) -> list[str]:
         return self.ctl(role, "get", prefix, "--prefix", "--keys-only").stdout.split()
 
-    def snapshot(self, role: RoleName, name: str) -> Snapshot:
+    def snapshot(self, role: RoleName, name: str) -> EtcdSnapshot:
         """Create a snapshot in the repository, as a backup does."""
         path = self.repository / name
         path.unlink(missing_ok=True)
@@ -184,7 +184,7 @@ class Site:
         etcdutl = str(ensure(["etcdutl"])["etcdutl"])
         words = [etcdutl, "snapshot", "status", str(path), "-w", "json"]
         status = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
-        return Snapshot(
+        return EtcdSnapshot(
             id=name,
             etcd=role,
             time=datetime.now(UTC),

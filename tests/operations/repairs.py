@@ -13,8 +13,8 @@ from operations.drain import Pause, Rules
 from operations.reboot import Rebooter
 from operations.repair import records
 from operations.repair.actuators import ByCommand, Power
-from operations.repair.look import CheckInputs, Plan, limits_of, plan
-from operations.repair.run import Repairs, Result, Tools
+from operations.repair.look import CheckInputs, RepairPlan, limits_of, plan
+from operations.repair.run import RepairResult, Repairs, Tools
 from tests.operations.real_cluster import World
 
 NAMES = ("worker-1", "worker-2", "worker-3")
@@ -92,9 +92,9 @@ def mend(
     power: Power | None = None,
     *,
     back_s: float = 30,
-    found: Plan | None = None,
+    found: RepairPlan | None = None,
     **more: Any,
-) -> dict[str, Result]:
+) -> dict[str, RepairResult]:
     power = power or NoPower()
     rules = more.pop("rules", Rules(timeout_s=20))
     tools = {
@@ -113,12 +113,12 @@ def mend(
     return repairs.results
 
 
-def look(cluster: Cluster, fleet: World, power: Power | None = None, *limit: str) -> Plan:
+def look(cluster: Cluster, fleet: World, power: Power | None = None, *limit: str) -> RepairPlan:
     with_bmc = [name for name in NAMES if power and power.has(name)]
     return plan(around(cluster, fleet), limit, with_bmc)
 
 
-def ends(results: dict[str, Result]) -> dict[str, str]:
+def ends(results: dict[str, RepairResult]) -> dict[str, str]:
     return {host: str(result.end) for host, result in results.items()}
 
 

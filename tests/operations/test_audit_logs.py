@@ -19,10 +19,10 @@ from moto.server import ThreadedMotoServer
 from clients.access import Access
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
-from components.control_plane import audit_log, flags
+from components.control_plane import audit_log, kube_apiserver
 from components.control_plane.host import bucket
 from components.control_plane.host.audit_log import Shipper
-from operations.audit_logs import BucketSilentError, Newest, Server, newest, servers, shipped
+from operations.audit_logs import BucketSilentError, Newest, RunningServer, newest, servers, shipped
 from operations.status import work
 from tests import programs
 from tests.control_plane.real_api import TOKEN, RealApi, running
@@ -31,7 +31,7 @@ from tests.ports import free_port
 from tests.stacks.fake_stores import moto
 
 KEY = {"access_key_id": "test", "secret_access_key": "test"}
-POLICY = Path(flags.__file__).with_name("files") / "audit-policy.yaml"
+POLICY = Path(kube_apiserver.__file__).with_name("files") / "audit-policy.yaml"
 NOW = datetime.now(UTC)
 ANY: Any = None
 
@@ -89,7 +89,12 @@ class Logging(NamedTuple):
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logging]:
     folder = tmp_path_factory.mktemp("api")
     log = folder / "audit" / "audit.log"
-    wanted = {**flags._audit(), "audit-policy-file": str(POLICY), "audit-log-path": str(log), "audit-log-maxsize": "1"}
+    wanted = {
+        **kube_apiserver._audit(),
+        "audit-policy-file": str(POLICY),
+        "audit-log-path": str(log),
+        "audit-log-maxsize": "1",
+    }
     with running(programs.program, folder, *(f"--{name}={value}" for name, value in wanted.items())) as api:
         yield Logging(api, log)
 
@@ -190,12 +195,15 @@ def test_a_host_is_healthy_while_its_newest_object_or_the_host_itself_is_recent(
     age_s: float | None, runs_s: float, ok: bool, says: str
 ) -> None:
     found = {} if age_s is None else {"api-1": Newest(NOW - timedelta(seconds=age_s), 0)}
-    assert shipped(found, Server("api-1", NOW - timedelta(seconds=runs_s)), NOW) == (ok, says)
+    assert shipped(found, RunningServer("api-1", NOW - timedelta(seconds=runs_s)), NOW) == (ok, says)
 
 
 def test_gaps_are_reported() -> None:
     found = {"api-1": Newest(NOW, 2)}
-    assert shipped(found, Server("api-1", NOW), NOW)[1] == "audit log shipped 0 s ago; 2 gaps, where lines were lost"
+    assert (
+        shipped(found, RunningServer("api-1", NOW), NOW)[1]
+        == "audit log shipped 0 s ago; 2 gaps, where lines were lost"
+    )
 
 
 def test_status_has_a_line_for_each_api_server(
@@ -203,7 +211,7 @@ def test_status_has_a_line_for_each_api_server(
 ) -> None:
     monkeypatch.setattr("components.control_plane.host.audit_log.QUIET_S", 0.0)
     shipper(kept, tmp_path, "api-1").step()
-    both = (Server("api-1", NOW), Server("api-2", NOW - timedelta(hours=1)))
+    both = (RunningServer("api-1", NOW), RunningServer("api-2", NOW - timedelta(hours=1)))
     monkeypatch.setattr(work, "servers", lambda *_: both)
     items = {item.name: item for item in work.audit_logs(lab, access_to(kept), ANY)}
     assert [(name, item.ok) for name, item in items.items()] == [("api-1", True), ("api-2", False)]

@@ -17,7 +17,7 @@ from cluster.spec import Backup, Cluster
 from etcd import backups as place
 from etcd.host.menagerie_etcd.repository import Repository, RepositoryError, Snapshot
 from operations import backups
-from operations.backups import NoBackupsError, State
+from operations.backups import BackupState, NoBackupsError
 from tests.etcd.backup_support import KEY, Buckets
 from tests.operations.conftest import outputs
 from tests.programs import built, needs
@@ -173,7 +173,7 @@ def test_the_verb_lists_the_newest_backups_and_its_exit_code_shows_whether_they_
 ) -> None:
     listed = [_made(f"{number:08d}{'f' * 56}", number) for number in range(12)]
     listed.append(_drilled(listed[0].id, 0, "no", "bad pack"))
-    found: list[State] = [backups.state("main", BACKUP, listed, NOW)]
+    found: list[BackupState] = [backups.state("main", BACKUP, listed, NOW)]
     monkeypatch.setattr("operations.stack.access_to", lambda cluster: None)
     monkeypatch.setattr("operations.backups.read_states", lambda *_: found)
     monkeypatch.setattr(verb.time, "time", lambda: NOW)

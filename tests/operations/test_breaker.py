@@ -10,27 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.quantities import share_of
-from operations.breaker import REPORTING, STALE_S, Fleet, Kind, Limits, Member, Removal, decide
+from operations.breaker import REPORTING, STALE_S, BrakeKind, ClusterHealth, Limits, NodeHealth, Removal, decide
 
 NOW = 1_800_000_000.0
 OVERRIDE = "./menagerie repair jaguar --max-removal"
 LIMITS = Limits({"gpu": "40%", "cpu": "40%"}, "50%", 3600.0, OVERRIDE)
 
 
-def nodes(count: int, pool: str = "gpu", *, site: str = "sjc1", racks: int = 4, first: int = 1) -> list[Member]:
+def nodes(count: int, pool: str = "gpu", *, site: str = "sjc1", racks: int = 4, first: int = 1) -> list[NodeHealth]:
     """Return healthy members, in one rack after another."""
     return [
-        Member(f"{pool}-{n:03}", pool, heard=NOW - 5, site=site, rack=f"r{n % racks}")
+        NodeHealth(f"{pool}-{n:03}", pool, heard=NOW - 5, site=site, rack=f"r{n % racks}")
         for n in range(first, first + count)
     ]
 
 
-def unwell(members: Sequence[Member], names: Sequence[str], *, ready: bool = False) -> tuple[Member, ...]:
+def unwell(members: Sequence[NodeHealth], names: Sequence[str], *, ready: bool = False) -> tuple[NodeHealth, ...]:
     return tuple(replace(each, well=False, ready=ready) if each.name in names else each for each in members)
 
 
-def fleet(members: Sequence[Member], *removals: Removal, **more: object) -> Fleet:
-    return Fleet(tuple(members), NOW, removals, **more)  # type: ignore[arg-type]
+def fleet(members: Sequence[NodeHealth], *removals: Removal, **more: object) -> ClusterHealth:
+    return ClusterHealth(tuple(members), NOW, removals, **more)  # type: ignore[arg-type]
 
 
 def test_a_lost_node_may_be_removed_and_a_lost_rack_may_not() -> None:
@@ -70,7 +70,7 @@ def test_a_site_that_is_cut_off_is_left_alone_and_others_are_not() -> None:
     lost = [each.name for each in far]
     decided = decide(fleet(unwell(members, [*lost, "gpu-001"])), [*lost, "gpu-001"], LIMITS)
     assert decided.allowed == ("gpu-001",)
-    assert {brake.kind for brake in decided.brakes} == {Kind.SITE}
+    assert {brake.kind for brake in decided.brakes} == {BrakeKind.SITE}
     assert decided.why_not(far[0].name).startswith("site fra1 is cut off or has no power: all 6 nodes are NotReady")
 
 
@@ -99,7 +99,7 @@ def test_hosts_that_are_out_already_do_not_indicate_a_control_plane_fault() -> N
 def test_an_unhealthy_control_plane_stops_everything() -> None:
     members = unwell(nodes(40), ["gpu-001"])
     decided = decide(fleet(members, control_plane="etcd main: etcd-main-2 does not answer"), ["gpu-001"], LIMITS)
-    assert (decided.allowed, decided.brakes[0].kind) == ((), Kind.CONTROL_PLANE)
+    assert (decided.allowed, decided.brakes[0].kind) == ((), BrakeKind.CONTROL_PLANE)
     assert "etcd-main-2 does not answer. No repair will start" in decided.why_not("gpu-001")
 
 
@@ -107,7 +107,7 @@ def test_an_unhealthy_control_plane_stops_everything() -> None:
 def test_ready_nodes_that_renew_no_lease_are_stale(heard: float | None) -> None:
     members = [replace(each, heard=heard if n < 21 else NOW) for n, each in enumerate(nodes(41))]
     decided = decide(fleet(unwell(members, ["gpu-041"])), ["gpu-041"], LIMITS)
-    assert (decided.allowed, decided.brakes[0].kind) == ((), Kind.STALE)
+    assert (decided.allowed, decided.brakes[0].kind) == ((), BrakeKind.STALE)
     few = [replace(each, heard=heard if n < 10 else NOW) for n, each in enumerate(nodes(41))]
     assert decide(fleet(unwell(few, ["gpu-041"])), ["gpu-041"], LIMITS).allowed == ("gpu-041",)
 
@@ -167,9 +167,9 @@ members_of = st.lists(st.tuples(st.sampled_from(["gpu", "cpu"]), st.integers(0, 
 shares = st.one_of(st.integers(1, 99).map(lambda n: f"{n}%"), st.integers(1, 20).map(str))
 
 
-def built(described: Sequence[tuple[str, int, str]], out: frozenset[str] = frozenset()) -> tuple[Member, ...]:
+def built(described: Sequence[tuple[str, int, str]], out: frozenset[str] = frozenset()) -> tuple[NodeHealth, ...]:
     return tuple(
-        Member(f"n{i}", pool, state != "silent", state == "well", f"n{i}" in out, NOW, "sjc1", f"r{rack}")
+        NodeHealth(f"n{i}", pool, state != "silent", state == "well", f"n{i}" in out, NOW, "sjc1", f"r{rack}")
         for i, (pool, rack, state) in enumerate(described)
     )
 
@@ -187,7 +187,7 @@ def test_never_more_than_the_share_is_removed_within_any_window(
         out = frozenset(each.host for each in taken)
         members = tuple(replace(each, heard=now) for each in built(shaken, out))
         wanted = [each.name for each in members if not each.well]
-        decided = decide(Fleet(members, now, tuple(taken), "", paused), wanted, limits)
+        decided = decide(ClusterHealth(members, now, tuple(taken), "", paused), wanted, limits)
         paused = decided.paused
         for pool in ("gpu", "cpu"):
             own = [each for each in members if each.pool == pool]
@@ -206,11 +206,11 @@ def test_another_unhealthy_node_never_allows_more_removals(
 ) -> None:
     limits = Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 3600.0, OVERRIDE)
     wanted = [each.name for each in built(described) if not each.well]
-    before = decide(Fleet(built(described), NOW), wanted, limits)
+    before = decide(ClusterHealth(built(described), NOW), wanted, limits)
     index = data.draw(st.integers(0, len(described) - 1))
     pool, rack, _ = described[index]
     worse = [*described[:index], (pool, rack, "silent"), *described[index + 1 :]]
-    after = decide(Fleet(built(worse), NOW), wanted, limits)
+    after = decide(ClusterHealth(built(worse), NOW), wanted, limits)
     assert len(after.allowed) <= len(before.allowed)
 
 
@@ -224,7 +224,9 @@ def test_a_tighter_limit_or_more_recent_removals_never_allow_more_removals(
     def allowed(unhealthy: str, removed: str, past: int) -> tuple[str, ...]:
         gone = tuple(Removal("x", NOW - 1) for _ in range(past))
         return decide(
-            Fleet(members, NOW, gone), wanted, Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 60, OVERRIDE)
+            ClusterHealth(members, NOW, gone),
+            wanted,
+            Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 60, OVERRIDE),
         ).allowed
 
     loose = allowed(unhealthy, removed, 0)
@@ -238,7 +240,9 @@ def test_while_paused_nothing_starts_before_nearly_all_report(
     described: list[tuple[str, int, str]], wanted: int
 ) -> None:
     members = built(described)
-    decided = decide(Fleet(members, NOW, paused=True), [f"n{wanted % len(members)}"], LIMITS.overridden("99%", "99%"))
+    decided = decide(
+        ClusterHealth(members, NOW, paused=True), [f"n{wanted % len(members)}"], LIMITS.overridden("99%", "99%")
+    )
     if sum(each.ready for each in members) * 100 < REPORTING * len(members):
         assert (decided.allowed, decided.paused) == ((), True)
     else:

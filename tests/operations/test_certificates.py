@@ -16,7 +16,7 @@ import pytest
 from clients.access import Access
 from clients.etcd_client import EtcdClient
 from cluster.outputs import EtcdOutput, HostOutput
-from operations.status import Item
+from operations.status import StatusItem
 from operations.status.certificates import certificates
 from operations.status.etcds import figures
 from stacks.certificates import Request, Signed, issue, new_authority
@@ -68,7 +68,7 @@ def access_to(api: int, etcd: int) -> Access:
     )
 
 
-def seen(access: Access, days: int = 0) -> dict[str, Item]:
+def seen(access: Access, days: int = 0) -> dict[str, StatusItem]:
     return {item.name: item for item in certificates(access, datetime.now(UTC) + timedelta(days=days))}
 
 

@@ -192,7 +192,7 @@ def test_unknown_fields_of_removals_from_a_newer_menagerie_are_ignored_and_kept(
 def test_unknown_fields_of_repairs_from_a_newer_menagerie_are_ignored_and_kept(core: Core) -> None:
     written = {"attempts": 1, "why": "Ready", "firmware": "7.1"}
     core.put(holding({"hosts": json.dumps({"a": written})}, records.NAME))
-    assert records.repair_records(None) == {"a": records.Record(attempts=1, why="Ready")}
+    assert records.repair_records(None) == {"a": records.RepairRecord(attempts=1, why="Ready")}
     assert records.note(None, "a", lambda record: record.tried()).attempts == 2
     kept = json.loads(core.kept[records.NAME].data["hosts"])["a"]
     assert (kept["attempts"], kept["firmware"]) == (2, "7.1")

@@ -12,14 +12,14 @@ from cluster.artefacts import catalogue
 from cluster.load import load_cluster
 from cluster.outputs import ArtefactOutput, ClusterOutputs, SshOutput
 from inventories.batches import Amount
-from inventories.report import Failure, HostReport, Progress, RunReport, Status
+from inventories.report import Failure, HostReport, Progress, RunReport, TaskStatus
 from operations import configure as operation
-from operations.configure import Request, configure, plan, workers_error
+from operations.configure import PlaybookRequest, configure, plan, workers_error
 from stacks.errors import StackLockedError
-from stacks.turns import turn
+from stacks.run_lock import turn
 
 DONE, BROKEN, LOST = HostReport(11, 1), HostReport(3, 0, 1), HostReport(0, 0, 0, 1)
-EVERYTHING = Request()
+EVERYTHING = PlaybookRequest()
 
 
 class Ansible:
@@ -40,10 +40,10 @@ class Ansible:
             if self.cut_after is not None and sum(map(len, self.batches[:-1])) + len(hosts) == self.cut_after:
                 return RunReport(hosts, tuple(failures), canceled=True)
             hosts[host] = end = self.ends.get(host, DONE)
-            status = Status.OK
+            status = TaskStatus.OK
             if not end.succeeded:
-                status = Status.FAILED if end.failed else Status.UNREACHABLE
-                failures.append(Failure(host, "base", "t", f"{host} has no space", status is Status.UNREACHABLE))
+                status = TaskStatus.FAILED if end.failed else TaskStatus.UNREACHABLE
+                failures.append(Failure(host, "base", "t", f"{host} has no space", status is TaskStatus.UNREACHABLE))
             on_progress(Progress(host, "kubelet", "t", status, 11, 11, is_last=True))
         return RunReport(hosts, tuple(failures))
 
@@ -105,7 +105,7 @@ def test_without_resume_every_host_is_checked_each_time(go):
 
 def test_with_resume_a_host_that_is_done_is_left_alone(go):
     go()
-    touched, report, _ = go(Request(resume=True))
+    touched, report, _ = go(PlaybookRequest(resume=True))
     assert touched == []
     assert report.left_out == tuple(ALL)
     assert report.succeeded
@@ -117,22 +117,22 @@ def test_an_interrupted_run_resumes_with_the_hosts_that_were_not_done(go, ansibl
     assert report.canceled
     assert report.not_begun == ("w3", "w4", "w5", "w6")
     ansible.cut_after = None
-    assert go(Request(resume=True))[0] == ["w3", "w4", "w5", "w6"]
+    assert go(PlaybookRequest(resume=True))[0] == ["w3", "w4", "w5", "w6"]
 
 
 def test_with_resume_only_failed_hosts_are_retried(go, ansible):
     ansible.ends = {"w2": BROKEN, "w5": LOST}
     go()
     ansible.ends = {}
-    assert go(Request(resume=True))[0] == ["w2", "w5"]
+    assert go(PlaybookRequest(resume=True))[0] == ["w2", "w5"]
 
 
 def test_a_host_that_fails_later_is_no_longer_known_as_done(go, ansible, lab):
     go()
     changed = _with_address(lab, "w3")
     ansible.ends = {"w3": BROKEN}
-    assert go(Request(resume=True), changed)[0] == ["w3"]
-    assert go(Request(resume=True))[0] == ["w3"]  # rolled back: the host may be between the two states
+    assert go(PlaybookRequest(resume=True), changed)[0] == ["w3"]
+    assert go(PlaybookRequest(resume=True))[0] == ["w3"]  # rolled back: the host may be between the two states
 
 
 def test_adding_or_changing_one_host_configures_only_that_host(go, lab):
@@ -140,8 +140,8 @@ def test_adding_or_changing_one_host_configures_only_that_host(go, lab):
     workers = lab.hosts["workers"]
     more = (*workers, workers[0].model_copy(update={"name": "w7", "address": workers[0].address + 50}))
     bigger = lab.model_copy(update={"hosts": {**lab.hosts, "workers": more}})
-    assert go(Request(resume=True), bigger)[0] == ["w7"]
-    assert go(Request(resume=True), _with_address(lab, "w4"))[0] == ["w4"]
+    assert go(PlaybookRequest(resume=True), bigger)[0] == ["w7"]
+    assert go(PlaybookRequest(resume=True), _with_address(lab, "w4"))[0] == ["w4"]
 
 
 def _with_address(cluster, name):
@@ -154,19 +154,19 @@ def _with_address(cluster, name):
 
 
 def test_a_check_writes_no_journal(go):
-    go(Request(check=True))
-    assert go(Request(resume=True))[0] == ALL
+    go(PlaybookRequest(check=True))
+    assert go(PlaybookRequest(resume=True))[0] == ALL
 
 
 def test_a_run_of_one_role_does_not_count_as_a_run_of_all(go):
-    go(Request(tags=("base",)))
-    assert go(Request(tags=("base",), resume=True))[0] == []
-    assert go(Request(resume=True))[0] == ALL
+    go(PlaybookRequest(tags=("base",)))
+    assert go(PlaybookRequest(tags=("base",), resume=True))[0] == []
+    assert go(PlaybookRequest(resume=True))[0] == ALL
 
 
 def test_batches_stop_after_too_many_failures_and_list_hosts_that_were_not_started(go, ansible):
     ansible.ends = {"w1": BROKEN, "w3": LOST}
-    _, report, why = go(Request(batch=Amount(2), max_failures=Amount(1)))
+    _, report, why = go(PlaybookRequest(batch=Amount(2), max_failures=Amount(1)))
     assert ansible.batches == [("w1", "w2"), ("w3", "w4")]
     assert report.not_begun == ("w5", "w6")
     assert "more than --max-failures allows (1)" in why
@@ -184,15 +184,15 @@ def test_each_joining_host_has_its_own_token_and_a_run_without_joining_hosts_has
         asked.append(tuple(hosts))
         yield {host: f"abcde{host[1]}.0123456789abcdef" for host in hosts if host != "w2"}
 
-    go(Request(batch=Amount(3)), tokens=tokens)
+    go(PlaybookRequest(batch=Amount(3)), tokens=tokens)
     assert asked == [("w1", "w2", "w3"), ("w4", "w5", "w6")]
     assert ansible.tokens == [
         {"w1": "abcde1.0123456789abcdef", "w3": "abcde3.0123456789abcdef"},
         {host: f"abcde{host[1]}.0123456789abcdef" for host in ("w4", "w5", "w6")},
     ]
     ansible.tokens.clear()
-    go(Request(check=True), tokens=tokens)
-    go(Request(tags=("base",)), tokens=tokens)
+    go(PlaybookRequest(check=True), tokens=tokens)
+    go(PlaybookRequest(tags=("base",)), tokens=tokens)
     assert ansible.tokens == [{}, {}]
 
 

@@ -10,12 +10,12 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 
 from operations import drain
-from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules, cordon, mark_of, uncordon
+from operations.drain import DrainMark, DrainTimedOutError, OutOfServiceError, Rules, cordon, mark_of, uncordon
 from tests.operations.real_cluster import World
 from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("real_cluster")
-MARK = Mark("reboot", "a test")
+MARK = DrainMark("reboot", "a test")
 SOON = Rules(timeout_s=4)
 
 
@@ -154,12 +154,12 @@ def test_pods_of_jobs_may_finish_if_the_rules_allow_it(real: World) -> None:
 
 def test_a_mark_says_who_and_why_and_is_found_again(real: World) -> None:
     real.add("a")
-    made = cordon(real.api(), "a", Mark("reboot", "new kernel"))
+    made = cordon(real.api(), "a", DrainMark("reboot", "new kernel"))
     assert (made.cordoned, schedulable(real, "a")) == (True, False)
     # A resumed run finds what the first one wrote.
-    assert cordon(real.api(), "a", Mark("reboot", "again")) == made
+    assert cordon(real.api(), "a", DrainMark("reboot", "again")) == made
     with pytest.raises(OutOfServiceError, match=r"a has been out of service since 20.* \(reboot: new kernel\)"):
-        cordon(real.api(), "a", Mark("repair", "GPU 3"))
+        cordon(real.api(), "a", DrainMark("repair", "GPU 3"))
     assert uncordon(real.api(), "a", "repair") is False
     assert not schedulable(real, "a")
     assert uncordon(real.api(), "a", "reboot") is True

@@ -12,8 +12,8 @@ import pytest
 from clients.agent_client import AgentError
 from cluster.errors import FailedError
 from operations.etcds import roll
-from operations.etcds.look import View
-from operations.etcds.roll import Plan
+from operations.etcds.look import EtcdView
+from operations.etcds.roll import RollPlan
 from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Unrecorded
 from tests.etcd.real import NO_ETCD, PROGRAMS
@@ -55,12 +55,12 @@ def want(here: Site, build: Any, agent: str = "one", more: str = "", spoil: str 
         host.want(text)
 
 
-def planned(here: Site, stale: str = "", roles: tuple[str, ...] = ("main", "events")) -> Plan:
+def planned(here: Site, stale: str = "", roles: tuple[str, ...] = ("main", "events")) -> RollPlan:
     views = [here.view(role) for role in ROLES]
     return roll.plan("lab", views, here.access.etcd_payloads, roles, lambda: stale)
 
 
-def run(here: Site, operation: Any = None) -> tuple[View, ...]:
+def run(here: Site, operation: Any = None) -> tuple[EtcdView, ...]:
     return roll.roll(planned(here), operation or Unrecorded(), quiet, silent)
 
 

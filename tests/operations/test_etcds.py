@@ -20,8 +20,8 @@ import pytest
 
 from clients.agent_client import AgentClient, AgentError, NoAgentError
 from operations.etcds import leader, replace, restore, space
-from operations.etcds.look import View, findings
-from operations.etcds.snapshots import EtcdRefusedError, Snapshot
+from operations.etcds.look import EtcdView, findings
+from operations.etcds.snapshots import EtcdRefusedError, EtcdSnapshot
 from operations.record.journal import Journal, Unrecorded
 from tests.control_plane.real_api import RealApi, running
 from tests.etcd.real import NO_ETCD, PROGRAMS, authority, pems, until
@@ -47,7 +47,9 @@ def here(_site: Site) -> Site:
     return _site
 
 
-def run_restore(here: Site, snapshot: Snapshot | None, operation: Journal, role: Any = "main", **how: Any) -> View:
+def run_restore(
+    here: Site, snapshot: EtcdSnapshot | None, operation: Journal, role: Any = "main", **how: Any
+) -> EtcdView:
     known = () if snapshot is None else (snapshot,)
     made = restore.plan(here.view(role), snapshot, known, operation, now(), **how)
     restore.bring_beside(made, operation, quiet, silent)
@@ -125,7 +127,7 @@ def test_a_restore_that_is_interrupted_anywhere_resumes_when_it_is_run_again(her
     snapshot = here.snapshot("main", "cut")
     here.put("main", "/cut", "now")
 
-    def run(operation: CutOperation) -> View:
+    def run(operation: CutOperation) -> EtcdView:
         if not operation.cuts or operation.cuts[-1] == "after fetch":
             assert here.ctl("main", "get", "/cut", "--print-value-only").stdout == "now\n"
         return run_restore(here, snapshot, operation)

@@ -44,7 +44,7 @@ def world(monkeypatch: pytest.MonkeyPatch, build) -> SimpleNamespace:
     return made
 
 
-def plan(world: SimpleNamespace, *without: str) -> gateways.Work:
+def plan(world: SimpleNamespace, *without: str) -> gateways.GatewayWork:
     return gateways.plan(world.one, without, lambda _: None)
 
 

@@ -9,7 +9,7 @@ import pytest
 from kubernetes import client
 
 from operations.keys import pods
-from operations.keys.pods import Late, behind, is_late
+from operations.keys.pods import LaggingPods, behind, is_late
 
 SINCE = datetime(2026, 7, 1, 12, tzinfo=UTC)
 TOKEN = client.V1VolumeProjection(
@@ -116,9 +116,9 @@ def test_kube_proxy_reloads_it_since_1_36(image: str, namespace: str, expected: 
 
 def test_each_controller_has_a_command_and_pods_that_no_rollout_recreates_are_deleted() -> None:
     late = (
-        Late("kube-system", "Deployment", "coredns", ("coredns-1", "coredns-2")),
-        Late("ml", "Job", "train", ("train-0", "train-1")),
-        Late("ml", "", "", ("alone",)),
+        LaggingPods("kube-system", "Deployment", "coredns", ("coredns-1", "coredns-2")),
+        LaggingPods("ml", "Job", "train", ("train-0", "train-1")),
+        LaggingPods("ml", "", "", ("alone",)),
     )
     text = str(behind(late, SINCE, "./menagerie keys rotate lab kubernetes-ca"))
     assert text.splitlines()[1:4] == [
@@ -159,9 +159,9 @@ def test_pods_of_a_deployment_are_found_by_their_replica_set_which_is_read_once(
     monkeypatch.setattr(pods, "pods", lambda _: iter([*found, pod(1)]))
     monkeypatch.setattr(pods.client, "AppsV1Api", lambda _: Apps())
     assert pods.late(client.ApiClient(), SINCE) == (
-        Late("default", "", "", ("alone",)),
-        Late("default", "Deployment", "web", ("web-1-a", "web-1-b")),
-        Late("default", "ReplicaSet", "own", ("own-1",)),
-        Late("default", "StatefulSet", "db", ("db-0",)),
+        LaggingPods("default", "", "", ("alone",)),
+        LaggingPods("default", "Deployment", "web", ("web-1-a", "web-1-b")),
+        LaggingPods("default", "ReplicaSet", "own", ("own-1",)),
+        LaggingPods("default", "StatefulSet", "db", ("db-0",)),
     )
     assert asked == [("default", "web-1"), ("default", "own")]

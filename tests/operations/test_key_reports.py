@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from operations.keys.reports import Report, unproven
+from operations.keys.reports import KeyReport, unproven
 from stacks.payloads import API_SERVERS
 
 WANTED = {API_SERVERS: {"ca.crt": "new", "never-asked-for": "x"}, "etcd-main-1": {"ca.crt": "new"}}
-MEMBER = Report("etcd-main-1", "etcd-main-1", 0, {"ca.crt": "new"}, {}, (), {}, "main", 7)
+MEMBER = KeyReport("etcd-main-1", "etcd-main-1", 0, {"ca.crt": "new"}, {}, (), {}, "main", 7)
 API = replace(MEMBER, host="ip-10-0-0-7", reader=API_SERVERS)
 ALL = (MEMBER, API)
 LIVE = frozenset({"ip-10-0-0-7"})

@@ -12,8 +12,8 @@ import pulumi_aws as aws
 import pytest
 
 from cluster.load import load_cluster
-from operations.costs import Item, Kind
-from operations.plan import Action, Plan, Planner
+from operations.costs import CostItem, CostKind
+from operations.plan import Action, Planner, StackPlan
 from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.world import World
 from stacks.automation import ClusterStack
@@ -71,7 +71,7 @@ class Run:
     def _declare(self) -> None:
         Etcd(self.wanted, pulumi.ResourceOptions(provider=aws.Provider("lemur-aws", region="us-east-1")))
 
-    def plan(self) -> Plan:
+    def plan(self) -> StackPlan:
         planner = Planner()
         self.stack.preview(on_resource_start(planner.hear))
         return planner.plan()
@@ -86,7 +86,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 
 @pytest.fixture(scope="module")
-def plans(run: Run) -> dict[str, Plan]:
+def plans(run: Run) -> dict[str, StackPlan]:
     """Plans of the first update, its destroy, a second one without changes, and one with changes of all kinds."""
     found = {"first": run.plan()}
     run.stack.up()
@@ -100,7 +100,7 @@ def plans(run: Run) -> dict[str, Plan]:
     return found
 
 
-def test_a_first_plan_creates_everything_in_its_component(plans: dict[str, Plan]) -> None:
+def test_a_first_plan_creates_everything_in_its_component(plans: dict[str, StackPlan]) -> None:
     plan = plans["first"]
     (component,) = plan.components
     assert (component.name, component.what) == ("lemur-etcd", "etcd")
@@ -111,10 +111,10 @@ def test_a_first_plan_creates_everything_in_its_component(plans: dict[str, Plan]
         ("public address", "way-out"),
     ]
     assert (plan.unchanged, plan.before, plan.losses) == (0, (), ())
-    assert plan.after == (Item(Kind.DISK, "io2 100 GiB, 3000 IOPS", gib=100), Item(Kind.PUBLIC_ADDRESS))
+    assert plan.after == (CostItem(CostKind.DISK, "io2 100 GiB, 3000 IOPS", gib=100), CostItem(CostKind.PUBLIC_ADDRESS))
 
 
-def test_what_a_destroy_deletes_is_what_the_first_plan_created(plans: dict[str, Plan]) -> None:
+def test_what_a_destroy_deletes_is_what_the_first_plan_created(plans: dict[str, StackPlan]) -> None:
     plan = plans["destroyed"]
     assert {change.action for change in plan.changes} == {Action.DELETE}
     assert {(c.what, c.name) for c in plan.changes} >= {(c.what, c.name) for c in plans["first"].changes}
@@ -122,13 +122,13 @@ def test_what_a_destroy_deletes_is_what_the_first_plan_created(plans: dict[str, 
     assert (plan.before, plan.after) == (plans["first"].after, ())
 
 
-def test_a_plan_without_a_change_is_empty(plans: dict[str, Plan]) -> None:
+def test_a_plan_without_a_change_is_empty(plans: dict[str, StackPlan]) -> None:
     plan = plans["same"]
     assert (plan.components, plan.unchanged) == ((), 6)
     assert plan.before == plan.after == plans["first"].after
 
 
-def test_a_replacement_shows_the_property_that_forces_it_and_what_is_lost(plans: dict[str, Plan]) -> None:
+def test_a_replacement_shows_the_property_that_forces_it_and_what_is_lost(plans: dict[str, StackPlan]) -> None:
     plan = plans["changed"]
     changes = {(change.what, change.name): change for change in plan.changes}
     disk = changes["disk", "data-1"]
@@ -140,20 +140,20 @@ def test_a_replacement_shows_the_property_that_forces_it_and_what_is_lost(plans:
     assert [change.action for change in plan.changes] == [Action.REPLACE, Action.REPLACE, Action.DELETE]
 
 
-def test_cost_items_of_the_stack_are_shown_before_and_after(plans: dict[str, Plan]) -> None:
+def test_cost_items_of_the_stack_are_shown_before_and_after(plans: dict[str, StackPlan]) -> None:
     plan = plans["changed"]
     assert plan.before == plans["first"].after
-    assert plan.after == (Item(Kind.DISK, "io2 200 GiB, 3000 IOPS", gib=200),)
+    assert plan.after == (CostItem(CostKind.DISK, "io2 200 GiB, 3000 IOPS", gib=200),)
     assert plan.disk_gib(plan.after) == (200, 200)
 
 
-def test_no_plan_shows_a_secret(plans: dict[str, Plan]) -> None:
+def test_no_plan_shows_a_secret(plans: dict[str, StackPlan]) -> None:
     told = json.dumps([plan.to_json() for plan in plans.values()])
     assert SECRET not in told
     assert "secretString" in told, "the property itself is told"
 
 
-def test_if_the_engine_refuses_the_plan_goes_up_to_that_point(run: Run, plans: dict[str, Plan]) -> None:
+def test_if_the_engine_refuses_the_plan_goes_up_to_that_point(run: Run, plans: dict[str, StackPlan]) -> None:
     run.wanted = Wanted(protect=True)
     run.stack.up()
     run.wanted = Wanted(protect=True, zone="us-east-1b", address=False)
@@ -196,9 +196,9 @@ def test_a_group_of_machines_counts_its_template_from_its_minimum_to_its_maximum
         event("aws:autoscaling/group:Group", "a-other", {"minSize": 1, "maxSize": 1}, parent=GROUP),
     )
     assert found == {
-        (Kind.MACHINE, "p5.48xlarge"): (2, 64),
-        (Kind.MACHINE, "of a type not known yet"): (1, 1),
-        (Kind.DISK, "gp3 128 GiB, 4000 IOPS"): (2, 64),
+        (CostKind.MACHINE, "p5.48xlarge"): (2, 64),
+        (CostKind.MACHINE, "of a type not known yet"): (1, 1),
+        (CostKind.DISK, "gp3 128 GiB, 4000 IOPS"): (2, 64),
     }
 
 
@@ -221,14 +221,14 @@ def test_machines_and_disks_of_google_cloud():
         event("gcp:compute/routerNat:RouterNat", "nat", {}),
     )
     assert found == {
-        (Kind.MACHINE, "a3-highgpu-8g"): (3, 3),
-        (Kind.MACHINE, "n2-standard-8"): (1, 1),
-        (Kind.DISK, "hyperdisk-balanced 50 GiB"): (3, 3),
-        (Kind.DISK, "pd-ssd 20 GiB"): (1, 1),
-        (Kind.DISK, "local-ssd 375 GiB"): (1, 1),
-        (Kind.DISK, "hyperdisk-balanced 128 GiB, 6000 IOPS"): (1, 1),
-        (Kind.PUBLIC_ADDRESS, ""): (1, 1),
-        (Kind.NAT, ""): (1, 1),
+        (CostKind.MACHINE, "a3-highgpu-8g"): (3, 3),
+        (CostKind.MACHINE, "n2-standard-8"): (1, 1),
+        (CostKind.DISK, "hyperdisk-balanced 50 GiB"): (3, 3),
+        (CostKind.DISK, "pd-ssd 20 GiB"): (1, 1),
+        (CostKind.DISK, "local-ssd 375 GiB"): (1, 1),
+        (CostKind.DISK, "hyperdisk-balanced 128 GiB, 6000 IOPS"): (1, 1),
+        (CostKind.PUBLIC_ADDRESS, ""): (1, 1),
+        (CostKind.NAT, ""): (1, 1),
     }
 
 
@@ -236,7 +236,7 @@ def test_a_nat_gateway_of_a_whole_region_costs_for_each_zone():
     one, regional = {"subnetId": "subnet-1"}, {"availabilityMode": "regional"}
     assert taken(
         event("aws:ec2/natGateway:NatGateway", "one", one), event("aws:ec2/natGateway:NatGateway", "all", regional)
-    ) == {(Kind.NAT, ""): (1, 1), (Kind.NAT, "regional, one for each zone with hosts"): (1, 1)}
+    ) == {(CostKind.NAT, ""): (1, 1), (CostKind.NAT, "regional, one for each zone with hosts"): (1, 1)}
 
 
 def test_machines_and_disks_of_azure():
@@ -269,11 +269,11 @@ def test_machines_and_disks_of_azure():
         event("azure-native:network:PublicIPAddress", "nat", {}),
     )
     assert found == {
-        (Kind.MACHINE, "Standard_D16ds_v5"): (5, 5),
-        (Kind.MACHINE, "Standard_L8s_v3"): (1, 1),
-        (Kind.DISK, "Premium_LRS 32 GiB"): (1, 1),
-        (Kind.DISK, "PremiumV2_LRS 128 GiB, 3000 IOPS"): (1, 1),
-        (Kind.PUBLIC_ADDRESS, ""): (1, 1),
+        (CostKind.MACHINE, "Standard_D16ds_v5"): (5, 5),
+        (CostKind.MACHINE, "Standard_L8s_v3"): (1, 1),
+        (CostKind.DISK, "Premium_LRS 32 GiB"): (1, 1),
+        (CostKind.DISK, "PremiumV2_LRS 128 GiB, 3000 IOPS"): (1, 1),
+        (CostKind.PUBLIC_ADDRESS, ""): (1, 1),
     }
 
 
@@ -282,7 +282,7 @@ def test_machines_and_disks_of_azure():
 )
 def test_secret_or_unknown_values_are_never_shown_as_a_machine_type(kind):
     instance = event("aws:ec2/instance:Instance", "m", {"instanceType": kind})
-    assert (Kind.MACHINE, "of a type not known yet") in taken(instance)
+    assert (CostKind.MACHINE, "of a type not known yet") in taken(instance)
 
 
 def test_the_events_of_a_replacement_are_one_change():

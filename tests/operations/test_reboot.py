@@ -15,9 +15,9 @@ from clients.remote.executor import Done
 from cluster import preflight
 from cluster.spec import Cluster
 from operations import drain
-from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules, cordon, mark_of
+from operations.drain import DrainMark, DrainTimedOutError, OutOfServiceError, Rules, cordon, mark_of
 from operations.reboot import Rebooter, RebootError, order, run
-from operations.reboot_needs import BY, Plan, all_nodes, plan, pods_of, read_report
+from operations.reboot_needs import BY, RebootPlan, all_nodes, plan, pods_of, read_report
 from operations.rolling import Rolled
 from tests.operations.real_cluster import Ended, World
 from tests.waiting import until
@@ -42,7 +42,7 @@ def fleet(real: World) -> World:
     return real
 
 
-def planned(cluster: Cluster, fleet: World, *hosts: str, rules: Rules | None = None) -> Plan:
+def planned(cluster: Cluster, fleet: World, *hosts: str, rules: Rules | None = None) -> RebootPlan:
     return plan(cluster, fleet.api(), hosts or NAMES, fleet, rules or Rules())
 
 
@@ -92,7 +92,7 @@ def test_a_host_that_needs_none_is_left_alone(lab: Cluster, fleet: World) -> Non
 @pytest.mark.parametrize("killed", ["after the cordon", "while it boots", "after the boot"])
 def test_a_killed_run_is_resumed(lab: Cluster, fleet: World, killed: str) -> None:
     host = fleet.hosts["worker-2"]
-    cordon(fleet.api(), "worker-2", Mark(BY, WHY))
+    cordon(fleet.api(), "worker-2", DrainMark(BY, WHY))
     if killed != "after the cordon":
         for pod in fleet.pods("worker-2"):
             fleet.core.delete_namespaced_pod(pod, "default", grace_period_seconds=0)
@@ -126,7 +126,7 @@ def test_the_first_failure_stops_and_the_node_stays_out_with_its_mark(lab: Clust
 
 
 def test_a_host_that_no_longer_needs_a_reboot_is_only_uncordoned(lab: Cluster, fleet: World) -> None:
-    cordon(fleet.api(), "worker-1", Mark(BY, WHY))
+    cordon(fleet.api(), "worker-1", DrainMark(BY, WHY))
     fleet.hosts["worker-1"].reasons = []
     rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
     assert (fleet.hosts["worker-1"].boots, cordoned(fleet)) == (0, set())
@@ -207,7 +207,7 @@ def test_pods_that_would_be_lost_are_reported_before_anything_is_changed(lab: Cl
 
 def test_hosts_that_can_not_be_rebooted_are_reported_and_left_out(lab: Cluster, fleet: World) -> None:
     fleet.hosts["worker-1"].answers = False
-    cordon(fleet.api(), "worker-2", Mark("repair", "GPU 3"))
+    cordon(fleet.api(), "worker-2", DrainMark("repair", "GPU 3"))
     assert fleet.hosts["worker-2"].reasons
     fleet.core.delete_node("worker-3")
     found = planned(lab, fleet)

@@ -15,7 +15,7 @@ import pytest
 
 from cluster.spec import Cluster
 from operations import drain
-from operations.drain import Mark, cordon, mark_of
+from operations.drain import DrainMark, cordon, mark_of
 from operations.reboot_needs import all_nodes
 from tests.cli.terminal import Menagerie, command
 from tests.operations.operators import Operator
@@ -136,7 +136,7 @@ def test_pods_that_would_be_lost_stop_it_before_it_starts(menagerie: Menagerie, 
 def test_another_run_over_the_same_hosts_is_refused(menagerie: Menagerie, fleet: World, tmp_path: Path) -> None:
     (tmp_path / "lab").mkdir()
     holder = (
-        "import sys, time; from pathlib import Path; from stacks.turns import turn\n"
+        "import sys, time; from pathlib import Path; from stacks.run_lock import turn\n"
         f"with turn(Path({str(tmp_path / 'lab' / 'workers-turn')!r})): print('has it', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", holder], stdout=subprocess.PIPE, text=True) as process:
@@ -196,7 +196,7 @@ def test_a_node_that_was_cordoned_by_hand_is_rebooted_and_stays_cordoned(menager
 
 
 def test_nodes_that_another_verb_took_out_are_left_to_it(menagerie: Menagerie, fleet: World) -> None:
-    cordon(fleet.api(), "worker-1", Mark("repair", "GPU 3 has fallen off the bus"))
+    cordon(fleet.api(), "worker-1", DrainMark("repair", "GPU 3 has fallen off the bus"))
     assert menagerie("--yes").code == 0
     fleet.hosts["worker-1"].reasons = [WHY]
     ran = menagerie("--yes")

@@ -15,16 +15,16 @@ from kubernetes import client
 from clients.waiting import Report, is_ready
 from cluster.spec import Cluster
 from operations import drain, removals
-from operations.drain import MARK, Mark, Pause, Rules, cordon, mark_of
+from operations.drain import MARK, DrainMark, Pause, Rules, cordon, mark_of
 from operations.provisioning.bmc import Bmc
-from operations.provisioning.machines import Machine
+from operations.provisioning.machines import SiteMachine
 from operations.provisioning.redfish import BmcError
-from operations.provisioning.redfish import Kind as Trouble
+from operations.provisioning.redfish import BmcErrorKind as Trouble
 from operations.reboot import Rebooter, order
 from operations.repair import records
 from operations.repair.actuators import BmcPower, ByCommand, ByUp
-from operations.repair.look import BY, Step, worn_off
-from operations.repair.records import Record
+from operations.repair.look import BY, RepairStep, worn_off
+from operations.repair.records import RepairRecord
 from operations.repair.run import End, Repairs, Tools, retry
 from tests.operations.real_cluster import World
 from tests.operations.repairs import (
@@ -71,7 +71,7 @@ def test_in_a_healthy_cluster_nothing_is_found(cluster: Cluster, fleet: World) -
 def test_a_host_whose_kubelet_is_silent_is_drained_rebooted_and_uncordoned(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
     found = look(cluster, fleet)
-    assert [(case.host, case.step, case.pods) for case in found.cases] == [("worker-2", Step.REBOOT, 1)]
+    assert [(case.host, case.step, case.pods) for case in found.cases] == [("worker-2", RepairStep.REBOOT, 1)]
     assert ends(mend(cluster, fleet)) == {"worker-2": "mended"}
     node = fleet.core.read_node("worker-2")
     assert (is_ready(node), node.spec.unschedulable, mark_of(node)) == (True, None, None)
@@ -100,7 +100,7 @@ def test_a_gpu_that_fell_off_the_bus_needs_a_power_cycle_although_the_host_respo
     fleet.hosts["worker-2"].verdict = "True"
     wire = Wire(fleet)
     found = look(cluster, fleet, wire)
-    assert [(case.host, case.step, case.why) for case in found.cases] == [("worker-2", Step.POWER_CYCLE, why)]
+    assert [(case.host, case.step, case.why) for case in found.cases] == [("worker-2", RepairStep.POWER_CYCLE, why)]
     assert ends(mend(cluster, fleet, wire)) == {"worker-2": "mended"}
     assert wire.pressed == ["worker-2 off", "worker-2 on"]
 
@@ -110,7 +110,7 @@ def test_a_dead_bmc_is_a_ticket_and_the_next_host_is_repaired(cluster: Cluster, 
     fleet.hosts["worker-1"].answers = False
 
     @contextmanager
-    def dead(machine: Machine) -> Iterator[Bmc]:
+    def dead(machine: SiteMachine) -> Iterator[Bmc]:
         raise BmcError(Trouble.UNREACHABLE, "BMC 10.9.0.11 does not answer: timed out")
         yield
 
@@ -142,7 +142,7 @@ def test_a_host_that_needs_a_person_is_drained_and_waits(cluster: Cluster, fleet
     fleet.say(fleet.hosts["worker-2"])
     assert "return it to service: ./menagerie repair lab --retry worker-2" in look(cluster, fleet).tickets["worker-2"]
     assert retry(around(cluster, fleet), "worker-2").ticket
-    assert [case.step for case in look(cluster, fleet).cases] == [Step.GIVE_BACK]
+    assert [case.step for case in look(cluster, fleet).cases] == [RepairStep.GIVE_BACK]
     assert ends(mend(cluster, fleet)) == {"worker-2": "mended"}
     assert (fleet.core.read_node("worker-2").spec.unschedulable, fleet.hosts["worker-2"].boots) == (None, 0)
 
@@ -159,7 +159,11 @@ def test_a_repair_that_does_not_help_is_followed_by_a_stronger_one_and_finally_a
         done = mend(cluster, fleet, Wire(fleet), back_s=1)["worker-2"]
         seen.append((case.step, case.record.attempts, done.end))
         host.away_until = 0.0
-    assert seen == [(Step.REBOOT, 0, End.FAILED), (Step.POWER_CYCLE, 1, End.FAILED), (Step.POWER_CYCLE, 2, End.TICKET)]
+    assert seen == [
+        (RepairStep.REBOOT, 0, End.FAILED),
+        (RepairStep.POWER_CYCLE, 1, End.FAILED),
+        (RepairStep.POWER_CYCLE, 2, End.TICKET),
+    ]
     assert "3 repairs did not help: worker-2: gave up after 1 s" in done.text
 
 
@@ -177,7 +181,7 @@ def test_the_last_attempt_is_a_reinstallation_if_the_spec_enables_it(
         own.away_from, own.away_until = time.monotonic(), time.monotonic() + 0.5
 
     wire = Wire(fleet)
-    assert [case.step for case in look(cluster, fleet, wire).cases] == [Step.REINSTALL]
+    assert [case.step for case in look(cluster, fleet, wire).cases] == [RepairStep.REINSTALL]
     assert ends(mend(cluster, fleet, wire, reinstall=reinstall)) == {"worker-2": "mended"}
     assert (installed, wire.pressed) == (["worker-2"], [])
 
@@ -187,17 +191,20 @@ def test_a_killed_run_is_resumed(build: Callable[..., Cluster], fleet: World, ki
     cluster = build({"repair": SETTINGS})
     silence(fleet, "worker-2")
     host = fleet.hosts["worker-2"]
-    cordon(fleet.api(), "worker-2", Mark(BY, "NotReady"))
+    cordon(fleet.api(), "worker-2", DrainMark(BY, "NotReady"))
     if killed != "after the cordon":
         host.boot_s = 2.0 if killed == "while it boots" else 0.2
         old = host.boot_id
-        records.note(fleet.api(), "worker-2", lambda _: Record(boot=old, acted=time.time()))
+        records.note(fleet.api(), "worker-2", lambda _: RepairRecord(boot=old, acted=time.time()))
         fleet.start("worker-2", order(old))
     if killed == "after the boot":
         until(lambda: host.boot_id != old, seconds=30)
     found = look(cluster, fleet)
     (case,) = found.cases
-    assert (case.host, case.step) == ("worker-2", Step.GIVE_BACK if killed == "after the boot" else Step.REBOOT)
+    assert (case.host, case.step) == (
+        "worker-2",
+        RepairStep.GIVE_BACK if killed == "after the boot" else RepairStep.REBOOT,
+    )
     # A machine that was rebooted a moment ago is on its way.
     patient = build({"repair": {**SETTINGS, "node_startup": "10m"}})
     assert ends(mend(patient, fleet, found=found)) == {"worker-2": "mended"}
@@ -286,7 +293,7 @@ def test_repairs_are_forgotten_when_a_host_has_been_healthy_for_long_enough(clus
     mend(cluster, fleet)
     silence(fleet, "worker-2")
     (case,) = look(cluster, fleet, Wire(fleet)).cases
-    assert (case.step, case.record.attempts) == (Step.POWER_CYCLE, 1)
+    assert (case.step, case.record.attempts) == (RepairStep.POWER_CYCLE, 1)
     mend(cluster, fleet, Wire(fleet))
     seen, known = look(cluster, fleet).seen, records.repair_records(fleet.api())
     assert worn_off(cluster.spec.repair, seen, known) == []
@@ -304,7 +311,7 @@ def test_a_worker_in_the_region_is_replaced(build: Callable[..., Cluster], fleet
     fleet.merge("/api/v1/nodes/lab-region-1/status", {"status": {"addresses": address}})
     silence(fleet, "lab-region-1")
     (case,) = look(cluster, fleet).cases
-    assert (case.step, case.pool) == (Step.REPLACE, "region")
+    assert (case.step, case.pool) == (RepairStep.REPLACE, "region")
     done = mend(cluster, fleet)["lab-region-1"]
     assert (done.end, "delete the machine of lab-region-1" in done.text) == (End.TICKET, True)
     retry(around(cluster, fleet), "lab-region-1")

@@ -13,8 +13,8 @@ from clients import notebook
 from cluster.errors import RefusedError
 from cluster.spec import Cluster
 from operations import removals
-from operations.breaker import Kind, Removal
-from operations.drain import Mark, Rules, cordon
+from operations.breaker import BrakeKind, Removal
+from operations.drain import DrainMark, Rules, cordon
 from operations.reboot import Rebooter
 from operations.removals import NoRoomError
 from operations.repair import records
@@ -54,7 +54,7 @@ def test_too_many_at_once_are_left_alone_and_an_override_applies_to_one_run(
     cluster = build({"repair": {**SETTINGS, "max_unhealthy": "40%"}})
     silence(fleet, "worker-1", "worker-3")
     found = look(cluster, fleet)
-    assert (found.allowed, [brake.kind for brake in found.decision.brakes]) == ((), [Kind.POOL])
+    assert (found.allowed, [brake.kind for brake in found.decision.brakes]) == ((), [BrakeKind.POOL])
     assert found.decision.brakes[0].text.startswith("2 of 3 nodes in pool workers are unhealthy (66 %, limit 40 %)")
     here = around(cluster, fleet)
     allowed = plan(replace(here, limits=here.limits.overridden(unhealthy="70%"))).allowed
@@ -64,7 +64,7 @@ def test_too_many_at_once_are_left_alone_and_an_override_applies_to_one_run(
 def test_a_rack_that_is_silent_is_left_alone(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-1", "worker-2")
     found = look(cluster, fleet)
-    assert (found.allowed, [brake.kind for brake in found.decision.brakes]) == ((), [Kind.RACK])
+    assert (found.allowed, [brake.kind for brake in found.decision.brakes]) == ((), [BrakeKind.RACK])
 
 
 def test_if_all_fail_at_once_everything_is_paused_until_they_are_back(cluster: Cluster, fleet: World) -> None:
@@ -75,7 +75,7 @@ def test_if_all_fail_at_once_everything_is_paused_until_they_are_back(cluster: C
     fleet.say(fleet.hosts["worker-1"])
     fleet.say(fleet.hosts["worker-3"])
     found = look(cluster, fleet)
-    assert (found.allowed, found.decision.brakes[0].kind) == ((), Kind.ALL_AT_ONCE)
+    assert (found.allowed, found.decision.brakes[0].kind) == ((), BrakeKind.ALL_AT_ONCE)
     fleet.say(fleet.hosts["worker-2"])
     keep(around(cluster, fleet), look(cluster, fleet))
     assert removals.recorded_removals(fleet.api())[1] is False
@@ -84,7 +84,7 @@ def test_if_all_fail_at_once_everything_is_paused_until_they_are_back(cluster: C
 def test_an_unhealthy_control_plane_stops_everything(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
     found = plan(around(cluster, fleet, "etcd-main-2: member of main, context deadline exceeded"))
-    assert (found.allowed, found.decision.brakes[0].kind) == ((), Kind.CONTROL_PLANE)
+    assert (found.allowed, found.decision.brakes[0].kind) == ((), BrakeKind.CONTROL_PLANE)
 
 
 def test_no_further_host_starts_when_a_brake_appears_during_a_run(build: Callable[..., Cluster], fleet: World) -> None:
@@ -136,7 +136,7 @@ def test_what_the_window_leaves_no_room_for_waits(build: Callable[..., Cluster],
 
 def test_nodes_of_others_and_nodes_to_skip_are_left_out(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-1", "worker-3")
-    cordon(fleet.api(), "worker-1", Mark("reboot", "linux-image-6.1"))
+    cordon(fleet.api(), "worker-1", DrainMark("reboot", "linux-image-6.1"))
     fleet.merge("/api/v1/nodes/worker-3", {"metadata": {"annotations": {SKIP: "Ana looks at its firmware"}}})
     found = look(cluster, fleet)
     assert found.cases == ()

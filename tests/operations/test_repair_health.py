@@ -12,9 +12,9 @@ from cluster.repair import Action, Repair
 from operations.repair import means
 from operations.repair.actuators import command
 from operations.repair.health import HANDS, RESET, bad, broken
-from operations.repair.look import Step, step_of
-from operations.repair.records import Record
-from operations.status import Item, Status
+from operations.repair.look import RepairStep, step_of
+from operations.repair.records import RepairRecord
+from operations.status import Status, StatusItem
 
 NOW = 1_800_000_000.0
 PREFLIGHT = Path(__file__).parents[2] / "roles" / "preflight" / "files" / "menagerie_preflight"
@@ -106,20 +106,27 @@ def test_an_operator_s_own_condition_has_its_own_action() -> None:
     assert (found.action, found.why) == (Action.TICKET, "MlxLinkDown: mlx5_0")
 
 
-def step(action: str, attempts: int, *, bmc: bool = True, region: bool = False, reinstall: bool = False) -> Step:
+def step(action: str, attempts: int, *, bmc: bool = True, region: bool = False, reinstall: bool = False) -> RepairStep:
     settings = Repair(reinstall=reinstall)
-    return step_of(Action(action), Record(attempts), settings, in_region=region, has_bmc=bmc)
+    return step_of(Action(action), RepairRecord(attempts), settings, in_region=region, has_bmc=bmc)
 
 
 def test_each_repair_that_did_not_help_is_followed_by_a_stronger_one() -> None:
-    assert [step("reboot", n) for n in range(4)] == [Step.REBOOT, Step.POWER_CYCLE, Step.POWER_CYCLE, Step.TICKET]
+    assert [step("reboot", n) for n in range(4)] == [
+        RepairStep.REBOOT,
+        RepairStep.POWER_CYCLE,
+        RepairStep.POWER_CYCLE,
+        RepairStep.TICKET,
+    ]
     assert [step("reboot", n, reinstall=True) for n in range(4)] == [
-        Step.REBOOT, Step.POWER_CYCLE, Step.REINSTALL, Step.TICKET,
+        RepairStep.REBOOT, RepairStep.POWER_CYCLE, RepairStep.REINSTALL, RepairStep.TICKET,
     ]  # fmt: skip
-    assert [step("power-cycle", n) for n in range(4)] == [Step.POWER_CYCLE] * 3 + [Step.TICKET]
-    assert [step("power-cycle", n, bmc=False, reinstall=True) for n in range(4)] == [Step.REBOOT] * 3 + [Step.TICKET]
-    assert [step("reboot", n, region=True) for n in range(4)] == [Step.REPLACE] * 3 + [Step.TICKET]
-    assert step("ticket", 0, region=True) is Step.TICKET
+    assert [step("power-cycle", n) for n in range(4)] == [RepairStep.POWER_CYCLE] * 3 + [RepairStep.TICKET]
+    assert [step("power-cycle", n, bmc=False, reinstall=True) for n in range(4)] == [RepairStep.REBOOT] * 3 + [
+        RepairStep.TICKET
+    ]
+    assert [step("reboot", n, region=True) for n in range(4)] == [RepairStep.REPLACE] * 3 + [RepairStep.TICKET]
+    assert step("ticket", 0, region=True) is RepairStep.TICKET
 
 
 SCALE_SET = "azure:///subscriptions/s-1/resourceGroups/ibis/providers/Microsoft.Compute/virtualMachineScaleSets/gpu/virtualMachines/3"
@@ -171,7 +178,9 @@ def test_the_source_of_node_states_must_be_healthy_and_etcd_events_need_not(
     monkeypatch: pytest.MonkeyPatch, group: str, name: str, detail: str, counts: bool
 ) -> None:
     status = Status(
-        "lab", "", (Item(group, name, False, detail), Item("etcds", "well", True, "member of main, healthy"))
+        "lab",
+        "",
+        (StatusItem(group, name, False, detail), StatusItem("etcds", "well", True, "member of main, healthy")),
     )
     monkeypatch.setattr(means, "read_status", lambda *_: status)
     assert means.control_plane(None, None) == (f"{name}: {detail}" if counts else "")  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from kubernetes.client.exceptions import ApiException
 
 from cluster import preflight
 from operations.drain import Pause
-from operations.rolling import Outcome, Roll, State, WhyNot, room
+from operations.rolling import Roll, RollOutcome, RollState, WhyNot, room
 
 
 def node(name: str, *, ready: bool = True, cordoned: bool = False, tainted: bool = False) -> client.V1Node:
@@ -52,7 +52,7 @@ class Work:
         return f"{host} is well"
 
 
-def states(outcomes: tuple[Outcome, ...]) -> dict[str, str]:
+def states(outcomes: tuple[RollOutcome, ...]) -> dict[str, str]:
     return {each.host: each.state.value for each in outcomes}
 
 
@@ -160,4 +160,4 @@ def test_no_host_starts_if_the_api_does_not_respond(build: Callable[..., object]
 
 
 def test_states_are_words_for_reports() -> None:
-    assert [state.value for state in State] == ["done", "failed", "interrupted", "not begun"]
+    assert [state.value for state in RollState] == ["done", "failed", "interrupted", "not begun"]

@@ -24,13 +24,13 @@ from etcd.members import members
 from network import addresses
 from operations import drain
 from operations.audit_logs import Newest
-from operations.backups import State
-from operations.etcds.look import Etcd
+from operations.backups import BackupState
+from operations.etcds.look import EtcdAccess
 from operations.record import one_operation, store
 from operations.status import (
     ADDONS,
-    Item,
     Status,
+    StatusItem,
     balancer_states,
     etcds,
     model,
@@ -184,9 +184,9 @@ def test_a_member_s_host_with_another_payload_is_a_line_with_the_command_and_sti
                 return states[self.name]
             raise AgentError("no answer")
 
-    def reach(cluster: Cluster, _: object, role: Any) -> Etcd:
+    def reach(cluster: Cluster, _: object, role: Any) -> EtcdAccess:
         everyone = members(cluster, role, addresses.plan(cluster))
-        return Etcd(cluster, role, None, {each.name: Agent(each.name) for each in everyone}, everyone)  # type: ignore[arg-type, misc]
+        return EtcdAccess(cluster, role, None, {each.name: Agent(each.name) for each in everyone}, everyone)  # type: ignore[arg-type, misc]
 
     monkeypatch.setattr(etcds, "reach", reach)
     monkeypatch.setattr(read, "by_agents", asked)
@@ -324,13 +324,13 @@ def test_a_check_of_the_api_server_that_fails_is_named(lab: Cluster, access: Fak
 
 
 def test_one_item_that_is_not_ok_makes_the_status_not_ok() -> None:
-    good, bad = Item("nodes", "a", True, "Ready"), Item("nodes", "b", False, "NotReady")
+    good, bad = StatusItem("nodes", "a", True, "Ready"), StatusItem("nodes", "b", False, "NotReady")
     assert Status("lab", "", (good,)).ok
     assert not Status("lab", "", (good, bad)).ok
 
 
 def test_the_json_of_a_status_has_every_item() -> None:
-    item = Item("nodes", "a", True, "Ready")
+    item = StatusItem("nodes", "a", True, "Ready")
     assert Status("lab", "https://x", (item,)).to_json()["items"] == [
         {"group": "nodes", "name": "a", "ok": True, "detail": "Ready", "help": ""}
     ]
@@ -550,9 +550,9 @@ def test_an_etcd_without_a_passed_drill_is_unhealthy_when_its_cluster_had_time_f
 ) -> None:
     now = datetime.now(UTC)
     access = FakeAccess(outputs().model_copy(update={"ca_pem": new_authority("kubernetes").certificate}))
-    state = partial(State, "main", told="2 backups", allowed_s=3600.0, backups=())
+    state = partial(BackupState, "main", told="2 backups", allowed_s=3600.0, backups=())
 
-    def found(ok: bool, verified_s: float | None, after: timedelta) -> Item:
+    def found(ok: bool, verified_s: float | None, after: timedelta) -> StatusItem:
         monkeypatch.setattr(work, "read_states", lambda *_, **__: [state(ok=ok, verified_s=verified_s)])
         (item,) = work.backups(lab, access, now + after)  # type: ignore[arg-type]
         return item
@@ -567,7 +567,10 @@ def test_an_etcd_without_a_passed_drill_is_unhealthy_when_its_cluster_had_time_f
 
 def test_a_fleet_is_one_row_per_cluster_and_a_silent_one_does_not_delay_the_others() -> None:
     over = threading.Event()
-    good, bad = Item("nodes", "a", True, "Ready"), Item("etcds", "b", False, "dead", "./menagerie status c etcd")
+    good, bad = (
+        StatusItem("nodes", "a", True, "Ready"),
+        StatusItem("etcds", "b", False, "dead", "./menagerie status c etcd"),
+    )
 
     def look(name: str) -> Status | None:
         if name == "silent":
@@ -595,7 +598,7 @@ def test_a_fleet_is_one_row_per_cluster_and_a_silent_one_does_not_delay_the_othe
 def test_a_failing_part_does_not_hide_the_others(
     lab: Cluster, access: FakeAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> Iterator[Item]:
+    def broken(*_: object) -> Iterator[StatusItem]:
         raise RuntimeError("no such repository")
         yield
 

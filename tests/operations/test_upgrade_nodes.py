@@ -13,10 +13,10 @@ import pytest
 from cluster import versions
 from cluster.spec import Cluster
 from operations import drain
-from operations.drain import Mark, Rules, cordon, mark_of
+from operations.drain import DrainMark, Rules, cordon, mark_of
 from operations.reboot_needs import all_nodes
 from operations.record.journal import Unrecorded
-from operations.rolling import Outcome, Rolled, State
+from operations.rolling import Rolled, RollOutcome, RollState
 from operations.upgrade.nodes import BY, Nodes
 from tests.operations.real_cluster import World
 from tests.waiting import until
@@ -71,11 +71,11 @@ def brought(cluster: Cluster, configured: Configured, operation: Unrecorded | No
     return nodes.bring(stale, lambda _: None, lambda _: None)
 
 
-def states(rolled: Rolled) -> dict[str, State]:
+def states(rolled: Rolled) -> dict[str, RollState]:
     return {outcome.host: outcome.state for outcome in rolled.outcomes}
 
 
-def marks(fleet: World) -> dict[str, Mark | None]:
+def marks(fleet: World) -> dict[str, DrainMark | None]:
     return {node.metadata.name: mark_of(node) for node in all_nodes(fleet.api())}
 
 
@@ -127,12 +127,16 @@ def test_a_failed_canary_stops_the_run_and_is_first_in_the_next_one(lab: Cluster
     configured = Configured(fleet)
     configured.fails = {"worker-1": "kubelet: Kubelet and kubeadm are here: no space left"}
     first = brought(lab, configured)
-    assert states(first) == {"worker-1": State.FAILED, "worker-2": State.NOT_BEGUN, "worker-3": State.NOT_BEGUN}
+    assert states(first) == {
+        "worker-1": RollState.FAILED,
+        "worker-2": RollState.NOT_BEGUN,
+        "worker-3": RollState.NOT_BEGUN,
+    }
     assert "no space left" in first.outcomes[0].text
     assert "kubectl uncordon worker-1" in first.outcomes[0].text
     assert first.why_stopped == "worker-1 failed"
     left = marks(fleet)
-    assert (left["worker-1"] or Mark("", "")).by == BY
+    assert (left["worker-1"] or DrainMark("", "")).by == BY
     assert (left["worker-2"], left["worker-3"]) == (None, None)
     configured.fails, configured.batches = {}, []
     assert brought(lab, configured).succeeded
@@ -144,7 +148,7 @@ def test_a_node_stays_out_of_service_while_its_kubelet_is_the_old_one(lab: Clust
     configured = Configured(fleet)
     configured.silent = {"worker-1"}
     done = brought(lab, configured, ready_s=1)
-    assert states(done)["worker-1"] is State.FAILED
+    assert states(done)["worker-1"] is RollState.FAILED
     assert "the kubelet reports version 1.35.4" in done.outcomes[0].text
     assert marks(fleet)["worker-1"]
 
@@ -178,15 +182,15 @@ def test_a_node_stays_out_of_service_while_its_containerd_is_the_wrong_one(
     configured = Configured(fleet)
     configured.silent = {"worker-1"}
     done = brought(lab, configured, ready_s=1)
-    assert states(done)["worker-1"] is State.FAILED
+    assert states(done)["worker-1"] is RollState.FAILED
     assert f"the kubelet reports {why}" in done.outcomes[0].text
-    mark = marks(fleet)["worker-1"] or Mark("", "")
+    mark = marks(fleet)["worker-1"] or DrainMark("", "")
     assert (mark.by, mark.why) == (BY, f"to Kubernetes 1.36.4 and containerd {versions.CONTAINERD}")
 
 
 def test_a_node_that_a_killed_run_left_with_the_right_versions_is_uncordoned(lab: Cluster, fleet: World) -> None:
     with_containerd(fleet, NOW)
-    cordon(fleet.api(), "worker-2", Mark(BY, "for a test"))
+    cordon(fleet.api(), "worker-2", DrainMark(BY, "for a test"))
     made = Nodes(lab, fleet.api, Configured(fleet), Unrecorded(), Rules(timeout_s=30), 20)
     assert made.bring(["worker-2"], lambda _: None, lambda _: None).succeeded
     assert marks(fleet) == dict.fromkeys(NAMES)
@@ -198,26 +202,30 @@ def test_a_node_that_preflight_holds_back_is_not_uncordoned(lab: Cluster, fleet:
     fleet.hosts["worker-1"].verdict = "False"
     fleet.say(fleet.hosts["worker-1"])
     done = brought(lab, configured, ready_s=1)
-    assert states(done)["worker-1"] is State.FAILED
+    assert states(done)["worker-1"] is RollState.FAILED
     assert "its preflight reports Test" in done.outcomes[0].text
 
 
 def test_a_node_that_another_verb_took_out_is_left_to_it(lab: Cluster, fleet: World) -> None:
-    cordon(fleet.api(), "worker-1", Mark("reboot", "for a test"))
+    cordon(fleet.api(), "worker-1", DrainMark("reboot", "for a test"))
     configured = Configured(fleet)
     done = brought(lab, configured)
-    assert states(done)["worker-1"] is State.FAILED
+    assert states(done)["worker-1"] is RollState.FAILED
     assert configured.batches == []
-    assert (marks(fleet)["worker-1"] or Mark("", "")).by == "reboot"
+    assert (marks(fleet)["worker-1"] or DrainMark("", "")).by == "reboot"
 
 
 def test_a_node_is_uncordoned_if_a_budget_prevents_its_drain(lab: Cluster, fleet: World) -> None:
     fleet.budget("web", "web", 3)
     configured = Configured(fleet)
     nodes = Nodes(lab, fleet.api, configured, Unrecorded(), Rules(timeout_s=2), 20)
-    told: list[Outcome] = []
+    told: list[RollOutcome] = []
     done = nodes.bring(NAMES, lambda _: None, told.append)
-    assert states(done) == {"worker-1": State.FAILED, "worker-2": State.NOT_BEGUN, "worker-3": State.NOT_BEGUN}
+    assert states(done) == {
+        "worker-1": RollState.FAILED,
+        "worker-2": RollState.NOT_BEGUN,
+        "worker-3": RollState.NOT_BEGUN,
+    }
     assert [each.host for each in told] == ["worker-1"]
     assert configured.batches == []
     assert marks(fleet) == dict.fromkeys(NAMES)

@@ -12,8 +12,8 @@ from cluster import versions
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from operations.upgrade.guard import left_to_upgrade
-from operations.upgrade.plan import GROUP, Stage, plan, wrong
-from operations.upgrade.versions import Running
+from operations.upgrade.plan import GROUP, UpgradeStage, plan, wrong
+from operations.upgrade.versions import RunningVersions
 
 OLD, NEW = "1.35.4", "1.36.4"
 WORKERS = ("worker-1", "worker-2", "worker-3")
@@ -32,20 +32,20 @@ def runs(
     nodes: Mapping[str, str] | str,
     containerd: Mapping[str, str] | str = CONTAINERD,
     **more: Any,
-) -> Running:
+) -> RunningVersions:
     """Return running versions: one for all of a kind, or one each; containerd for the named nodes, the new one for others."""
     servers = dict.fromkeys(("api-1", "api-2"), hosts) if isinstance(hosts, str) else dict(hosts)
     listed = dict.fromkeys((*WORKERS, REGION), nodes) if isinstance(nodes, str) else dict(nodes)
     answers = frozenset(each for each in servers.values() if each)
     runtimes = dict.fromkeys(listed, containerd) if isinstance(containerd, str) else containerd
     found = {name: NodePrograms(kubelet, runtimes.get(name, CONTAINERD)) for name, kubelet in listed.items()}
-    return Running(servers, answers, addons, addons, found, **{"region": frozenset({REGION}), **more})
+    return RunningVersions(servers, answers, addons, addons, found, **{"region": frozenset({REGION}), **more})
 
 
 def test_an_upgrade_goes_from_api_servers_to_workers(at: Callable[[str], Cluster]) -> None:
     found = plan(at(NEW), runs(OLD, OLD, OLD))
     assert not found.is_back
-    assert found.stages == (Stage.SERVERS, Stage.ADDONS, Stage.REGION, Stage.WORKERS)
+    assert found.stages == (UpgradeStage.SERVERS, UpgradeStage.ADDONS, UpgradeStage.REGION, UpgradeStage.WORKERS)
     assert (found.servers, found.region, found.workers) == (("api-1", "api-2"), (REGION,), WORKERS)
     assert list(wrong(found)) == []
 
@@ -53,7 +53,7 @@ def test_an_upgrade_goes_from_api_servers_to_workers(at: Callable[[str], Cluster
 def test_a_rollback_goes_from_workers_to_api_servers(at: Callable[[str], Cluster]) -> None:
     found = plan(at(OLD), runs(NEW, NEW, NEW))
     assert found.is_back
-    assert found.stages == (Stage.WORKERS, Stage.REGION, Stage.ADDONS, Stage.SERVERS)
+    assert found.stages == (UpgradeStage.WORKERS, UpgradeStage.REGION, UpgradeStage.ADDONS, UpgradeStage.SERVERS)
     assert list(wrong(found)) == []
 
 
@@ -64,14 +64,14 @@ def test_parts_with_the_right_version_are_left_alone(at: Callable[[str], Cluster
 @pytest.mark.parametrize(
     ("running", "stages"),
     [
-        (runs({"api-1": NEW, "api-2": OLD}, OLD, OLD), tuple(Stage)),
-        (runs(NEW, OLD, OLD), (Stage.ADDONS, Stage.REGION, Stage.WORKERS)),
-        (runs(NEW, NEW, OLD), (Stage.REGION, Stage.WORKERS)),
-        (runs(NEW, NEW, {"worker-1": NEW, "worker-2": OLD, REGION: NEW}), (Stage.WORKERS,)),
+        (runs({"api-1": NEW, "api-2": OLD}, OLD, OLD), tuple(UpgradeStage)),
+        (runs(NEW, OLD, OLD), (UpgradeStage.ADDONS, UpgradeStage.REGION, UpgradeStage.WORKERS)),
+        (runs(NEW, NEW, OLD), (UpgradeStage.REGION, UpgradeStage.WORKERS)),
+        (runs(NEW, NEW, {"worker-1": NEW, "worker-2": OLD, REGION: NEW}), (UpgradeStage.WORKERS,)),
     ],
 )
 def test_an_interrupted_run_is_resumed(
-    at: Callable[[str], Cluster], running: Running, stages: tuple[Stage, ...]
+    at: Callable[[str], Cluster], running: RunningVersions, stages: tuple[UpgradeStage, ...]
 ) -> None:
     found = plan(at(NEW), running)
     assert found.stages == stages
@@ -85,7 +85,7 @@ def test_an_interrupted_run_is_resumed(
 
 def test_a_partial_upgrade_is_rolled_back_only_where_it_is_new(at: Callable[[str], Cluster]) -> None:
     found = plan(at(OLD), runs({"api-1": NEW, "api-2": OLD}, OLD, OLD))
-    assert (found.is_back, found.stages, found.servers) == (True, (Stage.SERVERS,), ("api-1",))
+    assert (found.is_back, found.stages, found.servers) == (True, (UpgradeStage.SERVERS,), ("api-1",))
 
 
 def test_an_api_server_that_does_not_respond_is_first(at: Callable[[str], Cluster]) -> None:
@@ -94,13 +94,13 @@ def test_an_api_server_that_does_not_respond_is_first(at: Callable[[str], Cluste
 
 
 def test_api_servers_of_a_cloud_are_one_group(at: Callable[[str], Cluster]) -> None:
-    assert plan(at(NEW), Running({}, frozenset({OLD, NEW}), OLD, OLD)).servers == (GROUP,)
-    assert plan(at(NEW), Running({}, frozenset({NEW}), NEW, NEW)).is_done
+    assert plan(at(NEW), RunningVersions({}, frozenset({OLD, NEW}), OLD, OLD)).servers == (GROUP,)
+    assert plan(at(NEW), RunningVersions({}, frozenset({NEW}), NEW, NEW)).is_done
 
 
 def test_some_workers_may_be_left_for_another_day(at: Callable[[str], Cluster]) -> None:
     running = runs(OLD, OLD, OLD)
-    assert plan(at(NEW), running, control_plane_only=True).stages == (Stage.SERVERS, Stage.ADDONS)
+    assert plan(at(NEW), running, control_plane_only=True).stages == (UpgradeStage.SERVERS, UpgradeStage.ADDONS)
     assert plan(at(NEW), running, ["workers"]).workers == WORKERS
     assert plan(at(NEW), running, []).workers == ()
     assert plan(at(NEW), running, control_plane_only=True).limited
@@ -137,7 +137,7 @@ def test_the_plan_is_a_document(at: Callable[[str], Cluster]) -> None:
 
 def test_a_new_containerd_alone_changes_only_workers(at: Callable[[str], Cluster]) -> None:
     found = plan(at(NEW), runs(NEW, NEW, NEW, {"worker-2": BEFORE, REGION: BEFORE}))
-    assert found.stages == (Stage.REGION, Stage.WORKERS)
+    assert found.stages == (UpgradeStage.REGION, UpgradeStage.WORKERS)
     assert (found.region, found.workers) == ((REGION,), ("worker-2",))
     assert found.goal == f"containerd {CONTAINERD}"
     assert list(wrong(found)) == []
@@ -145,7 +145,7 @@ def test_a_new_containerd_alone_changes_only_workers(at: Callable[[str], Cluster
 
 def test_with_both_at_once_each_worker_is_drained_once(at: Callable[[str], Cluster]) -> None:
     found = plan(at(NEW), runs(OLD, OLD, OLD, BEFORE))
-    assert (found.stages, found.workers) == (tuple(Stage), WORKERS)
+    assert (found.stages, found.workers) == (tuple(UpgradeStage), WORKERS)
     assert found.goal == f"Kubernetes {NEW} and containerd {CONTAINERD}"
     assert plan(at(NEW), runs(OLD, OLD, OLD)).goal == f"Kubernetes {NEW}"
 
@@ -153,11 +153,11 @@ def test_with_both_at_once_each_worker_is_drained_once(at: Callable[[str], Clust
 @pytest.mark.parametrize("containerd", [BEFORE, "2.4.0"])
 def test_only_kubernetes_decides_the_direction_and_the_order(at: Callable[[str], Cluster], containerd: str) -> None:
     alone = plan(at(NEW), runs(NEW, NEW, NEW, containerd))
-    assert (alone.is_back, alone.stages) == (False, (Stage.REGION, Stage.WORKERS))
+    assert (alone.is_back, alone.stages) == (False, (UpgradeStage.REGION, UpgradeStage.WORKERS))
     up = plan(at(NEW), runs(OLD, OLD, OLD, containerd))
-    assert (up.is_back, up.stages) == (False, tuple(Stage))
+    assert (up.is_back, up.stages) == (False, tuple(UpgradeStage))
     back = plan(at(OLD), runs(NEW, NEW, NEW, containerd))
-    assert (back.is_back, back.stages) == (True, tuple(reversed(Stage)))
+    assert (back.is_back, back.stages) == (True, tuple(reversed(UpgradeStage)))
 
 
 def test_an_unreported_containerd_does_not_count_as_another_release(at: Callable[[str], Cluster]) -> None:
@@ -176,7 +176,7 @@ def test_a_node_that_an_earlier_run_took_out_is_returned_whatever_its_version(
     at: Callable[[str], Cluster],
 ) -> None:
     found = plan(at(NEW), runs(NEW, NEW, NEW, begun=frozenset({"worker-2"})))
-    assert (found.stages, found.workers) == ((Stage.WORKERS,), ("worker-2",))
+    assert (found.stages, found.workers) == ((UpgradeStage.WORKERS,), ("worker-2",))
     assert plan(at(NEW), runs(NEW, NEW, NEW, begun=frozenset({"worker-2"})), control_plane_only=True).limited
 
 

@@ -20,14 +20,14 @@ from kubernetes import client
 from cluster import versions
 from cluster.releases import ADDED, EARLY, NodePrograms, minor
 from cluster.spec import Cluster
-from operations.drain import Mark, Rules, cordon
-from operations.status import Item
+from operations.drain import DrainMark, Rules, cordon
+from operations.status import StatusItem
 from operations.upgrade import addons, preflight
 from operations.upgrade import versions as found_versions
 from operations.upgrade.guard import other_workers
-from operations.upgrade.plan import Plan, plan
+from operations.upgrade.plan import UpgradePlan, plan
 from operations.upgrade.preflight import PreflightInputs, deprecated, findings
-from operations.upgrade.versions import Running
+from operations.upgrade.versions import RunningVersions
 from tests.control_plane.real_api import TOKEN, RealApi, serving, storing
 from tests.programs import program
 from tools import manifest
@@ -187,18 +187,18 @@ def _kinds(server: Server) -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.fixture
-def well(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Item]], None]:
+def well(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[StatusItem]], None]:
     """Replace `status`, because there are neither nodes nor add-ons here."""
 
-    def sees(items: list[Item]) -> None:
+    def sees(items: list[StatusItem]) -> None:
         monkeypatch.setattr(preflight, "running", lambda cluster, access: tuple(items))
 
     sees([])
     return sees
 
 
-def planned(build: Callable[..., Cluster], now: str, wanted: str, **more: Any) -> Plan:
-    running = Running({}, frozenset({now}), now, now, **more)
+def planned(build: Callable[..., Cluster], now: str, wanted: str, **more: Any) -> UpgradePlan:
+    running = RunningVersions({}, frozenset({now}), now, now, **more)
     return plan(build({"kubernetes": {"version": wanted}}), running)
 
 
@@ -206,7 +206,7 @@ def kubelet(version: str) -> NodePrograms:
     return NodePrograms(version, versions.CONTAINERD)
 
 
-def look(build: Callable[..., Cluster], server: Server, made: Plan, **more: Any) -> list[str]:
+def look(build: Callable[..., Cluster], server: Server, made: UpgradePlan, **more: Any) -> list[str]:
     cluster = build({"kubernetes": {"version": made.wanted}})
     return findings(PreflightInputs(cluster, server, made, Rules(), **more))  # type: ignore[arg-type]
 
@@ -277,14 +277,14 @@ def test_the_use_of_an_api_that_the_target_release_removes_blocks_the_upgrade(
 
 
 def test_all_blockers_are_reported_at_once(
-    build: Callable[..., Cluster], older: Server, well: Callable[[list[Item]], None]
+    build: Callable[..., Cluster], older: Server, well: Callable[[list[StatusItem]], None]
 ) -> None:
-    well([Item("etcds", "etcd-main-2", False, "no answer"), Item("nodes", "worker-1", True, "")])
+    well([StatusItem("etcds", "etcd-main-2", False, "no answer"), StatusItem("nodes", "worker-1", True, "")])
     api = older.api()
     core = client.CoreV1Api(api)
     for name in ("worker-1", "worker-2"):
         core.create_node({"metadata": {"name": name}})
-    cordon(api, "worker-1", Mark("reboot", "for a test"))
+    cordon(api, "worker-1", DrainMark("reboot", "for a test"))
     pod = {"spec": {"nodeName": "worker-2", "containers": [{"name": "c", "image": "i"}]}}
     core.create_namespaced_pod("default", {"metadata": {"name": "alone"}, **pod})
     try:
@@ -377,8 +377,8 @@ def test_versions_and_marks_of_an_earlier_run_are_read_from_nodes(build: Callabl
     core.patch_node_status(
         "worker-1", {"status": {"nodeInfo": {**info, "containerRuntimeVersion": "containerd://2.2.9"}}}
     )
-    cordon(newer.api(), "worker-2", Mark("upgrade", "for a test"))
-    cordon(newer.api(), "worker-3", Mark("reboot", "for a test"))
+    cordon(newer.api(), "worker-2", DrainMark("upgrade", "for a test"))
+    cordon(newer.api(), "worker-3", DrainMark("reboot", "for a test"))
     try:
         found = found_versions.running(build(), newer)  # type: ignore[arg-type]
     finally:
@@ -390,11 +390,11 @@ def test_versions_and_marks_of_an_earlier_run_are_read_from_nodes(build: Callabl
 
 @pytest.mark.usefixtures("older")
 def test_after_the_start_failures_are_reported_and_do_not_block(
-    build: Callable[..., Cluster], newer: Server, well: Callable[[list[Item]], None]
+    build: Callable[..., Cluster], newer: Server, well: Callable[[list[StatusItem]], None]
 ) -> None:
-    well([Item("etcds", "etcd-main-2", False, "no answer"), Item("API servers", "api-2", False, "DOWN")])
+    well([StatusItem("etcds", "etcd-main-2", False, "no answer"), StatusItem("API servers", "api-2", False, "DOWN")])
     cluster = build({"kubernetes": {"version": NEW}})
-    running = Running({"api-1": NEW, "api-2": ""}, frozenset({NEW}), OLD, OLD)
+    running = RunningVersions({"api-1": NEW, "api-2": ""}, frozenset({NEW}), OLD, OLD)
     begun = PreflightInputs(cluster, newer, plan(cluster, running), Rules())  # type: ignore[arg-type]
     assert findings(begun) == []
     assert preflight.unhealthy(begun) == {"etcd-main-2": "no answer"}

@@ -14,14 +14,14 @@ from cluster import versions
 from cluster.errors import FailedError, TimedOutError
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
-from operations.plan import Action, Change, Component
-from operations.plan import Plan as EnginePlan
+from operations.plan import Action, Component, ResourceChange
+from operations.plan import StackPlan as EnginePlan
 from operations.record.journal import Unrecorded
-from operations.rolling import Outcome, Rolled, State
+from operations.rolling import Rolled, RollOutcome, RollState
 from operations.upgrade import run as upgrade_run
 from operations.upgrade.plan import plan
 from operations.upgrade.run import Choices, Upgrade, review
-from operations.upgrade.versions import Running
+from operations.upgrade.versions import RunningVersions
 from tests.cli.terminal import Menagerie, Ran, command
 
 OLD, NEW = "1.35.4", "1.36.4"
@@ -30,9 +30,9 @@ HOSTS = ("api-1", "api-2")
 WORKERS = ("worker-1", "worker-2", "worker-3")
 
 
-def runs(version: str, containerd: str = NOW) -> Running:
+def runs(version: str, containerd: str = NOW) -> RunningVersions:
     nodes = dict.fromkeys(WORKERS, NodePrograms(version, containerd))
-    return Running(dict.fromkeys(HOSTS, version), frozenset({version}), version, version, nodes)
+    return RunningVersions(dict.fromkeys(HOSTS, version), frozenset({version}), version, version, nodes)
 
 
 class Quiet:
@@ -81,8 +81,8 @@ class Parts:
 
     def _bring(self, hosts: tuple[str, ...], report: Any, tell: Any) -> Rolled:
         self._did(f"workers {' '.join(hosts)}")
-        states = [State.FAILED if host == self.failed else State.DONE for host in hosts]
-        return Rolled(tuple(Outcome(host, state, 1.0, "no") for host, state in zip(hosts, states, strict=True)))
+        states = [RollState.FAILED if host == self.failed else RollState.DONE for host in hosts]
+        return Rolled(tuple(RollOutcome(host, state, 1.0, "no") for host, state in zip(hosts, states, strict=True)))
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     return Parts(monkeypatch)
 
 
-def upgrade(cluster: Cluster, parts: Parts, running: Running) -> Quiet:
+def upgrade(cluster: Cluster, parts: Parts, running: RunningVersions) -> Quiet:
     steps = Quiet()
     made = plan(cluster, running)
     Upgrade(cluster, parts.access, made, Choices(), Unrecorded(), steps).run()
@@ -172,7 +172,7 @@ def test_a_spec_with_further_changes_is_refused(
     opened: list[Stack] = []
 
     def changes(_: Any) -> EnginePlan:
-        listed = tuple(Change(Action.UPDATE, name, "t", "t") for name in opened[-1].names)
+        listed = tuple(ResourceChange(Action.UPDATE, name, "t", "t") for name in opened[-1].names)
         return EnginePlan((Component("", "whole cluster", listed),))
 
     monkeypatch.setattr(
@@ -195,7 +195,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     monkeypatch.setattr("operations.lab.os.geteuid", lambda: 0)
     monkeypatch.setattr("operations.record.one_operation", lambda *_, **__: nullcontext(Unrecorded()))
 
-    def call(running: Running, found: list[str], *words: str, typed: str | None = None) -> Ran:
+    def call(running: RunningVersions, found: list[str], *words: str, typed: str | None = None) -> Ran:
         monkeypatch.setattr(
             upgrade_run, "review", lambda cluster, access, choices, report, _: (plan(cluster, running), found)
         )

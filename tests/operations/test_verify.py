@@ -12,12 +12,12 @@ from clients.etcd_client import EtcdError
 from cluster.errors import FailedError, RefusedError, TimedOutError
 from cluster.spec import Cluster
 from operations.verify import run
-from operations.verify.proof import Context, Machines, Proof, Result, demand, lacks_machines
+from operations.verify.proof import Context, Machines, Proof, ProofResult, demand, lacks_machines
 from operations.verify.workload import Workload
 from sandbox.lab.errors import LabError
 from tests.operations.conftest import FakeAccess, outputs
 
-Prove = Callable[..., list[Result]]
+Prove = Callable[..., list[ProofResult]]
 
 
 class Pods:
@@ -45,7 +45,7 @@ def pods(monkeypatch: pytest.MonkeyPatch) -> Pods:
 
 @pytest.fixture
 def prove(lab: Cluster, pods: Pods) -> Prove:
-    def proved(*proofs: Callable[[Context], str], machines: Machines | None = None) -> list[Result]:
+    def proved(*proofs: Callable[[Context], str], machines: Machines | None = None) -> list[ProofResult]:
         named = tuple(Proof(str(number), "", proof) for number, proof in enumerate(proofs))
         access = FakeAccess(outputs())
         return list(run.verify(lab, access, named, machines, lambda _: None, lambda _: None))  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from clients.etcd_client import EtcdClient
 from cluster.shared import NewerDataError
 from cluster.spec import Cluster
 from operations import drain
-from operations.drain import MARK, Mark, OutOfServiceError, cordon, mark_of, uncordon
+from operations.drain import MARK, DrainMark, OutOfServiceError, cordon, mark_of, uncordon
 from operations.keys import reports
 from operations.record import TakenOverError, hold, ledger, one_operation, read_ledger, unlock
 from operations.record.model import CURRENT, Record
@@ -48,7 +48,7 @@ def core(text: str | None, monkeypatch: pytest.MonkeyPatch) -> Core:
 def test_a_node_that_a_newer_menagerie_took_out_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     node = core('{"version": 2, "by": "reboot", "until": "noon"}', monkeypatch)
     with pytest.raises(OutOfServiceError, match=r"\(a newer Menagerie: .* has version 2, but this checkout reads"):
-        cordon(None, "a", Mark("reboot", "a test"))
+        cordon(None, "a", DrainMark("reboot", "a test"))
     assert not uncordon(None, "a", "reboot")
     assert node.written == []
 
@@ -57,12 +57,12 @@ def test_a_mark_has_a_version_and_one_with_a_missing_or_additional_field_is_read
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     node = core(None, monkeypatch)
-    cordon(None, "a", Mark("reboot", "a test"))
+    cordon(None, "a", DrainMark("reboot", "a test"))
     (written,) = node.written
     assert json.loads(written["metadata"]["annotations"][MARK])["version"] == 1
     for said in ({"by": "reboot", "why": "x"}, {"version": 1, "by": "reboot", "why": "x", "ticket": "T-1"}):
         node = core(json.dumps(said), monkeypatch)
-        assert mark_of(node.read_node("a")) == Mark("reboot", "x")
+        assert mark_of(node.read_node("a")) == DrainMark("reboot", "x")
         # The mark is removed as a whole, and nothing else is ever written into it.
         assert uncordon(None, "a", "reboot")
         assert node.written[0]["metadata"]["annotations"] == {MARK: None}

@@ -14,7 +14,7 @@ from typing import Any
 import requests
 
 from cluster.spec import Cluster
-from operations.provisioning.machines import Machine, machines
+from operations.provisioning.machines import SiteMachine, machines
 from tests.provisioning.support import LOGIN, Certificate, certificate
 from tests.waiting import until
 
@@ -27,7 +27,7 @@ _UUID = "00000000-0000-4000-8000-{:012}"
 class Emulated:
     """A BMC as seen from outside, without our client."""
 
-    machine: Machine
+    machine: SiteMachine
     certificate: Certificate
     url: str
 
@@ -90,7 +90,9 @@ def emulated(
             process.wait()
 
 
-def _config(folder: Path, machine: Machine, own: Certificate, passwords: Path, uuid: str, cards: Sequence[str]) -> Path:
+def _config(
+    folder: Path, machine: SiteMachine, own: Certificate, passwords: Path, uuid: str, cards: Sequence[str]
+) -> Path:
     state = folder / f"{machine.name}-state"
     state.mkdir()
     assert machine.settings.bmc

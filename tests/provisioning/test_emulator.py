@@ -21,8 +21,8 @@ from operations import bmcs
 from operations import machines as operation
 from operations.provisioning import install
 from operations.provisioning.bmc import Bmc, Boot
-from operations.provisioning.machines import Machine, machines
-from operations.provisioning.redfish import BmcError, Kind, Patience, Redfish
+from operations.provisioning.machines import SiteMachine, machines
+from operations.provisioning.redfish import BmcError, BmcErrorKind, Patience, Redfish
 from operations.provisioning.render import tree, write
 from operations.provisioning.trust import Login, Trust
 from tests.cli.terminal import Menagerie
@@ -63,13 +63,13 @@ class Site:
         self.keys = {machine.name: key for machine, key in zip(machines(cluster), KEYS, strict=True)}
 
     @property
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[SiteMachine, ...]:
         return machines(self.cluster)
 
     def render(self) -> None:
         write(tree(self.machines), self.folder)
 
-    def install(self, name: str, finish: Callable[[Machine], None] | None = None) -> None:
+    def install(self, name: str, finish: Callable[[SiteMachine], None] | None = None) -> None:
         """Act as a machine that boots its installer: report its key and turn off, or do what `finish` does."""
         one = self.bmcs[name]
         one.until("Off")
@@ -82,7 +82,7 @@ class Site:
         one.power_off()
 
 
-def tell(machine: Machine, method: str, path: str, body: str = "", source: str = "") -> int:
+def tell(machine: SiteMachine, method: str, path: str, body: str = "", source: str = "") -> int:
     """Send a report to `operations.provisioning.reports` from the machine's address."""
     assert machine.settings.reports
     parts = urlsplit(machine.settings.reports)
@@ -180,7 +180,7 @@ def test_an_image_is_attached_for_the_installer_and_ejected_afterwards(
     (there.folder / "ipxe.iso").write_bytes(b"an image" * 1000)
     attached = []
 
-    def finish(machine: Machine) -> None:
+    def finish(machine: SiteMachine) -> None:
         one = there.bmcs[machine.name]
         attached.append(one.media()["Image"])
         tell(machine, "PUT", f"/key/{machine.hyphened}", there.keys[machine.name])
@@ -205,7 +205,7 @@ def test_a_machine_that_refuses_its_disk_does_not_block_others_and_a_second_run_
 ) -> None:
     there = site()
 
-    def refuse(machine: Machine) -> None:
+    def refuse(machine: SiteMachine) -> None:
         assert tell(machine, "GET", f"/refused/{machine.hyphened}/holds-something", source="127.9.9.9") == 403
         assert tell(machine, "GET", f"/refused/{machine.hyphened}/holds-something") == 204
 
@@ -254,13 +254,13 @@ def test_a_bmc_that_is_down_a_wrong_password_and_a_wrong_pin_are_distinguished(s
     login = pytest.raises(BmcError, match="rejects user menagerie or the password")
     with login as refused, connected(one, "menagerie:wrong") as redfish:
         Bmc(redfish, one.machine.mac)
-    assert refused.value.kind is Kind.LOGIN
+    assert refused.value.kind is BmcErrorKind.LOGIN
     assert "wrong" not in str(refused.value)
 
     pinned = pytest.raises(BmcError, match=f"it presents sha256:{one.certificate.sha256}")
     with pinned as other, connected(one, pins={one.machine.bmc: "00" * 32}):
         pass
-    assert other.value.kind is Kind.CERTIFICATE
+    assert other.value.kind is BmcErrorKind.CERTIFICATE
 
     with pytest.raises(BmcError, match="no line in the pins file; it presents sha256:"):
         connected(one, pins={})
@@ -268,7 +268,7 @@ def test_a_bmc_that_is_down_a_wrong_password_and_a_wrong_pin_are_distinguished(s
     moved = replace(one, machine=replace(one.machine, bmc=one.machine.bmc + 100 if one.machine.bmc else None))
     with pytest.raises(BmcError, match=r"BMC 127\.9\.254\.111 does not respond at port") as silent, connected(moved):
         pass
-    assert silent.value.kind is Kind.UNREACHABLE
+    assert silent.value.kind is BmcErrorKind.UNREACHABLE
 
 
 def test_an_authority_verifies_bmcs_and_the_address_in_the_certificate(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_an_authority_verifies_bmcs_and_the_address_in_the_certificate(tmp_path:
             assert Bmc(redfish, one.machine.mac).is_on
         with pytest.raises(BmcError, match="can't be verified") as foreign, connected(one, ca=another.path):
             pass
-        assert foreign.value.kind is Kind.CERTIFICATE
+        assert foreign.value.kind is BmcErrorKind.CERTIFICATE
 
 
 def test_what_a_bmc_lacks_is_reported(site: Callable[..., Site]) -> None:

@@ -18,9 +18,9 @@ import pytest
 
 from operations.provisioning.bmc import Bmc, Boot
 from operations.provisioning.install import Installation, StoppedError, Waits, scanned_key
-from operations.provisioning.journal import Journal, Record, Stage
-from operations.provisioning.machines import Machine, machines
-from operations.provisioning.redfish import BmcError, Kind
+from operations.provisioning.journal import InstallJournal, InstallRecord, InstallStage
+from operations.provisioning.machines import SiteMachine, machines
+from operations.provisioning.redfish import BmcError, BmcErrorKind
 from operations.provisioning.reports import Reports
 from tests import debian
 from tests.ports import free_port
@@ -35,7 +35,7 @@ QUICK = Waits(power=0.2, install=0.4, first_boot=0.2, poll=0.01)
 class Obedient:
     """A BMC that does and records what it is asked. ends: the machine turns off after this many reads."""
 
-    def __init__(self, machine: Machine, reports: Reports | None = None, ends: int = 2) -> None:
+    def __init__(self, machine: SiteMachine, reports: Reports | None = None, ends: int = 2) -> None:
         self.machine = machine
         self.reports = reports
         self.ends = ends
@@ -76,7 +76,7 @@ class Floor:
     """Machines with obedient BMCs; those in `gone` refuse the login."""
 
     def __init__(self, folder: Path, *, reports: bool = True) -> None:
-        self.journal = Journal(folder / "machines.jsonl")
+        self.journal = InstallJournal(folder / "machines.jsonl")
         self.reports = Reports(self.journal.keep_key) if reports else None
         self.bmcs = {one.name: Obedient(one, self.reports) for one in ALL}
         self.gone: set[str] = set()
@@ -84,9 +84,9 @@ class Floor:
         self.watched: list[tuple[str, str]] = []
 
     @contextmanager
-    def connect(self, machine: Machine) -> Iterator[Bmc]:
+    def connect(self, machine: SiteMachine) -> Iterator[Bmc]:
         if machine.name in self.gone:
-            raise BmcError(Kind.UNREACHABLE, "BMC does not answer")
+            raise BmcError(BmcErrorKind.UNREACHABLE, "BMC does not answer")
         yield cast(Bmc, self.bmcs[machine.name])
 
     def work(self, waits: Waits = QUICK) -> Installation:
@@ -107,20 +107,20 @@ def floor(tmp_path: Path) -> Floor:
 
 def test_a_machine_is_turned_off_booted_once_reports_and_starts_from_its_disk(floor: Floor) -> None:
     (result,) = floor.work().run([ONE])
-    assert (result.stage, result.why) == (Stage.DONE, "")
+    assert (result.stage, result.why) == (InstallStage.DONE, "")
     assert floor.bmcs[ONE.name].said == ["turn False", "boot Pxe", "turn True", "disk", "turn True"]
     assert [stage for _, stage in floor.watched] == ["installing", "installed", "done"]
     record = floor.journal.of(ONE)
-    assert (record.stage, record.key) == (Stage.DONE, KEYS[0])
+    assert (record.stage, record.key) == (InstallStage.DONE, KEYS[0])
 
 
 def test_a_machine_that_is_gone_stops_no_other(floor: Floor) -> None:
     floor.gone = {TWO.name}
     results = floor.work().run(ALL)
     assert [(one.stage, one.unreachable) for one in results] == [
-        (Stage.DONE, False),
-        (Stage.FAILED, True),
-        (Stage.DONE, False),
+        (InstallStage.DONE, False),
+        (InstallStage.FAILED, True),
+        (InstallStage.DONE, False),
     ]
 
 
@@ -129,7 +129,7 @@ def test_a_temporarily_silent_bmc_does_not_fail_a_machine(floor: Floor) -> None:
     work = floor.work()
     floor.bmcs[ONE.name].turn = _then_troubled(floor.bmcs[ONE.name])  # type: ignore[method-assign]
     (result,) = work.run([ONE])
-    assert result.stage is Stage.DONE
+    assert result.stage is InstallStage.DONE
 
 
 def _then_troubled(bmc: Obedient):  # type: ignore[no-untyped-def]
@@ -137,7 +137,7 @@ def _then_troubled(bmc: Obedient):  # type: ignore[no-untyped-def]
 
     def turn(*, on: bool) -> None:
         original(on=on)
-        bmc.trouble = [BmcError(Kind.UNREACHABLE, "away"), BmcError(Kind.BUSY, "starting")]
+        bmc.trouble = [BmcError(BmcErrorKind.UNREACHABLE, "away"), BmcError(BmcErrorKind.BUSY, "starting")]
 
     return turn
 
@@ -145,7 +145,7 @@ def _then_troubled(bmc: Obedient):  # type: ignore[no-untyped-def]
 def test_an_installer_that_never_ends_is_reported_with_where_to_look(floor: Floor) -> None:
     floor.bmcs[ONE.name].ends = 10**6
     (result,) = floor.work().run([ONE])
-    assert result.stage is Stage.FAILED
+    assert result.stage is InstallStage.FAILED
     assert "has not finished its installation after" in result.why
     assert "console" in result.why
 
@@ -153,26 +153,26 @@ def test_an_installer_that_never_ends_is_reported_with_where_to_look(floor: Floo
 def test_a_machine_that_was_turned_off_too_early_does_not_count_as_installed(floor: Floor) -> None:
     floor.bmcs[ONE.name].reports = None
     (result,) = floor.work().run([ONE])
-    assert (result.stage, "has not reported a host key" in result.why) == (Stage.FAILED, True)
+    assert (result.stage, "has not reported a host key" in result.why) == (InstallStage.FAILED, True)
 
 
 def test_without_reports_being_off_again_is_the_end(tmp_path: Path) -> None:
     floor = Floor(tmp_path, reports=False)
     (result,) = floor.work().run([ONE])
-    assert (result.stage, floor.journal.of(ONE).key) == (Stage.DONE, "")
+    assert (result.stage, floor.journal.of(ONE).key) == (InstallStage.DONE, "")
 
 
 def test_another_machine_at_the_address_is_refused(floor: Floor) -> None:
     floor.answers = KEYS[1]
     (result,) = floor.work().run([ONE])
-    assert (result.stage, "another machine responds at 10.9.1.11" in result.why) == (Stage.FAILED, True)
+    assert (result.stage, "another machine responds at 10.9.1.11" in result.why) == (InstallStage.FAILED, True)
 
 
 def test_an_interrupted_run_resumes_each_machine(tmp_path: Path, floor: Floor) -> None:
-    floor.journal.note(ONE, Stage.INSTALLING)
-    floor.journal.note(TWO, Stage.INSTALLING)
+    floor.journal.note(ONE, InstallStage.INSTALLING)
+    floor.journal.note(TWO, InstallStage.INSTALLING)
     floor.journal.keep_key(TWO, KEYS[0])
-    floor.journal.note(TWO, Stage.INSTALLED)
+    floor.journal.note(TWO, InstallStage.INSTALLED)
     floor.bmcs[ONE.name].said.append("turn True")  # by the interrupted run
     floor.bmcs[TWO.name].on = False
     again = Floor(tmp_path)
@@ -180,13 +180,13 @@ def test_an_interrupted_run_resumes_each_machine(tmp_path: Path, floor: Floor) -
     for bmc in again.bmcs.values():
         bmc.reports = again.reports
     results = again.work(Waits(power=0.2, install=5, first_boot=0.2, poll=0.01)).run([ONE, TWO])
-    assert [one.stage for one in results] == [Stage.DONE, Stage.DONE]
+    assert [one.stage for one in results] == [InstallStage.DONE, InstallStage.DONE]
     assert again.bmcs[ONE.name].said == ["turn True", "disk", "turn True"]
     assert again.bmcs[TWO.name].said == ["disk", "turn True"]
 
 
 def test_an_installation_that_started_long_ago_is_started_again(floor: Floor) -> None:
-    floor.journal.note(ONE, Stage.INSTALLING)
+    floor.journal.note(ONE, InstallStage.INSTALLING)
     work = floor.work(Waits(power=0.2, install=0, first_boot=0.2, poll=0.01))
     work.run([ONE])
     assert floor.bmcs[ONE.name].said[:3] == ["turn False", "boot Pxe", "turn True"]
@@ -197,8 +197,8 @@ def test_an_interrupt_ends_the_waiting_and_leaves_the_journal_for_the_next_run(f
     work = floor.work(Waits(poll=0.01))
     threading.Timer(0.2, work._stop.set).start()
     (result,) = work.run([ONE])
-    assert (result.stage, result.why) == (Stage.INSTALLING, "the run was interrupted")
-    assert floor.journal.of(ONE).stage is Stage.INSTALLING
+    assert (result.stage, result.why) == (InstallStage.INSTALLING, "the run was interrupted")
+    assert floor.journal.of(ONE).stage is InstallStage.INSTALLING
     with pytest.raises(StoppedError):
         work._wait("x", lambda: False, 10)
 
@@ -211,21 +211,21 @@ def test_machines_without_bmcs_are_turned_on_by_hand_and_report(tmp_path: Path) 
     told = threading.Timer(0.1, lambda: reports.hear_key(one.hyphened, str(one.address), KEYS[0]))
     told.start()
     (result,) = floor.work(Waits(install=5, first_boot=0.2, poll=0.01)).run([one])
-    assert (result.stage, floor.bmcs[one.name].said) == (Stage.DONE, [])
+    assert (result.stage, floor.bmcs[one.name].said) == (InstallStage.DONE, [])
 
 
 def test_the_journal_survives_a_cut_line_and_forgets_a_machine_with_another_card(tmp_path: Path) -> None:
     path = tmp_path / "j"
-    journal = Journal(path)
-    journal.note(ONE, Stage.DONE)
-    journal.note(TWO, Stage.FAILED, "why")
+    journal = InstallJournal(path)
+    journal.note(ONE, InstallStage.DONE)
+    journal.note(TWO, InstallStage.FAILED, "why")
     path.write_text(path.read_text() + '{"v": 1, "name": "lynx-gp')
-    assert Journal(path).of(ONE).stage is Stage.DONE
-    assert (Journal(path).of(TWO).stage, Journal(path).of(TWO).why) == (Stage.FAILED, "why")
-    Journal(path).note(TWO, Stage.INSTALLING)
-    assert Journal(path).of(TWO).stage is Stage.INSTALLING
+    assert InstallJournal(path).of(ONE).stage is InstallStage.DONE
+    assert (InstallJournal(path).of(TWO).stage, InstallJournal(path).of(TWO).why) == (InstallStage.FAILED, "why")
+    InstallJournal(path).note(TWO, InstallStage.INSTALLING)
+    assert InstallJournal(path).of(TWO).stage is InstallStage.INSTALLING
     other = replace(ONE, mac="b8:59:9f:99:99:99")
-    assert Journal(path).of(other) == Record(ONE.name, "b8:59:9f:99:99:99")
+    assert InstallJournal(path).of(other) == InstallRecord(ONE.name, "b8:59:9f:99:99:99")
 
 
 def test_a_closed_port_has_no_host_key() -> None:

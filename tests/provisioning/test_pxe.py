@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import pytest
 
-from operations.provisioning.machines import Machine, machines
+from operations.provisioning.machines import SiteMachine, machines
 from operations.provisioning.render import tree, write
 from tests.provisioning.support import cluster
 from tests.waiting import until
@@ -185,7 +185,7 @@ def fetch(url: str) -> str:
 
 
 @pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
-def test_a_machine_gets_ipxe_then_its_own_script_and_then_its_own_answers(net: Net, one: Machine) -> None:
+def test_a_machine_gets_ipxe_then_its_own_script_and_then_its_own_answers(net: Net, one: SiteMachine) -> None:
     first = ask(net, one.mac, str(one.router))
     assert first == Offer(str(one.address), SERVER, "ipxe.efi", str(one.router))
     assert inside(net.router, lambda: tftp(first.server, first.file)).startswith(b"iPXE for UEFI")

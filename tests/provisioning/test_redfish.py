@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from operations.provisioning.bmc import Bmc, Boot
-from operations.provisioning.redfish import BmcError, Kind, Patience
+from operations.provisioning.redfish import BmcError, BmcErrorKind, Patience
 from tests.provisioning.fake import MAC, RESET, STORE, SYSTEM, Service, collection, link, serving
 
 SESSIONS = "/redfish/v1/SessionService/Sessions"
@@ -53,7 +53,7 @@ def test_a_wrong_password_is_tried_once_because_bmcs_lock_accounts(service: Serv
     with pytest.raises(BmcError, match="rejects user menagerie") as refused, service.client("menagerie:wrong"):
         pass
     assert str(refused.value).endswith(f"store them again: {STORE}")
-    assert refused.value.kind is Kind.LOGIN
+    assert refused.value.kind is BmcErrorKind.LOGIN
     assert service.count("POST", SESSIONS) == 1
     assert "wrong" not in str(refused.value)
 
@@ -74,7 +74,7 @@ def test_a_bmc_that_stays_busy_fails_with_its_own_message(service: Service) -> N
     busy = pytest.raises(BmcError, match="with 503: The service is starting., 3 times")
     with busy as error, service.client() as redfish:
         Bmc(redfish, MAC).told()
-    assert error.value.kind is Kind.BUSY
+    assert error.value.kind is BmcErrorKind.BUSY
     assert service.count("GET", SYSTEM) == 3
 
 
@@ -87,7 +87,7 @@ def test_an_action_without_a_response_is_not_retried_and_a_read_is(service: Serv
         service.ahead = {("POST", RESET): [silent]}
         with pytest.raises(BmcError, match="does not respond") as error:
             bmc.turn(on=True)
-    assert error.value.kind is Kind.UNREACHABLE
+    assert error.value.kind is BmcErrorKind.UNREACHABLE
     assert service.count("POST", RESET) == 1
 
 
@@ -201,21 +201,27 @@ def test_what_a_firmware_lacks_is_named(service: Service, change: Any, ask: Any,
     change(service.things)
     with pytest.raises(BmcError, match=text) as error, service.client() as redfish:
         ask(Bmc(redfish, MAC))
-    assert error.value.kind is Kind.MISSING
+    assert error.value.kind is BmcErrorKind.MISSING
 
 
 @pytest.mark.parametrize(
     ("answer", "kind", "text"),
     [
-        ((200, {}, "<html>"), Kind.FAULT, "isn't a JSON object; is it a Redfish service?"),
-        ((200, {}, []), Kind.FAULT, "isn't a JSON object"),
-        ((403, {}, {}), Kind.LOGIN, "user menagerie has no permission"),
-        ((404, {}, {"error": {"message": "none"}}), Kind.MISSING, "with 404: none; its firmware may be too old"),
-        ((302, {"Location": "https://127.0.0.1/"}, {}), Kind.FAULT, "with 302"),
-        ((500, {}, "oops"), Kind.FAULT, "with 500"),
+        ((200, {}, "<html>"), BmcErrorKind.FAULT, "isn't a JSON object; is it a Redfish service?"),
+        ((200, {}, []), BmcErrorKind.FAULT, "isn't a JSON object"),
+        ((403, {}, {}), BmcErrorKind.LOGIN, "user menagerie has no permission"),
+        (
+            (404, {}, {"error": {"message": "none"}}),
+            BmcErrorKind.MISSING,
+            "with 404: none; its firmware may be too old",
+        ),
+        ((302, {"Location": "https://127.0.0.1/"}, {}), BmcErrorKind.FAULT, "with 302"),
+        ((500, {}, "oops"), BmcErrorKind.FAULT, "with 500"),
     ],
 )
-def test_an_invalid_response_is_reported_with_its_path(service: Service, answer: Any, kind: Kind, text: str) -> None:
+def test_an_invalid_response_is_reported_with_its_path(
+    service: Service, answer: Any, kind: BmcErrorKind, text: str
+) -> None:
     service.ahead = {("GET", "/redfish/v1/Systems"): [answer]}
     with pytest.raises(BmcError, match=text.replace("?", r"\?")) as error, service.client() as redfish:
         Bmc(redfish, MAC)
@@ -233,6 +239,6 @@ def test_nothing_is_sent_to_a_bmc_with_another_certificate(service: Service) -> 
     began = time.monotonic()
     with pytest.raises(BmcError, match=f"it presents sha256:{shown}; nothing was sent") as error, service.client():
         pass
-    assert error.value.kind is Kind.CERTIFICATE
+    assert error.value.kind is BmcErrorKind.CERTIFICATE
     assert service.asked == []
     assert time.monotonic() - began < 5

@@ -7,7 +7,7 @@ import http.client
 import pytest
 
 from cluster.errors import FailedError
-from operations.provisioning.machines import Machine, machines
+from operations.provisioning.machines import SiteMachine, machines
 from operations.provisioning.reports import Reports, listening, report_of
 from tests.ports import free_port
 from tests.provisioning.support import KEYS, cluster, local_cluster
@@ -53,7 +53,7 @@ def test_other_senders_and_invalid_keys_are_rejected(
 def test_a_key_is_stored_before_the_machine_gets_a_response() -> None:
     kept: list[str] = []
 
-    def keep(machine: Machine, key: str) -> None:
+    def keep(machine: SiteMachine, key: str) -> None:
         kept.append(f"{machine.name} {key}")
 
     found = Reports(keep)

@@ -15,7 +15,7 @@ from cluster.reading import UnreadableError
 from cluster.spec import Cluster
 from cluster.writing import ForeignFileError
 from network.roce import plan as planning
-from network.roce.plan import Plan
+from network.roce.plan import MeasurementPlan
 from network.roce.results import Pair, Results
 from tests.roce.support import fabric
 
@@ -40,13 +40,15 @@ BROKEN = [b"", b"{", b'{"rail": 1}', b"null", b"[]", b"\xff\xfe", b"[" * 100_000
 
 
 @pytest.fixture
-def plan(build: Callable[..., Cluster]) -> Plan:
-    return planning.plan(fabric(build), planning.Options())
+def plan(build: Callable[..., Cluster]) -> MeasurementPlan:
+    return planning.plan(fabric(build), planning.MeasurementOptions())
 
 
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("data", ODD.values(), ids=list(ODD))
-def test_a_file_of_another_kind_is_refused_and_kept(plan: Plan, tmp_path: Path, data: bytes, *, fresh: bool) -> None:
+def test_a_file_of_another_kind_is_refused_and_kept(
+    plan: MeasurementPlan, tmp_path: Path, data: bytes, *, fresh: bool
+) -> None:
     path = tmp_path / "file"
     path.write_bytes(data)
     with pytest.raises(ForeignFileError, match="wasn't changed"):
@@ -55,14 +57,14 @@ def test_a_file_of_another_kind_is_refused_and_kept(plan: Plan, tmp_path: Path, 
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_pipe_is_refused(plan: Plan, tmp_path: Path) -> None:
+def test_a_pipe_is_refused(plan: MeasurementPlan, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UnreadableError, match="it is a pipe"):
         Results(tmp_path / "pipe", plan)
 
 
 @pytest.mark.parametrize("line", BROKEN, ids=lambda line: line[:20].decode(errors="replace"))
-def test_a_broken_line_in_the_middle_loses_no_pair(plan: Plan, tmp_path: Path, line: bytes) -> None:
+def test_a_broken_line_in_the_middle_loses_no_pair(plan: MeasurementPlan, tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "r.jsonl"
     begun = Results(path, plan)
     for pair in PAIRS[:3]:
@@ -76,7 +78,7 @@ def test_a_broken_line_in_the_middle_loses_no_pair(plan: Plan, tmp_path: Path, l
     assert path.read_bytes() == held
 
 
-def test_a_line_that_a_kill_cut_off_does_not_run_into_the_next(plan: Plan, tmp_path: Path) -> None:
+def test_a_line_that_a_kill_cut_off_does_not_run_into_the_next(plan: MeasurementPlan, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     Results(path, plan).add(PAIRS[0])
     path.write_bytes(path.read_bytes() + b'{"rail": "sjc1/ra')
@@ -85,7 +87,7 @@ def test_a_line_that_a_kill_cut_off_does_not_run_into_the_next(plan: Plan, tmp_p
     assert (list(again.pairs.values()), again.unread) == (PAIRS[:2], 1)
 
 
-def test_fresh_starts_a_result_file_over(plan: Plan, tmp_path: Path) -> None:
+def test_fresh_starts_a_result_file_over(plan: MeasurementPlan, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     Results(path, plan).add(PAIRS[0])
     assert Results(path, plan, fresh=True).pairs == {}

@@ -11,21 +11,23 @@ import pytest
 from clients.remote.executor import Done, Ssh
 from cluster.errors import RefusedError
 from cluster.spec import Cluster
-from network.roce.plan import Options, Plan, plan
+from network.roce.plan import MeasurementOptions, MeasurementPlan, plan
 from network.roce.results import Pair, Results
 from network.roce.verdict import Cause
 from operations import roce as running
-from operations.roce import Report, run
+from operations.roce import FabricReport, run
 from tests.roce.support import Fabric, fabric
 
 Build = Callable[..., Cluster]
 
 
-def planned(build: Build, hosts: int = 4, rails: int = 1, options: Options | None = None, **roce: object) -> Plan:
-    return plan(fabric(build, hosts, rails, **roce), options or Options())
+def planned(
+    build: Build, hosts: int = 4, rails: int = 1, options: MeasurementOptions | None = None, **roce: object
+) -> MeasurementPlan:
+    return plan(fabric(build, hosts, rails, **roce), options or MeasurementOptions())
 
 
-def ran(schedule: Plan, executor: Fabric, path: Path, **more: bool) -> Report:
+def ran(schedule: MeasurementPlan, executor: Fabric, path: Path, **more: bool) -> FabricReport:
     return run(schedule, executor, Results(path / "r.jsonl", schedule, **more), sleep=lambda _: None)
 
 
@@ -44,7 +46,7 @@ def test_a_healthy_fabric_is_fully_measured_and_reported_healthy(build: Build, t
 
 def test_no_more_pairs_than_allowed_run_at_once(build: Build, tmp_path: Path) -> None:
     executor = Fabric()
-    ran(planned(build, 8, options=Options(parallel=2)), executor, tmp_path)
+    ran(planned(build, 8, options=MeasurementOptions(parallel=2)), executor, tmp_path)
     assert executor.most_busy <= 2
 
 
@@ -125,7 +127,7 @@ def test_an_interrupted_run_resumes(build: Build, tmp_path: Path) -> None:
             raise CutError
         return 0.98
 
-    schedule = planned(build, 6, options=Options(parallel=1))
+    schedule = planned(build, 6, options=MeasurementOptions(parallel=1))
     first = Fabric(until_the_tenth)
     with pytest.raises(CutError):
         ran(schedule, first, tmp_path)
@@ -152,7 +154,7 @@ def test_failed_pairs_are_measured_again(build: Build, tmp_path: Path) -> None:
 def test_results_of_another_plan_are_neither_used_nor_lost(build: Build, tmp_path: Path) -> None:
     ran(planned(build, 4), Fabric(), tmp_path)
     before = (tmp_path / "r.jsonl").read_text()
-    other = planned(build, 4, options=Options(message=4096))
+    other = planned(build, 4, options=MeasurementOptions(message=4096))
     with pytest.raises(RefusedError, match="--fresh"):
         ran(other, Fabric(), tmp_path)
     assert (tmp_path / "r.jsonl").read_text() == before
@@ -161,7 +163,7 @@ def test_results_of_another_plan_are_neither_used_nor_lost(build: Build, tmp_pat
 
 def test_a_run_with_more_rounds_measures_no_pair_twice(build: Build, tmp_path: Path) -> None:
     quick, rest = Fabric(), Fabric()
-    ran(planned(build, 6, options=Options(most=2)), quick, tmp_path)
+    ran(planned(build, 6, options=MeasurementOptions(most=2)), quick, tmp_path)
     ran(planned(build, 6), rest, tmp_path)
     assert (len(sends(quick)), len(sends(rest))) == (6, 9)
     assert set(sends(quick)).isdisjoint(sends(rest))
@@ -191,7 +193,7 @@ def test_the_file_has_one_line_per_pair(build: Build, tmp_path: Path) -> None:
 
 def test_rails_and_hosts_can_be_chosen(build: Build) -> None:
     cluster = fabric(build, 12, 2)
-    chosen = plan(cluster, Options(), only_rails=["sjc1/rail-1"], limit=["h1", "h1?"])
+    chosen = plan(cluster, MeasurementOptions(), only_rails=["sjc1/rail-1"], limit=["h1", "h1?"])
     assert [(rail.name, [host.name for host in rail.hosts]) for rail in chosen.rails] == [
         ("rail-1", ["h1", "h10", "h11", "h12"])
     ]
@@ -207,17 +209,17 @@ def test_rails_and_hosts_can_be_chosen(build: Build) -> None:
 )
 def test_a_selection_without_pairs_is_refused(build: Build, more: dict[str, list[str]], message: str) -> None:
     with pytest.raises(RefusedError, match=message):
-        plan(fabric(build, 4), Options(), **more)
+        plan(fabric(build, 4), MeasurementOptions(), **more)
 
 
 def test_a_cluster_without_rdma_has_nothing_to_test(lab: Cluster) -> None:
     with pytest.raises(RefusedError, match="lab has no RDMA"):
-        plan(lab, Options())
+        plan(lab, MeasurementOptions())
 
 
 def test_the_duration_is_that_of_its_rounds(build: Build) -> None:
     assert planned(build, 8, 2).seconds() == 2 * 7 * 10
-    assert planned(build, 8, 1, Options(most=3)).seconds() == 3 * 10
+    assert planned(build, 8, 1, MeasurementOptions(most=3)).seconds() == 3 * 10
 
 
 def test_ssh_connects_as_the_spec_says(build: Build) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from network.roce import wire
 from network.roce.rounds import rounds
-from network.roce.verdict import Blame, Cause, Direction, Outcome, judge
+from network.roce.verdict import Blame, Cause, Direction, PairOutcome, judge
 
 HALF = 0.49
 """PCIe at half its width."""
@@ -20,7 +20,7 @@ AT_1024 = 0.925
 
 def measured(
     hosts: int, rails: tuple[str, ...], share: Callable[[str, str, str], float | None], seed: int = 0
-) -> list[Outcome]:
+) -> list[PairOutcome]:
     """Return all pairs of a fabric. share(rail, sender, receiver): share of the line that a fault leaves, None without a fault."""
     chance = random.Random(seed)
     outcomes = []
@@ -29,15 +29,15 @@ def measured(
             for sender, receiver in each:
                 worse = share(rail, sender, receiver)
                 healthy = chance.uniform(wire.MARK, 0.98)
-                outcomes.append(Outcome(rail, sender, receiver, healthy if worse is None else worse))
+                outcomes.append(PairOutcome(rail, sender, receiver, healthy if worse is None else worse))
     return outcomes
 
 
-def verdict(outcomes: list[Outcome]) -> list[Blame]:
+def verdict(outcomes: list[PairOutcome]) -> list[Blame]:
     return list(judge(outcomes, wire.mark(4096), 4096))
 
 
-def named(outcomes: list[Outcome]) -> list[tuple[Cause, str, tuple[str, ...], Direction]]:
+def named(outcomes: list[PairOutcome]) -> list[tuple[Cause, str, tuple[str, ...], Direction]]:
     return [(blame.cause, blame.rail, blame.who, blame.direction) for blame in verdict(outcomes)]
 
 
@@ -112,7 +112,7 @@ def test_with_two_hosts_the_pair_is_named() -> None:
 
 def test_failed_pairs_count_as_slow_and_say_why() -> None:
     outcomes = [
-        Outcome(o.rail, o.sender, o.receiver, None, "packets don't arrive") if "h2" in (o.sender, o.receiver) else o
+        PairOutcome(o.rail, o.sender, o.receiver, None, "packets don't arrive") if "h2" in (o.sender, o.receiver) else o
         for o in measured(8, ("r0",), lambda *_: None)
     ]
     (blame,) = verdict(outcomes)
@@ -121,7 +121,7 @@ def test_failed_pairs_count_as_slow_and_say_why() -> None:
 
 def test_a_smaller_roce_mtu_is_reported() -> None:
     outcomes = [
-        Outcome(o.rail, o.sender, o.receiver, o.share, mtu=1024 if "h2" in (o.sender, o.receiver) else 4096)
+        PairOutcome(o.rail, o.sender, o.receiver, o.share, mtu=1024 if "h2" in (o.sender, o.receiver) else 4096)
         for o in measured(8, ("r0",), lambda _, *pair: AT_1024 if "h2" in pair else None)
     ]
     (blame,) = verdict(outcomes)

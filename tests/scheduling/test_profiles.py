@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from cluster.scheduling import Pack
 from cluster.spec import Cluster
-from components.control_plane import flags, scheduler
+from components.control_plane import scheduler
 
 
 def profiles(cluster: Cluster) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_values_that_kube_scheduler_rejects_are_refused(wrong: dict[str, int]) -
 
 def test_the_scheduler_reads_its_configuration_and_its_own_kubeconfig(lab: Cluster) -> None:
     configuration = yaml.safe_load(scheduler.render(lab))
-    words = flags.scheduler(lab, scheduler.CONFIG, scheduler.KUBECONFIG)
+    words = scheduler.flags(lab, scheduler.CONFIG, scheduler.KUBECONFIG)
     assert configuration["clientConnection"]["kubeconfig"] == words["kubeconfig"] == scheduler.KUBECONFIG
     assert words["config"] == "/etc/kubernetes/menagerie/scheduler.yaml"
     assert (configuration["enableProfiling"], words["profiling"]) == (False, "false")

@@ -15,7 +15,7 @@ from cluster.tenancy import Tenancy
 from controllers.tenancy.directory import Roster
 from controllers.tenancy.sync.guard import sizes
 from controllers.tenancy.sync.objects import ALLOWANCE, EDITORS, MANAGER, OWNER_ROLE, OWNERS
-from controllers.tenancy.sync.plan import Change, Plan, Verb, looked_into, plan
+from controllers.tenancy.sync.plan import ChangeVerb, TenancyChange, TenancyPlan, looked_into, plan
 from controllers.tenancy.sync.state import TenancyState, space_of
 from controllers.tenancy.sync.workloads import SCALED, SUSPENDED
 
@@ -34,12 +34,12 @@ class Memory:
         """Add an object of somebody else."""
         self.objects[key_of(thing)] = copy.deepcopy(dict(thing))
 
-    def make(self, changes: Iterable[Change]) -> None:
+    def make(self, changes: Iterable[TenancyChange]) -> None:
         for change in changes:
-            if change.verb is Verb.PATCH:
+            if change.verb is ChangeVerb.PATCH:
                 _merge(self.objects[change.key], change.body)
                 continue
-            if change.verb is Verb.REBIND:
+            if change.verb is ChangeVerb.REBIND:
                 self.deleted.append(change.key)
                 del self.objects[change.key]
             _, inside, _ = change.key
@@ -73,10 +73,10 @@ class Memory:
         others = tuple(each for key, each in self.objects.items() if key[0] == "RoleBinding" and key[2] not in OURS)
         return TenancyState(copy.deepcopy(spaces), copy.deepcopy(ours), others, copy.deepcopy(inside), self.last)
 
-    def planned(self, roster: Roster, settings: Tenancy, today: str = "2026-11-22") -> Plan:
+    def planned(self, roster: Roster, settings: Tenancy, today: str = "2026-11-22") -> TenancyPlan:
         return plan(roster, self.seen(roster, settings), settings, today)
 
-    def sync(self, roster: Roster, settings: Tenancy, today: str = "2026-11-22") -> Plan:
+    def sync(self, roster: Roster, settings: Tenancy, today: str = "2026-11-22") -> TenancyPlan:
         planned_ = self.planned(roster, settings, today)
         self.make(planned_.changes)
         self.last = sizes(roster)

@@ -10,7 +10,7 @@ import pytest
 from clients.kube import Kube
 from cluster.allocations import TEAM_KEY
 from cluster.spec import Cluster
-from controllers.tenancy.capacity.plan import Verb
+from controllers.tenancy.capacity.plan import MoveVerb
 from tests.tenancy import hosts
 from tests.tenancy.hosts import STRATEGIC, converge, of_pools, run_on, teams
 from tests.tenancy.real import Server
@@ -128,11 +128,11 @@ def test_a_busy_host_waits_for_its_pods_and_nothing_is_evicted(server: Server, b
     cluster = allocated(build, robotics=1, vision=2)
     found, _ = converge(server, cluster)
     assert [(move.verb, move.host.name, move.waits) for move in found.plan.moves] == [
-        (Verb.GIVE, "workers-1", ()), (Verb.CLOSE, "workers-2", ("team-robotics/train-2",)),
+        (MoveVerb.GIVE, "workers-1", ()), (MoveVerb.CLOSE, "workers-2", ("team-robotics/train-2",)),
     ]  # fmt: skip
     assert teams(server) == {"workers-0": R, "workers-1": V, "workers-2": ("robotics", "vision")}
     found, applied = converge(server, cluster)
-    assert ([move.verb for move in found.plan.moves], applied.made) == ([Verb.WAIT], ())
+    assert ([move.verb for move in found.plan.moves], applied.made) == ([MoveVerb.WAIT], ())
     assert server.real.call("GET", "/api/v1/namespaces/team-robotics/pods/train-2")[1]["metadata"].get("deletionTimestamp") is None  # fmt: skip
     hosts.end(server, "team-robotics", "train-2")
     converge(server, cluster)

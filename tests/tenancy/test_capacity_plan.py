@@ -14,8 +14,8 @@ from cluster.allocations import BORROWED, TEAM_KEY, Allocation
 from cluster.spec import Cluster
 from cluster.tenancy import DirectorySource, Tenancy
 from controllers.tenancy.capacity.guard import refusals
-from controllers.tenancy.capacity.hosts import Host, Pod, hosts_of, teams_of
-from controllers.tenancy.capacity.plan import KnownTeams, Plan, Verb, plan
+from controllers.tenancy.capacity.hosts import Pod, TeamHost, hosts_of, teams_of
+from controllers.tenancy.capacity.plan import AllocationPlan, KnownTeams, MoveVerb, plan
 from controllers.tenancy.capacity.run import patch, teams_with_namespace
 from tests.tenancy.hosts import of_pools
 
@@ -27,23 +27,23 @@ def allocations(*given: tuple[str, int]) -> tuple[Allocation, ...]:
     return tuple(Allocation(pool="p", team=team, hosts=hosts) for team, hosts in given)
 
 
-def host(name: str, team: str = "", *pods: Pod, taint: str | None = None, ready: bool = True) -> Host:
-    return Host(name, "p", team, team if taint is None else taint, ready, pods)
+def host(name: str, team: str = "", *pods: Pod, taint: str | None = None, ready: bool = True) -> TeamHost:
+    return TeamHost(name, "p", team, team if taint is None else taint, ready, pods)
 
 
 def of(team: str, number: int = 0) -> Pod:
     return Pod(f"team-{team}/work-{number}", frozenset({team}))
 
 
-def planned(given: tuple[Allocation, ...], *hosts: Host, known: KnownTeams = KNOWN) -> Plan:
+def planned(given: tuple[Allocation, ...], *hosts: TeamHost, known: KnownTeams = KNOWN) -> AllocationPlan:
     return plan(given, hosts, teams_with_namespace)
 
 
-def moves_of(planned_: Plan) -> list[tuple[str, str, str]]:
+def moves_of(planned_: AllocationPlan) -> list[tuple[str, str, str]]:
     return [(move.verb, move.host.name, move.after) for move in planned_.moves]
 
 
-def after(planned_: Plan, hosts: tuple[Host, ...]) -> tuple[Host, ...]:
+def after(planned_: AllocationPlan, hosts: tuple[TeamHost, ...]) -> tuple[TeamHost, ...]:
     """Return the hosts after the moves."""
     moves = {move.host.name: move for move in planned_.moves}
     return tuple(
@@ -57,7 +57,7 @@ PODS = st.builds(
     Pod, st.uuids().map(lambda id: f"n/{id}"), st.frozensets(st.sampled_from(["a", "b", "c"])), st.booleans()
 )
 HOSTS = st.lists(
-    st.builds(Host, st.just(""), st.just("p"), NAMES, NAMES, st.booleans(), st.lists(PODS, max_size=2).map(tuple)),
+    st.builds(TeamHost, st.just(""), st.just("p"), NAMES, NAMES, st.booleans(), st.lists(PODS, max_size=2).map(tuple)),
     max_size=8,
 ).map(lambda found: tuple(replace(each, name=f"h{index}") for index, each in enumerate(found)))
 ALLOCATIONS = st.dictionaries(st.sampled_from(["a", "b", "c", "nobody"]), st.integers(0, 5)).map(
@@ -68,7 +68,7 @@ FEW = hypothesis_settings(max_examples=60)
 
 @FEW
 @given(ALLOCATIONS, HOSTS)
-def test_a_second_plan_changes_nothing(given_: tuple[Allocation, ...], hosts: tuple[Host, ...]) -> None:
+def test_a_second_plan_changes_nothing(given_: tuple[Allocation, ...], hosts: tuple[TeamHost, ...]) -> None:
     then = after(plan(given_, hosts, KNOWN), hosts)
     assert plan(given_, then, KNOWN).changes == ()
 
@@ -76,7 +76,7 @@ def test_a_second_plan_changes_nothing(given_: tuple[Allocation, ...], hosts: tu
 @FEW
 @given(ALLOCATIONS, HOSTS)
 def test_each_team_gets_its_number_as_far_as_hosts_suffice(
-    given_: tuple[Allocation, ...], hosts: tuple[Host, ...]
+    given_: tuple[Allocation, ...], hosts: tuple[TeamHost, ...]
 ) -> None:
     then = after(plan(given_, hosts, KNOWN), hosts)
     here = [each for each in given_ if each.team in KNOWN.teams]
@@ -90,18 +90,18 @@ def test_each_team_gets_its_number_as_far_as_hosts_suffice(
 @FEW
 @given(ALLOCATIONS, HOSTS)
 def test_no_host_gets_a_new_label_while_pods_of_others_run_there(
-    given_: tuple[Allocation, ...], hosts: tuple[Host, ...]
+    given_: tuple[Allocation, ...], hosts: tuple[TeamHost, ...]
 ) -> None:
     for move in plan(given_, hosts, KNOWN).moves:
         if move.label not in ("", move.host.label):
             assert move.host.in_the_way(move.label) == ()
-        assert bool(move.waits) == (move.verb in (Verb.CLOSE, Verb.WAIT))
+        assert bool(move.waits) == (move.verb in (MoveVerb.CLOSE, MoveVerb.WAIT))
 
 
 @FEW
 @given(ALLOCATIONS, HOSTS)
 def test_when_all_pods_have_ended_label_and_taint_agree_on_every_host(
-    given_: tuple[Allocation, ...], hosts: tuple[Host, ...]
+    given_: tuple[Allocation, ...], hosts: tuple[TeamHost, ...]
 ) -> None:
     then = tuple(replace(host, pods=()) for host in after(plan(given_, hosts, KNOWN), hosts))
     then = after(plan(given_, then, KNOWN), then)
@@ -124,7 +124,7 @@ def test_a_closed_host_is_given_when_the_last_pod_of_others_has_ended() -> None:
     assert moves_of(planned(allocations(("a", 1)), closed)) == [("wait", "h0", "a")]
     (move,) = planned(allocations(("a", 1)), replace(closed, pods=(of("a"),))).moves
     assert (move.verb, move.label, move.reason) == (
-        Verb.GIVE,
+        MoveVerb.GIVE,
         "a",
         "it is moving to a, and is already closed to others",
     )
@@ -159,7 +159,7 @@ def test_a_ready_host_is_given_before_one_that_is_not() -> None:
 ])  # fmt: skip
 def test_manual_changes_are_corrected(label: str, taint: str, reason: str) -> None:
     (move,) = planned(allocations(("a", 1)), host("h0", label, of("c"), of("a"), taint=taint) if label else host("h0", "", taint=taint)).moves  # fmt: skip
-    assert (move.verb, move.label, move.after, move.reason) == (Verb.GIVE, "a", "a", reason)
+    assert (move.verb, move.label, move.after, move.reason) == (MoveVerb.GIVE, "a", "a", reason)
 
 
 def test_a_team_without_a_namespace_keeps_its_hosts_and_gets_no_more() -> None:

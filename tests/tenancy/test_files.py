@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cluster.load import SpecError
 from cluster.tenancy import DirectorySource, PeopleAllowance, TeamsAllowance, Tenancy
-from controllers.tenancy.directory import Kind, Person, State, Tenant
+from controllers.tenancy.directory import Person, PersonState, Tenant, TenantKind
 from controllers.tenancy.directory.files import FileDirectory
 from controllers.tenancy.directory.names import RESERVED, assign
 
@@ -36,7 +36,7 @@ def test_people_and_teams_are_read(tmp_path: Path) -> None:
         "people:\n  ana: {name: Ana Lima}\n  bo: {name: Bo Chen, state: left}\n  cleo: {}\n"
         "teams:\n  robotics: {members: [cleo, ana, bo], owners: [ana]}\n  empty: {}\n",
     )
-    assert roster.people["bo"] == Person("bo", "Bo Chen", State.LEFT)
+    assert roster.people["bo"] == Person("bo", "Bo Chen", PersonState.LEFT)
     assert roster.active == {"ana", "cleo"}
     assert roster.teams["robotics"].members == ("ana", "bo", "cleo")
     assert (roster.teams_of("ana"), roster.memberships) == (("robotics",), 2)
@@ -71,33 +71,33 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("id", ["system:masters", "a b", "-x", "a/b", "名", ""])
 def test_an_invalid_user_name_is_refused(id: str) -> None:
-    (trouble,) = assign([Tenant(Kind.PERSON, id)], SETTINGS)[1]
-    assert (trouble.code, str(Tenant(Kind.PERSON, id)) in trouble.message) == ("TEN-010", True)
+    (trouble,) = assign([Tenant(TenantKind.PERSON, id)], SETTINGS)[1]
+    assert (trouble.code, str(Tenant(TenantKind.PERSON, id)) in trouble.message) == ("TEN-010", True)
 
 
 @pytest.mark.parametrize("name", [*sorted(RESERVED), "kube-system", "kube-flannel", "menagerie-reports", "Default"])
 def test_reserved_names_are_refused_without_a_prefix(name: str) -> None:
-    for kind in Kind:
+    for kind in TenantKind:
         (trouble,) = assign([Tenant(kind, name)], BARE)[1]
         assert "is reserved for Kubernetes or Menagerie" in trouble.message
         assert assign([Tenant(kind, name)], SETTINGS)[1] == ()
 
 
 def test_a_person_and_a_team_with_the_same_name_clash_only_without_prefixes() -> None:
-    both = [Tenant(Kind.PERSON, "Robotics"), Tenant(Kind.TEAM, "robotics")]
+    both = [Tenant(TenantKind.PERSON, "Robotics"), Tenant(TenantKind.TEAM, "robotics")]
     assert assign(both, SETTINGS)[0] == {both[0]: "user-robotics", both[1]: "team-robotics"}
     assert assign(both, BARE)[1][0].message == "person Robotics and team robotics would share the namespace robotics"
 
 
 def test_a_name_that_is_too_long_is_refused_not_truncated() -> None:
-    (trouble,) = assign([Tenant(Kind.TEAM, "x" * 60)], SETTINGS)[1]
-    assert (trouble.hint, assign([Tenant(Kind.TEAM, "x" * 58)], SETTINGS)[1]) == (
+    (trouble,) = assign([Tenant(TenantKind.TEAM, "x" * 60)], SETTINGS)[1]
+    assert (trouble.hint, assign([Tenant(TenantKind.TEAM, "x" * 58)], SETTINGS)[1]) == (
         "shorten it by 2, or its prefix in the spec",
         (),
     )
 
 
-TENANTS = st.lists(st.builds(Tenant, st.sampled_from(Kind), st.text("aB.-_@é名", max_size=8)), unique=True)
+TENANTS = st.lists(st.builds(Tenant, st.sampled_from(TenantKind), st.text("aB.-_@é名", max_size=8)), unique=True)
 
 
 @given(TENANTS, st.sampled_from([SETTINGS, BARE]))

@@ -13,7 +13,7 @@ import pytest
 
 from cluster.errors import FailedError
 from cluster.tenancy import Tenancy
-from controllers.tenancy.directory import State
+from controllers.tenancy.directory import PersonState
 from controllers.tenancy.directory.ldap import After, LdapDirectory
 from tests.ports import free_port
 from tests.tenancy.slapd import BASE, PASSWORD, READER, Slapd, between, group, person, posix, running
@@ -81,7 +81,7 @@ def test_more_than_a_thousand_people_are_read_page_by_page(slapd: Slapd) -> None
 def test_people_who_match_the_filter_of_leavers_have_left(slapd: Slapd) -> None:
     people = {"base": f"ou=people,{BASE}", "left": "(employeeType=left)"}
     roster = directory(slapd.url, slapd.ca, people=people).read()
-    assert [id for id, each in roster.people.items() if each.state is State.LEFT] == ["bo"]
+    assert [id for id, each in roster.people.items() if each.state is PersonState.LEFT] == ["bo"]
     assert roster.active == roster.people.keys() - {"bo"}
 
 

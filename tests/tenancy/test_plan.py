@@ -8,11 +8,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from cluster.tenancy import Allowance, DirectorySource, Leavers, PeopleAllowance, TeamsAllowance, Tenancy
-from controllers.tenancy.directory import Kind, Person, Roster, State, Team, Tenant
+from controllers.tenancy.directory import Person, PersonState, Roster, Team, Tenant, TenantKind
 from controllers.tenancy.sync.compare import differences
 from controllers.tenancy.sync.guard import refusals, sizes
 from controllers.tenancy.sync.objects import EDITORS, OWNER_ROLE, OWNERS
-from controllers.tenancy.sync.plan import Story, Verb
+from controllers.tenancy.sync.plan import ChangeVerb, Story
 from controllers.tenancy.sync.state import TenancyState
 from tests.tenancy.cluster_in_memory import Memory
 
@@ -36,7 +36,9 @@ NAMES = ("a", "b", "c")
 
 def roster(people: str = "ana bo cleo", left: str = "", **teams: str) -> Roster:
     """Return a roster: roster("ana bo", left="bo", robotics="ana* bo"), where * marks an owner."""
-    people_ = {id: Person(id, state=State.LEFT if id in left.split() else State.ACTIVE) for id in people.split()}
+    people_ = {
+        id: Person(id, state=PersonState.LEFT if id in left.split() else PersonState.ACTIVE) for id in people.split()
+    }
     teams_ = {
         name: Team(
             name,
@@ -51,7 +53,7 @@ def roster(people: str = "ana bo cleo", left: str = "", **teams: str) -> Roster:
 @st.composite
 def rosters(draw: st.DrawFn) -> Roster:
     ids = draw(st.sets(st.sampled_from(IDS), min_size=1))
-    people = {id: Person(id, state=draw(st.sampled_from(State))) for id in sorted(ids)}
+    people = {id: Person(id, state=draw(st.sampled_from(PersonState))) for id in sorted(ids)}
     some = st.sets(st.sampled_from(sorted(ids))).map(lambda found: tuple(sorted(found)))
     teams = {name: Team(name, draw(some), draw(some)) for name in sorted(draw(st.sets(st.sampled_from(NAMES))))}
     return Roster(people, teams)
@@ -213,7 +215,7 @@ def test_the_workloads_of_people_who_left_run_on_but_nothing_new_starts() -> Non
     memory.sync(roster(robotics="ana* bo"), SETTINGS)
     populate(memory)
     planned = memory.sync(roster("ana cleo", robotics="ana*"), SETTINGS, "2026-12-01")
-    assert planned.stories == ((Story.LEFT, Tenant(Kind.PERSON, "bo"), "user-bo"),)
+    assert planned.stories == ((Story.LEFT, Tenant(TenantKind.PERSON, "bo"), "user-bo"),)
     space = memory.objects["Namespace", "", "user-bo"]["metadata"]
     assert (space["labels"]["menagerie.dev/frozen"], space["annotations"]["menagerie.dev/frozen"]) == (
         "true",
@@ -334,7 +336,7 @@ def test_a_binding_that_an_owner_recreated_with_another_role_is_corrected() -> N
     key = ("RoleBinding", "team-a", EDITORS)
     memory.objects[key]["roleRef"] = {**memory.objects[key]["roleRef"], "name": "view"}
     planned = memory.sync(roster(a="ana* bo"), SETTINGS)
-    assert [(change.verb, change.key) for change in planned.changes] == [(Verb.REBIND, key)]
+    assert [(change.verb, change.key) for change in planned.changes] == [(ChangeVerb.REBIND, key)]
     assert memory.objects[key]["roleRef"]["name"] == "edit"
     assert memory.planned(roster(a="ana* bo"), SETTINGS).changes == ()
 

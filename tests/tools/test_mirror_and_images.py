@@ -95,7 +95,7 @@ def test_a_tar_depends_only_on_its_content(tmp_path: Path) -> None:
 def store(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> images.ImageStore:
     fake_go()
     monkeypatch.setattr(images, "_from_this_machine", lambda name, target: (tar.Entry(target, name.encode()),))
-    monkeypatch.setattr(images, "_busybox", lambda: images.Image("docker.io/library/busybox:1", (), ("/bin/sh",)))
+    monkeypatch.setattr(images, "_busybox", lambda: images.LabImage("docker.io/library/busybox:1", (), ("/bin/sh",)))
     monkeypatch.setattr(images, "_pause", lambda home: b"pause")
     return images.build_images(versions.KUBERNETES)
 

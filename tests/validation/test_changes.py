@@ -9,7 +9,7 @@ import pytest
 from cluster.check import check
 from cluster.load import load_cluster
 from cluster.spec import Cluster
-from stacks.validation.changes import CHANGES, Change, changed
+from stacks.validation.changes import CHANGES, SpecChange, changed
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = [path.parent.name for path in sorted((ROOT / "examples").glob("*/cluster.yaml"))]
@@ -47,8 +47,8 @@ def test_only_network_disks_are_enlarged_and_only_pools_in_the_region_grow() -> 
 
 
 def test_a_change_that_the_checks_refuse_is_skipped() -> None:
-    even = Change("an even number of members", ("etcd", "main", "members"), lambda _, count: count + 1)
-    more = Change("one more API server", ("control_plane", "api_servers"), lambda _, count: count + 1)
+    even = SpecChange("an even number of members", ("etcd", "main", "members"), lambda _, count: count + 1)
+    more = SpecChange("one more API server", ("control_plane", "api_servers"), lambda _, count: count + 1)
     result = changed(example("horus"), (even, more))
     assert result.whats == ("one more API server",)
     assert result.cluster.spec.etcd == example("horus").spec.etcd

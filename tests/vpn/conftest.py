@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from network.gateway import EdgeRouter
+from network.gateway import RouterConfig
 from tests import debian
 from tests.vpn import world as worlds
 from tests.vpn.world import World
@@ -27,12 +27,12 @@ def programs() -> Path:
 
 
 @pytest.fixture(scope="session")
-def router(build) -> EdgeRouter:
+def router(build) -> RouterConfig:
     return worlds.router(build)
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory, programs: Path, router: EdgeRouter) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory, programs: Path, router: RouterConfig) -> Iterator[World]:
     """Yield both clusters and the site, with their tunnels up."""
     machines = World(tmp_path_factory.mktemp("vpn"), programs, router)
     machines.connect()

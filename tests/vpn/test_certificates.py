@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from network import swanctl
-from network.gateway import EdgeRouter, Joined, Line, certificate_name, routers, settings
+from network.gateway import Joined, Line, RouterConfig, certificate_name, routers, settings
 from operations.router_certificates import load
 from tests.vpn.authority import Signed, chain, signed
 from tests.vpn.machines import Machine, wait, wire
@@ -56,7 +56,7 @@ def lay(folder: Path, pki: Authorities, router: Signed) -> Path:
     return folder
 
 
-def router_of(build, folder: Path) -> EdgeRouter:
+def router_of(build, folder: Path) -> RouterConfig:
     certificate = {"arn": ARN, "ca": "ca.pem", "file": "edge-1.pem"}
     vpn = {
         "asn": 65010,
@@ -80,7 +80,7 @@ class Pair:
         for machine, address in ((self.site, ROUTER), (self.end, END)):
             machine.run("ip", "address", "add", f"{address}/24", "dev", "wan")
 
-    def router(self, router: EdgeRouter, key: Signed) -> Line:
+    def router(self, router: RouterConfig, key: Signed) -> Line:
         """Configure the router as its role does, except for the interface."""
         line = router.lines[0]
         site = self.site
@@ -93,7 +93,7 @@ class Pair:
         self._start(site, swanctl.daemon([line]))
         return line
 
-    def texts(self, router: EdgeRouter, connections: str) -> None:
+    def texts(self, router: RouterConfig, connections: str) -> None:
         self.site.write("/etc/swanctl/conf.d/menagerie.conf", connections)
         self.site.write("/etc/swanctl/conf.d/menagerie-keys.conf", swanctl.secrets(router.lines, {}), mode="0600")
         for path, text in swanctl.certificates(router.lines).items():
@@ -178,7 +178,7 @@ def numbered(pair: Pair, line: Line) -> None:
         machine.run("ip", "address", "add", str(address), "dev", "ipsec0")
 
 
-def renew(pair: Pair, router: EdgeRouter) -> None:
+def renew(pair: Pair, router: RouterConfig) -> None:
     for path, text in swanctl.certificates(router.lines).items():
         pair.site.write(path, text)
 

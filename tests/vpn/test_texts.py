@@ -18,7 +18,7 @@ from cluster.vpn import GATEWAYS
 from inventories.gateways import COMPUTED, variables
 from inventories.gateways import build as inventory
 from network import frr, swanctl, tunnel_rules
-from network.gateway import EdgeRouter, Joined, routers
+from network.gateway import Joined, RouterConfig, routers
 from tests.vpn.world import KEY
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "vpn" / "router"
@@ -26,7 +26,7 @@ SHOWN = ("rules", "connections", "daemon", "frr", "frr_daemons")
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_the_files_of_a_router_of_two_clusters_match_the_golden_files(router: EdgeRouter, name: str) -> None:
+def test_the_files_of_a_router_of_two_clusters_match_the_golden_files(router: RouterConfig, name: str) -> None:
     """One cluster is on Azure, whose tunnels have no addresses, the other on AWS."""
     text = variables(router, {line.name: KEY for line in router.lines})[f"vpn_gateway_{name}"]
     golden = GOLDEN / f"{name}.txt"
@@ -36,7 +36,7 @@ def test_the_files_of_a_router_of_two_clusters_match_the_golden_files(router: Ed
     assert text == golden.read_text()
 
 
-def test_every_tunnel_has_its_own_interface_with_a_name_that_linux_accepts(router: EdgeRouter) -> None:
+def test_every_tunnel_has_its_own_interface_with_a_name_that_linux_accepts(router: RouterConfig) -> None:
     names = [line.interface for line in router.lines]
     numbers = [line.if_id for line in router.lines]
     assert len(set(names)) == len(set(numbers)) == len(names) == 4
@@ -48,7 +48,9 @@ def test_dead_peers_are_noticed_before_any_gateway_drops_a_session() -> None:
     assert swanctl.DPD_DELAY_S + swanctl.give_up_s() < min(gateway.hold for gateway in GATEWAYS.values())
 
 
-def test_keys_are_renewed_before_they_expire_and_sessions_end_after_three_missed_keepalives(router: EdgeRouter) -> None:
+def test_keys_are_renewed_before_they_expire_and_sessions_end_after_three_missed_keepalives(
+    router: RouterConfig,
+) -> None:
     for gateway in GATEWAYS.values():
         assert gateway.keepalive * 3 == gateway.hold
         line = replace(router.lines[0], cloud=gateway)
@@ -121,10 +123,10 @@ def _with_nodes(spec, range_: str):
     return spec.model_copy(update={"network": spec.network.model_copy(update={"nodes": IPv4Network(range_)})})
 
 
-def test_a_host_can_be_a_router_of_two_clusters(build, router: EdgeRouter) -> None:
+def test_a_host_can_be_a_router_of_two_clusters(build, router: RouterConfig) -> None:
     assert (router.host, router.machine, router.asn) == (IPv4Address("10.8.1.1"), "sjc1-edge-1", 65010)
     assert {line.cluster for line in router.lines} == {"jaguar", "horus"}
 
 
-def test_variables_from_specs_are_listed_as_computed(router: EdgeRouter) -> None:
+def test_variables_from_specs_are_listed_as_computed(router: RouterConfig) -> None:
     assert set(variables(router, {line.name: KEY for line in router.lines})) == set(COMPUTED)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from inventories.gateways import variables
-from network.gateway import EdgeRouter
+from network.gateway import RouterConfig
 from tests.vpn.authority import chain, signed
 from tests.vpn.machines import Machine, wire
 from tests.vpn.test_certificates import router_of
@@ -75,7 +75,7 @@ class Ran(NamedTuple):
 
 
 @pytest.fixture
-def site(tmp_path: Path, programs: Path, router: EdgeRouter) -> Iterator[Machine]:
+def site(tmp_path: Path, programs: Path, router: RouterConfig) -> Iterator[Machine]:
     """Yield a router's machine. On kernels without XFRM interfaces, other interfaces have their names there."""
     machine = Machine("site", tmp_path, programs)
     other = Machine("far", tmp_path, programs)
@@ -88,7 +88,7 @@ def site(tmp_path: Path, programs: Path, router: EdgeRouter) -> Iterator[Machine
     machine.end()
 
 
-def play(machine: Machine, router: EdgeRouter, *words: str) -> Ran:
+def play(machine: Machine, router: RouterConfig, *words: str) -> Ran:
     keys = {line.name: KEY for line in router.lines}
     given = json.dumps({**variables(router, keys), "vpn_gateway_packages": []})
     machine.write("/run/given.json", given, mode="0600")
@@ -119,7 +119,7 @@ def restarts(machine: Machine) -> list[str]:
 
 
 def test_the_role_configures_a_router_once_reports_drift_and_repairs_it_without_restarts(
-    site: Machine, router: EdgeRouter
+    site: Machine, router: RouterConfig
 ) -> None:
     first = play(site, router)
     assert first.code == 0, first.out

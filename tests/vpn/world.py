@@ -16,7 +16,7 @@ from types import MappingProxyType
 from host_program import declared
 
 from network import frr, swanctl, tunnel_rules
-from network.gateway import EdgeRouter, Joined, Line, routers, settings
+from network.gateway import Joined, Line, RouterConfig, routers, settings
 from tests.vpn.machines import Machine, wait, wire
 
 PROGRAM = Path(__file__).parents[2] / "roles" / "vpn_gateway" / "files" / "menagerie_vpn"
@@ -35,7 +35,7 @@ LOOSE = (" no bgp ebgp-requires-policy", " no bgp network import-check")
 KEY = 'a key with "quotes" and {braces}'
 
 
-def router(build) -> EdgeRouter:
+def router(build) -> RouterConfig:
     """Return the site's router, from two specs."""
     joined = []
     for name, cloud in CLOUDS.items():
@@ -138,7 +138,7 @@ def far(line: Line) -> str:
 class World:
     """All machines; `end` removes them."""
 
-    def __init__(self, folder: Path, programs: Path, router: EdgeRouter) -> None:
+    def __init__(self, folder: Path, programs: Path, router: RouterConfig) -> None:
         self._folder, self._programs = folder, programs
         self.machines: dict[str, Machine] = {}
         self.router = router

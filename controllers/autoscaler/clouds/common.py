@@ -43,7 +43,7 @@ def one_line(why: object, most: int = 400) -> str:
 
 def in_region(cluster: Cluster) -> list[str]:
     """Return the pools whose machines are in the cloud."""
-    return [name for name, pool in cluster.spec.pools.items() if pool.machine is not None]
+    return list(cluster.spec.region_pools)
 
 
 def pages(what: str, listed: Iterable[Page], next_of: Callable[[Page], object]) -> Iterator[Page]:

@@ -15,7 +15,7 @@ from controllers.autoscaler.simulate.trace import Arrival
 from controllers.autoscaler.world import BY, Node, Resident, Supply, Waiting, World
 from controllers.planner.feasibility import Ground, obstacles
 from controllers.planner.resources import Resources
-from operations.breaker import Fleet, Member, Removal
+from operations.breaker import ClusterHealth, NodeHealth, Removal
 
 START_S = 1_795_000_000.0
 LEAVES_S = 60.0
@@ -23,7 +23,7 @@ LEAVES_S = 60.0
 
 
 @dataclass
-class Host:
+class SimulatedHost:
     """A machine and its node. ready_s: when it takes work. taken_s: when its cloud reclaims it, None for never. pods: name -> end."""
 
     id: str
@@ -66,7 +66,7 @@ class Cloud:
         self._elsewhere = elsewhere or {}
         self._random = Random(seed)
         self.now_s = START_S
-        self.hosts: dict[str, Host] = {}
+        self.hosts: dict[str, SimulatedHost] = {}
         self.sizes = {pool: 0 for pool, supply in supplies.items() if supply.grows}
         self.pods: dict[str, Story] = {}
         self.dead: dict[str, str] = {}
@@ -170,7 +170,7 @@ class Cloud:
             story.started_s = self.now_s
             story.waited_s += self.now_s - story.since_s
 
-    def _open(self) -> Iterator[tuple[str, Host]]:
+    def _open(self) -> Iterator[tuple[str, SimulatedHost]]:
         for name, host in self.hosts.items():
             if host.ready_s <= self.now_s and not host.cordoned and host.leaving_s is None:
                 yield name, host
@@ -179,7 +179,7 @@ class Cloud:
         pool = self._supplies[self.hosts[name].pool].pool
         return Ground(pool, pool.labels, pool.taints)
 
-    def _free(self, host: Host) -> dict[str, int]:
+    def _free(self, host: SimulatedHost) -> dict[str, int]:
         left = dict(self._supplies[host.pool].pool.room.amounts)
         for pod in host.pods:
             for name, amount in self.pods[pod].waiting.shape.size.amounts:
@@ -190,10 +190,12 @@ class Cloud:
         """Return what a look would see now."""
         nodes = tuple(self._nodes())
         members = tuple(
-            Member(node.name, node.pool, ready=node.ready, healthy=node.ready, out=bool(node.mark), lease_at=self.now_s)
+            NodeHealth(
+                node.name, node.pool, ready=node.ready, healthy=node.ready, out=bool(node.mark), lease_at=self.now_s
+            )
             for node in nodes
-        ) + tuple(Member(name, pool, lease_at=self.now_s) for name, pool in self._elsewhere.items())
-        fleet = Fleet(members, self.now_s, tuple(self.removals))
+        ) + tuple(NodeHealth(name, pool, lease_at=self.now_s) for name, pool in self._elsewhere.items())
+        fleet = ClusterHealth(members, self.now_s, tuple(self.removals))
         pods = tuple(story.waiting for story in self.pending())
         return World(self.now_s, self._supplies, dict(self._groups()), nodes, pods, fleet)
 
@@ -260,7 +262,7 @@ class Cloud:
             taken_s = None
             if supply.spot and supply.interruptions:
                 taken_s = self.now_s + self._random.expovariate(supply.interruptions) * 3600
-            self.hosts[name] = Host(f"i-{self._number}", pool, self.now_s, ready_s, taken_s)
+            self.hosts[name] = SimulatedHost(f"i-{self._number}", pool, self.now_s, ready_s, taken_s)
 
     def next_event_s(self) -> float:
         """Return the time of the next event, infinity for none."""
@@ -268,7 +270,7 @@ class Cloud:
         return min(times, default=float("inf"))
 
     @staticmethod
-    def _times(host: Host) -> Iterator[float]:
+    def _times(host: SimulatedHost) -> Iterator[float]:
         yield host.ready_s
         yield from host.pods.values()
         yield from (each for each in (host.taken_s, host.leaving_s) if each is not None)

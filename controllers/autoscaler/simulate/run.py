@@ -30,7 +30,7 @@ _PERCENT = 100
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulationOutcome:
     """The outcome of a simulation. Money in dollars, times in seconds of the simulation.
 
     wait_…: median, 95th percentile and longest wait for a host, of pods that started; if a pod started more than once, the sum of its
@@ -104,7 +104,7 @@ def simulate(
     memory: Callable[[Memory], Memory] = lambda memory: memory,
     prepare: Callable[[Cloud], None] = lambda cloud: None,
     most_hours: float | None = None,
-) -> Outcome:
+) -> SimulationOutcome:
     """Run the trace until nothing runs and nothing waits that can still start.
 
     hours: run for exactly this long instead. most_hours: run at most this long. watch: is called with every pass. memory: transforms
@@ -196,7 +196,7 @@ def _next(cloud: Cloud, world: World, pass_: Pass, left: Sequence[Arrival], inte
     return max(min(events), cloud.now_s + min(interval_s, 1.0))
 
 
-def _outcome(cloud: Cloud, tally: _Tally, last_pass: Pass | None) -> Outcome:
+def _outcome(cloud: Cloud, tally: _Tally, last_pass: Pass | None) -> SimulationOutcome:
     stories = cloud.pods.values()
     waits = sorted(story.waited_s for story in stories if story.started_s is not None or story.ended_s is not None)
     verdicts = last_pass.verdicts if last_pass else {}
@@ -209,7 +209,7 @@ def _outcome(cloud: Cloud, tally: _Tally, last_pass: Pass | None) -> Outcome:
         for story in cloud.pending()
         if story.waiting.name not in never
     }
-    return Outcome(
+    return SimulationOutcome(
         round((cloud.now_s - START_S) / 3600, 3),
         len(cloud.pods),
         len(waits),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster.tenancy import Tenancy
-from controllers.tenancy.capacity.hosts import Host
-from controllers.tenancy.capacity.plan import Plan
+from controllers.tenancy.capacity.hosts import TeamHost
+from controllers.tenancy.capacity.plan import AllocationPlan
 from controllers.tenancy.sync.guard import reaches
 
 
-def refusals(plan: Plan, hosts: Sequence[Host], settings: Tenancy, *, accept_loss: bool = False) -> tuple[str, ...]:
+def refusals(
+    plan: AllocationPlan, hosts: Sequence[TeamHost], settings: Tenancy, *, accept_loss: bool = False
+) -> tuple[str, ...]:
     """Return why no host may be moved; empty if hosts may. accept_loss: an operator confirms that the loss is intended."""
     held = [host for host in hosts if host.holder]
     lost = [move for move in plan.moves if move.host.holder and move.after != move.host.holder]

@@ -39,7 +39,7 @@ class Pod:
 
 
 @dataclass(frozen=True)
-class Host:
+class TeamHost:
     """A host. label, taint: the teams that they name, "" if there is none."""
 
     name: str
@@ -66,7 +66,7 @@ class Host:
 
 def hosts_of(
     cluster: Cluster, nodes: Iterable[Object], pods: Iterable[Object], namespaces: Iterable[Object]
-) -> tuple[tuple[Host, ...], tuple[str, ...]]:
+) -> tuple[tuple[TeamHost, ...], tuple[str, ...]]:
     """Return (hosts of the cluster's pools, by name; names of Nodes outside all pools that have a team's label or taint)."""
     spaces = {each["metadata"]["name"]: each for each in namespaces}
     system = frozenset(name for name, each in spaces.items() if is_system(each))
@@ -81,7 +81,7 @@ def hosts_of(
     for node in sorted(nodes, key=lambda each: str(each["metadata"]["name"])):
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         pool = at_sites.get(name) or labels.get(POOL_LABEL, "")
-        host = Host(name, pool, labels.get(TEAM_KEY, ""), taint_of(node), _ready(node), tuple(on.get(name, ())))
+        host = TeamHost(name, pool, labels.get(TEAM_KEY, ""), taint_of(node), _ready(node), tuple(on.get(name, ())))
         if pool in cluster.spec.pools:
             hosts.append(host)
         elif host.holder:

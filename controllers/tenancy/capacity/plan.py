@@ -12,11 +12,11 @@ from enum import StrEnum
 from typing import Any
 
 from cluster.allocations import Allocation
-from controllers.tenancy.capacity.hosts import Host
+from controllers.tenancy.capacity.hosts import TeamHost
 from controllers.tenancy.directory.names import slug
 
 
-class Verb(StrEnum):
+class MoveVerb(StrEnum):
     """What happens to a host."""
 
     GIVE = "give"
@@ -33,8 +33,8 @@ class Verb(StrEnum):
 class Move:
     """The move of one host. before, after: teams, "" for none. waits: pods that must end first."""
 
-    verb: Verb
-    host: Host
+    verb: MoveVerb
+    host: TeamHost
     after: str
     reason: str
     waits: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Move:
     @property
     def label(self) -> str:
         """Return the label that the host has after this move."""
-        return self.host.label if self.verb in (Verb.CLOSE, Verb.WAIT) else self.after
+        return self.host.label if self.verb in (MoveVerb.CLOSE, MoveVerb.WAIT) else self.after
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
@@ -80,7 +80,7 @@ class KnownTeams:
 
 
 @dataclass(frozen=True)
-class Plan:
+class AllocationPlan:
     """A plan. moves: by host. conflicts: allocations that need a decision. notices: for operators."""
 
     moves: tuple[Move, ...] = ()
@@ -90,7 +90,7 @@ class Plan:
     @property
     def changes(self) -> tuple[Move, ...]:
         """Return the moves that change something now."""
-        return tuple(move for move in self.moves if move.verb is not Verb.WAIT)
+        return tuple(move for move in self.moves if move.verb is not MoveVerb.WAIT)
 
     @property
     def waiting(self) -> tuple[Move, ...]:
@@ -107,7 +107,7 @@ class _Want:
     fixed: bool
 
 
-def plan(allocations: tuple[Allocation, ...], hosts: tuple[Host, ...], known: KnownTeams) -> Plan:
+def plan(allocations: tuple[Allocation, ...], hosts: tuple[TeamHost, ...], known: KnownTeams) -> AllocationPlan:
     """Plan the moves. hosts: of all pools.
 
     If there are too few hosts, teams keep those they have; after that, earlier allocations come first.
@@ -125,10 +125,10 @@ def plan(allocations: tuple[Allocation, ...], hosts: tuple[Host, ...], known: Kn
         moves += _moves(own, after, wants)
         notices += _short(pool, wants, after)
     objections = dict.fromkeys(known.objection(each.team) for each in allocations)
-    return Plan(tuple(moves), tuple(each for each in objections if each), tuple(notices))
+    return AllocationPlan(tuple(moves), tuple(each for each in objections if each), tuple(notices))
 
 
-def _assigned(wants: list[_Want], hosts: list[Host]) -> dict[str, str]:
+def _assigned(wants: list[_Want], hosts: list[TeamHost]) -> dict[str, str]:
     """Return host -> its future team, "" for none."""
     after: dict[str, str] = {}
     for want in wants:
@@ -143,35 +143,35 @@ def _assigned(wants: list[_Want], hosts: list[Host]) -> dict[str, str]:
     return {host.name: after.get(host.name, "") for host in hosts}
 
 
-def _stays(host: Host, team: str) -> tuple[object, ...]:
+def _stays(host: TeamHost, team: str) -> tuple[object, ...]:
     """Sort key, hosts to keep first: those that are completely the team's, then those with most pods that depend on it."""
     return host.label != team, -host.tied, host.name
 
 
-def _goes(host: Host, team: str) -> tuple[object, ...]:
+def _goes(host: TeamHost, team: str) -> tuple[object, ...]:
     """Sort key, hosts to take first: idle ones, then Ready ones, then those with fewest pods in the way, then those of no team."""
     busy = len(host.in_the_way(team))
     return busy > 0, not host.ready, busy, bool(host.holder), host.name
 
 
-def _moves(hosts: list[Host], after: Mapping[str, str], wants: list[_Want]) -> Iterator[Move]:
+def _moves(hosts: list[TeamHost], after: Mapping[str, str], wants: list[_Want]) -> Iterator[Move]:
     allowed = {want.team: want.hosts for want in wants}
     for host in hosts:
         team = after[host.name]
         if team == host.label == host.taint:
             continue
         if not team:
-            yield Move(Verb.OPEN, host, team, _freed(host, allowed))
+            yield Move(MoveVerb.OPEN, host, team, _freed(host, allowed))
             continue
         waits = () if host.label == team else host.in_the_way(team)
         if not waits:
-            yield Move(Verb.GIVE, host, team, _given(host, team, allowed))
+            yield Move(MoveVerb.GIVE, host, team, _given(host, team, allowed))
         else:
-            verb = Verb.WAIT if host.taint == team else Verb.CLOSE
+            verb = MoveVerb.WAIT if host.taint == team else MoveVerb.CLOSE
             yield Move(verb, host, team, f"{_given(host, team, allowed)}; pods of others still run there", waits)
 
 
-def _given(host: Host, team: str, allowed: Mapping[str, int]) -> str:
+def _given(host: TeamHost, team: str, allowed: Mapping[str, int]) -> str:
     if host.label == team:
         return f"it belongs to {team}, but its taint names {host.taint or 'no team'}"
     if host.taint == team:
@@ -179,7 +179,7 @@ def _given(host: Host, team: str, allowed: Mapping[str, int]) -> str:
     return f"{team} has an allocation of {allowed[team]} hosts of {host.pool}"
 
 
-def _freed(host: Host, allowed: Mapping[str, int]) -> str:
+def _freed(host: TeamHost, allowed: Mapping[str, int]) -> str:
     number = allowed.get(host.holder)
     if number is None:
         return f"{host.holder} has no allocation of {host.pool}"

@@ -21,15 +21,15 @@ from cluster.pools import TaintEffect
 from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
 from controllers.tenancy.capacity.guard import refusals
-from controllers.tenancy.capacity.hosts import Host, hosts_of, is_system, is_team_taint, taint_of
-from controllers.tenancy.capacity.plan import KnownTeams, Move, Plan, plan
+from controllers.tenancy.capacity.hosts import TeamHost, hosts_of, is_system, is_team_taint, taint_of
+from controllers.tenancy.capacity.plan import AllocationPlan, KnownTeams, Move, plan
 from controllers.tenancy.capacity.policies import ADMISSION, objects
-from controllers.tenancy.directory import Kind
+from controllers.tenancy.directory import TenantKind
 from controllers.tenancy.directory.model import NoPoliciesError
 from controllers.tenancy.sync.compare import differences
 from controllers.tenancy.sync.kube import kube_of
 from controllers.tenancy.sync.objects import Object
-from controllers.tenancy.sync.run import Access, api_message
+from controllers.tenancy.sync.run import ApiAccess, api_message
 from controllers.tenancy.sync.state import space_of
 from operations import drain
 
@@ -37,7 +37,7 @@ LEASE = "menagerie-tenancy-capacity"
 """Held by the process that runs rounds continuously."""
 _ATTEMPTS = 20
 _MUTATING = ("v1", "v1beta1")
-"""Versions of MutatingAdmissionPolicy, the best first: v1 since Kubernetes 1.36 (components/control_plane/flags.py)."""
+"""Versions of MutatingAdmissionPolicy, the best first: v1 since Kubernetes 1.36 (components/control_plane/kube_apiserver.py)."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Rule:
 class CapacityReview:
     """The result of a look. refused: why no host may be moved."""
 
-    hosts: tuple[Host, ...]
+    hosts: tuple[TeamHost, ...]
     rules: tuple[Rule, ...]
-    plan: Plan
+    plan: AllocationPlan
     refused: tuple[str, ...] = ()
 
     @property
@@ -83,7 +83,7 @@ class Applied:
 class Capacity:
     """A cluster's hosts and the allocations of its spec."""
 
-    def __init__(self, access: Access, cluster: Cluster, settings: Tenancy) -> None:
+    def __init__(self, access: ApiAccess, cluster: Cluster, settings: Tenancy) -> None:
         self._cluster, self._settings = cluster, settings
         self._api = access.api()
         places = places_of(kube_of(self._api))
@@ -97,7 +97,7 @@ class Capacity:
         hosts, strays = hosts_of(self._cluster, nodes, self._kube.list("Pod"), namespaces)
         planned = plan(self._settings.allocations, hosts, teams_with_namespace(namespaces, self._settings))
         notices = (*planned.notices, *_strays(strays), *self._classes(), *_freed(namespaces, self._settings))
-        planned = Plan(planned.moves, planned.conflicts, notices)
+        planned = AllocationPlan(planned.moves, planned.conflicts, notices)
         refused = refusals(planned, hosts, self._settings, accept_loss=accept_loss)
         return CapacityReview(hosts, tuple(self._rules()), planned, refused)
 
@@ -181,7 +181,7 @@ def teams_with_namespace(namespaces: Iterable[Object], settings: Tenancy) -> Kno
         {
             each.tenant.name: each.frozen
             for each in spaces
-            if each.tenant and each.tenant.kind is Kind.TEAM and not each.ending
+            if each.tenant and each.tenant.kind is TenantKind.TEAM and not each.ending
         }
     )
 

@@ -13,7 +13,7 @@ from cluster.problems import Problem, SpecError
 from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
 from controllers.tenancy.directory.files import FileDirectory
-from controllers.tenancy.directory.model import Kind, Roster
+from controllers.tenancy.directory.model import Roster, TenantKind
 
 _FILE: Where = ("tenancy", "directory", "file")
 
@@ -44,7 +44,7 @@ def _of(folder: Path, cluster: Cluster, positions: Positions, tenancy: Tenancy, 
 def _together(cluster: Cluster, tenancy: Tenancy, roster: Roster) -> tuple[str, str] | None:
     """Return (message, hint) if all namespaces together may hold more than etcd main does."""
     room, tenants = cluster.spec.etcd.main.quota, list(roster.tenants())
-    people = sum(each.kind is Kind.PERSON for each in tenants)
+    people = sum(each.kind is TenantKind.PERSON for each in tenants)
     number = people * counts.objects(counts.people(tenancy.people)) + sum(
         counts.objects(counts.teams(counts.team(tenancy, name))) for name in roster.teams
     )

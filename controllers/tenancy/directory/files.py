@@ -15,7 +15,7 @@ from cluster.reading import real
 from cluster.tenancy import Tenancy
 from cluster.validate import validate
 from cluster.words import PersonId, Title
-from controllers.tenancy.directory.model import Kind, Person, Roster, State, Team, Tenant
+from controllers.tenancy.directory.model import Person, PersonState, Roster, Team, Tenant, TenantKind
 from controllers.tenancy.directory.names import assign
 
 
@@ -24,7 +24,7 @@ class PersonEntry(Model):
 
     name: Title | None = None
     """Display name. Default: none."""
-    state: State = Field(default=State.ACTIVE, strict=False)
+    state: PersonState = Field(default=PersonState.ACTIVE, strict=False)
     """active, or left. left has the same effect as removing the entry, but is explicit."""
 
 
@@ -99,8 +99,11 @@ def _strangers(document: Document, file: PeopleFile) -> Iterator[Problem]:
 
 
 def _names(document: Document, roster: Roster, settings: Tenancy) -> Iterator[Problem]:
-    tenants = [*(Tenant(Kind.PERSON, id) for id in roster.people), *(Tenant(Kind.TEAM, name) for name in roster.teams)]
+    tenants = [
+        *(Tenant(TenantKind.PERSON, id) for id in roster.people),
+        *(Tenant(TenantKind.TEAM, name) for name in roster.teams),
+    ]
     for trouble in assign(tenants, settings)[1]:
         last = trouble.tenants[-1]
-        where: Where = ("people" if last.kind is Kind.PERSON else "teams", last.name)
+        where: Where = ("people" if last.kind is TenantKind.PERSON else "teams", last.name)
         yield document.problem(trouble.code, where, trouble.message, trouble.hint, key=True)

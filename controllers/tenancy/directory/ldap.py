@@ -22,7 +22,7 @@ from ldap3.utils.dn import parse_dn
 
 from cluster.reading import UnreadableError, read_bytes
 from cluster.tenancy import Ldap, Tenancy
-from controllers.tenancy.directory.model import Person, Roster, State, Team, directory_error
+from controllers.tenancy.directory.model import Person, PersonState, Roster, Team, directory_error
 from controllers.tenancy.directory.names import assign
 
 _PAGED = "1.2.840.113556.1.4.319"
@@ -158,7 +158,7 @@ class LdapDirectory:
             id: Person(
                 id,
                 next(entry.all(self._ldap.people.full_name), ""),
-                State.LEFT if _normal(entry.dn) in gone else State.ACTIVE,
+                PersonState.LEFT if _normal(entry.dn) in gone else PersonState.ACTIVE,
             )
             for id, entry in by_id.items()
         }

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from cluster.errors import FailedError
 
 
-class Kind(StrEnum):
+class TenantKind(StrEnum):
     """The kind of a tenant."""
 
     PERSON = "person"
@@ -21,14 +21,14 @@ class Kind(StrEnum):
 class Tenant(NamedTuple):
     """A person or a team. name: its id in the directory."""
 
-    kind: Kind
+    kind: TenantKind
     name: str
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
 
-class State(StrEnum):
+class PersonState(StrEnum):
     """Whether a person still has rights."""
 
     ACTIVE = "active"
@@ -41,7 +41,7 @@ class Person:
 
     id: str
     full_name: str = ""
-    state: State = State.ACTIVE
+    state: PersonState = PersonState.ACTIVE
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Roster:
     @cached_property
     def active(self) -> frozenset[str]:
         """Return the ids of the people who have not left."""
-        return frozenset(id for id, person in self.people.items() if person.state is State.ACTIVE)
+        return frozenset(id for id, person in self.people.items() if person.state is PersonState.ACTIVE)
 
     def tenants(self) -> Iterator[Tenant]:
         """Yield everybody who should have a namespace: people who have not left, and teams."""
-        yield from (Tenant(Kind.PERSON, id) for id in sorted(self.active))
-        yield from (Tenant(Kind.TEAM, name) for name in sorted(self.teams))
+        yield from (Tenant(TenantKind.PERSON, id) for id in sorted(self.active))
+        yield from (Tenant(TenantKind.TEAM, name) for name in sorted(self.teams))
 
     def teams_of(self, person: str) -> tuple[str, ...]:
         """Return the teams that a person is a member or an owner of."""

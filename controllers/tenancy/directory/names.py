@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cluster.tenancy import Tenancy
-from controllers.tenancy.directory.model import Kind, Tenant
+from controllers.tenancy.directory.model import Tenant, TenantKind
 
 LONGEST = 63
 """Length of an RFC 1123 label, which a namespace's name is."""
@@ -42,7 +42,7 @@ def slug(name: str) -> str:
 
 def namespace(tenant: Tenant, settings: Tenancy) -> str:
     """Return the name of the tenant's namespace, valid or not."""
-    prefix = settings.people.prefix if tenant.kind is Kind.PERSON else settings.teams.prefix
+    prefix = settings.people.prefix if tenant.kind is TenantKind.PERSON else settings.teams.prefix
     return f"{prefix}{slug(tenant.name)}"
 
 
@@ -69,7 +69,7 @@ def _alone(tenant: Tenant, name: str) -> Trouble | None:
     """Return what is wrong with one name, regardless of other tenants."""
     own = (tenant,)
     # A binding to system:… would bind one of Kubernetes' own users.
-    if tenant.kind is Kind.PERSON and not _ID.fullmatch(tenant.name):
+    if tenant.kind is TenantKind.PERSON and not _ID.fullmatch(tenant.name):
         text = f"{tenant} is not a valid user name: use letters, digits, '.', '_', '@', '+' and '-', with a letter or digit first"
         return Trouble("TEN-010", own, text, "give them another id, or filter the entry out")
     if not slug(tenant.name):
@@ -83,6 +83,6 @@ def _alone(tenant: Tenant, name: str) -> Trouble | None:
         return Trouble("TEN-010", own, text, f"shorten it by {len(name) - LONGEST}, or its prefix in the spec")
     if name in RESERVED or name.startswith(_RESERVED_BEGINNINGS):
         text = f"{tenant} would have the namespace {name}, which is reserved for Kubernetes or Menagerie"
-        kind = "people" if tenant.kind is Kind.PERSON else "teams"
+        kind = "people" if tenant.kind is TenantKind.PERSON else "teams"
         return Trouble("TEN-010", own, text, f"rename it, or set tenancy.{kind}.prefix")
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.tenancy import Tenancy
-from controllers.tenancy.directory import Kind, Roster
+from controllers.tenancy.directory import Roster, TenantKind
 from controllers.tenancy.sync.plan import leaving
 from controllers.tenancy.sync.state import Sizes, TenancyState
 
@@ -26,8 +26,13 @@ def _losses(roster: Roster, seen: TenancyState, settings: Tenancy) -> tuple[str,
     leaving_kinds = [each.tenant.kind for each in leaving(roster, seen.spaces, settings) if each.tenant]
     active = [tenant.kind for tenant in seen.active()]
     compared = (
-        ("people", max(last.people, active.count(Kind.PERSON)), now.people, leaving_kinds.count(Kind.PERSON)),
-        ("teams", max(last.teams, active.count(Kind.TEAM)), now.teams, leaving_kinds.count(Kind.TEAM)),
+        (
+            "people",
+            max(last.people, active.count(TenantKind.PERSON)),
+            now.people,
+            leaving_kinds.count(TenantKind.PERSON),
+        ),
+        ("teams", max(last.teams, active.count(TenantKind.TEAM)), now.teams, leaving_kinds.count(TenantKind.TEAM)),
         ("memberships", last.memberships, now.memberships, 0),
     )
     since = f" since {last.since}" if last.since else ""

@@ -12,7 +12,7 @@ from typing import Any
 from cluster import counts
 from cluster.allocations import MEMBER_LABEL
 from cluster.tenancy import TEAM_LABEL, TENANT_LABEL, Allowance, PodSecurity, Tenancy
-from controllers.tenancy.directory import Kind, Roster, Tenant
+from controllers.tenancy.directory import Roster, Tenant, TenantKind
 from controllers.tenancy.directory.names import slug
 
 Object = Mapping[str, Any]
@@ -72,12 +72,12 @@ def _namespace(tenant: Tenant, name: str, roster: Roster, settings: Tenancy, fro
     labels = {
         **_MANAGED,
         TENANT_LABEL: str(tenant.kind),
-        (PERSON_LABEL if tenant.kind is Kind.PERSON else TEAM_LABEL): slug(tenant.name),
+        (PERSON_LABEL if tenant.kind is TenantKind.PERSON else TEAM_LABEL): slug(tenant.name),
         f"{_PSS}/enforce": str(level),
         f"{_PSS}/audit": str(warned),
         f"{_PSS}/warn": str(warned),
     }
-    if tenant.kind is Kind.PERSON and not frozen:
+    if tenant.kind is TenantKind.PERSON and not frozen:
         labels |= {f"{MEMBER_LABEL}{slug(team)}": "true" for team in roster.teams_of(tenant.name)}
     annotations = {NAME: tenant.name}
     if frozen:
@@ -96,7 +96,7 @@ def _inside(
     yield _object("v1", "LimitRange", name, ALLOWANCE, spec={"limits": _limits(own)})
     editors, owners = ((), ()) if frozen else _rights(tenant, roster)
     yield binding(name, EDITORS, "edit", editors, settings)
-    if tenant.kind is Kind.TEAM:
+    if tenant.kind is TenantKind.TEAM:
         yield binding(name, OWNERS, OWNER_ROLE, owners, settings)
 
 
@@ -109,13 +109,13 @@ def binding(inside: str, name: str, role: str, people: tuple[str, ...], settings
 
 def allowance(tenant: Tenant, settings: Tenancy) -> Allowance:
     """Return what the settings allow the tenant: those of its kind, and a team's own."""
-    return settings.people if tenant.kind is Kind.PERSON else counts.team(settings, tenant.name)
+    return settings.people if tenant.kind is TenantKind.PERSON else counts.team(settings, tenant.name)
 
 
 def quota(tenant: Tenant, settings: Tenancy, kinds: Iterable[str] = ()) -> dict[str, str]:
     """Return the tenant's quota: resources, and number of objects of each kind. kinds: besides Kubernetes' own."""
     own = allowance(tenant, settings)
-    return counts.people(own, kinds) if tenant.kind is Kind.PERSON else counts.teams(own, kinds)
+    return counts.people(own, kinds) if tenant.kind is TenantKind.PERSON else counts.teams(own, kinds)
 
 
 def makes(role: Object) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def makes(role: Object) -> tuple[str, ...]:
 
 def _rights(tenant: Tenant, roster: Roster) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return (editors, owners), without people who have left."""
-    if tenant.kind is Kind.PERSON:
+    if tenant.kind is TenantKind.PERSON:
         return (tenant.name,), ()
     team = roster.teams[tenant.name]
     editors, owners = ({*people} & roster.active for people in (team.everybody, team.owners))

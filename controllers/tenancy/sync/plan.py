@@ -12,7 +12,7 @@ from kubernetes.utils.quantity import parse_quantity
 
 from clients.objects import Key, as_json, key_of, named
 from cluster.tenancy import Leavers, Tenancy
-from controllers.tenancy.directory import Kind, Roster, Tenant
+from controllers.tenancy.directory import Roster, Tenant, TenantKind
 from controllers.tenancy.directory.names import assign
 from controllers.tenancy.sync.compare import differences
 from controllers.tenancy.sync.objects import ALLOWANCE, ANY, MANAGER, Object, cluster_role, desired_objects, quota
@@ -20,7 +20,7 @@ from controllers.tenancy.sync.state import Space, TenancyState, users
 from controllers.tenancy.sync.workloads import started, stopped
 
 
-class Verb(StrEnum):
+class ChangeVerb(StrEnum):
     """How a change is made."""
 
     APPLY = "apply"
@@ -41,10 +41,10 @@ class Story(StrEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class TenancyChange:
     """One request. body: the object, or the patch. tenant: None for cluster-wide objects."""
 
-    verb: Verb
+    verb: ChangeVerb
     key: Key
     body: Object
     reason: str
@@ -61,14 +61,14 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TenancyPlan:
     """A plan.
 
     changes: in the order in which they are made. stories: who joined, left or returned, with their namespaces.
     conflicts: namespaces that can't be reconciled until somebody decides. notices: for operators.
     """
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[TenancyChange, ...] = ()
     stories: tuple[tuple[Story, Tenant, str], ...] = ()
     conflicts: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class _Home:
     frozen: str = ""
 
 
-def plan(roster: Roster, seen: TenancyState, settings: Tenancy, today: str) -> Plan:
+def plan(roster: Roster, seen: TenancyState, settings: Tenancy, today: str) -> TenancyPlan:
     """Plan the changes. today: the day that is written on namespaces frozen now.
 
     Errors: raises ValueError if names of the roster clash; see `assign`.
@@ -104,7 +104,7 @@ def plan(roster: Roster, seen: TenancyState, settings: Tenancy, today: str) -> P
                 f"namespace {home.name} is left unchanged, because something in it can't be read: {str(error)[:200]!r}"
             )
     stories = tuple((home.story, home.tenant, home.name) for home in homes if home.story is not Story.KEPT)
-    return Plan(tuple(changes), stories, tuple(conflicts), tuple(_notices(roster, seen, settings, homes)))
+    return TenancyPlan(tuple(changes), stories, tuple(conflicts), tuple(_notices(roster, seen, settings, homes)))
 
 
 def leaving(roster: Roster, spaces: Mapping[str, Space], settings: Tenancy) -> tuple[Space, ...]:
@@ -165,14 +165,14 @@ def _gone(names: Mapping[Tenant, str], seen: TenancyState, today: str) -> Iterat
             yield _Home(name, space.tenant, story, space.frozen or today)
 
 
-def _shared(seen: TenancyState) -> Iterator[Change]:
+def _shared(seen: TenancyState) -> Iterator[TenancyChange]:
     role = cluster_role()
     there = seen.objects.get(key_of(role))
     if reasons := differences(role, there) if there else ["it is missing; it holds the rights of team owners"]:
-        yield Change(Verb.APPLY, key_of(role), role, "; ".join(reasons))
+        yield TenancyChange(ChangeVerb.APPLY, key_of(role), role, "; ".join(reasons))
 
 
-def _changes(home: _Home, roster: Roster, seen: TenancyState, settings: Tenancy) -> Iterator[Change]:
+def _changes(home: _Home, roster: Roster, seen: TenancyState, settings: Tenancy) -> Iterator[TenancyChange]:
     """Yield the changes in one namespace.
 
     The namespace itself comes first if it must be created, else last: its marks say that the rest is done.
@@ -189,19 +189,21 @@ def _changes(home: _Home, roster: Roster, seen: TenancyState, settings: Tenancy)
         stop = bool(home.frozen) and settings.leavers is Leavers.STOP
         patch = stopped(workload) if stop else started(workload) if not home.frozen else None
         if patch:
-            yield Change(Verb.PATCH, key_of(workload), patch, _reason(home, []), home.tenant)
+            yield TenancyChange(ChangeVerb.PATCH, key_of(workload), patch, _reason(home, []), home.tenant)
     if home.story is not Story.JOINED:
         yield from own
 
 
-def _applied(home: _Home, things: list[Object], seen: TenancyState) -> Iterator[Change]:
+def _applied(home: _Home, things: list[Object], seen: TenancyState) -> Iterator[TenancyChange]:
     for thing in things:
         key = key_of(thing)
         there = seen.objects.get(key)
         reasons = differences(thing, there) if there else [f"{key[0]} {key[2]} is missing"]
         if reasons:
             other_role = there and thing["kind"] == "RoleBinding" and there["roleRef"] != thing["roleRef"]
-            yield Change(Verb.REBIND if other_role else Verb.APPLY, key, thing, _reason(home, reasons), home.tenant)
+            yield TenancyChange(
+                ChangeVerb.REBIND if other_role else ChangeVerb.APPLY, key, thing, _reason(home, reasons), home.tenant
+            )
 
 
 def _reason(home: _Home, reasons: list[str]) -> str:
@@ -221,7 +223,7 @@ def _notices(roster: Roster, seen: TenancyState, settings: Tenancy, homes: list[
         yield from () if home.frozen else _full(home, seen, settings)
     for team in sorted(settings.teams.only.keys() - roster.teams.keys()):
         yield f"tenancy.teams.only has {team}, which is not a team of the directory"
-    gone = {home.tenant.name for home in homes if home.frozen and home.tenant.kind is Kind.PERSON} | {
+    gone = {home.tenant.name for home in homes if home.frozen and home.tenant.kind is TenantKind.PERSON} | {
         id for id in roster.people if id not in roster.active
     }
     bound = users(seen.bindings)
@@ -239,7 +241,7 @@ def _full(home: _Home, seen: TenancyState, settings: Tenancy) -> Iterator[str]:
     """Yield a notice for each quota that the namespace exceeds: existing objects stay, and no new ones can be created."""
     there = seen.objects.get(("ResourceQuota", home.name, ALLOWANCE), {})
     used = (there.get("status") or {}).get("used") or {}
-    key = "people" if home.tenant.kind is Kind.PERSON else f"teams.only.{home.tenant.name}"
+    key = "people" if home.tenant.kind is TenantKind.PERSON else f"teams.only.{home.tenant.name}"
     for name, most in quota(home.tenant, settings).items():
         if name in used and (has := _number(used[name])) is not None and has > parse_quantity(most):
             yield (

@@ -24,7 +24,7 @@ from controllers.tenancy.directory import Directory, Roster, Tenant
 from controllers.tenancy.sync.guard import refusals, sizes
 from controllers.tenancy.sync.kube import kube_of
 from controllers.tenancy.sync.objects import ALLOWANCE, EDIT, EDITORS, OWNER_ROLE, OWNERS, makes
-from controllers.tenancy.sync.plan import Change, Plan, Verb, looked_into, plan
+from controllers.tenancy.sync.plan import ChangeVerb, TenancyChange, TenancyPlan, looked_into, plan
 from controllers.tenancy.sync.state import Sizes, TenancyState, space_of
 from controllers.tenancy.sync.workloads import SCALED, SUSPENDED
 
@@ -38,7 +38,7 @@ NOTEBOOK = "menagerie-tenancy"
 _AT_ONCE = 8
 
 
-class Access(Protocol):
+class ApiAccess(Protocol):
     """See `clients.access.Access`."""
 
     def api(self, *, once: bool = False, connections: int | None = None) -> ApiClient: ...
@@ -50,7 +50,7 @@ class SyncReview:
 
     roster: Roster
     state: TenancyState
-    plan: Plan
+    plan: TenancyPlan
     refused: tuple[str, ...] = ()
 
 
@@ -61,15 +61,15 @@ class Applied:
     changes: changes that the API accepted. failed: changes that it refused, with its answer; the rest of that namespace waits.
     """
 
-    changes: tuple[Change, ...] = ()
-    failed: tuple[tuple[Change, str], ...] = ()
+    changes: tuple[TenancyChange, ...] = ()
+    failed: tuple[tuple[TenancyChange, str], ...] = ()
 
 
 class Sync:
     """A cluster and its directory. clock: Unix time."""
 
     def __init__(
-        self, access: Access, directory: Directory, settings: Tenancy, clock: Callable[[], float] = time.time
+        self, access: ApiAccess, directory: Directory, settings: Tenancy, clock: Callable[[], float] = time.time
     ) -> None:
         self._directory, self._settings, self._clock = directory, settings, clock
         self._api = access.api(connections=_AT_ONCE)
@@ -83,14 +83,16 @@ class Sync:
         roster = self._directory.read()
         seen = read_state(self._kube, self._api, roster, self._settings)
         refused = refusals(roster, seen, self._settings, accept_loss=accept_loss)
-        planned = Plan(notices=roster.notices) if refused else plan(roster, seen, self._settings, self._stamp()[:10])
+        planned = (
+            TenancyPlan(notices=roster.notices) if refused else plan(roster, seen, self._settings, self._stamp()[:10])
+        )
         return SyncReview(roster, seen, planned, refused)
 
-    def apply(self, found: SyncReview, tell: Callable[[Change], None] = lambda _: None) -> Applied:
+    def apply(self, found: SyncReview, tell: Callable[[TenancyChange], None] = lambda _: None) -> Applied:
         """Make the changes: in order within a namespace, namespaces in parallel. Remember the sizes if all succeed."""
         if found.refused:
             raise ValueError("a refused plan is never applied")
-        by_tenant: dict[Tenant | None, list[Change]] = defaultdict(list)
+        by_tenant: dict[Tenant | None, list[TenancyChange]] = defaultdict(list)
         for change in found.plan.changes:
             by_tenant[change.tenant].append(change)
         done = [self._in_order(by_tenant.pop(None, ()), tell)]
@@ -102,8 +104,8 @@ class Sync:
             self._remember(found)
         return Applied(made, failed)
 
-    def _in_order(self, changes: Iterable[Change], tell: Callable[[Change], None]) -> Applied:
-        made: list[Change] = []
+    def _in_order(self, changes: Iterable[TenancyChange], tell: Callable[[TenancyChange], None]) -> Applied:
+        made: list[TenancyChange] = []
         for change in changes:
             try:
                 self._make(change)
@@ -113,11 +115,11 @@ class Sync:
             tell(change)
         return Applied(tuple(made))
 
-    def _make(self, change: Change) -> None:
-        if change.verb is Verb.PATCH:
+    def _make(self, change: TenancyChange) -> None:
+        if change.verb is ChangeVerb.PATCH:
             self._kube.patch(change.key, change.body)
             return
-        if change.verb is Verb.REBIND:
+        if change.verb is ChangeVerb.REBIND:
             # The only deletion in a sync: a RoleBinding's role can't be changed otherwise.
             self._kube.delete(change.key)
         self._kube.apply(change.body)

@@ -8,7 +8,7 @@ from typing import Any
 
 from clients.objects import Key, key_of
 from cluster.tenancy import TEAM_LABEL, TENANT_LABEL, Tenancy
-from controllers.tenancy.directory import Kind, Tenant
+from controllers.tenancy.directory import Tenant, TenantKind
 from controllers.tenancy.sync.compare import is_ours
 from controllers.tenancy.sync.objects import FROZEN_LABEL, NAME, PERSON_LABEL, WORKLOAD, Object
 
@@ -72,11 +72,11 @@ def _tenant(metadata: Mapping[str, Any], settings: Tenancy) -> Tenant:
     """Return whose namespace it is, even if somebody removed some of its labels or annotations."""
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     kind = labels.get(TENANT_LABEL)
-    if kind not in set(Kind):
+    if kind not in set(TenantKind):
         of_team = TEAM_LABEL in labels or metadata["name"].startswith(settings.teams.prefix or "\0")
-        kind = Kind.TEAM if of_team and PERSON_LABEL not in labels else Kind.PERSON
-    prefix = settings.people.prefix if kind == Kind.PERSON else settings.teams.prefix
-    return Tenant(Kind(kind), annotations.get(NAME) or metadata["name"].removeprefix(prefix))
+        kind = TenantKind.TEAM if of_team and PERSON_LABEL not in labels else TenantKind.PERSON
+    prefix = settings.people.prefix if kind == TenantKind.PERSON else settings.teams.prefix
+    return Tenant(TenantKind(kind), annotations.get(NAME) or metadata["name"].removeprefix(prefix))
 
 
 def users(bindings: Iterable[Object]) -> Mapping[str, tuple[str, ...]]:

@@ -28,8 +28,7 @@ from clients.access import Access
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
 from cluster.spec import Cluster
-from components.control_plane import audit_log
-from components.control_plane import flags as api_flags
+from components.control_plane import audit_log, controller_manager, kube_apiserver
 from components.control_plane.ports import API_PORT
 from etcd.backups import secret_name
 from etcd.flags import flags as etcd_flags
@@ -383,7 +382,7 @@ def _etcd(cluster: Cluster, role: Any, name: str, host: Host) -> list[str]:
 
 def _api_server(cluster: Cluster, host: Host) -> list[str]:
     """Return the command with the unit's flags, without tunnels to nodes."""
-    table = api_flags.api_server(cluster, plan(cluster))
+    table = kube_apiserver.flags(cluster, plan(cluster))
     # Loopback addresses can't be endpoints of a Service, so aggregated APIs are found by its name.
     for gone in ("egress-selector-config-file", "shutdown-delay-duration", "enable-aggregator-routing"):
         del table[gone]
@@ -393,7 +392,7 @@ def _api_server(cluster: Cluster, host: Host) -> list[str]:
 
 def _controller_manager(cluster: Cluster, host: Host) -> dict[str, str]:
     """Return the unit's flags. It has no server here, and its kubeconfig has the address that kubeadm got."""
-    table = api_flags.controller_manager(cluster)
+    table = controller_manager.flags(cluster)
     for gone in ("authentication-kubeconfig", "authorization-kubeconfig"):
         del table[gone]
     return table | {"secure-port": "0", "master": f"https://{host.address}:{API_PORT}"}

@@ -29,7 +29,7 @@ from operations.record import (
     take,
     unlock,
 )
-from operations.record.model import CURRENT, Record, State, ago, now, parse
+from operations.record.model import CURRENT, OperationState, Record, ago, now, parse
 from operations.record.store import ConflictError, RecordStore
 from tests.operations.conftest import outputs
 from tests.operations.record.conftest import ELSEWHERE, KEY, access_to, make_bucket, record
@@ -95,7 +95,7 @@ def test_an_operation_holds_its_cluster_for_its_block_and_is_then_in_the_history
     with one_operation(lab, access, "up", "--limit worker-1") as held:
         assert not held.resumed
         held.done("stack", changed="3")
-        assert (current(opened).state, current(opened).holder.pid) == (State.RUNNING, os.getpid())
+        assert (current(opened).state, current(opened).holder.pid) == (OperationState.RUNNING, os.getpid())
         with pytest.raises(LockedError), one_operation(lab, access, "up", "--limit worker-1"):
             raise AssertionError("held twice")
     found = read_ledger("lab", access)
@@ -180,7 +180,7 @@ def test_after_an_error_with_completed_steps_the_cluster_stays_locked_for_the_sa
     with pytest.raises(OSError, match="no route"), one_operation(lab, access, "etcd restore", "main") as held:
         held.done("stopped")
         raise OSError("no route")
-    assert (current(opened).state, current(opened).error) == (State.CUT_SHORT, "no route")
+    assert (current(opened).state, current(opened).error) == (OperationState.CUT_SHORT, "no route")
     with pytest.raises(LockedError, match="completed steps: stopped"), one_operation(lab, access, "up"):
         raise AssertionError("held twice")
     with one_operation(lab, access, "etcd restore", "main") as again:

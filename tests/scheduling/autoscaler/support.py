@@ -17,10 +17,10 @@ from controllers.autoscaler.pod_requests import Choices
 from controllers.autoscaler.pods import waiting
 from controllers.autoscaler.simulate.run import Setting
 from controllers.autoscaler.world import BY, Node, Resident, Supply, Waiting, World
-from controllers.planner import Pool, Shape
+from controllers.planner import PoolSupply, Shape
 from controllers.planner.resources import CPU, GPU, MEMORY, PODS, Resources
 from controllers.planner.supply import labels
-from operations.breaker import Fleet, Limits, Member
+from operations.breaker import ClusterHealth, Limits, NodeHealth
 
 NOW_S = 1_795_000_000.0
 LIMITS = Limits(
@@ -31,7 +31,7 @@ CHOICES = Choices({}, {}, 1.0)
 
 def supply(name: str, cpus: int = 8, gpus: int = 0, price: float = 1.0, most: int = 10, **more: Any) -> Supply:
     room = Resources.of({CPU: cpus * 1000, MEMORY: cpus * 4096, GPU: gpus, PODS: 110})
-    return Supply(Pool(name, room, round(price * 1e6), most, labels({"menagerie/pool": name}), **more), gpus > 0)
+    return Supply(PoolSupply(name, room, round(price * 1e6), most, labels({"menagerie/pool": name}), **more), gpus > 0)
 
 
 CPU_POOL = supply("cpu", boot_s=100)
@@ -90,10 +90,10 @@ def world(
         groups[each.pool.name] = Group(each.pool.name, len(own), 0, each.pool.most, machines)
     groups |= more.pop("groups", {})
     members = tuple(
-        Member(node.name, node.pool, ready=node.ready, well=node.ready, out=bool(node.mark), heard=now_s)
+        NodeHealth(node.name, node.pool, ready=node.ready, well=node.ready, out=bool(node.mark), heard=now_s)
         for node in nodes
     )
-    fleet = more.pop("fleet", Fleet(members, now_s))
+    fleet = more.pop("fleet", ClusterHealth(members, now_s))
     return World(now_s, {each.pool.name: each for each in supplies}, groups, tuple(nodes), tuple(waits), fleet, **more)
 
 

@@ -9,7 +9,7 @@ import pytest
 from controllers.autoscaler.groups import Group, Machine
 from controllers.autoscaler.memory import Memory, Order, Rest
 from controllers.planner import Fate
-from operations.breaker import Fleet, Removal
+from operations.breaker import ClusterHealth, Removal
 from tests.scheduling.autoscaler.support import (
     CPU_POOL,
     GPU_POOL,
@@ -197,7 +197,9 @@ def test_nothing_is_removed_while_the_brake_is_on() -> None:
     result = one_pass(unwell, idle)
     assert acts(result) == []
     assert "No scale-in will start" in result.kept["a"]
-    stale = replace(state, fleet=Fleet(tuple(replace(m, heard=NOW_S - 500) for m in state.fleet.members), NOW_S))
+    stale = replace(
+        state, fleet=ClusterHealth(tuple(replace(m, heard=NOW_S - 500) for m in state.fleet.members), NOW_S)
+    )
     assert acts(one_pass(stale, idle)) == []
     used = replace(state, fleet=replace(state.fleet, removals=(Removal("x", NOW_S - 60), Removal("y", NOW_S - 60))))
     assert "2 of 4 nodes were removed within 1h" in one_pass(used, idle).kept["a"]

@@ -12,12 +12,15 @@ import pytest
 
 from cluster.load import load_cluster
 from cluster.spec import Cluster
+from cluster.tags import of_cluster
 from controllers.autoscaler import clouds
 from controllers.autoscaler.choose import groups_of
 from controllers.autoscaler.clouds import rights
+from controllers.autoscaler.clouds.azure import rights as azure_rights
+from controllers.autoscaler.clouds.gcp import rights as google_rights
 from stacks.azure.tags import autoscaler_tags
 from stacks.azure.tags import tags as azure_tags
-from stacks.gcp.tags import labels, of_cluster
+from stacks.gcp.tags import labels
 from tests.scheduling.clouds.door import Door, Request, Upstream
 from tests.scheduling.clouds.fake_azure import MANAGEMENT, Microsoft
 from tests.scheduling.clouds.fake_google import TOKEN, Google, split
@@ -54,7 +57,7 @@ def test_azures_role_has_exactly_the_rights_that_are_used(
         monkeypatch.setenv(f"ARM_{name}", value)
     use_everything(koala, "cpu", 2)
     used = {operation for each in door.log if each.host == MANAGEMENT for operation in of_azure(each)}
-    assert used == set(rights.AZURE)
+    assert used == set(azure_rights.ACTIONS)
 
 
 def of_azure(request: Request) -> set[str]:
@@ -75,7 +78,7 @@ def test_googles_role_has_exactly_the_rights_that_are_used(
     gibbon = load_cluster(ROOT / "examples/gcp-small/cluster.yaml")
     google = Google()
     for zone in map(str, gibbon.spec.control_plane.zones):
-        google.add(zone, f"gibbon-cpu-{zone}", of_cluster(gibbon) | labels("worker") | {"pool": "cpu"}, 1)
+        google.add(zone, f"gibbon-cpu-{zone}", of_cluster(gibbon.name) | labels("worker") | {"pool": "cpu"}, 1)
     door = opened(google.answer)
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", TOKEN)
     monkeypatch.setenv("GOOGLE_PROJECT", "a-project")
@@ -91,7 +94,7 @@ def test_googles_role_has_exactly_the_rights_that_are_used(
         what = split(each)[0].rpartition("/")[2]
         known = "compute.instanceTemplates.list" if what == "instanceTemplates" else ""
         used.add(known or f"compute.instanceGroupManagers.{verbs[what]}")
-    assert used == set(rights.GCP)
+    assert used == set(google_rights.PERMISSIONS)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from controllers.planner import (
     Fate,
     Gang,
-    Host,
+    HostSupply,
     Operator,
     Place,
     Plan,
     Pod,
-    Pool,
+    PoolSupply,
     Preference,
     Requirement,
     Shape,
@@ -42,9 +42,11 @@ def ask(cpu: int = 0, memory: int = 0, gpus: int = 0) -> Resources:
     return Resources.of({CPU: cpu * 1000, MEMORY: memory * 1024, GPU: gpus})
 
 
-def pool(name: str = "cpu", price: float = 1.0, most: int = 4, size: Resources | None = None, **more: object) -> Pool:
+def pool(
+    name: str = "cpu", price: float = 1.0, most: int = 4, size: Resources | None = None, **more: object
+) -> PoolSupply:
     """price in dollars."""
-    return Pool(name, size or room(8, 32), round(price * 1e6), most, **more)  # type: ignore[arg-type]
+    return PoolSupply(name, size or room(8, 32), round(price * 1e6), most, **more)  # type: ignore[arg-type]
 
 
 def pods(count: int, shape: Shape, name: str = "pod", since_s: int = NOW_S - 60, **more: object) -> tuple[Pod, ...]:
@@ -72,9 +74,9 @@ def random_snapshot(seed: int) -> Snapshot:
     return Snapshot(NOW_S, pools_, tuple(_hosts(random, pools_)), tuple(waiting), tuple(gangs))
 
 
-def _pool(random: Random, at: int) -> Pool:
+def _pool(random: Random, at: int) -> PoolSupply:
     places = [Place(f"r{n}", labels({RACK: f"{at}-r{n}"}), random.randint(0, 4)) for n in range(random.randint(0, 2))]
-    return Pool(
+    return PoolSupply(
         f"pool-{at}",
         room(random.randint(6, 16), random.randint(24, 64), random.choice((0, 4, 8)), random.randint(3, 9)),
         random.randint(0, 5) * 700_000,
@@ -100,14 +102,14 @@ def _shape(random: Random) -> Shape:
     )
 
 
-def _hosts(random: Random, pools_: tuple[Pool, ...]) -> Iterator[Host]:
+def _hosts(random: Random, pools_: tuple[PoolSupply, ...]) -> Iterator[HostSupply]:
     for each in pools_:
         for at in range(random.randint(0, 3)):
             part = random.choice((0.0, 0.5, 1.0))
             free = Resources.of({name: int(amount * part) for name, amount in each.room.amounts})
             apart = frozenset({"dns"} if random.random() < 0.2 else ())
             place = random.choice(each.grounds).name
-            yield Host(f"{each.name}-{at}", each.name, free, place, apart=apart, open=random.random() < 0.9)
+            yield HostSupply(f"{each.name}-{at}", each.name, free, place, apart=apart, open=random.random() < 0.9)
 
 
 # Drawn by seed, not part by part: most snapshots drawn by parts have no room for anything.
@@ -134,11 +136,11 @@ def _host_violations(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     for name, several in on.items():
         host = existing.get(name) or added[name]
         its = pools[host.pool]
-        free = dict(host.free.amounts if isinstance(host, Host) else its.room.amounts)
-        if isinstance(host, Host) and not host.open:
+        free = dict(host.free.amounts if isinstance(host, HostSupply) else its.room.amounts)
+        if isinstance(host, HostSupply) and not host.open:
             yield f"{name} isn't open"
         groups = Counter(pod.shape.apart for pod in several if pod.shape.apart)
-        groups.update(host.apart if isinstance(host, Host) else ())
+        groups.update(host.apart if isinstance(host, HostSupply) else ())
         yield from (f"{name} has {count} pods of {group}" for group, count in groups.items() if count > 1 and group)
         for pod in several:
             for resource, amount in (*pod.shape.requests.amounts, (PODS, 1)):
@@ -148,12 +150,12 @@ def _host_violations(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     yield from (f"{host.name} has no pods" for host in plan.hosts if not on[host.name])
 
 
-def where(pool: Pool, place: str) -> dict[str, str]:
+def where(pool: PoolSupply, place: str) -> dict[str, str]:
     """Return the labels of the pool's hosts at a place."""
     return dict(pool.labels) | dict(next(each.labels for each in pool.grounds if each.name == place))
 
 
-def _may_not(pod: Pod, pool: Pool, known: dict[str, str]) -> Iterator[str]:
+def _may_not(pod: Pod, pool: PoolSupply, known: dict[str, str]) -> Iterator[str]:
     shape = pod.shape
     if shape.needs and not any(all(known.get(need.key) in need.values for need in term) for term in shape.needs):
         yield f"{pod.name} is on {pool.name} against its selector"
@@ -201,6 +203,7 @@ def carried_out(snapshot: Snapshot, plan: Plan) -> Snapshot:
         on[verdict.host].append(pod)
     hosts = [replace(host, expects=tuple(on[host.name])) for host in snapshot.hosts]
     hosts += [
-        Host(f"made-{new.name}", new.pool, pools[new.pool].room, new.place, expects=new.pods) for new in plan.hosts
+        HostSupply(f"made-{new.name}", new.pool, pools[new.pool].room, new.place, expects=new.pods)
+        for new in plan.hosts
     ]
     return replace(snapshot, hosts=tuple(hosts))

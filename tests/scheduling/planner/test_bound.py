@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.planner import Budget, Fate, Pool, Shape, Snapshot, plan
+from controllers.planner import Budget, Fate, PoolSupply, Shape, Snapshot, plan
 from controllers.planner.admission import admit
 from controllers.planner.bound import bounded
 from controllers.planner.certificate import Certificate
 from controllers.planner.feasibility import Ground, obstacles
 from controllers.planner.knapsack import UNIT, Search
-from controllers.planner.packing import State
+from controllers.planner.packing import PackingState
 from controllers.planner.policy import Policy
 from controllers.planner.relaxed import Merged, relaxed
 from controllers.planner.rounding import loads_of
@@ -42,10 +42,10 @@ def most_by_trying(certificate: Certificate, number: int) -> int:
     return best
 
 
-def problem_of(snapshot: Snapshot) -> tuple[Tables, Merged, State]:
+def problem_of(snapshot: Snapshot) -> tuple[Tables, Merged, PackingState]:
     """Return the tables, the relaxed problem and the heuristic's packing."""
     tables = Tables(snapshot, Policy())
-    state = State.of(tables)
+    state = PackingState.of(tables)
     admission = admit(
         tables, state, [list(several) if any(tables.may[k]) else [] for k, several in enumerate(tables.pods)]
     )
@@ -86,7 +86,7 @@ def test_a_certificate_holds_for_every_load(snapshot: Snapshot) -> None:
 
 
 def test_a_certificate_that_claims_too_much_does_not_hold() -> None:
-    snapshot = Snapshot(NOW_S, (Pool("a", room(4, 16), 1_000_000, 5),), pods=pods(4, Shape(ask(2))))
+    snapshot = Snapshot(NOW_S, (PoolSupply("a", room(4, 16), 1_000_000, 5),), pods=pods(4, Shape(ask(2))))
     tables, merged, packed = problem_of(snapshot)
     proof = bounded(merged.problem, loads_of(tables, merged, packed), lambda: False)
     assert proof.certificate.bound == pytest.approx(2_000_000, rel=1e-4)
@@ -106,7 +106,7 @@ def test_a_bound_that_was_cut_short_is_still_a_bound(snapshot: Snapshot) -> None
     assert 0 <= early.certificate.bound <= bounded(merged.problem, loads, lambda: False).solved.objective * 1e6 + 2
 
 
-def cheapest_by_trying(pools: tuple[Pool, ...], shape_counts: list[tuple[Shape, int]]) -> int | None:
+def cheapest_by_trying(pools: tuple[PoolSupply, ...], shape_counts: list[tuple[Shape, int]]) -> int | None:
     """Return the least cost of all pods, by trying every number of hosts of each pool and every way to fill them."""
     best = None
     for counts in product(*(range(pool.most + 1) for pool in pools)):
@@ -120,7 +120,7 @@ def cheapest_by_trying(pools: tuple[Pool, ...], shape_counts: list[tuple[Shape, 
     return best
 
 
-def fit(waiting: list[Shape], hosts: list[tuple[Pool, dict[str, int]]]) -> bool:
+def fit(waiting: list[Shape], hosts: list[tuple[PoolSupply, dict[str, int]]]) -> bool:
     if not waiting:
         return True
     shape, *others = waiting
@@ -144,7 +144,7 @@ def fit(waiting: list[Shape], hosts: list[tuple[Pool, dict[str, int]]]) -> bool:
 def test_for_tiny_problems_the_cheapest_plan_lies_between_bound_and_plan(seed: int) -> None:
     random = Random(seed)
     pools = tuple(
-        Pool(f"p{at}", room(random.randint(4, 8), random.randint(8, 32)), random.randint(1, 9) * 100_000, 3)
+        PoolSupply(f"p{at}", room(random.randint(4, 8), random.randint(8, 32)), random.randint(1, 9) * 100_000, 3)
         for at in (0, 1)
     )
     shapes = [(Shape(ask(random.randint(1, 4), random.randint(1, 12))), random.randint(1, 3)) for _ in (0, 1)]
@@ -160,7 +160,7 @@ def test_for_tiny_problems_the_cheapest_plan_lies_between_bound_and_plan(seed: i
 
 
 def test_without_any_time_the_heuristics_plan_is_returned() -> None:
-    snapshot = Snapshot(NOW_S, (Pool("a", room(7, 16), 1_000_000, 9),), pods=pods(9, Shape(ask(2, 3))))
+    snapshot = Snapshot(NOW_S, (PoolSupply("a", room(7, 16), 1_000_000, 9),), pods=pods(9, Shape(ask(2, 3))))
     ticks = iter(range(10**6))
     result = plan(snapshot, budget=Budget(0.0, lambda: next(ticks)))
     assert result.hosts == plan(snapshot).hosts

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from controllers.planner import Gang, Host, Plan, Policy, Preference, Shape, Snapshot, plan
+from controllers.planner import Gang, HostSupply, Plan, Policy, Preference, Shape, Snapshot, plan
 from controllers.planner.feasibility import Ground, obstacles
 from controllers.planner.resources import CPU, Resources, describe
 from controllers.planner.supply import Taint, labels
@@ -32,13 +32,15 @@ def test_the_cheapest_hosts_are_added_and_the_last_one_is_no_larger_than_needed(
 
 
 def test_existing_room_is_free_and_used_first() -> None:
-    result = of(SMALL, hosts=(Host("there", "small", SMALL.room),), pods=pods(2, Shape(ask(2))))
+    result = of(SMALL, hosts=(HostSupply("there", "small", SMALL.room),), pods=pods(2, Shape(ask(2))))
     assert (result.hosts, result.bill) == ((), 0)
 
 
 def test_a_closed_host_is_not_used_but_counts_for_its_pool() -> None:
     result = of(
-        replace(SMALL, most=1), hosts=(Host("there", "small", SMALL.room, open=False),), pods=pods(1, Shape(ask(2)))
+        replace(SMALL, most=1),
+        hosts=(HostSupply("there", "small", SMALL.room, open=False),),
+        pods=pods(1, Shape(ask(2))),
     )
     assert result.hosts == ()
     assert {verdict.host for verdict in result.verdicts.values()} == {""}
@@ -54,7 +56,7 @@ def test_a_pod_whose_preference_can_not_be_met_is_placed_elsewhere() -> None:
     shape = Shape(ask(8), preferences=(Preference(REGION, ("moon",), 99_000_000),))
     assert added(of(EAST, pods=pods(1, shape))) == {"east": 1}
     result = of(
-        replace(EAST, most=0), replace(WEST, most=1), hosts=(Host("w", "west", WEST.room),), pods=pods(1, shape)
+        replace(EAST, most=0), replace(WEST, most=1), hosts=(HostSupply("w", "west", WEST.room),), pods=pods(1, shape)
     )
     assert {verdict.host for verdict in result.verdicts.values()} == {"w"}
 
@@ -78,7 +80,7 @@ def test_a_gang_bears_the_risk_of_all_its_hosts() -> None:
 
 def test_pods_of_one_group_never_share_a_host() -> None:
     shape = Shape(ask(1), apart="dns")
-    there = Host("there", "small", SMALL.room, apart=frozenset({"dns"}))
+    there = HostSupply("there", "small", SMALL.room, apart=frozenset({"dns"}))
     assert added(of(SMALL, hosts=(there,), pods=pods(3, shape))) == {"small": 3}
 
 
@@ -86,7 +88,10 @@ def test_a_snapshot_that_contradicts_itself_is_refused_with_every_contradiction(
     twice = pods(1, Shape(ask(1)), gang="nobody")
     with pytest.raises(ValueError, match="pool small") as refused:
         Snapshot(
-            NOW_S, (SMALL, SMALL), (Host("h", "large", Resources()), Host("g", "small", Resources(), "r9")), twice * 2
+            NOW_S,
+            (SMALL, SMALL),
+            (HostSupply("h", "large", Resources()), HostSupply("g", "small", Resources(), "r9")),
+            twice * 2,
         )
     assert str(refused.value).splitlines() == [
         "pool small is listed 2 times",

@@ -8,11 +8,11 @@ import pytest
 
 from controllers.planner import (
     Gang,
-    Host,
+    HostSupply,
     Operator,
     Place,
     Pod,
-    Pool,
+    PoolSupply,
     Requirement,
     Shape,
     Snapshot,
@@ -40,7 +40,7 @@ ANYWHERE = (Toleration(),)
 WHOLE = Shape(ask(8, 64, 8), tolerations=ANYWHERE)
 
 
-def reasons(waiting: tuple[Pod, ...], pools: tuple[Pool, ...] = (CPU_POOL, H100), **more: object) -> list[str]:
+def reasons(waiting: tuple[Pod, ...], pools: tuple[PoolSupply, ...] = (CPU_POOL, H100), **more: object) -> list[str]:
     result = plan(Snapshot(NOW_S, pools, pods=waiting, **more))  # type: ignore[arg-type]
     return list(dict.fromkeys(result.verdicts[pod.name].reason for pod in waiting))
 
@@ -87,7 +87,7 @@ def test_pods_that_must_not_be_interrupted_are_kept_off_spot_hosts() -> None:
 
 
 def test_pods_that_fit_on_an_existing_host_are_placed_there() -> None:
-    host = Host("cpu-7", "cpu", CPU_POOL.room)
+    host = HostSupply("cpu-7", "cpu", CPU_POOL.room)
     assert reasons(pods(2, Shape(ask(2))), hosts=(host,)) == ["on cpu-7 of pool cpu"]
 
 
@@ -118,7 +118,7 @@ def test_a_gang_that_does_not_start_has_a_reason() -> None:
 
 
 def test_a_gang_waits_as_a_whole() -> None:
-    full = tuple(Host(f"busy-{at}", "h100", Resources(), place) for at, place in enumerate(("r1", "r1", "r2")))
+    full = tuple(HostSupply(f"busy-{at}", "h100", Resources(), place) for at, place in enumerate(("r1", "r1", "r2")))
     waiting = pods(2, WHOLE, "rank", gang="job")
     expected = ["job waits: 1 of its 2 pods fit now in one openai.org/rack (r2), and none starts until all can"]
     assert reasons(waiting, hosts=full, gangs=(Gang("job", 2, RACK),)) == expected
@@ -136,7 +136,7 @@ def test_a_pod_that_can_never_start_blocks_its_gang() -> None:
 
 
 def test_room_is_held_for_pods_that_have_waited_long() -> None:
-    running = Host("h100-0", "h100", room(96, 1800, 4), "r1")
+    running = HostSupply("h100-0", "h100", room(96, 1800, 4), "r1")
     one = replace(H100, most=1)
     waiting = (
         *pods(1, WHOLE, "large", NOW_S - 2 * 3600),

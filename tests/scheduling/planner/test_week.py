@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.planner import Gang, Host, Pod, Policy, Shape, Snapshot, plan
+from controllers.planner import Gang, HostSupply, Pod, Policy, Shape, Snapshot, plan
 from controllers.planner.resources import Resources
 from tests.scheduling.planner.support import ask, pool, room
 
@@ -57,7 +57,7 @@ class Week:
 
     def _start(self, now: int) -> None:
         gangs = (Gang(BIG, POOL.most),) if any(pod.gang for pod in self.waiting.values()) else ()
-        hosts = tuple(Host(name, POOL.name, self._free(name)) for name in self.hosts)
+        hosts = tuple(HostSupply(name, POOL.name, self._free(name)) for name in self.hosts)
         result = plan(Snapshot(now, (POOL,), hosts, tuple(self.waiting.values()), gangs), self.policy)
         self.hosts += [f"host-{len(self.hosts) + at}" for at in range(len(result.hosts))]
         names = dict(zip((host.name for host in result.hosts), self.hosts[-len(result.hosts) :], strict=False))

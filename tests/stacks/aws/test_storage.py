@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from stacks.aws.storage import ARTEFACTS, AUDIT, BACKUPS, LOGS, kept_days
+from stacks.aws.storage import ARTEFACTS, AUDIT, BACKUPS, LOGS
 from stacks.aws.tags import bucket
+from stacks.backups import kept_days
 from stacks.names import short
 from tests.stacks.aws.tokens import BUCKET, KEY
 

@@ -130,7 +130,7 @@ class Account:
         return outputs
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Return the inputs of every resource of a type, without marks of secrets: ``network:Subnet``."""
+        """Return the inputs of every resource of a type, without marks of secrets: ``network:VirtualNetwork``."""
         return [plain(record.inputs) for record in self.records(kind)]
 
     def records(self, kind: str) -> list[Record]:

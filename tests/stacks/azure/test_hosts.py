@@ -170,9 +170,13 @@ def test_workers_get_the_cas_to_trust_in_their_user_data(account, text_of):
 
 def test_existing_machines_keep_their_image_and_user_data(account):
     """A new payload changes the user data of all machines at once."""
-    for urn, resource in account.state().items():
-        if resource["type"] == "azure-native:compute:VirtualMachine":
-            assert urn.rpartition("::")[2] in {member.host for member in all_members(account)}
+    kind = "azure-native:compute:VirtualMachine"
+    machines = {
+        urn.rpartition("::")[2]: resource for urn, resource in account.state().items() if resource["type"] == kind
+    }
+    assert set(machines) == {member.host for member in all_members(account)}
+    for name, machine in machines.items():
+        assert set(machine["ignoreChanges"]) == {"osProfile.customData", "storageProfile.imageReference"}, name
     locks = {lock["scope"] for lock in account.of("authorization:ManagementLockByScope")}
     assert locks == {record.id for record in account.records("compute:VirtualMachine")}
 

@@ -12,7 +12,7 @@ from cluster.sources import source_of
 from cluster.subnets import region_subnets
 from components.flows.flow import Protocol, Role, ranges
 from components.flows.table import flows
-from stacks.azure.rules import UNFILTERED
+from stacks.firewalls import UNFILTERED
 
 PROBE, FAR = "168.63.129.16", "203.0.113.9"
 RESOURCE_MANAGER = "203.0.113.200"

@@ -43,7 +43,7 @@ def test_each_router_has_one_connection_for_both_its_tunnels(wide):
 
 def test_a_cluster_without_sites_has_no_gateway(koala):
     assert koala.records("network:VirtualNetworkGateway") == []
-    assert not any(subnet["subnetName"] == "GatewaySubnet" for subnet in koala.of("network:Subnet"))
+    assert set(koala.subnets) == {"api-servers", "etcd", "endpoints", "workers"}
 
 
 def test_routers_get_the_addresses_of_the_gateways_ends(wide):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from cluster.pools import POOL_LABEL
 from cluster.spec import Cluster
+from cluster.tags import of_cluster
 from controllers.autoscaler.clouds import common
 from controllers.autoscaler.clouds.aws.api import AutoScaling, AwsRefusedError, Instance, ScalingGroup
 from controllers.autoscaler.clouds.common import LostError, Names
@@ -28,7 +29,7 @@ class AwsGroups:
         self._cluster = cluster
         self._names = names
         self._api = AutoScaling(cluster.spec.control_plane.region)
-        self._tags = {"menagerie": "true", "cluster": cluster.name, "role": "pool"}
+        self._tags = {**of_cluster(cluster.name), "role": "pool"}
 
     def read(self) -> Mapping[str, Group]:
         by_pool, names = self._find(), self._names()

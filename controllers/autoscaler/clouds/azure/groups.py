@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cluster.pools import POOL_LABEL
 from cluster.spec import Cluster
+from cluster.tags import of_cluster
 from controllers.autoscaler.clouds import common
 from controllers.autoscaler.clouds.azure.api import AzureRefusedError, Instance, ScaleSet, ScaleSets
 from controllers.autoscaler.clouds.common import LostError, Names
@@ -73,7 +74,7 @@ class AzureGroups:
         ]
 
     def _find(self) -> dict[str, ScaleSet]:
-        tags = {"menagerie": "true", "cluster": self._cluster.name}
+        tags = of_cluster(self._cluster.name)
         scale_sets: list[tuple[str, str, ScaleSet]] = []
         for each in self._api.every():
             pool = each.tags.get(_POOL_TAG, "")

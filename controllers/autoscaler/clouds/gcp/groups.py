@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cluster.spec import Cluster
+from cluster.tags import of_cluster
 from controllers.autoscaler.clouds import common
 from controllers.autoscaler.clouds.common import Names
 from controllers.autoscaler.clouds.gcp.api import Compute, Zonal
@@ -24,7 +25,7 @@ class GcpGroups:
         self._cluster = cluster
         self._names = names
         self._api = Compute(cluster.spec.control_plane.region)
-        self._labels = {"menagerie": "true", "cluster": cluster.name, "role": "worker"}
+        self._labels = {**of_cluster(cluster.name), "role": "worker"}
 
     def read(self) -> Mapping[str, Group]:
         by_pool, names = self._find(), self._names()
@@ -88,8 +89,7 @@ class GcpGroups:
         }
 
     def _zones(self, pool: str) -> tuple[str, ...]:
-        spec = self._cluster.spec
-        return tuple(map(str, spec.pools[pool].zones or spec.control_plane.zones))
+        return self._cluster.spec.zones_of(self._cluster.spec.pools[pool])
 
     def _group(self, pool: str, zonals: Sequence[Zonal], names: Mapping[str, str]) -> Group:
         spec, machines, troubles = self._cluster.spec.pools[pool], [], []

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from cluster.spec import Cluster
-from controllers.autoscaler.clouds import common, rights
+from controllers.autoscaler.clouds import common
+from controllers.autoscaler.clouds.aws import rights
 from controllers.autoscaler.clouds.common import LostError
 from controllers.autoscaler.groups import GroupError
 from stacks.aws.workers import autoscaler_tags
@@ -284,7 +285,7 @@ def test_awss_policy_has_exactly_the_rights_that_are_used(
     pools.read()
     pools.grow("cpu", 6)
     pools.remove("cpu", before[:1])
-    assert {f"autoscaling:{action(request)}" for request in door.log} == {*rights.AWS_SEES, *rights.AWS_ACTS}
+    assert {f"autoscaling:{action(request)}" for request in door.log} == {*rights.SEES, *rights.ACTS}
 
 
 def test_missing_rights_are_reported_with_their_document(small: Cluster, door: Door) -> None:

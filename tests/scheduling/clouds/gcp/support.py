@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster.spec import Cluster
+from cluster.tags import of_cluster
 from controllers.autoscaler import clouds
 from controllers.autoscaler.groups import Groups
-from stacks.gcp.tags import labels, of_cluster
+from stacks.gcp.tags import labels
 from tests.scheduling.clouds.door import Request
 from tests.scheduling.clouds.fake_google import Google
 
@@ -18,7 +19,7 @@ ZONES = tuple(f"us-central1-{letter}" for letter in "abc")
 
 def worker(cluster: Cluster, pool: str) -> dict[str, str]:
     """Return a template's labels: those from the program, and those that its provider adds to everything."""
-    return of_cluster(cluster) | labels("worker") | {"pool": pool}
+    return of_cluster(cluster.name) | labels("worker") | {"pool": pool}
 
 
 def groups(cluster: Cluster, nodes: Mapping[str, str] | None = None) -> Groups:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks import turns
-from stacks.turns import BusyError, stale_locks, turn
+from stacks import run_lock
+from stacks.run_lock import BusyError, stale_locks, turn
 
 # 2^22 is Linux's largest process ID, and 64-bit machines never reach it.
 NOBODY = 2**22 + 1
@@ -53,7 +53,7 @@ def test_an_interrupted_run_is_detected(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_is_detected_and_holds_no_lock(tmp_path: Path) -> None:
-    program = "import sys, time, pathlib; from stacks.turns import turn\nwith turn(pathlib.Path(sys.argv[1])):\n"
+    program = "import sys, time, pathlib; from stacks.run_lock import turn\nwith turn(pathlib.Path(sys.argv[1])):\n"
     program += " print('in', flush=True); time.sleep(60)"
     with subprocess.Popen(
         [sys.executable, "-c", program, tmp_path / "turn"], stdout=subprocess.PIPE, text=True
@@ -88,7 +88,7 @@ def test_a_lock_is_stale_when_its_engine_has_ended_even_if_it_was_not_reaped(tmp
 
 
 def test_a_lock_of_a_running_engine_is_not_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "_is_engine", lambda pid: pid == 7)
+    monkeypatch.setattr(run_lock, "_is_engine", lambda pid: pid == 7)
     lock(tmp_path)
     lock(tmp_path, pid=7)
     assert not stale_locks(tmp_path, any_machine=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stacks.errors import StackLockedError
-from stacks.turns import BusyError, turn
+from stacks.run_lock import BusyError, turn
 
 
 @contextmanager
