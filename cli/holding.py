@@ -1,25 +1,18 @@
-"""Verbs that hold a cluster's lock: their common options, and the wait for the current holder."""
+"""The options of verbs that hold a cluster's lock."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from cli.options import WaitOpt, WithoutRecordOpt
-from cli.output import note
-
-if TYPE_CHECKING:
-    from clients.access import Access
-    from cluster.spec import Cluster
-    from operations.record import Operation
 
 _Verb = TypeVar("_Verb", bound=Callable[..., None])
-_without_record: ContextVar[bool] = ContextVar("without_record", default=False)
+without_record: ContextVar[bool] = ContextVar("without_record", default=False)
+"""Whether the running verb was given --without-record."""
 _OPTIONS = {"wait": (WaitOpt, 0.0), "without_record": (WithoutRecordOpt, False)}
 _LAST = ("dry_run", "yes", "as_json")
 
@@ -32,12 +25,12 @@ def holds(*options: str) -> Callable[[_Verb], _Verb]:
 
     def add(verb: _Verb) -> _Verb:
         @functools.wraps(verb)
-        def held(*, wait: float = 0.0, without_record: bool = False, **arguments: Any) -> None:
-            before = _without_record.set(without_record)
+        def held(*, wait: float = 0.0, **arguments: Any) -> None:
+            before = without_record.set(arguments.pop("without_record", False))
             try:
                 _run(functools.partial(verb, **arguments), wait)
             finally:
-                _without_record.reset(before)
+                without_record.reset(before)
 
         signature = inspect.signature(verb, eval_str=True)
         added = [
@@ -55,40 +48,10 @@ def holds(*options: str) -> Callable[[_Verb], _Verb]:
     return add
 
 
-def hold(
-    cluster: Cluster, access: Access | None, verb: str, about: str = "", *, options: str = "", repeatable: bool = False
-) -> AbstractContextManager[Operation]:
-    """Call `operations.record.one_operation` with the command line's options."""
-    from operations.record import one_operation
-
-    without_record = _without_record.get()
-    return one_operation(
-        cluster,
-        access,
-        verb,
-        about,
-        options=options,
-        repeatable=repeatable,
-        without_record=without_record,
-        report=note,
-    )
-
-
 def _run(verb: Callable[[], None], wait_s: float) -> None:
     if not wait_s:
         verb()
         return
-    from operations.record import InUseError
+    from cli.actions import holding
 
-    until = time.monotonic() + wait_s
-    while True:
-        try:
-            verb()
-            return
-        except InUseError as error:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise
-            note(f"{error.record.cluster} is locked by {error.record.held_by}; waiting up to {left:.0f} s")
-            if not error.ends_within(left):
-                raise
+    holding.when_free(verb, wait_s)

@@ -1,4 +1,4 @@
-"""The command `menagerie`: a thin layer. Each verb loads, calls one package and prints; `cli.verbs` lists them.
+"""The command `menagerie`: a thin layer. Each verb loads, calls one package and prints; `cli.verbs.table` lists them.
 
 Errors propagate to `cli.running`.
 """
@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cli.options import EPILOGS, table
-from cli.verbs import GROUPS, NOUNS, Verb, every
+from cli import version
+from cli.examples import EPILOGS, table
+from cli.verbs.table import GROUPS, NOUNS, Verb, every
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -67,7 +68,7 @@ class _Root(_Group):
 def command(verb: Verb) -> Any:
     """Import a verb and return its command."""
     module, _, name = verb.at.partition(":")
-    function = getattr(import_module(f"cli.{module}"), name)
+    function = getattr(import_module(f"cli.verbs.{module}"), name)
     application = typer.Typer(
         add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=SETTINGS
     )
@@ -102,9 +103,7 @@ app = typer.Typer(
 
 def _version(requested: bool) -> None:
     if requested:
-        from cli.version import version
-
-        typer.echo(version())
+        typer.echo(version.version())
         raise typer.Exit
 
 

@@ -1,4 +1,4 @@
-"""What verbs share: arguments, options, and the examples on help pages.
+"""What verbs share: arguments and options.
 
 An option has the same name, metavar and help text in every verb.
 """
@@ -8,29 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
 
+from cluster.project import ROOT
 from inventories.batches import Amount, AmountError
 
-if TYPE_CHECKING:
-    from operations.drain import Rules
-
-_Verb = TypeVar("_Verb", bound=Callable[..., Any])
 _TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)")
 _UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_ALIGNED = 36
-"""Descriptions of examples are aligned, except after a command longer than this."""
 _MANY = "separated by commas, or repeated"
-EPILOGS: dict[Callable[..., Any], str] = {}
-"""Verb -> the end of its help page."""
 
 
 def known_clusters(incomplete: str) -> list[str]:
     """Return clusters for a shell's completion."""
-    from cluster.load import clusters
-    from cluster.project import ROOT
+    from cluster.load import clusters  # noqa: PLC0415 - time: 0.2 s for the model, which not every help page needs
 
     return [name for name in clusters(ROOT) if name.startswith(incomplete)]
 
@@ -153,7 +145,7 @@ FactsOpt = Annotated[
     ),
 ]
 
-# Rules for the pods of a node that is drained: operations.drain.Rules.
+# How nodes are drained; `cli.actions.draining` makes rules of them.
 DrainTimeoutOpt = Annotated[
     float,
     typer.Option(
@@ -183,32 +175,6 @@ KeepEmptyDirOpt = Annotated[
 WaitForJobsOpt = Annotated[
     bool, typer.Option("--wait-for-jobs", help="Evict no pod of a Job: wait until it has finished.")
 ]
-
-
-def drain_rules(
-    timeout_s: float, evict_unmanaged: bool = False, keep_empty_dir: bool = False, wait_for_jobs: bool = False
-) -> Rules:
-    """Return the rules that these options describe."""
-    from operations.drain import Rules
-
-    return Rules(timeout_s, evict_unmanaged, not keep_empty_dir, wait_for_jobs)
-
-
-def examples(*pairs: tuple[str, str], more: str = "") -> Callable[[_Verb], _Verb]:
-    """Add examples to the end of a verb's help page: pairs of a command and what it does."""
-
-    def add(verb: _Verb) -> _Verb:
-        EPILOGS[verb] = table(*pairs) + more
-        return verb
-
-    return add
-
-
-def table(*pairs: tuple[str, str]) -> str:
-    """Format examples; see `examples`."""
-    width = max((len(command) for command, _ in pairs if len(command) <= _ALIGNED), default=0)
-    lines = [f"./menagerie {command:<{width}}  {what}".rstrip() for command, what in pairs]
-    return "\n".join(["[bold]Examples[/]", *(line.replace("[", "\\[") for line in lines)])
 
 
 def folder_of(output: Path | None) -> Path:

@@ -11,9 +11,11 @@ from typing import Any
 from rich.text import Text
 from typer.main import get_command
 
-from cli import aliases, exits, interrupts, verbs
+from cli import aliases, exits, interrupts
+from cli.failures import Foreseen, explain, is_a
 from cli.main import app
 from cli.output import OutputError, errors, note, print_json, print_problems
+from cli.verbs.table import chosen
 from cluster.problems import SpecError
 
 
@@ -50,8 +52,6 @@ def _command() -> Callable[..., Any]:
 
 
 def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
-    from cli.failures import Foreseen, explain, is_a
-
     if is_a(error, "operations.record.errors.TakenOverError"):
         interrupts.end_children()  # the heartbeat has interrupted them
     foreseen = explain(error)
@@ -71,7 +71,7 @@ def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
 
 def _interrupted(arguments: list[str]) -> int:
     text = "interrupted"
-    verb = verbs.chosen(arguments)
+    verb = chosen(arguments)
     if verb and verb.name == "verify":
         text += "; `./menagerie up` of the cluster repairs what a proof broke"
     elif verb and verb.changes:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from cli.output import print_problems
-from cluster.load import Loaded, SpecError, check_paths, find_cluster, load_beside
+from cluster.load import Beside, Loaded, SpecError, check_paths, find_cluster, load_beside
 from cluster.problems import Problem
 from cluster.project import ROOT
 from cluster.spec import Cluster
 
 
-def load(names: list[str], *, allow_unknown: bool, with_people: bool = False) -> tuple[list[Loaded], list[Problem]]:
+def load(
+    names: Sequence[str], *, allow_unknown: bool, beside: Beside = lambda path, cluster, positions: ()
+) -> tuple[list[Loaded], list[Problem]]:
     """Load clusters. Return those without errors, and the problems of all, including names that match no cluster.
 
-    with_people: also check the files of people, which only tenancy needs.
+    `beside` checks files that are not read here.
     """
     try:
         paths = [find_cluster(name, ROOT) for name in names]
     except SpecError as error:
         return [], error.problems
-    if with_people:
-        from controllers.tenancy.directory.check import problems
-
-        return check_paths(paths, allow_unknown=allow_unknown, beside=problems)
-    return check_paths(paths, allow_unknown=allow_unknown)
+    return check_paths(paths, allow_unknown=allow_unknown, beside=beside)
 
 
 def checked(name: str, *, allow_unknown: bool = True) -> Cluster:
@@ -44,3 +45,8 @@ def to_build(name: str, *, allow_unknown: bool) -> Cluster:
         raise SpecError(problems)
     print_problems(problems)
     return loaded.cluster
+
+
+def cluster_folder(name: str) -> Path:
+    """Return the folder of a cluster's files."""
+    return find_cluster(name, ROOT).parent

@@ -65,7 +65,7 @@ class Access:
     @classmethod
     def from_stack(cls, cluster: str, outputs: dict[str, object]) -> Access:
         """Build it from the stack's outputs. Raises NotBuiltError if there are none."""
-        from components.userdata.payload import unpacked
+        from components.userdata.payload import unpacked  # noqa: PLC0415 - image: controllers have no stack to read
 
         if "outputs" not in outputs:
             raise NotBuiltError(f"{cluster} has not been built; run: ./menagerie up {cluster}")
@@ -116,9 +116,9 @@ class Access:
 
         once: don't retry. urllib3 sends a request up to four times by default, each with the full timeout.
         """
-        from kubernetes import client  # 40 MB of models: not to be kept in memory next to the engine
+        from kubernetes import client  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
 
-        from clients.api_client import ApiClient
+        from clients.api_client import ApiClient  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
 
         ca, certificate, key = (str(file.path) for file in self._files)
         configuration = client.Configuration(host=self.server)

@@ -97,7 +97,7 @@ def run(
 def _ansible(
     inventory: Inventory, options: _Options, folder: Path, root: Path, collector: Collector, stop: Callable[[], bool]
 ) -> Any:
-    from ansible_runner.interface import init_runner  # takes 0.2 s, and only runs need it
+    from ansible_runner.interface import init_runner  # noqa: PLC0415 - time: only runs need it
 
     known_hosts = folder / "known_hosts"
     known_hosts.write_text(inventory.known_hosts)

@@ -169,10 +169,9 @@ def _bring_up_workers(
     cluster: Cluster, access: Access, steps: BuildProgress, selection: Selection
 ) -> tuple[RunReport, frozenset[str]]:
     """Configure the workers and wait for them. Return the report and the workers that were left out."""
-    # Imported late: the API client takes memory that the engine needs; see `Access.api`.
-    from clients.nodes import region_missing
-    from clients.waiting import nodes_missing, wait_until
-    from operations.status import unhealthy_parts
+    from clients.nodes import region_missing  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
+    from clients.waiting import nodes_missing, wait_until  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
+    from operations.status import unhealthy_parts  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
 
     api, patience = access.api(), patience_s(cluster)
     with steps.step(STEPS[2]):

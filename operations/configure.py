@@ -124,9 +124,9 @@ def refuse(cluster: Cluster, request: PlaybookRequest) -> None:
 def tokens(cluster: Cluster, access: Access, report: Callable[[str], None]) -> Tokens:
     """Wait for the API and publish the hosts and their allowed node labels. Return a function that creates a batch's
     tokens."""
-    from clients.waiting import api_missing, wait_until
-    from operations import node_labels, serving
-    from operations.tokens import join_tokens
+    from clients.waiting import api_missing, wait_until  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
+    from operations import node_labels, serving  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
+    from operations.tokens import join_tokens  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
 
     api = access.api()
     wait_until(lambda: api_missing(api), patience_s(cluster), report)

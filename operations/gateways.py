@@ -11,7 +11,7 @@ from cluster.errors import RefusedError
 from cluster.load import clusters, find_cluster, load_beside
 from cluster.project import ROOT
 from cluster.spec import Cluster
-from cluster.vpn import ENDS
+from cluster.vpn import ENDS, gateway
 from components.workers.group_vars import given_to_routers
 from inventories.build import Inventory
 from inventories.gateways import COMPUTED, PLAYBOOK, build
@@ -39,8 +39,6 @@ def tunnel_settings(
 
     gateways, names: as in `ClusterOutputs`. The gateway's address and name are None while they are unknown.
     """
-    from cluster.vpn import gateway
-
     defaults = gateway(cluster.spec)
     settings: list[dict[str, Any]] = []
     for tunnel in tunnels(cluster):

@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cluster.artefacts import ArtefactSource
 from cluster.project import TOOLKIT
 from cluster.spec import Cluster
+from components.userdata import render
+from network import addresses
 from operations.stack import installed_pulumi
 from operations.verify.proof import Machines, Traffic
 from sandbox.lab import clean as lab_clean
@@ -152,11 +155,8 @@ class RegionWorkers:
 
     def _user_data(self, pool: str, name: str) -> str:
         """Return user data like that of the stack's workers. If the store lacks the payload, `up` has not run since."""
-        from cluster.artefacts import ArtefactSource
-        from components.userdata import render
-        from network import addresses
-        from stacks.lab.store import LabStore
-        from stacks.payloads import worker_payloads  # with all of Pulumi
+        from stacks.lab.store import LabStore  # noqa: PLC0415 - memory: all of Pulumi, which `verify` needs only for this
+        from stacks.payloads import worker_payloads  # noqa: PLC0415 - memory: as above
 
         prepared = prepare_lab(kubernetes=self._cluster.spec.kubernetes.version)
         source = ArtefactSource(plan.MIRROR_URL, prepared.mirror.sha256, plan.REGISTRY)

@@ -12,6 +12,7 @@ from typing import Any
 import urllib3
 
 from clients.access import API_TIMEOUT_S, STATE, NotBuiltError
+from clients.kube import Kube
 from cluster.errors import FailedError, RefusedError, UnreachableError
 from cluster.locks import locked
 from cluster.reading import read_bytes
@@ -144,8 +145,6 @@ def nodes(cluster: Cluster) -> frozenset[str]:
         access = access_to(cluster)
     except NotBuiltError:
         return frozenset()
-    from clients.kube import Kube  # imports Kubernetes' models
-
     return frozenset(node["metadata"]["name"] for node in Kube(access.api(), timeout_s=API_TIMEOUT_S).list("Node"))
 
 

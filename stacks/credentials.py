@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster.spec import Cloud
+from stacks.aws import credentials as aws
+from stacks.azure import credentials as azure
+from stacks.gcp import credentials as gcp
 
 
 def with_project(environment: Mapping[str, str], project: str | None) -> Mapping[str, str]:
@@ -13,17 +16,11 @@ def with_project(environment: Mapping[str, str], project: str | None) -> Mapping
 
 
 def missing(cloud: Cloud, environment: Mapping[str, str]) -> list[str]:
-    """Return what is missing, each with the way to get it; nothing for a lab. Imports only the cloud's own module."""
+    """Return what is missing, each with the way to get it; nothing for a lab."""
     if cloud is Cloud.AWS:
-        from stacks.aws import credentials as aws
-
         return aws.missing(environment)
     if cloud is Cloud.AZURE:
-        from stacks.azure import credentials as azure
-
         return azure.missing(environment)
     if cloud is Cloud.GCP:
-        from stacks.gcp import credentials as gcp
-
         return gcp.missing(environment)
     return []

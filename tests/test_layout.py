@@ -192,5 +192,16 @@ def test_the_lock_file_matches_the_current_dependencies() -> None:
 
 
 def test_the_kubernetes_client_is_not_loaded_alongside_the_engine() -> None:
-    program = "import sys, cli.build; sys.exit('kubernetes' in sys.modules)"
+    program = "import sys, cli.actions.build; sys.exit('kubernetes' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
+def test_an_import_inside_a_function_says_why() -> None:
+    """Ruff's PLC0415 refuses such imports; docs/decisions/0102-declared-verbs.md lists the kinds of reasons."""
+    reason = re.compile(r"# noqa: PLC0415 - (extra|image|memory|order|time): \S")
+    files = subprocess.run(
+        ["git", "grep", "-n", "PLC0415", "--", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    lines = [line for line in files.stdout.splitlines() if not line.startswith("tests/test_layout.py")]
+    assert [line for line in lines if not reason.search(line)] == []
+    assert lines

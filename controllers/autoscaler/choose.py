@@ -11,7 +11,9 @@ from cluster.errors import RefusedError
 from cluster.spec import Cluster
 from controllers.autoscaler import clouds
 from controllers.autoscaler.groups import Groups
+from controllers.autoscaler.lab import LabGroups
 from controllers.autoscaler.look import names
+from operations.lab import RegionWorkers
 
 
 def settings_of(cluster: Cluster) -> Autoscaler:
@@ -27,8 +29,5 @@ def settings_of(cluster: Cluster) -> Autoscaler:
 def groups_of(cluster: Cluster, api: Callable[[], client.ApiClient]) -> Groups:
     """Return the groups of the cluster's lab or cloud. api: makes a client; it maps a cloud's machines to nodes by provider id."""
     if cluster.is_lab:
-        from controllers.autoscaler.lab import LabGroups
-        from operations.lab import RegionWorkers
-
         return LabGroups(cluster, RegionWorkers(cluster))
     return clouds.groups_of(cluster, lambda: dict(names(api())))

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 from google.protobuf.message import DecodeError
 
 from cluster.errors import RefusedError
@@ -153,9 +155,6 @@ def _configuration(files: tuple[tuple[bytes, bytes], bytes | None]) -> Any:
 
 def _check_pair(pair: tuple[bytes, bytes]) -> None:
     """Check a (key, certificate) pair. Errors: raises ValueError unless the key belongs to the certificate."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
-
     form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     certified = x509.load_pem_x509_certificate(pair[1]).public_key().public_bytes(*form)
     if load_pem_private_key(pair[0], None).public_key().public_bytes(*form) != certified:

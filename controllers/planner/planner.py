@@ -28,7 +28,7 @@ def plan(snapshot: Snapshot, policy: Policy | None = None, budget: Budget | None
     admission = admit(tables, state, waiting)
     solved = None
     if budget:
-        from controllers.planner import exact
+        from controllers.planner import exact  # noqa: PLC0415 - extra: planner
 
         solved = exact.improve(tables, state, admission, budget)
         admission = solved.admission

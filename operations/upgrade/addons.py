@@ -14,7 +14,7 @@ from kubernetes import client
 
 from clients.access import API_TIMEOUT_S
 from clients.waiting import Report, wait_until
-from operations.upgrade.versions import CONFIG, CONFIG_KEY, PROXY
+from operations.upgrade.parts import CONFIG, CONFIG_KEY, PROXY
 
 ROLLED_S = 1800.0
 _NAMESPACE = "kube-system"

@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster.releases import NodePrograms, Part, is_back, numbers, wrong_skew, wrong_step
 from cluster.spec import Cluster
-from operations.upgrade.versions import RunningVersions
+from operations.upgrade.parts import RunningVersions
 
 GROUP = "api-servers"
 """Stands for a cloud's API servers, which their instance group replaces."""

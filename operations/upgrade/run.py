@@ -20,7 +20,7 @@ from operations.plan import Planner
 from operations.record.journal import Journal
 from operations.rolling import Rolled, RollOutcome, RollState
 from operations.stack import open_stack
-from operations.upgrade import addons, preflight, versions
+from operations.upgrade import addons, parts, preflight
 from operations.upgrade.nodes import Nodes
 from operations.upgrade.plan import GROUP, UpgradePlan, UpgradeStage, plan
 from operations.upgrade.servers import Servers
@@ -81,7 +81,7 @@ def review(
     report("reading versions")
     plan_ = plan(
         cluster,
-        versions.running(cluster, access),
+        parts.running(cluster, access),
         choices.pools,
         control_plane_only=choices.control_plane_only,
     )

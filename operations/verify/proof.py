@@ -80,7 +80,7 @@ class Context:
     @cached_property
     def nodes(self) -> dict[str, str]:
         """Node -> address: every machine at a site, and the workers in the region when a proof first needs them."""
-        from clients.nodes import addresses
+        from clients.nodes import addresses  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
 
         return addresses(self.cluster, self.api)
 

@@ -48,7 +48,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
     def act(*_: object, **__: object) -> object:
         raise AssertionError("the verb acted")
 
-    for module in ("cli.fleet", "operations.stack", "operations.build", "operations.record.store"):
+    for module in ("cli.actions.fleet", "operations.stack", "operations.build", "operations.record.store"):
         monkeypatch.setattr(f"{module}.STATE", tmp_path / "state")
     for verb in ("up", "preview", "destroy"):
         monkeypatch.setattr(build, verb, act)
@@ -82,7 +82,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     (folder / "inventories").mkdir(parents=True)
     for cluster in (LAB, *(EXAMPLES / name for name in ("horus", "ibis", "jaguar"))):
         (folder / "inventories" / cluster.name).symlink_to(cluster)
-    for module in ("cli.proof", "cli.specs", "cli.status", "cli.validate"):
+    for module in ("cli.actions.check", "cli.verbs.validate", "cli.specs", "cli.actions.status"):
         monkeypatch.setattr(f"{module}.ROOT", folder)
     return folder
 

@@ -49,4 +49,4 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 def between_rounds(monkeypatch: pytest.MonkeyPatch, pause: Callable[[float], None]) -> None:
     """Call `pause` instead of a service's sleep between rounds. Other threads and libraries sleep as usual."""
-    monkeypatch.setattr("cli.rounds.time", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr("cli.actions.rounds.time", SimpleNamespace(sleep=pause))

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli import aliases, verbs
+from cli import aliases
 from cli.main import named
+from cli.verbs import table
 from tests.cli.terminal import Menagerie
 
 SPELLINGS = {
@@ -57,7 +58,7 @@ SPELLINGS = {
 
 def parsed(line: list[str]) -> dict[str, Any]:
     """Return a verb's parsed parameters."""
-    verb = verbs.chosen(line)
+    verb = table.chosen(line)
     assert verb
     with named(verb.name).make_context(verb.name, line[len(verb.name.split()) :]) as context:
         return dict(context.params)

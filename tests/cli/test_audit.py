@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from cli import look
 from cluster.audit.controls import controls
 from cluster.audit.evidence import Attempt, Evidence, Kind, Unseen
 from operations import audit as operation
@@ -24,7 +23,7 @@ def observe(monkeypatch: pytest.MonkeyPatch) -> Observe:
     """observe(evidence): let `audit` see this evidence of the lab."""
 
     def given(evidence: Evidence) -> None:
-        monkeypatch.setattr(look, "has_stack", lambda _: True)
+        monkeypatch.setattr("operations.stack.has_stack", lambda _: True)
         monkeypatch.setattr(operation, "collect_evidence", lambda *_: evidence)
 
     return given

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli import etcd_restore
+from cli.actions import etcd_restore
 from clients.agent_client import AgentError
 from clients.etcd_client import MemberStatus
 from cluster.spec import Cluster, RoleName
@@ -84,7 +84,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def down(error: str = "context deadline exceeded") -> dict[str, Any]:
-    return {"status": None, "ailment": error}
+    return {"status": None, "problem": error}
 
 
 def test_the_state_of_healthy_etcds_is_a_table_without_findings(menagerie: Menagerie, world: World) -> None:
@@ -105,7 +105,7 @@ def test_the_state_of_healthy_etcds_is_a_table_without_findings(menagerie: Menag
             + "Replace it: ./menagerie etcd replace lab main etcd-main-2",
         ),
         (
-            {"etcd-main-2": {"ailment": "context deadline exceeded"}},
+            {"etcd-main-2": {"problem": "context deadline exceeded"}},
             "etcd main: etcd-main-2 can't reach its peers; check TCP 2380 between 10.77.0.22 and 10.77.0.21, 10.77.0.23",
         ),
         ({f"etcd-main-{n}": down() for n in (1, 2, 3)}, "etcd main has lost quorum (0 of 3 members)"),
@@ -187,7 +187,7 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(
 def test_a_member_too_slow_to_list_alarms_blocks_a_replacement_and_an_alarm_does_not(
     menagerie: Menagerie, world: World, ailment: str, code: int
 ) -> None:
-    world.changes = {"etcd-main-2": down(), "etcd-main-3": {"ailment": ailment}}
+    world.changes = {"etcd-main-2": down(), "etcd-main-3": {"problem": ailment}}
     done = menagerie("etcd", "replace", "lab", "main", "etcd-main-2", "--dry-run")
     assert done.code == code, done.err
     assert (f"another member is unhealthy (etcd-main-3: {ailment})" in done.err) == bool(code)

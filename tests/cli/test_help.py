@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.main import named
-from cli.verbs import chosen, every
+from cli.verbs.table import chosen, every
 from cluster.codes import reference
 from tests.cli.terminal import Menagerie
 

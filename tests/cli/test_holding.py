@@ -62,7 +62,7 @@ def test_without_record_holds_for_one_run() -> None:
 
     @holding.holds()
     def held(cluster: ClusterArg) -> None:
-        values.append(holding._without_record.get())
+        values.append(holding.without_record.get())
 
     held(cluster="lab", without_record=True)
     held(cluster="lab")

@@ -18,7 +18,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A checkout with only the lab."""
     (tmp_path / "inventories").mkdir()
     (tmp_path / "inventories" / "lab").symlink_to(LAB)
-    for module in ("cli.init", "cli.proof", "cli.specs", "cli.validate"):
+    for module in ("cli.actions.init", "cli.actions.check", "cli.specs", "cli.verbs.validate"):
         monkeypatch.setattr(f"{module}.ROOT", tmp_path)
     return tmp_path / "inventories"
 

@@ -33,7 +33,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
         def __init__(self, machine: SiteMachine) -> None:
             self._machine = machine
 
-        def told(self) -> MachineReport:
+        def report(self) -> MachineReport:
             return MachineReport("Maker R1", "S1", "On", macs.get(self._machine.name, (self._machine.mac,)))
 
     @contextmanager
@@ -60,7 +60,9 @@ def provisioned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Cluster]:
 
     def set_(**replaced: str) -> Cluster:
         replacement = built(**replaced)
-        monkeypatch.setattr("cli.machines._cluster", lambda _: (replacement, Path()))
+        for module in ("cli.verbs.machines", "cli.verbs.status"):
+            monkeypatch.setattr(f"{module}.checked", lambda _: replacement)
+            monkeypatch.setattr(f"{module}.cluster_folder", lambda _: Path())
         return replacement
 
     return set_
@@ -203,7 +205,7 @@ def test_the_login_of_bmcs_is_a_secret_that_can_be_stored(
         def set_secret(self, name: str, value: str) -> None:
             stored.append((name, value))
 
-    monkeypatch.setattr("cli.build.make_stack", lambda *_: Stack())
+    monkeypatch.setattr("cli.actions.build.make_stack", lambda *_: Stack())
     monkeypatch.setattr("getpass.getpass", lambda _: "root:cal:vin")
     ran = menagerie("secret", LYNX, "bmc-sjc1", typed="")
     assert (ran.code, stored) == (0, [("bmc-sjc1", "root:cal:vin")])

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from cli import output
 from cli.output import Details, Steps
-from cli.status import print_status
+from cli.views.status import print_status
 from operations.status import Status, StatusItem
 
 NAMES = ("cloud side", "API server", "workers")
@@ -123,6 +123,6 @@ def test_a_table_has_whole_cells_in_a_file(capsys: pytest.CaptureFixture[str]) -
 
 def test_a_status_has_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
-    monkeypatch.setattr("cli.status.console", Console(file=screen, force_terminal=True, width=80, soft_wrap=True))
+    monkeypatch.setattr("cli.views.status.console", Console(file=screen, force_terminal=True, width=80, soft_wrap=True))
     print_status(_status())
     assert "\x1b[3" in screen.getvalue()

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from typer.exceptions import Exit, TyperException
 
-from cli import aliases, verbs
+from cli import aliases
 from cli.main import named
+from cli.verbs import table as verbs
 from cluster.key_rings import RINGS
 from tests.cli import pages
 from tests.cli.conftest import EXAMPLES, LAB

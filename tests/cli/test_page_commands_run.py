@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli import verbs
+from cli.verbs import table as verbs
 from tests.cli import pages
 from tests.cli.conftest import EXAMPLES, LAB
 from tests.cli.pages import ROOT, Command

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from cli.plan import counts, print_plan
+from cli.views.plan import counts, print_plan
 from inventories.report import HostReport, RunReport
 from operations import build
 from operations.build import Built
@@ -49,7 +49,7 @@ PLAN = StackPlan(
 def shown(monkeypatch, plan, *, colour=False):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=colour, width=200, highlight=False, soft_wrap=True)
-    monkeypatch.setattr("cli.plan.console", console)
+    monkeypatch.setattr("cli.views.plan.console", console)
     print_plan(plan)
     return screen.getvalue()
 

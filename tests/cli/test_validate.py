@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli import validate as verb
+from cli.actions import validate as verb
 from cluster.errors import FailedError
 from stacks.validation import fleet
 from stacks.validation.fleet import Options, Subject

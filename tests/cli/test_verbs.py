@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cli import verbs
 from cli.main import named
+from cli.verbs import table
 from tests.cli.terminal import Menagerie
 
 ASKS = """
@@ -40,7 +40,7 @@ HOLDS = """
     etcd recover-space, etcd replace, etcd restore, etcd roll, keys rotate, reboot, repair, tenancy sync, up, upgrade
 """
 """Verbs that lock the cluster, and so can wait for it. `up` and `destroy` continue if the bucket of records does not answer."""
-EVERY = [verb.name for verb in verbs.every()]
+EVERY = [verb.name for verb in table.every()]
 
 
 def names(table: str) -> set[str]:
@@ -62,7 +62,7 @@ OPTIONS = {name: options(name) for name in EVERY}
 def test_every_verb_is_in_one_table_and_there_are_about_forty() -> None:
     looks, asks, never = names(LOOKS), names(ASKS), set(ASKS_NOTHING)
     assert sorted([*looks, *asks, *never]) == sorted(EVERY)
-    assert {verb.name for verb in verbs.every() if verb.changes} == asks | never
+    assert {verb.name for verb in table.every() if verb.changes} == asks | never
     assert len(EVERY) <= 44
 
 
@@ -107,7 +107,7 @@ def test_no_verb_has_a_former_name_of_an_option() -> None:
 def test_every_line_of_the_help_page_fits_80_columns(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     page = menagerie("--help")
-    for group, listed in verbs.GROUPS.items():
+    for group, listed in table.GROUPS.items():
         assert f"─ {group} ─" in page.out
         for verb in listed:
             assert f"│ {verb.name:<19}  {verb.says} " in page.out, verb.name
@@ -127,7 +127,7 @@ def test_the_help_of_a_verb_has_examples_of_it_that_fit_80_columns(
     assert [line for line in lines if not line.startswith((f"./menagerie {name}", ".menagerie/bin/kubectl"))] == []
 
 
-@pytest.mark.parametrize("noun", sorted(verbs.NOUNS))
+@pytest.mark.parametrize("noun", sorted(table.NOUNS))
 def test_a_noun_lists_its_verbs(menagerie: Menagerie, noun: str) -> None:
     page = menagerie(noun, "--help")
     own = [name.split()[1] for name in EVERY if name.split()[0] == noun]

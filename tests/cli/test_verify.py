@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cli import look
 from operations.verify import run
 from operations.verify.proof import Context, FailedProofError, Proof
 from tests.cli.terminal import Menagerie
@@ -35,8 +34,8 @@ GROWTH = skipped("growth", "no pool can grow")
 @pytest.fixture
 def proves(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proves]:
     """proves(proofs): the proofs that exist, for a lab that is built."""
-    monkeypatch.setattr(look, "has_stack", lambda _: True)
-    monkeypatch.setattr(look, "access_to", lambda _: FakeAccess(outputs()))
+    monkeypatch.setattr("operations.stack.has_stack", lambda _: True)
+    monkeypatch.setattr("operations.stack.access_to", lambda _: FakeAccess(outputs()))
     yield lambda *proofs: monkeypatch.setattr(run, "PROOFS", proofs)
 
 

@@ -60,7 +60,7 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
     numbers = iter(range(1_000_000))
 
     def loaded(made: Starter) -> Cluster:
-        folder = tmp_path_factory.getbasetemp() / f"starter-{next(numbers)}" / "inventories" / made.asked.name
+        folder = tmp_path_factory.getbasetemp() / f"starter-{next(numbers)}" / "inventories" / made.request.name
         new_folder(folder, made.files)
         (one,), problems = check_paths([folder / "cluster.yaml"])
         assert [str(problem) for problem in problems] == []

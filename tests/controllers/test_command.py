@@ -51,7 +51,8 @@ def menagerie(
     bare: Server, spec: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Menagerie]:
     monkeypatch.setattr("operations.stack.access_to", lambda *_: bare)
-    monkeypatch.setattr("cli.controllers.checked", lambda name: load_cluster(Path(name)))
+    for module in ("cli.verbs.controllers", "cli.verbs.status"):
+        monkeypatch.setattr(f"{module}.checked", lambda name: load_cluster(Path(name)))
     call: Callable[..., object] = command(monkeypatch, capsys)
     with kubelets(bare):
 

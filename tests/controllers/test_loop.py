@@ -212,6 +212,6 @@ def test_without_the_lease_reads_are_allowed_and_writes_are_not(monkeypatch: pyt
 
 
 def test_every_metric_is_documented_for_operators() -> None:
-    loop, _ = run(Rounds(RoundOutcome(sizes={"people": 1})), FakeLease())
+    loop = run(Rounds(RoundOutcome(sizes={"people": 1})), FakeLease())
     served = {line.split("{")[0].split(" ")[0] for line in metrics(loop).splitlines() if not line.startswith("#")}
     assert served == set(re.findall(rf"`({PREFIX}\w+)`", (ROOT / "docs" / "how-to" / "controllers.md").read_text()))

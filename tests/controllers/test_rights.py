@@ -81,8 +81,8 @@ def test_manual_changes_and_another_image_are_detected_and_applied(server: Serve
 def test_its_account_has_the_rights_for_a_whole_sync(server: Server, spec: Path, sync: TenancySync) -> None:
     first = sync.once(str)
     # Namespaces of three people and a team, each with quota, limits and editors; owners of the team.
-    assert (first.failed, first.refused, first.made) == ((), (), 17)
-    assert sync.once(str).made == 0
+    assert (first.failed, first.refused, first.changes) == ((), (), 17)
+    assert sync.once(str).changes == 0
     assert server.real.call("POST", f"{APPS}/user-cleo/deployments", deployment("web"))[0] == 201
     cron = {"spec": {"containers": [{"name": "c", "image": "none"}], "restartPolicy": "Never"}}
     job = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": cron}}}
@@ -103,7 +103,7 @@ def test_its_account_has_the_rights_for_a_whole_sync(server: Server, spec: Path,
     (spec.parent / "people.yaml").write_text(DIRECTORY)
     assert sync.once(str).failed == ()
     assert server.get(f"{APPS}/user-cleo/deployments/web")["spec"]["replicas"] == 1
-    assert sync.once(str).made == 0
+    assert sync.once(str).changes == 0
 
 
 def test_what_a_controller_writes_itself_is_not_applied_again(
@@ -121,15 +121,15 @@ def test_its_account_has_the_rights_for_a_whole_round_of_capacity(
     assert sync.once(str).failed == ()
     own = TenancyCapacity(spec, Path("/nowhere"), Account(server, token_of(server, TENANCY_CAPACITY)))
     moved = own.once(str)
-    assert (moved.failed, moved.refused, moved.undecided, moved.made) == ((), (), (), 1)
+    assert (moved.failed, moved.refused, moved.undecided, moved.changes) == ((), (), (), 1)
     assert sorted(teams(server).values()) == [("", ""), ("", ""), ("robotics", "robotics")]
-    assert own.once(str).made == 0
+    assert own.once(str).changes == 0
     text = spec.read_text().replace("hosts: 1\n", "hosts: 2\n")
     spec.write_text(text)
-    assert own.once(str).made == 1
+    assert own.once(str).changes == 1
     server.real.call("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/menagerie-team-pods")
     refused = own.once(str)
-    assert (refused.made, len(refused.failed)) == (0, 1)
+    assert (refused.changes, len(refused.failed)) == (0, 1)
     assert refused.failed[0].endswith(f"`menagerie controllers apply {load_cluster(spec).name}` restores it")
 
 

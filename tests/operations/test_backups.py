@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli import backups as verb
+from cli.actions import backups as verb
 from cli.main import app
 from cluster.errors import FailedError
 from cluster.outputs import BucketOutput

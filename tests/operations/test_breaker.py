@@ -20,13 +20,13 @@ LIMITS = Limits({"gpu": "40%", "cpu": "40%"}, "50%", 3600.0, OVERRIDE)
 def nodes(count: int, pool: str = "gpu", *, site: str = "sjc1", racks: int = 4, first: int = 1) -> list[NodeHealth]:
     """Return healthy members, in one rack after another."""
     return [
-        NodeHealth(f"{pool}-{n:03}", pool, heard=NOW - 5, site=site, rack=f"r{n % racks}")
+        NodeHealth(f"{pool}-{n:03}", pool, lease_at=NOW - 5, site=site, rack=f"r{n % racks}")
         for n in range(first, first + count)
     ]
 
 
 def unwell(members: Sequence[NodeHealth], names: Sequence[str], *, ready: bool = False) -> tuple[NodeHealth, ...]:
-    return tuple(replace(each, well=False, ready=ready) if each.name in names else each for each in members)
+    return tuple(replace(each, healthy=False, ready=ready) if each.name in names else each for each in members)
 
 
 def fleet(members: Sequence[NodeHealth], *removals: Removal, **more: object) -> ClusterHealth:
@@ -92,7 +92,7 @@ def test_if_all_fail_at_once_the_control_plane_is_at_fault_until_nearly_all_repo
 
 
 def test_hosts_that_are_out_already_do_not_indicate_a_control_plane_fault() -> None:
-    out, rest = replace(nodes(1)[0], ready=False, well=False, out=True), nodes(9, first=2)
+    out, rest = replace(nodes(1)[0], ready=False, healthy=False, out=True), nodes(9, first=2)
     assert decide(fleet([out, *rest]), ["gpu-001"], LIMITS).allowed == ("gpu-001",)
 
 
@@ -105,10 +105,10 @@ def test_an_unhealthy_control_plane_stops_everything() -> None:
 
 @pytest.mark.parametrize("heard", [None, NOW - STALE_S - 1])
 def test_ready_nodes_that_renew_no_lease_are_stale(heard: float | None) -> None:
-    members = [replace(each, heard=heard if n < 21 else NOW) for n, each in enumerate(nodes(41))]
+    members = [replace(each, lease_at=heard if n < 21 else NOW) for n, each in enumerate(nodes(41))]
     decided = decide(fleet(unwell(members, ["gpu-041"])), ["gpu-041"], LIMITS)
     assert (decided.allowed, decided.brakes[0].kind) == ((), BrakeKind.STALE)
-    few = [replace(each, heard=heard if n < 10 else NOW) for n, each in enumerate(nodes(41))]
+    few = [replace(each, lease_at=heard if n < 10 else NOW) for n, each in enumerate(nodes(41))]
     assert decide(fleet(unwell(few, ["gpu-041"])), ["gpu-041"], LIMITS).allowed == ("gpu-041",)
 
 
@@ -138,7 +138,7 @@ def test_removals_within_the_window_count_and_earlier_ones_do_not() -> None:
 
 
 def test_a_host_that_an_earlier_run_took_out_does_not_count_again() -> None:
-    members = [replace(each, out=each.name == "gpu-001", well=each.name != "gpu-001") for each in nodes(10)]
+    members = [replace(each, out=each.name == "gpu-001", healthy=each.name != "gpu-001") for each in nodes(10)]
     past = [Removal(f"gpu-{n:03}", NOW - 600) for n in range(1, 6)]
     assert decide(fleet(members, *past), ["gpu-001"], LIMITS).allowed == ("gpu-001",)
 
@@ -185,14 +185,14 @@ def test_never_more_than_the_share_is_removed_within_any_window(
         now += pause
         shaken = [(pool, rack, state) for (pool, rack, _), state in zip(described, now_states, strict=False)]
         out = frozenset(each.host for each in taken)
-        members = tuple(replace(each, heard=now) for each in built(shaken, out))
-        wanted = [each.name for each in members if not each.well]
+        members = tuple(replace(each, lease_at=now) for each in built(shaken, out))
+        wanted = [each.name for each in members if not each.healthy]
         decided = decide(ClusterHealth(members, now, tuple(taken), "", paused), wanted, limits)
         paused = decided.paused
         for pool in ("gpu", "cpu"):
             own = [each for each in members if each.pool == pool]
             if any(each.name in decided.allowed for each in own):
-                assert sum(not each.well for each in own) <= share_of(unhealthy, len(own), least=0)
+                assert sum(not each.healthy for each in own) <= share_of(unhealthy, len(own), least=0)
         taken += [Removal(host, now) for host in decided.allowed if host not in out]
         # A host that is back may be removed again; here, healthy hosts are back at once.
         most = share_of(removed, len(described), least=0)
@@ -205,7 +205,7 @@ def test_another_unhealthy_node_never_allows_more_removals(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, data: st.DataObject
 ) -> None:
     limits = Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 3600.0, OVERRIDE)
-    wanted = [each.name for each in built(described) if not each.well]
+    wanted = [each.name for each in built(described) if not each.healthy]
     before = decide(ClusterHealth(built(described), NOW), wanted, limits)
     index = data.draw(st.integers(0, len(described) - 1))
     pool, rack, _ = described[index]
@@ -218,7 +218,7 @@ def test_another_unhealthy_node_never_allows_more_removals(
 def test_a_tighter_limit_or_more_recent_removals_never_allow_more_removals(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, past: int, percent: int
 ) -> None:
-    wanted = [each.name for each in built(described) if not each.well]
+    wanted = [each.name for each in built(described) if not each.healthy]
     members = built(described)
 
     def allowed(unhealthy: str, removed: str, past: int) -> tuple[str, ...]:

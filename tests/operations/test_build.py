@@ -167,7 +167,7 @@ def did(stack) -> list[str]:
         return lambda **_: done.append(name) or result
 
     stack.protected = lambda: ["urn:pulumi:lab::menagerie::azure-native:compute:Disk::etcd-main-1"]
-    stack.let_go, stack.destroy = act("let go", None), act("destroy", Summary({"delete": 1}, 0.0))
+    stack.remove_protection, stack.destroy = act("let go", None), act("destroy", Summary({"delete": 1}, 0.0))
     return done
 
 

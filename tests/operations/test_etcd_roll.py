@@ -65,7 +65,7 @@ def run(here: Site, operation: Any = None) -> tuple[EtcdView, ...]:
 
 
 def quotas(here: Site) -> dict[str, set[int]]:
-    return {role: {each.agent["quota"] for each in here.view(role).seen} for role in ROLES}
+    return {role: {each.agent["quota"] for each in here.view(role).members} for role in ROLES}
 
 
 def test_members_apply_another_payload_one_after_another_under_load_and_no_write_fails_permanently(
@@ -102,7 +102,7 @@ def test_members_apply_another_payload_one_after_another_under_load_and_no_write
         writer.join()
     assert failed == []
     assert len(acknowledged) > 3
-    assert all(each.healthy for view in after for each in view.seen)
+    assert all(each.healthy for view in after for each in view.members)
     assert all(status.applied > 0 and status.index > 0 for view in after for _, status in view.answering)
     assert quotas(here) == {role: {size} for role, size in QUOTAS.items()}
     assert list(dict.fromkeys(order))[-1] == leader.member.host
@@ -160,7 +160,7 @@ def test_an_unknown_flag_stops_the_roll_at_the_first_host_and_the_former_payload
     want(here, build, spoil="etcd-main-1")
     with pytest.raises(FailedError, match="the restart of .* failed.*\n.*\n.*\n.*former spec"):
         run(here)
-    assert [each.ailment == "" for each in here.view("main").seen].count(False) == 1
+    assert [each.problem == "" for each in here.view("main").members].count(False) == 1
     assert here.put("main", "/still", "written")
     # The unhealthy host is first, and nothing else may be unhealthy.
     assert planned(here).changes[0].host.name == "etcd-main-1"
@@ -168,7 +168,7 @@ def test_an_unknown_flag_stops_the_roll_at_the_first_host_and_the_former_payload
         here.access.etcd_payloads[name] = before[name]
         host.want(before[name])
     run(here)
-    assert all(each.healthy for role in ROLES for each in here.view(role).seen)
+    assert all(each.healthy for role in ROLES for each in here.view(role).members)
 
 
 def test_all_blockers_are_reported_at_once_and_nothing_is_changed(here: Site, build: Any) -> None:
@@ -231,9 +231,9 @@ def test_for_a_host_with_an_agent_without_payloads_the_error_says_what_to_do(her
     old = [
         dataclasses.replace(
             view,
-            seen=tuple(
+            members=tuple(
                 dataclasses.replace(each, agent={k: v for k, v in each.agent.items() if k != "payload"})
-                for each in view.seen
+                for each in view.members
             ),
         )
         for view in views

@@ -356,7 +356,7 @@ def test_a_member_with_an_empty_disk_is_replaced_under_load_and_no_acknowledged_
     finally:
         over.set()
         writer.join()
-    assert all(each.healthy for each in after.seen)
+    assert all(each.healthy for each in after.members)
     assert len(acknowledged) > 3
     for number in (1, 2, 3):
         found = here.ctl("main", "get", "/load/", "--prefix", "--keys-only", only=number).stdout.split()
@@ -371,7 +371,7 @@ def test_a_replacement_that_is_interrupted_anywhere_resumes_when_it_is_run_again
         lambda operation: replace.replace(here.view(), "etcd-main-3", operation, quiet, silent)
     )
     assert cuts == [f"{when} {step}" for step in ("begun", "remove", "join") for when in ("before", "after")]
-    assert all(each.healthy for each in after.seen)
+    assert all(each.healthy for each in after.members)
     assert [each.name for each in here.etcd().client.listed() if each.learner] == []
 
 
@@ -436,10 +436,10 @@ def test_defragmenting_goes_from_followers_to_the_leader_and_refuses_a_full_disk
     view = here.view()
     assert view.leader
     operation = Unrecorded()
-    space.defragment(view, [each.name for each in view.seen], operation, quiet, silent)
+    space.defragment(view, [each.name for each in view.members], operation, quiet, silent)
     assert operation.steps[-1] == f"defragment {view.leader.name}"
     full = dataclasses.replace(
-        view, seen=tuple(dataclasses.replace(each, agent=each.agent | {"disk_free": 12}) for each in view.seen)
+        view, members=tuple(dataclasses.replace(each, agent=each.agent | {"disk_free": 12}) for each in view.members)
     )
     with pytest.raises(
         EtcdRefusedError, match=r"etcd-main-1: 0.0 MB free in .*, defrag needs about .* Nothing was changed"
@@ -450,7 +450,7 @@ def test_defragmenting_goes_from_followers_to_the_leader_and_refuses_a_full_disk
 def test_leadership_moves_to_the_requested_member(here: Site) -> None:
     view = here.view()
     assert view.leader
-    to = next(each.name for each in view.seen if each is not view.leader)
+    to = next(each.name for each in view.members if each is not view.leader)
     assert f"would move from {view.leader.name} to {to}" in leader.move(view, to, only_look=True)
     assert f"leadership moved from {view.leader.name} to {to} (term " in leader.move(view, to)
     after = here.view()

@@ -43,7 +43,7 @@ def replaced(here: Site, member: str) -> Unrecorded:
     operation = Unrecorded()
     replace.refuse(here.view(), member, although_healthy=False)
     after = replace.replace(here.view(), member, operation, quiet, silent)
-    assert all(each.healthy for each in after.seen)
+    assert all(each.healthy for each in after.members)
     return operation
 
 
@@ -80,7 +80,7 @@ def test_a_replacement_waits_for_a_leader_that_stalls(here: Site, at: str) -> No
     view = here.view()
     leader = view.leader
     assert leader
-    other = next(each.name for each in view.seen if each is not leader)
+    other = next(each.name for each in view.members if each is not leader)
     here.fleet.kill(other)
     shutil.rmtree(here.data("main", int(other[-1])) / "member")
     stalled, said = here.fleet.running[leader.name], list[str]()
@@ -92,7 +92,7 @@ def test_a_replacement_waits_for_a_leader_that_stalls(here: Site, at: str) -> No
         return contextlib.nullcontext()
 
     after = replace.replace(here.view(), other, Unrecorded(), step, said.append)
-    assert all(each.healthy for each in after.seen)
+    assert all(each.healthy for each in after.members)
     assert any("context deadline exceeded" in each for each in said), said
 
 
@@ -120,7 +120,7 @@ def test_a_member_killed_during_defragmentation_opens_its_data_again_and_a_secon
     here.fleet.start("main", "etcd-main-3")
     here.fleet.wait_until_healthy("main")
     after = space.defragment(here.view(), ["etcd-main-3"], Unrecorded(), quiet, silent)
-    assert all(each.healthy for each in after.seen)
+    assert all(each.healthy for each in after.members)
     assert not list(folder.glob("db.tmp*"))
     found = here.ctl("main", "get", "/big/", "--prefix", "--keys-only", only=3).stdout.split()
     assert len(found) == 150

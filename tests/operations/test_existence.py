@@ -14,7 +14,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from cli.verbs import chosen, every
+from cli.verbs.table import chosen, every
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 from operations import stack as operation

@@ -62,7 +62,7 @@ def cordoned(fleet: World) -> set[str]:
 def test_all_are_rebooted_one_after_another_and_uncordoned(lab: Cluster, fleet: World) -> None:
     before = {name: fleet.hosts[name].boot_id for name in NAMES}
     found = planned(lab, fleet)
-    assert (found.hosts, pods_of(found.found)) == (NAMES, (3, 0))
+    assert (found.hosts, pods_of(found.needs)) == (NAMES, (3, 0))
     fleet.seen_out.clear()
     done = rolled(lab, fleet)
     assert done.succeeded, done
@@ -86,7 +86,7 @@ def test_a_host_that_needs_none_is_left_alone(lab: Cluster, fleet: World) -> Non
     fleet.hosts["worker-2"].reasons = []
     found = planned(lab, fleet)
     assert found.hosts == ("worker-1", "worker-3")
-    assert [each.reasons for each in found.found] == [(WHY,), (), (WHY,)]
+    assert [each.reasons for each in found.needs] == [(WHY,), (), (WHY,)]
 
 
 @pytest.mark.parametrize("killed", ["after the cordon", "while it boots", "after the boot"])
@@ -103,7 +103,7 @@ def test_a_killed_run_is_resumed(lab: Cluster, fleet: World, killed: str) -> Non
     found = planned(lab, fleet)
     assert found.hosts[0] == "worker-2"
     assert found.failed == ()
-    rebooter(lab, fleet).reboot(found.found[1], lambda _: None)
+    rebooter(lab, fleet).reboot(found.needs[1], lambda _: None)
     assert (host.boots, cordoned(fleet), host.reasons) == (1, set(), [])
 
 
@@ -128,26 +128,26 @@ def test_the_first_failure_stops_and_the_node_stays_out_with_its_mark(lab: Clust
 def test_a_host_that_no_longer_needs_a_reboot_is_only_uncordoned(lab: Cluster, fleet: World) -> None:
     cordon(fleet.api(), "worker-1", DrainMark(BY, WHY))
     fleet.hosts["worker-1"].reasons = []
-    rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
+    rebooter(lab, fleet).reboot(planned(lab, fleet).needs[0], lambda _: None)
     assert (fleet.hosts["worker-1"].boots, cordoned(fleet)) == (0, set())
 
 
 def test_a_node_whose_kubelet_is_silent_since_the_boot_does_not_count_as_ready(lab: Cluster, fleet: World) -> None:
     """It is still Ready, by its kubelet's earlier report."""
-    (found, *_) = planned(lab, fleet).found
+    (found, *_) = planned(lab, fleet).needs
     say = fleet.say
     fleet.say = lambda host, ready=True: None  # type: ignore[method-assign]
     with pytest.raises(RebootError, match="worker-1 is up, but its kubelet has not reported since"):
         rebooter(lab, fleet, back_s=3).reboot(found, lambda _: None)
     fleet.say = say  # type: ignore[method-assign]
     fleet.say(fleet.hosts["worker-1"])
-    rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
+    rebooter(lab, fleet).reboot(planned(lab, fleet).needs[0], lambda _: None)
     assert (fleet.hosts["worker-1"].boots, cordoned(fleet)) == (1, set())
 
 
 def test_a_host_that_does_not_come_back_is_reported_with_what_is_missing(lab: Cluster, fleet: World) -> None:
     fleet.hosts["worker-1"].boot_s = 600
-    (found, *_) = planned(lab, fleet).found
+    (found, *_) = planned(lab, fleet).needs
     with pytest.raises(
         RebootError, match="worker-1: gave up after 2 s: worker-1 does not respond: ssh: connect .*console"
     ):
@@ -158,7 +158,7 @@ def test_a_host_that_does_not_come_back_is_reported_with_what_is_missing(lab: Cl
 def test_a_host_is_not_uncordoned_before_preflight_has_passed_since_its_boot(lab: Cluster, fleet: World) -> None:
     host = fleet.hosts["worker-1"]
     host.verdict = "False"
-    (found, *_) = planned(lab, fleet).found
+    (found, *_) = planned(lab, fleet).needs
     with pytest.raises(RebootError, match="preflight of worker-1 reports Test: of this test"):
         rebooter(lab, fleet, back_s=3).reboot(found, lambda _: None)
     # A good verdict from before the boot does not count.
@@ -166,27 +166,27 @@ def test_a_host_is_not_uncordoned_before_preflight_has_passed_since_its_boot(lab
     fleet.say(host)
     host.booted_at += 3600
     with pytest.raises(RebootError, match="preflight has not reported on worker-1 since it booted"):
-        rebooter(lab, fleet, back_s=2).reboot(planned(lab, fleet).found[0], lambda _: None)
+        rebooter(lab, fleet, back_s=2).reboot(planned(lab, fleet).needs[0], lambda _: None)
     host.booted_at -= 3600
     taint = {"key": preflight.KEY, "effect": "NoSchedule"}
     fleet.merge("/api/v1/nodes/worker-1", {"spec": {"taints": [taint]}})
     with pytest.raises(RebootError, match="the API servers have not removed its taint yet"):
-        rebooter(lab, fleet, back_s=2).reboot(planned(lab, fleet).found[0], lambda _: None)
+        rebooter(lab, fleet, back_s=2).reboot(planned(lab, fleet).needs[0], lambda _: None)
     fleet.merge("/api/v1/nodes/worker-1", {"spec": {"taints": None}})
-    rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
+    rebooter(lab, fleet).reboot(planned(lab, fleet).needs[0], lambda _: None)
     assert (host.boots, cordoned(fleet)) == (1, set())
 
 
 def test_pools_without_preflight_are_back_when_they_are_ready(build: Callable[..., Cluster], fleet: World) -> None:
     fleet.hosts["worker-1"].verdict = "False"
     cluster = build({"pools": {"workers": {"preflight": False}}})
-    rebooter(cluster, fleet).reboot(planned(cluster, fleet).found[0], lambda _: None)
+    rebooter(cluster, fleet).reboot(planned(cluster, fleet).needs[0], lambda _: None)
     assert cordoned(fleet) == set()
 
 
 def test_a_node_that_can_not_be_drained_is_uncordoned_and_not_rebooted(lab: Cluster, fleet: World) -> None:
     fleet.budget("always", "web", 3)
-    full = next(each for each in planned(lab, fleet).found if each.pods)
+    full = next(each for each in planned(lab, fleet).needs if each.pods)
     with pytest.raises(DrainTimedOutError, match=f"{full.host} was not empty after 1 s: .*budget always"):
         Rebooter(lab, fleet.api, fleet, Rules(timeout_s=1), 30).reboot(full, lambda _: None)
     assert (cordoned(fleet), fleet.hosts[full.host].boots) == (set(), 0)
@@ -227,7 +227,7 @@ def test_a_node_that_is_uncordoned_during_its_drain_is_not_rebooted(lab: Cluster
         if "pods are left" in text:
             real.merge("/api/v1/nodes/worker-1", {"spec": {"unschedulable": None}})
 
-    (found,) = planned(lab, real, "worker-1").found
+    (found,) = planned(lab, real, "worker-1").needs
     with pytest.raises(
         RebootError, match="someone uncordoned worker-1 while it was being drained; it was not rebooted"
     ):
@@ -271,7 +271,7 @@ def test_if_the_reboot_command_fails_the_node_stays_cordoned(
     with pytest.raises(
         RebootError, match="the command to reboot worker-1 failed: Failed to start transient timer unit"
     ):
-        rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
+        rebooter(lab, fleet).reboot(planned(lab, fleet).needs[0], lambda _: None)
     assert cordoned(fleet) == {"worker-1"}
 
 

@@ -12,8 +12,8 @@ from cluster import versions
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from operations.upgrade.guard import left_to_upgrade
+from operations.upgrade.parts import RunningVersions
 from operations.upgrade.plan import GROUP, UpgradeStage, plan, wrong
-from operations.upgrade.versions import RunningVersions
 
 OLD, NEW = "1.35.4", "1.36.4"
 WORKERS = ("worker-1", "worker-2", "worker-3")

@@ -22,12 +22,12 @@ from cluster.releases import ADDED, EARLY, NodePrograms, minor
 from cluster.spec import Cluster
 from operations.drain import DrainMark, Rules, cordon
 from operations.status import StatusItem
-from operations.upgrade import addons, preflight
+from operations.upgrade import addons, parts, preflight
 from operations.upgrade import versions as found_versions
 from operations.upgrade.guard import other_workers
+from operations.upgrade.parts import RunningVersions
 from operations.upgrade.plan import UpgradePlan, plan
 from operations.upgrade.preflight import PreflightInputs, deprecated, findings
-from operations.upgrade.versions import RunningVersions
 from tests.control_plane.real_api import TOKEN, RealApi, serving, storing
 from tests.programs import program
 from tools import manifest
@@ -380,7 +380,7 @@ def test_versions_and_marks_of_an_earlier_run_are_read_from_nodes(build: Callabl
     cordon(newer.api(), "worker-2", DrainMark("upgrade", "for a test"))
     cordon(newer.api(), "worker-3", DrainMark("reboot", "for a test"))
     try:
-        found = found_versions.running(build(), newer)  # type: ignore[arg-type]
+        found = parts.running(build(), newer)  # type: ignore[arg-type]
     finally:
         core.delete_collection_node()
     silent = NodePrograms()
@@ -405,13 +405,13 @@ def test_the_recorded_version_changes_and_nothing_else_does(older: Server) -> No
     core.create_namespaced_config_map(
         "kube-system", {"metadata": {"name": "kubeadm-config"}, "data": {"ClusterConfiguration": SAID}}
     )
-    assert found_versions.recorded_version(older.api()) == OLD
+    assert parts.recorded_version(older.api()) == OLD
     addons.record_version(older.api(), NEW)
-    assert found_versions.recorded_version(older.api()) == NEW
+    assert parts.recorded_version(older.api()) == NEW
     data = core.read_namespaced_config_map("kubeadm-config", "kube-system").data
     assert data == {"ClusterConfiguration": SAID.replace(OLD, NEW)}
     core.delete_namespaced_config_map("kubeadm-config", "kube-system")
-    assert found_versions.recorded_version(older.api()) == ""
+    assert parts.recorded_version(older.api()) == ""
 
 
 def test_kubectl_of_either_release_reads_the_objects(older: Server, newer: Server) -> None:

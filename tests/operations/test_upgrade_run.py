@@ -19,9 +19,9 @@ from operations.plan import StackPlan as EnginePlan
 from operations.record.journal import Unrecorded
 from operations.rolling import Rolled, RollOutcome, RollState
 from operations.upgrade import run as upgrade_run
+from operations.upgrade.parts import RunningVersions
 from operations.upgrade.plan import plan
 from operations.upgrade.run import Choices, Upgrade, review
-from operations.upgrade.versions import RunningVersions
 from tests.cli.terminal import Menagerie, Ran, command
 
 OLD, NEW = "1.35.4", "1.36.4"
@@ -62,7 +62,7 @@ class Parts:
         monkeypatch.setattr(upgrade_run.Access, "from_stack", lambda *_: self.access)
         monkeypatch.setattr(upgrade_run, "Servers", lambda *_: SimpleNamespace(replace=self._replace))
         monkeypatch.setattr(upgrade_run, "Nodes", lambda *_: SimpleNamespace(bring=self._bring))
-        monkeypatch.setattr(upgrade_run.addons, "say", lambda api, version: self._did(f"said {version}"))
+        monkeypatch.setattr(upgrade_run.addons, "record_version", lambda api, version: self._did(f"said {version}"))
         monkeypatch.setattr(upgrade_run.addons, "roll_proxy", lambda api, version, *_: self._did(f"proxy {version}"))
         monkeypatch.setattr(upgrade_run.configure, "tokens", lambda *_: None)
         self.access: Any = SimpleNamespace(api=lambda: None)
@@ -180,7 +180,7 @@ def test_a_spec_with_further_changes_is_refused(
     )
     monkeypatch.setattr(upgrade_run.Planner, "plan", changes)
     monkeypatch.setattr(upgrade_run.lab, "prepare", lambda *_: None)
-    monkeypatch.setattr(upgrade_run.versions, "running", lambda *_: runs(OLD))
+    monkeypatch.setattr(upgrade_run.parts, "running", lambda *_: runs(OLD))
     monkeypatch.setattr(upgrade_run.preflight, "findings", lambda _: [])
     cluster = build({"kubernetes": {"version": NEW}})
     access: Any = SimpleNamespace()

@@ -117,7 +117,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         (tmp_path / "bmc-pins.txt").write_text(pins)
         found = Site(cluster, entered, folder)
         found.render()
-        monkeypatch.setattr("cli.machines._cluster", lambda _: (cluster, tmp_path))
+        for module in ("cli.verbs.machines", "cli.verbs.status"):
+            monkeypatch.setattr(f"{module}.checked", lambda _: cluster)
+            monkeypatch.setattr(f"{module}.cluster_folder", lambda _: tmp_path)
         monkeypatch.setattr(install, "scanned_key", lambda machine: found.keys[machine.name])
         return found
 
@@ -248,7 +250,7 @@ def test_a_bmc_that_is_down_a_wrong_password_and_a_wrong_pin_are_distinguished(s
     there = site()
     one = there.bmcs["lynx-gpu-1"]
     with connected(one) as redfish:
-        told = Bmc(redfish, one.machine.mac).told()
+        told = Bmc(redfish, one.machine.mac).report()
     assert (told.model, told.power, told.macs) == ("Sushy Emulator", "On", (one.machine.mac,))
 
     login = pytest.raises(BmcError, match="rejects user menagerie or the password")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.machines import install, render
-from cli.options import EPILOGS
+from cli.examples import EPILOGS
+from cli.verbs.machines import install, render
 from cluster.load import load_cluster
 from operations.provisioning.machines import machines
 from tests.cli.terminal import Menagerie

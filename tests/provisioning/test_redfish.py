@@ -24,7 +24,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def test_a_session_is_created_used_and_ended(service: Service) -> None:
     with service.client() as redfish:
-        told = Bmc(redfish, MAC).told()
+        told = Bmc(redfish, MAC).report()
     assert (told.model, told.serial, told.power, told.macs) == ("Maker R1", "S1", "Off", (MAC,))
     assert service.asked[1][3] == {"UserName": "menagerie", "Password": "se:cret"}
     assert service.asked[-1][:2] == ("DELETE", f"{SESSIONS}/7")
@@ -73,7 +73,7 @@ def test_a_bmc_that_stays_busy_fails_with_its_own_message(service: Service) -> N
     service.ahead = {("GET", SYSTEM): [(503, {}, said)] * 9}
     busy = pytest.raises(BmcError, match="with 503: The service is starting., 3 times")
     with busy as error, service.client() as redfish:
-        Bmc(redfish, MAC).told()
+        Bmc(redfish, MAC).report()
     assert error.value.kind is BmcErrorKind.BUSY
     assert service.count("GET", SYSTEM) == 3
 
@@ -147,7 +147,7 @@ def test_cards_that_are_listed_with_the_chassis_only_are_found(service: Service)
         f"{chassis}/functions/1": {"Ethernet": {"PermanentMACAddress": MAC, "MACAddress": None}},
     }
     with service.client() as redfish:
-        assert Bmc(redfish, MAC).told().macs == (MAC,)
+        assert Bmc(redfish, MAC).report().macs == (MAC,)
 
 
 def test_the_machine_is_found_by_its_mac_where_a_bmc_serves_several(service: Service) -> None:
@@ -155,7 +155,7 @@ def test_the_machine_is_found_by_its_mac_where_a_bmc_serves_several(service: Ser
     service.things["/redfish/v1/Systems"] = collection(other, SYSTEM)
     service.things[other] = {"Model": "other"}
     with service.client() as redfish:
-        assert Bmc(redfish, MAC).told().model == "Maker R1"
+        assert Bmc(redfish, MAC).report().model == "Maker R1"
         with pytest.raises(BmcError, match="has 2 machines, none with the MAC b8:59:9f:10:00:09"):
             Bmc(redfish, "b8:59:9f:10:00:09")
 
@@ -231,7 +231,7 @@ def test_an_invalid_response_is_reported_with_its_path(
 def test_a_path_to_another_host_is_not_followed(service: Service) -> None:
     service.things["/redfish/v1/Systems"] = collection("https://127.0.0.1:9/redfish/v1/Systems/1")
     with pytest.raises(BmcError, match="isn't a path on the BMC"), service.client() as redfish:
-        Bmc(redfish, MAC).told()
+        Bmc(redfish, MAC).report()
 
 
 def test_nothing_is_sent_to_a_bmc_with_another_certificate(service: Service) -> None:

@@ -266,7 +266,7 @@ def test_protection_is_removed_without_creating_anything(stack: Callable[..., Cl
     opened.up()
     assert [urn.rpartition("::")[2] for urn in opened.protected()] == ["kept"]
     names.append("new")
-    opened.let_go()
+    opened.remove_protection()
     assert opened.protected() == []
     assert [r["urn"].rpartition("::")[2] for r in opened.deployment()["resources"]].count("new") == 0
     opened.up()

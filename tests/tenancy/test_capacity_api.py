@@ -56,11 +56,11 @@ def versions(server: Server) -> dict[str, str]:
 def test_hosts_become_their_teams_and_a_second_run_changes_nothing(server: Server, build: Build) -> None:
     cluster = allocated(build, robotics=1, vision=1)
     found, applied = converge(server, cluster)
-    assert (applied.failed, len(applied.made)) == ((), found.changes)
+    assert (applied.failed, len(applied.changes)) == ((), found.changes)
     assert teams(server) == {"workers-0": R, "workers-1": V, "workers-2": NOBODY}
     before = versions(server)
     found, applied = converge(server, cluster)
-    assert (found.changes, applied.made, versions(server)) == (0, (), before)
+    assert (found.changes, applied.changes, versions(server)) == (0, (), before)
 
 
 def test_a_changed_or_deleted_policy_is_restored(server: Server, build: Build) -> None:
@@ -132,7 +132,7 @@ def test_a_busy_host_waits_for_its_pods_and_nothing_is_evicted(server: Server, b
     ]  # fmt: skip
     assert teams(server) == {"workers-0": R, "workers-1": V, "workers-2": ("robotics", "vision")}
     found, applied = converge(server, cluster)
-    assert ([move.verb for move in found.plan.moves], applied.made) == ([MoveVerb.WAIT], ())
+    assert ([move.verb for move in found.plan.moves], applied.changes) == ([MoveVerb.WAIT], ())
     assert server.real.call("GET", "/api/v1/namespaces/team-robotics/pods/train-2")[1]["metadata"].get("deletionTimestamp") is None  # fmt: skip
     hosts.end(server, "team-robotics", "train-2")
     converge(server, cluster)

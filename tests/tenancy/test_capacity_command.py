@@ -34,7 +34,8 @@ def menagerie(
 ) -> Iterator[Menagerie]:
     (tmp_path / "people.yaml").write_text(PEOPLE)
     monkeypatch.setattr("operations.stack.access_to", lambda *_: server)
-    monkeypatch.setattr("cli.tenancy._folder", lambda _: tmp_path)
+    for module in ("cli.verbs.tenancy", "cli.verbs.status"):
+        monkeypatch.setattr(f"{module}.cluster_folder", lambda _: tmp_path)
     first = of_pools(build, {"workers": 3})
     assert first.spec.tenancy
     server.sync(ALL, first.spec.tenancy)
@@ -42,8 +43,8 @@ def menagerie(
 
     def call(*words: str, typed: str | None = None, **given: int) -> Ran:
         cluster = of_pools(build, {"workers": 3}, *(("workers", team, count) for team, count in given.items()))
-        for place in ("cli.tenancy.checked", "cli.tenancy_capacity.checked"):
-            monkeypatch.setattr(place, lambda _: cluster)
+        for module in ("cli.verbs.tenancy", "cli.verbs.status", "cli.actions.tenancy_capacity"):
+            monkeypatch.setattr(f"{module}.checked", lambda _: cluster)
         line = ("status", "lab", "tenancy") if words[0] == "show" else ("tenancy", words[0], "lab")
         return command(monkeypatch, capsys)(*line, *words[1:], typed=typed)
 

@@ -36,7 +36,7 @@ def of(team: str, number: int = 0) -> Pod:
 
 
 def planned(given: tuple[Allocation, ...], *hosts: TeamHost, known: KnownTeams = KNOWN) -> AllocationPlan:
-    return plan(given, hosts, teams_with_namespace)
+    return plan(given, hosts, known)
 
 
 def moves_of(planned_: AllocationPlan) -> list[tuple[str, str, str]]:

@@ -29,11 +29,13 @@ def menagerie(
 ) -> Menagerie:
     (tmp_path / "people.yaml").write_text(PEOPLE)
     monkeypatch.setattr("operations.stack.access_to", lambda *_: server)
-    monkeypatch.setattr("cli.tenancy._folder", lambda _: tmp_path)
+    for module in ("cli.verbs.tenancy", "cli.verbs.status"):
+        monkeypatch.setattr(f"{module}.cluster_folder", lambda _: tmp_path)
 
     def call(*words: str, typed: str | None = None, spec: dict[str, object] | None = None) -> Ran:
         tenancy = {"directory": {"file": "people.yaml"}} if spec is None else spec
-        monkeypatch.setattr("cli.tenancy.checked", lambda _: build({"tenancy": tenancy or None}))
+        for module in ("cli.verbs.tenancy", "cli.verbs.status"):
+            monkeypatch.setattr(f"{module}.checked", lambda _: build({"tenancy": tenancy or None}))
         line = ("status", "lab", "tenancy") if words[0] == "show" else ("tenancy", words[0], "lab")
         return command(monkeypatch, capsys)(*line, *words[1:], typed=typed)
 

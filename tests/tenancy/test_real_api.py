@@ -69,7 +69,7 @@ def synced(server: Server, who=ALL, settings: Tenancy = SETTINGS) -> None:
 def test_after_a_sync_a_second_one_changes_nothing(server: Server) -> None:
     for who, settings in ((ALL, SETTINGS), (roster("ana bo", robotics="ana"), STOPPING), (ALL, Tenancy(directory=SETTINGS.directory)), (ALL, SETTINGS)):  # fmt: skip
         found, applied = server.sync(who, settings)
-        assert (applied.failed, len(applied.made)) == ((), len(found.plan.changes))
+        assert (applied.failed, len(applied.changes)) == ((), len(found.plan.changes))
         assert found.plan.changes
         before = server.versions()
         again, _ = server.sync(who, settings)
@@ -267,7 +267,7 @@ def test_a_sync_that_was_killed_anywhere_is_completed_by_the_next(server: Server
         number += 1
     found, _ = server.sync(gone, SETTINGS)
     assert found.plan.changes == ()
-    frozen = {each.name for each in found.seen.spaces.values() if each.frozen}
+    frozen = {each.name for each in found.state.spaces.values() if each.frozen}
     assert frozen == {"user-bo", "user-cleo", "team-vision"}
 
 

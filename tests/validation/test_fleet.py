@@ -16,7 +16,8 @@ import pytest
 
 from cluster.errors import FailedError
 from cluster.load import check_paths
-from stacks.validation import fleet, worker
+from stacks.validation import fleet
+from stacks.validation import run as stages
 from stacks.validation.fleet import Options, Subject
 from stacks.validation.model import ClusterResult, Outcome, Report, Stage
 from tests.waiting import patience, until
@@ -120,8 +121,8 @@ def test_a_process_reports_that_its_cloud_has_no_provider(
 ) -> None:
     monkeypatch.setattr("stacks.program.CLOUDS", frozenset())
     state = tmp_path / "state"
-    request = worker.Request(str(SPECS / "valid-aws.yaml"), False, fleet.REAL, str(pulumi), str(state))
-    assert "aws is not offered yet" in worker.run(request, lambda _: None)["not_offered"]
+    request = stages.Request(str(SPECS / "valid-aws.yaml"), False, fleet.REAL, str(pulumi), str(state))
+    assert "aws is not offered yet" in stages.run(request, lambda _: None)["not_offered"]
     assert not state.exists()
 
 
@@ -183,10 +184,10 @@ def test_no_cloud_sdk_is_imported_before_a_program_does_and_the_parent_imports_n
     clouds = "[name for name in sys.modules if name.startswith('pulumi_')]"
     for modules, names in (
         (
-            "cli.validate, stacks.validation.fleet, stacks.validation.reports.sarif, stacks.validation.reports.junit",
+            "cli.actions.validate, stacks.validation.fleet, stacks.validation.reports.sarif, stacks.validation.reports.junit",
             heavy,
         ),
-        ("stacks.validation.worker, stacks.validation.stages, stacks.program", clouds),
+        ("stacks.validation.worker, stacks.validation.run, stacks.validation.stages, stacks.program", clouds),
     ):
         code = f"import sys, {modules}; print({names})"
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

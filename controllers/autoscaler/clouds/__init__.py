@@ -25,15 +25,15 @@ def groups_of(cluster: Cluster, names: Names) -> Groups:
         logging.getLogger(library).setLevel(logging.CRITICAL)
     cloud = cluster.spec.control_plane.cloud
     if cloud is Cloud.AWS:
-        from controllers.autoscaler.clouds.aws.groups import AwsGroups
+        from controllers.autoscaler.clouds.aws.groups import AwsGroups  # noqa: PLC0415 - extra: aws
 
         return AwsGroups(cluster, names)
     if cloud is Cloud.AZURE:
-        from controllers.autoscaler.clouds.azure.groups import AzureGroups
+        from controllers.autoscaler.clouds.azure.groups import AzureGroups  # noqa: PLC0415 - extra: azure
 
         return AzureGroups(cluster, names)
     if cloud is Cloud.GCP:
-        from controllers.autoscaler.clouds.gcp.groups import GcpGroups
+        from controllers.autoscaler.clouds.gcp.groups import GcpGroups  # noqa: PLC0415 - extra: gcp
 
         return GcpGroups(cluster, names)
     raise GroupError(f"{cloud} has no groups of machines")

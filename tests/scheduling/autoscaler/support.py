@@ -90,7 +90,7 @@ def world(
         groups[each.pool.name] = Group(each.pool.name, len(own), 0, each.pool.most, machines)
     groups |= more.pop("groups", {})
     members = tuple(
-        NodeHealth(node.name, node.pool, ready=node.ready, well=node.ready, out=bool(node.mark), heard=now_s)
+        NodeHealth(node.name, node.pool, ready=node.ready, healthy=node.ready, out=bool(node.mark), lease_at=now_s)
         for node in nodes
     )
     fleet = more.pop("fleet", ClusterHealth(members, now_s))
@@ -104,7 +104,7 @@ def one_pass(world_: World, memory: Memory | None = None, **settings: Any) -> Pa
 def later(world_: World, seconds: float, **more: Any) -> World:
     """Return the same world some seconds later, with fresh leases of all nodes."""
     now_s = world_.now_s + seconds
-    members = tuple(replace(each, heard=now_s) for each in world_.fleet.members)
+    members = tuple(replace(each, lease_at=now_s) for each in world_.fleet.members)
     return replace(world_, now_s=now_s, fleet=replace(world_.fleet, members=members, now=now_s), **more)
 
 

@@ -75,7 +75,7 @@ def menagerie(
 
     def call(*words: str, spec: Cluster | None = None) -> Ran:
         for module in ("autoscaler", "capacity"):
-            monkeypatch.setattr(f"cli.{module}.checked", lambda _: spec or cluster)
+            monkeypatch.setattr(f"cli.verbs.{module}.checked", lambda _: spec or cluster)
         monkeypatch.setattr("sys.stdin", io.StringIO())
         code = run(list(words))
         captured = capsys.readouterr()
@@ -134,7 +134,7 @@ def test_a_service_serves_its_metrics(
     texts: list[str] = []
     address = threading.Event()
     monkeypatch.setattr(
-        "cli.autoscaler.log.info", lambda text, *of: (texts.append((text % of).split()[-1]), address.set())
+        "cli.actions.autoscaler.log.info", lambda text, *of: (texts.append((text % of).split()[-1]), address.set())
     )
 
     def pause(_: float) -> None:

@@ -198,7 +198,7 @@ def test_nothing_is_removed_while_the_brake_is_on() -> None:
     assert acts(result) == []
     assert "No scale-in will start" in result.kept["a"]
     stale = replace(
-        state, fleet=ClusterHealth(tuple(replace(m, heard=NOW_S - 500) for m in state.fleet.members), NOW_S)
+        state, fleet=ClusterHealth(tuple(replace(m, lease_at=NOW_S - 500) for m in state.fleet.members), NOW_S)
     )
     assert acts(one_pass(stale, idle)) == []
     used = replace(state, fleet=replace(state.fleet, removals=(Removal("x", NOW_S - 60), Removal("y", NOW_S - 60))))

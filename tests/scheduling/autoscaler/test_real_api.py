@@ -82,7 +82,7 @@ def test_a_job_gets_a_machine_that_is_removed_when_idle_although_the_process_die
 
     rounds = passes(make, real, lambda: machines.size == 2)
     waiting = [pod for pod in rounds[-1].world.waiting]
-    verdicts = [verdict for round_ in rounds for verdict in round_.made.verdicts.values()]
+    verdicts = [verdict for round_ in rounds for verdict in round_.decided.verdicts.values()]
     assert {verdict.fate for verdict in verdicts} <= {Fate.NEW, Fate.ROOM}
     assert len(waiting) == 1
     for _ in range(2):
@@ -138,12 +138,12 @@ def test_a_host_with_a_pod_without_a_controller_stays_or_returns_to_service(
     first, *_ = nodes(real)
     real.pod("alone", first)
     round_ = loop(cluster, real, machines)
-    assert "which has no controller" in round_.once().made.kept[first]
+    assert "which has no controller" in round_.once().decided.kept[first]
     passes(lambda: loop(cluster, real, machines), real, lambda: bool(marked(real)))
     node = marked(real)[0]
     real.pod("late", node)
     rounds = passes(lambda: loop(cluster, real, machines), real, lambda: node not in marked(real))
-    back = [each for round_ in rounds for each in round_.made.decisions if each.act is Act.GIVE_BACK]
+    back = [each for round_ in rounds for each in round_.decided.decisions if each.act is Act.GIVE_BACK]
     assert [each.why for each in back] == ["it runs default/late, which has no controller that would recreate it"]
     assert {first, node} <= set(nodes(real))
 
@@ -160,7 +160,7 @@ def test_nothing_is_added_or_removed_while_the_groups_do_not_answer_or_the_contr
     job(real, "train", 3)
     until(lambda: unplaced(real) == 1)
     machines.silent = "403 from the cloud: log in again"
-    result = loop(cluster, real, machines).once().made
+    result = loop(cluster, real, machines).once().decided
     assert result.decisions == ()
     assert "the groups of machines (403 from the cloud: log in again) did not answer" in result.refused
     machines.silent = ""
@@ -172,7 +172,7 @@ def test_nothing_is_added_or_removed_while_the_groups_do_not_answer_or_the_contr
     braked: list[str] = []
 
     def is_braked() -> bool:
-        kept = loop(cluster, real, machines, control_plane=unwell).once().made.kept
+        kept = loop(cluster, real, machines, control_plane=unwell).once().decided.kept
         braked.extend(why for why in kept.values() if unwell in why)
         return bool(braked)
 
@@ -187,10 +187,10 @@ def test_a_pool_that_the_cloud_refuses_to_grow_backs_off(real: World, cluster: C
     until(lambda: unplaced(real) == 1)
     machines.refuses = "VcpuLimitExceeded: ask AWS for more"
     round_ = loop(cluster, real, machines).once()
-    assert [(each.failed, each.said) for each in round_.done] == [(True, machines.refuses)]
+    assert [(each.failed, each.text) for each in round_.done] == [(True, machines.refuses)]
     again = loop(cluster, real, machines).once()
-    assert again.made.decisions == ()
-    (verdict,) = again.made.verdicts.values()
+    assert again.decided.decisions == ()
+    (verdict,) = again.decided.verdicts.values()
     assert verdict.fate is Fate.WAITING
     assert "pool region is not grown for" in verdict.reason
     assert machines.refuses in verdict.reason
@@ -200,7 +200,7 @@ def test_a_dry_run_changes_nothing(real: World, cluster: Cluster, machines: Mach
     job(real, "train", 2)
     until(lambda: unplaced(real) == 1)
     round_ = loop(cluster, real, machines).once(dry_run=True)
-    assert [str(each.act) for each in round_.made.decisions] == ["grow"]
+    assert [str(each.act) for each in round_.decided.decisions] == ["grow"]
     assert machines.size == 1
     settings = settings_of(cluster)
     assert Actuator(real.api, machines, around(cluster, real).limits).recall().orders == ()

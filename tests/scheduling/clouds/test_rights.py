@@ -116,7 +116,7 @@ def test_a_clusters_groups_are_those_of_its_cloud_and_no_request_is_sent_yet(
 @pytest.mark.parametrize(
     ("modules", "libraries"),
     [
-        ("cli.build", ("boto3", "botocore", "azure", "msal", "google.auth", "google.cloud")),
+        ("cli.actions.build", ("boto3", "botocore", "azure", "msal", "google.auth", "google.cloud")),
         # The Kubernetes library loads google.auth.
         (
             "cli.failures, controllers.autoscaler.choose, controllers.autoscaler.run",

@@ -115,7 +115,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
         runs["forbidden"] = account.destroy()
         kept = tuple(account.world)
         runs["release"] = Recording()
-        account.stack.let_go(runs["release"])
+        account.stack.remove_protection(runs["release"])
         runs["destroy"] = account.destroy()
         return replace(deployed, runs=runs, kept=kept, left=tuple(account.world))
 

@@ -17,7 +17,7 @@ PERMISSIONS = (
 def document() -> str:
     """Return a role, the same for all clusters."""
     return (
-        "# What the autoscaler does in a project, and no more:\n"
+        "# Exactly the permissions that the autoscaler needs in a project:\n"
         "#   gcloud iam roles create menagerieAutoscaler --project=PROJECT --file=docs/gcp-role-autoscaler.yaml\n"
         "title: Menagerie autoscaler\n"
         "description: Grows and shrinks the groups of clusters' pools.\n"

@@ -1,0 +1,1 @@
+"""What verbs and sections of `status` do once their arguments and the spec are checked. Imports clients and engines."""

@@ -1,0 +1,1 @@
+"""How results, questions and progress of actions are printed."""
