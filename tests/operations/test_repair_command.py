@@ -106,7 +106,7 @@ def test_a_ticket_stays_until_an_operator_says_that_it_is_fixed(menagerie: Menag
     fleet.hosts["worker-2"].answers = True
     ran = menagerie("--yes", "--retry", "worker-2")
     assert (ran.code, boots(fleet)) == (0, [0, 1, 0]), ran.err
-    assert "worker-2: cleared: 0 repairs, and its ticket: turn it off" in ran.err
+    assert "worker-2: cleared: 0 repairs, and its ticket: power-cycle it by hand" in ran.err
 
 
 def test_a_service_continues_after_temporary_errors(
