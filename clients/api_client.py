@@ -10,8 +10,6 @@ from typing import Any
 
 import urllib3
 from kubernetes import client
-from kubernetes.client import rest
-from kubernetes.client.exceptions import ApiException
 
 
 class ApiClient(client.ApiClient):  # type: ignore[misc]  # the library has no types
@@ -23,24 +21,8 @@ class ApiClient(client.ApiClient):  # type: ignore[misc]  # the library has no t
 
     def __init__(self, configuration: client.Configuration, may_change: Callable[[], None] | None = None) -> None:
         super().__init__(configuration)
-        self.rest_client = _Connections(configuration)
         if may_change:
             self.rest_client.pool_manager = _Fenced(self.rest_client.pool_manager, may_change)
-
-
-class _Connections(rest.RESTClientObject):  # type: ignore[misc]
-    """The library's connections, fixed to raise ApiException when TLS fails.
-
-    kubernetes 36 decodes the body of every ApiException. If the TLS handshake fails (an API server that is being
-    stopped), there is no body, and the resulting AttributeError would escape every caller that waits for the API.
-    """
-
-    def request(self, *arguments: Any, **named: Any) -> Any:
-        try:
-            return super().request(*arguments, **named)
-        except ApiException as error:
-            error.body = error.body or b""
-            raise
 
 
 class _Fenced:
