@@ -136,7 +136,7 @@ from stacks.validation import fleet
 def tell(name, stage, detail):
     print(stage, flush=True)
 options = fleet.Options(Path(sys.argv[1]), program="tests.validation.programs:endless")
-with interrupts.heard():
+with interrupts.interrupts_raise():
     fleet.validate([subject(SPECS / "valid-aws.yaml")], options, tell, lambda _: None)
 """
 
