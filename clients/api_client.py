@@ -12,7 +12,7 @@ import urllib3
 from kubernetes import client
 
 
-class ApiClient(client.ApiClient):  # type: ignore[misc]  # the library has no types
+class ApiClient(client.ApiClient):  # type: ignore[misc]  # mypy skips the library: pyproject.toml
     """The library's client for a server.
 
     may_change: called before every request that changes something, typed or not; it raises if the request must not be

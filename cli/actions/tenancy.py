@@ -17,7 +17,7 @@ from cli.sections import Look, Options, Report
 from cli.views import tenancy as views
 from clients.lease import Lease, this_process
 from cluster.spec import Cluster
-from controllers.tenancy.capacity.run import CapacityReview as HostsFound
+from controllers.tenancy.capacity.run import CapacityReview
 from controllers.tenancy.directory.choose import directory_of, settings_of
 from controllers.tenancy.directory.model import NoPoliciesError
 from controllers.tenancy.sync.run import LEASE, Applied, Sync, SyncReview
@@ -68,7 +68,7 @@ class _Work:
         """Return the Lease of a service; None for a dry run."""
         return None if self._dry_run else Lease(self._access.api(), LEASE, this_process())
 
-    def hosts(self) -> HostsFound | None:
+    def hosts(self) -> CapacityReview | None:
         """Return each team's hosts; None if the spec has no allocations."""
         if not self._settings.allocations:
             return None

@@ -11,7 +11,7 @@ from cli.asking import confirm, dry_run_of
 from cli.output import console, errors, print_json
 from cli.views import tenancy_capacity as capacity_view
 from cluster.spec import Cluster
-from controllers.tenancy.capacity.run import CapacityReview as HostsFound
+from controllers.tenancy.capacity.run import CapacityReview
 from controllers.tenancy.sync.plan import Story, TenancyChange
 from controllers.tenancy.sync.run import Applied, SyncReview
 from controllers.tenancy.sync.state import TenancyState
@@ -107,7 +107,7 @@ def _sum(result: SyncReview, applied: Applied, *, dry_run: bool) -> str:
     return f"{len(applied.changes)} changes made{failed}; {who}"
 
 
-def document(cluster: Cluster, directory: str, result: SyncReview, hosts: HostsFound | None) -> dict[str, Any]:
+def document(cluster: Cluster, directory: str, result: SyncReview, hosts: CapacityReview | None) -> dict[str, Any]:
     """Return every namespace of a person or a team, its owner and members, since when it is frozen; and each team's hosts."""
     last = result.state.last
     size = {"people": last.people, "teams": last.teams, "since": last.since} if last else None
@@ -116,7 +116,7 @@ def document(cluster: Cluster, directory: str, result: SyncReview, hosts: HostsF
     return {"cluster": cluster.name, "directory": directory, "last": size, "namespaces": rows, "pools": pools}
 
 
-def listed(cluster: Cluster, directory: str, result: SyncReview, hosts: HostsFound | None) -> None:
+def listed(cluster: Cluster, directory: str, result: SyncReview, hosts: CapacityReview | None) -> None:
     """Print `document` for people."""
     rows = _rows(result.state, result)
     for row in rows:
