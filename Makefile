@@ -24,7 +24,7 @@ unit stacks slow timed beside in-lab test soak: export MENAGERIE_NO_SKIPS := 1
 BEFORE := $(addsuffix @1.35.4,kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kubectl kube-proxy)
 
 .DEFAULT_GOAL := help
-.PHONY: help foretell setup programs lab lab-down check docs format-check types imports yaml ansible site unit stacks slow linted timed beside in-lab test bench soak conformance golden format lock clean
+.PHONY: help foretell setup programs lab lab-down check docs format-check types imports yaml ansible site unit stacks slow timed beside in-lab foreground background test bench soak conformance golden format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -80,15 +80,11 @@ stacks: programs ## Whole stacks of every cloud under the real engine, against s
 slow: programs ## What check leaves out, except lab and soak: etcds, API servers, Ansible, whole stacks
 	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not soak" </dev/null
 
-# Gets only the CPU time that the timed tests leave.
-linted:
-	@nice -n 19 $(MAKE) --keep-going -j2 --output-sync=target $(LINT)
-
-# The part of slow that `make test` runs before the lab. The next target runs during the lab, with the fast tests.
+# The part of slow that `make test` runs in the foreground, before the lab.
 timed:
 	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "timed and not soak" $$($(BIN)/python -m tests.levels) </dev/null
 
-# These tests may almost stop while the lab is busy, so none of them has a time-out.
+# These tests may almost stop while the foreground is busy, so none of them has a time-out.
 beside: export MENAGERIE_NO_CLOCK := 1
 beside:
 	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "not (timed or lab or soak)" </dev/null
@@ -96,9 +92,12 @@ beside:
 in-lab: programs ## The lab from scratch with every proof, and the faults
 	$(PYTEST) $(LONGEST) -m "lab and not soak" tests/lab tests/faults </dev/null
 
+foreground: timed in-lab
+
+background: $(LINT) beside
+
 test: programs ## Everything: check and slow, and the lab from scratch with every proof
-	@$(MAKE) --keep-going -j2 linted timed
-	@$(BIN)/python -m tests.beside in-lab beside
+	@$(BIN)/python -m tests.beside foreground background
 
 bench: setup ## Compare the time of a bring-up with the same cluster built by hand
 	$(BIN)/python -m tests.bench </dev/null

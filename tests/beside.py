@@ -1,8 +1,8 @@
-"""Run two targets of make at once: `python -m tests.beside in-lab beside`.
+"""Run two targets of make at once: `python -m tests.beside foreground background`.
 
-The second gets the CPU time that the first leaves, and at least a tenth. A lab spends half of its time waiting. Tests in the
-second target must not have time limits. Its output is printed at the end. Exit code: 0 if both passed, otherwise that of one
-that failed.
+The second gets the CPU time that the first leaves, and at least a tenth. Tests with time limits and the lab, which are in
+the first, wait for much of their time. Tests in the second must not have time limits. Its output is printed at the end. Each
+target runs to its end, even if a part of it fails. Exit code: 0 if both passed, otherwise that of one that failed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def group() -> Iterator[Path]:
         cgroups.remove(name)
 
 
-_BEGIN = 'echo $$ > "$0" && exec flock "$1" make "$2"'
+_BEGIN = 'echo $$ > "$0" && exec flock "$1" make "$2" --keep-going'
 
 
 def main(targets: Sequence[str]) -> int:
@@ -63,7 +63,9 @@ def main(targets: Sequence[str]) -> int:
     with group() as folder, tempfile.TemporaryFile("w+") as output, tempfile.NamedTemporaryFile() as lock:
         command = ["sh", "-c", _BEGIN, folder / "cgroup.procs", lock.name, second]
         with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as beside:
-            code = subprocess.run(["make", first], env={**os.environ, LOCK: lock.name}, check=False).returncode
+            code = subprocess.run(
+                ["make", first, "--keep-going"], env={**os.environ, LOCK: lock.name}, check=False
+            ).returncode
             give(folder, "equal")
             other = beside.wait()
         output.seek(0)

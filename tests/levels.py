@@ -118,8 +118,8 @@ WITH_PROGRAMS = (
 )
 
 TIMED = frozenset({"keys", "redfish", "rotation", *_TIMED_PROGRAMS})
-"""Engine groups and files that `make test` runs before the lab. All others run during it, with a small share of the CPU
-(`tests/beside.py`)."""
+"""Engine groups and files that `make test` runs in the foreground, before the lab. All others run next to these and to the
+lab, with a small share of the CPU (`tests/beside.py`)."""
 
 
 def timed_places() -> tuple[str, ...]:

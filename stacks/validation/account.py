@@ -19,7 +19,7 @@ from stacks.policies.model import Resource
 from stacks.policies.values import shown
 from stacks.steps import Complaint, Recording, name_of
 from stacks.validation.plugin import dynamic_resources
-from stacks.validation.private import environment
+from stacks.validation.private import NO_CHECKPOINTS, environment
 
 Program = Callable[[Cluster], None]
 """Declares the resources of a cluster."""
@@ -93,14 +93,14 @@ def opened(
 ) -> Iterator[Account]:
     """Open the cluster's account for a block. folder: holds all state; the caller removes it.
 
-    pulumi: path of the CLI. faults: injected into calls to the cloud.
+    pulumi: path of the CLI. faults: injected into calls to the cloud; with them, the engine saves the state after each step.
     """
     account = Account(cluster, World())
     # Only the cluster's own cloud: the engine finds no provider for any other.
     with (
         simulated_clouds(account.world, faults, offers, clouds=[cluster.spec.control_plane.cloud.value]) as served,
         dynamic_resources() as plugin,
-        environment({_PROVIDERS: f"{served[_PROVIDERS]},{plugin}"}),
+        environment({_PROVIDERS: f"{served[_PROVIDERS]},{plugin}", **({} if faults else NO_CHECKPOINTS)}),
     ):
         account.stack = ClusterStack(cluster, lambda: program(account.cluster), pulumi, folder)
         yield account

@@ -30,6 +30,7 @@ from stacks.errors import StackError
 from stacks.program import declare
 from stacks.steps import Recording
 from stacks.validation.plugin import dynamic_resources
+from stacks.validation.private import NO_CHECKPOINTS
 from tests import programs
 from tests.stacks.engines import QUICK
 
@@ -165,7 +166,8 @@ def _opened(cluster: Cluster, folder: Path, faults: Faults | None = None) -> Ite
     world = World()
     with simulated_clouds(world, faults, clouds=["azure"]) as simulated, dynamic_resources() as plugin:
         providers = {"PULUMI_DEBUG_PROVIDERS": f"{simulated['PULUMI_DEBUG_PROVIDERS']},{plugin}"}
-        yield Account(with_checksums(cluster), cli, folder, world, providers)
+        saving = {} if faults else NO_CHECKPOINTS
+        yield Account(with_checksums(cluster), cli, folder, world, {**providers, **saving})
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from sandbox.simcloud.world import Record, World
 from stacks import program
 from stacks.automation import ClusterStack
 from stacks.validation.plugin import dynamic_resources
+from stacks.validation.private import NO_CHECKPOINTS
 from tests import programs
 from tests.stacks.engines import QUICK
 
@@ -113,7 +114,8 @@ def opened(
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("PULUMI_DEBUG_PROVIDERS", f"{simulated['PULUMI_DEBUG_PROVIDERS']},{plugin}")
-        for name, value in {**QUICK, "PULUMI_CONFIG_PASSPHRASE": "tests"}.items():
+        saving = {} if faults else NO_CHECKPOINTS
+        for name, value in {**QUICK, **saving, "PULUMI_CONFIG_PASSPHRASE": "tests"}.items():
             patch.setenv(name, value)
         stack = ClusterStack(cluster, lambda: program.declare(current[0]), cli, folder)
         configure(stack, "gcp:project", PROJECT)
