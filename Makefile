@@ -16,6 +16,8 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTEST := $(BIN)/python -m pytest
 SLOW_AT_ONCE := 4
+# They have what the foreground leaves; more of them would only compete for it.
+BESIDE_AT_ONCE := 3
 LONGEST := --durations=25 --durations-min=5
 LINT := format-check types imports yaml ansible site
 # After the set-up, the machine has all that tests need: a skipped test fails (tests/skips.py).
@@ -87,7 +89,7 @@ timed:
 # These tests may almost stop while the foreground is busy, so none of them has a time-out.
 beside: export MENAGERIE_NO_CLOCK := 1
 beside:
-	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "not (timed or lab or soak)" </dev/null
+	$(PYTEST) -q $(LONGEST) -n $(BESIDE_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "not (timed or lab or soak)" </dev/null
 
 in-lab: programs ## The lab from scratch with every proof, and the faults
 	$(PYTEST) $(LONGEST) -m "lab and not soak" tests/lab tests/faults </dev/null

@@ -33,16 +33,25 @@ def open_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
     """
     if not has_stack(cluster):
         raise not_built(cluster)
-    return make_stack(cluster, report)
+    return stack_in(cluster, backend_of(cluster), report, exists=True)
 
 
 def make_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
     """Return the cluster's stack; create it if there is none. For callers that are about to build."""
-    where = backend_of(cluster)
-    url = where.url if where.configured_by else ""
-    cli = pulumi_cli(report)
+    return stack_in(cluster, backend_of(cluster), report)
+
+
+def stack_in(cluster: Cluster, where: Backend, report: Callable[[str], None], *, exists: bool = False) -> ClusterStack:
+    """Return the cluster's stack in a backend; create it if there is none. exists: the caller knows that there is one."""
     return ClusterStack(
-        cluster, lambda: declare(cluster), cli, STATE / cluster.name, _settings(cluster), url, _plugins(cluster, report)
+        cluster,
+        lambda: declare(cluster),
+        pulumi_cli(report),
+        STATE / cluster.name,
+        _settings(cluster),
+        where.url if where.configured_by else "",
+        _plugins(cluster, report),
+        exists=exists,
     )
 
 
@@ -50,7 +59,7 @@ def make_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
 def stack_to_look_at(cluster: Cluster, report: Callable[[str], None]) -> Iterator[ClusterStack]:
     """Yield the cluster's stack, or a temporary one with its settings if there is none. For callers that only plan."""
     if has_stack(cluster):
-        yield make_stack(cluster, report)
+        yield stack_in(cluster, backend_of(cluster), report, exists=True)
         return
     with tempfile.TemporaryDirectory(prefix="menagerie-plan-") as folder:
         settings = _settings(cluster)
@@ -61,7 +70,7 @@ def stack_to_look_at(cluster: Cluster, report: Callable[[str], None]) -> Iterato
             settings = copy
         state, cli = Path(folder) / "state", pulumi_cli(report)
         plugins = _plugins(cluster, report)
-        yield ClusterStack(cluster, lambda: declare(cluster), cli, state, settings, plugins=plugins)
+        yield ClusterStack(cluster, lambda: declare(cluster), cli, state, settings, plugins=plugins, is_temporary=True)
 
 
 def _plugins(cluster: Cluster, report: Callable[[str], None]) -> Callable[[Path], None]:
@@ -117,7 +126,7 @@ def not_built(cluster: Cluster) -> NotBuiltError:
     where = backend_of(cluster).shown
     return NotBuiltError(
         f"{cluster.name} has not been built: {where} has no stack of that name; run: ./menagerie up {cluster.name}\n"
-        f"  (if the stack is in another backend, set PULUMI_BACKEND_URL, or backend.url in Pulumi.yaml)"
+        f"  (if the stack is in another backend, set PULUMI_BACKEND_URL or backend.url in Pulumi.yaml, or run pulumi login)"
     )
 
 
@@ -132,7 +141,7 @@ def secret_of(cluster: Cluster, name: str) -> str:
 
 def kept_secret(cluster: Cluster, name: str, report: Callable[[str], None] = lambda _: None) -> str | None:
     """Return a secret from the stack's configuration; None if it has none of that name, or there is no stack."""
-    return make_stack(cluster, report).secret(name) if has_stack(cluster) else None
+    return stack_in(cluster, backend_of(cluster), report, exists=True).secret(name) if has_stack(cluster) else None
 
 
 def access_to(cluster: Cluster, report: Callable[[str], None] = lambda _: None) -> Access:

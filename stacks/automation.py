@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 from pulumi import automation as auto
 
 from cluster.spec import Cluster
-from stacks import lean, starting
-from stacks.backend import PROJECT, WHOLE_OR_NOT
+from stacks import encryption, lean, starting
+from stacks.backend import PROJECT, own_folder
 from stacks.commands import SECRET, Command, OnEvent, Stack, Workspace
 from stacks.errors import StackError, StackLockedError
 from stacks.protection import RELEASE
@@ -51,6 +51,8 @@ class ClusterStack:
     settings: the stack's configuration file, shared with the ordinary CLI; None keeps the configuration with the state.
     backend: URL of the state (`stacks.backend`); "" for a folder below `state_dir`.
     plugins: fills the engine's plugin folder before a run that starts plugins; the engine downloads none.
+    is_temporary: the caller removes `state_dir`, so the stack needs no passphrase that a person knows.
+    exists: the caller knows that the backend has the stack. Otherwise a run of the CLI creates it if needed.
     """
 
     def __init__(
@@ -62,18 +64,22 @@ class ClusterStack:
         settings: Path | None = None,
         backend: str = "",
         plugins: Callable[[Path], None] = lambda _: None,
+        is_temporary: bool = False,
+        exists: bool = False,
     ) -> None:
         self._cluster = cluster
         self._state_dir = state_dir
         self._plugins = plugins
         self._locks = state_dir / "pulumi" / ".pulumi" / "locks"
-        kms = starting.kms_of(settings)
-        starting.refuse_without_passphrase(cluster, kms)
+        provider = encryption.provider_of(settings, backend)
+        if not is_temporary or encryption.is_chosen(settings):
+            encryption.refuse_without_passphrase(cluster, provider)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._command = Command(starting.command_root(pulumi, state_dir))
-        url = backend or f"file://{starting.ensured(state_dir / 'pulumi')}?{WHOLE_OR_NOT}"
+        starting.ensured(state_dir / "pulumi")
+        url = backend or own_folder(state_dir).url
         # An environment variable with that name would override the project's setting.
-        environment = starting.environment(state_dir, kms=kms)
+        environment = starting.environment(state_dir, provider=provider)
         self._home = Path(environment["PULUMI_HOME"])
         self._environment = {**environment, "PULUMI_BACKEND_URL": url}
         workspace = starting.ensured(state_dir / "workspace")  # the default is a temporary folder that is never removed
@@ -87,8 +93,9 @@ class ClusterStack:
                 name=PROJECT, runtime="python", main=os.getcwd(), backend=auto.ProjectBackend(url=url)
             ),
             env_vars=self._environment,
-            secrets_provider=kms or None,
+            secrets_provider=provider or None,
         )
+        self._workspace.has_stack = exists or (not backend and cluster.name in own_folder(state_dir).stacks())
         self._stack = self._guarded(lambda: Stack.of(cluster.name, self._workspace))
 
     @property
@@ -161,7 +168,7 @@ class ClusterStack:
         """Set a cloud provider's setting in the stack's configuration, instead of in the environment."""
         self._guarded(lambda: self._stack.set_config(f"{provider}:{key}", auto.ConfigValue(value)))
 
-    def forget(self, provider: str, key: str) -> None:
+    def unset(self, provider: str, key: str) -> None:
         """Remove a setting made by `configure`."""
         self._guarded(lambda: self._stack.remove_config(f"{provider}:{key}"))
 
@@ -176,7 +183,8 @@ class ClusterStack:
 
     def deployment(self) -> dict[str, Any]:
         """Return the engine's record of the stack. Secrets stay encrypted."""
-        return self._guarded(lambda: self._edited(lambda _: False))
+        deployment: dict[str, Any] = self.exported()["deployment"]
+        return deployment
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -187,7 +195,7 @@ class ClusterStack:
                 if stale_locks(self._locks, self._cluster.is_lab):
                     self._guarded(self._stack.cancel)
                 if cut_short and self._cluster.is_lab:
-                    self._guarded(self._forget_interrupted_creates)
+                    self._forget_interrupted_creates()
                 yield
         except BusyError as error:
             raise StackLockedError(
@@ -199,26 +207,37 @@ class ClusterStack:
 
         In a cloud such a record may be the only trace of a resource, so it is kept there, and the engine warns.
         """
-        self._edited(lambda deployment: bool(deployment.pop("pending_operations", None)))
+        document = self.exported()
+        if document["deployment"].pop("pending_operations", None):
+            self.restore(document)
 
-    def _edited(self, change: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Return the stack's deployment after `change` was applied; import it if `change` returns True.
+    def exported(self) -> dict[str, Any]:
+        """Return the stack's state as a document that `restore` takes. Secrets stay encrypted.
 
-        Uses the CLI: the Automation API exports secrets in clear, and imports through a temporary file that stays
-        behind after a failure.
+        Uses the CLI: the Automation API exports secrets in clear.
         """
-        with tempfile.NamedTemporaryFile("w+", dir=self._state_dir, suffix=".json") as file:
-            where = ["--stack", self._cluster.name, "--file", file.name]
-            self._command.run(["stack", "export", *where], self._workspace.work_dir, self._environment)
-            state: dict[str, Any] = json.load(file)
-            deployment: dict[str, Any] = state["deployment"]
-            if change(deployment):
-                file.seek(0)
-                file.truncate()
-                json.dump(state, file)
-                file.flush()
-                self._command.run(["stack", "import", *where], self._workspace.work_dir, self._environment)
-            return deployment
+        with tempfile.NamedTemporaryFile("r", dir=self._state_dir, suffix=".json") as file:
+            self._guarded(lambda: self._transfer("export", file.name))
+            document: dict[str, Any] = json.load(file)
+            return document
+
+    def restore(self, document: Mapping[str, Any]) -> None:
+        """Replace the stack's state by a document of `exported`, of this or of another backend.
+
+        Uses the CLI: the Automation API imports through a temporary file that stays behind after a failure.
+        """
+        with tempfile.NamedTemporaryFile("w", dir=self._state_dir, suffix=".json") as file:
+            json.dump(document, file)
+            file.flush()
+            self._guarded(lambda: self._transfer("import", file.name))
+
+    def forget(self) -> None:
+        """Remove the stack from its backend. Its resources and Pulumi.<cluster>.yaml stay."""
+        self._guarded(lambda: self._workspace.remove_stack(self._cluster.name, force=True, preserve_config=True))
+
+    def _transfer(self, verb: str, file: str) -> None:
+        arguments = ["stack", verb, "--stack", self._cluster.name, "--file", file]
+        self._command.run(arguments, self._workspace.work_dir, self._environment)
 
     def _guarded(self, run: Callable[[], _T]) -> _T:
         try:

@@ -24,6 +24,8 @@ WHOLE_OR_NOT = "metadata=skip"
 """A killed run can leave an empty attributes file next to a checkpoint; every later run then fails with "failed to load
 checkpoint: EOF". Checkpoints themselves are renamed into place (gocloud.dev, blob/fileblob)."""
 _VARIABLE = "PULUMI_BACKEND_URL"
+_CREDENTIALS = "PULUMI_CREDENTIALS_PATH"
+_ENCRYPTED = "$pulumiSecureStore"
 _CHECKPOINT = re.compile(r"(?P<stack>.+)\.json(\.gz)?")
 _PATIENCE_S = 60
 
@@ -46,7 +48,7 @@ class Backend:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
-    def stacks(self, cli: Callable[[], Path]) -> frozenset[str]:
+    def stacks(self, cli: Callable[[], Path] = lambda: Path("pulumi")) -> frozenset[str]:
         """Return the names of all stacks in it. Raises BackendError if it can't be read.
 
         cli: returns the path of the Pulumi CLI; not called for a folder of this checkout, whose files are read directly.
@@ -55,18 +57,35 @@ class Backend:
 
 
 def chosen(cluster: str, state_dir: Path, root: Path, environment: Mapping[str, str], *, is_lab: bool) -> Backend:
-    """Return the backend of a cluster's stack: from the variable, else from Pulumi.yaml, else a folder of the checkout.
+    """Return the backend of a cluster's stack: from the variable, Pulumi.yaml, `pulumi login`, or a folder of the checkout.
 
-    The engine uses the same order (pkg/workspace, GetCurrentCloudURL). A lab exists on one machine only, so Pulumi.yaml,
-    which a team shares, does not apply to it. Raises BackendError for a relative path: the engine runs in another folder.
+    The engine uses the same order (pkg/workspace, GetCurrentCloudURL), and has no such folder. A stack that is already in
+    the folder stays there, whatever the operator is logged in to. A lab exists on one machine only, so neither Pulumi.yaml,
+    which a team shares, nor a login applies to it. Raises BackendError for a relative path: the engine runs in another folder.
     """
-    own = state_dir / "pulumi"
+    here = own_folder(state_dir)
+    own = here.own
     if url := environment.get(_VARIABLE, ""):
         return _absolute(Backend(url, _VARIABLE, own), cluster)
-    file = root / "Pulumi.yaml"
-    if not is_lab and (url := _of_project(file)):
+    if is_lab:
+        return here
+    if url := _of_project(root / "Pulumi.yaml"):
         return _absolute(Backend(url, "Pulumi.yaml", own), cluster)
+    if cluster not in _in_folder(here) and (url := _of_login(environment)):
+        return _absolute(Backend(url, "pulumi login", own), cluster)
+    return here
+
+
+def own_folder(state_dir: Path) -> Backend:
+    """Return the backend in the checkout's folder for one cluster."""
+    own = state_dir / "pulumi"
     return Backend(f"file://{own}?{WHOLE_OR_NOT}", "", own)
+
+
+def login(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable that lets an engine with a home of its own use what `pulumi login` has stored."""
+    folder = _credentials_folder(environment)
+    return {_CREDENTIALS: str(folder)} if folder.is_dir() else {}
 
 
 def refuse_elsewhere(cluster: str, backend: Backend) -> None:
@@ -74,7 +93,8 @@ def refuse_elsewhere(cluster: str, backend: Backend) -> None:
     if backend.configured_by and cluster in _in_folder(Backend(f"file://{backend.own}", "", backend.own)):
         raise OtherStateError(
             f"{cluster} has its stack in {backend.own}, but {backend.configured_by} names {backend.shown}, which has no stack of "
-            f"that name. Nothing was changed. Remove that setting to work with the stack in the folder"
+            f"that name. Nothing was changed. To move the stack there: ./menagerie state move {cluster}; to work with it in "
+            f"the folder, remove that setting"
         )
 
 
@@ -87,6 +107,28 @@ def _of_project(file: Path) -> str:
         raise BackendError(f"{file} can't be read, and it may name the state's backend: {error}") from None
     backend = settings.get("backend") if isinstance(settings, dict) else None
     return str(backend.get("url") or "") if isinstance(backend, dict) else ""
+
+
+def _credentials_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of `pulumi login` (sdk/go/common/workspace, getCredsFilePath)."""
+    named = environment.get(_CREDENTIALS) or environment.get("PULUMI_HOME")
+    return Path(named) if named else Path(environment.get("HOME") or Path.home(), ".pulumi")
+
+
+def _of_login(environment: Mapping[str, str]) -> str:
+    """Return the backend that the operator is logged in to, "" for none."""
+    file = _credentials_folder(environment) / "credentials.json"
+    way_out = f"set {_VARIABLE}, or backend.url in Pulumi.yaml"
+    try:
+        text = file.read_text()
+        known = json.loads(text) if text.strip() else {}
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        raise BackendError(f"{file} can't be read, and it may name the state's backend: {error}; {way_out}") from None
+    if not isinstance(known, dict) or _ENCRYPTED in known:
+        raise BackendError(f"{file} is encrypted, and it may name the state's backend; {way_out}")
+    return str(known.get("current") or "")
 
 
 def _absolute(backend: Backend, cluster: str) -> Backend:
@@ -115,7 +157,12 @@ def _listed(backend: Backend, cli: Path) -> frozenset[str]:
         home = Path(folder, "home")
         home.mkdir()
         (home / "logs").touch()  # see `lean.without_log_files`
-        variables = {_VARIABLE: backend.url, "PULUMI_HOME": str(home), "PULUMI_SKIP_UPDATE_CHECK": "true"}
+        variables = {
+            _VARIABLE: backend.url,
+            **login(os.environ),
+            "PULUMI_HOME": str(home),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+        }
         command = [str(cli), "stack", "ls", "--project", PROJECT, "--output", "json", "--non-interactive"]
         try:
             done = subprocess.run(

@@ -1,7 +1,7 @@
 """Pulumi's Automation API with fewer runs of the CLI.
 
-A run costs a third of a second of CPU before it does anything, and half as much again if it decrypts. By default a new
-stack takes three runs before the engine starts, and an update three more after it (pulumi 3.259).
+A run costs a third of a second of CPU before it does anything, and half as much again if it decrypts. By default a stack
+takes three runs before the engine starts, and an update three more after it (pulumi 3.259).
 """
 
 from __future__ import annotations
@@ -33,10 +33,14 @@ class Command(auto.PulumiCommand):
 
 
 class Workspace(auto.LocalWorkspace):
-    """A folder with the settings of a project."""
+    """A folder with the settings of a project. has_stack: its backend has the stack, which then is not looked for."""
+
+    has_stack = False
 
     def select_stack(self, stack_name: str) -> None:
-        """Select the stack; create it if it does not exist."""
+        """Create the stack if it does not exist. Each later run names the stack, so it needs no selection."""
+        if self.has_stack:
+            return
         provider = ["--secrets-provider", self.secrets_provider] if self.secrets_provider else []
         self._run_pulumi_cmd_sync(["stack", "select", "--create", *provider, "--stack", stack_name])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,14 @@ def build() -> Callable[..., Cluster]:
 @pytest.fixture(scope="session")
 def lab(build: Callable[..., Cluster]) -> Cluster:
     return build()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def logged_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep tests away from the backend that their user is logged in to."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PULUMI_CREDENTIALS_PATH", str(tmp_path_factory.mktemp("login")))
+        yield
 
 
 # Groups that take minutes, longest first: if one of them started last, it would run alone at the end. xdist gives a worker its

@@ -27,7 +27,7 @@ UNDER_THE_ENGINE = {
     "operations/keys/test_kubernetes_authority.py": "keys",
     "operations/keys/test_published.py": "keys",
     "operations/keys/test_rotation.py": "rotation",
-    "operations/test_existence.py": "existence",
+    "operations/existence": "existence",
     "operations/test_plugins.py": "existence",
     "stacks/aws": "aws",
     "stacks/azure": "azure",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -59,7 +58,7 @@ def _built(cluster: Cluster) -> bool | str:
     backend = chosen(cluster.name, STATE / cluster.name, ROOT, os.environ, is_lab=cluster.is_lab)
     if backend.configured_by:
         return backend.shown
-    return cluster.name in backend.stacks(lambda: Path("pulumi"))  # pulumi does not run for a folder
+    return cluster.name in backend.stacks()  # pulumi does not run for a folder
 
 
 def _cell(value: object) -> str:

@@ -29,6 +29,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
         Verb("kubeconfig", "clusters:kubeconfig", "Write a kubeconfig for this machine and print its path"),
         Verb("secret", "clusters:secret", "Store a secret that the spec names", True),
         Verb("keys rotate", "keys:rotate", "Rotate a key or a certificate authority", True),
+        Verb("state move", "state:move", "Move a cluster's state to the configured backend", True),
         Verb("unlock", "operations:unlock", "Release a cluster from an abandoned operation", True),
         Verb("destroy", "clusters:destroy", "Delete a cluster", True),
     ),
@@ -91,6 +92,7 @@ NOUNS = {
     "keys": "Key rotation: docs/how-to/keys.md.",
     "machines": "Bare-metal installation by PXE or virtual media: docs/how-to/provisioning.md.",
     "roce": "RDMA over Ethernet: switch settings and a fabric test: docs/how-to/roce.md.",
+    "state": "Where the state of a cluster's stack is kept: docs/how-to/state.md.",
     "tenancy": "People and teams, a namespace for each: docs/how-to/teams.md.",
     "vpn": "Tunnels between sites and a cluster: docs/how-to/vpn.md.",
 }

@@ -62,7 +62,7 @@ def carried_over(stack: ClusterStack, outputs: Mapping[str, object]) -> Iterator
         yield
     finally:
         for name in lacking:
-            stack.forget(PROJECT, ring_key(name))
+            stack.unset(PROJECT, ring_key(name))
 
 
 def refuse_foreign(cluster: str, stack: Stack, outputs: Mapping[str, object]) -> None:

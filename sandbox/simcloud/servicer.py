@@ -16,6 +16,7 @@ from sandbox.simcloud.changes import ChangeKind
 from sandbox.simcloud.faults import Effect, Faults
 from sandbox.simcloud.identifiers import digest
 from sandbox.simcloud.rules import RefusalError, Settings
+from sandbox.simcloud.schema import mistakes
 from sandbox.simcloud.simulation import SimulatedCloud, UpdatePlan
 from sandbox.simcloud.values import from_wire, plain, to_wire
 from sandbox.simcloud.world import normal
@@ -85,6 +86,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 None if naming.mode == pb.CheckRequest.AutonamingOptions.DISABLE else naming.proposed_name,
             )
         failed = [pb.CheckFailure(property=failure.property, reason=str(failure)) for failure in failures]
+        for mistake in mistakes(normal(request.type), inputs):
+            failed.append(pb.CheckFailure(property=mistake.path, reason=f"{mistake.path} {mistake.text}"))
         return pb.CheckResponse(inputs=to_wire(inputs), failures=failed)
 
     def Diff(self, request: pb.DiffRequest, context: grpc.ServicerContext) -> pb.DiffResponse:

@@ -47,6 +47,7 @@ WRONG_CLUSTER = tuple(
     roce plan lba
     roce test lba
     secret lba x
+    state move lba
     show flows lba
     show outputs lba
     show prices lba

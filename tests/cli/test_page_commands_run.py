@@ -41,7 +41,7 @@ NEEDS = {
     "a running cluster": """
         audit, autoscaler plan, autoscaler run, capacity, controllers apply, controllers remove, destroy, etcd backup,
         etcd defragment, etcd forget, etcd move-leader, etcd recover-space, etcd replace, etcd restore, etcd roll,
-        expander run, keys rotate, kubeconfig, reboot, repair, roce test, secret, show, status, tenancy sync, unlock,
+        expander run, keys rotate, kubeconfig, reboot, repair, roce test, secret, show, state move, status, tenancy sync, unlock,
         upgrade, verify
     """,
     "machines at a site, or what they report": """

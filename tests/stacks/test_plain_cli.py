@@ -1,6 +1,7 @@
 """The ordinary CLI: `pulumi preview`, `up` and `destroy` of the checkout's own Pulumi.yaml and __main__.py.
 
-The language host is a stand-in (tests/stacks/language_host), the cloud is simulated, and the state is in a folder.
+The language host is a stand-in that runs the commands of the real one (tests/stacks/language_host). The clouds are
+simulated, and the state is in a folder.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clients.access import Access
 from cluster.load import load_cluster
 from cluster.sources import without_checksum
+from cluster.spec import Cluster
 from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.world import World
 from stacks import lean
+from stacks.automation import ClusterStack
 from stacks.plain import ALLOW_UNKNOWN
+from stacks.program import declare
 from stacks.validation.plugin import dynamic_resources
-from stacks.validation.private import variables
+from stacks.validation.private import NO_CHECKPOINTS, variables
 from tests.programs import program
 from tests.stacks.engines import QUICK
 
@@ -65,6 +70,27 @@ class Checkout:
         )
         return done.returncode, done.stdout + done.stderr
 
+    def continued_by_menagerie(self) -> None:
+        """Open the stack as `menagerie` does, find it complete, and change it."""
+        settings = self.folder / f"Pulumi.{STACK}.yaml"
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {**self.environment, **TOKEN}.items():
+                patch.setenv(name, value)
+            current = [self._loaded()]
+            url = self.environment["PULUMI_BACKEND_URL"]
+            stack = ClusterStack(
+                current[0], lambda: declare(current[0]), Path(self.cli), self.folder / "menagerie", settings, url
+            )
+            assert Access.from_stack(STACK, stack.outputs()).outputs.cluster == STACK
+            assert set(stack.preview().changes) == {"same"}
+            plane = current[0].spec.control_plane.model_dump(mode="json", exclude_defaults=True)
+            self.write({"control_plane": {**plane, "operators": ["10.250.4.0/24"]}})
+            current[0] = self._loaded()
+            assert stack.up()[0].changed > 0
+
+    def _loaded(self) -> Cluster:
+        return load_cluster(self.folder / "inventories" / STACK / "cluster.yaml")
+
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
@@ -87,6 +113,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
             **{name: value for name, value in variables(os.environ).items() if name != "PYTHONPATH"},
             **simulated,
             **QUICK,
+            **NO_CHECKPOINTS,
             "HOME": str(folder),
             "PATH": f"{HOST}:{os.environ['PATH']}",
             "MENAGERIE_PYTHON": sys.executable,
@@ -115,6 +142,21 @@ def test_the_cli_reports_a_missing_stack_and_missing_credentials_before_any_requ
     assert f"./menagerie validate {STACK}" in output
     assert "Traceback" not in output
     assert list(checkout.world) == []
+
+
+def test_an_environment_without_pip_is_refused_as_by_the_real_language_host(checkout: Checkout, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    whole = (checkout.folder / ".venv").readlink()
+    (checkout.folder / ".venv").unlink()
+    (checkout.folder / ".venv").symlink_to(tmp_path / "venv")
+    try:
+        code, output = checkout.pulumi("preview", **TOKEN)
+    finally:
+        (checkout.folder / ".venv").unlink()
+        (checkout.folder / ".venv").symlink_to(whole)
+    assert code != 0
+    assert "failed to discover package requirements: calling `" in output
+    assert "-m pip list --format json`: exit status 1" in output
 
 
 def test_the_configuration_may_name_the_project_and_the_spec(checkout: Checkout) -> None:
@@ -150,7 +192,7 @@ def test_a_wrong_spec_is_refused_as_by_check_and_an_unknown_machine_can_be_allow
         checkout.write({})
 
 
-def test_a_cluster_is_planned_created_unchanged_and_deleted_after_its_release(checkout: Checkout) -> None:
+def test_a_cluster_is_planned_created_shared_with_menagerie_and_deleted_after_its_release(checkout: Checkout) -> None:
     code, output = checkout.pulumi("preview", **TOKEN)
     assert code == 0, output
     assert "to create" in output
@@ -164,6 +206,9 @@ def test_a_cluster_is_planned_created_unchanged_and_deleted_after_its_release(ch
     written = yaml.safe_load((checkout.folder / f"Pulumi.{STACK}.yaml").read_text())
     assert written.pop("encryptionsalt")
     assert written == {"config": {"gcp:project": PROJECT}}
+    checkout.continued_by_menagerie()
+    code, output = checkout.pulumi("preview", "--expect-no-changes", **TOKEN)
+    assert code == 0, output
     assert checkout.pulumi("config", "set", "release", "true")[0] == 0
     # Plugins that the CLI starts have served keys three times by now; one process serves them from here on.
     with dynamic_resources() as plugin:

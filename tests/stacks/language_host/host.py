@@ -1,9 +1,13 @@
 """Stands in for `pulumi-language-python`, which comes with the ordinary Pulumi CLI and is not built here.
 
 It implements the language protocol (pulumi.runtime.proto, language.proto) as far as preview, up and destroy of a program
-need it: the program runs in a separate process, with the Python of the virtual environment that Pulumi.yaml names, and
-gets the engine's address as arguments and its configuration in the environment, as from the real one. Unlike the real
-one it requests no installation of providers.
+need it. In the virtual environment that Pulumi.yaml names it runs the commands that the real one runs (pulumi 3.259.0,
+sdk/python/cmd/pulumi-language-python/main.go and sdk/python/toolchain/pip.go), in the same order, and fails where they fail:
+
+1. `python --version`, whose failure is only printed;
+2. `python -m pip list --format json`;
+3. a script that finds the pulumi-plugin.json of each of these packages;
+4. the program, by a script that stands in for `pulumi-language-python-exec`.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,6 +28,79 @@ from pulumi.runtime.proto import language_pb2 as pb
 from pulumi.runtime.proto import language_pb2_grpc, plugin_pb2
 
 _PROGRAM = Path(__file__).with_name("program.py")
+_ACTIONABLE = 32
+"""Exit code of a program that has already reported its error."""
+_WITHOUT_PLUGINS = frozenset({"pulumi-policy", "pulumi-esc-sdk"})
+
+_PLUGIN_FILES = """
+import importlib.metadata, importlib.util, json, os, sys
+found = {}
+for name in sys.argv[1:]:
+    try:
+        module = importlib.metadata.distribution(name).metadata["Name"].replace("-", "_")
+        spec = importlib.util.find_spec(module)
+        files = [os.path.join(place, "pulumi-plugin.json") for place in spec.submodule_search_locations or ()]
+        found[name] = next((file for file in files if os.path.isfile(file)), "")
+    except Exception:
+        found[name] = ""
+print(json.dumps(found))
+"""
+
+
+class Environment:
+    """The virtual environment of a project. Raises ChildProcessError where the real host refuses to go on."""
+
+    def __init__(self, info: pb.ProgramInfo) -> None:
+        options = json_format.MessageToDict(info.options)
+        self._option = str(options["virtualenv"])
+        self._folder = Path(info.root_directory, self._option)
+
+    def packages(self) -> Iterator[plugin_pb2.PackageDependency]:
+        """Yield the providers of the installed packages."""
+        if not (self._folder / "bin" / "python").is_file():
+            # The real one creates it and installs requirements.txt, which this project does not have.
+            raise ChildProcessError(f"the virtual environment {self._option} was not set up before the first run")
+        if self._run("--version").returncode:
+            print("Failed to resolve python version command", file=sys.stderr)
+        installed = {entry["name"].lower().replace("_", "-"): entry["version"] for entry in self._listed()}
+        files = json.loads(self._run("-c", _PLUGIN_FILES, *installed).stdout)
+        for name, version in installed.items():
+            described = json.loads(Path(files[name]).read_text()) if files[name] else {}
+            is_one = bool(described) or name.startswith("pulumi-")
+            if is_one and name not in _WITHOUT_PLUGINS and described.get("resource", not described):
+                yield plugin_pb2.PackageDependency(
+                    name=described.get("name") or name.removeprefix("pulumi-"),
+                    version=f"v{(described.get('version') or version).removeprefix('v')}",
+                    kind="resource",
+                    server=described.get("server", ""),
+                )
+
+    def start(self, arguments: Iterable[str], more: Mapping[str, str]) -> int:
+        """Run a Python program to its end; return its exit code."""
+        return subprocess.run([self._python, *arguments], env={**self._variables(), **more}, check=False).returncode
+
+    def _listed(self) -> list[dict[str, str]]:
+        done = self._run("-m", "pip", "list", "--format", "json")
+        if done.returncode:
+            command = " ".join(done.args)
+            raise ChildProcessError(
+                f"failed to discover package requirements: calling `{command}`: exit status {done.returncode}"
+            )
+        listed: list[dict[str, str]] = json.loads(done.stdout)
+        return listed
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([self._python, *arguments], env=self._variables(), capture_output=True, check=False)
+
+    @property
+    def _python(self) -> str:
+        return str(self._folder / "bin" / "python")
+
+    def _variables(self) -> dict[str, str]:
+        """Return what activates the environment: sdk/python/toolchain, ActivateVirtualEnv."""
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+        path = f"{self._folder / 'bin'}{os.pathsep}{inherited.get('PATH', '')}"
+        return {**inherited, "PATH": path, "VIRTUAL_ENV": str(self._folder)}
 
 
 class Host(language_pb2_grpc.LanguageRuntimeServicer):
@@ -39,13 +117,15 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
         return plugin_pb2.PluginInfo(version="0.0.0")
 
     def GetRequiredPackages(
-        self, request: pb.GetRequiredPackagesRequest, context: object
+        self, request: pb.GetRequiredPackagesRequest, context: grpc.ServicerContext
     ) -> pb.GetRequiredPackagesResponse:
-        return pb.GetRequiredPackagesResponse()
+        try:
+            return pb.GetRequiredPackagesResponse(packages=Environment(request.info).packages())
+        except ChildProcessError as error:
+            context.abort(grpc.StatusCode.UNKNOWN, str(error))
 
     def Run(self, request: pb.RunRequest, context: object) -> pb.RunResponse:
         info = request.info
-        virtualenv = json_format.MessageToDict(info.options)["virtualenv"]
         arguments = {
             "monitor": request.monitor_address,
             "engine": self._engine,
@@ -58,14 +138,13 @@ class Host(language_pb2_grpc.LanguageRuntimeServicer):
             "organization": request.organization,
         }
         flags = [word for name, value in arguments.items() if value for word in (f"--{name}", value)]
-        environment = {
-            **os.environ,
+        configuration = {
             "PULUMI_CONFIG": json.dumps(dict(request.config)),
             "PULUMI_CONFIG_SECRET_KEYS": json.dumps(list(request.configSecretKeys)),
         }
-        python = Path(info.root_directory) / virtualenv / "bin" / "python"
-        command = [str(python), str(_PROGRAM), *flags, info.entry_point]
-        code = subprocess.run(command, env=environment, check=False).returncode
+        code = Environment(info).start([str(_PROGRAM), *flags, info.entry_point, *request.args], configuration)
+        if code == _ACTIONABLE:
+            return pb.RunResponse(bail=True)
         return pb.RunResponse(error=f"program exited with non-zero exit code: {code}" if code else "")
 
 

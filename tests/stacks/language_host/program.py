@@ -1,4 +1,4 @@
-"""Stands in for `pulumi-language-python-exec`: runs one program under an engine, and reports its errors."""
+"""Stands in for `pulumi-language-python-exec`: runs one program under an engine, and reports its errors like that one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import asyncio
 import os
 import runpy
 import sys
+import traceback
 
 import pulumi
 import pulumi.runtime
+
+_ACTIONABLE = 32
+"""Exit code that tells the language host that the error has been reported."""
 
 
 def main() -> int:
@@ -42,6 +46,9 @@ def main() -> int:
     except pulumi.RunError as error:
         pulumi.log.error(str(error))
         return 1
+    except Exception:  # noqa: BLE001 - like the real one: whatever a program raises
+        pulumi.log.error(f"Program failed with an unhandled exception:\n{traceback.format_exc()}")
+        return _ACTIONABLE
     return 0
 
 

@@ -1,0 +1,109 @@
+"""What encrypts a stack's secrets: a passphrase, a cloud's KMS, or Pulumi Cloud."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster.reading import UnreadableError, read_bytes
+from cluster.spec import Cluster
+from stacks.errors import PassphraseError
+
+_LONGEST_PASSPHRASE = 2**16
+_PASSPHRASE, FILE = "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"
+_KEY = "secretsprovider"
+_KMS = ("awskms://", "azurekeyvault://", "gcpkms://", "hashivault://")
+"""What `--secrets-provider` takes besides a passphrase ("Secrets" in Pulumi's documentation)."""
+_BY_SERVICE = "default"
+"""`--secrets-provider` for a stack that Pulumi Cloud encrypts."""
+
+
+def provider_of(settings: Path | None, backend: str) -> str:
+    """Return what encrypts a stack's secrets, as `--secrets-provider` takes it; "" for a passphrase.
+
+    settings: Pulumi.<cluster>.yaml. It decides; then Pulumi.yaml next to it, for a stack that is still to be created; then
+    the backend, by its URL: Pulumi Cloud encrypts by itself. Raises PassphraseError for a provider that does not exist.
+    """
+    own = _read(settings)
+    if provider := _named(settings, own):
+        return "" if provider == "passphrase" else provider
+    if "encryptionsalt" in own:
+        return ""
+    shared = settings.with_name("Pulumi.yaml") if settings else None
+    if provider := _named(shared, _read(shared)):
+        return "" if provider == "passphrase" else provider
+    return _BY_SERVICE if backend.startswith(("https://", "http://")) else ""
+
+
+def is_chosen(settings: Path | None) -> bool:
+    """Return whether Pulumi.<cluster>.yaml has what encrypts: a stack with it exists, or existed."""
+    own = _read(settings)
+    return _KEY in own or "encryptionsalt" in own
+
+
+def _read(file: Path | None) -> Mapping[str, Any]:
+    if file is None or not file.exists():
+        return {}
+    try:
+        content = yaml.safe_load(file.read_text())
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PassphraseError(
+            f"{file} can't be read, and it may name what encrypts the stack's secrets: {error}"
+        ) from None
+    return content if isinstance(content, dict) else {}
+
+
+def _named(file: Path | None, content: Mapping[str, Any]) -> str:
+    """Return the file's secrets provider, "" if it leaves the choice to others."""
+    provider = str(content.get(_KEY) or "")
+    if provider in ("", _BY_SERVICE, "passphrase") or provider.startswith(_KMS):
+        return "" if provider == _BY_SERVICE else provider
+    raise PassphraseError(
+        f"{file}: {_KEY} {provider} is not one that the engine supports; write passphrase, or a key that "
+        f"starts with one of {', '.join(_KMS)}"
+    )
+
+
+def passphrase_is_given() -> bool:
+    return _PASSPHRASE in os.environ or bool(os.environ.get(FILE))
+
+
+def refuse_without_passphrase(cluster: Cluster, provider: str) -> None:
+    """Raise PassphraseError unless something encrypts the stack's secrets. provider: see `provider_of`.
+
+    The engine prefers the variable to the file, and accepts an empty value as a passphrase like any other.
+    """
+    if provider:
+        return
+    if _PASSPHRASE in os.environ:
+        if not os.environ[_PASSPHRASE].strip():
+            raise PassphraseError(f"{_PASSPHRASE} is empty: {_NOTHING}")
+        return
+    file = os.environ.get(FILE)
+    if not file:
+        if not cluster.is_lab:
+            raise PassphraseError(
+                f"there is no passphrase for the stack's secrets; set {FILE} to a file that contains one"
+            )
+        return
+    if not os.path.isfile(file):
+        raise PassphraseError(f"{FILE} names {file}, which does not exist")
+    if not _passphrase(file).strip():
+        raise PassphraseError(f"{FILE} names {file}, which is empty: {_NOTHING}")
+
+
+_NOTHING = (
+    f"it would protect nothing; set {FILE} to a file that contains a passphrase, or name a cloud's KMS "
+    "(docs/how-to/state.md, which also says how to replace an empty passphrase of an existing stack)"
+)
+
+
+def _passphrase(file: str) -> bytes:
+    try:
+        return read_bytes(Path(file), _LONGEST_PASSPHRASE)
+    except UnreadableError as error:
+        raise PassphraseError(f"PULUMI_CONFIG_PASSPHRASE_FILE: {error}") from None
