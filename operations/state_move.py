@@ -22,7 +22,6 @@ from stacks.policies.values import shown
 
 Report = Callable[[str], None]
 Hold = Callable[[Access | None], AbstractContextManager[object]]
-_CODE = "state-move"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def move(cluster: Cluster, url: str, hold: Hold, report: Report) -> Move:
 def _backends(cluster: Cluster, url: str) -> tuple[Backend, Backend]:
     if cluster.is_lab:
         raise RefusedError(
-            f"{cluster.name} is a lab, whose state belongs to this machine; it can't be moved", code=_CODE
+            f"{cluster.name} is a lab, whose state belongs to this machine; it can't be moved", code="state-move"
         )
     own = own_folder(STATE / cluster.name)
     return (Backend(url, "--from", own.own) if url else own), backend_of(cluster)
@@ -83,12 +82,12 @@ def _refuse(cluster: Cluster, source: Backend, target: Backend, report: Report) 
         raise RefusedError(
             f"the state of {cluster.name} is to be at {source.shown} already; name its present backend with --from URL, and set "
             "the new one first: PULUMI_BACKEND_URL, or backend.url in Pulumi.yaml",
-            code=_CODE,
+            code="state-move",
         )
     there = cluster.name in _stacks(target, report)
     if cluster.name not in _stacks(source, report):
         found = f"; {target.shown} has it, so there is nothing to move" if there else ""
-        raise RefusedError(f"{source.shown} has no stack {cluster.name}{found}", code=_CODE)
+        raise RefusedError(f"{source.shown} has no stack {cluster.name}{found}", code="state-move")
     if not there:
         return
     theirs, ours = (_resources(stack_in(cluster, backend, report).exported()) for backend in (target, source))
@@ -96,7 +95,7 @@ def _refuse(cluster: Cluster, source: Backend, target: Backend, report: Report) 
         raise RefusedError(
             f"{target.shown} already has a stack {cluster.name}, with other resources; nothing was changed. To compare the two, "
             f"set PULUMI_BACKEND_URL to each and run: ./menagerie show {cluster.name} outputs",
-            code=_CODE,
+            code="state-move",
         )
 
 
@@ -106,7 +105,7 @@ def _refuse_unfinished(cluster: Cluster, document: Mapping[str, Any]) -> None:
         raise RefusedError(
             f"an interrupted run of {cluster.name} left {len(pending)} operations unfinished; finish it before the move: "
             f"./menagerie up {cluster.name}, with the present backend",
-            code=_CODE,
+            code="state-move",
         )
 
 

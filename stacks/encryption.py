@@ -26,7 +26,7 @@ def provider_of(settings: Path | None, backend: str) -> str:
     """Return what encrypts a stack's secrets, as `--secrets-provider` takes it; "" for a passphrase.
 
     settings: Pulumi.<cluster>.yaml. It decides; then Pulumi.yaml next to it, for a stack that is still to be created; then
-    the backend, by its URL: Pulumi Cloud encrypts by itself. Raises PassphraseError for a provider that does not exist.
+    the backend, by its URL: Pulumi Cloud encrypts what it keeps. Raises PassphraseError for a provider that does not exist.
     """
     own = _read(settings)
     if provider := _named(settings, own):

@@ -31,7 +31,8 @@ CODES = {
     2: "bad-certificate bad-spec bad-trace bmc-trust disagreement etcd-refused expander foreign-file foreign-rings init-refused keeps-data "
     "machines-refused newer-data no-autoscaler no-backups no-image no-key no-rdma no-router no-tenancy no-way-back "
     "not-as-its-spec not-carried not-confirmed not-held not-ready nothing-matches nothing-to-provision other-plan other-release "
-    "other-state passphrase pods-would-be-lost unknown-gateway unknown-host unknown-proof unknown-secret unknown-size "
+    "other-state passphrase pods-would-be-lost state-move unknown-gateway unknown-host unknown-proof unknown-secret "
+    "unknown-size "
     "unreadable upgrade-refused",
     3: "foreign-lab locked taken-over",
     4: "machines-unreachable workers-unreachable",

@@ -51,7 +51,7 @@ def lab():
 def stack(monkeypatch, tmp_path):
     """The opened stack; a test sets what the engine does."""
     opened = SimpleNamespace(
-        preview=lambda **_: Summary({"same": 1}, 0.0), outputs=dict, values=dict, configure=nothing, forget=nothing
+        preview=lambda **_: Summary({"same": 1}, 0.0), outputs=dict, values=dict, configure=nothing, unset=nothing
     )
     monkeypatch.setattr(build, "open_stack", lambda *_: opened)
     monkeypatch.setattr(build, "stack_to_look_at", lambda *_: nullcontext(opened))

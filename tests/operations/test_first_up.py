@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 class Built:
     """A stack in a shared backend, with a fake engine."""
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         self.known: dict[str, str] = {}
 
     def outputs(self) -> dict[str, object]:
