@@ -39,7 +39,7 @@ class Stack:
     def configure(self, _provider: str, key: str, value: str) -> None:
         self.configured[key] = value
 
-    def forget(self, _provider: str, key: str) -> None:
+    def unset(self, _provider: str, key: str) -> None:
         del self.configured[key]
 
 
