@@ -38,7 +38,7 @@ def plan(cluster: Cluster, url: str, report: Report) -> Move:
     """Return what `move` would do. url: backend that has the stack, "" for the folder of this checkout. Raises RefusedError."""
     source, target = _backends(cluster, url)
     _refuse(cluster, source, target, report)
-    document = stack_in(cluster, source, report).exported()
+    document = stack_in(cluster, source, report, exists=True).exported()
     _refuse_unfinished(cluster, document)
     return Move(source.shown, target.shown, _count(document))
 
@@ -51,7 +51,7 @@ def move(cluster: Cluster, url: str, hold: Hold, report: Report) -> Move:
     """
     source, target = _backends(cluster, url)
     _refuse(cluster, source, target, report)
-    old = stack_in(cluster, source, report)
+    old = stack_in(cluster, source, report, exists=True)
     outputs = old.outputs()
     access = Access.from_stack(cluster.name, outputs) if "outputs" in outputs else None
     with hold(access):
@@ -90,7 +90,9 @@ def _refuse(cluster: Cluster, source: Backend, target: Backend, report: Report) 
         raise RefusedError(f"{source.shown} has no stack {cluster.name}{found}", code="state-move")
     if not there:
         return
-    theirs, ours = (_resources(stack_in(cluster, backend, report).exported()) for backend in (target, source))
+    theirs, ours = (
+        _resources(stack_in(cluster, backend, report, exists=True).exported()) for backend in (target, source)
+    )
     if theirs and theirs != ours:
         raise RefusedError(
             f"{target.shown} already has a stack {cluster.name}, with other resources; nothing was changed. To compare the two, "
@@ -119,7 +121,7 @@ def _copied(cluster: Cluster, document: Mapping[str, Any]) -> Path:
 def _compare(
     cluster: Cluster, document: Mapping[str, Any], new: ClusterStack, outputs: Mapping[str, object], target: Backend
 ) -> None:
-    """Raise StackError unless the new backend has the same resources, and opens the same secrets."""
+    """Raise StackError unless the new backend has the same resources, and opens the same secrets of its outputs."""
     if _resources(new.exported()) != _resources(document) or new.outputs() != outputs:
         raise StackError(
             f"{target.shown} does not return the state of {cluster.name} as it was written; the other backend still has the stack"

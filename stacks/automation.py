@@ -19,7 +19,7 @@ from pulumi import automation as auto
 
 from cluster.spec import Cluster
 from stacks import encryption, lean, starting
-from stacks.backend import PROJECT, own_folder
+from stacks.backend import PROJECT, in_folder, own_folder
 from stacks.commands import SECRET, Command, OnEvent, Stack, Workspace
 from stacks.errors import StackError, StackLockedError
 from stacks.protection import RELEASE
@@ -95,7 +95,7 @@ class ClusterStack:
             env_vars=self._environment,
             secrets_provider=provider or None,
         )
-        self._workspace.has_stack = exists or (not backend and cluster.name in own_folder(state_dir).stacks())
+        self._workspace.has_stack = exists or (not backend and cluster.name in in_folder(own_folder(state_dir)))
         self._stack = self._guarded(lambda: Stack.of(cluster.name, self._workspace))
 
     @property

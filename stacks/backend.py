@@ -48,12 +48,12 @@ class Backend:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
-    def stacks(self, cli: Callable[[], Path] = lambda: Path("pulumi")) -> frozenset[str]:
+    def stacks(self, cli: Callable[[], Path]) -> frozenset[str]:
         """Return the names of all stacks in it. Raises BackendError if it can't be read.
 
         cli: returns the path of the Pulumi CLI; not called for a folder of this checkout, whose files are read directly.
         """
-        return _listed(self, cli()) if self.configured_by else _in_folder(self)
+        return _listed(self, cli()) if self.configured_by else in_folder(self)
 
 
 def chosen(cluster: str, state_dir: Path, root: Path, environment: Mapping[str, str], *, is_lab: bool) -> Backend:
@@ -71,7 +71,7 @@ def chosen(cluster: str, state_dir: Path, root: Path, environment: Mapping[str, 
         return here
     if url := _of_project(root / "Pulumi.yaml"):
         return _absolute(Backend(url, "Pulumi.yaml", own), cluster)
-    if cluster not in _in_folder(here) and (url := _of_login(environment)):
+    if cluster not in in_folder(here) and (url := _of_login(environment)):
         return _absolute(Backend(url, "pulumi login", own), cluster)
     return here
 
@@ -90,7 +90,7 @@ def login(environment: Mapping[str, str]) -> dict[str, str]:
 
 def refuse_elsewhere(cluster: str, backend: Backend) -> None:
     """Raise OtherStateError if the backend is configured but this checkout's own folder has the cluster's stack."""
-    if backend.configured_by and cluster in _in_folder(Backend(f"file://{backend.own}", "", backend.own)):
+    if backend.configured_by and cluster in in_folder(Backend(f"file://{backend.own}", "", backend.own)):
         raise OtherStateError(
             f"{cluster} has its stack in {backend.own}, but {backend.configured_by} names {backend.shown}, which has no stack of "
             f"that name. Nothing was changed. To move the stack there: ./menagerie state move {cluster}; to work with it in "
@@ -141,7 +141,8 @@ def _absolute(backend: Backend, cluster: str) -> Backend:
     return backend
 
 
-def _in_folder(backend: Backend) -> frozenset[str]:
+def in_folder(backend: Backend) -> frozenset[str]:
+    """Return the names of the stacks in a folder of this checkout, without the CLI."""
     try:
         names = os.listdir(backend.own / ".pulumi" / "stacks" / PROJECT)
     except FileNotFoundError:

@@ -12,7 +12,7 @@ from clients.access import STATE
 from cluster.load import SpecError, clusters, find_cluster, load_cluster
 from cluster.project import ROOT
 from cluster.spec import Cluster
-from stacks.backend import chosen
+from stacks.backend import chosen, in_folder
 
 _COLUMNS = ("name", "cloud", "region", "sites", "built")
 
@@ -58,7 +58,7 @@ def _built(cluster: Cluster) -> bool | str:
     backend = chosen(cluster.name, STATE / cluster.name, ROOT, os.environ, is_lab=cluster.is_lab)
     if backend.configured_by:
         return backend.shown
-    return cluster.name in backend.stacks()  # pulumi does not run for a folder
+    return cluster.name in in_folder(backend)
 
 
 def _cell(value: object) -> str:

@@ -33,17 +33,14 @@ _ACTIONABLE = 32
 _WITHOUT_PLUGINS = frozenset({"pulumi-policy", "pulumi-esc-sdk"})
 
 _PLUGIN_FILES = """
-import importlib.metadata, importlib.util, json, os, sys
-found = {}
-for name in sys.argv[1:]:
-    try:
-        module = importlib.metadata.distribution(name).metadata["Name"].replace("-", "_")
-        spec = importlib.util.find_spec(module)
-        files = [os.path.join(place, "pulumi-plugin.json") for place in spec.submodule_search_locations or ()]
-        found[name] = next((file for file in files if os.path.isfile(file)), "")
-    except Exception:
-        found[name] = ""
-print(json.dumps(found))
+import json, sys
+from importlib.metadata import distribution
+
+def described(name):
+    files = distribution(name).files or ()
+    return next((str(file.locate()) for file in files if file.name == "pulumi-plugin.json"), "")
+
+print(json.dumps({name: described(name) for name in sys.argv[1:]}))
 """
 
 
