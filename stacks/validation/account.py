@@ -19,7 +19,7 @@ from stacks.policies.model import Resource
 from stacks.policies.values import shown
 from stacks.steps import Complaint, Recording, name_of
 from stacks.validation.plugin import dynamic_resources
-from stacks.validation.private import NO_CHECKPOINTS, environment
+from stacks.validation.private import environment, saving
 
 Program = Callable[[Cluster], None]
 """Declares the resources of a cluster."""
@@ -100,7 +100,7 @@ def opened(
     with (
         simulated_clouds(account.world, faults, offers, clouds=[cluster.spec.control_plane.cloud.value]) as served,
         dynamic_resources() as plugin,
-        environment({_PROVIDERS: f"{served[_PROVIDERS]},{plugin}", **({} if faults else NO_CHECKPOINTS)}),
+        environment({_PROVIDERS: f"{served[_PROVIDERS]},{plugin}", **saving(faults)}),
     ):
         account.stack = ClusterStack(cluster, lambda: program(account.cluster), pulumi, folder)
         yield account

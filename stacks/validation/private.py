@@ -21,15 +21,20 @@ _OWN = {
     "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 
-NO_CHECKPOINTS = {"PULUMI_SKIP_CHECKPOINTS": "true"}
-"""Lets the engine save the state only at the end of a run. After each step it would write the whole state, which takes two
-thirds of its CPU with 160 resources. Only for states that nobody needs after a killed run."""
-
 
 def variables(given: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a user's environment that a validation may see, and a random passphrase."""
     kept = {name: value for name, value in given.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
     return {**kept, **_OWN, "PULUMI_CONFIG_PASSPHRASE": secrets.token_urlsafe(32)}
+
+
+def saving(faults: object | None) -> dict[str, str]:
+    """Return variables for an engine that saves the state only at the end of a run, {} if calls to the cloud meet faults.
+
+    After each step it would write the whole state, which takes two thirds of its CPU with 160 resources. Only for states
+    that nobody needs after a killed run.
+    """
+    return {} if faults else {"PULUMI_SKIP_CHECKPOINTS": "true"}
 
 
 def importing(environment: Mapping[str, str]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from stacks.automation import ClusterStack
 from stacks.plain import ALLOW_UNKNOWN
 from stacks.program import declare
 from stacks.validation.plugin import dynamic_resources
-from stacks.validation.private import NO_CHECKPOINTS, variables
+from stacks.validation.private import saving, variables
 from tests.programs import program
 from tests.stacks.engines import QUICK
 
@@ -113,7 +113,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
             **{name: value for name, value in variables(os.environ).items() if name != "PYTHONPATH"},
             **simulated,
             **QUICK,
-            **NO_CHECKPOINTS,
+            **saving(None),
             "HOME": str(folder),
             "PATH": f"{HOST}:{os.environ['PATH']}",
             "MENAGERIE_PYTHON": sys.executable,

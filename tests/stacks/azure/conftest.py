@@ -30,7 +30,7 @@ from stacks.errors import StackError
 from stacks.program import declare
 from stacks.steps import Recording
 from stacks.validation.plugin import dynamic_resources
-from stacks.validation.private import NO_CHECKPOINTS
+from stacks.validation.private import saving
 from tests import programs
 from tests.stacks.engines import QUICK
 
@@ -166,8 +166,7 @@ def _opened(cluster: Cluster, folder: Path, faults: Faults | None = None) -> Ite
     world = World()
     with simulated_clouds(world, faults, clouds=["azure"]) as simulated, dynamic_resources() as plugin:
         providers = {"PULUMI_DEBUG_PROVIDERS": f"{simulated['PULUMI_DEBUG_PROVIDERS']},{plugin}"}
-        saving = {} if faults else NO_CHECKPOINTS
-        yield Account(with_checksums(cluster), cli, folder, world, {**providers, **saving})
+        yield Account(with_checksums(cluster), cli, folder, world, {**providers, **saving(faults)})
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from sandbox.simcloud.world import Record, World
 from stacks import program
 from stacks.automation import ClusterStack
 from stacks.validation.plugin import dynamic_resources
-from stacks.validation.private import NO_CHECKPOINTS
+from stacks.validation.private import saving
 from tests import programs
 from tests.stacks.engines import QUICK
 
@@ -114,8 +114,7 @@ def opened(
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("PULUMI_DEBUG_PROVIDERS", f"{simulated['PULUMI_DEBUG_PROVIDERS']},{plugin}")
-        saving = {} if faults else NO_CHECKPOINTS
-        for name, value in {**QUICK, **saving, "PULUMI_CONFIG_PASSPHRASE": "tests"}.items():
+        for name, value in {**QUICK, **saving(faults), "PULUMI_CONFIG_PASSPHRASE": "tests"}.items():
             patch.setenv(name, value)
         stack = ClusterStack(cluster, lambda: program.declare(current[0]), cli, folder)
         configure(stack, "gcp:project", PROJECT)
