@@ -78,6 +78,7 @@ _BY_EXIT_CODE: dict[int, dict[str, str]] = {
         "other-state": "The stack is in this checkout, and the configured backend is another.",
         "passphrase": "The passphrase of the stack is missing.",
         "pods-would-be-lost": "Draining would lose pods or data, or somebody else took the node out of service.",
+        "state-move": "The stack cannot be moved there. Nothing was changed.",
         "unknown-gateway": "A gateway's address is not known yet. Run `up` of its cluster.",
         "unknown-host": "There is no such host or node.",
         "unknown-proof": "There is no such proof. `verify CLUSTER --list` lists them.",

@@ -36,7 +36,11 @@ class Terminal(io.StringIO):
 
 
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Menagerie:
-    """Return a function that runs a command line. `typed`: input on a terminal; without it there is no terminal."""
+    """Return a function that runs a command line. `typed`: input on a terminal; without it there is no terminal.
+
+    An interrupt ends no children: those of this process are servers of other tests.
+    """
+    monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
 
     def call(*words: str, typed: str | None = None) -> Ran:
         monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))

@@ -121,5 +121,7 @@ def test_an_interrupted_command_restores_the_reporting_of_threads(monkeypatch: p
     before = threading.excepthook
     monkeypatch.setattr(running, "_command", lambda: interrupted)
     monkeypatch.setattr(interrupts, "end_children", lambda: None)
+    # Children of this process are servers of other tests.
+    monkeypatch.setattr(interrupts, "_session", dict)
     assert running.run(["check", "lab"]) == 130
     assert threading.excepthook is before

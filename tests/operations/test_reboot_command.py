@@ -175,8 +175,6 @@ def test_an_interrupted_run_leaves_its_mark_and_the_next_one_finishes(
         return collect(self)
 
     monkeypatch.setattr(rolling.Roll, "_collect", interrupted)
-    # The API server is also a child of this process.
-    monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
     ran = menagerie("--yes")
     assert (ran.code, "run the same command again to continue" in ran.err) == (130, True)
     node = fleet.core.read_node("worker-1")

@@ -128,7 +128,6 @@ def test_a_service_continues_after_temporary_errors(
 
     monkeypatch.setattr("operations.repair.means.control_plane", away)
     between_rounds(monkeypatch, sleep)
-    monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
     ran = menagerie("--watch", "30", "--yes")
     assert (ran.code, rounds, boots(fleet)) == (130, [30, 30, 30], [0, 1, 0]), ran.err
     assert re.search(r"Z ERROR cli\S+: gave up after 3 s", ran.err)

@@ -126,7 +126,6 @@ def test_a_service_gives_a_joining_host_to_its_team(
             raise KeyboardInterrupt
 
     between_rounds(monkeypatch, pause)
-    monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
     ran = menagerie("sync", "--hosts", "--watch", "7", "--yes", robotics=3)
     assert (ran.code, rounds) == (130, [7, 7])
     assert teams(server)["workers-2"] == ("robotics", "robotics")

@@ -132,7 +132,6 @@ def test_a_service_continues_after_a_passing_problem(
             raise KeyboardInterrupt
 
     between_rounds(monkeypatch, pause)
-    monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
     ran = menagerie("sync", "--watch", "7", "--yes")
     assert (ran.code, rounds) == (130, [7, 7, 7])
     assert "error[CFG-011]" in ran.err
