@@ -1,4 +1,4 @@
-"""Append-only files of JSON lines that survive a crash: each line is appended in one write.
+"""Records as lines of JSON: append-only files that survive a crash, because each line is appended in one write.
 
 Reading skips lines that are cut off or not ours. It refuses lines of a newer format, before anything is written. An
 additional field isn't a newer format (`cluster.shared`).
@@ -33,17 +33,13 @@ class Lines:
             lines = self._path.read_text(errors="replace").splitlines()
         except FileNotFoundError:
             return
-        for line in lines:
-            try:
-                entry = json.loads(line)
-                shared.check(f"a line of {self._path}", entry.pop("v"), FORMAT)
-                yield parse(entry)
-            except (ValueError, KeyError, TypeError, AttributeError):
-                continue
+        for text in lines:
+            if (entry := parsed(text, f"a line of {self._path}", parse)) is not None:
+                yield entry
 
     def append(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Append entries in one write, so that other processes only see whole lines (open(2), O_APPEND)."""
-        text = "".join(map(_line, entries)).encode()
+        text = "".join(map(line, entries)).encode()
         self._make_folder()
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -59,7 +55,7 @@ class Lines:
         temporary = self._path.with_suffix(".new")
         temporary.touch(mode=0o600)
         with temporary.open("w") as file:
-            file.writelines(map(_line, entries))
+            file.writelines(map(line, entries))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._path)
@@ -68,5 +64,18 @@ class Lines:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _line(entry: Mapping[str, Any]) -> str:
+def parsed(text: str, what: str, parse: Callable[[dict[str, Any]], T]) -> T | None:
+    """Return the result of `parse` for a line; None if the line is cut off or not ours. what: its name in messages.
+
+    Errors: raises NewerDataError.
+    """
+    try:
+        entry = json.loads(text)
+        shared.check(what, entry.pop("v"), FORMAT)
+        return parse(entry)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def line(entry: Mapping[str, Any]) -> str:
     return json.dumps({"v": FORMAT, **entry}, separators=(",", ":")) + "\n"

@@ -78,10 +78,16 @@ def layout(cluster: Cluster) -> Inventory:
     return Inventory(cluster.name, {"all": {"hosts": machines, "children": children}})
 
 
-def build(cluster: Cluster, outputs: ClusterOutputs, variables: Groups | None = None) -> Inventory:
+def build(
+    cluster: Cluster,
+    outputs: ClusterOutputs,
+    variables: Groups | None = None,
+    host_keys: Mapping[str, str] | None = None,
+) -> Inventory:
     """Build the inventory of the cluster's workers at sites, without tokens.
 
     variables: from `components.workers.group_vars.operator_variables`. They take precedence over computed group variables.
+    host_keys: host -> the SSH key that it reported when it was installed.
     Errors: raises ValueError if two groups would get the same name, and KeyError if a checksum is missing.
     """
     extra = variables or {}
@@ -101,7 +107,7 @@ def build(cluster: Cluster, outputs: ClusterOutputs, variables: Groups | None = 
                 "children": children,
             }
         },
-        known_hosts(cluster, outputs.ssh.known_hosts),
+        known_hosts(cluster, {**(host_keys or {}), **outputs.ssh.known_hosts}),
         tuple(host.name for _, host in workers if host.name not in outputs.ssh.known_hosts),
     )
 

@@ -21,6 +21,7 @@ from inventories.matching import check_tags, limited
 from inventories.report import Progress, RunReport, TaskStatus, merged, named
 from inventories.run import run
 from operations import lab
+from operations.machines_journal import host_keys
 from operations.machines_lock import alone
 from operations.stack import has_stack, not_built
 
@@ -151,8 +152,8 @@ def nothing(work: ConfigureWork) -> RunReport:
 
 
 def plan(cluster: Cluster, access: Access, request: PlaybookRequest) -> ConfigureWork:
-    """Return which hosts a request runs on; none if there are none at sites. Reads only files."""
-    inventory = build(cluster, access.outputs, variables(cluster))
+    """Return which hosts a request runs on; none if there are none at sites. Changes nothing."""
+    inventory = build(cluster, access.outputs, variables(cluster), host_keys(cluster, access))
     if not inventory.hosts and request.limit is None:
         return ConfigureWork(request, inventory, access, {}, (), ())
     chosen = tuple(host for host in limited(inventory, request.limit) if host not in request.leaves)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import urllib3
 
-from clients.access import API_TIMEOUT_S, STATE, NotBuiltError
+from clients.access import API_TIMEOUT_S, Access
 from clients.kube import Kube
 from cluster.errors import FailedError, RefusedError, UnreachableError
 from cluster.locks import locked
@@ -20,14 +20,14 @@ from cluster.spec import Cluster
 from cluster.writing import write
 from inventories.batches import Amount, batches, stops
 from operations.bmcs import BmcReading, by_site, read_all
-from operations.machines_lock import alone
+from operations.machines_journal import journal_of, locked_journal
 from operations.provisioning import known_hosts, render
 from operations.provisioning.install import Connect, Installation, InstallResult, Waits, Watch
 from operations.provisioning.journal import InstallJournal, InstallStage
 from operations.provisioning.machines import SiteMachine, every
 from operations.provisioning.redfish import BmcErrorKind
 from operations.provisioning.reports import Reports, listening
-from operations.stack import access_to
+from operations.record.store import RecordStore
 
 KNOWN_HOSTS = Path("~/.ssh/known_hosts")
 """Where ssh and Ansible look up the keys of hosts that no provider manages."""
@@ -108,9 +108,20 @@ class InstallPlan:
         return tuple(machine for machine in self.machines if machine.name not in unfit)
 
 
-def plan(cluster: Cluster, machines: Sequence[SiteMachine], connect: Connect, *, again: bool) -> InstallPlan:
-    """Decide which machines may be installed. Raises MachinesError if the run must not start. Changes nothing."""
-    journal = InstallJournal(_journal(cluster.name))
+def plan(
+    cluster: Cluster,
+    access: Access | None,
+    machines: Sequence[SiteMachine],
+    connect: Connect,
+    *,
+    store: RecordStore | None,
+    again: bool,
+) -> InstallPlan:
+    """Decide which machines may be installed. access: None before the first `up`. store: see `machines_journal.shared`. Changes nothing.
+
+    Errors: raises MachinesError if the run must not start, RecordStoreError if the cluster's bucket does not answer.
+    """
+    journal = journal_of(cluster.name, store)
     stages = {machine.name: journal.of(machine).stage for machine in machines}
     chosen = tuple(machine for machine in machines if again or stages[machine.name] is not InstallStage.DONE)
     left_out = tuple(machine.name for machine in machines if machine not in chosen)
@@ -119,7 +130,7 @@ def plan(cluster: Cluster, machines: Sequence[SiteMachine], connect: Connect, *,
             raise MachinesError(
                 f"can't tell when machines at {site} are installed: its provisioning has neither bmc nor reports; set one of them"
             )
-    if not again and (joined := nodes(cluster) & {machine.name for machine in chosen}):
+    if not again and (joined := nodes(access) & {machine.name for machine in chosen}):
         raise MachinesError(
             f"already nodes of {cluster.name}: {_names(joined)}; to reinstall, drain and delete them, then run with --again"
         )
@@ -139,11 +150,9 @@ def _names(names: Collection[str]) -> str:
     return ", ".join(shown) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
-def nodes(cluster: Cluster) -> frozenset[str]:
+def nodes(access: Access | None) -> frozenset[str]:
     """Return the names of the cluster's nodes; none if it was never built."""
-    try:
-        access = access_to(cluster)
-    except NotBuiltError:
+    if access is None:
         return frozenset()
     return frozenset(node["metadata"]["name"] for node in Kube(access.api(), timeout_s=API_TIMEOUT_S).list("Node"))
 
@@ -195,10 +204,11 @@ def whole(work: InstallPlan, outcome: InstallOutcome) -> InstallOutcome:
 
 @dataclass(frozen=True)
 class Run:
-    """Settings of an installation. batch, max_failures: as for `configure`."""
+    """Settings of an installation. batch, max_failures: as for `configure`. shared: where other checkouts see its journal."""
 
     cluster: str
     connect: Connect
+    shared: RecordStore | None = None
     batch: Amount | None = None
     max_failures: Amount | None = None
     known_hosts: Path = KNOWN_HOSTS
@@ -207,7 +217,7 @@ class Run:
 
 def install(run: Run, machines: Sequence[SiteMachine], watch: Watch) -> InstallOutcome:
     """Install machines, batch by batch. Raises StackLockedError while another run installs machines of this cluster."""
-    with _alone(run.cluster) as journal, ExitStack() as stack:
+    with locked_journal(run.cluster, run.shared) as journal, ExitStack() as stack:
 
         def keep(machine: SiteMachine, stage: InstallStage, why: str) -> None:
             if stage is InstallStage.DONE and (key := journal.of(machine).key):
@@ -253,14 +263,3 @@ def trust_key(path: Path, machine: SiteMachine, key: str) -> None:
         old = read_bytes(path).decode(errors="surrogateescape") if path.exists() else ""
         text = known_hosts.replaced(old, {machine.known_as: key})
         write(path, text, *known_hosts.KIND, mode=0o600)
-
-
-@contextmanager
-def _alone(cluster: str) -> Iterator[InstallJournal]:
-    """Lock the machines and yield the cluster's journal."""
-    with alone(STATE / cluster, "machines", "installed"):
-        yield InstallJournal(_journal(cluster))
-
-
-def _journal(cluster: str) -> Path:
-    return STATE / cluster / "machines.jsonl"

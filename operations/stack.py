@@ -149,6 +149,14 @@ def access_to(cluster: Cluster, report: Callable[[str], None] = lambda _: None) 
     return Access.from_stack(cluster.name, open_stack(cluster, report).outputs())
 
 
+def access_if_built(cluster: Cluster) -> Access | None:
+    """Return the access to a cluster; None if it was never built. Raises BackendError if that is unknown."""
+    try:
+        return access_to(cluster)
+    except NotBuiltError:
+        return None
+
+
 def pulumi_cli(report: Callable[[str], None]) -> Path:
     """Return the pulumi on PATH if it is at least as new as the SDK's pin, else the one from ``tools/``."""
     return installed_pulumi() or ensure(["pulumi"], lambda event: report(str(event)))["pulumi"]

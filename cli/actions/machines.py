@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from cli.actions.holding import hold
+from cli.holding import without_record
 from cli.output import Steps, console, errors, print_json
 from cli.sections import Look, Options, Report
 from cli.views import machines as views
@@ -15,10 +17,12 @@ from inventories.batches import Amount
 from operations import bmcs
 from operations.machines import InstallOutcome, MachinesError, Run, plan
 from operations.machines import install as install_all
+from operations.machines_journal import shared
 from operations.provisioning.install import Connect
 from operations.provisioning.known_hosts import KIND
 from operations.provisioning.machines import every, machines
 from operations.provisioning.render import tree, write
+from operations.stack import access_if_built
 
 
 def render(cluster: Cluster, output: Path, wipe: tuple[str, ...], hours: int, *, dry_run: bool, as_json: bool) -> None:
@@ -79,10 +83,12 @@ def install(
     """Install machines. folder: of the cluster's files. again: include those that are installed already."""
     refuse_foreign(real(known_hosts.expanduser()), *KIND)
     chosen = machines(cluster, limit)
+    access = access_if_built(cluster)
+    store = None if without_record.get() else shared(access)
     steps = Steps(("look",) if dry_run else ("look", "install"), quiet=as_json)
     with steps.step("look"):
         connect: Connect = bmcs.connections(cluster, folder, chosen)
-        work = plan(cluster, chosen, connect, again=again)
+        work = plan(cluster, access, chosen, connect, store=store, again=again)
     views.introduce(cluster.name, work, quiet=as_json)
     if dry_run:
         views.conclude_dry(cluster.name, work, as_json=as_json)
@@ -91,8 +97,7 @@ def install(
     if work.to_install:
         views.confirm(cluster.name, work.to_install, yes=yes, as_json=as_json)
         view = views.View(len(work.to_install), steps, quiet=as_json)
-        with steps.step("install"):
-            outcome = install_all(
-                Run(cluster.name, connect, parallel, max_failures, known_hosts=known_hosts), work.to_install, view.hear
-            )
+        run = Run(cluster.name, connect, store, parallel, max_failures, known_hosts)
+        with hold(cluster, access, "machines install", repeatable=True), steps.step("install"):
+            outcome = install_all(run, work.to_install, view.hear)
     views.conclude(cluster.name, work, outcome, as_json=as_json)

@@ -11,7 +11,7 @@ from cli import exits
 from cli.asking import confirm, dry_run_of, refuse_unasked
 from cli.output import console, print_json
 from cli.sections import Look, Options, Report
-from clients.access import Access, NotBuiltError
+from clients.access import Access
 from cluster.spec import Cluster
 from operations import stack
 from operations.record import Ledger, read_ledger
@@ -26,7 +26,7 @@ _LAST = 10
 
 def section(cluster: Cluster, folder: Path, options: Options) -> Look:
     """Show the current and past operations. A verb that changes a cluster locks it for all machines."""
-    access = _access(cluster)
+    access = stack.access_if_built(cluster)
 
     def look() -> Report:
         ledger = read_ledger(cluster.name, access, _LAST if options.last is None else options.last)
@@ -37,7 +37,7 @@ def section(cluster: Cluster, folder: Path, options: Options) -> Look:
 
 def unlock(cluster: Cluster, operation: str, *, take_over: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Ask, then release the cluster from the operation with this ID."""
-    access = _access(cluster)
+    access = stack.access_if_built(cluster)
     if not (yes or dry_run):
         _confirm(cluster, access, operation, as_json=as_json)
     freed = free(cluster.name, access, operation, take_over=take_over, dry_run=dry_run)
@@ -47,14 +47,6 @@ def unlock(cluster: Cluster, operation: str, *, take_over: bool, dry_run: bool, 
     done = ", ".join(step.name for step in freed.steps) or "no step"
     result = f"would release {cluster.name}" if dry_run else f"{cluster.name} is released"
     console.print(f'{result}; "{freed.what}" of {freed.holder.who} had completed: {done}', markup=False)
-
-
-def _access(cluster: Cluster) -> Access | None:
-    """Return access to the cluster; None if it is not built: then only this checkout has records."""
-    try:
-        return stack.access_to(cluster)
-    except NotBuiltError:
-        return None
 
 
 def _confirm(cluster: Cluster, access: Access | None, operation: str, *, as_json: bool) -> None:

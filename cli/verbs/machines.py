@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.examples import examples
+from cli.holding import holds
 from cli.options import (
     ClusterArg,
     DryOpt,
@@ -64,6 +65,7 @@ def render(
     ("machines install jaguar --limit r07", "one rack; asks first"),
     ("machines install jaguar --yes --json", "for a program"),
 )
+@holds()
 def install(
     cluster: ClusterArg,
     limit: LimitOpt = None,

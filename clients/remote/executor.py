@@ -15,6 +15,7 @@ from cluster.spec import Cluster
 
 UNREACHABLE = 255
 """ssh(1): exit code of ssh's own failures."""
+_OPERATORS = "~/.ssh/known_hosts"
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class _Process:
 class Ssh:
     """Uses the operator's ssh with each site's settings from the spec. Keeps one connection per host for a block.
 
-    Host keys must be known already, as for a run of Ansible. known_hosts: text of a known_hosts file; "" for the
-    operator's own. key: file of a private key to use instead of the spec's.
+    Host keys must be known already, as for a run of Ansible. known_hosts: text of a known_hosts file that is read before
+    the operator's own; a lab's is read alone. key: file of a private key to use instead of the spec's.
     """
 
     def __init__(self, cluster: Cluster, known_hosts: str = "", key: Path | None = None) -> None:
@@ -80,6 +81,7 @@ class Ssh:
         # Short: the path of a socket can have at most 107 bytes.
         self._folder = tempfile.TemporaryDirectory(prefix="menagerie-ssh-")
         self._known = Path(self._folder.name, "known_hosts") if known_hosts else None
+        self._own = "" if cluster.is_lab else f" {_OPERATORS}"
         if self._known:
             self._known.write_text(known_hosts)
 
@@ -108,7 +110,7 @@ class Ssh:
             # In quotes: ssh ends a path at a blank.
             "ControlPath": f'"{self._folder.name}/%C"',
             **({"IdentityFile": f'"{login["key"]}"'} if login["key"] else {}),
-            **({"UserKnownHostsFile": f'"{self._known}"'} if self._known else {}),
+            **({"UserKnownHostsFile": f'"{self._known}"{self._own}'} if self._known else {}),
         }
         become = () if login["user"] == "root" else ("sudo", "-n")
         flags = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]

@@ -7,6 +7,7 @@ An object is overwritten only if it is still the version that was read. S3, Azur
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 USE = "records"
 """The use of the bucket, in `ClusterOutputs.buckets`."""
 _CLOCK = "operations/clock"
+_READERS = 16
 
 Version = Mapping[str, str]
 """The store's identification of an object's version."""
@@ -112,6 +114,12 @@ class RecordStore:
         self.put(_CLOCK, b"")
         with self._answering():
             return self._objects.head(_CLOCK)["last_modified"]
+
+    def read_all(self, prefix: str) -> dict[str, bytes]:
+        """Return the objects by key, several at a time."""
+        with ThreadPoolExecutor(max_workers=_READERS) as pool:
+            objects = zip(keys := self.keys(prefix), pool.map(self.read, keys), strict=True)
+            return {key: stored.value for key, stored in objects if stored}
 
     @contextmanager
     def _answering(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from clients.waiting import Report
 from cluster.spec import Cluster
 from operations import configure
 from operations.machines import KNOWN_HOSTS, MachinesError, Run, install, plan, whole
+from operations.machines_journal import shared
 from operations.provisioning.install import Connect, Waits
 from operations.provisioning.journal import InstallStage
 from operations.provisioning.machines import SiteMachine
@@ -46,12 +47,12 @@ class Reinstaller:
 
     def install(self, host: str, report: Report) -> None:
         """Install the machine until it responds to SSH. Without a person's consent, the installer refuses a used disk."""
-        machine = self.machines[host]
+        machine, store = self.machines[host], shared(self.access)
         try:
-            work = plan(self.cluster, [machine], self.connect, again=True)
+            work = plan(self.cluster, self.access, [machine], self.connect, store=store, again=True)
         except MachinesError as error:
             raise HandsError(f"it can't be reinstalled: {error}") from None
-        run = Run(self.cluster.name, self.connect, known_hosts=self.known_hosts, waits=self.waits)
+        run = Run(self.cluster.name, self.connect, store, known_hosts=self.known_hosts, waits=self.waits)
 
         def watch(_: SiteMachine, stage: InstallStage, why: str) -> None:
             report(f"{stage}{f': {why}' if why else ''}")

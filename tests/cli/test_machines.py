@@ -43,7 +43,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
         yield Fake(machine)
 
     monkeypatch.setattr(bmcs, "connections", lambda *_: connect)
-    monkeypatch.setattr(operation, "STATE", tmp_path / "state")
+    monkeypatch.setattr("operations.machines_journal.STATE", tmp_path / "state")
     monkeypatch.setattr(operation, "nodes", lambda _: frozenset())
     monkeypatch.setattr(operation, "stale", lambda _: ([], []))
     monkeypatch.setattr(install.Installation, "run", _must_not)

@@ -123,7 +123,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         monkeypatch.setattr(install, "scanned_key", lambda machine: found.keys[machine.name])
         return found
 
-    monkeypatch.setattr(operation, "STATE", tmp_path / "state")
+    monkeypatch.setattr("operations.machines_journal.STATE", tmp_path / "state")
     monkeypatch.setattr(operation, "nodes", lambda _: frozenset())
     monkeypatch.setattr(bmcs, "secret_of", lambda *_: LOGIN)
     monkeypatch.setattr(install, "Waits", partial(install.Waits, power=30, install=60, first_boot=5, poll=0.3))

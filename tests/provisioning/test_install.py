@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from obstore.store import MemoryStore
 
+from cluster.shared import NewerDataError
 from operations.provisioning.bmc import Bmc, Boot
 from operations.provisioning.install import Installation, StoppedError, Waits, scanned_key
 from operations.provisioning.journal import InstallJournal, InstallRecord, InstallStage
 from operations.provisioning.machines import SiteMachine, machines
 from operations.provisioning.redfish import BmcError, BmcErrorKind
 from operations.provisioning.reports import Reports
+from operations.record.store import RecordStore, RecordStoreError
 from tests import debian
 from tests.ports import free_port
 from tests.provisioning.support import KEYS, cluster
@@ -226,6 +229,60 @@ def test_the_journal_survives_a_cut_line_and_forgets_a_machine_with_another_card
     assert InstallJournal(path).of(TWO).stage is InstallStage.INSTALLING
     other = replace(ONE, mac="b8:59:9f:99:99:99")
     assert InstallJournal(path).of(other) == InstallRecord(ONE.name, "b8:59:9f:99:99:99")
+
+
+@pytest.fixture
+def bucket() -> RecordStore:
+    return RecordStore(MemoryStore(), "bucket records", shared=True)
+
+
+def test_another_checkout_knows_what_is_installed_and_with_which_key(tmp_path: Path, bucket: RecordStore) -> None:
+    journal = InstallJournal(tmp_path / "laptop", bucket)
+    journal.note(ONE, InstallStage.INSTALLING)
+    journal.keep_key(ONE, KEYS[0])
+    journal.note(ONE, InstallStage.DONE)
+    journal.note(TWO, InstallStage.FAILED, "why")
+    other = InstallJournal(tmp_path / "clone", bucket)
+    assert other.of(ONE) == journal.of(ONE)
+    assert (other.of(ONE).key, other.of(TWO).why) == (KEYS[0], "why")
+
+
+def test_the_newer_record_counts_whichever_checkout_wrote_it(tmp_path: Path, bucket: RecordStore) -> None:
+    InstallJournal(tmp_path / "one", bucket).note(ONE, InstallStage.FAILED, "why")
+    InstallJournal(tmp_path / "two", bucket).note(ONE, InstallStage.DONE)
+    assert InstallJournal(tmp_path / "one", bucket).of(ONE).stage is InstallStage.DONE
+
+
+def test_records_of_before_the_cluster_had_a_bucket_are_shared_by_the_next_run(
+    tmp_path: Path, bucket: RecordStore
+) -> None:
+    InstallJournal(tmp_path / "laptop").note(ONE, InstallStage.DONE)
+    journal = InstallJournal(tmp_path / "laptop", bucket)
+    assert InstallJournal(tmp_path / "clone", bucket).of(ONE).stage is InstallStage.UNKNOWN
+    journal.share()
+    assert InstallJournal(tmp_path / "clone", bucket).of(ONE).stage is InstallStage.DONE
+
+
+def test_a_bucket_that_does_not_answer_stops_no_installation_and_gets_the_records_later(
+    tmp_path: Path, bucket: RecordStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> None:
+        raise RecordStoreError("can't use bucket records: no route")
+
+    journal = InstallJournal(tmp_path / "laptop", bucket)
+    with monkeypatch.context() as patch:
+        patch.setattr(bucket, "put", silent)
+        journal.note(ONE, InstallStage.DONE)
+        with pytest.raises(RecordStoreError):
+            journal.share()
+    journal.share()
+    assert InstallJournal(tmp_path / "clone", bucket).of(ONE).stage is InstallStage.DONE
+
+
+def test_a_record_of_a_newer_menagerie_is_refused(tmp_path: Path, bucket: RecordStore) -> None:
+    bucket.put("machines/lynx-gpu-1", b'{"v": 2, "name": "lynx-gpu-1"}')
+    with pytest.raises(NewerDataError, match="machines/lynx-gpu-1 in bucket records has version 2"):
+        InstallJournal(tmp_path / "laptop", bucket)
 
 
 def test_a_closed_port_has_no_host_key() -> None:

@@ -22,6 +22,7 @@ MODULES = (
     "operations.build",
     "operations.record.store",
     "operations.configure",
+    "operations.machines_journal",
 )
 HORUS = str(ROOT / "examples" / "horus")
 THREE = ("a", "b", "c")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -16,8 +17,9 @@ from operations import stack as operation
 from stacks.errors import BackendError, StackError
 from tests.cli.terminal import Menagerie
 from tests.operations import real_cluster
-from tests.operations.existence.conftest import HORUS, THREE, declared, in_checkout, left
+from tests.operations.existence.conftest import HORUS, ROOT, THREE, declared, in_checkout, left
 from tests.ports import free_port
+from tests.programs import program
 from tests.waiting import until
 
 
@@ -180,3 +182,20 @@ def test_a_state_in_a_bucket_is_shared_by_all_checkouts_and_locked_for_one(
     ran = menagerie("destroy", HORUS, "--yes")
     assert ran.code == 0, ran.err
     assert left(bucket) == 0
+
+
+def test_another_passphrase_by_the_ordinary_cli_opens_the_state_and_the_former_one_no_longer_does(
+    shared: Path, menagerie: Menagerie, horus: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    operation.ROOT.mkdir()
+    shutil.copy(ROOT / "Pulumi.yaml", operation.ROOT)
+    word = tmp_path / "new"
+    word.write_text("another one\n")
+    command = [program("pulumi"), "stack", "change-secrets-provider", "passphrase", "-s", "horus"]
+    environment = {**os.environ, "PULUMI_CONFIG_PASSPHRASE": "tests", "PULUMI_HOME": str(tmp_path / "home")}
+    with word.open() as given:
+        subprocess.run(command, cwd=operation.ROOT, env=environment, stdin=given, check=True)
+    with pytest.raises(StackError, match="passphrase"):
+        operation.make_stack(horus, lambda _: None).outputs()
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "another one")
+    assert operation.make_stack(horus, lambda _: None).outputs() == {"key": "of-an-etcd"}
