@@ -71,6 +71,14 @@ def test_a_page_has_only_verbs_arguments_and_options_that_the_command_accepts(
     assert wrong == []
 
 
+@pytest.mark.parametrize("job", sorted((ROOT / "docs" / "ci").glob("*.yml")), ids=lambda path: path.name)
+def test_a_ready_made_job_has_only_verbs_and_options_that_the_command_accepts(job: Path) -> None:
+    lines = [line.strip().removeprefix("- ").removeprefix("run: ") for line in job.read_text().splitlines()]
+    commands = [words for line in lines if line.startswith("./menagerie ") for words in pages.simple(line)]
+    assert commands != []
+    assert [why for words in commands for why in refusals(pages.filled_in(words[1:]), {"jaguar"})] == []
+
+
 def refusals(words: Sequence[str], clusters: set[str]) -> Iterator[str]:
     """Yield why the command would refuse a line: first the parser, then names that verbs look up."""
     line, former = aliases.current(words)
