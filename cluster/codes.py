@@ -103,7 +103,7 @@ MEANING: dict[str, str] = {
     "forms.",
     "CLD-009": "Machines on Google Cloud need something that their series doesn't support: a kind of disk for an etcd "
     "that can't be attached, or rdma without Tier_1 networking. Or a reservation isn't named in a form that the API "
-    "accepts.",
+    "accepts, or there are more pools than the conditions of the cluster's roles can name.",
     "CLD-010": "A machine image isn't named in a form that its cloud accepts.",
     "INV-001": "Two hosts have the same name, address, MAC or BMC, or a host has a name of the API or of the control "
     "plane's hosts. Or two pools name the same hosts file.",

@@ -172,7 +172,9 @@ def test_the_role_has_what_azure_requires_for_flow_logs():
     """ "Azure RBAC permissions for Network Watcher", flow logs."""
     watcher, account = "Microsoft.Network/networkWatchers", "Microsoft.Storage/storageAccounts"
     required = {f"{watcher}/flowLogs/{verb}" for verb in ("read", "write", "delete")}
-    required |= {f"{watcher}/{call}/action" for call in ("configureFlowLog", "queryFlowLogStatus")} | {f"{watcher}/read"}
+    required |= {f"{watcher}/{call}/action" for call in ("configureFlowLog", "queryFlowLogStatus")} | {
+        f"{watcher}/read"
+    }
     required |= {f"{account}/{call}/action" for call in ("listAccountSas", "listKeys", "listServiceSas")}
     assert required <= set(json.loads(operators_role())["Actions"])
 
