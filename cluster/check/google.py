@@ -1,7 +1,7 @@
 """CLD-009: what Google Cloud doesn't offer in combination, and would refuse only half-way through an `up`.
 
 Sources, by page title: "Choose a disk type" (disks by series of machines); "Configure per VM Tier_1 networking
-performance"; "Consume zonal reservations"; "IAM quotas and limits" (conditions).
+performance"; "Consume zonal reservations".
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ from cluster.check.finding import Finding, Rule, Subject
 from cluster.disks import takes
 from cluster.document import Where
 from cluster.spec import Cloud, EtcdCluster, EtcdHosts
-from cluster.storage import controllers_pool
 
-POOLS_IN_A_CONDITION = {"volumes": 10, "machines": 12}
-"""What a role permits -> the pools that a condition of its grants can name, with at most twelve logical operators
-(`stacks.gcp.confinement`)."""
-MOST_GRANTS = 20
-"""Conditional grants of one role to one member. A change of pools creates new ones before it deletes the former."""
 _LOCAL = "local-nvme"
 _SHARED = "projects/"
 
@@ -74,26 +68,7 @@ def pools_of_google(subject: Subject) -> Iterator[Finding]:
             yield Finding((*where, "reservation"), message, hint)
 
 
-def grants_of_pools(subject: Subject) -> Iterator[Finding]:
-    """The conditions of the cluster's own roles can name all pools."""
-    spec = subject.spec
-    if spec.control_plane.cloud is not Cloud.GCP:
-        return
-    what = "volumes" if controllers_pool(spec) else "machines"
-    pools, named = len(spec.region_pools), POOLS_IN_A_CONDITION[what]
-    most = named * MOST_GRANTS // 2
-    if pools > most:
-        yield Finding(
-            ("pools",),
-            f"{pools} pools in the region need {-(-pools // named)} conditional grants of the role for {what}: twelve logical "
-            f"operators, Google's limit, name {named} pools; there may be {MOST_GRANTS} grants, and a change of pools makes all "
-            "of them a second time before it deletes the former",
-            f"use {most} pools in the region or fewer",
-        )
-
-
 RULES: tuple[tuple[str, Rule], ...] = (
-    ("CLD-009", grants_of_pools),
     ("CLD-009", disks_of_members),
     ("CLD-009", pools_of_google),
 )

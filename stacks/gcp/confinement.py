@@ -3,7 +3,7 @@
 Google accepts twelve logical operators (`&&`, `||`, `!`) in a condition, and twenty conditional grants of one role to one
 member on one resource ("IAM quotas and limits"). Each pool is a name of its own: a prefix of all pools of a cluster, such as
 `gibbon-`, would also be one of cluster `gibbon-two`. So many pools become several grants, whose rights add up.
-`cluster.check.google` refuses more pools than that allows.
+`cluster.check.limits` refuses more pools than that allows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from stacks.gcp.tags import base_name, condition_title, generated
 MOST_OPERATORS = 12
 
 
-def parts(cluster: Cluster, beside: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+def parts(cluster: Cluster, own: int) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield (what a resource's name ends with, the pools that one condition names).
 
-    beside: logical operators of the condition beside those between the pools' names.
+    own: logical operators of the condition, without those between the pools' names.
     """
     pools = cluster.spec.region_pools
-    for number, own in enumerate(_slices(tuple(pools), MOST_OPERATORS - beside + 1), 1):
-        yield (f"-{number}" if number > 1 else ""), own
+    for number, named in enumerate(_slices(tuple(pools), MOST_OPERATORS - own + 1), 1):
+        yield (f"-{number}" if number > 1 else ""), named
 
 
 def of_machines(cluster: Cluster, pools: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from stacks.gcp.tags import generated, role_id
 
 PERMISSIONS = ("compute.instances.get",)
 OPERATORS = 1
-"""Logical operators of the condition beside those between the pools' names."""
+"""Logical operators of the condition, without those between the pools' names."""
 _PROGRAM = Path(__file__).with_name("menagerie_machine.py")
 
 

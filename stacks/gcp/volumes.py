@@ -27,7 +27,7 @@ from stacks.gcp.tags import generated, role_id
 VOLUMES = "pvc-"
 """Prefix of the names of disks that the driver creates (`--volume-name-prefix` of external-provisioner)."""
 OPERATORS = 3
-"""Logical operators of the condition beside those between the pools' names."""
+"""Logical operators of the condition, without those between the pools' names."""
 _DISKS = (
     *(f"compute.disks.{verb}" for verb in ("create", "delete", "get", "list", "resize", "setLabels", "update", "use")),
     *(f"compute.instances.{verb}" for verb in ("attachDisk", "detachDisk", "get", "list")),

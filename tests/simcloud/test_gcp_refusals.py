@@ -79,6 +79,9 @@ FIREWALL: list[Row] = [
 POLICY: list[Row] = [
     ("two rules with one priority", "firewall policy", policy_rules({}, {}), r"rules\[1\].priority': '1000'. Same as"),
     ("a priority that Google reserves", "firewall policy", policy_rules({"priority": 2**31 - 1}), "Must be between 0 and"),
+    ("a rule with too many ranges", "firewall policy",
+     policy_rules({"match": {"srcIpRanges": [f"10.{i // 256}.{i % 256}.0/24" for i in range(5001)], "layer4Configs": [{"ipProtocol": "all"}]}}),
+     "'5001'. At most 5000 are allowed in one rule"),
     ("an invalid action", "firewall policy", policy_rules({"action": "drop"}), "expected one of allow, deny"),
     ("an invalid direction", "firewall policy", policy_rules({"direction": "IN"}), "one of INGRESS, EGRESS"),
     ("ingress without ranges", "firewall policy", policy_rules({"match": {"layer4Configs": [{"ipProtocol": "tcp"}]}}),

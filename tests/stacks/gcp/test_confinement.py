@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 
-from cluster.check.google import MOST_GRANTS, POOLS_IN_A_CONDITION
+from cluster.check.limits import MOST_GRANTS, POOLS_IN_A_CONDITION
 from sandbox.simcloud.gcp.conditions import logical_operators
 from stacks.gcp import confinement, machines, volumes
 from stacks.gcp.permissions import only_our_roles
