@@ -17,6 +17,7 @@ from cluster.spec import Cloud
 from etcd.members import members
 from network.addresses import ROLES
 from stacks.gcp import hosts
+from stacks.gcp.tags import base_name
 from stacks.gcp.workers import autoscaler_hints
 from stacks.policies.user_data import secrets_in
 
@@ -222,11 +223,11 @@ def test_groups_of_clustered_gpus_have_a_workload_policy_and_their_machines_no_p
     """ "Compact placement policy and workload policy overview": compact policies are for other groups."""
     policies = {record.id: record.inputs.get("workloadPolicy") for record in of_type(langur, "ResourcePolicy")}
     chosen = {
-        group["baseInstanceName"].removeprefix("langur-"): policies[group["resourcePolicies"]["workloadPolicy"]]
+        group["baseInstanceName"]: policies[group["resourcePolicies"]["workloadPolicy"]]
         for group in langur.all("InstanceGroupManager")
         if group.get("resourcePolicies")
     }
-    assert chosen == {"near": {"type": "HIGH_THROUGHPUT"}}
+    assert chosen == {base_name(langur.cluster, "near"): {"type": "HIGH_THROUGHPUT"}}
     assert "resourcePolicies" not in pools(langur)["near"]
 
 

@@ -54,6 +54,12 @@ def test_a_pool_that_grows_is_left_to_the_autoscaler(gibbon):
     assert {operation for operation, name in groups if "-pool-more-" in name} == {"create"}
 
 
+def test_eleven_pools_have_two_grants_of_the_role_for_volumes_and_one_of_that_for_machines(gibbon):
+    grants = {(operation, name) for operation, kind, name in gibbon.steps if kind == "IAMMember"}
+    of_volumes = {name.removeprefix("gibbon-"): operation for operation, name in grants if operation == "create"}
+    assert of_volumes == {"volumes-2": "create"}
+
+
 def test_resources_with_data_are_protected_by_the_engine_and_members_also_by_the_cloud(langur):
     hosts = {host.name for host in langur.plan.hosts()}
     protected = langur.protected()
