@@ -105,6 +105,9 @@ MEANING: dict[str, str] = {
     "that can't be attached, or rdma without Tier_1 networking. Or a reservation isn't named in a form that the API "
     "accepts.",
     "CLD-010": "A machine image isn't named in a form that its cloud accepts.",
+    "CLD-011": "The cluster would exceed a limit of its cloud, which an `up` would meet half-way: rules of a security "
+    "group (60 on AWS, or control_plane.security_group_rules), characters of a role's policy, addresses in the rules of a "
+    "firewall, or conditional grants of a role. The message has the sum.",
     "INV-001": "Two hosts have the same name, address, MAC or BMC, or a host has a name of the API or of the control "
     "plane's hosts. Or two pools name the same hosts file.",
     "INV-002": "A MAC isn't six bytes of one card: malformed, zero, multicast or broadcast.",

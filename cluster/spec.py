@@ -98,6 +98,9 @@ class ControlPlane(Model):
     """How long the API's audit log is kept."""
     vcpu_quota: int | None = Field(default=None, ge=1)
     """vCPUs that the account may use in the region. `check` compares them with what the pools can grow to."""
+    security_group_rules: int = Field(default=60, ge=60, le=1000)
+    """Rules that the account may have in one direction of a security group, on AWS: its quota "Inbound or outbound rules per
+    security group". Write a raised one here; `check` compares."""
 
 
 class Backup(Model):

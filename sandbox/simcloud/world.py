@@ -18,6 +18,8 @@ from sandbox.simcloud.values import Properties, Secret, sealed, unsealed
 
 Key = tuple[str, str]
 """Type token and ID."""
+SECURITY_GROUP_RULES = "rules per security group"
+"""A quota of AWS."""
 
 
 # azure-native has a type for each API version, besides the one without: azure-native:network/v20240501:Subnet.
@@ -66,11 +68,13 @@ class World:
     path: a file to keep them in; None keeps them in memory. A truncated last line is dropped.
     lock: hold it from reading the world until the change that depends on it.
     unproven: types without rules -> URNs of the resources that were declared with them.
+    quotas: name of a quota -> its value, for those that the account's owner has had raised.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self.lock = threading.RLock()
         self.unproven: dict[str, set[str]] = defaultdict(set)
+        self.quotas: dict[str, int] = {}
         self._records: dict[Key, Record] = {}
         self._by_type: dict[str, dict[Key, Record]] = defaultdict(dict)
         self._by_text: dict[tuple[str, str], list[Key]] = defaultdict(list)

@@ -1,7 +1,8 @@
 """Network interfaces of machines with EFA.
 
 "Maximize network bandwidth on Amazon EC2 instances with multiple network cards": the first interface is an ordinary one
-and has the address; each card also has an EFA-only one without an address. The catalogue counts the cards with EFA.
+and has the address; each card also has an EFA-only one without an address. The catalogue counts the cards with EFA. Beyond the
+first card that one is device 0, as on the present page; former ones had device 1, except on P5.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,9 @@ Stored = Mapping[str, Mapping[str, pulumi.Input[str]]]
 """Reader -> name -> value; see `stacks.payloads.stored`."""
 
 
-ETCD = "etcd"
-"""The identity of all hosts of etcds; each reads its own secrets, distinguished by its address."""
+ETCD, ETCD_EVENTS = "etcd", "etcd-events"
+"""The identities of hosts of etcds, the second for hosts of etcd events alone; each host reads its own secrets, distinguished by
+its address. One identity for all would exceed what IAM permits a role (10,240 characters) with seven members each."""
 CONTROLLERS = "controllers"
 """The identity of the pool whose machines create volumes. It reads what all workers read."""
 
@@ -62,10 +63,10 @@ class Secrets(pulumi.ComponentResource):
         self._own = pulumi.ResourceOptions(parent=self)
         self._hosts = hosts_of(plan)
         self._token = self._secret(JOIN_TOKEN) if WORKERS in stored else None
-        self._keep_backups = with_backups(cluster, plan, self._hosts)
+        self._folders = with_backups(cluster, plan, self._hosts)
         readable = {reader: self._readable(reader, values) for reader, values in stored.items()}
         self.profiles, self.pools = {}, {}
-        for identity in identities(cluster, self._hosts):
+        for identity in identities(cluster, plan):
             profile = self._profile(identity.name, {reader: readable[reader] for reader in identity.readers})
             self.pools |= dict.fromkeys(identity.pools, profile)
             self.profiles |= {} if identity.pools else dict.fromkeys(identity.readers, profile)
@@ -100,6 +101,8 @@ class Secrets(pulumi.ComponentResource):
         return secret
 
     def _profile(self, identity: str, readable: Mapping[str, pulumi.Output[list[str]]]) -> aws.iam.InstanceProfile:
+        own = [host for name, host in self._hosts.items() if name in readable]
+        folders = {folder: mine for folder, hosts in self._folders.items() if (mine := [h for h in hosts if h in own])}
         name, tagged = named(self._cluster, identity, "role"), tags(self._cluster, identity)
         bound = self._storage.account.apply(lambda account: policies.boundary_arn(account.partition, account.id))
         role = host_role(name, tagged, bound, self._own)
@@ -109,28 +112,15 @@ class Secrets(pulumi.ComponentResource):
             vpc=self._network.vpc.id,
             token=self._token.arn if identity == API_SERVERS and self._token else None,
             audit=self._storage.audit.arn if identity == API_SERVERS else None,
-            backups=self._storage.backups.arn if identity == ETCD and self._keep_backups else None,
+            backups=self._storage.backups.arn if folders else None,
             volumes=self._rights() if identity == CONTROLLERS else None,
         )
-        aws.iam.RolePolicy(name, role=role.id, policy=inputs.apply(self._document), opts=self._own)
+        region = str(self._cluster.spec.control_plane.region)
+        text = inputs.apply(lambda values: document(self._cluster.name, region, self._hosts, folders, values))
+        aws.iam.RolePolicy(name, role=role.id, policy=text, opts=self._own)
         return aws.iam.InstanceProfile(
             name, path=policies.PATH, role=role.name, tags=tagged, opts=_unchanged(self._own, "path")
         )
-
-    def _document(self, inputs: Mapping[str, Any]) -> str:
-        key, vpc, region = inputs["key"], inputs["vpc"], self._cluster.spec.control_plane.region
-        statements = [
-            policies.read_secrets(arns, vpc, self._hosts.get(reader)) for reader, arns in inputs["readable"].items()
-        ]
-        statements.append(policies.decrypt_secrets(key, region))
-        if inputs["token"]:
-            statements += policies.write_secret(inputs["token"], key, vpc, region)
-            statements.append(policies.see_machines(vpc))
-        if inputs["audit"]:
-            statements += policies.keep_audit_log(inputs["audit"], self._cluster.name, key, vpc, region)
-        if inputs["backups"]:
-            statements += policies.keep_backups(inputs["backups"], self._keep_backups, key, vpc, region)
-        return policies.document(*statements, *(inputs["volumes"] or ()))
 
     def _rights(self) -> pulumi.Output[list[policies.Statement]]:
         files = self._volumes.files if self._volumes else None
@@ -151,6 +141,30 @@ class Secrets(pulumi.ComponentResource):
             *(volume_rights.disks(place, f"{WORKERS}-*") if has_block(spec) else ()),
             *(volume_rights.files(place, inputs["files"]) if inputs["files"] else ()),
         ]
+
+
+def document(
+    cluster: str,
+    region: str,
+    hosts: Mapping[str, policies.AddressedHost],
+    folders: Mapping[str, Sequence[policies.AddressedHost]],
+    inputs: Mapping[str, Any],
+) -> str:
+    """Return the policy of an identity. hosts: of etcds, by name. folders: for backups, with the hosts that keep them there.
+
+    inputs: IDs and ARNs; None for what the identity does not use.
+    """
+    key, vpc = inputs["key"], inputs["vpc"]
+    statements = [policies.read_secrets(arns, vpc, hosts.get(reader)) for reader, arns in inputs["readable"].items()]
+    statements.append(policies.decrypt_secrets(key, region))
+    if inputs["token"]:
+        statements += policies.write_secret(inputs["token"], key, vpc, region)
+        statements.append(policies.see_machines(vpc))
+    if inputs["audit"]:
+        statements += policies.keep_audit_log(inputs["audit"], cluster, key, vpc, region)
+    if inputs["backups"]:
+        statements += policies.keep_backups(inputs["backups"], folders, key, vpc, region)
+    return policies.document(*statements, *(inputs["volumes"] or ()))
 
 
 def host_role(
@@ -190,9 +204,12 @@ class Identity:
     pools: tuple[str, ...] = ()
 
 
-def identities(cluster: Cluster, hosts: Iterable[str]) -> list[Identity]:
-    """Return the identities of a cluster. hosts: of etcds."""
-    listed = [Identity(API_SERVERS, (API_SERVERS,)), Identity(ETCD, tuple(hosts))]
+def identities(cluster: Cluster, plan: AddressPlan) -> list[Identity]:
+    """Return the identities of a cluster."""
+    main, events = (tuple(host.name for host in plan.etcd[role]) for role in ROLES)
+    listed = [Identity(API_SERVERS, (API_SERVERS,)), Identity(ETCD, main)]
+    if apart := tuple(name for name in events if name not in main):
+        listed.append(Identity(ETCD_EVENTS, apart))
     maker = controllers_pool(cluster.spec)
     others = tuple(name for name in cluster.spec.region_pools if name != maker)
     if others:

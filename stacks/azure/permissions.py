@@ -1,7 +1,8 @@
 """Permissions in Azure for `up`, `up --dry-run` and `destroy`, as data: each type of resource -> its operations.
 
-The operations are from "Azure permissions", by resource provider. They form a role for operators, which is in
-docs/reference/azure.md; a test compares it with the stack's declarations.
+The operations are from "Azure permissions", by resource provider (pages of 2026, and Microsoft's built-in roles of August
+2026). They form a role for operators, which is in docs/reference/azure.md; a test compares it with the stack's
+declarations, and another compares the resource providers with those that docs/start/azure.md registers.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "azure-native:keyvault:Vault": (
         *_all_of(_VAULTS, "PrivateEndpointConnectionsApproval/action"),
         "Microsoft.KeyVault/locations/deletedVaults/read",
-        "Microsoft.KeyVault/locations/operationResults/read",
     ),
     "azure-native:managedidentity:UserAssignedIdentity": _all_of(
         "Microsoft.ManagedIdentity/userAssignedIdentities", "assign/action"
@@ -50,6 +50,9 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
         *_all_of(f"{_NETWORK}/networkWatchers/flowLogs"),
         f"{_NETWORK}/networkWatchers/read",
         f"{_NETWORK}/networkWatchers/configureFlowLog/action",
+        f"{_NETWORK}/networkWatchers/queryFlowLogStatus/action",
+        # "Azure RBAC permissions for Network Watcher" requires these, and makes no exception for accounts that refuse keys.
+        *(f"{_ACCOUNTS}/{call}/action" for call in ("listAccountSas", "listKeys", "listServiceSas")),
     ),
     "azure-native:network:LoadBalancer": _all_of(
         f"{_NETWORK}/loadBalancers", "backendAddressPools/join/action", "probes/join/action"
@@ -86,8 +89,25 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
 GIVEN = ("audit-log-writer", "backup-keeper", "disk-maker", "join-token-writer", "machine-reader", "share-maker")
 """Names of our own roles that a cluster's stack creates and assigns."""
 
-ALWAYS = ("Microsoft.Resources/subscriptions/read", f"{_COMPUTE}/locations/operations/read")
-"""To find the subscription, and to wait for long operations."""
+ALWAYS = ("Microsoft.Resources/subscriptions/read",)
+"""To find the subscription."""
+
+WAITS: Mapping[str, tuple[str, ...]] = {
+    "authorization": (),
+    "compute": (f"{_COMPUTE}/locations/operations/read", f"{_COMPUTE}/locations/diskOperations/read"),
+    "keyvault": ("Microsoft.KeyVault/locations/operationResults/read",),
+    "managedidentity": (),
+    "network": (f"{_NETWORK}/locations/operations/read", f"{_NETWORK}/locations/operationResults/read"),
+    "privatedns": (f"{_NETWORK}/privateDnsOperationStatuses/read", f"{_NETWORK}/privateDnsOperationResults/read"),
+    "resources": ("Microsoft.Resources/subscriptions/operationresults/read",),
+    "storage": ("Microsoft.Storage/operations/read",),
+}
+"""Module of types -> what its provider reads until a long operation has ended; none where every request ends at once."""
+
+_REGISTERED = frozenset({"Microsoft.Authorization", "Microsoft.Resources"})
+"""Registered in every subscription ("Azure resource providers and types")."""
+_ALSO: Mapping[str, tuple[str, ...]] = {"azure-native:network:FlowLog": ("Microsoft.Insights",)}
+"""Type -> resource providers that it needs in addition ("Manage virtual network flow logs")."""
 
 
 def only_our_roles(subscription: str, clusters: Iterable[str]) -> str:
@@ -111,7 +131,7 @@ def only_our_roles(subscription: str, clusters: Iterable[str]) -> str:
 
 def operators_role(types: Iterable[str] = tuple(ACTIONS)) -> str:
     """Return a role for the identity that runs menagerie, as `az role definition create --role-definition` takes it."""
-    actions = {action for type_ in types for action in ACTIONS[type_]}
+    actions = {action for type_ in types for action in (*ACTIONS[type_], *WAITS[type_.split(":")[1]])}
     role = {
         "Name": "Menagerie operator",
         "IsCustom": True,
@@ -123,6 +143,13 @@ def operators_role(types: Iterable[str] = tuple(ACTIONS)) -> str:
         "AssignableScopes": ["/subscriptions/<subscription>"],
     }
     return json.dumps(role, indent=2) + "\n"
+
+
+def resource_providers(types: Iterable[str] = tuple(ACTIONS)) -> tuple[str, ...]:
+    """Return the resource providers that a subscription must register for these types."""
+    needed = {action.partition("/")[0] for type_ in types for action in ACTIONS[type_]}
+    also = {name for type_ in types for name in _ALSO.get(type_, ())}
+    return tuple(sorted((needed | also) - _REGISTERED))
 
 
 if __name__ == "__main__":

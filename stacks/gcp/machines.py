@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pulumi
@@ -9,11 +10,14 @@ import pulumi_gcp as gcp
 
 from cluster.spec import Cluster
 from stacks import machines
+from stacks.gcp import confinement
 from stacks.gcp.keys import Keys
 from stacks.gcp.secrets import Identity
-from stacks.gcp.tags import base_name, condition_title, generated, role_id
+from stacks.gcp.tags import generated, role_id
 
 PERMISSIONS = ("compute.instances.get",)
+OPERATORS = 1
+"""Logical operators of the condition, without those between the pools' names."""
 _PROGRAM = Path(__file__).with_name("menagerie_machine.py")
 
 
@@ -31,13 +35,9 @@ def program(
     return machines.filled(_PROGRAM, values)
 
 
-def confined(cluster: Cluster) -> str:
-    """Return the condition of the permission: machines of the cluster's pools, by name ("Resource attributes in IAM Conditions")."""
-    names = [
-        f'resource.name.extract("/instances/{{name}}").startsWith("{base_name(cluster, name)}-")'
-        for name in cluster.spec.region_pools
-    ]
-    return f'resource.type == "compute.googleapis.com/Instance" && ({" || ".join(names)})'
+def confined(cluster: Cluster, pools: Iterable[str]) -> str:
+    """Return the condition of the permission: machines of these pools, by name ("Resource attributes in IAM Conditions")."""
+    return f'resource.type == "compute.googleapis.com/Instance" && ({confinement.of_machines(cluster, pools)})'
 
 
 class Machines(pulumi.ComponentResource):
@@ -53,16 +53,16 @@ class Machines(pulumi.ComponentResource):
             permissions=list(PERMISSIONS),
             opts=own,
         )
-        granted = gcp.projects.IAMMember(
-            generated(cluster, "machines"),
-            project=keys.project,
-            role=role.name,
-            member=identity.account.member,
-            condition=gcp.projects.IAMMemberConditionArgs(
-                title=condition_title(f"machines of {', '.join(cluster.spec.region_pools)}"),
-                expression=confined(cluster),
-            ),
-            opts=own,
-        )
-        identity.after.append(granted)
+        for ending, pools in confinement.parts(cluster, OPERATORS):
+            granted = gcp.projects.IAMMember(
+                confinement.name_of(cluster, "machines", ending),
+                project=keys.project,
+                role=role.name,
+                member=identity.account.member,
+                condition=gcp.projects.IAMMemberConditionArgs(
+                    title=confinement.title("machines", pools), expression=confined(cluster, pools)
+                ),
+                opts=own,
+            )
+            identity.after.append(granted)
         self.register_outputs({})

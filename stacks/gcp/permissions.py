@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from stacks.gcp.confinement import MOST_OPERATORS
 from stacks.gcp.tags import role_id
 
 _FILE = Path(__file__).with_name("permissions.yaml")
@@ -37,6 +38,11 @@ includedPermissions:
 """
 GIVEN = ("machines", "volumes")
 """Names of our own roles that a cluster's stack creates and grants on the project."""
+_CLUSTERS_IN_A_LIST = 10 // len(GIVEN)
+_SERVICES = {"resourcemanager": "cloudresourcemanager"}
+"""Prefix of permissions -> the name of their API, where it differs."""
+_ALSO = {"gcp:projects/serviceIdentity:ServiceIdentity": "serviceusage"}
+"""Type -> an API that it calls without a permission ("Create and grant roles to service agents")."""
 _GRANTS = frozenset({"resourcemanager.projects.getIamPolicy", "resourcemanager.projects.setIamPolicy"})
 
 
@@ -57,10 +63,33 @@ def grants_role() -> str:
 
 
 def only_our_roles(project: str, clusters: Iterable[str]) -> str:
-    """Return the condition for granting `grants_role` ("Setting limits on granting roles"): only the clusters' own roles."""
-    roles = sorted(role_id(cluster, name) for cluster in clusters for name in GIVEN)
+    """Return the condition for granting `grants_role` ("Setting limits on granting roles"): only the clusters' own roles.
+
+    A list has at most ten roles, at which published modules split such lists; an `up` grants only one cluster's.
+    Raises ValueError for more clusters than a condition can name.
+    """
+    names = list(clusters)
+    parts = [names[start : start + _CLUSTERS_IN_A_LIST] for start in range(0, len(names), _CLUSTERS_IN_A_LIST)]
+    if len(parts) > MOST_OPERATORS + 1:
+        most = (MOST_OPERATORS + 1) * _CLUSTERS_IN_A_LIST
+        raise ValueError(f"{len(names)} clusters; a condition can name {most}: grant the role once for each {most}")
+    return " || ".join(
+        _only(project, sorted(role_id(name, given) for name in part for given in GIVEN)) for part in parts
+    )
+
+
+def _only(project: str, roles: Iterable[str]) -> str:
     listed = ", ".join(f"'projects/{project}/roles/{role}'" for role in roles)
     return f"api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', []).hasOnly([{listed}])"
+
+
+def services(types: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Return the APIs that a project must enable for these types, and for what the program queries. Default: every type."""
+    permissions = by_type()
+    needed = ("functions", *(permissions if types is None else types))
+    prefixes = {permission.partition(".")[0] for name in needed for permission in permissions[name]}
+    own = {_SERVICES.get(prefix, prefix) for prefix in prefixes} | {_ALSO[name] for name in needed if name in _ALSO}
+    return tuple(f"{name}.googleapis.com" for name in sorted(own))
 
 
 def _listed(permissions: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ here. None has been tried with a real project.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network
 
 import pulumi
@@ -17,14 +17,17 @@ import pulumi_gcp as gcp
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool, has_block, has_file
 from components.control_plane import csi
+from stacks.gcp import confinement
 from stacks.gcp.keys import Keys
 from stacks.gcp.network import Network
 from stacks.gcp.readers import CONTROLLERS
 from stacks.gcp.secrets import Identity
-from stacks.gcp.tags import base_name, condition_title, generated, role_id
+from stacks.gcp.tags import generated, role_id
 
 VOLUMES = "pvc-"
 """Prefix of the names of disks that the driver creates (`--volume-name-prefix` of external-provisioner)."""
+OPERATORS = 3
+"""Logical operators of the condition, without those between the pools' names."""
 _DISKS = (
     *(f"compute.disks.{verb}" for verb in ("create", "delete", "get", "list", "resize", "setLabels", "update", "use")),
     *(f"compute.instances.{verb}" for verb in ("attachDisk", "detachDisk", "get", "list")),
@@ -46,22 +49,15 @@ def permissions(cluster: Cluster) -> tuple[str, ...]:
     return tuple(sorted((*(_DISKS if has_block(cluster.spec) else ()), *(_FILES if has_file(cluster.spec) else ()))))
 
 
-def _title(cluster: Cluster) -> str:
-    """Return a title that differs for other pools: a replacement exists next to the grant it replaces, distinguished by title."""
-    return condition_title(f"volumes of {', '.join(cluster.spec.region_pools)}")
-
-
-def confined(cluster: Cluster) -> str:
-    """Return the condition of these permissions: only disks of pods, and only machines of the cluster's pools.
+def confined(cluster: Cluster, pools: Iterable[str]) -> str:
+    """Return the condition of these permissions: only disks of pods, and only machines of these pools.
 
     Both are recognised by name ("Resource attributes in IAM Conditions": values and names of Compute Engine; other kinds are
     permitted, as in "Configure resource-based access"). Filestore has no such attributes: with `storage.file` the permissions
     apply to all file systems of the project.
     """
-    pools = [base_name(cluster, name) for name in cluster.spec.region_pools]
-    machines = " || ".join(f'resource.name.extract("/instances/{{name}}").startsWith("{name}-")' for name in pools)
     disks = f'resource.name.extract("/disks/{{name}}").startsWith("{VOLUMES}")'
-    return f"({_is_not('Disk')} || {disks}) && ({_is_not('Instance')} || {machines})"
+    return f"({_is_not('Disk')} || {disks}) && ({_is_not('Instance')} || {confinement.of_machines(cluster, pools)})"
 
 
 def _is_not(kind: str) -> str:
@@ -83,14 +79,17 @@ class Volumes(pulumi.ComponentResource):
             permissions=list(permissions(cluster)),
             opts=own,
         )
-        gcp.projects.IAMMember(
-            generated(cluster, "volumes"),
-            project=keys.project,
-            role=role.name,
-            member=identities[CONTROLLERS].account.member,
-            condition=gcp.projects.IAMMemberConditionArgs(title=_title(cluster), expression=confined(cluster)),
-            opts=own,
-        )
+        for ending, pools in confinement.parts(cluster, OPERATORS):
+            gcp.projects.IAMMember(
+                confinement.name_of(cluster, "volumes", ending),
+                project=keys.project,
+                role=role.name,
+                member=identities[CONTROLLERS].account.member,
+                condition=gcp.projects.IAMMemberConditionArgs(
+                    title=confinement.title("volumes", pools), expression=confined(cluster, pools)
+                ),
+                opts=own,
+            )
         self.register_outputs({})
 
 

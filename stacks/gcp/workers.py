@@ -26,6 +26,9 @@ from stacks.gcp.tags import base_name, generated, labels, named
 
 _MOST_APART = 8
 """Availability domains of a spread placement policy ("About placement policies")."""
+_CLUSTERED = frozenset({"a3-highgpu-8g", "a3-megagpu-8g", "a3-ultragpu-8g", "a4-highgpu-8g"})
+"""Machine types whose groups are placed by a workload policy, not by a compact placement policy of their machines ("Compact
+placement policy and workload policy overview": groups that use clustered GPUs)."""
 
 
 class Workers(pulumi.ComponentResource):
@@ -55,17 +58,20 @@ class Workers(pulumi.ComponentResource):
         self.groups = {}
         for name, payload in payloads.items():
             pool = cluster.spec.pools[name]
-            template = self._template(name, pool, payload)
+            policy = self._placement(name, pool)
+            of_groups, of_machines = (policy, None) if is_placed_by_workload(pool) else (None, policy)
+            template = self._template(name, pool, payload, of_machines)
             for zone, size in sizes(cluster, pool).items():
-                self.groups[name, zone] = self._group(name, zone, size, template)
+                self.groups[name, zone] = self._group(name, zone, size, template, of_groups)
         self.register_outputs({})
 
-    def _template(self, name: str, pool: Pool, payload: Payload) -> gcp.compute.RegionInstanceTemplate:
+    def _template(
+        self, name: str, pool: Pool, payload: Payload, policy: gcp.compute.ResourcePolicy | None
+    ) -> gcp.compute.RegionInstanceTemplate:
         machine = str(pool.machine)
         own = of_cluster(self._cluster.name)
         identity = self._identities[of_pool(self._cluster, name)]
         disks = hosts.template_disks(machine, pool.image, whole_gib(pool.disk_size), self._keys.key, own)
-        policy = self._placement(name, pool)
         tier_1 = pool.rdma and can_have_tier_1(machine)
         return hosts.template(
             generated(self._cluster, "pool", name),
@@ -89,18 +95,24 @@ class Workers(pulumi.ComponentResource):
     def _placement(self, name: str, pool: Pool) -> gcp.compute.ResourcePolicy | None:
         if pool.placement is None:
             return None
+        own, opts = generated(self._cluster, "pool", name), pulumi.ResourceOptions(parent=self)
+        if is_placed_by_workload(pool):
+            near = gcp.compute.ResourcePolicyWorkloadPolicyArgs(type="HIGH_THROUGHPUT")
+            return gcp.compute.ResourcePolicy(own, workload_policy=near, opts=opts)
         policy = (
             gcp.compute.ResourcePolicyGroupPlacementPolicyArgs(collocation="COLLOCATED")
             if pool.placement is Placement.COMPACT
             else gcp.compute.ResourcePolicyGroupPlacementPolicyArgs(availability_domain_count=_MOST_APART)
         )
-        opts = pulumi.ResourceOptions(parent=self)
-        return gcp.compute.ResourcePolicy(
-            generated(self._cluster, "pool", name), group_placement_policy=policy, opts=opts
-        )
+        return gcp.compute.ResourcePolicy(own, group_placement_policy=policy, opts=opts)
 
     def _group(
-        self, name: str, zone: str, size: int, template: gcp.compute.RegionInstanceTemplate
+        self,
+        name: str,
+        zone: str,
+        size: int,
+        template: gcp.compute.RegionInstanceTemplate,
+        policy: gcp.compute.ResourcePolicy | None,
     ) -> gcp.compute.InstanceGroupManager:
         return gcp.compute.InstanceGroupManager(
             generated(self._cluster, "pool", name, zone),
@@ -108,6 +120,9 @@ class Workers(pulumi.ComponentResource):
             zone=zone,
             base_instance_name=base_name(self._cluster, name),
             target_size=size,
+            resource_policies=gcp.compute.InstanceGroupManagerResourcePoliciesArgs(workload_policy=policy.id)
+            if policy
+            else None,
             versions=[gcp.compute.InstanceGroupManagerVersionArgs(instance_template=template.self_link)],
             update_policy=gcp.compute.InstanceGroupManagerUpdatePolicyArgs(
                 type="OPPORTUNISTIC", minimal_action="REPLACE", max_surge_fixed=1, max_unavailable_fixed=0
@@ -116,6 +131,11 @@ class Workers(pulumi.ComponentResource):
                 parent=self, ignore_changes=["targetSize"], delete_before_replace=True, depends_on=self._after
             ),
         )
+
+
+def is_placed_by_workload(pool: Pool) -> bool:
+    """Return whether a workload policy of a pool's groups keeps its machines close together."""
+    return pool.placement is Placement.COMPACT and pool.machine in _CLUSTERED
 
 
 def sizes(cluster: Cluster, pool: Pool) -> dict[str, int]:

@@ -11,7 +11,7 @@ from cluster.spec import Cluster
 from sandbox.simcloud.faults import Faults
 from sandbox.simcloud.rules import Offers
 from sandbox.simcloud.server import simulated_clouds
-from sandbox.simcloud.world import Record, World, normal
+from sandbox.simcloud.world import SECURITY_GROUP_RULES, Record, World, normal
 from stacks.automation import ClusterStack
 from stacks.errors import StackError
 from stacks.events import describe
@@ -96,6 +96,7 @@ def opened(
     pulumi: path of the CLI. faults: injected into calls to the cloud; with them, the engine saves the state after each step.
     """
     account = Account(cluster, World())
+    account.world.quotas[SECURITY_GROUP_RULES] = cluster.spec.control_plane.security_group_rules
     # Only the cluster's own cloud: the engine finds no provider for any other.
     with (
         simulated_clouds(account.world, faults, offers, clouds=[cluster.spec.control_plane.cloud.value]) as served,

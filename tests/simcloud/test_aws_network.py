@@ -10,6 +10,7 @@ import pytest
 from sandbox.simcloud.aws import tokens
 from sandbox.simcloud.rules import RefusalError
 from sandbox.simcloud.values import Secret
+from sandbox.simcloud.world import SECURITY_GROUP_RULES
 from tests.simcloud.aws_support import (
     ASSOCIATION,
     CONNECTION,
@@ -283,6 +284,14 @@ def test_a_group_has_at_most_sixty_rules_per_direction(region: Region) -> None:
     for port in range(60):
         region.make(RULE, f"rule-{port}", **_rule(region, fromPort=port, toPort=port))
     region.refuses("RulesPerSecurityGroupLimitExceeded.*has 60", RULE, "one-more", **_rule(region))
+
+
+def test_an_account_with_a_raised_quota_has_more_rules(region: Region) -> None:
+    rules = [{"protocol": "tcp", "fromPort": 443, "toPort": 443, "cidrBlocks": [f"10.{i}.0.0/16" for i in range(99)]}]
+    group = {"name": "it", "vpcId": region.vpc.id, "ingress": rules}
+    region.refuses("maximum number of rules", tokens.SECURITY_GROUP, **group)
+    region.aws.world.quotas[SECURITY_GROUP_RULES] = 99
+    region.make(tokens.SECURITY_GROUP, **group)
 
 
 def test_a_rule_keeps_its_id_when_its_description_changes(region: Region) -> None:

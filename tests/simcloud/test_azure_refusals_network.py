@@ -150,6 +150,28 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         {"securityRules[0].destinationPortRanges[0]": "65536"},
         "SecurityRuleInvalidPortRange",
     ),
+    (
+        "a group has at most 1000 rules",
+        "rules",
+        {"securityRules": [{**RULE, "name": f"r{i}", "priority": 100 + i} for i in range(1001)]},
+        "MaxSecurityRulesLimitExceeded.*has 1001",
+    ),
+    (
+        "all rules of a group name at most 4000 sources",
+        "rules",
+        {
+            "securityRules": [
+                {
+                    **{key: value for key, value in RULE.items() if key != "sourceAddressPrefix"},
+                    "name": f"r{i}",
+                    "priority": 100 + i,
+                    "sourceAddressPrefixes": [f"10.{i}.{number % 256}.{number // 256}/32" for number in range(801)],
+                }
+                for i in range(5)
+            ]
+        },
+        "MaxAddressPrefixesLimitExceeded.*4005 address prefixes as sourceAddressPrefixes",
+    ),
     # Subnets.
     (
         "a gateway's subnet has no security group",

@@ -79,6 +79,9 @@ FIREWALL: list[Row] = [
 POLICY: list[Row] = [
     ("two rules with one priority", "firewall policy", policy_rules({}, {}), r"rules\[1\].priority': '1000'. Same as"),
     ("a priority that Google reserves", "firewall policy", policy_rules({"priority": 2**31 - 1}), "Must be between 0 and"),
+    ("a rule with too many ranges", "firewall policy",
+     policy_rules({"match": {"srcIpRanges": [f"10.{i // 256}.{i % 256}.0/24" for i in range(5001)], "layer4Configs": [{"ipProtocol": "all"}]}}),
+     "'5001'. At most 5000 are allowed in one rule"),
     ("an invalid action", "firewall policy", policy_rules({"action": "drop"}), "expected one of allow, deny"),
     ("an invalid direction", "firewall policy", policy_rules({"direction": "IN"}), "one of INGRESS, EGRESS"),
     ("ingress without ranges", "firewall policy", policy_rules({"match": {"layer4Configs": [{"ipProtocol": "tcp"}]}}),
@@ -242,6 +245,11 @@ SERVICES: list[Row] = [
     ("an invalid member", "member of the project", {"member": "me@example.com"}, "invalid value for member"),
     ("a missing member", "member of a bucket", {"member": "serviceAccount:a@apes.iam.gserviceaccount.com"},
      "Service account a@apes.iam.gserviceaccount.com does not exist"),
+    ("a condition with 13 logical operators", "member of the project",
+     {"condition": {"title": "t", "expression": " || ".join(f'resource.name == "!&&{i}"' for i in range(14))}},
+     "has 13 logical operators; at most 12"),
+    ("a condition of a bucket with too many logical operators", "member of a bucket",
+     {"condition": {"title": "t", "expression": " && ".join(["!(resource.type != 'a')"] * 7)}}, "has 13 logical operators"),
     ("a malformed role", "member of a key", {"role": "viewer"}, "Role viewer is not supported"),
     ("a missing role", "member of a secret", {"role": "projects/apes/roles/none"}, "does not exist in the res"),
     ("a member of a missing key", "member of a key", {"cryptoKeyId": "none"}, "'none' was not found"),
@@ -287,6 +295,17 @@ def test_google_cloud_refuses(project: Project, _: str, kind: str, change: Any, 
     with pytest.raises(RefusalError, match=words) as refusal:
         project.make(kind, **changes)
     assert "; " in str(refusal.value), "a refusal gives a way out"
+
+
+def test_a_member_has_a_role_by_at_most_twenty_conditions(project: Project) -> None:
+    def grant(number: int, kind: str = "member of the project") -> None:
+        project.make(kind, condition={"title": f"part {number}", "expression": 'resource.type == "a"'})
+
+    for number in range(20):
+        grant(number)
+    grant(20, "member of a bucket")
+    with pytest.raises(RefusalError, match="by 20 conditions already; at most 20"):
+        grant(20)
 
 
 def test_an_address_has_one_owner(project: Project) -> None:

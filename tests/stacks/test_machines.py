@@ -142,7 +142,7 @@ def test_a_denied_request_to_google_reports_the_permission_and_no_machine(
 def test_the_permission_covers_only_machines_of_the_clusters_pools(in_region: Cluster) -> None:
     assert of_gcp.PERMISSIONS == ("compute.instances.get",)
     start = base_name(in_region, "cpu")
-    assert of_gcp.confined(in_region) == (
+    assert of_gcp.confined(in_region, ("cpu",)) == (
         'resource.type == "compute.googleapis.com/Instance" && '
         f'(resource.name.extract("/instances/{{name}}").startsWith("{start}-"))'
     )

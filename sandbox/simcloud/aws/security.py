@@ -12,9 +12,9 @@ from sandbox.simcloud.aws.network import IN_VPC
 from sandbox.simcloud.aws.tokens import SECURITY_GROUP, VPC
 from sandbox.simcloud.rules import Call, Naming, Reason, Reference, ResourceType, Rule, Saying
 from sandbox.simcloud.values import at
-from sandbox.simcloud.world import Record
+from sandbox.simcloud.world import SECURITY_GROUP_RULES, Record
 
-# "Amazon VPC quotas": rules per group and direction, and groups per network interface.
+# "Amazon VPC quotas": rules per group and direction, which AWS raises on request, and groups per network interface.
 _RULES, _GROUPS = 60, 5
 # Properties that name the peers in rules inside a group's own declaration.
 _INLINE_PEERS = ("cidrBlocks", "ipv6CidrBlocks", "prefixListIds", "securityGroups")
@@ -91,6 +91,10 @@ def _port_range(protocol: str, low: float | None, high: float | None) -> None:
         )
 
 
+def _most_rules(call: Call) -> int:
+    return call.world.quotas.get(SECURITY_GROUP_RULES, _RULES)
+
+
 def _meaning(record: Record | Call) -> tuple[object, ...]:
     return tuple(record.inputs.get(name) for name in _MEANING)
 
@@ -102,7 +106,7 @@ def _once(call: Call) -> None:
             raise refused(
                 "InvalidPermission.Duplicate", f"the specified rule {_peer(call)} already exists", _duplicate(other)
             )
-    if len(siblings) >= _RULES:
+    if len(siblings) >= _most_rules(call):
         raise refused(
             "RulesPerSecurityGroupLimitExceeded",
             "The maximum number of rules per security group has been reached.",
@@ -131,7 +135,7 @@ def _inline_rules(call: Call) -> None:
                     f"{side}: a rule names nobody",
                     f"give it one of {', '.join(_INLINE_PEERS)}",
                 )
-        if len(permissions) > _RULES:
+        if len(permissions) > _most_rules(call):
             raise refused(
                 "RulesPerSecurityGroupLimitExceeded",
                 "The maximum number of rules per security group has been reached.",

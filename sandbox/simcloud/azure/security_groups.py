@@ -21,6 +21,8 @@ _ONE_OR_MANY = (
 _SOURCE_GROUPS, _DESTINATION_GROUPS = "sourceApplicationSecurityGroups", "destinationApplicationSecurityGroups"
 _NOT_IN_LISTS = {"*", "VirtualNetwork", "Internet", "AzureLoadBalancer"}
 _HIGHEST_PORT = 65535
+# "Azure subscription and service limits": rules per group, and addresses and ranges in all of them, for each side separately.
+_MOST_RULES, _MOST_ADDRESSES = 1000, 4000
 
 
 def _priorities(call: Call) -> None:
@@ -49,6 +51,24 @@ def _priorities(call: Call) -> None:
             )
         names.add(name.lower())
         priorities[direction, priority] = name
+
+
+def _limits(call: Call) -> None:
+    rules = list(call.inputs.get("securityRules") or ())
+    if len(rules) > _MOST_RULES:
+        raise refused(
+            "MaxSecurityRulesLimitExceeded",
+            f"Network security group has {len(rules)} security rules. The limit is {_MOST_RULES}.",
+            "merge rules",
+        )
+    for one, many in _ONE_OR_MANY[:2]:
+        number = sum(len(rule.get(many) or (1,) * bool(rule.get(one))) for rule in rules)
+        if number > _MOST_ADDRESSES:
+            raise refused(
+                "MaxAddressPrefixesLimitExceeded",
+                f"The rules have {number} address prefixes as {many}. The limit is {_MOST_ADDRESSES}.",
+                "merge ranges: each rule counts its own",
+            )
 
 
 def _addresses_and_ports(call: Call) -> None:
@@ -104,7 +124,7 @@ _security_group = ResourceType(
     replace_on=("resourceGroupName", "networkSecurityGroupName"),
     recomputed=("etag",),
     references=(IN_GROUP,),
-    refuse=(_priorities, _addresses_and_ports),
+    refuse=(_priorities, _addresses_and_ports, _limits),
     says={
         Reason.IN_USE: Saying(
             'Status=400 Code="InUseNetworkSecurityGroupCannotBeDeleted" Message="Network security group {value} cannot '

@@ -21,8 +21,8 @@ _ACTIONS = ("allow", "deny", "apply_security_profile_group", "goto_next")
 _ENDS = {"INGRESS": "srcIpRanges", "EGRESS": "destIpRanges"}
 _BESIDE = re.compile(r"src(SecureTags|AddressGroups|Fqdns|RegionCodes|ThreatIntelligences)|dest(AddressGroups|Fqdns|"
                      r"RegionCodes|ThreatIntelligences)")  # fmt: skip
-# "VPC resource quotas", per firewall rule; a policy's rule has the same limit.
-_MOST_ACCOUNTS = 10
+# "VPC resource quotas" and "Cloud NGFW quotas", per firewall rule; a policy's rule has the same limits.
+_MOST_ACCOUNTS, _MOST_RANGES = 10, 5000
 
 
 def _rules(call: Call) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -69,6 +69,14 @@ def _matches(call: Call) -> None:
                 "split it into two rules",
             )  # fmt: skip
         for end in _ENDS.values():
+            ranges = len(list(at(rule, f"match.{end}[]")))
+            if ranges > _MOST_RANGES:
+                raise invalid(
+                    f"{path}.match.{end}",
+                    str(ranges),
+                    f"At most {_MOST_RANGES} are allowed in one rule.",
+                    "merge ranges",
+                )
             for text in at(rule, f"match.{end}[]"):
                 if ":" not in str(text) and not list(networks([text])):
                     way_out = "leave no host bits"

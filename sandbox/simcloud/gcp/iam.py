@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from sandbox.simcloud.gcp.common import bare, chosen, project_number
+from sandbox.simcloud.gcp.conditions import few_enough, short_enough
 from sandbox.simcloud.gcp.tokens import ACCOUNT, BUCKET, KEY, KEY_RING, ROLE, SECRET
 from sandbox.simcloud.gcp.words import PREVENTED, conflict
 from sandbox.simcloud.identifiers import number
@@ -108,7 +109,7 @@ def _membership(token: str, noun: str, parent: Callable[[Call], str], *reference
             of_account("member"),
             Reference("role", (ROLE,), holds=False, optional=True),
         ),
-        refuse=(_member, _role, known_account("member")),
+        refuse=(_member, _role, known_account("member"), short_enough, few_enough),
         upserts=True,
     )
 
@@ -134,7 +135,7 @@ def _binding(token: str, noun: str, path: str, *references: Reference) -> Resour
             of_account("members[]"),
             Reference("role", (ROLE,), holds=False, optional=True),
         ),
-        refuse=(_members, _role, known_account("members[]")),
+        refuse=(_members, _role, known_account("members[]"), short_enough),
         upserts=True,
     )
 

@@ -14,7 +14,7 @@ from network.addresses import ROLES
 from sandbox.simcloud.values import plain
 from stacks.aws import machines
 from stacks.aws.etcd import disk_of
-from stacks.aws.secrets import CONTROLLERS, ETCD
+from stacks.aws.secrets import CONTROLLERS, ETCD, ETCD_EVENTS
 from stacks.aws.store import AwsStore
 from stacks.payloads import API_SERVERS, WORKERS, bundle_name, worker_payloads
 from stacks.payloads import payloads as payloads_of
@@ -42,10 +42,10 @@ def reads(deployed):
         for sid, statement in own.items():
             if sid.startswith("ReadSecrets"):
                 addresses = statement["Condition"].get("IpAddress", {}).get("aws:Ec2InstanceSourcePrivateIPv4", ())
-                if identity == ETCD:
+                if identity in (ETCD, ETCD_EVENTS):
                     assert statement["Condition"]["StringEquals"]["aws:Ec2InstanceSourceVpc"] == vpc.id
                     (address,) = addresses
-                assert bool(addresses) == (identity == ETCD)
+                assert bool(addresses) == (identity in (ETCD, ETCD_EVENTS))
                 reader = by_address[address] if addresses else identity
                 assert reader not in by_reader
                 by_reader[reader] = statement
@@ -165,15 +165,17 @@ def test_hosts_get_the_place_and_the_password_of_their_backups(small):
 
 
 @BOTH
-def test_hosts_of_etcds_share_a_role_and_have_the_addresses_in_its_conditions(deployed):
+def test_hosts_of_an_etcd_share_a_role_and_have_the_addresses_in_its_conditions(deployed):
     profiles = {record.id: record.inputs["role"] for record in deployed.of_type(PROFILE)}
     roles = {record.id: record.inputs["tags"]["role"] for record in deployed.of_type(ROLE)}
-    assert set(roles.values()) == {API_SERVERS, ETCD, *of_workers(deployed)}
+    main, events = ({str(host.address) for host in deployed.plan.etcd[role]} for role in ROLES)
+    of_etcds = {ETCD, *([ETCD_EVENTS] if events - main else ())}
+    assert set(roles.values()) == {API_SERVERS, *of_etcds, *of_workers(deployed)}
     by_address = {
         record.inputs["privateIp"]: roles[profiles[record.inputs["iamInstanceProfile"]]]
         for record in deployed.of_type(INSTANCE)
     }
-    assert by_address == {str(host.address): ETCD for role in ROLES for host in deployed.plan.etcd[role]}
+    assert by_address == dict.fromkeys(events, ETCD_EVENTS) | dict.fromkeys(main, ETCD)
 
 
 @BOTH

@@ -29,7 +29,11 @@ WITHOUT_GROUP = {
     "small": {Role.OPERATOR: {"10.200.0.0/24"}},
     "whole": {
         Role.OPERATOR: {"192.0.2.0/24"},
-        Role.PUBLIC_OPERATOR: {"203.0.113.0/24", "198.51.100.128/25"},
+        Role.PUBLIC_OPERATOR: {
+            "203.0.113.0/24",
+            "198.51.100.128/25",
+            *(f"198.51.100.{number}/32" for number in range(0, 118, 2)),
+        },
     },
 }
 EVERYWHERE = {key: {"0.0.0.0/0"} for key in (Role.ARTEFACT_MIRROR, Role.REGISTRY, Role.CLOUD_API, Role.BUCKETS)}
@@ -112,6 +116,12 @@ def test_groups_admit_exactly_what_the_table_says(deployed, request):
         assert declared[key] == " ".join(dict.fromkeys(sentences)), key
 
 
+def test_an_account_with_a_raised_quota_takes_more_rules_than_the_default(whole):
+    quota = whole.cluster.spec.control_plane.security_group_rules
+    (group,) = (item for item in whole.of_type(GROUP) if item.inputs["description"].endswith(": public load balancer"))
+    assert len(group.inputs["ingress"]) == quota == 61
+
+
 def test_interfaces_of_efa_exchange_any_traffic_among_themselves_only(small, whole):
     _, declared = declared_rules(whole)
     assert {key for key in declared if FABRIC in key} == {(FABRIC, side, FABRIC, "-1", None) for side in SIDES}
@@ -131,8 +141,8 @@ def test_descriptions_and_numbers_of_rules_are_within_the_limits_of_aws(deployed
     assert not [
         text for text in declared.values() if not re.fullmatch(r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]{1,255}", text)
     ]
-    # 60 per group and direction, unless AWS raises the quota.
-    assert max(Counter((group, side) for group, side, *_ in declared).values()) <= 60
+    quota = deployed.cluster.spec.control_plane.security_group_rules
+    assert max(Counter((group, side) for group, side, *_ in declared).values()) <= quota
 
 
 def test_a_mirror_and_a_registry_at_an_address_close_the_internet(small):

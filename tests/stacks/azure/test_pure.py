@@ -18,7 +18,7 @@ from cluster.pools import Pool
 from cluster.spec import Cloud
 from stacks.azure.credentials import missing
 from stacks.azure.hosts import image, nobodys_key
-from stacks.azure.permissions import operators_role
+from stacks.azure.permissions import ACTIONS, WAITS, operators_role, resource_providers
 from stacks.azure.tags import (
     GENERATED,
     account_name,
@@ -32,6 +32,7 @@ from stacks.azure.tags import (
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "reference" / "azure.md"
+START = ROOT / "docs" / "start" / "azure.md"
 ROLE = re.compile(r"(?<=```json\n)\{.*?^\}\n(?=```)", re.DOTALL | re.MULTILINE)
 
 
@@ -144,6 +145,44 @@ def test_the_documented_role_matches_the_table_and_has_no_wildcard():
     (documented,) = ROLE.findall(text)
     assert documented == operators_role()
     assert not [action for action in json.loads(documented)["Actions"] if "*" in action]
+
+
+OF_LONG_OPERATIONS = {
+    "Microsoft.Compute/locations/diskOperations/read",
+    "Microsoft.Compute/locations/operations/read",
+    "Microsoft.KeyVault/locations/operationResults/read",
+    "Microsoft.Network/locations/operationResults/read",
+    "Microsoft.Network/locations/operations/read",
+    "Microsoft.Network/privateDnsOperationResults/read",
+    "Microsoft.Network/privateDnsOperationStatuses/read",
+    "Microsoft.Resources/subscriptions/operationresults/read",
+    "Microsoft.Storage/operations/read",
+}
+"""As "Azure permissions" and Microsoft's built-in roles name them."""
+
+
+def test_the_role_reads_the_status_of_the_long_operations_of_every_provider():
+    """Without them the first network, load balancer or gateway stops: its creation is accepted, then polled."""
+    actions = set(json.loads(operators_role())["Actions"])
+    assert {action for action in actions if "operation" in action.lower()} == OF_LONG_OPERATIONS
+    assert set(WAITS) == {type_.split(":")[1] for type_ in ACTIONS}
+
+
+def test_the_role_has_what_azure_requires_for_flow_logs():
+    """ "Azure RBAC permissions for Network Watcher", flow logs."""
+    watcher, account = "Microsoft.Network/networkWatchers", "Microsoft.Storage/storageAccounts"
+    required = {f"{watcher}/flowLogs/{verb}" for verb in ("read", "write", "delete")}
+    required |= {f"{watcher}/{call}/action" for call in ("configureFlowLog", "queryFlowLogStatus")} | {
+        f"{watcher}/read"
+    }
+    required |= {f"{account}/{call}/action" for call in ("listAccountSas", "listKeys", "listServiceSas")}
+    assert required <= set(json.loads(operators_role())["Actions"])
+
+
+def test_the_page_registers_every_resource_provider_of_the_stacks_types():
+    registered = re.findall(r"az provider register --namespace (\S+)", START.read_text())
+    assert registered == list(resource_providers())
+    assert "Microsoft.Insights" in registered
 
 
 def test_the_azure_stack_imports_no_other_cloud():

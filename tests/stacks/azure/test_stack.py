@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from sandbox.simcloud.values import plain
 from stacks.azure.permissions import ACTIONS, only_our_roles
 from tests.stacks.azure.conftest import changed
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "azure.md"
 KEEPS = {"resources:ResourceGroup", "compute:Disk", "compute:VirtualMachine", "compute:DiskEncryptionSet"}
 KEEPS |= {"keyvault:Vault", "keyvault:Key", "storage:StorageAccount", "storage:BlobContainer"}
 KEEPS |= {"network:NetworkInterface"}
@@ -33,6 +35,11 @@ def other(koala):
 def test_a_second_plan_is_empty(account):
     recording = account.preview()
     assert [step.urn for step in recording.steps] == []
+
+
+def test_the_page_says_how_many_resources_a_small_cluster_has(koala):
+    own = [resource for resource in koala.state().values() if resource["type"].startswith("azure-native:")]
+    assert f"`examples/azure-small` has {len(own)} resources of Azure" in PAGE.read_text()
 
 
 def test_the_operators_role_covers_every_declared_type(koala, wide):

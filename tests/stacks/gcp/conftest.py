@@ -148,6 +148,10 @@ def gibbon(tmp_path_factory: pytest.TempPathFactory) -> Run:
                 "pools.cpu.max": 40,
                 "pools.cpu.min": 5,
                 "pools.more": {"machine": "c3-standard-4", "max": 3},
+                **{
+                    f"pools.more-{i}": {"machine": "c3-standard-4", "max": 3, "zones": ["us-central1-a"]}
+                    for i in range(9)
+                },
             },
         )
 

@@ -17,6 +17,7 @@ from cluster.spec import Cloud
 from etcd.members import members
 from network.addresses import ROLES
 from stacks.gcp import hosts
+from stacks.gcp.tags import base_name
 from stacks.gcp.workers import autoscaler_hints
 from stacks.policies.user_data import secrets_in
 
@@ -211,11 +212,23 @@ def test_pools_are_bought_as_in_the_spec(langur):
 
 
 def test_pools_are_placed_close_together_or_apart_as_in_the_spec(langur):
-    policies = {record.id: record.inputs["groupPlacementPolicy"] for record in of_type(langur, "ResourcePolicy")}
+    policies = {record.id: record.inputs.get("groupPlacementPolicy") for record in of_type(langur, "ResourcePolicy")}
     placements = {name: policies.get(template.get("resourcePolicies")) for name, template in pools(langur).items()}
-    assert placements["near"] == {"collocation": "COLLOCATED"}
+    assert placements["fast"] == {"collocation": "COLLOCATED"}
     assert placements["reserved"] == {"availabilityDomainCount": 8}
-    assert (placements["fast"], placements["spot"]) == (None, None)
+    assert (placements["near"], placements["spot"]) == (None, None)
+
+
+def test_groups_of_clustered_gpus_have_a_workload_policy_and_their_machines_no_placement_policy(langur):
+    """ "Compact placement policy and workload policy overview": compact policies are for other groups."""
+    policies = {record.id: record.inputs.get("workloadPolicy") for record in of_type(langur, "ResourcePolicy")}
+    chosen = {
+        group["baseInstanceName"]: policies[group["resourcePolicies"]["workloadPolicy"]]
+        for group in langur.all("InstanceGroupManager")
+        if group.get("resourcePolicies")
+    }
+    assert chosen == {base_name(langur.cluster, "near"): {"type": "HIGH_THROUGHPUT"}}
+    assert "resourcePolicies" not in pools(langur)["near"]
 
 
 def test_interfaces_are_gvnic_and_rdma_buys_bandwidth_where_available(langur):

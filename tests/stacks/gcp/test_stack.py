@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,12 @@ def test_a_pool_that_grows_is_left_to_the_autoscaler(gibbon):
     assert {operation for operation, name in groups if "-pool-more-" in name} == {"create"}
 
 
+def test_eleven_pools_have_two_grants_of_the_role_for_volumes_and_one_of_that_for_machines(gibbon):
+    grants = {(operation, name) for operation, kind, name in gibbon.steps if kind == "IAMMember"}
+    of_volumes = {name.removeprefix("gibbon-"): operation for operation, name in grants if operation == "create"}
+    assert of_volumes == {"volumes-2": "create"}
+
+
 def test_resources_with_data_are_protected_by_the_engine_and_members_also_by_the_cloud(langur):
     hosts = {host.name for host in langur.plan.hosts()}
     protected = langur.protected()
@@ -77,6 +84,14 @@ def test_permissions_of_the_operator_cover_every_declared_type(run):
 def test_the_documented_roles_match_the_permissions():
     assert (ROOT / "docs" / "gcp-role.yaml").read_text() == permissions.role()
     assert (ROOT / "docs" / "gcp-role-grants.yaml").read_text() == permissions.grants_role()
+
+
+def test_the_page_enables_every_api_of_the_stacks_types():
+    """Without one of them the first resource of its type is refused. With `storage.file` the driver calls one more."""
+    page = (ROOT / "docs" / "start" / "google-cloud.md").read_text()
+    command = page[page.index("gcloud services enable") : page.index("2. Create the operator")]
+    assert sorted(re.findall(r"[a-z]+\.googleapis\.com", command)) == list(permissions.services())
+    assert "with `storage.file` also `file.googleapis.com`" in page
 
 
 def test_only_the_granter_role_grants_on_the_project_and_its_condition_names_the_stacks_roles(run):
