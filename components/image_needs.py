@@ -54,7 +54,12 @@ _WORKER_KERNEL = (
     # kube-proxy in nftables mode.
     *("NFT_CT", "NFT_FIB_INET", "NFT_MASQ", "NFT_NAT", "NFT_NUMGEN", "NFT_REJECT", "NF_TABLES", "NF_TABLES_INET"),
     # iptables of flanneld, portmap, the kubelet and metadata-guard, on top of nftables.
-    *("IP_NF_TARGET_REJECT", "NETFILTER_XT_MATCH_COMMENT", "NETFILTER_XT_MATCH_CONNTRACK", "NETFILTER_XT_MATCH_MULTIPORT"),
+    *(
+        "IP_NF_TARGET_REJECT",
+        "NETFILTER_XT_MATCH_COMMENT",
+        "NETFILTER_XT_MATCH_CONNTRACK",
+        "NETFILTER_XT_MATCH_MULTIPORT",
+    ),
     *("NETFILTER_XT_NAT", "NETFILTER_XT_TARGET_MASQUERADE", "NETFILTER_XT_MARK", "NFT_COMPAT"),
 )
 _ROUTER_KERNEL = ("NF_TABLES", "NF_TABLES_INET", "XFRM_INTERFACE", "XFRM_USER")
@@ -76,7 +81,9 @@ class Image:
             told = json.loads(text)
             return cls(*(frozenset(map(str, told[part])) for part in ("packages", "programs", "kernel")))
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"not a manifest of an image, as examples/images/manifest.py prints it: {error!r}") from None
+            raise ValueError(
+                f"not a manifest of an image, as examples/images/manifest.py prints it: {error!r}"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,7 @@ def _pinned(cluster: Cluster) -> Cluster:
 
 
 def edge_router() -> Needs:
-    """Return the needs of a site's edge router. Role vpn_gateway installs the packages unless it is told not to."""
+    """Return the needs of a site's edge router. Role vpn_gateway installs the packages, unless its list is empty."""
     defaults = yaml.safe_load((FOLDER / "vpn_gateway" / "defaults" / "main.yml").read_text())
     return Needs(tuple(sorted(defaults["vpn_gateway_packages"])), ("ip", "python3", "systemctl"), _ROUTER_KERNEL)
 

@@ -101,9 +101,7 @@ class Archive:
         text = _run("apt-cache", *self._options, "dumpavail")
         records = [dict(re.findall(r"^(\w+): (.*)$", record, re.MULTILINE)) for record in text.split("\n\n")]
         required = {
-            each["Package"]
-            for each in records
-            if each.get("Priority") == "required" or each.get("Essential") == "yes"
+            each["Package"] for each in records if each.get("Priority") == "required" or each.get("Essential") == "yes"
         }
         return required | {"apt"}
 
@@ -129,9 +127,7 @@ def text(commit: str, committed: str, releases: Mapping[str, Mapping[str, set[st
     return _HEAD + "\n".join(_lines(commit, committed, releases, today)) + "\n"
 
 
-def _lines(
-    commit: str, committed: str, releases: Mapping[str, Mapping[str, set[str]]], today: date
-) -> Iterator[str]:
+def _lines(commit: str, committed: str, releases: Mapping[str, Mapping[str, set[str]]], today: date) -> Iterator[str]:
     yield "sources:"
     yield f'  recipes: {{title: "https://salsa.debian.org/cloud-team/debian-cloud-images at {commit}", date: {committed}}}'
     yield f'  archive: {{title: "dependencies, by apt: main with updates and security updates", date: {today}}}'

@@ -133,7 +133,7 @@ source "azure-arm" "gpu" {
     resource_group = var.azure_gallery.resource_group
     gallery_name   = var.azure_gallery.name
     image_name     = "menagerie-gpu"
-    image_version  = formatdate("YYYY.MMDD.hhmm", timestamp())
+    image_version  = formatdate("YYYY.M.Dhhmm", timestamp())
   }
 }
 

@@ -38,9 +38,7 @@ def kernel(root: Path) -> list[str]:
 
 def main(root: Path = Path("/")) -> None:
     """Print the manifest."""
-    release = dict(
-        line.split("=", 1) for line in (root / "etc/os-release").read_text().splitlines() if "=" in line
-    )
+    release = dict(line.split("=", 1) for line in (root / "etc/os-release").read_text().splitlines() if "=" in line)
     told = {
         "release": release["PRETTY_NAME"].strip('"'),
         "packages": packages(),

@@ -72,7 +72,9 @@ def test_the_kept_file_is_of_this_form_and_of_every_cloud() -> None:
     again = debian_images.text(commit, str(recipes["date"]), lists, kept["sources"]["archive"]["date"])
     assert again == debian_images.TARGET.read_text()
     # What debootstrap's smallest variant brings, and the recipe's own lists.
-    assert all({"apt", "dpkg", "coreutils", "sudo", "openssh-server"} <= each for by in lists.values() for each in by.values())
+    assert all(
+        {"apt", "dpkg", "coreutils", "sudo", "openssh-server"} <= each for by in lists.values() for each in by.values()
+    )
 
 
 def test_an_archive_is_seen_from_an_empty_system(tmp_path: Path, monkeypatch) -> None:

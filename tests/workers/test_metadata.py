@@ -155,7 +155,7 @@ POD, HOST = ("pod", "10.200.1.5"), ("", "10.77.0.130")
 
 def results(tmp_path, before, steps):
     (tmp_path / "try.py").write_text(TRY)
-    script = f"{WORLD}{before}\n{sys.executable} {tmp_path / 'try.py'} \"$STEPS\""
+    script = f'{WORLD}{before}\n{sys.executable} {tmp_path / "try.py"} "$STEPS"'
     done = subprocess.run(
         ["unshare", "--net", "bash", "-c", script],
         env={**os.environ, "N": f"guard-{os.getpid()}", "STEPS": json.dumps(steps)},
