@@ -56,6 +56,7 @@ _WORKER_KERNEL = (
     # iptables of flanneld, portmap, the kubelet and metadata-guard, on top of nftables.
     *(
         "IP_NF_TARGET_REJECT",
+        "NETFILTER_XT_MATCH_ADDRTYPE",
         "NETFILTER_XT_MATCH_COMMENT",
         "NETFILTER_XT_MATCH_CONNTRACK",
         "NETFILTER_XT_MATCH_MULTIPORT",
