@@ -39,9 +39,10 @@ PACKAGES: tuple[Package, ...] = (
     Package("chrony", "clock synchronisation", ("time",)),
     Package("ethtool", "settings of network cards", ("base", "links", "roce")),
     Package("iproute2", "`ip` and `dcb`", ("base", "links", "roce", "storage_host")),
+    Package("iptables", "flanneld, which removes its former rules with it", ("flannel",)),
     Package("lldpd", "finding the switch and port at the other end of a cable", ("links",), When.CABLES),
     Package("mount", "mounting volumes of pods", ("base",)),
-    Package("nftables", "the packet filter, and flannel's masquerading", ("base", "firewall")),
+    Package("nftables", "the packet filter, and flannel's masquerading", ("firewall", "flannel")),
     Package("openssh-server", "SSH access", ("hardening",)),
     Package("perftest", "`menagerie roce test`", (), When.RDMA),
     Package(

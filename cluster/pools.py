@@ -110,7 +110,7 @@ class Pool(Model):
     zones: tuple[int | CloudWord, ...] = Field(default=(), strict=False)
     """Zones of workers in the region, out of control_plane.zones. Default: all of them."""
     image: CloudWord | None = None
-    """Machine image of workers in the region, with a driver if they have GPUs. Default: the cloud's Debian 12."""
+    """Machine image of workers in the region, with a driver if they have GPUs. Default: the cloud's Debian 13, in Azure 12."""
     allow_no_driver: bool = False
     """Accept an image without a driver for the machines' GPUs, because the cluster installs one, for example with NVIDIA's
     GPU Operator."""

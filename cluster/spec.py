@@ -86,7 +86,7 @@ class ControlPlane(Model):
     api_servers: int = Field(default=2, ge=1)
     """Number of API servers. They are stateless, so two survive the loss of one."""
     image: CloudWord | None = None
-    """Machine image of API servers and etcd members, as the cloud names it. Default: the cloud's Debian 12."""
+    """Machine image of API servers and etcd members, as the cloud names it. Default: the cloud's Debian 13, in Azure 12."""
     operators: tuple[Network, ...] = Field(default=(), strict=False)
     """Ranges from which operators reach the API and the health endpoints of etcd members, such as a VPN or a peering. In a
     cloud nobody else can."""

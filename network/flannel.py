@@ -17,6 +17,8 @@ def net_conf(cluster: Cluster, *, in_cloud: bool = False) -> dict[str, Any]:
     to let workers reach each other on every port. Each node decides about the packets that it sends, so sites and the region
     may differ.
 
+    In the region flanneld masquerades with iptables: Debian's images for clouds have it, but no nft (docs/decisions/0108).
+
     The pod ranges of nodes come from their Node objects (--kube-subnet-mgr), so SubnetLen is left out.
     flannel's MTU is that of the outer packet: flannel subtracts VXLAN's 50 bytes itself, for flannel.1 and for
     /run/flannel/subnet.env (flannel 0.28.4, pkg/backend/vxlan/device.go, vxlan_network.go).
@@ -24,7 +26,7 @@ def net_conf(cluster: Cluster, *, in_cloud: bool = False) -> dict[str, Any]:
     """
     return {
         "Network": str(cluster.spec.network.pods),
-        "EnableNFTables": True,
+        "EnableNFTables": not in_cloud,
         "Backend": _backend(cluster.spec, in_cloud),
     }
 

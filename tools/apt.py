@@ -25,8 +25,8 @@ class Source(NamedTuple):
         return f"deb [signed-by={KEYRING}] {self.uri} {self.suite} main"
 
 
-def of_release(targets: str) -> tuple[Source, ...]:
-    """Return the sources of `SUITE` in the archives that apt lists, whichever release this machine itself has.
+def of_release(targets: str, suite: str = SUITE) -> tuple[Source, ...]:
+    """Return the sources of a release in the archives that apt lists, whichever release this machine itself has.
 
     An archive keeps all releases of Debian side by side. targets: output of `INDEXES`. The main archive
     is first; empty if apt has none of Debian's.
@@ -39,4 +39,4 @@ def of_release(targets: str) -> tuple[Source, ...]:
     }
     if "" not in archives:
         return ()
-    return tuple(Source(archives[part], f"{SUITE}{part}") for part in _PARTS if part in archives)
+    return tuple(Source(archives[part], f"{suite}{part}") for part in _PARTS if part in archives)

@@ -97,7 +97,7 @@ def driver(subject: Subject) -> Iterator[Finding]:
         if machine is None or machine.type is None or not machine.type.gpus or pool.image or pool.allow_no_driver:
             continue
         message = (
-            f"pools.{name} has {machine.type.gpus} GPUs per machine, but the cloud's Debian 12 has no driver for them; "
+            f"pools.{name} has {machine.type.gpus} GPUs per machine, but the cloud's Debian has no driver for them; "
             "pods would see no GPUs"
         )
         hint = (

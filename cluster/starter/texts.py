@@ -22,6 +22,8 @@ SITE, RACK = "onprem", "r1"
 _WIDTH = 120
 _SCHEMAS = "../../cluster/schemas"
 _FIRST_HOST = 11
+_IMAGES = {Cloud.AZURE: "Debian:debian-13:13-gen2:latest"}
+"""Azure's default is Debian 12, which scale sets that exist cannot leave (`stacks.azure.hosts`)."""
 _NAMES = {Cloud.AWS: "AWS", Cloud.AZURE: "Azure", Cloud.GCP: "Google Cloud", Cloud.LAB: "this machine, a lab"}
 _LONGEST_NAME = 63
 _DEFAULT_MTU: int = ClusterNetwork.model_fields["link_mtu"].default
@@ -114,12 +116,19 @@ def _plane(plan: StarterPlan) -> list[str]:
         _row(f"  region: {plan.place.region}", "a cluster never leaves its region"),
         _row(f"  zones: [{', '.join(plan.place.zones)}]", zones),
         _row(f"  machine: {plan.place.plane.name}", f"of API servers: {_size(plan.place.plane)}"),
+        *_image(plan, "  image: ", "of API servers and members of etcd"),
         _row("  api_servers: 2", "stateless: two survive the loss of one"),
         _row(
             f"  operators: [{OPERATORS}]",
             f"{MARK} your VPN or peering. Only these ranges can reach the API. Or add `public`, an endpoint on the internet",
         ),
     ]
+
+
+def _image(plan: StarterPlan, key: str, why: str = "") -> list[str]:
+    """Return the line of an image, where a stack's default is older than what a new cluster should have."""
+    image = _IMAGES.get(plan.cloud)
+    return [_row(f"{key}{image}", why)] if image else []
 
 
 def _etcd(plan: StarterPlan) -> list[str]:
@@ -223,6 +232,7 @@ def _pools(plan: StarterPlan) -> list[str]:
         "pools:",
         "  cpu:",
         _row(f"    machine: {plan.place.worker.name}", _size(plan.place.worker)),
+        *_image(plan, "    image: "),
         _row("    min: 2", "least number of workers"),
         _row("    max: 10", "most that the pool can grow to, by hand or with `autoscaler: {}`"),
     ]
@@ -243,7 +253,7 @@ def _pools(plan: StarterPlan) -> list[str]:
         "    max: 2",
         _row(
             "    allow_no_driver: true",
-            f"{MARK} Debian 12 has no driver. Write image: an image with one, or install it from inside the cluster",
+            f"{MARK} Debian's image has no driver. Write image: one that has, or install it from inside the cluster",
         ),
     ]
 

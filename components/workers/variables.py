@@ -46,6 +46,7 @@ def of_all(
         "containerd_registry_mirrors": dict.fromkeys(_MIRRORED, source.registry) if source.registry else {},
         "flannel_downloads": {"flanneld": _download(source, programs["flanneld"])},
         "flannel_files": files["flannel"],
+        **({"flannel_commands": {"iptables": "iptables"}} if in_cloud else {}),
         "kubelet_downloads": {name: _download(source, programs[name]) for name in ("kubelet", "kubeadm")},
         "kubelet_ca_pem": ca_pem,
         "kubelet_serving_ca_pem": serving_ca_pem,

@@ -14,8 +14,8 @@ from cluster.spec import Cluster
 from stacks.aws.storage import Storage
 from stacks.aws.tags import tags, whole_tags
 
-PARAMETER = "/aws/service/debian/release/12/latest/amd64"
-"""Debian's wiki, "Cloud/AmazonEC2Image/Bookworm": holds the ID of its newest image for x86."""
+PARAMETER = "/aws/service/debian/release/13/latest/amd64"
+"""Debian's wiki, "Cloud/AmazonEC2Image/Trixie": holds the ID of its newest image for x86."""
 _RESOLVED = "resolve:ssm:"
 _ROOT_OF_DEBIAN = "/dev/xvda"
 SYSTEM_DISK_GIB = 20

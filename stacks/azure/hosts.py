@@ -17,6 +17,8 @@ from components.userdata import Payload, render_packed
 from stacks.azure.store import AzureStore
 
 _DEBIAN = "Debian:debian-12:12-gen2:latest"
+"""Not Debian 13, as in other clouds: Azure refuses another offer for a scale set that exists, and API servers and pools are scale
+sets ("Modify a Virtual Machine Scale Set", create-time properties). First specs name Debian 13 (`cluster.starter`)."""
 _ADMIN = "menagerie"
 SYSTEM_DISK_GIB = 64
 MOST_CUSTOM_DATA = 65_535

@@ -32,9 +32,9 @@ def has_gpus(machine: str) -> bool:
 
 
 def image(text: str | None, machine: str) -> str:
-    """Return the image; Debian 12 for the machine's processor if the spec names none."""
+    """Return the image; Debian 13 for the machine's processor if the spec names none."""
     entry = catalogue_entry(machine)
-    return text or f"projects/debian-cloud/global/images/family/debian-12{'-arm64' if _is_arm(entry) else ''}"
+    return text or f"projects/debian-cloud/global/images/family/debian-13{'-arm64' if _is_arm(entry) else ''}"
 
 
 def system_disk(machine: str) -> str:

@@ -86,9 +86,9 @@ def store_status(host: str, method: str, name: str) -> str:
 
 
 def refused_packets() -> int:
-    """Return how many packets the guard has rejected."""
-    listed = on_host("nft", "list", "table", "inet", "menagerie-metadata")
-    return int(listed.partition("counter packets ")[2].split()[0])
+    """Return how many packets of pods have been refused."""
+    rules = on_host("iptables", "-vnxL", metadata.CHAIN).splitlines()
+    return sum(int(rule.split()[0]) for rule in rules if "reject-with" in rule)
 
 
 def test_a_worker_joined_as_a_node_of_its_pool(api: client.ApiClient) -> None:
@@ -132,7 +132,9 @@ def test_address_rewriting_and_other_tables_cannot_bypass_the_guard(pods: Worklo
     try:
         url = f"http://198.51.100.1/v1/secrets/{JOIN_TOKEN}"
         assert "No route to host" in pods.run(pod, "timeout", "5", "wget", "-q", "-O", "-", url)
-        on_host("nft", "flush", "table", "inet", "menagerie-metadata")
+        on_host("iptables", "-F", metadata.CHAIN)
+        assert "timed out" in pods.run(pod, "timeout", "5", "wget", "-T", "2", "-q", "-O", "-", url)
+        on_host("iptables", "-t", "security", "-F", "FORWARD")
         assert len(pods.fetch(pod, url).strip()) == len("abcdef.0123456789abcdef")
     finally:
         on_host("nft", "delete", "table", "inet", "probe")
@@ -158,7 +160,8 @@ def test_a_rebooted_worker_is_a_node_again_and_guarded_before_any_pod_runs(
     started = [int(on_host("systemctl", "show", "--value", "-p", "ActiveEnterTimestampMonotonic", u)) for u in units]
     assert started == sorted(started)
     assert containers & groups_of_containers() == set(), "control groups survived the reboot"
-    assert "menagerie-metadata" in on_host("nft", "list", "tables")
+    assert f"-j {metadata.CHAIN}" in on_host("iptables", "-S", "FORWARD")
+    assert "-j DROP" in on_host("iptables", "-t", "security", "-S", "FORWARD")
     # By the worker's clock. Until the API server has missed a few heartbeats, it reports a host that is down as Ready.
     started = 'date -d "$(systemctl show --value -p ExecMainStartTimestamp kubelet.service)" +%s'
     booted = int(on_host("sh", "-c", started))

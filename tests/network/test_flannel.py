@@ -14,3 +14,8 @@ def test_flannel_gets_the_outer_mtu_because_it_subtracts_the_fifty_bytes_itself(
 
 def test_host_gw_has_no_settings(build):
     assert net_conf(build({"network": {"flannel": {"backend": "host-gw"}}}))["Backend"] == {"Type": "host-gw"}
+
+
+def test_workers_in_the_region_masquerade_with_the_program_that_cloud_images_have(build):
+    cluster = build()
+    assert [net_conf(cluster, in_cloud=where)["EnableNFTables"] for where in (False, True)] == [True, False]

@@ -27,23 +27,29 @@ def no_bridge(tmp_path_factory, monkeypatch):
     return folder
 
 
-def written(tmp_path, env):
-    source, target = tmp_path / "subnet.env", tmp_path / "10-flannel.conflist"
+def written(tmp_path, env, *, nftables=True):
+    source, target, network = tmp_path / "subnet.env", tmp_path / "10-flannel.conflist", tmp_path / "net-conf.json"
     source.write_text(env)
-    runpy.run_path(str(SCRIPT))["main"](str(source), str(target))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["10-flannel.conflist", "subnet.env"]
+    network.write_text(json.dumps({"EnableNFTables": nftables}))
+    runpy.run_path(str(SCRIPT))["main"](str(source), str(target), str(network))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["10-flannel.conflist", "net-conf.json", "subnet.env"]
     return json.loads(target.read_text())
 
 
 def test_the_cni_configuration_is_derived_from_flannelds_subnet(tmp_path):
     env = "FLANNEL_NETWORK=10.200.0.0/16\nFLANNEL_SUBNET=10.200.3.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n"
-    bridge, portmap = written(tmp_path, env)["plugins"]
+    bridge, _ = written(tmp_path, env)["plugins"]
     assert bridge["mtu"] == 1450
     assert bridge["ipam"]["ranges"] == [[{"subnet": "10.200.3.0/24"}]]
     assert bridge["ipam"]["routes"] == [{"dst": "10.200.0.0/16"}]
     assert bridge["ipMasq"] is False
-    assert portmap["backend"] == "nftables"
     assert (tmp_path / "10-flannel.conflist").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("nftables", "backend"), [(True, "nftables"), (False, "iptables")])
+def test_portmap_uses_the_same_packet_filter_as_flanneld(tmp_path, nftables, backend):
+    env = "FLANNEL_NETWORK=10.200.0.0/16\nFLANNEL_SUBNET=10.200.3.1/24\nFLANNEL_MTU=1450\n"
+    assert written(tmp_path, env, nftables=nftables)["plugins"][1]["backend"] == backend
 
 
 def test_ranges_of_any_size_start_at_their_first_address(tmp_path):

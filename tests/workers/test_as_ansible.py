@@ -193,11 +193,12 @@ def test_variables_of_the_region_and_a_site_differ_only_in_those_of_the_host_and
     # The cloud's security groups are made from the same table.
     ansible |= {name for name in site if name.startswith("firewall_")}
     pool = {"kubelet_labels", "kubelet_taints"}
-    network = {"neighbours_files", "flannel_files"}
+    network = {"neighbours_files", "flannel_files", "flannel_commands"}
     # The CA comes from the store; at sites Ansible sends it.
     assert differing - ansible - pool == {*own, *network, "kubelet_ca_pem"}
     texts = {host: given[host]["flannel_files"][0]["text"] for host in ("site", "region")}
     confs = {host: json.loads(text) for host, text in texts.items()}
     assert [confs[host]["Backend"].pop("DirectRouting") for host in ("site", "region")] == [True, False]
+    assert [confs[host].pop("EnableNFTables") for host in ("site", "region")] == [True, False]
     assert confs["site"] == confs["region"]
     assert (region["flannel_address"], region["kubelet_node_ip"]) == (OWN_ADDRESS, OWN_ADDRESS)

@@ -64,7 +64,7 @@ def test_every_file_that_the_roles_declare_is_there_except_for_the_block_in_etc_
         assert given.pop(file["path"]) == expected
     own = {path for path in given if not path.startswith(f"{LIBRARY}/")}
     units = "/etc/systemd/system"
-    guard = {metadata.RULES, f"{units}/{metadata.UNIT}"}
+    guard = {metadata.GUARD, metadata.REFUSAL, f"{units}/{metadata.UNIT}"}
     assert own == {SETTINGS, f"{units}/flanneld.service.d/region.conf", f"{units}/worker@.service", *guard}
 
 
@@ -115,8 +115,8 @@ def test_every_kernel_setting_and_module_that_the_roles_declare_is_applied(setti
 
 
 def test_every_command_that_the_roles_need_is_a_package_of_the_image(config, declared):
-    (commands,) = [arguments["commands"] for arguments in declared if "commands" in arguments]
-    assert set(config.packages) == {"python3", *commands.values()}
+    commands = {name for arguments in declared for name in arguments.get("commands", {}).values()}
+    assert set(config.packages) == {"python3", *commands}
 
 
 def test_a_worker_joins_with_the_roles_settings_and_the_ca_of_its_bundle(config, settings, declared):

@@ -172,7 +172,7 @@ def test_api_servers_roll_with_one_surplus_host_and_are_replaced_when_the_probe_
 
 def test_groups_resolve_the_image_and_members_get_its_id(small, whole):
     _, template = api_servers(small)
-    assert template["imageId"] == "resolve:ssm:/aws/service/debian/release/12/latest/amd64"
+    assert template["imageId"] == "resolve:ssm:/aws/service/debian/release/13/latest/amd64"
     assert all(record.inputs["ami"].startswith("ami-") for record in small.of_type(INSTANCE))
     assert api_servers(whole)[1]["imageId"] == "ami-0fedcba9876543210"
     assert {record.inputs["ami"] for record in whole.of_type(INSTANCE)} == {"ami-0fedcba9876543210"}

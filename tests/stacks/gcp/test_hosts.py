@@ -260,6 +260,6 @@ def test_the_system_disk_has_a_kind_that_the_machine_supports(machine, disk):
 
 
 def test_the_image_matches_the_machines_processor():
-    assert hosts.image(None, "c4a-standard-4").endswith("/debian-12-arm64")
-    assert hosts.image(None, "c3-standard-4").endswith("/debian-12")
+    assert hosts.image(None, "c4a-standard-4").endswith("/debian-13-arm64")
+    assert hosts.image(None, "c3-standard-4").endswith("/debian-13")
     assert hosts.image("projects/own/global/images/x", "c3-standard-4") == "projects/own/global/images/x"
