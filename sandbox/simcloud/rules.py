@@ -89,11 +89,13 @@ class Offers:
 
     refuse: from a place to what is wrong with it, None for nothing. zones: the zones of (cloud, region).
     vcpus: the quota of running vCPUs in (cloud, region), None for no limit.
+    slow_grants: how often a new grant is used in vain before it works, in place of the minutes that it takes.
     """
 
     refuse: Callable[[Place], str | None] = lambda _: None
     zones: Callable[[str, str], Sequence[str]] = _three_zones
     vcpus: Callable[[str, str], int | None] = lambda _, __: None
+    slow_grants: int = 0
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,10 @@ class Call:
             (record for record in candidates if record.region in ("", self.region)),
             candidates[0] if candidates else None,
         )
+
+    def works(self, grant: Record) -> bool:
+        """Use a grant; return whether it works by now (`Offers.slow_grants`)."""
+        return self.world.uses_of(grant) > self.offers.slow_grants
 
     def fresh(self, make: Callable[[str], str]) -> str:
         """Return an ID that was never used. make: from 64 hexadecimal digits. The same resource gets the same ID again."""
