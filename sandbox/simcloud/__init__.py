@@ -8,7 +8,7 @@ take a while to work (`Offers.slow_grants`).
 
 Not simulated: running resources. There are no machines, packets, permissions of the caller or prices, no quotas except
 those of a rule or of `Offers.vcpus`, no other eventual consistency and no waiting. A type without rules is stored as declared: every
-change to it is an update, nothing is refused, and `World.unproven` lists it. Each rule comes from a page or a
+change to it is an update, only its inputs are compared with the SDK, and `World.unproven` lists it. Each rule comes from a page or a
 provider's source; none has been compared with a real account.
 
     world, faults = World(), Faults()

@@ -85,16 +85,19 @@ def _three_zones(cloud: str, region: str) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Offers:
-    """What the clouds offer.
+    """What the clouds offer to an account, and what the account has.
 
     refuse: from a place to what is wrong with it, None for nothing. zones: the zones of (cloud, region).
     vcpus: the quota of running vCPUs in (cloud, region), None for no limit.
+    services: whether the account has (cloud, service): a resource provider of Azure, an API of Google Cloud, the service-linked
+    role of a service of AWS.
     slow_grants: how often a new grant is used in vain before it works, in place of the minutes that it takes.
     """
 
     refuse: Callable[[Place], str | None] = lambda _: None
     zones: Callable[[str, str], Sequence[str]] = _three_zones
     vcpus: Callable[[str, str], int | None] = lambda _, __: None
+    services: Callable[[str, str], bool] = lambda _, __: True
     slow_grants: int = 0
 
 
