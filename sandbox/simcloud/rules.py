@@ -21,6 +21,7 @@ class Reason(Enum):
 
     BAD_NAME = auto()
     TAKEN = auto()
+    FULL = auto()
     MISSING = auto()
     GONE = auto()
     ELSEWHERE = auto()
@@ -89,6 +90,7 @@ class Offers:
 
     refuse: from a place to what is wrong with it, None for nothing. zones: the zones of (cloud, region).
     vcpus: the quota of running vCPUs in (cloud, region), None for no limit.
+    most: how many resources of (cloud, region, type) the account may have, None for no limit.
     services: whether the account has (cloud, service): a resource provider of Azure, an API of Google Cloud, the service-linked
     role of a service of AWS.
     slow_grants: how often a new grant is used in vain before it works, in place of the minutes that it takes.
@@ -97,6 +99,7 @@ class Offers:
     refuse: Callable[[Place], str | None] = lambda _: None
     zones: Callable[[str, str], Sequence[str]] = _three_zones
     vcpus: Callable[[str, str], int | None] = lambda _, __: None
+    most: Callable[[str, str, str], int | None] = lambda _, __, ___: None
     services: Callable[[str, str], bool] = lambda _, __: True
     slow_grants: int = 0
 

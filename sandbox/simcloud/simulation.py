@@ -122,6 +122,7 @@ class SimulatedCloud:
             call = self._call(rule, settings, urn, plain(_shown(inputs)))
             call = replace(call, id=rule.identify(call))
             refusals.taken(call)
+            refusals.full(call)
             return self._settle(call, inputs)
 
     def update(self, settings: Settings, type_: str, urn: str, id_: str, inputs: Properties) -> Record:
