@@ -4,7 +4,7 @@ A cloud accepts a role assignment at once and applies it later. Until then it re
 works. The engine repeats an operation if an error hook of the program asks for it (pulumi 3.259,
 pkg/resource/deploy/retries.go). A hook runs in the program: it needs no credentials, and works with every CLI.
 
-Nothing is waited for on AWS. Its provider retries profiles and principals that are not known yet for two minutes
+Nothing is waited for on AWS. Its provider itself retries what uses a profile that is not known everywhere yet
 (terraform-provider-aws, "Invalid IAM Instance Profile" in internal/service/autoscaling/group.go).
 """
 
@@ -21,18 +21,20 @@ import pulumi
 
 _PAUSES_S = (5, 10, 20, 30)
 """Before each new try; the last one is repeated. The engine asks a hook at most 100 times, so they must add up to `within_s`."""
-_PARTIAL = re.compile(r"\d+ errors? occurred:")
-"""How the engine begins the error of a resource that exists but failed (go-multierror, in plugin.InitError). Creating it
-again would be refused, and the engine would lose it."""
 
 
 @dataclass(frozen=True)
 class SlowGrants:
-    """How a cloud behaves. within_s: the longest time that a grant may take. refusals: patterns of what it says until then."""
+    """How a cloud behaves. within_s: the longest time that a grant may take. refusals: patterns of what it says until then.
+
+    partial: pattern of errors of resources that exist but failed. Creating one again would be refused, and the engine would
+    then lose it.
+    """
 
     cloud: str
     within_s: int
     refusals: tuple[str, ...]
+    partial: str
 
     def is_refusal(self, error: str) -> bool:
         """Whether an error says that a grant is missing, which it also does while one does not work yet."""
@@ -77,7 +79,7 @@ class Wait:
         error = failed.errors[0]
         if failed.failed_operation == "delete" or not self._slow.is_refusal(error):
             return False
-        if _PARTIAL.match(error):
+        if failed.failed_operation == "create" and re.search(self._slow.partial, error):
             pulumi.log.warn(f"{failed.name} exists, but could not use its grant yet ({self._grant}); run this again")
             return False
         waited = self.clock.now() - self._since.setdefault(failed.urn, self.clock.now())

@@ -39,6 +39,8 @@ SLOW = grants.SlowGrants(
         # Of a vault's and a storage account's own APIs ("Troubleshoot Azure RBAC"; "Common REST API error codes", Storage).
         "role assignments, deny assignments or role definitions were changed recently|AuthorizationPermissionMismatch",
     ),
+    # The engine's form for a list of errors (plugin.InitError); azure-native's other errors are single ones.
+    partial=r"^\d+ errors? occurred:",
 )
 """"Troubleshoot Azure RBAC": role assignments take up to ten minutes. Five more, because that is no promise."""
 _OURS = uuid.UUID("5f8a1a52-6c0c-5f0e-9f4e-0d6a8a0f5c11")

@@ -23,6 +23,8 @@ SLOW = grants.SlowGrants(
         # Of Secret Manager and Compute Engine (github.com/hashicorp/terraform-provider-google, issues 5103 and 15415).
         r"Permission 'cloudkms\.cryptoKeyVersions\.useTo(Encrypt|Decrypt)' denied",
     ),
+    # Of pulumi-terraform-bridge, Provider.Create, if the resource has an ID.
+    partial="creating urn:pulumi:",
 )
 """"Access change propagation", IAM: typically two minutes, potentially seven or longer."""
 

@@ -57,7 +57,7 @@ def wait() -> grants.Wait:
             roles.SLOW,
             'resource partially created but read failed Status=404 Code="ResourceNotFound": Code="KeyVaultAccessForbidden"',
         ),
-        (keys.SLOW, "googleapi: Error 403: Permission denied on Cloud KMS key. Please ensure that your"),
+        (keys.SLOW, "1 error occurred:\n\t* googleapi: Error 403: Permission denied on Cloud KMS key. Please ensure that"),
         (keys.SLOW, "Error 400: Cloud KMS error when using key k: Permission 'cloudkms.cryptoKeyVersions.useToEncrypt' denied"),
         (keys.SLOW, "Error 403: Permission 'cloudkms.cryptoKeyVersions.useToDecrypt' denied on resource 'k'"),
     ],
@@ -84,12 +84,24 @@ def test_a_failed_deletion_is_never_repeated(wait: grants.Wait) -> None:
     assert not ask(wait, NOT_YET, operation="delete")
 
 
+@pytest.mark.parametrize(
+    ("slow", "error"),
+    [
+        (roles.SLOW, f"1 error occurred:\n\t* {NOT_YET}\n\n"),
+        (
+            keys.SLOW,
+            f"1 error occurred:\n\t* creating {ACCOUNT}: 1 error occurred:\n\t* Permission denied on Cloud KMS key\n\n",
+        ),
+    ],
+    ids=["azure", "gcp"],
+)
 def test_a_resource_that_exists_is_not_created_again_but_left_to_the_next_run(
-    wait: grants.Wait, capsys: pytest.CaptureFixture[str]
+    slow: grants.SlowGrants, error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The engine keeps it in the state, and would lose it if a second creation were refused."""
-    assert not ask(wait, f"1 error occurred:\n\t* {NOT_YET}\n\n")
+    assert not ask(grants.Wait("a grant", slow), error)
     assert "koala exists, but could not use its grant yet" in capsys.readouterr().err
+    assert ask(grants.Wait("a grant", slow), error, operation="update")
 
 
 def test_it_gives_up_after_a_quarter_of_an_hour_and_names_the_grant(wait: grants.Wait) -> None:
