@@ -262,3 +262,17 @@ def test_a_grant_that_does_not_reach_the_key_is_named_when_the_time_is_over(engi
         error = run.refused()
     assert "the grant does not work after 15 min: the identity of storage may use the key. Look whether" in error
     assert 'Azure said: Status=409 Code="KeyVaultAuthenticationFailure"' in error
+
+
+def test_an_account_that_exists_but_could_not_use_its_grant_stays_in_the_state_for_the_next_run(
+    engine: Callable[..., Any],
+) -> None:
+    run = engine()
+    run.program = encrypted_program
+    run.faults.fail_after_creation("azure-native:storage:StorageAccount", 'Code="KeyVaultAuthenticationFailure"')
+    with grants.simulated_time():
+        error = run.refused()
+    assert "exists, but could not use its grant yet (the identity of storage may use the key)" in error
+    assert "retrying create" not in error
+    assert run.orphans() == []
+    assert run.up() == {"same": 6, "update": 1}
