@@ -100,7 +100,7 @@ def _of_vcpus(cluster: Cluster, quota: VcpuQuota, demands: list[Demand]) -> Iter
 
 def _warning(cluster: Cluster, need: str, name: str) -> Finding:
     plane = cluster.spec.control_plane
-    way_out = f"ask {plane.cloud.value} for more of {name!r} in {plane.region} first; or write control_plane.vcpu_quota if the account has it"
+    way_out = f"ask the cloud for more of {name!r} in {plane.region} first; or write control_plane.vcpu_quota if the account has it"
     return Finding("quota", f"{cluster.name} {need}", way_out, "warning", path=("control_plane",))
 
 
