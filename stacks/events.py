@@ -8,6 +8,8 @@ from typing import Any
 
 from pulumi.automation.events import EngineEvent, StepEventMetadata
 
+from stacks.steps import uncoloured
+
 _WORDS = {
     "create": "creating",
     "update": "updating",
@@ -31,6 +33,9 @@ def describe(report: Callable[[str], None]) -> Callable[[EngineEvent], None]:
         if started and (word := _WORDS.get(str(started.metadata.op.value))):
             name = started.metadata.urn.rsplit("::", 1)[-1]
             report(f"{word} {name} ({done} done)")
+        # The engine's own remarks are no events of this kind: this is what the program reports, such as a wait for a grant.
+        if (heard := event.diagnostic_event) and heard.severity == "info":
+            report(uncoloured(heard.message))
 
     return on_event
 

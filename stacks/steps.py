@@ -64,7 +64,7 @@ class Recording:
         if started and started.metadata.op.value not in _IDLE:
             self.steps.append(_step(started.metadata))
         if diagnostic and diagnostic.severity == "error":
-            self._heard(diagnostic.urn or "", _COLOUR.sub("", diagnostic.message).strip())
+            self._heard(diagnostic.urn or "", uncoloured(diagnostic.message))
 
     def __add__(self, later: Recording) -> Recording:
         """Join two runs into one; an error in both is kept once."""
@@ -77,6 +77,11 @@ class Recording:
         text_with_place = _with_place(head, "".join(trace))
         if not any(text_with_place.endswith(complaint.text) or head in _LAST_WORDS for complaint in self.complaints):
             self.complaints.append(Complaint("" if f"::{_STACK}::" in urn else urn, text_with_place))
+
+
+def uncoloured(message: str) -> str:
+    """Return a message of the engine without its marks for colours."""
+    return _COLOUR.sub("", message).strip()
 
 
 def name_of(urn: str) -> str:

@@ -138,12 +138,12 @@ def _print(report: Report) -> None:
         for (outcome, detail), stages in groupby(cluster.stages, lambda stage: (stage.outcome.value, stage.seen)):
             _print_stages(list(stages), outcome, detail)
         _print_notes(cluster)
-    proved = sum(cluster.is_proved for cluster in report.clusters)
+    accepted = sum(cluster.is_accepted for cluster in report.clusters)
     failed = sum(not cluster.ok for cluster in report.clusters)
-    left = len(report.clusters) - proved - failed
-    counts = [f"{proved} passed", f"{failed} failed", f"{left} not run"]
+    left = len(report.clusters) - accepted - failed
+    counts = [f"{accepted} passed", f"{failed} failed", f"{left} not run"]
     verdict = ", ".join(count for count in counts if not count.startswith("0 ")) or "no cluster is in a cloud"
-    console.print(f"{verdict}; {report.seconds:.0f} s; nothing ran outside this machine", markup=False)
+    console.print(f"{verdict}; {report.seconds:.0f} s; clouds were simulated, and nothing ran outside this machine", markup=False)
 
 
 def _print_stages(stages: list[StageResult], outcome: str, detail: str) -> None:

@@ -35,11 +35,12 @@ def validate(
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
-    """Prove specs and their stacks without an account, a network or root.
+    """Try specs and their stacks in simulated clouds, without an account or root.
 
     Checks each cluster's spec. Then the real Pulumi engine plans, builds, plans
     again, updates, looks for drift and destroys, against simulated clouds, with a
-    temporary state. It does not read your backend, stacks or credentials. By
+    temporary state. What they accept is planned, and proved for no real cloud.
+    It warns of default quotas that a cluster exceeds. It does not read your backend, stacks or credentials. By
     default it takes all clusters in a cloud, one per core at a time. A cluster
     needs about 450 MB of memory.
 

@@ -1,4 +1,4 @@
-"""Faults on demand: calls that are throttled, fail, or lose their response."""
+"""Faults on demand: calls that are throttled, fail, fail with a resource in existence, or lose their response."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class Effect(Enum):
     THROTTLE = "throttle"
     FAIL = "fail"
     LOSE = "lose the answer of"
+    PARTLY = "fail after the creation of"
 
 
 @dataclass
@@ -52,6 +53,10 @@ class Faults:
     def fail(self, verb: str, token: str, nth: int = 1, message: str = "internal error; try again") -> None:
         """Let the nth call fail and change nothing."""
         self._faults.append(Fault(Effect.FAIL, verb, token, nth, nth, message))
+
+    def fail_after_creation(self, token: str, message: str, nth: int = 1) -> None:
+        """Let the nth creation make the resource, and then fail: it exists and does not work."""
+        self._faults.append(Fault(Effect.PARTLY, "create", token, nth, nth, message))
 
     def lose_answer(self, verb: str, token: str, nth: int = 1, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Let the nth call take effect, and lose its response. meanwhile: run in between."""

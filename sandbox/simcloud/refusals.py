@@ -42,6 +42,14 @@ def taken(call: Call) -> None:
             raise call.refusal(Reason.TAKEN, parent=parent)
 
 
+def full(call: Call) -> None:
+    """Refuse a resource above the account's quota for its type."""
+    most = call.offers.most(call.cloud.name, call.region, call.type.token)
+    others = [other for other in call.world.of_type(call.type.token) if other.region == call.region]
+    if most is not None and len(others) >= most:
+        raise call.refusal(Reason.FULL, most=str(most), have=str(len(others)))
+
+
 def targets(call: Call) -> Iterator[tuple[Record, bool]]:
     """Yield each resource that the call refers to, and whether the reference keeps it from being deleted.
 

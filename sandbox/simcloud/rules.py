@@ -21,6 +21,7 @@ class Reason(Enum):
 
     BAD_NAME = auto()
     TAKEN = auto()
+    FULL = auto()
     MISSING = auto()
     GONE = auto()
     ELSEWHERE = auto()
@@ -85,15 +86,22 @@ def _three_zones(cloud: str, region: str) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Offers:
-    """What the clouds offer.
+    """What the clouds offer to an account, and what the account has.
 
     refuse: from a place to what is wrong with it, None for nothing. zones: the zones of (cloud, region).
     vcpus: the quota of running vCPUs in (cloud, region), None for no limit.
+    most: how many resources of (cloud, region, type) the account may have, None for no limit.
+    services: whether the account has (cloud, service): a resource provider of Azure, an API of Google Cloud, the service-linked
+    role of a service of AWS.
+    slow_grants: how often a new grant is used in vain before it works, in place of the minutes that it takes.
     """
 
     refuse: Callable[[Place], str | None] = lambda _: None
     zones: Callable[[str, str], Sequence[str]] = _three_zones
     vcpus: Callable[[str, str], int | None] = lambda _, __: None
+    most: Callable[[str, str, str], int | None] = lambda _, __, ___: None
+    services: Callable[[str, str], bool] = lambda _, __: True
+    slow_grants: int = 0
 
 
 @dataclass(frozen=True)
@@ -253,6 +261,10 @@ class Call:
             (record for record in candidates if record.region in ("", self.region)),
             candidates[0] if candidates else None,
         )
+
+    def works(self, grant: Record) -> bool:
+        """Use a grant; return whether it works by now (`Offers.slow_grants`)."""
+        return self.world.uses_of(grant) > self.offers.slow_grants
 
     def fresh(self, make: Callable[[str], str]) -> str:
         """Return an ID that was never used. make: from 64 hexadecimal digits. The same resource gets the same ID again."""

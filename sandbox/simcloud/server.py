@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
@@ -26,13 +26,13 @@ _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_len
 def simulated_clouds(
     world: World,
     faults: Faults | None = None,
-    offers: Offers | None = None,
+    offers: Offers | Callable[[], Offers] | None = None,
     clouds: Collection[str] = tuple(CLOUDS),
 ) -> Iterator[dict[str, str]]:
     """Serve `clouds` over `world`; yield the environment that makes an engine use them.
 
-    clouds: of ``aws``, ``azure``, ``gcp``; the engine looks for a plugin for the others. Ports are on loopback, chosen by
-    the system, and closed at the end of the block.
+    offers: a function if they change during the block. clouds: of ``aws``, ``azure``, ``gcp``; the engine looks for a plugin
+    for the others. Ports are on loopback, chosen by the system, and closed at the end of the block.
     """
     with ExitStack() as stack:
         ports = {}

@@ -9,7 +9,7 @@ from importlib import metadata
 
 import grpc
 from google.protobuf import empty_pb2
-from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc, status_pb2
 from pulumi.runtime.proto import provider_pb2 as pb
 
 from sandbox.simcloud.changes import ChangeKind
@@ -19,7 +19,7 @@ from sandbox.simcloud.rules import RefusalError, Settings
 from sandbox.simcloud.schema import mistakes
 from sandbox.simcloud.simulation import SimulatedCloud, UpdatePlan
 from sandbox.simcloud.values import from_wire, plain, to_wire
-from sandbox.simcloud.world import normal
+from sandbox.simcloud.world import Record, normal
 
 _KINDS = {
     (ChangeKind.ADD, False): pb.PropertyDiff.ADD,
@@ -99,8 +99,10 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         if request.preview:
             planned = self._simulation.planned(request.type, inputs, {}, {})
             return pb.CreateResponse(properties=to_wire(planned))
-        with self._call(context, "create", request.type) as settings:
+        made: list[Record] = []
+        with self._call(context, "create", request.type, made) as settings:
             record = self._simulation.create(settings, request.type, request.urn, inputs)
+            made.append(record)
         return pb.CreateResponse(id=record.id, properties=to_wire(record.outputs))
 
     def Update(self, request: pb.UpdateRequest, context: grpc.ServicerContext) -> pb.UpdateResponse:
@@ -133,8 +135,10 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return pb.InvokeResponse(**{"return": to_wire(result)})
 
     @contextmanager
-    def _call(self, context: grpc.ServicerContext, verb: str, token: str) -> Iterator[Settings]:
-        """Run a call to the cloud's API, with the fault that it meets."""
+    def _call(
+        self, context: grpc.ServicerContext, verb: str, token: str, made: list[Record] | None = None
+    ) -> Iterator[Settings]:
+        """Run a call to the cloud's API, with the fault that it meets. made: takes what the call creates."""
         fault = self._faults.hit(verb, normal(token))
         with self._refusing(context):
             if fault and fault.effect is Effect.FAIL:
@@ -142,7 +146,9 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             if fault and fault.effect is Effect.THROTTLE:
                 raise self._simulation.throttled(verb, token)
             yield self._configured(context)
-        if fault:
+        if fault and fault.effect is Effect.PARTLY and made:
+            _abort_partly(context, made[0], fault.message)
+        elif fault:
             fault.meanwhile()
             context.abort(
                 grpc.StatusCode.UNAVAILABLE, f"the answer to {verb} {token} was lost: connection reset by peer"
@@ -168,6 +174,19 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             return metadata.version(f"pulumi-{self._simulation.cloud.package}")
         except metadata.PackageNotFoundError:
             return ""
+
+
+def _abort_partly(context: grpc.ServicerContext, record: Record, message: str) -> None:
+    """Fail a creation as the engine's protocol has it for a resource that exists."""
+    code = grpc.StatusCode.UNKNOWN
+    status = status_pb2.Status(code=code.value[0], message=message)
+    properties = to_wire(record.outputs)
+    detail = pb.ErrorResourceInitFailed(
+        id=record.id, properties=properties, inputs=to_wire(record.inputs), reasons=[message]
+    )
+    status.details.add().Pack(detail)
+    context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+    context.abort(code, message)
 
 
 def _diff_response(plan: UpdatePlan) -> pb.DiffResponse:

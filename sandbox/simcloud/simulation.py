@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -38,10 +38,15 @@ class UpdatePlan:
 class SimulatedCloud:
     """A cloud over a world. Every method raises `RefusalError` for what the cloud would refuse."""
 
-    def __init__(self, cloud: Cloud, world: World, offers: Offers) -> None:
+    def __init__(self, cloud: Cloud, world: World, offers: Offers | Callable[[], Offers]) -> None:
+        """offers: a function if they change."""
         self.cloud = cloud
         self._world = world
-        self._offers = offers
+        self._given = offers
+
+    @property
+    def _offers(self) -> Offers:
+        return self._given if isinstance(self._given, Offers) else self._given()
 
     def check(
         self,
@@ -117,6 +122,7 @@ class SimulatedCloud:
             call = self._call(rule, settings, urn, plain(_shown(inputs)))
             call = replace(call, id=rule.identify(call))
             refusals.taken(call)
+            refusals.full(call)
             return self._settle(call, inputs)
 
     def update(self, settings: Settings, type_: str, urn: str, id_: str, inputs: Properties) -> Record:

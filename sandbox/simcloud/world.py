@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,6 +80,7 @@ class World:
         self._by_text: dict[tuple[str, str], list[Key]] = defaultdict(list)
         self._users: dict[Key, set[Key]] = defaultdict(set)
         self._used_ids: set[str] = set()
+        self._uses: Counter[Key] = Counter()
         self._path = path
         if path is not None:
             self._load(path)
@@ -115,6 +116,11 @@ class World:
         """Whether no resource has had this ID since the world was opened."""
         return id_ not in self._used_ids
 
+    def uses_of(self, grant: Record) -> int:
+        """Count a use of a grant; return how many there were. A grant that is made again starts from none."""
+        self._uses[grant.key] += 1
+        return self._uses[grant.key]
+
     def put(self, record: Record) -> None:
         """Create or change a resource, without checking any rule."""
         with self.lock:
@@ -125,6 +131,7 @@ class World:
         """Delete a resource without checking any rule, as if by hand in the console. Raises KeyError if there is none."""
         with self.lock:
             self._drop(self._records[type_, id_])
+            del self._uses[type_, id_]
             self._write({"type": type_, "id": id_, "gone": True})
 
     def change(self, type_: str, id_: str, **properties: object) -> None:

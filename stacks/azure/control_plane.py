@@ -14,6 +14,7 @@ from cluster.spec import Cluster
 from components.userdata import Payload
 from network.addresses import AddressPlan
 from stacks.azure.hosts import SYSTEM_DISK_GIB, Boot
+from stacks.azure.keys import Keys
 from stacks.azure.load_balancing import PORTS, PUBLIC_PORTS, Balancer, public_address
 from stacks.azure.network import zones_of_region
 from stacks.azure.scale_sets import Model, identity
@@ -37,7 +38,7 @@ class ControlPlane(pulumi.ComponentResource):
         plan: AddressPlan,
         group: azure.resources.ResourceGroup,
         subnet: pulumi.Output[str],
-        disks: azure.compute.DiskEncryptionSet,
+        keys: Keys,
         boot: Boot,
         payload: Payload,
         opts: pulumi.ResourceOptions,
@@ -45,6 +46,7 @@ class ControlPlane(pulumi.ComponentResource):
         super().__init__("menagerie:azure:ControlPlane", "control-plane", None, opts)
         self._cluster = cluster
         self._group = group
+        self._keys = keys
         plane = cluster.spec.control_plane
         self._balancers = [self._inside(plan, subnet)]
         if plane.public:
@@ -56,7 +58,7 @@ class ControlPlane(pulumi.ComponentResource):
             disk_gib=SYSTEM_DISK_GIB,
             user_data=boot.user_data(payload),
             subnet=subnet,
-            disks=disks,
+            disks=keys.disks,
             backends=[balancer.pool for balancer in self._balancers],
             probe=self._balancers[0].probe,
         )
@@ -103,10 +105,13 @@ class ControlPlane(pulumi.ComponentResource):
             identity=identity(boot),
             virtual_machine_profile=model.profile(),
             tags=tags(self._cluster, "api-servers"),
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                delete_before_replace=True,
-                depends_on=[*(balancer.made for balancer in self._balancers), *boot.after],
+            opts=pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(
+                    parent=self,
+                    delete_before_replace=True,
+                    depends_on=[*(balancer.made for balancer in self._balancers), *boot.after],
+                ),
+                self._keys.for_disks,
             ),
         )
 

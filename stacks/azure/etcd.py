@@ -99,7 +99,9 @@ class Etcd(pulumi.ComponentResource):
             network_access_policy="DenyAll",
             public_network_access="Disabled",
             tags=tags(self._cluster, f"etcd-{role}"),
-            opts=pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self._keys.disks_may_use_it]),
+            opts=pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(parent=self, protect=is_protected()), self._keys.for_disks
+            ),
         )
 
     def _interface(self, host: HostAddress, machine: str) -> azure.network.NetworkInterface:
@@ -154,13 +156,16 @@ class Etcd(pulumi.ComponentResource):
             security_profile=hosts.boot_security(size),
             diagnostics_profile=hosts.diagnostics(),
             tags=tags(self._cluster, host.name),
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                protect=is_protected(),
-                # Two machines can't have its name, its interface and its disks at the same time.
-                delete_before_replace=True,
-                ignore_changes=["osProfile.customData", "storageProfile.imageReference"],
-                depends_on=[self._keys.disks_may_use_it, *boot.after],
+            opts=pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(
+                    parent=self,
+                    protect=is_protected(),
+                    # Two machines can't have its name, its interface and its disks at the same time.
+                    delete_before_replace=True,
+                    ignore_changes=["osProfile.customData", "storageProfile.imageReference"],
+                    depends_on=boot.after,
+                ),
+                self._keys.for_disks,
             ),
         )
         roles.lock(host.name, machine, pulumi.ResourceOptions(parent=self))

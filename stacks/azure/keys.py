@@ -6,6 +6,7 @@ import pulumi
 import pulumi_azure_native as azure
 
 from cluster.spec import Cluster
+from stacks import grants
 from stacks.azure import roles
 from stacks.azure.roles import BuiltIn
 from stacks.azure.tags import tags, vault_name
@@ -38,7 +39,10 @@ class Keys(pulumi.ComponentResource):
         self.vault = self._vault(account.tenant_id)
         self.uri = self.vault.properties.vault_uri
         self.key = self._key()
-        self.disks, self.disks_may_use_it = self._for_disks()
+        self.disks = self._for_disks()
+        principal = self.disks.identity.apply(lambda identity: str(identity.principal_id if identity else ""))
+        self.for_disks = self.may_encrypt("disks", principal)
+        """Options for disks, and for machines that create some."""
         self.register_outputs({})
 
     def _vault(self, tenant: pulumi.Output[str]) -> azure.keyvault.Vault:
@@ -82,10 +86,10 @@ class Keys(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, protect=is_protected(), retain_on_delete=True),
         )
 
-    def _for_disks(self) -> tuple[azure.compute.DiskEncryptionSet, azure.authorization.RoleAssignment]:
+    def _for_disks(self) -> azure.compute.DiskEncryptionSet:
         """Create the disks' encryption set, with its own identity: Premium SSD v2 and Ultra disks support no other ("Server-side
         encryption of Azure Disk Storage")."""
-        disks = azure.compute.DiskEncryptionSet(
+        return azure.compute.DiskEncryptionSet(
             "disks",
             resource_group_name=self._group,
             encryption_type="EncryptionAtRestWithCustomerKey",
@@ -98,15 +102,15 @@ class Keys(pulumi.ComponentResource):
             tags=tags(self._cluster, "keys"),
             opts=pulumi.ResourceOptions(parent=self, protect=is_protected()),
         )
-        principal = disks.identity.apply(lambda identity: str(identity.principal_id if identity else ""))
-        return disks, self.may_encrypt("disks", principal)
 
-    def may_encrypt(self, name: str, principal: pulumi.Input[str]) -> azure.authorization.RoleAssignment:
-        """Permit an identity to wrap and unwrap with the key, and nothing else."""
-        return roles.assign(
+    def may_encrypt(self, name: str, principal: pulumi.Input[str]) -> pulumi.ResourceOptions:
+        """Permit an identity to wrap and unwrap with the key, and nothing else. Return options for what uses the key with it."""
+        granted = roles.assign(
             f"{name}-key",
             roles.built_in(self.subscription, BuiltIn.KEY_VAULT_CRYPTO_SERVICE_ENCRYPTION_USER),
             principal,
             self.key.id,
             pulumi.ResourceOptions(parent=self),
         )
+        who = f"the identity of {name} has the role Key Vault Crypto Service Encryption User on the key of the cluster's vault"
+        return grants.after(f"{name}-key", granted, who, roles.SLOW)

@@ -85,14 +85,14 @@ class AzureProvider(CloudProvider):
 
     def control_plane(self) -> None:
         subnet, boot = self._network.subnets["api-servers"], self._boots[payloads.API_SERVERS]
-        everything = (self._cluster, self._plan, self._group, subnet, self._keys.disks, boot)
+        everything = (self._cluster, self._plan, self._group, subnet, self._keys, boot)
         self._plane = ControlPlane(*everything, self._payloads[payloads.API_SERVERS], self._own)
 
     def workers(self) -> None:
         if self._workers_group:
             subnet, group = self._network.subnets["workers"], self._workers_group.name
             boots = {pool: self._boots[self._reader_of(pool)] for pool in self._pools}
-            Workers(self._cluster, group, subnet, self._keys.disks, boots, self._pools, self._own)
+            Workers(self._cluster, group, subnet, self._keys, boots, self._pools, self._own)
 
     def sites(self) -> None:
         if GATEWAY_SUBNET in self._network.subnets:

@@ -10,6 +10,7 @@ import pulumi
 import pulumi_azure_native as azure
 
 from cluster.spec import Cluster
+from stacks import grants
 
 
 class BuiltIn(StrEnum):
@@ -29,6 +30,19 @@ ADD_BLOBS = (f"{_BLOBS}/add/action",)
 """To create blobs, without overwriting, reading or deleting any ("Put Blob", permissions)."""
 SEE_CONTAINER = (f"{_CONTAINERS}/read",)
 """To see that it exists, which restic checks before it creates a repository."""
+SLOW = grants.SlowGrants(
+    "Azure",
+    15 * 60,
+    (
+        # Of storage accounts and of disks (github.com/Azure/bicep, issues 16601 and 6166).
+        "KeyVaultAuthenticationFailure|KeyVaultAccessForbidden",
+        # Of a vault's and a storage account's own APIs ("Troubleshoot Azure RBAC"; "Common REST API error codes", Storage).
+        "role assignments, deny assignments or role definitions were changed recently|AuthorizationPermissionMismatch",
+    ),
+    # The engine's form for a list of errors (plugin.InitError); azure-native's other errors are single ones.
+    partial=r"^\d+ errors? occurred:",
+)
+""""Troubleshoot Azure RBAC": role assignments take up to ten minutes. Five more, because that is no promise."""
 _OURS = uuid.UUID("5f8a1a52-6c0c-5f0e-9f4e-0d6a8a0f5c11")
 
 

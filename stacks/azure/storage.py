@@ -12,7 +12,7 @@ from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
 from components.control_plane import audit_log
 from etcd.backups import USE
-from stacks import audit_logs
+from stacks import audit_logs, grants
 from stacks.azure import roles
 from stacks.azure.keys import Keys
 from stacks.azure.network import Network
@@ -56,7 +56,8 @@ class Storage(pulumi.ComponentResource):
         self.identity = azure.managedidentity.UserAssignedIdentity(
             "storage", resource_group_name=group, tags=tags(cluster, "storage"), opts=self._own
         )
-        self.granted = keys.may_encrypt("storage", self.identity.principal_id)
+        self.for_accounts = keys.may_encrypt("storage", self.identity.principal_id)
+        """Options for accounts that are encrypted with this identity."""
         self.account = self._account()
         self.backups = None
         self._kept = pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self._blobs()])
@@ -76,7 +77,9 @@ class Storage(pulumi.ComponentResource):
             self._group,
             self._keys,
             self.identity,
-            pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self.granted]),
+            pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(parent=self, protect=is_protected()), self.for_accounts
+            ),
             kind="StorageV2",
             sku="Standard_ZRS",
             enable_https_traffic_only=True,
@@ -167,6 +170,8 @@ class Storage(pulumi.ComponentResource):
             self.account.id,
             self._own,
         )
+        who = "the identity of storage has the role Storage Blob Data Contributor on the cluster's storage account"
+        writing = grants.after("flow-logs", granted, who, roles.SLOW)
         region = self._cluster.spec.control_plane.region
         azure.network.FlowLog(
             "flow-logs",
@@ -182,7 +187,7 @@ class Storage(pulumi.ComponentResource):
                 type=azure.network.ResourceIdentityType.USER_ASSIGNED, user_assigned_identities=[self.identity.id]
             ),
             tags=tags(self._cluster, "flow-logs"),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[granted]),
+            opts=pulumi.ResourceOptions.merge(self._own, writing),
         )
 
 

@@ -108,7 +108,9 @@ class Volumes(pulumi.ComponentResource):
             self._main.name,
             self._keys,
             storage.identity,
-            pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[storage.granted]),
+            pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(parent=self, protect=is_protected()), storage.for_accounts
+            ),
             kind="FileStorage",
             sku="Premium_ZRS",
             enable_https_traffic_only=False,

@@ -12,6 +12,7 @@ from cluster.quantities import whole_gib
 from cluster.spec import Cluster
 from components.userdata import Payload
 from stacks.azure.hosts import Boot
+from stacks.azure.keys import Keys
 from stacks.azure.scale_sets import Model, identity
 from stacks.azure.tags import autoscaler_tags, host_prefix, scale_set_name, tags
 
@@ -39,7 +40,7 @@ class Workers(pulumi.ComponentResource):
         cluster: Cluster,
         group: pulumi.Input[str],
         subnet: pulumi.Output[str],
-        disks: azure.compute.DiskEncryptionSet,
+        keys: Keys,
         boots: Mapping[str, Boot],
         payloads: Mapping[str, Payload],
         opts: pulumi.ResourceOptions,
@@ -48,6 +49,7 @@ class Workers(pulumi.ComponentResource):
         super().__init__("menagerie:azure:Workers", "workers", None, opts)
         self._cluster = cluster
         self._group = group
+        self._keys = keys
         self._boots = boots
         self.pools = {}
         for name, payload in payloads.items():
@@ -59,7 +61,7 @@ class Workers(pulumi.ComponentResource):
                 disk_gib=whole_gib(pool.disk_size),
                 user_data=boots[name].user_data(payload),
                 subnet=subnet,
-                disks=disks,
+                disks=keys.disks,
             )
             self.pools[name] = self._pool(name, pool, model)
         self.register_outputs({})
@@ -85,12 +87,15 @@ class Workers(pulumi.ComponentResource):
             identity=identity(self._boots[name]),
             virtual_machine_profile=model.profile(**_kind(pool)),
             tags={**tags(self._cluster, f"pool-{name}"), **autoscaler_tags(self._cluster, name, pool)},
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                ignore_changes=["sku.capacity"],
-                replace_on_changes=_FIXED,
-                delete_before_replace=True,
-                depends_on=list(self._boots[name].after),
+            opts=pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(
+                    parent=self,
+                    ignore_changes=["sku.capacity"],
+                    replace_on_changes=_FIXED,
+                    delete_before_replace=True,
+                    depends_on=list(self._boots[name].after),
+                ),
+                self._keys.for_disks,
             ),
         )
 

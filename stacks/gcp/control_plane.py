@@ -47,7 +47,7 @@ class ControlPlane(pulumi.ComponentResource):
         self._own = pulumi.ResourceOptions(parent=self)
         reserved = self._address(plan, subnet)
         # Machines of the group take any free address in the subnetwork.
-        self._after = [keys.usable, *identity.after, *after, reserved]
+        self._after = [keys.granted, *identity.after, *after, reserved]
         machine = cluster.spec.control_plane.machine
         disks = hosts.template_disks(
             machine, cluster.spec.control_plane.image, SYSTEM_DISK_GIB, keys.key, of_cluster(cluster.name)

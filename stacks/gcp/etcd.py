@@ -100,14 +100,17 @@ class Etcd(pulumi.ComponentResource):
             metadata=hosts.metadata(script),
             labels=labels(f"etcd-{role}"),
             deletion_protection=is_protected(),
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                protect=is_protected(),
-                # Two machines can't have its name, its address and its disks at the same time.
-                delete_before_replace=True,
-                # A machine type with its own local disks has them without an explicit request.
-                ignore_changes=["metadata", "bootDisk.initializeParams.image", "scratchDisks"],
-                depends_on=[self._keys.usable, *identity.after, *self._after],
+            opts=pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(
+                    parent=self,
+                    protect=is_protected(),
+                    # Two machines can't have its name, its address and its disks at the same time.
+                    delete_before_replace=True,
+                    # A machine type with its own local disks has them without an explicit request.
+                    ignore_changes=["metadata", "bootDisk.initializeParams.image", "scratchDisks"],
+                    depends_on=[*identity.after, *self._after],
+                ),
+                self._keys.usable,
             ),
         )
 
@@ -140,11 +143,9 @@ class Etcd(pulumi.ComponentResource):
             provisioned_iops=etcd.iops if etcd.disk in _PROVISIONED else None,
             disk_encryption_key=gcp.compute.DiskDiskEncryptionKeyArgs(kms_key_self_link=self._keys.key.id),
             labels=labels(f"etcd-{role}"),
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                protect=is_protected(),
-                delete_before_replace=True,
-                depends_on=[self._keys.usable],
+            opts=pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(parent=self, protect=is_protected(), delete_before_replace=True),
+                self._keys.usable,
             ),
         )
 

@@ -7,11 +7,26 @@ import pulumi_gcp as gcp
 
 from cluster.spec import Cluster
 from cluster.storage import has_file
+from stacks import grants
 from stacks.gcp.tags import generated, labels
 from stacks.protection import is_protected
 
 _ROTATED_AFTER_S = 90 * 86400
 _USE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+
+SLOW = grants.SlowGrants(
+    "Google Cloud",
+    15 * 60,
+    (
+        # Of Cloud Storage (github.com/googleapis/nodejs-storage, issue 1254).
+        "Permission denied on Cloud KMS key",
+        # Of Secret Manager and Compute Engine (github.com/hashicorp/terraform-provider-google, issues 5103 and 15415).
+        r"Permission 'cloudkms\.cryptoKeyVersions\.useTo(Encrypt|Decrypt)' denied",
+    ),
+    # Of pulumi-terraform-bridge, Provider.Create, if the resource has an ID.
+    partial="creating urn:pulumi:",
+)
+""""Access change propagation", IAM: typically two minutes, potentially seven or longer."""
 
 
 class Keys(pulumi.ComponentResource):
@@ -46,14 +61,17 @@ class Keys(pulumi.ComponentResource):
         agents = [self._agent("secret-manager", "secretmanager")]
         if has_file(cluster.spec):
             agents.append(self._agent("filestore", "file"))
-        self.usable = gcp.kms.CryptoKeyIAMBinding(
+        self.granted = gcp.kms.CryptoKeyIAMBinding(
             generated(cluster, "use-key"),
             crypto_key_id=self.key.id,
             role=_USE,
             members=[disks, buckets, *(agent.member for agent in agents)],
             opts=pulumi.ResourceOptions(parent=self),
         )
-        """Required before anything is encrypted. The next `up` removes the role from anyone else who was granted it."""
+        """Before groups of machines, which repeat automatically. The next `up` removes the role from anyone else who has it."""
+        who = f"Google's agents for disks, buckets and secrets have the role {_USE} on the cluster's key"
+        self.usable = grants.after("use-key", self.granted, who, SLOW)
+        """Options for everything else that is encrypted."""
         self.register_outputs({})
 
     def _agent(self, name: str, service: str) -> gcp.projects.ServiceIdentity:

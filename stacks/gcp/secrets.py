@@ -93,7 +93,9 @@ class Secrets(pulumi.ComponentResource):
             ),
             labels=labels("secret"),
             # This is a copy of a value in the stack's state.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[self._keys.usable], delete_before_replace=True),
+            opts=pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(parent=self, delete_before_replace=True), self._keys.usable
+            ),
         )
 
     def _stored(self, reader: str, bundle: pulumi.Input[str]) -> None:
@@ -103,7 +105,7 @@ class Secrets(pulumi.ComponentResource):
             generated(self._cluster, name),
             secret=secret.id,
             secret_data=pulumi.Output.secret(bundle),
-            opts=self._own,
+            opts=pulumi.ResourceOptions.merge(self._own, self._keys.usable),
         )
         for identity in self._reading[reader]:
             self.identities[identity].after.append(version)

@@ -79,14 +79,15 @@ class Storage(pulumi.ComponentResource):
         )
         for name, value in more.items():
             setattr(args, name, value)
-        after = pulumi.ResourceOptions(
+        kept = pulumi.ResourceOptions(
             parent=self,
             protect=is_protected(),
-            depends_on=[self._keys.usable],
             # A locked policy can't be unlocked; a program that declared it unlocked would replace the bucket.
             ignore_changes=["retentionPolicy.isLocked"],
         )
-        return gcp.storage.Bucket(generated(cluster, purpose), args, opts=after)
+        return gcp.storage.Bucket(
+            generated(cluster, purpose), args, opts=pulumi.ResourceOptions.merge(kept, self._keys.usable)
+        )
 
     def _keep_flow_logs(self, network: Network) -> None:
         """Export flow logs from Cloud Logging, which drops them after 30 days."""

@@ -54,7 +54,7 @@ class Workers(pulumi.ComponentResource):
         self._subnet = subnet
         self._keys = keys
         self._identities = identities
-        self._after = [keys.usable, *after]
+        self._after = [keys.granted, *after]
         self.groups = {}
         for name, payload in payloads.items():
             pool = cluster.spec.pools[name]

@@ -12,6 +12,7 @@ from sandbox.simcloud.faults import Faults
 from sandbox.simcloud.rules import Offers
 from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.world import SECURITY_GROUP_RULES, Record, World, normal
+from stacks import grants
 from stacks.automation import ClusterStack
 from stacks.errors import StackError
 from stacks.events import describe
@@ -30,11 +31,13 @@ _PROVIDERS = "PULUMI_DEBUG_PROVIDERS"
 
 
 class Account:
-    """cluster: what the program declares; replace it between runs. resources: of the stack after the last `up`."""
+    """cluster: what the program declares; offers: what the cloud offers; replace either between runs. resources: of the
+    stack after the last `up`."""
 
-    def __init__(self, cluster: Cluster, world: World) -> None:
+    def __init__(self, cluster: Cluster, world: World, offers: Offers) -> None:
         self.cluster = cluster
         self.world = world
+        self.offers = offers
         self.resources: tuple[Resource, ...] = ()
         self.report: Report = lambda _: None
         self.stack: ClusterStack
@@ -95,12 +98,15 @@ def opened(
 
     pulumi: path of the CLI. faults: injected into calls to the cloud; with them, the engine saves the state after each step.
     """
-    account = Account(cluster, World())
+    account = Account(cluster, World(), offers)
     account.world.quotas[SECURITY_GROUP_RULES] = cluster.spec.control_plane.security_group_rules
     # Only the cluster's own cloud: the engine finds no provider for any other.
     with (
-        simulated_clouds(account.world, faults, offers, clouds=[cluster.spec.control_plane.cloud.value]) as served,
+        simulated_clouds(
+            account.world, faults, lambda: account.offers, [cluster.spec.control_plane.cloud.value]
+        ) as served,
         dynamic_resources() as plugin,
+        grants.simulated_time(),
         environment({_PROVIDERS: f"{served[_PROVIDERS]},{plugin}", **saving(faults)}),
     ):
         account.stack = ClusterStack(cluster, lambda: program(account.cluster), pulumi, folder)

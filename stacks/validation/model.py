@@ -44,7 +44,8 @@ RULES: dict[str, str] = {
     "orphan": "Something exists in the cloud that is not in the stack's state.",
     "left-behind": "Something is left in the cloud after the stack was destroyed.",
     "stood-in": "A value that an operator must provide is missing; the validation used a stand-in.",
-    "unproven": "simcloud has no rules for a type: it refuses nothing about it, and no change replaces it.",
+    "unproven": "simcloud has no rules for a type: it compares only its inputs with the SDK, and no change replaces it.",
+    "quota": "The cluster needs more than a new account's default quota. Ask for it before `up`.",
     "not-offered": "The cluster's cloud has no provider yet.",
     "crashed": "The validation itself failed.",
 }
@@ -140,8 +141,8 @@ class ClusterResult:
         return all(stage.outcome is not Outcome.FAILED for stage in self.stages)
 
     @property
-    def is_proved(self) -> bool:
-        """Whether every stage ran and passed."""
+    def is_accepted(self) -> bool:
+        """Whether every stage ran and passed. It proves nothing about a real cloud: rules by hand and the SDKs' types accept it."""
         return all(stage.outcome is Outcome.PASSED for stage in self.stages)
 
     @property
@@ -156,7 +157,7 @@ class ClusterResult:
         return {
             **asdict(self),
             "ok": self.ok,
-            "proved": self.is_proved,
+            "accepted": self.is_accepted,
             "stages": [stage.to_json() for stage in self.stages],
         }
 

@@ -1,13 +1,38 @@
-"""What the simulated clouds offer: the same as the real ones according to the catalogue."""
+"""What the simulated clouds offer: the same as the real ones according to the catalogue, and what a new account has of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cluster import catalogue
 from cluster.fields import did_you_mean
 from cluster.spec import Cloud
 from sandbox.simcloud.rules import Offers, Place
+
+SERVICES: Mapping[str, frozenset[str]] = {
+    "aws": frozenset(
+        f"{name}.amazonaws.com"
+        for name in ("autoscaling", "ec2-nat-gateway", "elasticfilesystem", "elasticloadbalancing", "s2svpn", "spot")
+    ),
+    "azure": frozenset(
+        f"Microsoft.{name}" for name in ("Compute", "Insights", "KeyVault", "ManagedIdentity", "Network", "Storage")
+    ),
+    "gcp": frozenset(
+        f"{name}.googleapis.com"
+        for name in (
+            *("cloudkms", "cloudresourcemanager", "compute", "dns", "iam", "logging", "secretmanager"),
+            *("servicedirectory", "serviceusage", "storage"),
+        )
+    ),
+}
+"""Cloud -> what docs/start/ has an administrator enable in a new account: the strict account has nothing else."""
+_VAIN_USES = 2
+
+
+def strict(offers: Offers) -> Offers:
+    """Return what a new account has, where grants also take their time."""
+    return replace(offers, services=lambda cloud, name: name in SERVICES[cloud], slow_grants=_VAIN_USES)
 
 
 def of_catalogue() -> Offers:

@@ -14,10 +14,11 @@ from stacks import policies
 from stacks.policies.data import kept_by
 from stacks.policies.model import Resource
 from stacks.steps import Recording, Step, name_of
-from stacks.validation import changes, standins
+from stacks.validation import changes, quotas, standins
 from stacks.validation.account import Account, Program, opened
 from stacks.validation.drift import drifted
 from stacks.validation.model import Finding, Severity, Stage, StageResult, result, skipped
+from stacks.validation.offers import strict
 from stacks.validation.sections import section_of
 
 Begin = Callable[[Stage, str], None]
@@ -46,7 +47,8 @@ def preview(account: Account) -> Observation:
 def up(account: Account) -> Observation:
     """Create everything."""
     recording = account.up()
-    findings = [*_refused(recording), *_orphans(account), *_unproven(account)]
+    wanted = quotas.findings(account.cluster, account.world)
+    findings = [*_refused(recording), *_orphans(account), *_unproven(account), *wanted]
     count = len(account.world)
     return Observation(f"{count} resources in the cloud, {len(recording.steps)} in all", findings, count)
 
@@ -168,7 +170,7 @@ STAGES: tuple[tuple[Stage, Callable[[Account], Observation]], ...] = (
     (Stage.DESTROY, destroy),
 )
 _NEEDED = frozenset({Stage.PREVIEW, Stage.UP})
-"""Without these the other stages are meaningless."""
+"""These create the stack. Without them the other stages are meaningless."""
 
 
 def validate(
@@ -179,10 +181,16 @@ def validate(
     offers: Offers | None = None,
     begin: Begin = lambda stage, detail: None,
 ) -> tuple[StageResult, ...]:
-    """Run every stage except the spec's. folder: holds the engine's state; the caller removes it. pulumi: path of the CLI."""
+    """Run every stage except the spec's. folder: holds the engine's state; the caller removes it. pulumi: path of the CLI.
+
+    The stack is created in a strict account (`stacks.validation.offers`), which is generous from then on: so it works in a
+    new account, and nothing that it changes relies on what only a new one has.
+    """
     done: list[StageResult] = []
-    with opened(standins.complete(cluster), program, pulumi, folder, offers or Offers()) as account:
+    generous = offers or Offers()
+    with opened(standins.complete(cluster), program, pulumi, folder, strict(generous)) as account:
         for index, (stage, run) in enumerate(STAGES):
+            account.offers = strict(generous) if stage in _NEEDED else generous
             done.append(_run(stage, run, account, begin))
             if stage is Stage.PREVIEW:
                 done[-1] = replace(done[-1], findings=(*done[-1].findings, *standins.findings(cluster)))
@@ -223,7 +231,9 @@ def _left(record: Record, rule: str, what: str, way_out: str) -> Finding:
 
 def _unproven(account: Account) -> Iterator[Finding]:
     for type_, urns in sorted(account.world.unproven.items()):
-        message = f"simcloud has no rules for {type_} ({len(urns)} resources): it was accepted as declared"
+        message = (
+            f"simcloud has no rules for {type_} ({len(urns)} resources): only its inputs were compared with the SDK"
+        )
         yield _of("", "unproven", message, "", "note")
 
 

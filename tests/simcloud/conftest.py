@@ -150,12 +150,12 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Command:
 
 @pytest.fixture
 def engine(cli: Command, tmp_path: Path) -> Iterator[Callable[..., Engine]]:
-    """Yield engine(world): this test's stack over a world; call it again for another world."""
+    """Yield engine(world, offers): this test's stack over a world; call it again for another world."""
     with ExitStack() as stack:
 
-        def make(world: World | None = None) -> Engine:
+        def make(world: World | None = None, offers: Offers | None = None) -> Engine:
             chosen, faults = World() if world is None else world, Faults()
-            environment = stack.enter_context(simulated_clouds(chosen, faults))
+            environment = stack.enter_context(simulated_clouds(chosen, faults, offers))
             return Engine(cli, tmp_path, chosen, faults, environment)
 
         yield make

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from sandbox.simcloud.identifiers import guid
-from sandbox.simcloud.rules import RefusalError
-from tests.simcloud.azure_places import AS_HOST, DATA_DISK, ENCRYPTION, HOST, NET, NODES, VAULT
+from sandbox.simcloud.rules import Offers, RefusalError
+from sandbox.simcloud.simulation import SimulatedCloud
+from tests.simcloud.azure_places import AS_HOST, DATA_DISK, ENCRYPTION, HOST, NET, NODES, ROLE, VAULT
 from tests.simcloud.azure_support import Estate
 
 
@@ -81,8 +82,55 @@ def test_an_account_needs_a_purge_protected_key_that_its_identity_may_use(estate
     with pytest.raises(RefusalError, match="KeyVaultPolicyError"):
         estate.update("account", {"encryption.keyVaultProperties.keyVaultUri": "https://apes-spare.vault.azure.net"})
     estate.without("host's role")
-    with pytest.raises(RefusalError, match="KeyVaultAuthenticationFailure.*may not use key disks"):
+    with pytest.raises(
+        RefusalError, match="KeyVaultAuthenticationFailure.*authentication issue on the keyvault.*may not use key disks"
+    ):
         estate.twin("account", "apesbackups2")
+
+
+@pytest.mark.parametrize(
+    ("permissions", "is_enough"),
+    [
+        ([{"dataActions": ["Microsoft.KeyVault/vaults/keys/*"]}], True),
+        ([{"dataActions": ["microsoft.keyvault/vaults/keys/read"]}, {"dataActions": ["*/wrap/action", "*/unwrap/action"]}], True),
+        ([{"dataActions": ["Microsoft.KeyVault/vaults/keys/read", "Microsoft.KeyVault/vaults/keys/wrap/action"]}], False),
+        ([{"dataActions": ["*"], "notDataActions": ["Microsoft.KeyVault/vaults/keys/unwrap/action"]}], False),
+        ([{"actions": ["Microsoft.KeyVault/vaults/keys/*"]}], False),
+    ],
+    ids=["all of keys", "in two parts", "without unwrap", "except unwrap", "not of data"],
+)  # fmt: skip
+def test_a_role_must_have_the_data_actions_that_encryption_needs(
+    estate: Estate, permissions: list[dict[str, Any]], is_enough: bool
+) -> None:
+    estate.without("host's role")
+    own = estate.twin("own role", guid("encrypts"), roleName="encrypts", permissions=permissions)
+    role = f"{ROLE.rpartition('/')[0]}/{own.inputs['roleDefinitionId']}"
+    estate.twin("host's role", guid("by own role"), roleDefinitionId=role)
+    if is_enough:
+        estate.twin("account", "apesbackups2")
+        return
+    with pytest.raises(RefusalError, match="KeyVaultAuthenticationFailure"):
+        estate.twin("account", "apesbackups2")
+
+
+def test_a_built_in_role_without_rights_on_keys_encrypts_nothing(estate: Estate) -> None:
+    estate.without("host's role")
+    secrets_user = "4633458b-17de-408a-b874-0445c86b69e6"
+    estate.twin("host's role", guid("reads secrets"), roleDefinitionId=f"{ROLE.rpartition('/')[0]}/{secrets_user}")
+    with pytest.raises(RefusalError, match="KeyVaultAuthenticationFailure"):
+        estate.twin("account", "apesbackups2")
+
+
+def test_a_new_role_assignment_works_after_some_uses_in_vain(estate: Estate) -> None:
+    azure = estate.api
+    azure.simulation = SimulatedCloud(azure.simulation.cloud, azure.world, Offers(slow_grants=2))
+    estate.twin("disk", "etcd-2")  # by the assignment that was used before
+    estate.without("encryption's role")
+    estate.create_again("encryption's role")
+    for _ in range(2):
+        with pytest.raises(RefusalError, match="KeyVaultAccessForbidden"):
+            estate.twin("disk", "etcd-3")
+    estate.twin("disk", "etcd-3")
 
 
 def test_a_container_with_versions_needs_an_account_with_versions(estate: Estate) -> None:

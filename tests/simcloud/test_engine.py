@@ -11,7 +11,11 @@ import pulumi_aws as aws
 import pulumi_azure_native as azure
 import pulumi_gcp as gcp
 
+from sandbox.simcloud.rules import Offers
 from sandbox.simcloud.world import World
+from stacks import grants
+from stacks.azure import roles
+from stacks.azure.roles import BuiltIn
 
 
 def aws_program(type_: str = "m7i.large", tags: dict[str, str] | None = None) -> None:
@@ -191,3 +195,84 @@ def test_a_refusal_names_the_resource_and_the_way_out(engine: Callable[..., Any]
     run.program = lambda: gcp.compute.Network("network", name="Not_Allowed")
     message = run.refused(run.stack.preview)
     assert '"name" ("Not_Allowed") doesn\'t match regexp' in message
+
+
+def encrypted_program(scope: str = "key") -> None:
+    """Storage accounts with a key of a vault. scope: what the role is assigned at, ``key`` or ``identity``."""
+    group = azure.resources.ResourceGroup("apes", location="westeurope")
+    account = azure.authorization.get_client_config_output()
+    vault = azure.keyvault.Vault(
+        "vault",
+        resource_group_name=group.name,
+        properties={
+            "tenant_id": account.tenant_id,
+            "sku": {"family": "A", "name": "standard"},
+            "enable_rbac_authorization": True,
+            "enable_purge_protection": True,
+        },
+    )
+    key = azure.keyvault.Key(
+        "key",
+        resource_group_name=group.name,
+        vault_name=vault.name,
+        properties={"kty": "RSA", "key_size": 3072},
+        opts=pulumi.ResourceOptions(retain_on_delete=True),
+    )
+    identity = azure.managedidentity.UserAssignedIdentity("storage", resource_group_name=group.name)
+    role = roles.built_in(account.subscription_id, BuiltIn.KEY_VAULT_CRYPTO_SERVICE_ENCRYPTION_USER)
+    where = key.id if scope == "key" else identity.id
+    granted = roles.assign("key", role, identity.principal_id, where, pulumi.ResourceOptions())
+    needs = grants.after("key", granted, "the identity of storage may use the key", roles.SLOW)
+    for name in ("one", "two"):
+        azure.storage.StorageAccount(
+            f"apes{name}",
+            resource_group_name=group.name,
+            kind="StorageV2",
+            sku={"name": "Standard_ZRS"},
+            identity={"type": "UserAssigned", "user_assigned_identities": [identity.id]},
+            encryption={
+                "key_source": "Microsoft.Keyvault",
+                "key_vault_properties": {"key_name": key.name, "key_vault_uri": vault.properties.vault_uri},
+                "encryption_identity": {"encryption_user_assigned_identity": identity.id},
+            },
+            opts=needs,
+        )
+
+
+def test_resources_wait_until_their_grant_works_and_are_deleted_without_the_program(engine: Callable[..., Any]) -> None:
+    run = engine(offers=Offers(slow_grants=7))
+    run.program = encrypted_program
+    assert run.preview() == {"create": 7}
+    with grants.simulated_time():
+        assert run.up() == {"create": 7}
+    assert run.preview() == {"same": 7}
+    # The state names the hook, and this has no program that knows it: the error is still the cloud's.
+    run.faults.fail("delete", "azure-native:storage:StorageAccount")
+    error = run.refused(run.stack.destroy)
+    assert "error: internal error; try again" in error
+    assert "hook" not in error
+    run.stack.destroy()
+    assert list(run.world) == []
+
+
+def test_a_grant_that_does_not_reach_the_key_is_named_when_the_time_is_over(engine: Callable[..., Any]) -> None:
+    run = engine()
+    run.program = lambda: encrypted_program(scope="identity")
+    with grants.simulated_time():
+        error = run.refused()
+    assert "the grant does not work after 15 min: the identity of storage may use the key. Look whether" in error
+    assert 'Azure said: Status=409 Code="KeyVaultAuthenticationFailure"' in error
+
+
+def test_an_account_that_exists_but_could_not_use_its_grant_stays_in_the_state_for_the_next_run(
+    engine: Callable[..., Any],
+) -> None:
+    run = engine()
+    run.program = encrypted_program
+    run.faults.fail_after_creation("azure-native:storage:StorageAccount", 'Code="KeyVaultAuthenticationFailure"')
+    with grants.simulated_time():
+        error = run.refused()
+    assert "exists, but could not use its grant yet (the identity of storage may use the key)" in error
+    assert "retrying create" not in error
+    assert run.orphans() == []
+    assert run.up() == {"same": 6, "update": 1}

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from sandbox.simcloud.gcp import CLOUD
-from sandbox.simcloud.rules import RefusalError, ResourceType
+from sandbox.simcloud.rules import Offers, RefusalError, ResourceType
+from sandbox.simcloud.simulation import SimulatedCloud
 from tests.simcloud.gcp_support import AGENT, KINDS, REGION, Project
 from tests.simcloud.test_types import _classes
 
@@ -214,6 +215,16 @@ def test_a_role_on_a_parent_of_a_key_applies_to_the_key(project: Project, kind: 
     role = project.make("role", permissions=["cloudkms.cryptoKeyVersions.useToEncrypt"]).id
     project.make(kind, member=f"serviceAccount:{AGENT}", role=role)
     project.make("disk", diskEncryptionKey={"kmsKeySelfLink": project["key"].id})
+
+
+def test_a_new_grant_works_after_some_uses_in_vain(project: Project) -> None:
+    project.api.simulation = SimulatedCloud(CLOUD, project.api.world, Offers(slow_grants=2))
+    project.make("member of a key", member=f"serviceAccount:{AGENT}", role="roles/cloudkms.cryptoKeyEncrypterDecrypter")
+    disk = {"diskEncryptionKey": {"kmsKeySelfLink": project["key"].id}}
+    for _ in range(2):
+        with pytest.raises(RefusalError, match="Permission 'cloudkms.cryptoKeyVersions.useToEncrypt' denied"):
+            project.make("disk", **disk)
+    project.make("disk", **disk)
 
 
 def _paths(type_: ResourceType) -> Iterator[str]:

@@ -21,6 +21,7 @@ COMMON = {"noun", "code", "type", "id", "name", "region", "account"}
 FIELDS = {
     Reason.BAD_NAME: {"property", "words", "length", "longest", "pattern"},
     Reason.TAKEN: {"parent"},
+    Reason.FULL: {"most", "have"},
     Reason.MISSING: {"path", "value", "by"},
     Reason.GONE: {"value"},
     Reason.ELSEWHERE: {"path", "value", "by", "its_region"},

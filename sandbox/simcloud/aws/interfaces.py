@@ -99,10 +99,14 @@ _address = ResourceType(
         Reference("networkInterface", (INTERFACE,), holds=False),
     ),
     says={
+        Reason.FULL: Saying(
+            "api error AddressLimitExceeded: The maximum number of addresses has been reached.",
+            "{have} are in {region}: ask for a larger quota than {most}",
+        ),
         Reason.IN_USE: Saying(
             "api error InvalidIPAddress.InUse: Address {value} is in use.",
             "delete first: {users}",
-        )
+        ),
     },
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from sandbox.simcloud.aws.common import arn, refused, tags
 from sandbox.simcloud.aws.identity import document, statements, texts
@@ -50,6 +51,7 @@ def _policy(call: Call) -> None:
     policy = document(text, "policy", code)
     if len(text.encode()) > _POLICY_BYTES:
         raise refused("LimitExceededException", f"Policy is longer than {_POLICY_BYTES} bytes", f"it has {len(text)}")
+    _principals_exist(call, policy, code)
     own = {"*", call.settings.account, f"arn:aws:iam::{call.settings.account}:root"}
     for statement in statements(policy):
         principal = statement.get("Principal")
@@ -63,6 +65,20 @@ def _policy(call: Call) -> None:
         "The new key policy will not allow you to update the key policy in the future.",
         f"policy: allow kms:* to arn:aws:iam::{call.settings.account}:root",
     )
+
+
+def _principals_exist(call: Call, policy: dict[str, Any], code: str) -> None:
+    """Refuse service-linked roles that the account has not ("Using service-linked roles for Auto Scaling")."""
+    for statement in statements(policy):
+        principal = statement.get("Principal")
+        for name in texts(principal.get("AWS")) if isinstance(principal, dict) else ():
+            service = name.partition(":role/aws-service-role/")[2].partition("/")[0]
+            if service and not call.offers.services("aws", service):
+                raise refused(
+                    code,
+                    "Policy contains a statement with one or more invalid principals.",
+                    f"aws iam create-service-linked-role --aws-service-name {service}",
+                )
 
 
 def _alias_name(call: Call) -> str:

@@ -187,10 +187,14 @@ _vpc = ResourceType(
     refuse=(size_of_range("cidrBlock", 16, 28),),
     implied=_with_vpc,
     says={
+        Reason.FULL: Saying(
+            "api error VpcLimitExceeded: The maximum number of VPCs has been reached.",
+            "{have} are in {region}: ask for a larger quota than {most}",
+        ),
         Reason.BAD_RANGE: Saying(
             "api error InvalidVpc.Range: The CIDR '{value}' is invalid.",
             "use a network between /{shortest} and /{longest} without host bits",
-        )
+        ),
     },
 )
 

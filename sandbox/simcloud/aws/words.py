@@ -35,6 +35,10 @@ SAYS: Mapping[Reason, Saying] = {
         "api error InvalidSubnet.Range: The CIDR '{value}' is invalid.",
         "it must be in {ranges} of {parent}",
     ),
+    Reason.FULL: Saying(
+        "api error LimitExceeded: The maximum number of resources of this kind has been reached.",
+        "{have} of type {type} are in {region}: ask for a larger quota than {most}",
+    ),
     Reason.OVERLAP: Saying(
         "api error InvalidSubnet.Conflict: The CIDR '{value}' conflicts with another subnet",
         "{other} has {existing}; a replacement that keeps its range needs delete_before_replace",

@@ -19,6 +19,7 @@ from sandbox.simcloud.azure import (
     placement,
     private_dns,
     private_endpoints,
+    registrations,
     resources,
     role_definitions,
     scale_sets,
@@ -77,17 +78,18 @@ _MODULES = (
 _UNLOCKABLE = (key_vault.SECRET, key_vault.KEY)
 
 
-def _lockable(type_: ResourceType) -> ResourceType:
-    """Return the type with the rules for locks, which apply to every type."""
+def _ruled(type_: ResourceType) -> ResourceType:
+    """Return the type with the rules for registrations and locks, which apply to every type."""
     deletion = () if type_.token in _UNLOCKABLE else (locks.unlocked,)
-    return replace(type_, refuse=(locks.writable, *type_.refuse), refuse_deletion=(*deletion, *type_.refuse_deletion))
+    rules = (registrations.registered, locks.writable, *type_.refuse)
+    return replace(type_, refuse=rules, refuse_deletion=(*deletion, *type_.refuse_deletion))
 
 
 CLOUD = Cloud(
     package="azure-native",
     name="azure",
-    types={type_.token: _lockable(type_) for module in _MODULES for type_ in module.TYPES},
-    unruled=lambda token: _lockable(generic_type(token)),
+    types={type_.token: _ruled(type_) for module in _MODULES for type_ in module.TYPES},
+    unruled=lambda token: _ruled(generic_type(token)),
     says=SAYS,
     configure=_configure,
     place_of=_place_of,

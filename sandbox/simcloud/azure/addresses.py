@@ -192,6 +192,11 @@ _public_address = ResourceType(
     references=(IN_GROUP,),
     refuse=(_is_standard, offered(_public_places)),
     says={
+        Reason.FULL: Saying(
+            'Status=400 Code="PublicIPCountLimitReached" Message="Cannot create more than {most} public IP addresses for '
+            'this subscription in this region."',
+            "{have} are in {region}: ask for a larger quota",
+        ),
         Reason.FIXED: ZONES_STAY,
         Reason.IN_USE: Saying(
             'Status=400 Code="PublicIPAddressCannotBeDeleted" Message="Public IP address {value} can not be deleted '

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from cluster import catalogue
 from cluster.spec import Cloud
 from sandbox.simcloud.azure.common import find, plain_outputs, under_group
-from sandbox.simcloud.azure.identities import HAS_IDENTITIES, identities_match, identity, is_granted, principals
+from sandbox.simcloud.azure.grants import USE_KEY, may
+from sandbox.simcloud.azure.identities import HAS_IDENTITIES, identities_match, identity, principals
 from sandbox.simcloud.azure.key_vault import VAULT, is_purge_protected, key_at, vault_at
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.words import BAD_REQUEST, refused
@@ -146,7 +147,7 @@ def granted(call: Call, shown: Properties, own: Iterable[str], uri: str) -> bool
         return False
     if next(at(vault.inputs, "properties.enableRbacAuthorization"), False):
         key = key_at(call, uri)
-        return any(is_granted(call, principal, key.id if key else vault.id) for principal in all_principals)
+        return any(may(call, principal, key.id if key else vault.id, USE_KEY) for principal in all_principals)
     return any(principal in at(vault.inputs, "properties.accessPolicies[].objectId") for principal in all_principals)
 
 

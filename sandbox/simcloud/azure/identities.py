@@ -59,17 +59,6 @@ def principals(record: Record) -> list[str]:
     return [str(text) for path in ("principalId", "identity.principalId") for text in at(outputs, path)]
 
 
-def is_granted(call: Call, principal: str, scope: str) -> bool:
-    """Whether a principal has any role at a scope or above it, regardless of which role."""
-    return any(
-        assignment.inputs.get("principalId") == principal
-        and f"{folded(scope)}/".startswith(
-            f"{folded(assignment.id).partition('/providers/microsoft.authorization/')[0]}/"
-        )
-        for assignment in call.world.of_type(ASSIGNMENT)
-    )
-
-
 def _assignment_id(call: Call) -> str:
     name = call.text("roleAssignmentName") or guid(f"{call.urn} role assignment")
     return f"{scope_of(call)}/providers/Microsoft.Authorization/roleAssignments/{name}"

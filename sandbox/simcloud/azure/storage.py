@@ -81,8 +81,8 @@ def _key_is_usable(call: Call) -> None:
     if user and not granted(call, shown, (), f"{str(uri).rstrip('/')}/keys/{key}"):
         raise refused(
             "KeyVaultAuthenticationFailure",
-            f"The operation failed because of authentication issue on the keyvault: {user} may not use key {key}.",
-            "assign it the role Key Vault Crypto Service Encryption User first",
+            "The operation failed because of authentication issue on the keyvault.",
+            f"{user} may not use key {key}: assign it the role Key Vault Crypto Service Encryption User first",
             409,
         )
 

@@ -29,6 +29,11 @@ SAYS: Mapping[Reason, Saying] = {
         "cannot create already existing resource '{id}'",
         "choose another name, import it (`pulumi import {type} <name> {id}`), or delete it",
     ),
+    Reason.FULL: Saying(
+        'Status=409 Code="QuotaExceeded" Message="Operation could not be completed as it results in exceeding approved '
+        'quota. Current Limit: {most}, Current Usage: {have}, Additional Required: 1."',
+        "ask for a larger quota of {type} in {region}",
+    ),
     Reason.MISSING: Saying(
         'Status=400 Code="InvalidResourceReference" Message="Resource {value} referenced by resource {by} was not '
         "found. Please make sure that the referenced resource exists, and that both resources are in the same "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sandbox.simcloud.gcp import (
     compute,
@@ -19,6 +20,7 @@ from sandbox.simcloud.gcp import (
     network,
     routing,
     secrets,
+    services,
     storage,
     vpn,
 )
@@ -65,7 +67,11 @@ _MODULES = (
 CLOUD = Cloud(
     package="gcp",
     name="gcp",
-    types={type_.token: type_ for module in _MODULES for type_ in module.TYPES},
+    types={
+        type_.token: replace(type_, refuse=(services.enabled, *type_.refuse))
+        for module in _MODULES
+        for type_ in module.TYPES
+    },
     unruled=generic_type,
     says=SAYS,
     configure=_configure,

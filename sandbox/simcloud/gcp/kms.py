@@ -42,7 +42,9 @@ def usable(path: str, agent: str, words: str) -> Rule:
         for text in at(call.inputs, path):
             for key in call.world.find((KEY,), _key(call, str(text))):
                 if not any(
-                    _allows(call, record, key, agent) for type_ in _MEMBERS for record in call.world.of_type(type_)
+                    _allows(call, record, key, agent) and call.works(record)
+                    for type_ in _MEMBERS
+                    for record in call.world.of_type(type_)
                 ):
                     raise RefusalError(
                         f"{words.format(key=key.id, permission=_USE)}; grant {agent} of the project {_USERS[0]} on the "

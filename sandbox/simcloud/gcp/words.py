@@ -15,6 +15,10 @@ SAYS: Mapping[Reason, Saying] = {
         "googleapi: Error 409: The resource '{id}' already exists, alreadyExists",
         "choose another name, import it (`pulumi import {type} <name> {id}`), or delete it",
     ),
+    Reason.FULL: Saying(
+        "googleapi: Error 403: Quota for {type} exceeded. Limit: {most}.0 in region {region}., quotaExceeded",
+        "{have} exist: ask for a larger quota",
+    ),
     Reason.MISSING: Saying(
         "googleapi: Error 404: The resource '{value}' was not found, notFound",
         "{path} must name something that exists in project {account}",

@@ -21,12 +21,14 @@ from network import addresses
 from network.addresses import AddressPlan
 from network.vpn import tunnels
 from sandbox.simcloud.faults import Faults
+from sandbox.simcloud.rules import Offers
 from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.values import plain
 from sandbox.simcloud.world import Record, World
-from stacks import lean
+from stacks import grants, lean
 from stacks.automation import ClusterStack
 from stacks.errors import StackError
+from stacks.events import describe
 from stacks.program import declare
 from stacks.steps import Recording
 from stacks.validation.plugin import dynamic_resources
@@ -36,6 +38,8 @@ from tests.stacks.engines import QUICK
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
+SLOW_GRANTS = 3
+"""How often koala's new grants are used in vain."""
 
 
 def with_checksums(cluster: Cluster) -> Cluster:
@@ -58,13 +62,14 @@ def changed(cluster: Cluster, **changes: object) -> Cluster:
 
 
 class Account:
-    """The stack of one cluster in its own subscription. cluster: replace it between runs."""
+    """The stack of one cluster in its own subscription. cluster: replace it between runs. reported: what `up` reports."""
 
     def __init__(self, cluster: Cluster, cli: Path, folder: Path, world: World, environment: dict[str, str]) -> None:
         self.cluster = cluster
         self.world = world
         self._environment = {**environment, **QUICK, "PULUMI_CONFIG_PASSPHRASE": "tests"}
         self._known: dict[str, dict[str, Any]] = {}
+        self.reported: list[str] = []
         with self._inside():
             self._stack = ClusterStack(cluster, self._program, cli, folder)
             for name in {tunnel.secret for tunnel in tunnels(cluster)}:
@@ -78,7 +83,7 @@ class Account:
     def up(self) -> dict[str, int]:
         self._known = {}
         with self._inside():
-            return self._stack.up()[0].changes
+            return self._stack.up(describe(self.reported.append))[0].changes
 
     def refused(self) -> str:
         """Run a failing update; return its error in one line, or "" if it does not fail."""
@@ -161,25 +166,28 @@ class Account:
 
 
 @contextmanager
-def _opened(cluster: Cluster, folder: Path, faults: Faults | None = None) -> Iterator[Account]:
+def _opened(
+    cluster: Cluster, folder: Path, faults: Faults | None = None, offers: Offers | None = None
+) -> Iterator[Account]:
     cli = programs.program("pulumi")
     world = World()
-    with simulated_clouds(world, faults, clouds=["azure"]) as simulated, dynamic_resources() as plugin:
+    with simulated_clouds(world, faults, offers, clouds=["azure"]) as simulated, dynamic_resources() as plugin:
         providers = {"PULUMI_DEBUG_PROVIDERS": f"{simulated['PULUMI_DEBUG_PROVIDERS']},{plugin}"}
         yield Account(with_checksums(cluster), cli, folder, world, {**providers, **saving(faults)})
 
 
 @pytest.fixture(scope="session")
 def opened() -> Callable[..., AbstractContextManager[Account]]:
-    """opened(cluster, folder, faults): an empty subscription, for a block."""
+    """opened(cluster, folder, faults, offers): an empty subscription, for a block."""
     return _opened
 
 
 @pytest.fixture(scope="session")
 def koala(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    """The small example."""
+    """The small example, in a subscription whose role assignments take their time."""
     cluster = load_cluster(ROOT / "examples" / "azure-small" / "cluster.yaml")
-    with _opened(cluster, tmp_path_factory.mktemp("koala")) as account:
+    slow = Offers(slow_grants=SLOW_GRANTS)
+    with _opened(cluster, tmp_path_factory.mktemp("koala"), offers=slow) as account, grants.simulated_time():
         account.up()
         yield account
 

@@ -9,7 +9,7 @@ import pytest
 
 from sandbox.simcloud.values import plain
 from stacks.azure.permissions import ACTIONS, only_our_roles
-from tests.stacks.azure.conftest import changed
+from tests.stacks.azure.conftest import SLOW_GRANTS, changed
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "azure.md"
 KEEPS = {"resources:ResourceGroup", "compute:Disk", "compute:VirtualMachine", "compute:DiskEncryptionSet"}
@@ -30,6 +30,28 @@ def other(koala):
 
     yield plan
     koala.cluster = cluster
+
+
+def test_a_first_up_waits_for_role_assignments_and_then_succeeds(koala):
+    waits = [text for text in koala.reported if "waits until a grant works" in text]
+    of_accounts = [text for text in waits if "the identity of storage has the role Key Vault Crypto" in text]
+    of_disks = [text for text in waits if "the identity of disks has the role Key Vault Crypto" in text]
+    assert len(of_accounts) == len(of_disks) == SLOW_GRANTS
+    assert waits == [text for text in waits if text in (*of_accounts, *of_disks)]
+
+
+def test_everything_that_uses_the_key_waits_until_its_grant_works(account):
+    hooks = {
+        kind: {
+            tuple(resource.get("resourceHooks", {}).get("OnError", ()))
+            for resource in account.state().values()
+            if resource["type"] == f"azure-native:{kind}"
+        }
+        for kind in ("storage:StorageAccount", "network:FlowLog", "compute:Disk", "compute:VirtualMachine")
+    }
+    assert hooks["storage:StorageAccount"] == {("waits-for-storage-key",)}
+    assert hooks["network:FlowLog"] == {("waits-for-flow-logs",)}
+    assert hooks["compute:Disk"] | hooks["compute:VirtualMachine"] == {("waits-for-disks-key",)}
 
 
 def test_a_second_plan_is_empty(account):

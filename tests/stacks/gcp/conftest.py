@@ -17,11 +17,13 @@ from cluster.spec import Cluster, ClusterSpec
 from network import addresses
 from network.addresses import AddressPlan
 from sandbox.simcloud.faults import Faults
+from sandbox.simcloud.rules import Offers
 from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.values import plain
 from sandbox.simcloud.world import Record, World
-from stacks import program
+from stacks import grants, program
 from stacks.automation import ClusterStack
+from stacks.events import describe
 from stacks.validation.plugin import dynamic_resources
 from stacks.validation.private import saving
 from tests import programs
@@ -30,12 +32,14 @@ from tests.stacks.engines import QUICK
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = "apes-prod"
 PSK = "a-pre-shared-key"
+SLOW_GRANTS = 3
+"""How often gibbon's new grants are used in vain."""
 
 
 @dataclass
 class Run:
     """Results of one cluster's stack. summaries: of each step, by its name. steps: of the plan for a changed spec,
-    (operation, type, name)."""
+    (operation, type, name). reported: what the first `up` reported."""
 
     cluster: Cluster
     plan: AddressPlan
@@ -46,6 +50,7 @@ class Run:
     steps: list[tuple[str, str, str]] = field(default_factory=list)
     left: list[Record] = field(default_factory=list)
     unproven: Any = None
+    reported: list[str] = field(default_factory=list)
 
     def all(self, kind: str) -> list[dict[str, Any]]:
         """Return the inputs of all resources of a type, such as ``Firewall``."""
@@ -103,13 +108,13 @@ def planned(stack: ClusterStack) -> list[tuple[str, str, str]]:
 
 @contextmanager
 def opened(
-    cluster: Cluster, folder: Path, faults: Faults | None = None
+    cluster: Cluster, folder: Path, faults: Faults | None = None, offers: Offers | None = None
 ) -> Iterator[tuple[ClusterStack, World, list[Cluster]]]:
     """Yield a stack in an empty project, and a list with the one cluster that its program declares; replace it there."""
     cli = programs.program("pulumi")
     world, current = World(), [cluster]
     with (
-        simulated_clouds(world, faults, clouds=["gcp"]) as simulated,
+        simulated_clouds(world, faults, offers, clouds=["gcp"]) as simulated,
         dynamic_resources() as plugin,
         pytest.MonkeyPatch.context() as patch,
     ):
@@ -127,13 +132,18 @@ def configure(stack: ClusterStack, key: str, value: str, secret: bool = False) -
 
 @pytest.fixture(scope="session")
 def gibbon(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The small example: created, planned again, planned with changes, released, destroyed."""
+    """The small example: created where grants take their time, planned again, planned with changes, released, destroyed."""
     cluster = ready(load_cluster(ROOT / "examples" / "gcp-small" / "cluster.yaml"))
-    with opened(cluster, tmp_path_factory.mktemp("gibbon")) as (stack, world, current):
-        summary, outputs = stack.up()
+    slow = Offers(slow_grants=SLOW_GRANTS)
+    with (
+        opened(cluster, tmp_path_factory.mktemp("gibbon"), offers=slow) as (stack, world, current),
+        grants.simulated_time(),
+    ):
+        reported: list[str] = []
+        summary, outputs = stack.up(describe(reported.append))
         resources = stack.deployment()["resources"]
         run = Run(cluster, addresses.plan(cluster), list(world), resources, outputs)
-        run.unproven = dict(world.unproven)
+        run.unproven, run.reported = dict(world.unproven), reported
         run.summaries = {"up": summary.changes, "again": stack.preview(refresh=False).changes}
         current[0] = changed(
             cluster,

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from stacks.gcp import permissions
+from tests.stacks.gcp.conftest import SLOW_GRANTS
 
 ROOT = Path(__file__).resolve().parents[3]
 KEEPS_DATA = {"Disk", "Instance", "Bucket", "CryptoKey", "KeyRing", "Secret"}
@@ -23,6 +24,20 @@ def test_a_cluster_is_created_unchanged_released_and_destroyed(gibbon):
     assert set(gibbon.summaries["release"]) == {"same", "update"}
     assert gibbon.summaries["destroy"] == {"delete": total}
     assert gibbon.left == []
+
+
+def test_a_first_up_waits_for_the_grants_of_the_key_and_then_succeeds(gibbon):
+    waits = [text for text in gibbon.reported if "waits until a grant works: Google's agents for disks" in text]
+    assert len(waits) == SLOW_GRANTS
+
+
+def test_everything_that_uses_the_key_waits_until_its_grant_works(run):
+    waiting = {
+        resource["type"].rpartition(":")[2]
+        for resource in run.resources
+        if resource.get("resourceHooks") == {"OnError": ["waits-for-use-key"]}
+    }
+    assert waiting == {"Bucket", "Secret", "SecretVersion", "Disk", "Instance"}
 
 
 def test_every_type_has_rules_in_the_simulated_cloud(run):

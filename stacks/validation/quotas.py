@@ -1,0 +1,131 @@
+"""What a cluster needs of a new account's quotas. Clouds raise them on request, after hours or days, so one asks first.
+
+Defaults are those that the clouds document, for all accounts alike. Google documents none: they depend on the account. A
+quota that is larger than its default is not known here, so an excess is a warning and no error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cluster import catalogue
+from cluster.catalogue import Machine
+from cluster.spec import Cloud, Cluster, RoleName
+from etcd.members import settings
+from network import addresses
+from network.addresses import ROLES
+from sandbox.simcloud.world import World
+from stacks.validation.model import Finding
+
+
+@dataclass(frozen=True)
+class VcpuQuota:
+    """A quota of running vCPUs in a region. machines: pattern of the machine types that it counts. spot: of spot machines."""
+
+    name: str
+    default: int
+    machines: str = ""
+    spot: bool = False
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Machines of one type. least: from the start. most: when the autoscaler has grown their pool."""
+
+    what: str
+    machine: str
+    least: int
+    most: int
+    spot: bool = False
+
+
+_STANDARD = r"(?!dl|hpc|inf|mac|trn)[acdhimrtz][a-z]*\d"
+_GPUS = r"g(\d|r)|vt"
+
+# AWS: "On-Demand Instance quotas" and "Spot Instance quotas", EC2 user guide, read 2026-11-26. Azure: "Azure subscription and
+# service limits, quotas, and constraints", virtual machines, read 2026-11-26; some kinds of subscription have fewer.
+VCPUS: dict[Cloud, tuple[VcpuQuota, ...]] = {
+    Cloud.AWS: (
+        VcpuQuota("Running On-Demand P instances", 0, r"p\d"),
+        VcpuQuota("All P Spot Instance Requests", 0, r"p\d", spot=True),
+        VcpuQuota("Running On-Demand G and VT instances", 0, _GPUS),
+        VcpuQuota("All G and VT Spot Instance Requests", 0, _GPUS, spot=True),
+        VcpuQuota("Running On-Demand Inf instances", 0, "inf"),
+        VcpuQuota("Running On-Demand Trn instances", 0, "trn"),
+        VcpuQuota("Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 5, _STANDARD),
+        VcpuQuota("All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 5, _STANDARD, spot=True),
+    ),
+    Cloud.AZURE: (
+        VcpuQuota("Total Regional vCPUs", 20),
+        VcpuQuota("Total Regional Spot vCPUs", 20, spot=True),
+    ),
+}
+
+# "Amazon VPC quotas", read 2026-11-26: per region.
+_COUNTS: dict[Cloud, tuple[tuple[str, str, int], ...]] = {
+    Cloud.AWS: (("aws:ec2/vpc:Vpc", "VPCs per Region", 5), ("aws:ec2/eip:Eip", "Elastic IP addresses per Region", 5)),
+}
+"""Type, quota, default."""
+
+
+def findings(cluster: Cluster, world: World) -> Iterator[Finding]:
+    """Yield a warning for each default that the cluster exceeds; nothing about vCPUs if the spec has the account's own quota."""
+    cloud = cluster.spec.control_plane.cloud
+    if cluster.spec.control_plane.vcpu_quota is None:
+        demands = list(_demands(cluster))
+        for quota in VCPUS.get(cloud, ()):
+            yield from _of_vcpus(cluster, quota, [demand for demand in demands if _counts(quota, demand)])
+    for token, name, default in _COUNTS.get(cloud, ()):
+        number = len(world.of_type(token))
+        if number > default:
+            yield _warning(cluster, f"needs {number} of quota {name!r}; its default is {default}", name)
+
+
+def _of_vcpus(cluster: Cluster, quota: VcpuQuota, demands: list[Demand]) -> Iterator[Finding]:
+    each = [(demand, _vcpus(cluster, demand.machine)) for demand in demands]
+    least = sum(demand.least * vcpus for demand, vcpus in each)
+    most = sum(demand.most * vcpus for demand, vcpus in each)
+    if most <= quota.default:
+        return
+    sum_ = " + ".join(
+        f"{demand.what} {demand.most} × {vcpus} ({demand.machine})" for demand, vcpus in each if demand.most * vcpus
+    )
+    grown = f", and {most:,} when every pool is at its max: {sum_}" if most > least else f": {sum_}"
+    yield _warning(
+        cluster, f"needs {least:,} vCPUs of quota {quota.name!r}{grown}; its default is {quota.default}", quota.name
+    )
+
+
+def _warning(cluster: Cluster, need: str, name: str) -> Finding:
+    plane = cluster.spec.control_plane
+    way_out = f"ask the cloud for more of {name!r} in {plane.region} first; or write control_plane.vcpu_quota if the account has it"
+    return Finding("quota", f"{cluster.name} {need}", way_out, "warning", path=("control_plane",))
+
+
+def _demands(cluster: Cluster) -> Iterator[Demand]:
+    spec = cluster.spec
+    yield Demand(
+        "API servers", spec.control_plane.machine, spec.control_plane.api_servers, spec.control_plane.api_servers
+    )
+    hosts: dict[str, RoleName] = {}
+    for role in ROLES:
+        for host in addresses.plan(cluster).etcd[role]:
+            hosts.setdefault(host.name, role)
+    for role in ROLES:
+        number = sum(own == role for own in hosts.values())
+        yield Demand(f"etcd {role}", settings(cluster, role).machine, number, number)
+    for name, pool in spec.pools.items():
+        if pool.machine:
+            yield Demand(f"pool {name}", pool.machine, pool.min, pool.max, pool.spot)
+
+
+def _counts(quota: VcpuQuota, demand: Demand) -> bool:
+    return quota.spot == demand.spot and re.match(quota.machines, demand.machine) is not None
+
+
+def _vcpus(cluster: Cluster, name: str) -> int:
+    """Return the vCPUs of a machine type; 0 if the catalogue knows only its name."""
+    machine: Machine | None = catalogue.of(cluster.spec.control_plane.cloud).machine_types.get(name)
+    return machine.type.vcpus if machine and machine.type else 0
