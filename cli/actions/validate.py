@@ -143,7 +143,9 @@ def _print(report: Report) -> None:
     left = len(report.clusters) - accepted - failed
     counts = [f"{accepted} passed", f"{failed} failed", f"{left} not run"]
     verdict = ", ".join(count for count in counts if not count.startswith("0 ")) or "no cluster is in a cloud"
-    console.print(f"{verdict}; {report.seconds:.0f} s; clouds were simulated, and nothing ran outside this machine", markup=False)
+    console.print(
+        f"{verdict}; {report.seconds:.0f} s; clouds were simulated, and nothing ran outside this machine", markup=False
+    )
 
 
 def _print_stages(stages: list[StageResult], outcome: str, detail: str) -> None:
