@@ -16,7 +16,7 @@ from cluster.spec import Cloud
 from components.userdata import Payload, render_packed
 from stacks.azure.store import AzureStore
 
-_DEBIAN = "Debian:debian-12:12-gen2:latest"
+DEBIAN = "Debian:debian-12:12-gen2:latest"
 _ADMIN = "menagerie"
 SYSTEM_DISK_GIB = 64
 MOST_CUSTOM_DATA = 65_535
@@ -125,7 +125,7 @@ def image(text: str | None) -> azure.compute.ImageReferenceArgs:
     """Return the image for an ID of a gallery image or managed image, or for publisher:offer:sku:version.
 
     Raises ValueError for anything else."""
-    name = text or _DEBIAN
+    name = text or DEBIAN
     if name.startswith("/CommunityGalleries/"):
         return azure.compute.ImageReferenceArgs(community_gallery_image_id=name)
     if name.startswith("/SharedGalleries/"):

@@ -126,4 +126,7 @@ def operators_role(types: Iterable[str] = tuple(ACTIONS)) -> str:
 
 
 if __name__ == "__main__":
-    print(only_our_roles(sys.argv[1], sys.argv[2:]))
+    if sys.argv[1] == "role":
+        print(operators_role().replace("<subscription>", sys.argv[2]), end="")
+    else:
+        print(only_our_roles(sys.argv[1], sys.argv[2:]))
