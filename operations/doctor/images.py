@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -33,7 +34,16 @@ def packages(cluster: Cluster) -> Mapping[str, tuple[str, ...]]:
 
 
 def installed(manifest: str) -> frozenset[str]:
-    """Return the names of a manifest's packages: lines of a name, with or without its architecture, a tab and a version."""
+    """Return the names of a manifest's packages: lines of a name, with or without its architecture, a tab and a version.
+
+    A JSON object whose `packages` has them by name is a manifest too.
+    """
+    if manifest.lstrip().startswith("{"):
+        try:
+            named = json.loads(manifest).get("packages", {})
+        except ValueError:
+            return frozenset()
+        return frozenset(map(str, named)) if isinstance(named, dict) else frozenset()
     lines = [line.split("\t") for line in manifest.splitlines() if line.strip()]
     return frozenset(line[0].partition(":")[0] for line in lines if len(line) == 2 and line[1].strip())
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from stacks.azure.hosts import DEBIAN
 from tests.scheduling.clouds.door import Request, Response, json_response
 from tests.scheduling.clouds.fake_azure import LOGIN, MANAGEMENT, Microsoft, refused, split
 
@@ -62,7 +63,7 @@ class Subscription:
         default_factory=lambda: [usage("VirtualNetworks", 50), usage("PublicIPAddresses", 10)]
     )
     architecture: str = "x64"
-    images: set[str] = field(default_factory=lambda: {"Debian:debian-12:12-gen2"})
+    images: set[str] = field(default_factory=lambda: {DEBIAN.rpartition(":")[0]})
     groups: dict[str, dict[str, str]] = field(default_factory=dict)
     watched: bool = True
     page: int = 1

@@ -8,11 +8,14 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import Any
 
+from stacks.gcp import hosts
 from tests.scheduling.clouds.door import Request, Response, json_response
 from tests.scheduling.clouds.fake_google import refused, split
 
 ZONES = tuple(f"us-central1-{letter}" for letter in "abc")
 PROJECT = "a-project"
+DEBIAN = hosts.image(None, "c3-standard-4").rpartition("/")[2]
+"""The family of the default image."""
 
 
 def quota(metric: str, limit: float, used: float = 0) -> dict[str, Any]:
@@ -35,7 +38,7 @@ class Project:
     )
     absent: set[tuple[str, str]] = field(default_factory=set)
     architecture: str = "X86_64"
-    images: dict[str, str] = field(default_factory=lambda: {"debian-12": "READY"})
+    images: dict[str, str] = field(default_factory=lambda: {DEBIAN: "READY"})
     taken: set[str] = field(default_factory=set)
     elsewhere: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
@@ -90,9 +93,8 @@ class Project:
             if status := self.images.get(match[1]):
                 found = {"name": f"{match[1]}-v20261101", "status": status, "architecture": self.architecture}
                 return json_response(200, found)
-        if match := re.fullmatch(r"global/networks/([\w-]+)", rest):
-            if match[1] in self.taken:
-                return json_response(200, {"name": match[1]})
+        if (match := re.fullmatch(r"global/networks/([\w-]+)", rest)) and match[1] in self.taken:
+            return json_response(200, {"name": match[1]})
         return refused(404, "notFound", f"The resource 'projects/{path}' was not found")
 
     def _bucket(self, name: str) -> Response:

@@ -10,6 +10,7 @@ from cluster.spec import Cluster
 from operations.doctor.aws.quotas import family_of
 from operations.doctor.model import State
 from stacks.aws import permissions
+from stacks.aws.launch import PARAMETER
 from tests.doctor.fake_aws import ACCOUNT, DEBIAN, REGION, Amazon, action, refusal
 from tests.doctor.support import answers, example, not_ok
 from tests.scheduling.clouds.door import Door, Fault, Request, Response
@@ -35,7 +36,7 @@ def test_a_ready_account_is_ok_and_is_only_read(small: Cluster, amazon: Amazon, 
         "34 vCPUs at the start, 172 at most: API servers (m7i.large) 2 to 3 × 2, etcd main (m7i.large) 3 × 2, "
         "pool cpu (m7i.2xlarge) 3 to 20 × 8"
     )
-    assert found["images: image: resolve:ssm:/aws/service/debian/release/12/latest/amd64"].found.startswith(DEBIAN)
+    assert found[f"images: image: resolve:ssm:{PARAMETER}"].found.startswith(DEBIAN)
     sent = {action(request) for request in aws_door.log}
     assert len(sent) > 12
     assert {name for name in sent if not name.startswith(READS)} == set()
@@ -96,8 +97,10 @@ def test_a_quota_that_is_too_small_is_wrong_with_its_arithmetic_and_the_request(
     assert answer.state is State.WRONG
     assert answer.found == f"76 left of 100 vCPUs in {REGION}: enough to start, too few to grow"
     assert answer.mend == (
-        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A "
-        f"--desired-value 196 --region {REGION}",
+        (
+            "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A "
+            f"--desired-value 196 --region {REGION}"
+        ),
     )
     amazon.quotas["L-1216C47A"] = 40
     assert answers(small, "vCPUs")["quotas: vCPUs: Standard"].found.endswith(

@@ -9,6 +9,7 @@ import pytest
 from cluster.spec import Cluster
 from operations.doctor.azure.account import FEATURES, PROVIDERS
 from operations.doctor.model import State
+from stacks.azure.hosts import DEBIAN
 from stacks.azure.permissions import ACTIONS, ALWAYS
 from tests.doctor.fake_azure import FAMILY, REGION, Subscription, size, token, usage
 from tests.doctor.support import ROOT, answers, example, not_ok
@@ -27,7 +28,7 @@ def test_a_ready_subscription_is_ok_and_is_only_read(koala: Cluster, azure_door:
     assert found["account: identity"].found == "a-client in research (a-sub), which is Enabled"
     assert found[f"quotas: vCPUs: {FAMILY}"].found == f"200 left of 200 vCPUs in {REGION}"
     assert found[f"quotas: vCPUs: {FAMILY}"].needed.startswith("36 vCPUs at the start, 184 at most: API servers")
-    assert found["images: image: Debian:debian-12:12-gen2:latest"].found == "0.20261101.1, amd64, V2"
+    assert found[f"images: image: {DEBIAN}"].found == "0.20261101.1, amd64, V2"
     assert {each.method for each in azure_door.log if each.host == MANAGEMENT} == {"GET"}
 
 
@@ -78,8 +79,10 @@ def test_a_quota_that_is_too_small_is_wrong_with_its_arithmetic(
     assert answer.state is State.WRONG
     assert answer.found == f"40 left of 100 vCPUs in {REGION}: enough to start, too few to grow"
     assert answer.mend == (
-        f"az quota update --resource-name {FAMILY} --scope "
-        f"/subscriptions/a-sub/providers/Microsoft.Compute/locations/{REGION} --limit-object value=244",
+        (
+            f"az quota update --resource-name {FAMILY} --scope "
+            f"/subscriptions/a-sub/providers/Microsoft.Compute/locations/{REGION} --limit-object value=244"
+        ),
     )
 
 

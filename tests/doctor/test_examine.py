@@ -200,3 +200,5 @@ def test_an_images_manifest_is_compared_with_what_each_kind_of_host_needs(tmp_pa
 
 def test_a_manifest_has_names_with_and_without_architectures_and_no_removed_packages() -> None:
     assert installed("libc6:amd64\t2.36\npython3\t3.11\nremoved\t\n") == {"libc6", "python3"}
+    assert installed('{"packages": {"libc6": "2.36", "python3": "3.11"}, "kernel": []}') == {"libc6", "python3"}
+    assert installed("{broken") == installed('{"packages": 3}') == frozenset()

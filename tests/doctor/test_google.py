@@ -45,8 +45,10 @@ def test_a_missing_permission_is_wrong_with_the_commands_that_grant_it(
     assert (answer.state, "compute.instances.create" in answer.found) == (State.WRONG, True)
     assert answer.mend == (
         "gcloud iam roles create menagerieOperator --project=a-project --file=docs/gcp-role.yaml",
-        "gcloud projects add-iam-policy-binding a-project --member=user:$(gcloud config get account) "
-        "--role=projects/a-project/roles/menagerieOperator",
+        (
+            "gcloud projects add-iam-policy-binding a-project --member=user:$(gcloud config get account) "
+            "--role=projects/a-project/roles/menagerieOperator"
+        ),
     )
     project.lacking = {"resourcemanager.projects.setIamPolicy"}
     answer = answers(gibbon, "rights")["account: rights"]
@@ -70,8 +72,10 @@ def test_a_quota_that_is_too_small_is_wrong_with_its_arithmetic_and_one_that_is_
     assert answer.state is State.WRONG
     assert answer.found == "32 left of 48 vCPUs in us-central1: too few to start"
     assert answer.mend == (
-        "gcloud beta quotas preferences create --service=compute.googleapis.com --project=a-project "
-        "--quota-id=C3-CPUS-per-project-region --preferred-value=148 --dimensions=region=us-central1",
+        (
+            "gcloud beta quotas preferences create --service=compute.googleapis.com --project=a-project "
+            "--quota-id=C3-CPUS-per-project-region --preferred-value=148 --dimensions=region=us-central1"
+        ),
     )
     everywhere = found["quotas: vCPUs: CPUS_ALL_REGIONS"]
     assert (everywhere.state, "--dimensions" in everywhere.mend[0]) == (State.WRONG, False)

@@ -69,7 +69,13 @@ class Region:
 
 def machine_questions(region: Region) -> list[Question]:
     sizes, usages = (_SIZES_RIGHT,), (_SIZES_RIGHT, _USAGES_RIGHT)
-    looks = (_IMAGE_RIGHT, f"{_COMPUTE}/images/read", f"{_COMPUTE}/galleries/images/read", _SIZES_RIGHT)
+    looks = (
+        _IMAGE_RIGHT,
+        f"{_COMPUTE}/images/read",
+        f"{_COMPUTE}/galleries/images/read",
+        f"{_COMPUTE}/galleries/images/versions/read",
+        _SIZES_RIGHT,
+    )
     return [
         Question("quotas", "vCPUs", lambda: _vcpus(region), usages, usages),
         Question("quotas", "networks", lambda: _networks(region), (_NETWORK_RIGHT,), (_NETWORK_RIGHT,)),
