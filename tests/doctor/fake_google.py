@@ -85,16 +85,14 @@ class Project:
             return json_response(200, {"name": project, "quotas": self.common})
         if rest == "regions/us-central1":
             return json_response(200, {"name": "us-central1", "quotas": self.quotas})
-        if match := re.fullmatch(r"zones/([\w-]+)(?:/machineTypes/([\w-]+))?", rest):
-            zone, machine = match.groups()
-            if zone in ZONES and (zone, machine) not in self.absent:
-                return json_response(200, {"name": machine or zone, "status": "UP"})
-        if match := re.fullmatch(r"global/images/(?:family/)?([\w-]+)", rest):
-            if status := self.images.get(match[1]):
-                found = {"name": f"{match[1]}-v20261101", "status": status, "architecture": self.architecture}
-                return json_response(200, found)
-        if (match := re.fullmatch(r"global/networks/([\w-]+)", rest)) and match[1] in self.taken:
-            return json_response(200, {"name": match[1]})
+        place, name = re.fullmatch(r"zones/([\w-]+)(?:/machineTypes/([\w-]+))?", rest), rest.rpartition("/")[2]
+        if place and place[1] in ZONES and place.groups() not in self.absent:
+            return json_response(200, {"name": name, "status": "UP"})
+        if rest.startswith("global/images/") and name in self.images:
+            found = {"name": f"{name}-v20261101", "status": self.images[name], "architecture": self.architecture}
+            return json_response(200, found)
+        if rest.startswith("global/networks/") and name in self.taken:
+            return json_response(200, {"name": name})
         return refused(404, "notFound", f"The resource 'projects/{path}' was not found")
 
     def _bucket(self, name: str) -> Response:

@@ -27,5 +27,9 @@ def answers(cluster: Cluster, *names: str) -> dict[str, Answer]:
     return {f"{row.group}: {row.name}": row.answer for row in rows}
 
 
+def rights_of(cluster: Cluster) -> set[str]:
+    return {right for question in cloud_questions(cluster, "") for right in question.rights}
+
+
 def not_ok(found: dict[str, Answer]) -> dict[str, str]:
     return {name: f"{answer.state}: {answer.found}" for name, answer in found.items() if answer.state is not State.OK}

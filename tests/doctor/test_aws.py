@@ -8,6 +8,7 @@ import pytest
 
 from cluster.spec import Cluster
 from operations.doctor.aws.quotas import family_of
+from operations.doctor.choose import cloud_questions
 from operations.doctor.model import State
 from stacks.aws import permissions
 from stacks.aws.launch import PARAMETER
@@ -40,6 +41,8 @@ def test_a_ready_account_is_ok_and_is_only_read(small: Cluster, amazon: Amazon, 
     sent = {action(request) for request in aws_door.log}
     assert len(sent) > 12
     assert {name for name in sent if not name.startswith(READS)} == set()
+    listed = {call.partition(":")[2] for each in cloud_questions(small, "") for call in each.calls}
+    assert sent - {"HEAD"} | {"HeadBucket"} == listed
 
 
 def test_a_denied_action_is_wrong_with_the_commands_that_grant_it(

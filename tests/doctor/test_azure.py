@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from operations.doctor.model import State
 from stacks.azure.hosts import DEBIAN
 from stacks.azure.permissions import ACTIONS, ALWAYS
 from tests.doctor.fake_azure import FAMILY, REGION, Subscription, size, token, usage
-from tests.doctor.support import ROOT, answers, example, not_ok
+from tests.doctor.support import ROOT, answers, example, not_ok, rights_of
 from tests.scheduling.clouds.door import Door, Request, Response, json_response
-from tests.scheduling.clouds.fake_azure import MANAGEMENT, refused, too_many
+from tests.scheduling.clouds.fake_azure import MANAGEMENT, refused, split, too_many
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,34 @@ def test_a_ready_subscription_is_ok_and_is_only_read(koala: Cluster, azure_door:
     assert found[f"quotas: vCPUs: {FAMILY}"].needed.startswith("36 vCPUs at the start, 184 at most: API servers")
     assert found[f"images: image: {DEBIAN}"].found == "0.20261101.1, amd64, V2"
     assert {each.method for each in azure_door.log if each.host == MANAGEMENT} == {"GET"}
+
+
+RIGHTS = {
+    r"": "Microsoft.Resources/subscriptions/read",
+    r"/providers/Microsoft.Authorization/permissions": "Microsoft.Authorization/permissions/read",
+    r"/providers/Microsoft\.\w+": "Microsoft.Resources/subscriptions/providers/read",
+    r"/providers/Microsoft.Features/providers/Microsoft.Compute/features/\w+": "Microsoft.Features/providers/features/read",
+    r"/resourceGroups/NetworkWatcherRG/providers/Microsoft.Network/networkWatchers/\w+": "Microsoft.Network/networkWatchers/read",
+    r"/resourcegroups/\w+": "Microsoft.Resources/subscriptions/resourceGroups/read",
+    r"/providers/Microsoft.Compute/skus": "Microsoft.Compute/skus/read",
+    r"/providers/(Microsoft\.\w+)/locations/\w+/usages": r"\1/locations/usages/read",
+    r"/providers/Microsoft.Compute/locations/\w+/publishers/\S+/versions(/[\d.]+)?": (
+        "Microsoft.Compute/locations/publishers/artifacttypes/offers/skus/versions/read"
+    ),
+}
+"""Path below the subscription -> the right that Azure's reference names for it ("Azure permissions")."""
+
+
+def right_of(request: Request) -> str:
+    path = split(request)[0].removeprefix("/subscriptions/a-sub")
+    return next(re.sub(f"^{pattern}$", right, path) for pattern, right in RIGHTS.items() if re.fullmatch(pattern, path))
+
+
+def test_the_rights_are_those_that_the_requests_need(koala: Cluster, azure_door: Door) -> None:
+    answers(koala)
+    used = {right_of(request) for request in azure_door.log if request.host == MANAGEMENT}
+    own_images = {right for right in rights_of(koala) if "/images" in right}
+    assert used == rights_of(koala) - own_images
 
 
 def test_every_registration_is_in_the_guide() -> None:

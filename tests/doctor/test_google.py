@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cluster.spec import Cluster
@@ -9,9 +11,9 @@ from operations.doctor.gcp.account import SERVICES
 from operations.doctor.model import State
 from stacks.gcp.tags import bucket_name, role_id
 from tests.doctor.fake_google import Project, quota
-from tests.doctor.support import ROOT, answers, example, not_ok
+from tests.doctor.support import ROOT, answers, example, not_ok, rights_of
 from tests.scheduling.clouds.door import Door, Request, Response
-from tests.scheduling.clouds.fake_google import refused
+from tests.scheduling.clouds.fake_google import refused, split
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +32,31 @@ def test_a_ready_project_is_ok_and_is_only_read(gibbon: Cluster, google_door: Do
     )
     written = {request.path for request in google_door.log if request.method != "GET"}
     assert written == {"/v3/projects/a-project:testIamPermissions"}
+
+
+RIGHTS = {
+    r"/v3/projects/[\w-]+": "resourcemanager.projects.get",
+    r"/v3/projects/[\w-]+:testIamPermissions": "",
+    r"/v1/projects/[\w-]+/services:batchGet": "serviceusage.services.get",
+    r"/v1/projects/[\w-]+/roles/\w+": "iam.roles.get",
+    r"/storage/v1/b/[\w-]+": "storage.buckets.get",
+    r"/compute/v1/projects/[\w-]+": "compute.projects.get",
+    r"/compute/v1/projects/[\w-]+/(?:global|zones/[\w-]+)/(networks|machineTypes)/[\w-]+": r"compute.\1.get",
+    r"/compute/v1/projects/[\w-]+/(regions|zones)/[\w-]+": r"compute.\1.get",
+    r"/compute/v1/projects/[\w-]+/global/images/family/[\w-]+": "compute.images.getFromFamily",
+}
+"""Path -> the permission that the method's reference names ("IAM Permissions"); none for testIamPermissions."""
+
+
+def right_of(request: Request) -> str:
+    path = split(request)[0]
+    return next(re.sub(f"^{pattern}$", right, path) for pattern, right in RIGHTS.items() if re.fullmatch(pattern, path))
+
+
+def test_the_rights_are_those_that_the_requests_need(gibbon: Cluster, google_door: Door) -> None:
+    answers(gibbon)
+    used = {right_of(request) for request in google_door.log} - {""}
+    assert used == rights_of(gibbon) - {"compute.images.get"}
 
 
 def test_every_service_is_in_the_guide() -> None:
