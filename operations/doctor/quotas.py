@@ -25,7 +25,7 @@ class Quota:
 
 @dataclass(frozen=True)
 class Need:
-    """What one use takes of a quota. each: units for one machine."""
+    """What one use takes of a quota. what: "" if the quota's name says it. each: units for one machine."""
 
     what: str
     least: int
@@ -47,8 +47,7 @@ def compared(quota: Quota, needs: Sequence[Need], raise_: Raise) -> Answer:
     left = quota.limit - quota.used
     found = f"{left:g} left of {quota.limit:g} {quota.unit} in {quota.place}"
     to = f" at the start, {most:,} at most" if most != least else ""
-    parts = ", ".join(_part(need) for need in needs)
-    needed = f"{least:,} {quota.unit}{to}: {parts}"
+    needed = f"{least:,} {quota.unit}{to}{_parts(needs)}"
     if most <= left:
         return ok(found, needed, about=quota.name)
     short = "too few to start" if least > left else "enough to start, too few to grow"
@@ -59,7 +58,12 @@ def compared(quota: Quota, needs: Sequence[Need], raise_: Raise) -> Answer:
 def not_known(name: str, needs: Sequence[Need], why: str, *mend: str) -> Answer:
     """Return the answer for a quota whose limit cannot be read."""
     most = sum(need.most * need.each for need in needs)
-    return unknown(why, *mend, needed=f"{most:,} at most: {', '.join(map(_part, needs))}", about=name)
+    return unknown(why, *mend, needed=f"{most:,} at most{_parts(needs)}", about=name)
+
+
+def _parts(needs: Sequence[Need]) -> str:
+    parts = ", ".join(_part(need) for need in needs if need.what)
+    return f": {parts}" if parts else ""
 
 
 def _part(need: Need) -> str:

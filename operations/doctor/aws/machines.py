@@ -88,7 +88,7 @@ def _images(reader: AwsReader, used: Sequence[Use], types: Once[Mapping[str, Any
         except CallError as error:
             if not error.missing:
                 raise
-            yield wrong(f"there is no such image in {reader.region}", _finds_debian(reader), about=name)
+            yield wrong(f"there is no such image in {reader.region}", _finds(reader, name), about=name)
 
 
 def _image(reader: AwsReader, name: str, used: Sequence[Use], types: Mapping[str, Any]) -> Answer:
@@ -99,7 +99,7 @@ def _image(reader: AwsReader, name: str, used: Sequence[Use], types: Mapping[str
     if not found:
         return wrong(
             f"there is no {id_} in {reader.region}, or it is not shared with this account",
-            _finds_debian(reader),
+            _finds(reader, name),
             about=name,
         )
     image = found[0]
@@ -113,12 +113,19 @@ def _image(reader: AwsReader, name: str, used: Sequence[Use], types: Mapping[str
     ]
     if unfit:
         words = ", ".join(f"{use.what} ({use.machine})" for use in unfit)
-        return wrong(f"{id_} is for {architecture}, which {words} cannot boot", _finds_debian(reader), about=name)
+        return wrong(f"{id_} is for {architecture}, which {words} cannot boot", _finds(reader, name), about=name)
     return ok(
         f"{id_}, {_SPEC_WORDS.get(architecture, architecture)}, made {image.get('CreationDate', 'at an unknown time')}",
         about=name,
     )
 
 
-def _finds_debian(reader: AwsReader) -> str:
-    return f"aws ssm get-parameter --region {reader.region} --name {PARAMETER} --query Parameter.Value --output text"
+def _finds(reader: AwsReader, name: str) -> str:
+    """Return the command that lists images to choose from: Debian's, or the account's own."""
+    if name.startswith(_RESOLVED):
+        parameter = name.removeprefix(_RESOLVED)
+        return (
+            f"aws ssm get-parameter --region {reader.region} --name {parameter} --query Parameter.Value --output text"
+        )
+    query = "--query 'Images[].[ImageId,Architecture,Name]' --output text"
+    return f"aws ec2 describe-images --region {reader.region} --owners self {query}"

@@ -144,7 +144,7 @@ def _counts(cluster: Cluster, reader: AwsReader) -> list[Question]:
         return Question(
             "quotas",
             name,
-            lambda: [_against(reader, quota, "", name, used(), [Need(name, need, need, 1)])],
+            lambda: [_against(reader, quota, "", name, used(), [Need("", need, need, 1)])],
             rights,
             rights,
         )

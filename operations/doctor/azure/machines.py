@@ -113,7 +113,7 @@ def _networks(region: Region) -> Iterator[Answer]:
     has_vpn = any(site.vpn for site in spec.sites.values())
     addresses = 1 + bool(spec.control_plane.public) + 2 * has_vpn  # NAT, public endpoint, both ends of the VPN gateway
     for name, unit, count in (("VirtualNetworks", "networks", 1), ("PublicIPAddresses", "addresses", addresses)):
-        needs, quota = [Need(unit, count, count, 1)], region.quota(name, unit, network=True)
+        needs, quota = [Need("", count, count, 1)], region.quota(name, unit, network=True)
         if quota is None:
             look = f"az network list-usages --location {region.name} --output table"
             yield not_known(name, needs, f"{region.name} lists no quota of this name", look)

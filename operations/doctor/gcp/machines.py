@@ -117,7 +117,7 @@ def _metric(region: Region, metric: str, use: Use) -> str:
 
 
 def _networks(region: Region) -> Iterator[Answer]:
-    yield _against(region, region.common(), "NETWORKS", "networks", [Need("networks", 1, 1, 1)])
+    yield _against(region, region.common(), "NETWORKS", "networks", [Need("", 1, 1, 1)])
 
 
 def _against(region: Region, quotas: Mapping[str, Quota], metric: str, unit: str, needs: Sequence[Need]) -> Answer:
