@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import socket
 import threading
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import urllib3
 
 from clients.clouds import CallError
 from cluster.load import load_cluster
@@ -97,6 +99,30 @@ def test_a_lab_has_no_account_and_is_asked_about_its_machine(home: Path, monkeyp
     report = examine(load_cluster(ROOT / "inventories/lab/cluster.yaml"), lambda _: None)
     assert {row.group for row in report.rows} == {"here"}
     assert {row.name for row in report.rows} == {"programs", "state", "passphrase", "machine"}
+
+
+def test_a_mirror_that_lacks_a_file_is_wrong_and_one_that_does_not_answer_unknown() -> None:
+    class Mirror(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(404 if "absent" in self.path else 200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mirror) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}"
+        with urllib3.PoolManager(retries=False) as client:
+            whole = local._host(client, "mirror", [f"{base}/a", f"{base}/b"])
+            part = local._host(client, "mirror", [f"{base}/a", f"{base}/absent"])
+            server.shutdown()
+            server.server_close()
+            silent = local._host(client, "mirror", [f"{base}/a"])
+    assert (whole.state, whole.found) == (State.OK, "serves all 2 files to this machine")
+    assert (part.state, part.found) == (State.WRONG, "1 of 2 files are refused: absent (404)")
+    assert part.mend == (f"curl -fsSI {base}/absent",)
+    assert silent.state is State.UNKNOWN
 
 
 def test_a_public_name_that_resolves_already_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
