@@ -48,7 +48,7 @@ def stack_in(cluster: Cluster, where: Backend, report: Callable[[str], None], *,
         lambda: declare(cluster),
         pulumi_cli(report),
         STATE / cluster.name,
-        _settings(cluster),
+        settings_of(cluster),
         where.url if where.configured_by else "",
         _plugins(cluster, report),
         exists=exists,
@@ -62,7 +62,7 @@ def stack_to_look_at(cluster: Cluster, report: Callable[[str], None]) -> Iterato
         yield stack_in(cluster, backend_of(cluster), report, exists=True)
         return
     with tempfile.TemporaryDirectory(prefix="menagerie-plan-") as folder:
-        settings = _settings(cluster)
+        settings = settings_of(cluster)
         if settings:
             copy = Path(folder) / settings.name
             if settings.exists():
@@ -77,7 +77,8 @@ def _plugins(cluster: Cluster, report: Callable[[str], None]) -> Callable[[Path]
     return lambda folder: provide(cluster, folder, report)
 
 
-def _settings(cluster: Cluster) -> Path | None:
+def settings_of(cluster: Cluster) -> Path | None:
+    """Return Pulumi.<cluster>.yaml, which may not exist; None for a lab, which has none."""
     return None if cluster.is_lab else ROOT / f"Pulumi.{cluster.name}.yaml"
 
 

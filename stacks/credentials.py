@@ -24,3 +24,9 @@ def missing(cloud: Cloud, environment: Mapping[str, str]) -> list[str]:
     if cloud is Cloud.GCP:
         return gcp.missing(environment)
     return []
+
+
+def login(cloud: Cloud) -> tuple[str, ...]:
+    """Return the commands with which a person logs in; none for a lab."""
+    commands = {Cloud.AWS: aws.LOGIN, Cloud.AZURE: azure.LOGIN, Cloud.GCP: gcp.LOGIN}
+    return commands.get(cloud, ())

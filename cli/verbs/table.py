@@ -22,6 +22,7 @@ class Verb(NamedTuple):
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Clusters": (
         Verb("init", "init:init", "Write a small, commented spec for a new cluster", True),
+        Verb("doctor", "doctor:doctor", "Ask whether the account is ready for the first up"),
         Verb("up", "clusters:up", "Build a cluster, or reconcile it with its spec", True),
         Verb("status", "status:status", "Show the health of the fleet, a cluster, or one part"),
         Verb("show", "show:show", "Show what a spec describes, and what a stack outputs"),

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from cluster.reading import UnreadableError, read_bytes
 
+LOGIN = ("aws configure sso", "aws sso login")
+"""How a person logs in."""
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _TOKEN = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN")
 _CONTAINER = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")

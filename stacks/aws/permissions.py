@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -37,10 +38,18 @@ def by_type() -> dict[str, tuple[str, ...]]:
 def documents() -> dict[str, str]:
     """Return name -> policy. There are two: an IAM policy has at most 6,144 characters without white space ("IAM and AWS STS
     quotas"), and EC2 alone takes more than half of that."""
+    every = statements(by_type())
+    ec2 = [statement for statement in every if statement["Sid"] == "Ec2"]
+    others = [statement for statement in every if statement["Sid"] != "Ec2"]
+    return {"aws-policy-ec2.json": _document(ec2), "aws-policy.json": _document(others)}
+
+
+def statements(types: Iterable[str]) -> list[dict[str, object]]:
+    """Return the statements that allow what these types need."""
     services: dict[str, set[str]] = {}
-    for action in {action for actions in by_type().values() for action in actions} - {_PASS, *_BOUNDED}:
+    for action in {action for type_ in types for action in by_type()[type_]} - {_PASS, *_BOUNDED}:
         services.setdefault(action.partition(":")[0], set()).add(action)
-    statements: list[dict[str, object]] = [
+    listed: list[dict[str, object]] = [
         {"Sid": service.title(), "Effect": "Allow", "Action": sorted(actions), "Resource": _OWN.get(service, "*")}
         for service, actions in sorted(services.items())
     ]
@@ -60,9 +69,7 @@ def documents() -> dict[str, str]:
         "Resource": _ROLES,
         "Condition": {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
     }
-    ec2 = [statement for statement in statements if statement["Sid"] == "Ec2"]
-    others = [statement for statement in statements if statement["Sid"] != "Ec2"]
-    return {"aws-policy-ec2.json": _document(ec2), "aws-policy.json": _document([*others, bounded, passed])}
+    return [*listed, bounded, passed]
 
 
 def boundary() -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+LOGIN = ("az login",)
+"""How a person logs in. It asks for the subscription."""
 _PROFILE = "azureProfile.json"
 _IDS = ("ARM_CLIENT_ID", "ARM_TENANT_ID")
 _PROOFS = {

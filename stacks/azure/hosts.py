@@ -16,7 +16,7 @@ from cluster.spec import Cloud
 from components.userdata import Payload, render_packed
 from stacks.azure.store import AzureStore
 
-_DEBIAN = "Debian:debian-12:12-gen2:latest"
+DEBIAN = "Debian:debian-12:12-gen2:latest"
 """Not Debian 13, as in other clouds: Azure refuses another offer for a scale set that exists, and API servers and pools are scale
 sets ("Modify a Virtual Machine Scale Set", create-time properties). First specs name Debian 13 (`cluster.starter`)."""
 _ADMIN = "menagerie"
@@ -127,7 +127,7 @@ def image(text: str | None) -> azure.compute.ImageReferenceArgs:
     """Return the image for an ID of a gallery image or managed image, or for publisher:offer:sku:version.
 
     Raises ValueError for anything else."""
-    name = text or _DEBIAN
+    name = text or DEBIAN
     if name.startswith("/CommunityGalleries/"):
         return azure.compute.ImageReferenceArgs(community_gallery_image_id=name)
     if name.startswith("/SharedGalleries/"):

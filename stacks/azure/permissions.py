@@ -153,4 +153,7 @@ def resource_providers(types: Iterable[str] = tuple(ACTIONS)) -> tuple[str, ...]
 
 
 if __name__ == "__main__":
-    print(only_our_roles(sys.argv[1], sys.argv[2:]))
+    if sys.argv[1] == "role":
+        print(operators_role().replace("<subscription>", sys.argv[2]), end="")
+    else:
+        print(only_our_roles(sys.argv[1], sys.argv[2:]))

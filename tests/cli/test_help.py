@@ -29,6 +29,7 @@ WRONG_CLUSTER = tuple(
     controllers apply lba
     controllers remove lba
     destroy lba
+    doctor lba
     etcd backup lba
     etcd defragment lba main
     etcd forget lba main --token x

@@ -47,6 +47,7 @@ NEEDS = {
     "machines at a site, or what they report": """
         ceph facts, ceph render, configure, machines install, vpn configure, vpn request
     """,
+    "an account, and the network": "doctor",
     "the engine, for minutes": "up, validate",
     "every pinned program": "controllers image",
 }

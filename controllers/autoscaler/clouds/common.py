@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from clients.clouds import one_line
 from cluster.spec import Cluster
 from controllers.autoscaler.groups import GroupError
 
@@ -13,10 +14,6 @@ Names = Callable[[], Mapping[str, str]]
 Found = TypeVar("Found")
 Page = TypeVar("Page")
 
-CONNECT_S, READ_S = 5, 15
-"""Time-outs of one request. Read when a client is made."""
-TRIES = 3
-"""Attempts of one idempotent request, with growing pauses between them."""
 MOST_PAGES = 1000
 
 
@@ -34,11 +31,6 @@ class LostError(GroupError):
 def throttled(cloud: str, why: object) -> GroupError:
     """Return the error for a request that the cloud throttled, and so did not carry out."""
     return GroupError(f"{cloud} throttles requests: {one_line(why)}; the next pass tries again")
-
-
-def one_line(why: object, most: int = 400) -> str:
-    """Return a text on one line, shortened for an error message."""
-    return " ".join(str(why).split())[:most]
 
 
 def in_region(cluster: Cluster) -> list[str]:

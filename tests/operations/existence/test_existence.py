@@ -194,8 +194,8 @@ READS = (
 )
 """All read-only verbs, and dry runs of the others."""
 ELSEWHERE = frozenset(
-    {"autoscaler simulate", "ceph facts", "destroy", "expander run", "init", "machines install", "up", "validate"}
-    | {"vpn configure", "vpn request"}
+    {"autoscaler simulate", "ceph facts", "destroy", "doctor", "expander run", "init", "machines install", "up"}
+    | {"validate", "vpn configure", "vpn request"}
 )
 """Verbs with separate tests."""
 WALK = """

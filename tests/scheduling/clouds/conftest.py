@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controllers.autoscaler.clouds import common
+from clients import clouds
 from tests.scheduling.clouds.door import Door, Trust, Upstream, served
 
 _SPOKEN = ("AWS_", "BOTO_", "AZURE_", "ARM_", "MSI_", "IDENTITY_", "GOOGLE_", "GCE_", "GCLOUD_", "CLOUDSDK_", "NO_GCE")
@@ -28,8 +28,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if name.upper().startswith(_SPOKEN) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     # On a machine that is busy with other tests, answers take longer.
-    monkeypatch.setattr(common, "CONNECT_S", 100)
-    monkeypatch.setattr(common, "READ_S", 100)
+    monkeypatch.setattr(clouds, "CONNECT_S", 100)
+    monkeypatch.setattr(clouds, "READ_S", 100)
     folder = tmp_path / "home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))

@@ -172,9 +172,10 @@ def served(door: Door, trust: Trust) -> Iterator[Door]:
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            if self.command != "HEAD":
+                self.wfile.write(data)
 
-        do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = _answer
+        do_GET = do_HEAD = do_PUT = do_POST = do_PATCH = do_DELETE = _answer
 
         def log_message(self, *_: object) -> None:
             pass

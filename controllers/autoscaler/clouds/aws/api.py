@@ -10,9 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import boto3
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -24,8 +21,9 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.parsers import ResponseParserError
 
-from controllers.autoscaler.clouds import common
-from controllers.autoscaler.clouds.common import TRIES, LostError, one_line, throttled
+from clients.clouds import TRIES, one_line
+from clients.clouds.aws_login import limits, session
+from controllers.autoscaler.clouds.common import LostError, throttled
 from controllers.autoscaler.groups import GroupError
 
 _THROTTLED = frozenset({"Throttling", "ThrottlingException", "RequestLimitExceeded", "ResourceContention"})
@@ -161,21 +159,11 @@ class AutoScaling:
             raise GroupError(f"AWS: {one_line(error)}; {_ADVICE}") from None
 
     def _client(self, tries: int) -> Any:
-        """Return the client for so many attempts. Both clients share one session's credentials, which it renews. Limits apply to STS and SSO too."""
+        """Return the client for so many attempts. Both clients share one session's credentials, which it renews."""
         if not self._clients:
-            core = botocore.session.get_session()
-            core.set_default_client_config(_config(TRIES))
-            session = boto3.Session(botocore_session=core, region_name=self._region)
-            self._clients = {number: session.client("autoscaling", config=_config(number)) for number in (1, TRIES)}
+            own = session(self._region)
+            self._clients = {number: own.client("autoscaling", config=limits(number)) for number in (1, TRIES)}
         return self._clients[tries]
-
-
-def _config(tries: int) -> Config:
-    return Config(
-        connect_timeout=common.CONNECT_S,
-        read_timeout=common.READ_S,
-        retries={"mode": "standard", "total_max_attempts": tries},
-    )
 
 
 def _read(error: ClientError) -> GroupError:

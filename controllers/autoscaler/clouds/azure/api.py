@@ -12,17 +12,21 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, DecodeError, HttpResponseError
-from azure.core.pipeline import PipelineRequest
-from azure.core.pipeline.policies import RetryPolicy, SansIOHTTPPolicy
 from azure.mgmt.compute import ComputeManagementClient
 
-from controllers.autoscaler.clouds import common
-from controllers.autoscaler.clouds.azure.identity import Credential, subscription
-from controllers.autoscaler.clouds.common import TRIES, LostError, one_line, pages, throttled
+from clients import clouds
+from clients.clouds import TRIES, CallError, LoginError, one_line
+from clients.clouds.azure_login import Credential, subscription
+from clients.clouds.azure_policies import LONGEST_PAUSE_S, OneServer, Retries
+from controllers.autoscaler.clouds.common import LostError, pages, throttled
 from controllers.autoscaler.groups import GroupError
 
 _FORBIDDEN, _THROTTLED = 403, 429
-_LONGEST_PAUSE_S = 20
+_ADVICE = (
+    "in a pod, give its service account a workload identity (AZURE_CLIENT_ID, AZURE_TENANT_ID, AZURE_FEDERATED_TOKEN_FILE); "
+    "on a machine of Azure give it a managed identity; elsewhere run `az login`, or set ARM_CLIENT_ID, ARM_CLIENT_SECRET and "
+    "ARM_TENANT_ID; the role is in docs/azure-role-autoscaler.json"
+)
 T = TypeVar("T")
 
 
@@ -127,14 +131,20 @@ class ScaleSets:
             raise _refused(error) from None
 
     def _once(self, call: Callable[[ComputeManagementClient], T]) -> T:
+        try:
+            return self._sent(call)
+        except (CallError, LoginError) as error:
+            raise GroupError(str(error)) from None
+
+    def _sent(self, call: Callable[[ComputeManagementClient], T]) -> T:
         if self._client is None:
             self._client = ComputeManagementClient(
-                Credential(),
+                Credential(_ADVICE),
                 subscription(),
-                retry_policy=_Retries(retry_total=TRIES - 1, retry_backoff_max=_LONGEST_PAUSE_S),
-                per_call_policies=[_OneServer()],
-                connection_timeout=common.CONNECT_S,
-                read_timeout=common.READ_S,
+                retry_policy=Retries(retry_total=TRIES - 1, retry_backoff_max=LONGEST_PAUSE_S),
+                per_call_policies=[OneServer()],
+                connection_timeout=clouds.CONNECT_S,
+                read_timeout=clouds.READ_S,
             )
         try:
             return call(self._client)
@@ -146,26 +156,6 @@ class ScaleSets:
             raise _refused(error) from None
         except AzureError as error:
             raise LostError("Azure", error) from None
-
-
-class _Retries(RetryPolicy[Any, Any]):
-    """Does not retry if Azure asks to wait for minutes; the next pass does."""
-
-    def is_retry(self, settings: dict[str, Any], response: Any) -> bool:
-        return (self.get_retry_after(response) or 0) <= _LONGEST_PAUSE_S and bool(super().is_retry(settings, response))
-
-
-class _OneServer(SansIOHTTPPolicy[Any, Any]):
-    """Requests further pages only from the server of the first one, because each request carries the token."""
-
-    def __init__(self) -> None:
-        self._host = ""
-
-    def on_request(self, request: PipelineRequest[Any]) -> None:
-        host = urlsplit(request.http_request.url).netloc
-        self._host = self._host or host
-        if host != self._host:
-            raise GroupError(f"Azure's next page is on another server, {host}; it is not requested")
 
 
 def _every(what: str, listed: Any) -> Iterator[Any]:

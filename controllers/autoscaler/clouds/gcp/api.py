@@ -19,9 +19,10 @@ from google.auth.exceptions import GoogleAuthError
 from google.cloud import compute_v1
 from google.protobuf.json_format import ParseError
 
-from controllers.autoscaler.clouds import common
-from controllers.autoscaler.clouds.common import LostError, one_line, pages, throttled
-from controllers.autoscaler.clouds.gcp import identity
+from clients import clouds
+from clients.clouds import LoginError, one_line
+from clients.clouds.gcp_login import find
+from controllers.autoscaler.clouds.common import LostError, pages, throttled
 from controllers.autoscaler.groups import GroupError
 
 _PAGE = 500
@@ -32,6 +33,11 @@ _BOOTING = frozenset({"CREATING", "CREATING_WITHOUT_RETRIES", "RECREATING", "VER
 _LEAVING = frozenset({"DELETING", "ABANDONING", "STOPPING", "SUSPENDING"})
 _GOING = frozenset({"STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED"})
 """Values of currentAction and instanceStatus; see "ManagedInstance"."""
+_ADVICE = (
+    "on machines and in pods of Google Cloud, give the machine's or the pod's service account the role of "
+    "docs/gcp-role-autoscaler.yaml; elsewhere run `gcloud auth application-default login`, or set "
+    "GOOGLE_APPLICATION_CREDENTIALS to the file of a key"
+)
 T = TypeVar("T")
 
 
@@ -66,7 +72,7 @@ class Compute:
         self._region = region
         self._project = ""
         again = Retry(predicate=_may_repeat, initial=1, maximum=8, multiplier=2, timeout=_AGAIN_S)
-        self._limits: dict[str, Any] = {"timeout": common.READ_S, "retry": again}
+        self._limits: dict[str, Any] = {"timeout": clouds.READ_S, "retry": again}
         self._managers: Any = None
         self._templates: Any = None
 
@@ -136,7 +142,10 @@ class Compute:
 
     def _connect(self) -> None:
         if self._managers is None:
-            credentials, self._project = identity.find()
+            try:
+                credentials, self._project = find(_ADVICE)
+            except LoginError as error:
+                raise GroupError(str(error)) from None
             self._templates = compute_v1.RegionInstanceTemplatesClient(credentials=credentials)
             self._managers = compute_v1.InstanceGroupManagersClient(credentials=credentials)
 
@@ -177,7 +186,7 @@ def _read(error: BaseException) -> GroupError:
     if isinstance(error, TooManyRequests) or _is_too_fast(error):
         return throttled("Google Cloud", error)
     if isinstance(error, GoogleAuthError):
-        return GroupError(f"there is no token for Google Cloud: {one_line(error)}; {identity.ADVICE}")
+        return GroupError(f"there is no token for Google Cloud: {one_line(error)}; {_ADVICE}")
     if isinstance(error, GoogleAPICallError) and not isinstance(error, ServerError):
         code = next(iter(_reasons(error)), error.code)
         advice = "; the rights are in docs/gcp-role-autoscaler.yaml" if isinstance(error, Forbidden) else ""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from clients import clouds
 from cluster.spec import Cluster
-from controllers.autoscaler.clouds import common
 from controllers.autoscaler.clouds.aws import rights
 from controllers.autoscaler.clouds.common import LostError
 from controllers.autoscaler.groups import GroupError
@@ -302,5 +302,5 @@ def test_no_request_waits_for_minutes(
     pools.read()
     for tries, client in pools._api._clients.items():
         config = client.meta.config
-        assert (config.connect_timeout, config.read_timeout) == (common.CONNECT_S, common.READ_S)
+        assert (config.connect_timeout, config.read_timeout) == (clouds.CONNECT_S, clouds.READ_S)
         assert config.retries == {"mode": "standard", "total_max_attempts": tries}

@@ -1,4 +1,4 @@
-"""The autoscaler's credentials and project at Google Cloud, through google-auth."""
+"""Credentials and project for Google Cloud, through google-auth."""
 
 from __future__ import annotations
 
@@ -12,30 +12,24 @@ from google.auth.exceptions import GoogleAuthError
 from google.oauth2 import credentials as oauth
 from google.oauth2 import service_account
 
-from controllers.autoscaler.clouds.common import one_line
-from controllers.autoscaler.groups import GroupError
+from clients.clouds import LoginError, one_line
 
 _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 _PROJECT = ("GOOGLE_PROJECT", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT")
-ADVICE = (
-    "on machines and in pods of Google Cloud, give the machine's or the pod's service account the role of "
-    "docs/gcp-role-autoscaler.yaml; elsewhere run `gcloud auth application-default login`, or set "
-    "GOOGLE_APPLICATION_CREDENTIALS to the file of a key"
-)
 
 
-def find() -> tuple[Credentials, str]:
-    """Return (credentials, project). Errors: raises GroupError, with ways to provide them, if one is missing.
+def find(advice: str) -> tuple[Credentials, str]:
+    """Return (credentials, project). Errors: raises LoginError, which ends with the advice, if one is missing.
 
     The variables of the stack's provider (GOOGLE_OAUTH_ACCESS_TOKEN, GOOGLE_CREDENTIALS) precede application default credentials.
     """
     try:
         credentials, project = _credentials()
     except (GoogleAuthError, ValueError, OSError) as error:
-        raise GroupError(f"there is no token for Google Cloud: {one_line(error)}; {ADVICE}") from None
+        raise LoginError(f"there is no token for Google Cloud: {one_line(error)}; {advice}") from None
     project = next((os.environ[name] for name in _PROJECT if os.environ.get(name)), project)
     if not project:
-        raise GroupError(f"no project is set: set {_PROJECT[0]} to the ID of the cluster's project")
+        raise LoginError(f"no project is set: set {_PROJECT[0]} to the ID of the cluster's project")
     return credentials, project
 
 
