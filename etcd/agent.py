@@ -22,8 +22,6 @@ OPERATOR = "menagerie-operator"
 """Common name of the operator's certificate for etcds (`stacks.pki`)."""
 LIBRARY = "/usr/local/lib/menagerie"
 SETTINGS = "/etc/etcd/agent.json"
-PACKAGES = ("python3",)
-"""Debian packages that a member's host needs."""
 CA = "/etc/etcd/agent/client-ca.crt"
 """The CA of etcd main, also on hosts of events: a certificate of events' own CA gives access to events, but not to the agent."""
 _PROGRAM = Path(__file__).resolve().parent / "host" / "menagerie_etcd"
@@ -40,7 +38,7 @@ def host_config(cluster: Cluster, host: str, plan: AddressPlan) -> HostConfig:
         ),
         secrets=(SecretRef("etcd-main-ca.crt", CA, 0o644),),
         start=(UNIT,),
-        packages=PACKAGES,
+        packages=("python3",),
     )
 
 

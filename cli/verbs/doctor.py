@@ -16,7 +16,7 @@ from cli.specs import checked
     ("doctor jaguar", "before the first up"),
     ("doctor examples/horus", "a cluster outside inventories/"),
     ("doctor jaguar --json", "for a program"),
-    ("doctor jaguar --image-manifest m", "also an image's packages"),
+    ("doctor jaguar --image-manifest m", "also an image"),
 )
 def doctor(
     cluster: ClusterArg,
@@ -27,7 +27,7 @@ def doctor(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="Packages of an image, as `dpkg-query -W` prints them.",
+            help="An image's manifest, by examples/images/manifest.py or `dpkg-query -W`.",
         ),
     ] = None,
     as_json: JsonOpt = False,

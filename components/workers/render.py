@@ -74,18 +74,9 @@ def host_config(
             for program in declaration.arguments.get("programs", ())
         ),
         start=(PREPARE, metadata.UNIT, *_units(declared, "host_state"), JOIN, *_units(declared, "kubelet_join")),
-        packages=_packages(declared),
+        packages=tuple(sorted({"python3", *_commands(declared).values()})),
         refresh=_refresh(declared),
     )
-
-
-def packages_of(cluster: Cluster, pool: str, plan: AddressPlan, source: ArtefactSource) -> tuple[str, ...]:
-    """Return the Debian packages without which a worker of a pool in the region does not boot."""
-    return _packages(declarations(in_region(cluster, pool, plan, source)))
-
-
-def _packages(declared: Iterable[Declaration]) -> tuple[str, ...]:
-    return tuple(sorted({"python3", *_commands(declared).values()}))
 
 
 def _refresh(declared: Iterable[Declaration]) -> Refresh:

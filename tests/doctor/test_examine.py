@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import socket
 import threading
 import time
@@ -14,9 +15,11 @@ import urllib3
 
 from clients.clouds import CallError
 from cluster.load import load_cluster
+from components.image_needs import of_cluster
+from network.addresses import plan
 from operations.doctor import local
 from operations.doctor.examine import examine
-from operations.doctor.images import installed, manifest_question, packages
+from operations.doctor.images import manifest_question, read_image
 from operations.doctor.model import Answer, Once, Question, Report, State, ok, wrong
 from operations.doctor.quotas import Need, Quota, compared
 from operations.doctor.run import ask
@@ -208,23 +211,39 @@ def test_a_quota_is_compared_with_the_least_and_the_most(limit: int, used: int, 
 
 def test_an_images_manifest_is_compared_with_what_each_kind_of_host_needs(tmp_path: Path) -> None:
     cluster = example("aws-small")
-    needed = packages(cluster)
-    assert set(needed) == {"API servers", "etcd members", "pool cpu"}
-    every = sorted({name for names in needed.values() for name in names})
+    needs = {kind: each for kind, each in of_cluster(cluster, plan(cluster)).items() if kind != "edge routers"}
+    assert set(needs) == {"API servers", "hosts of etcd members", "pool cpu"}
     file = tmp_path / "manifest"
-    file.write_text("".join(f"{name}\t1.0-1\n" for name in every if name != "nftables"))
+    names = sorted({name for each in needs.values() for name in each.packages})
+    file.write_text("".join(f"{name}\t1.0-1\n" for name in names if name != "iptables"))
     found = {answer.about: answer for answer in manifest_question(cluster, file).ask()}
     assert {about: answer.state for about, answer in found.items()} == {
         "API servers": State.OK,
-        "etcd members": State.OK,
+        "hosts of etcd members": State.OK,
         "pool cpu": State.WRONG,
     }
-    assert found["pool cpu"].mend == ("apt-get install nftables",)
+    assert found["pool cpu"].mend == ("apt-get install iptables",)
     file.write_text("<html>\n")
     assert [answer.state for answer in manifest_question(cluster, file).ask()] == [State.UNKNOWN]
 
 
+def test_a_whole_manifest_also_has_programs_and_options_of_the_kernel(tmp_path: Path) -> None:
+    cluster = example("aws-small")
+    needs = of_cluster(cluster, plan(cluster))["pool cpu"]
+    file = tmp_path / "manifest"
+    told = {"packages": dict.fromkeys(needs.packages, "1.0-1"), "programs": needs.programs, "kernel": needs.kernel}
+    file.write_text(json.dumps(told))
+    assert {answer.state for answer in manifest_question(cluster, file).ask()} == {State.OK}
+    file.write_text(json.dumps(told | {"programs": [], "kernel": [name for name in needs.kernel if name != "VXLAN"]}))
+    (pool,) = (answer for answer in manifest_question(cluster, file).ask() if answer.about == "pool cpu")
+    assert pool.state is State.WRONG
+    assert pool.found.endswith("kernel option CONFIG_VXLAN")
+    assert "program iptables" in pool.found
+
+
 def test_a_manifest_has_names_with_and_without_architectures_and_no_removed_packages() -> None:
-    assert installed("libc6:amd64\t2.36\npython3\t3.11\nremoved\t\n") == {"libc6", "python3"}
-    assert installed('{"packages": {"libc6": "2.36", "python3": "3.11"}, "kernel": []}') == {"libc6", "python3"}
-    assert installed("{broken") == installed('{"packages": 3}') == frozenset()
+    image, is_whole = read_image("libc6:amd64\t2.36\npython3\t3.11\nremoved\t\n")
+    assert (image.packages, is_whole) == ({"libc6", "python3"}, False)
+    for broken in ("{broken", '{"packages": 3}', "removed\t\n"):
+        with pytest.raises(ValueError, match="manifest"):
+            read_image(broken)
