@@ -70,7 +70,9 @@ def _steps(prepared: Prepared) -> list[str]:
     steps += commands[:1]
     if prepared.lacking:
         lines = [f"     {source}" for source in prepared.lacking]
-        head = f"write the SHA-256 of {len(lines)} downloads into artefacts.sha256; `up` does not start without them:"
+        name = prepared.cluster.name
+        head = f"./menagerie bundle {name} --fetch -o {name}.bundle: collects the SHA-256 of {len(lines)} downloads, without "
+        head += "which `up` does not start (or write them into artefacts.sha256):"
         steps.append("\n".join([head, *lines]))
     steps += commands[1:]
     return [f"  {number}. {step}" for number, step in enumerate(steps, start=1)]
