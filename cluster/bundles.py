@@ -24,7 +24,7 @@ MATERIALS = "sbom.cdx.json"
 BLOBS = "blobs/sha256/"
 PUBLIC_KEYS = "bundle.pub"
 """File in inventories/ with the public keys whose bundles the fleet accepts."""
-_SOURCE = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/(?!\.{1,2}(/|$))[A-Za-z0-9._~+:-]+)+"
+_SOURCE = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/(?!\.{1,2}(/|$))[A-Za-z0-9._~+:@-]+)+"
 
 
 class BundleError(RefusedError):
@@ -41,6 +41,10 @@ class Kind(StrEnum):
     """A provider plugin of Pulumi's engine, for operators' machines."""
     IMAGE = "image"
     """A container image, as OCI content: its manifest or index, and all that this refers to."""
+    BUILT = "built"
+    """A program that was built from sources pinned by the checkout, for labs."""
+    SYSTEM = "system"
+    """The root file system of a lab's hosts, a tar."""
 
 
 class Known(StrEnum):

@@ -63,7 +63,10 @@ def filled(spec: ClusterSpec, document: Document) -> tuple[ClusterSpec, list[Pro
         return spec, [*problems, document.problem("CFG-021", ("version",), message, "use a checkout that is as new")]
     wrong = _contradictions(spec, lock, document)
     used = downloaded(spec)  # the lock of another release of Kubernetes has names that this one doesn't need
-    kept = {key: {s: d for s, d in getattr(lock, key).items() if s in used and s not in wrong} for key in ("sha256", "own_builds")}
+    kept = {
+        key: {s: d for s, d in getattr(lock, key).items() if s in used and s not in wrong}
+        for key in ("sha256", "own_builds")
+    }
     own = spec.artefacts
     merged = {key: {**sums, **getattr(own, key)} for key, sums in kept.items()}
     return spec.model_copy(update={"artefacts": own.model_copy(update=merged)}), [*problems, *wrong.values()]

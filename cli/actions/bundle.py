@@ -16,7 +16,7 @@ from cluster.locked import LOCK_FILE
 from cluster.plugins import SYSTEMS, this_system
 from cluster.project import ROOT
 from cluster.spec import Cluster
-from operations.bundles import make, pack, signing
+from operations.bundles import lab, make, pack, signing
 from operations.bundles.images import Registry
 from operations.bundles.places import WebPlace, place_of
 from operations.bundles.stage import Stage
@@ -42,10 +42,11 @@ def bundle(clusters: Sequence[Cluster], folders: Mapping[str, Path], how: How, *
     if lines := unknown("system", how.systems, SYSTEMS):
         raise BundleError(lines)
     things = wanted(clusters, how.systems or (this_system(),))
-    locks = {name: folder / LOCK_FILE for name, folder in folders.items()}
+    of_labs = lab.wanted([cluster for cluster in clusters if cluster.is_lab])
+    locks = {cluster.name: folders[cluster.name] / LOCK_FILE for cluster in clusters if not cluster.is_lab}
     pack.refuse_foreign(how.output)
     if dry_run:
-        views.would_bundle(how.output, things, locks, as_json=as_json)
+        views.would_bundle(how.output, (*things, *of_labs), locks, as_json=as_json)
         return
     if how.new_key:
         signing.new_key(how.secret_key, signing.public_file(ROOT), _ask)
@@ -55,6 +56,7 @@ def bundle(clusters: Sequence[Cluster], folders: Mapping[str, Path], how: How, *
         files = place_of(how.place) if how.place else WebPlace()
         sources = make.Sources(files, Registry(how.registry, steps.detail), fetch=how.fetch, own=how.own_builds)
         entries = make.collect(things, sources, stage, steps.detail)
+        entries += lab.collect(of_labs, stage, steps.detail)
     with steps.step("write"):
         index = make.write(how.output, entries, stage, key, locks)
     views.bundled(how.output, index, locks, as_json=as_json)

@@ -75,19 +75,19 @@ def bundle(
     `up` read it, so nobody writes checksums by hand.
 
     The password of the secret key is asked for, or is in the variable
-    MENAGERIE_BUNDLE_PASSWORD. Idempotent: if interrupted, run it again.
+    MENAGERIE_BUNDLE_PASSWORD. A lab's programs are built here. Idempotent: if interrupted, run it again.
     """
     if output is None:
         raise typer.BadParameter("give --output FILE, the bundle to write")
     if output.is_dir():
         raise typer.BadParameter(f"--output: {output} is a folder; name a file")
-    if not (fetch or place):
+    loaded = [checked(name) for name in clusters]
+    if not (fetch or place or all(cluster.is_lab for cluster in loaded)):
         raise typer.BadParameter("give --fetch to use the projects' own sites, or --mirror with a folder or a URL")
     if fetch and own_builds:
         raise typer.BadParameter(
             "--fetch compares files with upstream's checksums, from which --own-builds differ; give one"
         )
-    loaded = [checked(name) for name in clusters]
     folders = {cluster.name: cluster_folder(name) for cluster, name in zip(loaded, clusters, strict=True)}
     from cli.actions import bundle as actions
 

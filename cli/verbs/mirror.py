@@ -33,7 +33,7 @@ def push(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A folder, s3://BUCKET, gs://BUCKET, azblob://ACCOUNT/CONTAINER, or registry://HOST:PORT.",
+            help="A folder, s3://BUCKET, gs://BUCKET, azblob://ACCOUNT/CONTAINER, registry://HOST:PORT, or cache:",
         ),
     ],
     public_key: PublicKeyOpt = None,
@@ -44,7 +44,7 @@ def push(
 
     Folders and buckets get programs and provider plugins, in the layout that
     artefacts.mirror expects, with a checksum next to each file. Registries get
-    images. The whole bundle is verified first. If interrupted, run it again: what
+    images. cache: is this machine's cache, which gets what a lab is made of. The whole bundle is verified first. If interrupted, run it again: what
     is there isn't uploaded again. Buckets use the credentials that `up` uses;
     registries the logins in Docker's configuration file.
     """

@@ -20,6 +20,22 @@ _UNCOMPARED = {
     Known.BUILD: "own builds: `check` warns of each",
 }
 
+_WORDS = {
+    Kind.PROGRAM: "programs",
+    Kind.PLUGIN: "plugins",
+    Kind.IMAGE: "images",
+    Kind.BUILT: "programs built here",
+    Kind.SYSTEM: "root file systems of hosts",
+}
+_PLACES = {
+    Kind.PROGRAM: "a folder or a bucket",
+    Kind.PLUGIN: "a folder or a bucket",
+    Kind.IMAGE: "a registry",
+    Kind.BUILT: "cache: of a lab's machine",
+    Kind.SYSTEM: "cache: of a lab's machine",
+}
+"""Kind -> what `mirror push` fills with it."""
+
 
 def would_bundle(path: Path, things: Sequence[Wanted], locks: Mapping[str, Path], *, as_json: bool) -> None:
     """Print what a dry run would collect."""
@@ -32,9 +48,8 @@ def would_bundle(path: Path, things: Sequence[Wanted], locks: Mapping[str, Path]
         return
     for each in things:
         console.print(f"{each.kind:<8} {each.source}  {each.pin or 'checksum not known yet'}", markup=False)
-    console.print(
-        f"would write {len(things)} of these to {path}, and {_listed(locks)}; nothing was written", markup=False
-    )
+    also = f", and {_listed(locks)}" if locks else ""
+    console.print(f"would write these {len(things)} to {path}{also}; nothing was written", markup=False)
 
 
 def bundled(path: Path, index: Index, locks: Mapping[str, Path], *, as_json: bool) -> None:
@@ -45,11 +60,13 @@ def bundled(path: Path, index: Index, locks: Mapping[str, Path], *, as_json: boo
         print_json(document)
         return
     kinds = Counter(entry.kind for entry in index.entries)
-    what = ", ".join(f"{kinds[kind]} {kind}s" for kind in Kind if kinds[kind])
+    what = ", ".join(f"{kinds[kind]} {_WORDS[kind]}" for kind in Kind if kinds[kind])
     console.print(f"{path}: {what}, {index.size // _MIB} MiB, signed", markup=False)
-    console.print(f"wrote {_listed(locks)}; review and commit", markup=False)
+    if locks:
+        console.print(f"wrote {_listed(locks)}; review and commit", markup=False)
     for known, words in _UNCOMPARED.items():
-        names = [entry.name for entry in index.entries if entry.known is known]
+        of_hosts = (entry for entry in index.entries if entry.kind not in (Kind.BUILT, Kind.SYSTEM))
+        names = [entry.name for entry in of_hosts if entry.known is known]
         if names:
             errors.print(Text(f"{', '.join(names)}: {words}", style="yellow"))
 
@@ -71,8 +88,10 @@ def pushed(target: Target, result: Pushed, *, dry_run: bool, as_json: bool) -> N
         console.print(f"{'would upload' if dry_run else 'uploaded'} {entry.title}", markup=False)
     console.print(f"{target.place}: {len(result.uploaded)} new, {len(result.same)} there already", markup=False)
     if result.other:
-        instead = "a registry: registry://HOST:PORT" if result.other[0].kind is Kind.IMAGE else "a folder or a bucket"
-        errors.print(Text(f"{len(result.other)} others belong in {instead}"))
+        kinds = Counter(entry.kind for entry in result.other)
+        errors.print(
+            Text(", ".join(f"{count} {_WORDS[kind]} belong in {_PLACES[kind]}" for kind, count in kinds.items()))
+        )
 
 
 def serving(index: Index, address: str, port: int) -> None:

@@ -58,17 +58,8 @@ def _entry(thing: Wanted, sources: Sources, stage: Stage) -> Entry:
     sha256, known, parts = found
     if known is Known.BUILD and sha256 == thing.pin:
         known = thing.known
-    return Entry(
-        kind=thing.kind,
-        name=thing.artefact.name,
-        version=thing.artefact.version,
-        source=thing.source,
-        sha256=sha256,
-        media=parts.media if parts else "",
-        needs=parts.needs if parts else (),
-        clusters=thing.clusters,
-        known=known,
-    )
+    found_thing = replace(thing, pin=sha256, known=known)
+    return found_thing.entry(parts.media, parts.needs) if parts else found_thing.entry()
 
 
 _Found = tuple[str, Known, Content | None]

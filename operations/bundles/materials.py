@@ -16,6 +16,7 @@ from cluster.bundles import Entry, Kind
 
 _SPACE = uuid.UUID("6f0ef2a0-3c0d-5a44-9ad1-0c6f0d7e2f11")
 """Namespace of serial numbers: the same entries give the same one, and so the same bytes."""
+_MADE_HERE = (Kind.BUILT, Kind.SYSTEM)
 _RELEASE = re.compile(r"github\.com/([^/]+)/([^/]+)/releases/download/([^/]+)/")
 
 
@@ -29,7 +30,7 @@ def materials(entries: Sequence[Entry]) -> bytes:
 
 def _component(entry: Entry) -> Component:
     is_image = entry.kind is Kind.IMAGE
-    reference = entry.source if is_image else f"https://{entry.source}"
+    links = [] if entry.kind in _MADE_HERE else [entry.source if is_image else f"https://{entry.source}"]
     return Component(
         type=ComponentType.CONTAINER if is_image else ComponentType.APPLICATION,
         name=entry.name,
@@ -37,7 +38,9 @@ def _component(entry: Entry) -> Component:
         bom_ref=entry.source,
         purl=purl(entry),
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=entry.sha256)],
-        external_references=[ExternalReference(type=ExternalReferenceType.DISTRIBUTION, url=XsUri(reference))],
+        external_references=[
+            ExternalReference(type=ExternalReferenceType.DISTRIBUTION, url=XsUri(link)) for link in links
+        ],
         properties=[
             Property(name="menagerie:clusters", value=" ".join(entry.clusters)),
             Property(name="menagerie:known", value=entry.known.value),
@@ -55,4 +58,5 @@ def purl(entry: Entry) -> PackageURL:
         return PackageURL("github", match[1], match[2], match[3], {}, entry.source.rpartition("/")[2])
     if entry.source.startswith("dl.k8s.io/"):
         return PackageURL("github", "kubernetes", "kubernetes", f"v{entry.version}", {}, entry.name)
-    return PackageURL("generic", None, entry.name, entry.version, {"download_url": f"https://{entry.source}"})
+    named = {} if entry.kind in _MADE_HERE else {"download_url": f"https://{entry.source}"}
+    return PackageURL("generic", None, entry.name, entry.version, named)

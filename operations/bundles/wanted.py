@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cluster import images
 from cluster.artefacts import Artefact
-from cluster.bundles import Kind, Known
+from cluster.bundles import Entry, Kind, Known
 from cluster.errors import RefusedError
 from cluster.plugins import plugin_of
 from cluster.sources import downloads, upstream
@@ -32,19 +32,29 @@ class Wanted:
     def title(self) -> str:
         return f"{self.artefact.name} {self.artefact.version} ({self.source})"
 
+    def entry(self, media: str = "", needs: tuple[str, ...] = ()) -> Entry:
+        """Return the entry of a bundle, once `pin` is verified. media, needs: of an image."""
+        name, version = self.artefact.name, self.artefact.version
+        return Entry(
+            kind=self.kind,
+            name=name,
+            version=version,
+            source=self.source,
+            sha256=self.pin,
+            media=media,
+            needs=needs,
+            clusters=self.clusters,
+            known=self.known,
+        )
+
 
 def wanted(clusters: Sequence[Cluster], systems: Iterable[str]) -> tuple[Wanted, ...]:
     """Return what the clusters need, by source. systems: of operators' machines, for provider plugins.
 
-    Raises RefusedError for a lab, whose programs are built on its machine, and for clusters that contradict each other.
+    Without labs, which `operations.bundles.lab` is for. Raises RefusedError for clusters that contradict each other.
     """
-    if labs := [cluster.name for cluster in clusters if cluster.is_lab]:
-        raise RefusedError(
-            f"{', '.join(labs)} is a lab, whose programs are built on its machine; name clusters in a cloud",
-            code="bundle",
-        )
     found: dict[str, Wanted] = {}
-    for cluster in clusters:
+    for cluster in (each for each in clusters if not each.is_lab):
         for kind, artefact in _of(cluster, tuple(systems)):
             pin, known = _pin(cluster, artefact.source)
             before = found.get(artefact.source, Wanted(kind, artefact, (), pin, known))

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from obstore.exceptions import BaseError
 
@@ -18,6 +18,7 @@ from cluster.bundles import Entry, Kind
 from cluster.errors import FailedError
 from operations.bundles.crane import CraneError
 from operations.bundles.opened import OpenBundle
+from operations.mirrors.cached import CacheTarget
 from operations.mirrors.registry import RegistryTarget
 from operations.mirrors.targets import Target, TargetKind
 
@@ -35,6 +36,23 @@ class MirrorError(FailedError):
     code = "mirror"
 
 
+class Taker(Protocol):
+    """A mirror."""
+
+    def has(self, entry: Entry, bundle: OpenBundle) -> bool:
+        """Return whether the entry is there, as the bundle has it."""
+
+    def take(self, entry: Entry, bundle: OpenBundle, work: Path) -> None:
+        """Take an entry. work: an empty folder, which is removed afterwards."""
+
+
+_TAKES = {
+    TargetKind.FILES: {Kind.PROGRAM, Kind.PLUGIN},
+    TargetKind.IMAGES: {Kind.IMAGE},
+    TargetKind.CACHE: {Kind.PLUGIN, Kind.BUILT, Kind.SYSTEM},
+}
+
+
 @dataclass(frozen=True)
 class Pushed:
     """What a push did, or would do. same: entries that were there already; other: those of another kind of mirror."""
@@ -46,11 +64,10 @@ class Pushed:
 
 def push(bundle: OpenBundle, target: Target, *, dry_run: bool, say: Say = lambda _: None) -> Pushed:
     """Upload what the mirror lacks. Verify every blob before it is uploaded. Raises MirrorError, and BundleError."""
-    is_image = target.kind is TargetKind.IMAGES
-    mine = [entry for entry in bundle.index.entries if (entry.kind is Kind.IMAGE) is is_image]
-    other = tuple(entry for entry in bundle.index.entries if entry not in mine)
+    mine = [entry for entry in bundle.index.entries if entry.kind in _TAKES[target.kind]]
+    other = tuple(entry for entry in bundle.index.entries if entry.kind not in _TAKES[target.kind])
     try:
-        taker = RegistryTarget(target.place, say) if is_image else _Files(target.open(), target)
+        taker = _taker(target, say)
         uploaded, same = _each(bundle, mine, taker, dry_run=dry_run, say=say)
     except (BaseError, CraneError, OSError) as error:
         first = str(error).strip().partition("\n")[0]
@@ -58,8 +75,16 @@ def push(bundle: OpenBundle, target: Target, *, dry_run: bool, say: Say = lambda
     return Pushed(uploaded, same, other)
 
 
+def _taker(target: Target, say: Say) -> Taker:
+    if target.kind is TargetKind.CACHE:
+        return CacheTarget()
+    if target.kind is TargetKind.IMAGES:
+        return RegistryTarget(target.place, say)
+    return _Files(target.open(), target)
+
+
 def _each(
-    bundle: OpenBundle, entries: Iterable[Entry], taker: RegistryTarget | _Files, *, dry_run: bool, say: Say
+    bundle: OpenBundle, entries: Iterable[Entry], taker: Taker, *, dry_run: bool, say: Say
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
     uploaded, same = list[Entry](), list[Entry]()
     for entry in entries:

@@ -15,6 +15,7 @@ from obstore.store import LocalStore
 from clients.buckets import open_bucket
 from cluster.errors import RefusedError
 from cluster.outputs import BucketOutput
+from tools import cache
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -22,14 +23,17 @@ if TYPE_CHECKING:
 _UPLOAD_TIMEOUT_S = 300.0
 """For one part of 5 MiB."""
 _REGISTRY = re.compile(r"registry://([A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[a-z0-9._/-]+)?)/?")
-FORMS = "a folder, s3://BUCKET, gs://BUCKET, azblob://ACCOUNT/CONTAINER, each with a path if you like, or registry://HOST:PORT"
+FORMS = "a folder, s3://BUCKET, gs://BUCKET, azblob://ACCOUNT/CONTAINER, each with a path if you like, registry://HOST:PORT, or cache:"
+CACHE = "cache:"
+"""This machine's own cache."""
 
 
 class TargetKind(StrEnum):
-    """What takes files in upstream's layout, or images."""
+    """What takes files in upstream's layout, images, or what a lab is made of."""
 
     FILES = "files"
     IMAGES = "images"
+    CACHE = "the cache"
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Target:
 
 def target_of(words: str, environment: Mapping[str, str] = os.environ) -> Target:
     """Parse a target. Raises RefusedError for a form that isn't known."""
+    if words == CACHE:
+        return Target(TargetKind.CACHE, str(cache.root()))
     scheme, separator, rest = words.partition("://")
     if not separator:
         return Target(TargetKind.FILES, str(Path(words).expanduser().absolute()))
