@@ -99,5 +99,7 @@ def by_digest(spec: ClusterSpec, name: str) -> str:
         return name
     digests = {**published(), **spec.artefacts.sha256, **spec.artefacts.own_builds}
     if name not in digests:
-        raise KeyError(f"the digest of {name} isn't known, and nodes don't pull by tag; `bundle` writes it next to the spec")
+        raise KeyError(
+            f"the digest of {name} isn't known, and nodes don't pull by tag; `bundle` writes it next to the spec"
+        )
     return f"{name}@sha256:{digests[name]}"

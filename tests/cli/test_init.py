@@ -48,8 +48,7 @@ def test_it_prints_the_region_the_ranges_and_the_next_steps_in_order(menagerie: 
     assert numbered == [
         "replace each PLACEHOLDER:",
         "./menagerie check koala",
-        "./menagerie bundle koala --fetch -o koala.bundle: collects the SHA-256 of 9 downloads, without which `up` does not "
-        "start (or write them into artefacts.sha256):",
+        "./menagerie bundle koala --fetch -o koala.bundle",
         "./menagerie validate koala",
         "docs/start/aws.md",
         "./menagerie secret koala vpn-onprem-edge-1",

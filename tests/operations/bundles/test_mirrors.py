@@ -20,6 +20,7 @@ from operations.mirrors.targets import target_of
 from tests.cli.terminal import Menagerie
 from tests.etcd.backup_support import KEY, Buckets
 from tests.operations.bundles.conftest import MULTI, ImageRegistry, Sites, content, digest, horus, made
+from tests.ports import free_port
 from tests.programs import built, needs
 
 PROGRAMS = built()
@@ -247,3 +248,44 @@ def test_a_program_changed_in_the_cache_is_fetched_again(
     sites.asked.clear()
     assert menagerie(*made(sites, registry)).code == 0
     assert sites.asked == [f"/{RUNC}"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (
+            ("push", "horus.bundle", "mirror", "--public-key", "none.pub"),
+            2,
+            "the public keys whose bundles are accepted",
+        ),
+        (
+            ("push", "horus.bundle", "mirror", "--public-key", "inventories/horus/cluster.yaml"),
+            2,
+            "public keys of minisign",
+        ),
+        (("push", "none.bundle", "mirror"), 2, "none.bundle can't be read: No such file"),
+        (("push", "horus.bundle", "ftp://mirror"), 2, "'ftp://mirror' is no mirror; name a folder"),
+        (("push", "horus.bundle", "horus.bundle"), 1, "horus.bundle doesn't take files"),
+        (("serve", "horus.bundle", "--listen", "8080"), 2, "isn't ADDRESS:PORT"),
+        (("serve", "horus.bundle", "--listen", "192.0.2.1:8080"), 1, "can't listen on 192.0.2.1:8080"),
+    ],
+)
+def test_what_can_not_work_is_refused_with_the_reason(
+    menagerie: Menagerie, bundle: Path, words: tuple[str, ...], code: int, why: str
+) -> None:
+    ran = menagerie("mirror", *words)
+    assert (ran.code, why in " ".join(ran.err.split())) == (code, True), ran.err
+    assert bundle.exists()
+
+
+def test_serve_prints_what_to_write_into_specs_and_ends_with_an_interrupt(
+    menagerie: Menagerie, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("operations.mirrors.served._Server.serve_forever", interrupted)
+    port = free_port()
+    ran = menagerie("mirror", "serve", str(bundle), "--listen", f"127.0.0.1:{port}")
+    assert (ran.code, "verify" in ran.err) == (0, True)
+    assert f"artefacts: {{mirror: 'http://127.0.0.1:{port}', registry: '127.0.0.1:{port}'}}" in ran.out
