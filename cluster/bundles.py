@@ -59,7 +59,7 @@ class Known(StrEnum):
     PLACE = "place"
     """Nothing: it is that of the file where the bundle was made."""
     BUILD = "build"
-    """Nothing: it was built where the bundle was made, from sources pinned by this checkout."""
+    """Nothing: it is a build of your own. A lab's programs are built where the bundle is made, from pinned sources."""
 
 
 class _Part(BaseModel):

@@ -68,7 +68,7 @@ _Found = tuple[str, Known, Content | None]
 def _file(thing: Wanted, sources: Sources, stage: Stage) -> _Found:
     if sources.own:
         thing = _own(thing)
-    if sources.fetch:
+    if sources.fetch and thing.known is not Known.BUILD:
         thing = _compared(thing, checksum(sources.files, thing.source))
     if not stage.has(thing.pin):
         where = sources.files.where(thing.source)
@@ -79,7 +79,7 @@ def _file(thing: Wanted, sources: Sources, stage: Stage) -> _Found:
 def _image(thing: Wanted, sources: Sources, stage: Stage) -> _Found:
     pin = sources.images.digest(thing.source) if sources.own or not thing.pin else thing.pin
     known = Known.BUILD if sources.own else thing.known
-    if sources.fetch and known is not Known.PUBLISHED:
+    if sources.fetch and known in (Known.PLACE, Known.SPEC):
         known = Known.UPSTREAM  # its registry has it by this digest
     if stage.has(pin):
         try:

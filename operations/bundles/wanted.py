@@ -80,7 +80,7 @@ def _of(cluster: Cluster, systems: tuple[str, ...]) -> Iterable[tuple[Kind, Arte
 def _pin(cluster: Cluster, source: str) -> tuple[str, Known]:
     own = cluster.spec.artefacts
     if source in own.own_builds:
-        return own.own_builds[source], Known.SPEC
+        return own.own_builds[source], Known.BUILD
     if source in upstream():
         return upstream()[source], Known.PUBLISHED
     return own.sha256.get(source, ""), Known.SPEC if source in own.sha256 else Known.PLACE

@@ -6,7 +6,8 @@ there if its checksum and its size are the bundle's.
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
+import errno
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from cluster.bundles import Entry, Kind
 from cluster.errors import FailedError
 from operations.bundles.crane import CraneError
 from operations.bundles.opened import OpenBundle
+from operations.bundles.stage import Stage
 from operations.mirrors.cached import CacheTarget
 from operations.mirrors.registry import RegistryTarget
 from operations.mirrors.targets import Target, TargetKind
@@ -70,6 +72,8 @@ def push(bundle: OpenBundle, target: Target, *, dry_run: bool, say: Say = lambda
         taker = _taker(target, say)
         uploaded, same = _each(bundle, mine, taker, dry_run=dry_run, say=say)
     except (BaseError, CraneError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise  # the cache's disk is full, or the mirror's folder's
         first = str(error).strip().partition("\n")[0]
         raise MirrorError(f"{target.place} doesn't take {target.kind}: {first}") from None
     return Pushed(uploaded, same, other)
@@ -95,8 +99,8 @@ def _each(
         size = sum(bundle.index.sizes[blob] for blob in entry.blobs)
         say(f"{'would upload' if dry_run else 'uploading'} {entry.title}, {size >> 20} MiB")
         if not dry_run:
-            with tempfile.TemporaryDirectory(prefix="menagerie-mirror-") as work:
-                taker.take(entry, bundle, Path(work))
+            with Stage().folder_for_work() as work:
+                taker.take(entry, bundle, work)
     return tuple(uploaded), tuple(same)
 
 
@@ -123,10 +127,8 @@ class _Files:
         """Upload a file, then its checksum. The former checksum is removed first: it isn't that of half a file."""
         key = self._key(entry)
         bundle.extract(entry.sha256, work / "file")
-        try:
+        with contextlib.suppress(FileNotFoundError):
             self._store.delete(f"{key}.sha256")
-        except FileNotFoundError:
-            pass
         self._store.put(key, work / "file", max_concurrency=_AT_ONCE)
         name = entry.source.rpartition("/")[2]
         self._store.put(f"{key}.sha256", f"{entry.sha256}  {name}\n".encode())

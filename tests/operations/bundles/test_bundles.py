@@ -175,6 +175,10 @@ def test_own_builds_are_listed_as_such_and_check_warns_of_each(
     assert lock["own_builds"][runc] == digest(b"our runc")
     assert set(lock["sha256"]) == {*sources.published(), *images.published()} & set(lock["sha256"])
     assert f"hosts run your own build of {runc}" in menagerie("check", "horus").err
+    before = (root / "horus.bundle").read_bytes(), (root / "inventories" / "horus" / LOCK_FILE).read_bytes()
+    assert menagerie(*made(sites, registry), "--own-builds").code == 0
+    assert ((root / "horus.bundle").read_bytes(), (root / "inventories" / "horus" / LOCK_FILE).read_bytes()) == before
+    assert menagerie(*made(sites, registry)).code == 0  # the lock declares them now
 
 
 def test_the_bill_of_materials_is_valid_and_has_every_entry(bundle: Path, root: Path) -> None:
