@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import shutil
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import minisign
 import pytest
@@ -15,6 +19,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 
 from cluster import images, sources
 from cluster.bundles import BundleError, Index
+from cluster.errors import RefusedError
 from cluster.load import load_cluster
 from cluster.locked import LOCK_FILE
 from cluster.plugins import this_system
@@ -120,6 +125,47 @@ def test_a_bundle_without_one_of_its_files_is_refused_with_its_name(bundle: Path
     repacked(bundle, drop=f"blobs/sha256/{digest(content(SCHEDULER))}")
     with pytest.raises(BundleError, match="isn't complete: it lacks kube-scheduler"), opened(bundle, keys(root)):
         pass
+
+
+def signed_again(bundle: Path, root: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the list, and sign it with the fleet's own key."""
+    with tarfile.open(bundle) as old:
+        members = {member.name: content.read() for member in old if (content := old.extractfile(member))}
+    listed = json.loads(members["bundle.json"])
+    change(listed)
+    members["bundle.json"] = json.dumps(listed).encode()
+    key = signing.secret_key(root / "bundle.key", str)
+    members["bundle.json.minisig"] = signing.sign(members["bundle.json"], key, "")
+    with tarfile.open(bundle, "w") as new:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            new.addfile(info, io.BytesIO(data))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda listed: listed.update(version=2), "has version 2, but this checkout reads at most version 1"),
+        (lambda listed: listed.update(later="field"), ""),
+        (lambda listed: listed["entries"][0].update(source="../outside"), "'../outside' isn't host/path"),
+        (lambda listed: listed["entries"][0].update(source="host/../../outside"), "isn't host/path"),
+        (lambda listed: listed["entries"][0].update(source="/etc/passwd"), "isn't host/path"),
+        (lambda listed: listed["entries"][0].update(sha256="abc"), "can't be read"),
+        (lambda listed: listed["entries"][0].update(sha256="0" * 64), "has no size"),
+        (lambda listed: listed["sizes"].update({"0" * 64: 1}), "belongs to no entry"),
+        (lambda listed: listed.pop("sizes"), "can't be read"),
+    ],
+)
+def test_a_signed_list_that_is_newer_or_leads_elsewhere_is_refused(
+    bundle: Path, root: Path, change: Callable[[dict[str, Any]], object], why: str
+) -> None:
+    signed_again(bundle, root, change)
+    if not why:
+        assert index_of(bundle, root).entries
+        return
+    with pytest.raises(RefusedError, match=re.escape(why)):
+        index_of(bundle, root)
 
 
 def link(name: str, target: str) -> tarfile.TarInfo:
