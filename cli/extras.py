@@ -12,6 +12,9 @@ _BY_MODULE = {
     "pulumi_gcp": "gcp",
     "highspy": "planner",
     "ldap3": "ldap",
+    "cyclonedx": "bundle",
+    "minisign": "bundle",
+    "packageurl": "bundle",
 }
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig, S3Credential
 
 TIMEOUT_S = 10
-_CLIENT: ClientConfig = {"connect_timeout": timedelta(seconds=3), "timeout": timedelta(seconds=TIMEOUT_S)}
+_CLIENT: ClientConfig = {"connect_timeout": timedelta(seconds=3)}
 _RETRY: RetryConfig = {"max_retries": 2, "retry_timeout": timedelta(seconds=5)}
 _NAMED = (
     "AWS_ACCESS_KEY_ID",
@@ -30,22 +30,24 @@ _NAMED = (
 
 
 def open_bucket(
-    bucket: BucketOutput, key: str = "", ca_pem: str = "", environment: Mapping[str, str] = os.environ
+    bucket: BucketOutput,
+    key: str = "",
+    ca_pem: str = "",
+    environment: Mapping[str, str] = os.environ,
+    timeout_s: float = TIMEOUT_S,
 ) -> ObjectStore:
-    """Return a store for the bucket's objects. Sends no request yet; a request takes seconds at most.
+    """Return a store for the bucket's objects. Sends no request yet; a request takes `timeout_s` at most.
 
     key: JSON with ``access_key_id`` and ``secret_access_key``; "" for the environment's credentials, which are looked
     up in the same places as the cloud's Pulumi provider does. ca_pem: a CA to trust for a bucket's own server.
     """
+    client: ClientConfig = {**_CLIENT, "timeout": timedelta(seconds=timeout_s)}
     if bucket.kind == "azure":
         named: dict[str, Any] = dict(_azure(environment))
-        return AzureStore(
-            bucket.name, account_name=bucket.account, client_options=_CLIENT, retry_config=_RETRY, **named
-        )
+        return AzureStore(bucket.name, account_name=bucket.account, client_options=client, retry_config=_RETRY, **named)
     if bucket.kind == "gcs":
         named = dict(_google(environment))
-        return GCSStore(bucket.name, client_options=_CLIENT, retry_config=_RETRY, **named)
-    client: ClientConfig = {**_CLIENT}
+        return GCSStore(bucket.name, client_options=client, retry_config=_RETRY, **named)
     named = {"region": bucket.region or "us-east-1"}
     if bucket.endpoint:
         named["endpoint"] = bucket.endpoint

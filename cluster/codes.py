@@ -39,6 +39,8 @@ MEANING: dict[str, str] = {
     "CFG-020": "A checksum in artefacts.sha256 isn't 64 hexadecimal digits, is for a file or image that no host "
     "downloads, or differs from the one that upstream publishes. Checksums of your own builds belong in "
     "artefacts.own_builds, where they only cause a warning.",
+    "CFG-021": "A checksum in artefacts.lock differs from the spec's, or from the one that upstream publishes, or a newer "
+    "Menagerie wrote the file. `bundle` writes it, next to cluster.yaml.",
     "NET-001": "Two ranges overlap: pods, services, nodes or racks, of one cluster or of two loaded together. Service "
     "ranges of two clusters may overlap, as they are on no wire. So may a rack that both declare with the same range.",
     "NET-002": "A range isn't address/prefix, or has host bits set. Kubernetes 1.36 refuses such ranges too.",

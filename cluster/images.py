@@ -1,8 +1,8 @@
 """Container images that a cluster's nodes pull, and the digest of each.
 
 Anybody who may push can move a tag, and a mirror without TLS may answer with anything; containerd verifies a digest
-against every byte. Published digests are in images.yaml, others in the spec's `artefacts.sha256` with the checksums of
-programs, as ``crane digest IMAGE`` prints them.
+against every byte. Published digests are in images.yaml, others in the lock that `bundle` writes or the spec's
+`artefacts.sha256`, with the checksums of programs, as ``crane digest IMAGE`` prints them.
 """
 
 from __future__ import annotations
@@ -99,5 +99,7 @@ def by_digest(spec: ClusterSpec, name: str) -> str:
         return name
     digests = {**published(), **spec.artefacts.sha256, **spec.artefacts.own_builds}
     if name not in digests:
-        raise KeyError(f"the digest of {name} isn't known, and nodes don't pull by tag; add it to artefacts.sha256")
+        raise KeyError(
+            f"the digest of {name} isn't known, and nodes don't pull by tag; `bundle` writes it next to the spec"
+        )
     return f"{name}@sha256:{digests[name]}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from cluster.check import Checked, check_all
 from cluster.document import Document, Where, read
 from cluster.fields import did_you_mean, few_guesses, near
+from cluster.locked import LOCK_FILE, Lock, filled
 from cluster.pools import Host, HostsFile
 from cluster.positions import HostMarks, Positions
 from cluster.problems import Problem, SpecError, in_order
@@ -87,11 +88,15 @@ def _check_paths(paths: Iterable[Path], allow_unknown: bool, beside: Beside) -> 
     problems += [problem for draft in usable for problem in beside(*draft)]
     bad = {problem.file for problem in problems if problem.is_error}
     loaded = [
-        Loaded(path, cluster, positions)
-        for path, cluster, positions in usable
-        if not bad & {positions.document.file, *(marks.document.file for marks in positions.hosts.values())}
+        Loaded(path, cluster, positions) for path, cluster, positions in usable if not bad & _files(path, positions)
     ]
     return loaded, in_order(problems)
+
+
+def _files(path: Path, positions: Positions) -> set[str]:
+    """Return the files that a cluster was loaded from, as in messages."""
+    hosts = (marks.document.file for marks in positions.hosts.values())
+    return {positions.document.file, _shown(path.parent / LOCK_FILE), *hosts}
 
 
 def load_beside(path: Path, root: Path, *, allow_unknown: bool = False) -> tuple[Loaded | None, list[Problem]]:
@@ -166,8 +171,17 @@ def _read(path: Path) -> tuple[Cluster | None, Positions, list[Problem]]:
     if spec.value is None:
         return None, positions, problems
     authorities, complaints = _authorities(path.parent, spec.value, document)
+    complete, of_lock = _with_lock(path.parent / LOCK_FILE, spec.value)
     own = {p: h for p, h in hosts.items() if p in spec.value.pools}
-    return Cluster(spec=spec.value, hosts=own, authorities=authorities), positions, [*problems, *complaints]
+    cluster = Cluster(spec=complete, hosts=own, authorities=authorities)
+    return cluster, positions, [*problems, *complaints, *of_lock]
+
+
+def _with_lock(path: Path, spec: ClusterSpec) -> tuple[ClusterSpec, list[Problem]]:
+    """Return the spec with the checksums of its lock, if there is one."""
+    if not os.path.lexists(path):
+        return spec, []
+    return filled(spec, read(path, _shown(path), Lock.model_fields))
 
 
 def _authorities(folder: Path, spec: ClusterSpec, document: Document) -> tuple[dict[str, str], list[Problem]]:

@@ -1,6 +1,7 @@
 """Provider plugins of Pulumi's engine: programs that have a cloud's credentials while a stack is built.
 
-No list of their checksums is published in a form that can be collected, so a spec has them in artefacts.sha256.
+This checkout has no checksums of them: `bundle --fetch` takes the digests that GitHub publishes, or a spec has them in
+artefacts.sha256.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from pathlib import Path
 from cluster import images
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
 from cluster.document import parse
+from cluster.plugins import SYSTEMS, plugin_of
 from cluster.spec import Cloud, ClusterSpec
 
 _FILE = Path(__file__).with_name("checksums.yaml")
@@ -24,19 +25,36 @@ def published() -> dict[str, str]:
     return dict(parse(_FILE.read_text(encoding="utf-8"), _FILE.name).data)
 
 
+def upstream() -> dict[str, str]:
+    """Return all published checksums, of programs and images."""
+    return {**published(), **images.published()}
+
+
 def source_of(spec: ClusterSpec) -> ArtefactSource:
     """Return where to download from, with published checksums and the spec's; own_builds replace published ones."""
     settings = spec.artefacts
-    checksums = {**published(), **images.published(), **settings.sha256, **settings.own_builds}
+    checksums = {**upstream(), **settings.sha256, **settings.own_builds}
     return ArtefactSource(settings.mirror, checksums, settings.registry)
+
+
+def downloads(spec: ClusterSpec) -> tuple[Artefact, ...]:
+    """Return what the cluster's hosts download: programs and images."""
+    unused = _OF_OPERATORS if spec.has_backups else _OF_OPERATORS | _OF_BACKUPS
+    everything: Iterable[Artefact] = (*catalogue(spec.kubernetes.version).values(), *images.pulled(spec))
+    return tuple(artefact for artefact in everything if artefact.name not in unused)
+
+
+def downloaded(spec: ClusterSpec) -> frozenset[str]:
+    """Return host/path of everything that a checksum in the spec may be for, also what only operators download."""
+    plugins = (plugin_of(spec.control_plane.cloud, system) for system in SYSTEMS)
+    hosts = (*catalogue(spec.kubernetes.version).values(), *images.pulled(spec))
+    return frozenset(artefact.source for artefact in (*hosts, *plugins) if artefact)
 
 
 def without_checksum(spec: ClusterSpec) -> tuple[Artefact, ...]:
     """Return downloads and images without a known checksum, which no host would accept."""
     checksums = source_of(spec).sha256
-    unused = _OF_OPERATORS if spec.has_backups else _OF_OPERATORS | _OF_BACKUPS
-    downloads: Iterable[Artefact] = (*catalogue(spec.kubernetes.version).values(), *images.pulled(spec))
-    return tuple(artefact for artefact in downloads if artefact.name not in unused and artefact.source not in checksums)
+    return tuple(artefact for artefact in downloads(spec) if artefact.source not in checksums)
 
 
 def missing_checksums(spec: ClusterSpec) -> Iterator[str]:
@@ -44,9 +62,7 @@ def missing_checksums(spec: ClusterSpec) -> Iterator[str]:
     unknown = () if spec.control_plane.cloud is Cloud.LAB else without_checksum(spec)
     if unknown:
         yield (
-            f"the checksums of {len(unknown)} programs and images aren't known, so no host would accept them; add them to "
-            "artefacts.sha256, as printed by sha256sum or `crane digest`:"
+            f"the checksums of {len(unknown)} programs and images aren't known, so no host would accept them; to collect and "
+            f"verify them, run: ./menagerie bundle {spec.name} --fetch -o {spec.name}.bundle"
         )
-    yield from (
-        f"  {artefact.source}: <{'crane digest' if images.is_image(artefact) else 'sha256'}>" for artefact in unknown
-    )
+    yield from (f"  {artefact.source}" for artefact in unknown)

@@ -185,8 +185,8 @@ class Artefacts(Model):
     registry: MirrorRegistry | None = None
     """Registry, as host:port, that mirrors registry.k8s.io and docker.io under the same repository paths."""
     sha256: dict[str, Sha256] = Field(default={})
-    """SHA-256 of downloads for which upstream publishes no list: host/path of a program, or an image with its tag -> 64
-    hexadecimal digits, as printed by sha256sum or `crane digest`."""
+    """SHA-256 of downloads: host/path of a program, or an image with its tag -> 64 hexadecimal digits, as printed by sha256sum
+    or `crane digest`. Default: those that upstream publishes, and those that `bundle` wrote to artefacts.lock."""
     own_builds: dict[str, Sha256] = Field(default={})
     """SHA-256 of your own builds that mirrors serve under upstream's names. They replace the published ones, and `check` warns
     of each."""

@@ -41,9 +41,9 @@ def pin_of(cluster: Cluster, plugin: Artefact) -> str:
 def how_to_pin(plugin: Artefact) -> str:
     """Return instructions for a plugin without a checksum."""
     return (
-        f"no checksum is pinned for the provider plugin {plugin.name} {plugin.version}, which gets your credentials; download "
-        f"https://{plugin.source}, compare `sha256sum` with the digest on the release's page, and add it to "
-        f"artefacts.sha256:\n    {plugin.source}: <sha256>"
+        f"no checksum is pinned for the provider plugin {plugin.name} {plugin.version}, which gets your credentials; `bundle "
+        f"--fetch` verifies and pins it. By hand: download https://{plugin.source}, compare `sha256sum` with the digest on the "
+        f"release's page, and add it to artefacts.sha256:\n    {plugin.source}: <sha256>"
     )
 
 

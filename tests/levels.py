@@ -94,6 +94,7 @@ WITH_PROGRAMS = (
     "control_plane/test_serving_certificates.py",
     "inventories/test_run.py",
     "lab_unit/test_buckets.py",
+    "operations/bundles",
     "operations/test_node_labels.py",
     "operations/test_upgrade_releases.py",
     "roles/test_boot.py",

@@ -14,7 +14,7 @@ from typing import Literal
 
 from cluster.errors import FailedError
 from cluster.locks import locked
-from tools import cache, golang, manifest, releases
+from tools import cache, carried, golang, manifest, releases
 from tools.manifest import Module
 from tools.releases import ReleaseFile
 
@@ -85,7 +85,8 @@ def ensure(programs: Iterable[str], progress: Progress | None = None) -> dict[st
     groups = manifest.grouped(programs)
     go = golang.find(max((module.go for module, _ in groups), default=()))
     released = {module.name: _released(module) for module, _ in groups}
-    paths = {name: _path(module, name, go, released[module.name]) for module, names in groups for name in names}
+    built = {name: _path(module, name, go, released[module.name]) for module, names in groups for name in names}
+    paths = built | _carried((module, name) for module, names in groups for name in names)
     work = [
         _work(module, {name: paths[name] for name in names if not paths[name].exists()}, released[module.name])
         for module, names in groups
@@ -108,6 +109,13 @@ def ensure(programs: Iterable[str], progress: Progress | None = None) -> dict[st
 
 def _released(module: Module) -> Mapping[str, ReleaseFile]:
     return releases.pinned(module) if releases.origin() == "release" else {}
+
+
+def _carried(programs: Iterable[tuple[Module, str]]) -> dict[str, Path]:
+    """Return the paths of programs that a bundle brought, if they come from there."""
+    if releases.origin() != "bundle":
+        return {}
+    return carried.of({name: module.version for module, name in programs})
 
 
 def _path(module: Module, program: str, go: golang.Go, released: Mapping[str, ReleaseFile]) -> Path:
@@ -292,6 +300,7 @@ def states() -> list[dict[str, str | bool]]:
     """
     modules = manifest.modules().values()
     go = golang.find(max(module.go for module in modules))
+    brought = _carried((module, program) for module in modules for program in module.programs)
     return [
         {
             "program": program,
@@ -303,5 +312,5 @@ def states() -> list[dict[str, str | bool]]:
         }
         for module in modules
         for program in module.programs
-        for path in [_path(module, program, go, _released(module))]
+        for path in [brought.get(program) or _path(module, program, go, _released(module))]
     ]

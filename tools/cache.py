@@ -28,3 +28,8 @@ def file_digest(path: Path) -> str:
     """Return the SHA-256 (hex) of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def bytes_digest(data: bytes) -> str:
+    """Return the SHA-256 (hex) of bytes."""
+    return hashlib.sha256(data).hexdigest()

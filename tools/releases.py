@@ -26,7 +26,7 @@ from cluster.errors import FailedError
 from tools import cache as store
 from tools.manifest import TOOLS, Module
 
-Origin = Literal["source", "release"]
+Origin = Literal["source", "release", "bundle"]
 ORIGIN = "MENAGERIE_PROGRAMS"
 """Variable: where programs come from. Its last value is stored in the cache; the default is `source`."""
 MIRROR = "MENAGERIE_MIRROR"
@@ -59,19 +59,30 @@ def origin() -> Origin:
 
     Raises FailedError for any other value.
     """
-    record = store.root() / "programs" / "origin"
+    record = _record()
     chosen = os.environ.get(ORIGIN, "")
     if not chosen:
-        return "release" if record.exists() and record.read_text() == "release" else "source"
+        kept = record.read_text() if record.exists() else ""
+        return "release" if kept == "release" else "bundle" if kept == "bundle" else "source"
     if chosen not in get_args(Origin):
         raise FailedError(
             f"{ORIGIN}={chosen}: set it to one of {', '.join(get_args(Origin))} (make lab PROGRAMS=release)",
             code="programs",
         )
+    keep(chosen)
+    return "release" if chosen == "release" else "bundle" if chosen == "bundle" else "source"
+
+
+def keep(chosen: str) -> None:
+    """Let this cache's programs come from there until another origin is chosen."""
+    record = _record()
     if not record.exists() or record.read_text() != chosen:
         record.parent.mkdir(parents=True, exist_ok=True)
         record.write_text(chosen)
-    return "release" if chosen == "release" else "source"
+
+
+def _record() -> Path:
+    return store.root() / "programs" / "origin"
 
 
 @cache

@@ -70,7 +70,8 @@ def _steps(prepared: Prepared) -> list[str]:
     steps += commands[:1]
     if prepared.lacking:
         lines = [f"     {source}" for source in prepared.lacking]
-        head = f"write the SHA-256 of {len(lines)} downloads into artefacts.sha256; `up` does not start without them:"
+        bundle = f"./menagerie bundle {prepared.cluster.name} --fetch -o {prepared.cluster.name}.bundle"
+        head = f"{bundle}  collects {len(lines)} checksums, without which `up` does not start:"
         steps.append("\n".join([head, *lines]))
     steps += commands[1:]
     return [f"  {number}. {step}" for number, step in enumerate(steps, start=1)]

@@ -71,6 +71,11 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
         Verb("vpn request", "vpn:request", "Create keys on edge routers, and their requests", True),
         Verb("vpn configure", "vpn:configure", "Configure edge routers that run Debian", True),
     ),
+    "Programs": (
+        Verb("bundle", "bundle:bundle", "Write all that clusters download into one signed file", True),
+        Verb("mirror push", "mirror:push", "Fill a folder, bucket or registry from a bundle", True),
+        Verb("mirror serve", "mirror:serve", "Serve a bundle as a mirror and a registry"),
+    ),
     "Fleet": (
         Verb("list", "fleet:list_", "List the clusters in inventories/"),
         Verb("capacity", "capacity:capacity", "Show free capacity, and where a job would start"),
@@ -92,6 +97,7 @@ NOUNS = {
     "expander": "Price-aware node group choice for cluster-autoscaler: docs/how-to/expander.md.",
     "keys": "Key rotation: docs/how-to/keys.md.",
     "machines": "Bare-metal installation by PXE or virtual media: docs/how-to/provisioning.md.",
+    "mirror": "Mirrors of programs and images, from a bundle: docs/how-to/offline.md.",
     "roce": "RDMA over Ethernet: switch settings and a fabric test: docs/how-to/roce.md.",
     "state": "Where the state of a cluster's stack is kept: docs/how-to/state.md.",
     "tenancy": "People and teams, a namespace for each: docs/how-to/teams.md.",

@@ -42,6 +42,11 @@ class Prepared:
     versitygw: Path
 
 
+def programs(kubernetes: str) -> tuple[str, ...]:
+    """Return the programs of tools/ that a lab with this version of Kubernetes is made of."""
+    return ("crane", "kubectl", "versitygw", *artefacts.programs(kubernetes), *images.programs(kubernetes))
+
+
 def prepare(
     report: Callable[[str], None] = lambda _: None,
     also: tuple[str, ...] = (),
@@ -55,12 +60,10 @@ def prepare(
     with disk.space(cache.root(), _WAY_OUT), ThreadPoolExecutor(1) as pool:
         image = pool.submit(rootfs.ensure, report)
         # One call for all programs, so that the progress report counts and estimates all of them.
-        releases = (*artefacts.programs(kubernetes), *images.programs(kubernetes))
-        names = [*also, "crane", "kubectl", "versitygw", *releases]
-        programs = build.ensure(names, lambda event: report(str(event)))
-        _link(programs["kubectl"], KUBECTL)
+        paths = build.ensure([*also, *programs(kubernetes)], lambda event: report(str(event)))
+        _link(paths["kubectl"], KUBECTL)
         mirror, stored = artefacts.build_mirror(kubernetes), images.build_images(kubernetes)
-        return Prepared(image.result(), mirror, programs["crane"], stored, programs["versitygw"])
+        return Prepared(image.result(), mirror, paths["crane"], stored, paths["versitygw"])
 
 
 def _link(program: Path, place: Path) -> None:

@@ -36,7 +36,7 @@ def findings(cluster: Cluster) -> Iterator[Finding]:
     if missing := without_checksum(cluster.spec):
         names = ", ".join(program.name for program in missing)
         message = f"there is no checksum for {names}; zeros stand in for them here, and `up` will refuse to continue"
-        way_out = "write them to artefacts.sha256: host/path of a file and what sha256sum prints, an image and what `crane digest` prints"
+        way_out = f"collect and verify them: ./menagerie bundle {cluster.name} --fetch -o {cluster.name}.bundle"
         yield Finding("stood-in", message, way_out, "note", path=("artefacts",))
     if needed := secret_names(cluster.spec):
         message = f"the stack needs the secrets {', '.join(needed)}; random values stand in for them here"

@@ -21,6 +21,7 @@ WRONG_CLUSTER = tuple(
     autoscaler plan lba
     autoscaler run lba
     autoscaler simulate lba x
+    bundle lba --fetch -o x
     capacity lba
     ceph facts lba -o x
     ceph render lba --facts docs

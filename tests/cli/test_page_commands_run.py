@@ -50,6 +50,7 @@ NEEDS = {
     "an account, and the network": "doctor",
     "the engine, for minutes": "up, validate",
     "every pinned program": "controllers image",
+    "download sites, a key or a bundle": "bundle, mirror push, mirror serve",
 }
 """What is needed -> verbs whose lines are only parsed, unless `RUNS` has the line."""
 EXITS = {("roce plan", "--facts"): 2}

@@ -19,11 +19,13 @@ ASKS = """
 """
 """Verbs that change something and ask first: they take --yes."""
 ASKS_NOTHING = {
+    "bundle": "writes the file in its options, and locks of artefacts that git shows",
     "controllers image": "writes and pushes only where its options say",
     "etcd backup": "adds a backup",
     "init": "adds a folder, and changes none that exists",
     "etcd move-leader": "the etcd keeps serving",
     "machines render": "writes to the folder in its options",
+    "mirror push": "adds files of pinned versions, and is asked with --dry-run",
     "roce test": "loads the fabric, but changes no setting",
     "secret": "asks for the secret itself",
     "verify": "runs in CI; --list says what each proof does",
@@ -31,8 +33,7 @@ ASKS_NOTHING = {
 }
 """Verbs that change something without asking -> the reason."""
 LOOKS = """
-    audit, autoscaler plan, autoscaler simulate, capacity, ceph facts, ceph render, check, doctor, expander run, explain,
-    kubeconfig, list, roce plan, show, status, validate
+    assert len(EVERY) <= 49
 """
 """Verbs that change nothing except a file named in their options."""
 HOLDS = """
@@ -64,7 +65,7 @@ def test_every_verb_is_in_one_table_and_there_are_about_forty() -> None:
     looks, asks, never = names(LOOKS), names(ASKS), set(ASKS_NOTHING)
     assert sorted([*looks, *asks, *never]) == sorted(EVERY)
     assert {verb.name for verb in table.every() if verb.changes} == asks | never
-    assert len(EVERY) <= 46
+    assert len(EVERY) <= 49
 
 
 @pytest.mark.parametrize("name", sorted(names(ASKS) | set(ASKS_NOTHING)))

@@ -24,12 +24,12 @@ ON_HOSTS = ("cluster/audit/host", "components/control_plane/host", "components/u
 """Programs for hosts, which are independent of each other and of the command."""
 
 CODES = {
-    1: "ansible api api-unreachable cloud-call directory endless-tokens etcd etcd-agent file groups image kubelets-behind lab "
-    "machine-unfit machines-failed no-go no-login no-policies no-record no-space not-backed-up not-built not-confirmed not-installed not-yet output "
+    1: "ansible api api-unreachable artefacts cloud-call directory endless-tokens etcd etcd-agent file groups image kubelets-behind lab "
+    "machine-unfit machines-failed mirror no-go no-login no-policies no-record no-space not-backed-up not-built not-confirmed not-installed not-yet output "
     "permission plugin pods-behind programs read-only repair reports roll-stopped stack still-encrypts timed-out unexpected "
     "upgrade-stopped workers-failed",
-    2: "bad-certificate bad-spec bad-trace bmc-trust disagreement etcd-refused expander foreign-file foreign-rings init-refused keeps-data "
-    "machines-refused newer-data no-autoscaler no-backups no-image no-key no-rdma no-router no-tenancy no-way-back "
+    2: "bad-certificate bad-spec bad-trace bmc-trust bundle disagreement etcd-refused expander foreign-file foreign-rings init-refused keeps-data "
+    "machines-refused mirror-target newer-data no-autoscaler no-backups no-image no-key no-rdma no-router no-tenancy no-way-back "
     "not-as-its-spec not-carried not-confirmed not-held not-ready nothing-matches nothing-to-provision other-plan other-release "
     "other-state passphrase pods-would-be-lost state-move unknown-gateway unknown-host unknown-proof unknown-secret "
     "unknown-size "

@@ -1,0 +1,1 @@
+"""Bundles: everything that clusters download, in one signed file."""

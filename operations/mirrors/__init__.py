@@ -1,0 +1,1 @@
+"""Mirrors that a bundle fills: a web server with a registry, buckets, folders, registries."""
