@@ -37,6 +37,10 @@ def served(opened: Callable[[Upstream], Door], monkeypatch: pytest.MonkeyPatch) 
     return door
 
 
+PARTS = ("packages", "programs", "kernel")
+"""Of a manifest."""
+
+
 def states(report: Report, group: str) -> dict[str, State]:
     return {row.name: row.answer.state for row in report.rows if row.group == group}
 
@@ -229,12 +233,12 @@ def test_an_images_manifest_is_compared_with_what_each_kind_of_host_needs(tmp_pa
 
 def test_a_whole_manifest_also_has_programs_and_options_of_the_kernel(tmp_path: Path) -> None:
     cluster = example("aws-small")
-    needs = of_cluster(cluster, plan(cluster))["pool cpu"]
+    every = of_cluster(cluster, plan(cluster)).values()
     file = tmp_path / "manifest"
-    told = {"packages": dict.fromkeys(needs.packages, "1.0-1"), "programs": needs.programs, "kernel": needs.kernel}
+    told = {part: sorted({name for needs in every for name in getattr(needs, part)}) for part in PARTS}
     file.write_text(json.dumps(told))
     assert {answer.state for answer in manifest_question(cluster, file).ask()} == {State.OK}
-    file.write_text(json.dumps(told | {"programs": [], "kernel": [name for name in needs.kernel if name != "VXLAN"]}))
+    file.write_text(json.dumps(told | {"programs": [], "kernel": [name for name in told["kernel"] if name != "VXLAN"]}))
     (pool,) = (answer for answer in manifest_question(cluster, file).ask() if answer.about == "pool cpu")
     assert pool.state is State.WRONG
     assert pool.found.endswith("kernel option CONFIG_VXLAN")
