@@ -9,7 +9,7 @@ from importlib import metadata
 
 import grpc
 from google.protobuf import empty_pb2
-from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc, status_pb2
+from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 
 from sandbox.simcloud.changes import ChangeKind
@@ -178,6 +178,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
 def _abort_partly(context: grpc.ServicerContext, record: Record, message: str) -> None:
     """Fail a creation as the engine's protocol has it for a resource that exists."""
+    from pulumi.runtime.proto import status_pb2  # noqa: PLC0415 - order: it registers a name that Google's libraries register too
+
     code = grpc.StatusCode.UNKNOWN
     status = status_pb2.Status(code=code.value[0], message=message)
     properties = to_wire(record.outputs)

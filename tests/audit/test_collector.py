@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from cluster.audit.programs import collector as placed
 from stacks.certificates import Request, issue, new_authority
 
 KEY = "a2V5IG9mIHRoaXMgdGVzdA=="
+ADDRESS = "192.0.2.7"
 CA = new_authority("kubernetes")
 LEAF = issue(CA, Request("system:kube-scheduler"))
 CONFIG = f"""kind: EncryptionConfiguration
@@ -167,11 +168,17 @@ def test_collector_covers_every_file_that_a_control_names() -> None:
     assert (bool(named), unseen) == (True, [])
 
 
+def in_own_network(command: Sequence[str]) -> str:
+    """Return the output of a command in a network with one address. Other tests change the addresses of the machine's."""
+    setup = f'ip link add d type dummy && ip address add {ADDRESS}/24 dev d && ip link set d up && exec "$@"'
+    words = ["unshare", "--map-root-user", "--net", "sh", "-c", setup, "sh", *command]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
 def test_collector_runs_as_an_argument_and_as_a_file(tmp_path: Path) -> None:
-    by_words = subprocess.run(collect_command(Kind.WORKER), capture_output=True, text=True, check=True).stdout
+    by_words = in_own_network(collect_command(Kind.WORKER))
     (tmp_path / "menagerie_evidence.py").write_text(placed().text)
-    command = ["python3", "-I", tmp_path / "menagerie_evidence.py", "worker"]
-    by_file = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    by_file = in_own_network(["python3", "-I", str(tmp_path / "menagerie_evidence.py"), "worker"])
     first, second = (Report.model_validate_json(text) for text in (by_words, by_file))
     assert first.kind is second.kind is Kind.WORKER
-    assert first.addresses == second.addresses
+    assert first.addresses == second.addresses == (ADDRESS,)

@@ -32,13 +32,14 @@ ELSEWHERE = {
         *("chronyc", "ethtool", "export", "find", "grep", "journalctl", "jq", "nstat", "nvidia-smi", "openssl", "ping"),
         *("printf", "sed", "sort", "ssh-keygen", "swanctl", "systemctl", "vtysh", "xargs"),
     ),
+    "Packer": ("packer",),
     "Pulumi": ("pulumi",),
     "uv": ("uv",),
 }
 """Whose programs -> their names. What they accept is not for us to know, except for files and units of ours."""
 ON_HOSTS = "menagerie-"
 """Starts the names of our programs on hosts."""
-BROUGHT = ("--cert", "--key", "--facts")
+BROUGHT = ("--cert", "--key", "--facts", "--image-manifest")
 """Options with a file that the operator brings."""
 EVERYWHERE = {"--debug", "--help", "--version"}
 PAGES = [page for page in pages.pages() if any(True for _ in (*pages.commands(page), *pages.spans(page)))]

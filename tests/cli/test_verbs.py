@@ -33,13 +33,14 @@ ASKS_NOTHING = {
 }
 """Verbs that change something without asking -> the reason."""
 LOOKS = """
-    assert len(EVERY) <= 49
+    audit, autoscaler plan, autoscaler simulate, capacity, ceph facts, ceph render, check, doctor, expander run, explain,
+    kubeconfig, list, mirror serve, roce plan, show, status, validate
 """
 """Verbs that change nothing except a file named in their options."""
 HOLDS = """
     configure, controllers apply, controllers remove, destroy, etcd defragment, etcd forget, etcd move-leader,
-    etcd recover-space, etcd replace, etcd restore, etcd roll, keys rotate, reboot, repair, state move, tenancy sync, up,
-    upgrade
+    etcd recover-space, etcd replace, etcd restore, etcd roll, keys rotate, machines install, reboot, repair, state move,
+    tenancy sync, up, upgrade
 """
 """Verbs that lock the cluster, and so can wait for it. `up` and `destroy` continue if the bucket of records does not answer."""
 EVERY = [verb.name for verb in table.every()]

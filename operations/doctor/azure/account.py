@@ -22,7 +22,7 @@ PROVIDERS = (
     "Microsoft.Insights",
 )
 """Resource providers that a new subscription has not registered. Flow logs need Insights ("Virtual network flow logs")."""
-FEATURES = ("EncryptionAtHost", "MaxSurgeRollingUpgrade")
+FEATURES = ("EncryptionAtHost",)
 """Features of Microsoft.Compute that the stack uses."""
 _SUBSCRIPTIONS, _PROVIDERS_API, _FEATURES_API, _PERMISSIONS, _WATCHERS = (
     "2022-12-01",
