@@ -1,6 +1,6 @@
 """What a cluster needs of a new account's quotas. Clouds raise them on request, after hours or days, so one asks first.
 
-Defaults are those that the clouds document, for all accounts alike. Google documents none: they depend on the account. A
+Defaults are those of new accounts; the comments say where each is from. Google documents none: they depend on the account. A
 quota that is larger than its default is not known here, so an excess is a warning and no error.
 """
 
@@ -44,8 +44,10 @@ class Demand:
 _STANDARD = r"(?!dl|hpc|inf|mac|trn)[acdhimrtz][a-z]*\d"
 _GPUS = r"g(\d|r)|vt"
 
-# AWS: "On-Demand Instance quotas" and "Spot Instance quotas", EC2 user guide, read 2026-11-26. Azure: "Azure subscription and
-# service limits, quotas, and constraints", virtual machines, read 2026-11-26; some kinds of subscription have fewer.
+# AWS: spot by "Spot Instance quotas" of the EC2 user guide; Standard by the example of `aws service-quotas
+# get-aws-default-service-quota` in the CLI's reference (both read 2026-11-26). For the zeros no page was read;
+# `aws service-quotas list-aws-default-service-quotas --service-code ec2` prints what counts today. Azure: 20 cores by "Scale
+# quotas and limits in your lab" (December 2020); some kinds of subscription have fewer.
 VCPUS: dict[Cloud, tuple[VcpuQuota, ...]] = {
     Cloud.AWS: (
         VcpuQuota("Running On-Demand P instances", 0, r"p\d"),
@@ -63,7 +65,7 @@ VCPUS: dict[Cloud, tuple[VcpuQuota, ...]] = {
     ),
 }
 
-# "Amazon VPC quotas", read 2026-11-26: per region.
+# Per region, as "Amazon VPC quotas" had them for years; not read again for this table.
 _COUNTS: dict[Cloud, tuple[tuple[str, str, int], ...]] = {
     Cloud.AWS: (("aws:ec2/vpc:Vpc", "VPCs per Region", 5), ("aws:ec2/eip:Eip", "Elastic IP addresses per Region", 5)),
 }
