@@ -102,7 +102,7 @@ def test_a_machine_whose_files_are_not_served_is_not_reinstalled(floor: Floor, m
 def test_a_machine_is_reinstalled_over_its_bmc_and_its_new_key_is_trusted(
     floor: Floor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(operation, "STATE", tmp_path / "state")
+    monkeypatch.setattr("operations.machines_journal.STATE", tmp_path / "state")
     monkeypatch.setattr(operation, "stale", lambda machines: ([], []))
     monkeypatch.setattr(install, "scanned_key", lambda machine: KEYS[0])
     name, own = next(iter(floor.bmcs.items()))
@@ -131,7 +131,7 @@ def test_a_machine_is_reinstalled_over_its_bmc_and_its_new_key_is_trusted(
 def test_an_installer_that_refuses_a_used_disk_needs_a_person_and_says_how_to_consent(
     floor: Floor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(operation, "STATE", tmp_path / "state")
+    monkeypatch.setattr("operations.machines_journal.STATE", tmp_path / "state")
     monkeypatch.setattr(operation, "stale", lambda machines: ([], []))
     name, own = next(iter(floor.bmcs.items()))
     waits = Waits(power=30, install=60, first_boot=5, poll=0.3)
