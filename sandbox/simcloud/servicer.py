@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from importlib import metadata
 
 import grpc
-from google.protobuf import empty_pb2
+from google.protobuf import any_pb2, empty_pb2
+from google.protobuf.message import Message
 from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
 from pulumi.runtime.proto import provider_pb2 as pb
 
@@ -178,17 +179,33 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
 def _abort_partly(context: grpc.ServicerContext, record: Record, message: str) -> None:
     """Fail a creation as the engine's protocol has it for a resource that exists."""
-    from pulumi.runtime.proto import status_pb2  # noqa: PLC0415 - order: it registers a name that Google's libraries register too
-
     code = grpc.StatusCode.UNKNOWN
-    status = status_pb2.Status(code=code.value[0], message=message)
     properties = to_wire(record.outputs)
     detail = pb.ErrorResourceInitFailed(
         id=record.id, properties=properties, inputs=to_wire(record.inputs), reasons=[message]
     )
-    status.details.add().Pack(detail)
-    context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+    context.set_trailing_metadata((("grpc-status-details-bin", _status(code.value[0], message, detail)),))
     context.abort(code, message)
+
+
+def _status(code: int, message: str, detail: Message) -> bytes:
+    """Return a serialised google.rpc.Status ("Encoding", Protocol Buffers documentation).
+
+    Pulumi and Google's libraries both have its class, and one process cannot load both.
+    """
+    packed = any_pb2.Any()
+    packed.Pack(detail)
+    return b"\x08" + _varint(code) + b"\x12" + _sized(message.encode()) + b"\x1a" + _sized(packed.SerializeToString())
+
+
+def _sized(value: bytes) -> bytes:
+    return _varint(len(value)) + value
+
+
+def _varint(number: int) -> bytes:
+    """Return groups of seven bits, the lowest first; the highest bit says that another follows."""
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
 
 
 def _diff_response(plan: UpdatePlan) -> pb.DiffResponse:
