@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from clients.access import NotBuiltError
 from cluster.errors import RefusedError
 from cluster.load import clusters, find_cluster, load_beside
 from cluster.project import ROOT
@@ -21,7 +20,7 @@ from network import swanctl
 from network.gateway import Joined, RouterConfig, routers
 from network.vpn import Tunnel, tunnels
 from operations.router_certificates import CertificateError, certificate_chains, folder_of, load
-from operations.stack import access_to, kept_secret
+from operations.stack import access_if_built, kept_secret
 
 
 @dataclass(frozen=True)
@@ -95,11 +94,8 @@ def gateway_addresses(
     cluster: Cluster, report: Callable[[str], None]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """Return the addresses of the gateway's ends and the names in their certificates; ({}, {}) before the first `up`."""
-    try:
-        outputs = access_to(cluster, report).outputs
-    except NotBuiltError:
-        outputs = None
-    return (outputs.vpn_gateways, outputs.vpn_names) if outputs else ({}, {})
+    access = access_if_built(cluster, report)
+    return (access.outputs.vpn_gateways, access.outputs.vpn_names) if access else ({}, {})
 
 
 def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], None]) -> GatewayWork:

@@ -150,10 +150,10 @@ def access_to(cluster: Cluster, report: Callable[[str], None] = lambda _: None) 
     return Access.from_stack(cluster.name, open_stack(cluster, report).outputs())
 
 
-def access_if_built(cluster: Cluster) -> Access | None:
+def access_if_built(cluster: Cluster, report: Callable[[str], None] = lambda _: None) -> Access | None:
     """Return the access to a cluster; None if it was never built. Raises BackendError if that is unknown."""
     try:
-        return access_to(cluster)
+        return access_to(cluster, report)
     except NotBuiltError:
         return None
 

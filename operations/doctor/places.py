@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from cluster.needs import Use
 from operations.doctor.model import Answer, ok, wrong
-from operations.doctor.needs import Use
 
 
 def answers(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from cluster.needs import Use
 from operations.doctor.model import Answer, ok, unknown, wrong
-from operations.doctor.needs import Use
 
 Raise = Callable[[int], Sequence[str]]
 """Returns the commands that ask for a quota of this size."""

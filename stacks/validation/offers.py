@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from cluster import catalogue
 from cluster.fields import did_you_mean
 from cluster.spec import Cloud
 from sandbox.simcloud.rules import Offers, Place
+from stacks.azure.permissions import resource_providers
+from stacks.gcp.permissions import services as google_apis
 
-SERVICES: Mapping[str, frozenset[str]] = {
-    "aws": frozenset(
-        f"{name}.amazonaws.com"
-        for name in ("autoscaling", "ec2-nat-gateway", "elasticfilesystem", "elasticloadbalancing", "s2svpn", "spot")
-    ),
-    "azure": frozenset(
-        f"Microsoft.{name}" for name in ("Compute", "Insights", "KeyVault", "ManagedIdentity", "Network", "Storage")
-    ),
-    "gcp": frozenset(
-        f"{name}.googleapis.com"
-        for name in (
-            *("cloudkms", "cloudresourcemanager", "compute", "dns", "iam", "logging", "secretmanager"),
-            *("servicedirectory", "serviceusage", "storage"),
-        )
-    ),
-}
-"""Cloud -> what docs/start/ has an administrator enable in a new account: the strict account has nothing else."""
+_LINKED_ROLES = ("autoscaling", "ec2-nat-gateway", "elasticfilesystem", "elasticloadbalancing", "s2svpn", "spot")
 _VAIN_USES = 2
+
+
+@cache
+def services(cloud: Cloud) -> frozenset[str]:
+    """Return what docs/start/ has an administrator enable in a new account: the strict account has nothing else.
+
+    AWS: services with a role of their own. Azure: resource providers. Google Cloud: APIs.
+    """
+    if cloud is Cloud.AZURE:
+        return frozenset(resource_providers())
+    if cloud is Cloud.GCP:
+        return frozenset(google_apis())
+    return frozenset(f"{name}.amazonaws.com" for name in _LINKED_ROLES)
 
 
 def strict(offers: Offers) -> Offers:
     """Return what a new account has, where grants also take their time."""
-    return replace(offers, services=lambda cloud, name: name in SERVICES[cloud], slow_grants=_VAIN_USES)
+    return replace(offers, services=lambda cloud, name: name in services(Cloud(cloud)), slow_grants=_VAIN_USES)
 
 
 def of_catalogue() -> Offers:

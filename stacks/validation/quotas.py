@@ -10,12 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cluster import catalogue
-from cluster.catalogue import Machine
-from cluster.spec import Cloud, Cluster, RoleName
-from etcd.members import settings
-from network import addresses
-from network.addresses import ROLES
+from cluster.needs import Use, uses, vcpus
+from cluster.spec import Cloud, Cluster
 from sandbox.simcloud.world import World
 from stacks.validation.model import Finding
 
@@ -27,17 +23,6 @@ class VcpuQuota:
     name: str
     default: int
     machines: str = ""
-    spot: bool = False
-
-
-@dataclass(frozen=True)
-class Demand:
-    """Machines of one type. least: from the start. most: when the autoscaler has grown their pool."""
-
-    what: str
-    machine: str
-    least: int
-    most: int
     spot: bool = False
 
 
@@ -76,24 +61,22 @@ def findings(cluster: Cluster, world: World) -> Iterator[Finding]:
     """Yield a warning for each default that the cluster exceeds; nothing about vCPUs if the spec has the account's own quota."""
     cloud = cluster.spec.control_plane.cloud
     if cluster.spec.control_plane.vcpu_quota is None:
-        demands = list(_demands(cluster))
+        used = uses(cluster.spec, spare=0)
         for quota in VCPUS.get(cloud, ()):
-            yield from _of_vcpus(cluster, quota, [demand for demand in demands if _counts(quota, demand)])
+            yield from _of_vcpus(cluster, quota, [use for use in used if _counts(quota, use)])
     for token, name, default in _COUNTS.get(cloud, ()):
         number = len(world.of_type(token))
         if number > default:
             yield _warning(cluster, f"needs {number} of quota {name!r}; its default is {default}", name)
 
 
-def _of_vcpus(cluster: Cluster, quota: VcpuQuota, demands: list[Demand]) -> Iterator[Finding]:
-    each = [(demand, _vcpus(cluster, demand.machine)) for demand in demands]
-    least = sum(demand.least * vcpus for demand, vcpus in each)
-    most = sum(demand.most * vcpus for demand, vcpus in each)
+def _of_vcpus(cluster: Cluster, quota: VcpuQuota, used: list[Use]) -> Iterator[Finding]:
+    each = [(use, vcpus(cluster.spec, use.machine) or 0) for use in used]
+    least = sum(use.least * number for use, number in each)
+    most = sum(use.most * number for use, number in each)
     if most <= quota.default:
         return
-    sum_ = " + ".join(
-        f"{demand.what} {demand.most} × {vcpus} ({demand.machine})" for demand, vcpus in each if demand.most * vcpus
-    )
+    sum_ = " + ".join(f"{use.what} {use.most} × {number} ({use.machine})" for use, number in each if use.most * number)
     grown = f", and {most:,} when every pool is at its max: {sum_}" if most > least else f": {sum_}"
     yield _warning(
         cluster, f"needs {least:,} vCPUs of quota {quota.name!r}{grown}; its default is {quota.default}", quota.name
@@ -106,28 +89,5 @@ def _warning(cluster: Cluster, need: str, name: str) -> Finding:
     return Finding("quota", f"{cluster.name} {need}", way_out, "warning", path=("control_plane",))
 
 
-def _demands(cluster: Cluster) -> Iterator[Demand]:
-    spec = cluster.spec
-    yield Demand(
-        "API servers", spec.control_plane.machine, spec.control_plane.api_servers, spec.control_plane.api_servers
-    )
-    hosts: dict[str, RoleName] = {}
-    for role in ROLES:
-        for host in addresses.plan(cluster).etcd[role]:
-            hosts.setdefault(host.name, role)
-    for role in ROLES:
-        number = sum(own == role for own in hosts.values())
-        yield Demand(f"etcd {role}", settings(cluster, role).machine, number, number)
-    for name, pool in spec.pools.items():
-        if pool.machine:
-            yield Demand(f"pool {name}", pool.machine, pool.min, pool.max, pool.spot)
-
-
-def _counts(quota: VcpuQuota, demand: Demand) -> bool:
-    return quota.spot == demand.spot and re.match(quota.machines, demand.machine) is not None
-
-
-def _vcpus(cluster: Cluster, name: str) -> int:
-    """Return the vCPUs of a machine type; 0 if the catalogue knows only its name."""
-    machine: Machine | None = catalogue.of(cluster.spec.control_plane.cloud).machine_types.get(name)
-    return machine.type.vcpus if machine and machine.type else 0
+def _counts(quota: VcpuQuota, use: Use) -> bool:
+    return quota.spot == use.spot and re.match(quota.machines, use.machine) is not None

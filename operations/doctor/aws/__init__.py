@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from clients.clouds.aws_reader import AwsReader
+from cluster.needs import uses
 from cluster.spec import Cluster
 from operations.doctor.aws.account import Account, account_questions
 from operations.doctor.aws.machines import machine_questions
 from operations.doctor.aws.quotas import quota_questions
 from operations.doctor.model import Question
-from operations.doctor.needs import uses
 
 ADVICE = (
     "run `aws configure sso` and `aws sso login --profile <name>` and set AWS_PROFILE, or set AWS_ACCESS_KEY_ID and "

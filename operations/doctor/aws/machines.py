@@ -7,10 +7,10 @@ from typing import Any
 
 from clients.clouds import CallError
 from clients.clouds.aws_reader import AwsReader
+from cluster.needs import Use, images, machine_types
 from cluster.spec import Cluster
 from operations.doctor import places
 from operations.doctor.model import Answer, Once, Question, ok, wrong
-from operations.doctor.needs import Use, images, machine_types
 from stacks.aws.launch import PARAMETER
 
 _RESOLVED = "resolve:ssm:"

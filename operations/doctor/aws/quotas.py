@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from clients.clouds import CallError
 from clients.clouds.aws_reader import AwsReader
+from cluster.needs import Use
 from cluster.spec import Cluster
 from cluster.tags import of_cluster
 from operations.doctor.model import Answer, Once, Question
-from operations.doctor.needs import Use
 from operations.doctor.quotas import Need, Quota, compared, needs_of, not_known
 
 _STANDARD = ("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z")

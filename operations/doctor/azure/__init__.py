@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from clients.clouds.azure_reader import AzureReader
+from cluster.needs import uses
 from cluster.spec import Cluster
 from operations.doctor.azure.account import account_questions
 from operations.doctor.azure.machines import Region, machine_questions
 from operations.doctor.model import Question
-from operations.doctor.needs import uses
 
 ADVICE = (
     "run `az login` and `az account set --subscription <id>`, or set ARM_CLIENT_ID, ARM_CLIENT_SECRET, ARM_TENANT_ID and "

@@ -7,10 +7,10 @@ from typing import Any
 
 from clients.clouds import CallError
 from clients.clouds.azure_reader import AzureReader
+from cluster.needs import Use, images
 from cluster.spec import Cluster
 from operations.doctor import places
 from operations.doctor.model import Answer, Once, Question, ok, unknown, wrong
-from operations.doctor.needs import Use, images
 from operations.doctor.quotas import Need, Quota, compared, needs_of, not_known
 from stacks.azure.hosts import DEBIAN
 

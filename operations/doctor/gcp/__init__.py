@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from clients.clouds.gcp_reader import GoogleReader
+from cluster.needs import uses
 from cluster.spec import Cluster
 from operations.doctor.gcp.account import account_questions
 from operations.doctor.gcp.machines import Region, machine_questions
 from operations.doctor.model import Question
-from operations.doctor.needs import uses
 
 ADVICE = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to the file of a key"
 

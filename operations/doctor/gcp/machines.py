@@ -9,10 +9,10 @@ from typing import Any
 from clients.clouds import CallError
 from clients.clouds.gcp_reader import GoogleReader
 from cluster import catalogue
+from cluster.needs import Use, gpus, images, machine_types, vcpus
 from cluster.spec import Cluster
 from operations.doctor import places
 from operations.doctor.model import Answer, Once, Question, ok, wrong
-from operations.doctor.needs import Use, gpus, images, machine_types, vcpus
 from operations.doctor.quotas import Need, Quota, compared, needs_of, not_known
 from stacks.gcp import hosts
 
