@@ -46,8 +46,10 @@ def established(machine: Machine) -> int:
 def up(world: World) -> None:
     seconds = wait(lambda: established(world.site) == len(world.lines), 30, "BGP through every tunnel")
     print(f"all tunnels up, with BGP, after {seconds:.1f} s")
+    for name, end in world.ends.items():
+        wait(lambda m=end: m.route(PEOPLE), 10, f"{name} knows where the site is")
     for cluster, machine in world.fabrics.items():
-        wait(lambda m=machine: m.route(PEOPLE), 10, f"{cluster} knows where the site is")
+        wait(lambda m=machine: len(m.route(PEOPLE)) == 2, 10, f"{cluster} knows two ways to the site")
     wait(lambda: all(len(world.site.route(nodes)) == 2 for nodes in NODES.values()), 10, "two ways to each cluster")
 
 

@@ -97,7 +97,9 @@ def end_config(line: Line, fabric: str) -> str:
     """Return FRR's configuration of a gateway's end. It announces what it must not: a default route and the other cluster's range."""
     other = next(nodes for cluster, nodes in NODES.items() if cluster != line.cluster)
     own, peer = line.tunnel.cloud, line.tunnel.edge.address.ip
-    out = [*HEAD, f"router bgp {own.asn}", f" bgp router-id {line.remote}", *LOOSE, " bgp graceful-restart"]
+    # FRR 8.4 sometimes never resolves a next hop over a route that was in the kernel before it started.
+    out = [*HEAD, *([] if line.numbered else [f"ip route {peer}/32 ipsec0"])]
+    out += [f"router bgp {own.asn}", f" bgp router-id {line.remote}", *LOOSE, " bgp graceful-restart"]
     out += [f" neighbor {peer} remote-as {line.tunnel.edge.asn}"]
     out += [f" neighbor {peer} timers {line.cloud.keepalive} {line.cloud.hold}", f" neighbor {peer} timers connect 2"]
     if not line.numbered:
@@ -174,11 +176,8 @@ class World:
         machine = self._machine(line.name)
         self._online(machine, str(line.remote), UNDERLAY[line.cluster])
         daemon(machine, answering(line), swanctl.secrets([line], {line.name: KEY}).replace(str(line.remote), ROUTER))
-        own, edge = line.tunnel.cloud.address, line.tunnel.edge.address
         machine.run("ip", "link", "set", "ipsec0", "mtu", str(line.tunnel.mtu), "up")
-        machine.run("ip", "address", "add", str(own), "dev", "ipsec0")
-        if not line.numbered:
-            machine.run("ip", "route", "add", str(edge), "dev", "ipsec0")
+        machine.run("ip", "address", "add", str(line.tunnel.cloud.address), "dev", "ipsec0")
         machine.run("sysctl", "-q", "net.ipv4.ip_forward=1")
         machine.run("swanctl", "--load-all", "--noprompt")
         return machine
