@@ -8,7 +8,7 @@ import pulumi_azure_native as azure
 from cluster.spec import Cluster
 from stacks import grants
 from stacks.azure import roles
-from stacks.azure.roles import BuiltIn
+from stacks.azure.rights import BuiltIn
 from stacks.azure.tags import tags, vault_name
 from stacks.protection import is_protected
 

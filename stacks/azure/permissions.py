@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 
-from stacks.azure.roles import BuiltIn, id_of_own
+from stacks.azure.rights import BuiltIn, id_of_own
 
 
 def _all_of(kind: str, *more: str) -> tuple[str, ...]:

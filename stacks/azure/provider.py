@@ -11,7 +11,7 @@ from cluster.storage import controllers_pool
 from etcd.backups import prefix
 from network.addresses import AddressPlan
 from stacks import backups, facts, payloads
-from stacks.azure import etcd, machines, roles
+from stacks.azure import etcd, machines, rights, roles
 from stacks.azure.control_plane import ControlPlane
 from stacks.azure.dns import Dns
 from stacks.azure.endpoints import Endpoints
@@ -69,7 +69,7 @@ class AzureProvider(CloudProvider):
         bundles = {reader: {bundle_name(reader): values[bundle_name(reader)]} for reader, values in stored.items()}
         # The CAs to trust are not secret, so they are in no bundle.
         public = {reader: pki.for_worker() for reader in workers}
-        writer = self._role("join-token-writer", (roles.WRITE_SECRET,)) if workers else None
+        writer = self._role("join-token-writer", (rights.WRITE_SECRET,)) if workers else None
         everything = (self._keys, self._identities, bundles, public, writer)
         secrets = Secrets(self._cluster, group, *everything, self._own)
         # The vault has no address until its endpoint has one.
@@ -134,7 +134,7 @@ class AzureProvider(CloudProvider):
 
     def _permit_audit_logs(self) -> None:
         """Permit API servers to add blobs to the container, and nothing else."""
-        role_id = self._role("audit-log-writer", roles.ADD_BLOBS)
+        role_id = self._role("audit-log-writer", rights.ADD_BLOBS)
         principal = self._identities[payloads.API_SERVERS].principal_id
         roles.assign("audit-logs", role_id, principal, self._storage.audit.id, self._own)
 
@@ -151,8 +151,8 @@ class AzureProvider(CloudProvider):
         """Permit hosts whose etcd has backups to use the blobs in its folder of the container, except their versions."""
         if self._storage.backups is None:
             return
-        role_id = self._role("backup-keeper", roles.USE_BLOBS, roles.SEE_CONTAINER)
+        role_id = self._role("backup-keeper", rights.USE_BLOBS, rights.SEE_CONTAINER)
         for host, etcds in backups.hosts_with_backups(self._cluster, self._plan).items():
             principal, container = self._identities[host].principal_id, self._storage.backups.id
-            condition = roles.only_below([prefix(self._cluster.name, role) for role in etcds])
+            condition = rights.only_below([prefix(self._cluster.name, role) for role in etcds])
             roles.assign(f"{host}-backups", role_id, principal, container, self._own, condition)

@@ -12,7 +12,7 @@ from cluster.spec import Cluster
 from stacks.azure import roles
 from stacks.azure.hosts import Boot
 from stacks.azure.keys import Keys
-from stacks.azure.roles import BuiltIn
+from stacks.azure.rights import BuiltIn
 from stacks.azure.tags import tags
 from stacks.payloads import API_SERVERS
 

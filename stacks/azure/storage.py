@@ -16,7 +16,7 @@ from stacks import audit_logs, grants
 from stacks.azure import roles
 from stacks.azure.keys import Keys
 from stacks.azure.network import Network
-from stacks.azure.roles import BuiltIn
+from stacks.azure.rights import BuiltIn
 from stacks.azure.tags import account_name, tags
 from stacks.backups import Buckets, kept_days
 from stacks.protection import is_protected

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pulumi
+import pulumi_gcp as gcp
 
 from cluster.files import Disk
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
+from cluster.tags import of_cluster
 from network.addresses import AddressPlan
 from stacks import backups, facts, payloads
 from stacks.cloud_provider import CloudProvider
@@ -23,7 +25,6 @@ from stacks.gcp.public import PublicEndpoint
 from stacks.gcp.secrets import Secrets
 from stacks.gcp.security import Firewalls
 from stacks.gcp.storage import Storage
-from stacks.gcp.tags import provider
 from stacks.gcp.volumes import Volumes, classes
 from stacks.gcp.vpn import Vpn
 from stacks.gcp.workers import Workers
@@ -34,7 +35,7 @@ class GcpProvider(CloudProvider):
     """See `stacks.provider.Provider`."""
 
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
-        super().__init__(cluster, plan, provider(cluster))
+        super().__init__(cluster, plan, _google(cluster))
         self._public: PublicEndpoint | None = None
 
     def network(self) -> None:
@@ -94,3 +95,15 @@ class GcpProvider(CloudProvider):
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)
+
+
+def _google(cluster: Cluster) -> gcp.Provider:
+    """Return Google Cloud in the cluster's region. The project is gcp:project, else from the environment, as credentials are;
+    an explicit provider object does not read the configuration."""
+    return gcp.Provider(
+        f"{cluster.name}-gcp",
+        project=pulumi.Config("gcp").get("project"),
+        region=cluster.spec.control_plane.region,
+        # The provider adds them to what it creates itself, but not to the disks of a template.
+        default_labels=of_cluster(cluster.name),
+    )

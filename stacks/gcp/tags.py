@@ -1,4 +1,4 @@
-"""Names, labels and the provider object of the cluster.
+"""Names and labels of the cluster's resources. Pure: creates none.
 
 A project may hold several clusters, so every name starts with the cluster's. Names are generated if a replacement exists
 next to the resource it replaces: the provider appends seven digits. Resources that cost money, or are looked up by name,
@@ -8,12 +8,8 @@ Other leftovers are unused and cost nothing: templates, health checks, backend s
 
 from __future__ import annotations
 
-import pulumi
-import pulumi_gcp as gcp
-
 from cluster.catalogue import of
 from cluster.spec import Cloud, Cluster
-from cluster.tags import of_cluster
 from stacks.names import DIGITS, hashed, short
 
 LONGEST = of(Cloud.GCP).names["resource"].max
@@ -25,18 +21,6 @@ API), of an endpoint for Google's APIs ("About accessing Google APIs through end
 
 _LONGEST_TITLE = 100
 """Of a role ("Role", IAM API), and also used for conditions of grants."""
-
-
-def provider(cluster: Cluster) -> gcp.Provider:
-    """Return Google Cloud in the cluster's region. The project is gcp:project, else from the environment, as credentials are;
-    an explicit provider object does not read the configuration."""
-    return gcp.Provider(
-        f"{cluster.name}-gcp",
-        project=pulumi.Config("gcp").get("project"),
-        region=cluster.spec.control_plane.region,
-        # The provider adds them to what it creates itself, but not to the disks of a template.
-        default_labels=of_cluster(cluster.name),
-    )
 
 
 def labels(role: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from sandbox.simcloud.rules import Offers
 from sandbox.simcloud.world import World
 from stacks import grants
 from stacks.azure import roles
-from stacks.azure.roles import BuiltIn
+from stacks.azure.rights import BuiltIn
 
 
 def aws_program(type_: str = "m7i.large", tags: dict[str, str] | None = None) -> None:

@@ -12,7 +12,7 @@ from cluster.storage import controllers_pool
 from etcd.backups import prefix
 from sandbox.simcloud.values import plain
 from stacks.azure.machines import READ_MACHINES
-from stacks.azure.roles import USE_BLOBS, BuiltIn, only_below
+from stacks.azure.rights import USE_BLOBS, BuiltIn, only_below
 from stacks.azure.secrets import LARGEST
 from stacks.azure.tags import files_name, scale_set_name
 from stacks.azure.volumes import CONTROLLERS, MAKE_DISKS, MAKE_SHARES
