@@ -53,6 +53,7 @@ def container(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Contain
     return Container(layout, root)
 
 
+@pytest.mark.soak
 def test_a_second_build_is_identical(layout: Path, tmp_path: Path) -> None:
     build(tmp_path / "again")
     assert (tmp_path / "again" / "index.json").read_text() == (layout / "index.json").read_text()
