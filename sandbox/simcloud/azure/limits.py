@@ -230,6 +230,11 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         shaped("virtualMachineProfile.osProfile.computerNamePrefix", rf"(?!\d+$){_HOST}{{1,58}}", "use up to 58 letters, digits and hyphens"),
         shaped("automaticRepairsPolicy.gracePeriod", r"PT([1-8]\d|90)M|PT1H([0-2]?\d|30)?M?", "use PT10M to PT90M"),
         shaped("upgradePolicy.rollingUpgradePolicy.pauseTimeBetweenBatches", _DURATION, "use a duration such as PT30S"),
+        only_if(
+            "platformFaultDomainCount",
+            lambda given: given["platformFaultDomainCount"] == 1 or given.get("orchestrationMode") != "Flexible" or not given.get("zones"),
+            "with zones, flexible scale sets have 1",
+        ),
         distinct("zones[]"),
     ),
     # "Azure custom roles": limits.
