@@ -25,6 +25,7 @@ class Reason(Enum):
     MISSING = auto()
     GONE = auto()
     ELSEWHERE = auto()
+    BAD_VALUE = auto()
     BAD_RANGE = auto()
     OUTSIDE = auto()
     OVERLAP = auto()

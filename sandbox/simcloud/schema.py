@@ -44,8 +44,8 @@ _MANY = re.compile(r"[<{]|^\d+$")
 """In words that stand for many values, or that limit a number."""
 _END = re.compile(r"\.\s|\n\s*\n")
 """End of the sentence or paragraph that has the list."""
-_GROWING = frozenset({"InstanceType", "Region", "LocationName", "VirtualMachineSizeTypes"})
-"""Enumerations to which the cloud adds values all the time."""
+_GROWING = frozenset({"InstanceType", "Region", "LocationName", "VirtualMachineSizeTypes", "PlacementStrategy"})
+"""Enumerations to which the cloud adds values all the time, or that lack some (PlacementStrategy has no `partition`)."""
 
 
 @dataclass(frozen=True)

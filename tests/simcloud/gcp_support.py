@@ -355,7 +355,7 @@ KINDS: Mapping[str, tuple[str, Callable[[Project], Inputs]]] = {
         "gcp:logging/projectSink:ProjectSink",
         lambda project: {"name": "flows", "destination": f"storage.googleapis.com/{project['bucket'].id}"},
     ),
-    "bucket": ("gcp:storage/bucket:Bucket", _named("apes-backups", location=REGION)),
+    "bucket": ("gcp:storage/bucket:Bucket", _named("apes-backups", location=REGION, uniformBucketLevelAccess=True)),
     "object": (
         "gcp:storage/bucketObject:BucketObject",
         lambda project: {"name": "snapshot", "bucket": project["bucket"].id},

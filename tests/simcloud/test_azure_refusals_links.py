@@ -68,7 +68,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
         "zonal addresses need a zonal gateway",
         "gateway",
         {"sku": {"name": "VpnGw2", "tier": "VpnGw2"}},
-        "VmssVpnGatewayPublicIpsMustHaveZonesConfigured",
+        "RegionalVmssVpnGatewayPublicIpsMustNotHaveZonesConfigured",
     ),
     (
         "an active-active gateway has two configurations",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sandbox.simcloud.aws import (
     compute,
@@ -14,6 +15,7 @@ from sandbox.simcloud.aws import (
     identity,
     interfaces,
     keys,
+    limits,
     listeners,
     load_balancing,
     network,
@@ -25,8 +27,10 @@ from sandbox.simcloud.aws import (
 )
 from sandbox.simcloud.aws.common import generic_type
 from sandbox.simcloud.aws.functions import FUNCTIONS
+from sandbox.simcloud.aws.tagging import tagged
 from sandbox.simcloud.aws.words import SAYS
-from sandbox.simcloud.rules import Call, Cloud, RefusalError, Settings
+from sandbox.simcloud.limits import limited
+from sandbox.simcloud.rules import Call, Cloud, RefusalError, ResourceType, Settings
 from sandbox.simcloud.values import Value
 
 # The account ID in AWS's own examples.
@@ -63,11 +67,16 @@ def _region_of(call: Call) -> str:
     return str(call.inputs.get("region") or call.settings.region)
 
 
+def _ruled(type_: ResourceType) -> ResourceType:
+    """Return the type with its limits, and with the rules for tags, which apply to every type."""
+    return limited(replace(type_, refuse=(*type_.refuse, tagged)), limits.LIMITS)
+
+
 CLOUD = Cloud(
     package="aws",
     name="aws",
-    types={type_.token: type_ for part in _PARTS for type_ in part.TYPES},
-    unruled=generic_type,
+    types={type_.token: _ruled(type_) for part in _PARTS for type_ in part.TYPES},
+    unruled=lambda token: _ruled(generic_type(token)),
     says=SAYS,
     configure=_configure,
     place_of=_place_of,

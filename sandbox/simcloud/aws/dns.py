@@ -45,6 +45,19 @@ def _one_of_the_name(call: Call) -> None:
             )
 
 
+def _in_named_region(call: Call) -> None:
+    """Refuse a VPC that is not in the region that goes with it ("VPC", Amazon Route 53 API Reference)."""
+    for given in at(call.inputs, "vpcs[]"):
+        region = given.get("vpcRegion")
+        for vpc in call.world.find((VPC,), str(given.get("vpcId"))) if region else ():
+            if vpc.region != region:
+                raise refused(
+                    "InvalidVPCId",
+                    f"The VPC ID is invalid: {vpc.id} is not in {region}",
+                    f"it is in {vpc.region}; set vpcRegion to it or leave it out",
+                )
+
+
 def _still_private(call: Call) -> None:
     """Refuse to remove the last VPC: a zone created with a VPC is private and stays private."""
     before = _vpcs(call.old) if call.old else set()
@@ -89,7 +102,7 @@ _zone = ResourceType(
     outputs=_zone_outputs,
     replace_on=("name", "delegationSetId"),
     references=(Reference("vpcs[].vpcId", (VPC,), holds=False, local=False),),
-    refuse=(_domain_name, _one_of_the_name, _still_private),
+    refuse=(_domain_name, _one_of_the_name, _in_named_region, _still_private),
     refuse_deletion=(_empty,),
     says={
         Reason.MISSING: Saying(

@@ -6,7 +6,7 @@ import json
 
 from sandbox.simcloud.aws.addresses import first_free
 from sandbox.simcloud.aws.common import arn, ec2, generated_id, named, others, refused, tags
-from sandbox.simcloud.aws.identity import policy_is_json
+from sandbox.simcloud.aws.documents import policy_is_json
 from sandbox.simcloud.aws.network import IN_VPC
 from sandbox.simcloud.aws.security import groups_match_subnets
 from sandbox.simcloud.aws.tokens import BUCKET, ENDPOINT, INTERFACE, ROUTE_TABLE, SECURITY_GROUP, SUBNET, VPC

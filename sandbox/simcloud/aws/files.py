@@ -6,7 +6,7 @@ import re
 
 from sandbox.simcloud.aws.addresses import claimed, first_free
 from sandbox.simcloud.aws.common import arn, generated_id, named, others, refused, tags
-from sandbox.simcloud.aws.identity import policy_is_json
+from sandbox.simcloud.aws.documents import of_resource
 from sandbox.simcloud.aws.keys import KEY_OF
 from sandbox.simcloud.aws.security import groups_match_subnets
 from sandbox.simcloud.aws.tokens import FILE_SYSTEM, SECURITY_GROUP, SUBNET
@@ -115,7 +115,7 @@ _policy = ResourceType(
     where=("region",),
     replace_on=("fileSystemId",),
     references=(Reference("fileSystemId", (FILE_SYSTEM,), holds=False),),
-    refuse=(policy_is_json("policy", "InvalidPolicyException"),),
+    refuse=(of_resource("policy", "elasticfilesystem", "InvalidPolicyException"),),
     upserts=True,
 )
 

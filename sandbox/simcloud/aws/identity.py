@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,9 +9,10 @@ from typing import Any
 from cluster.catalogue import of
 from cluster.spec import Cloud
 from sandbox.simcloud.aws.common import by_name, refused, tags
+from sandbox.simcloud.aws.documents import MALFORMED, actions_of, document, grammar, principals, sids, statements, texts
 from sandbox.simcloud.aws.tokens import PROFILE, ROLE
 from sandbox.simcloud.identifiers import digest
-from sandbox.simcloud.rules import Call, Naming, Reason, Reference, ResourceType, Rule, Saying
+from sandbox.simcloud.rules import Call, Naming, Reason, Reference, ResourceType, Saying
 from sandbox.simcloud.values import Properties
 
 # "IAM and AWS STS quotas": characters without white space, of all inline policies of a role and of its trust policy.
@@ -20,7 +20,6 @@ _INLINE, _TRUST = 10240, 2048
 _ALLOWED = re.compile(r"[\w+=,.@-]+", re.ASCII)
 _WORDS = "it may have only a-z, A-Z, 0-9 and _+=,.@-"
 _VERSIONS = ("2012-10-17", "2008-10-17")
-_MALFORMED = "MalformedPolicyDocument"
 
 
 def _naming(longest: int) -> Naming:
@@ -31,114 +30,53 @@ def _longest(kind: str) -> int:
     return of(Cloud.AWS).names[kind].max
 
 
-def document(text: str, path: str, code: str = _MALFORMED) -> dict[str, Any]:
-    """Return the parsed policy. Raises the refusal if it is not a policy."""
-    try:
-        policy = json.loads(text)
-    except ValueError as error:
-        raise refused(code, "This policy contains invalid Json", f"{path}: {error}") from None
-    if not isinstance(policy, dict) or not statements(policy):
-        raise refused(code, "Syntax errors in policy.", f"{path} must be an object with a Statement")
-    return policy
-
-
-def statements(policy: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the statements of a policy."""
-    entries = policy.get("Statement") or []
-    return [entries] if isinstance(entries, dict) else list(entries)
-
-
-def texts(value: Any) -> list[str]:
-    """Return a policy field that may be a single value or a list, as a list."""
-    return [str(item) for item in value] if isinstance(value, list) else [] if value is None else [str(value)]
-
-
-def policy_is_json(path: str, code: str = _MALFORMED) -> Rule:
-    """Return a rule: the text at `path` is a policy."""
-
-    def rule(call: Call) -> None:
-        if call.text(path):
-            document(call.text(path), path, code)
-
-    return rule
-
-
 def _length(text: str) -> int:
     return len(re.sub(r"\s", "", text))
-
-
-def _grammar(statement: dict[str, Any], path: str) -> None:
-    """Check what both kinds of policy require of a statement."""
-    if statement.get("Effect") not in ("Allow", "Deny"):
-        raise refused(_MALFORMED, "Syntax errors in policy.", f"{path}: Effect must be Allow or Deny")
-    if not texts(statement.get("Action", statement.get("NotAction"))):
-        raise refused(_MALFORMED, "Policy statement must contain actions.", f"{path}: every statement needs an Action")
-    for action in texts(statement.get("Action")):
-        if action != "*" and not re.fullmatch(r"[a-z0-9-]+:[A-Za-z0-9*?]+", action):
-            raise refused(
-                _MALFORMED,
-                "Actions/Conditions must be prefaced by a vendor, e.g., iam, sdb, ec2, etc.",
-                f"{path}: {action} is not an action of a service; write <service>:<action>",
-            )
 
 
 def _permissions(call: Call) -> None:
     policy = document(call.text("policy"), "policy")
     if policy.get("Version", _VERSIONS[0]) not in _VERSIONS:
-        raise refused(_MALFORMED, "The policy must contain a valid version string", f"write {_VERSIONS[0]}")
+        raise refused(MALFORMED, "The policy must contain a valid version string", f"write {_VERSIONS[0]}")
     for statement in statements(policy):
-        _grammar(statement, "policy")
+        grammar(statement, "policy")
         if "Principal" in statement:
             raise refused(
-                _MALFORMED,
+                MALFORMED,
                 "Policy document should not specify a principal.",
                 "the role is the principal of its own policy",
             )
         resources = texts(statement.get("Resource", statement.get("NotResource")))
         if not resources:
             raise refused(
-                _MALFORMED, "Policy statement must contain resources.", "policy: every statement needs a Resource"
+                MALFORMED, "Policy statement must contain resources.", "policy: every statement needs a Resource"
             )
         for resource in resources:
             if resource != "*" and not resource.startswith("arn:"):
                 raise refused(
-                    _MALFORMED, f'Resource {resource} must be in ARN format or "*".', "policy: give the resource's arn"
+                    MALFORMED, f'Resource {resource} must be in ARN format or "*".', "policy: give the resource's arn"
                 )
-    _sids(statements(policy))
-
-
-def _sids(entries: list[dict[str, Any]]) -> None:
-    sids = [str(statement["Sid"]) for statement in entries if statement.get("Sid")]
-    if len(set(sids)) < len(sids):
-        raise refused(
-            _MALFORMED, "Statement IDs (SID) in a single policy must be unique.", f"policy: {', '.join(sorted(sids))}"
-        )
-    for sid in sids:
-        if not re.fullmatch("[0-9A-Za-z]*", sid):
-            raise refused(
-                _MALFORMED,
-                "Statement IDs (SID) must be alpha-numeric. Check that your input satisfies the regular expression "
-                "[0-9A-Za-z]*",
-                f"policy: {sid} does not",
-            )
+    sids(statements(policy))
 
 
 def _trust(call: Call) -> None:
     text = call.text("assumeRolePolicy")
     for statement in statements(document(text, "assumeRolePolicy")):
-        _grammar(statement, "assumeRolePolicy")
+        grammar(statement, "assumeRolePolicy")
         if "Resource" in statement:
             raise refused(
-                _MALFORMED,
+                MALFORMED,
                 "Has prohibited field Resource",
                 "leave Resource out: assumeRolePolicy applies to the role itself",
             )
         if not statement.get("Principal"):
             raise refused(
-                _MALFORMED,
+                MALFORMED,
                 "Missing required field Principal cannot be empty!",
                 "assumeRolePolicy: set who may assume the role",
             )
+        principals(statement, "assumeRolePolicy", MALFORMED)
+        actions_of(statement, "sts", "assumeRolePolicy", MALFORMED)
     if _length(text) > _TRUST:
         raise refused(
             "LimitExceeded",

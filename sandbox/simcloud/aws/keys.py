@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from sandbox.simcloud.aws.common import arn, refused, tags
-from sandbox.simcloud.aws.identity import document, statements, texts
+from sandbox.simcloud.aws.documents import actions_of, document, principals, statements, texts
 from sandbox.simcloud.aws.tokens import KEY, KEY_ALIAS
 from sandbox.simcloud.identifiers import guid
 from sandbox.simcloud.rules import Call, Reason, Reference, ResourceType, Saying
@@ -68,8 +68,10 @@ def _policy(call: Call) -> None:
 
 
 def _principals_exist(call: Call, policy: dict[str, Any], code: str) -> None:
-    """Refuse service-linked roles that the account has not ("Using service-linked roles for Auto Scaling")."""
+    """Refuse what is no principal, and service-linked roles that the account has not ("Using service-linked roles for Auto Scaling")."""
     for statement in statements(policy):
+        principals(statement, "policy", code)
+        actions_of(statement, "kms", "policy", code)
         principal = statement.get("Principal")
         for name in texts(principal.get("AWS")) if isinstance(principal, dict) else ():
             service = name.partition(":role/aws-service-role/")[2].partition("/")[0]

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from sandbox.simcloud.aws.common import arn, refused, tags
-from sandbox.simcloud.aws.identity import policy_is_json
+from sandbox.simcloud.aws.documents import policy_is_json
 from sandbox.simcloud.aws.keys import KEY_OF
 from sandbox.simcloud.aws.tokens import SECRET
 from sandbox.simcloud.identifiers import guid

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sandbox.simcloud.aws.common import by_name, refused, tags
-from sandbox.simcloud.aws.identity import document, statements, texts
+from sandbox.simcloud.aws.documents import actions_of, document, principals, statements, texts
 from sandbox.simcloud.aws.keys import KEY_OF
 from sandbox.simcloud.aws.tokens import BUCKET, BUCKET_OBJECT, BUCKET_POLICY
 from sandbox.simcloud.identifiers import digest
@@ -19,7 +19,9 @@ _VERSIONING = "aws:s3/bucketVersioning:BucketVersioning"
 _LOCK = "aws:s3/bucketObjectLockConfiguration:BucketObjectLockConfiguration"
 _ACCESS = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
 # "General purpose bucket naming rules".
-_NAME = re.compile(r"(?!xn--|sthree-|amzn-s3-demo-|\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)[a-z0-9][a-z0-9.-]+[a-z0-9]")
+_NAME = re.compile(
+    r"(?!xn--|sthree-|amzn-s3-demo-|\d+\.\d+\.\d+\.\d+$)(?!.*\.\.)(?!.*(-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$)[a-z0-9][a-z0-9.-]+[a-z0-9]"
+)
 # "Amazon S3 bucket policies": 20 KB.
 _POLICY_BYTES = 20480
 _ACTIONS = (
@@ -144,8 +146,8 @@ def _policy(call: Call) -> None:
             f"this one has {len(text.encode())}",
         )
     for statement in statements(policy):
-        if not statement.get("Principal"):
-            raise refused("MalformedPolicy", "Missing required field Principal", "set a Principal in each statement")
+        principals(statement, "policy", "MalformedPolicy")
+        actions_of(statement, "s3", "policy", "MalformedPolicy")
         for resource in texts(statement.get("Resource")):
             if resource.split("/")[0] != f"arn:aws:s3:::{bucket}":
                 raise refused(
@@ -173,7 +175,7 @@ _bucket = ResourceType(
         "bucket",
         _NAME,
         63,
-        "it must have 3 to 63 of a-z, 0-9, dots and hyphens, start and end with a letter or digit, and not be an IP address",
+        "it must have 3 to 63 of a-z, 0-9, dots and hyphens, start and end with a letter or digit, not be an IP address, and have no prefix or suffix that AWS keeps",
     ),
     replace_on=("bucket", "bucketPrefix", "bucketNamespace", "objectLockEnabled"),
     refuse_deletion=(_emptied,),

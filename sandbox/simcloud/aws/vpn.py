@@ -162,6 +162,18 @@ def _one_gateway(call: Call) -> None:
         raise refused("", f'"{given[0]}": conflicts with {given[1]}', "a connection ends at one gateway")
 
 
+def _two_asns(call: Call) -> None:
+    """Refuse ends with one ASN: AWS has no internal BGP ("CreateVpnConnection")."""
+    gateway, router = call.target("vpnGatewayId"), call.target("customerGatewayId")
+    own = str(gateway.outputs["amazonSideAsn"]) if gateway else ""
+    if router and own in (str(router.inputs.get(name)) for name in ("bgpAsn", "bgpAsnExtended")):
+        raise refused(
+            "InvalidParameterValue",
+            "The ASN of the specified customer gateway and virtual private gateway are the same.",
+            f"both have {own}; give the router or the gateway another",
+        )
+
+
 def _tunnel(call: Call, end: int) -> Properties:
     name, seed = f"tunnel{end}", digest(f"{call.id} {end}")
     old = call.old.outputs if call.old else {}
@@ -215,7 +227,7 @@ _connection = ResourceType(
         Reference("vpnGatewayId", (VPN_GATEWAY,)),
         Reference("customerGatewayId", (CUSTOMER_GATEWAY,)),
     ),
-    refuse=(_one_gateway, _inside, _keys),
+    refuse=(_one_gateway, _inside, _keys, _two_asns),
 )
 
 

@@ -27,6 +27,10 @@ SAYS: Mapping[Reason, Saying] = {
         "api error {code}.NotFound: The {noun} ID '{value}' does not exist",
         "it is in {its_region}, and {path} can only name something in {region}",
     ),
+    Reason.BAD_VALUE: Saying(
+        "api error InvalidParameterValue: Value ({value}) for parameter {path} is invalid.",
+        "{words}",
+    ),
     Reason.BAD_RANGE: Saying(
         "api error InvalidSubnet.Range: The CIDR '{value}' is invalid.",
         "use a network between /{shortest} and /{longest} without host bits",

@@ -12,6 +12,7 @@ from sandbox.simcloud.azure import (
     identities,
     interfaces,
     key_vault,
+    limits,
     load_balancing,
     locks,
     nat,
@@ -30,7 +31,10 @@ from sandbox.simcloud.azure import (
 )
 from sandbox.simcloud.azure.common import generic_type, group_id
 from sandbox.simcloud.azure.functions import FUNCTIONS
+from sandbox.simcloud.azure.places import known_location
+from sandbox.simcloud.azure.tagging import tagged
 from sandbox.simcloud.azure.words import SAYS
+from sandbox.simcloud.limits import limited
 from sandbox.simcloud.rules import Call, Cloud, ResourceType, Settings
 from sandbox.simcloud.values import Value
 
@@ -79,10 +83,11 @@ _UNLOCKABLE = (key_vault.SECRET, key_vault.KEY)
 
 
 def _ruled(type_: ResourceType) -> ResourceType:
-    """Return the type with the rules for registrations and locks, which apply to every type."""
+    """Return the type with its limits, and with the rules for registrations, locks and tags, which apply to every type."""
     deletion = () if type_.token in _UNLOCKABLE else (locks.unlocked,)
-    rules = (registrations.registered, locks.writable, *type_.refuse)
-    return replace(type_, refuse=rules, refuse_deletion=(*deletion, *type_.refuse_deletion))
+    rules = (registrations.registered, locks.writable, known_location, *type_.refuse, tagged)
+    ruled = replace(type_, refuse=rules, refuse_deletion=(*deletion, *type_.refuse_deletion))
+    return limited(ruled, limits.LIMITS)
 
 
 CLOUD = Cloud(

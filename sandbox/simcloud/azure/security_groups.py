@@ -7,6 +7,7 @@ import re
 from sandbox.simcloud.azure.common import network_name, outputs, parts, under_group
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.words import BAD_REQUEST, refused
+from sandbox.simcloud.refusals import networks
 from sandbox.simcloud.rules import Call, Reason, ResourceType, Saying
 from sandbox.simcloud.values import Properties
 
@@ -105,6 +106,20 @@ def _one_or_many(rule: Properties, one: str, many: str) -> None:
         )
 
 
+def _apart(call: Call) -> None:
+    """Refuse a list of prefixes that overlap (alan-turing-institute/data-safe-haven, issue 2077)."""
+    for rule in call.inputs.get("securityRules") or ():
+        for many in ("sourceAddressPrefixes", "destinationAddressPrefixes"):
+            ranges = list(networks(rule.get(many) or ()))
+            for i, range_ in enumerate(ranges):
+                if any(range_.overlaps(other) for other in ranges[:i]):
+                    raise refused(
+                        "OverlappingSubnetsNotPermittedInSecurityRule",
+                        f"Security rule parameter {many} for rule {rule.get('name')} has overlapping subnets: {range_}.",
+                        "leave out what another range contains",
+                    )
+
+
 def _is_range(text: str) -> bool:
     ends = text.split("-")
     if text == "*":
@@ -124,7 +139,7 @@ _security_group = ResourceType(
     replace_on=("resourceGroupName", "networkSecurityGroupName"),
     recomputed=("etag",),
     references=(IN_GROUP,),
-    refuse=(_priorities, _addresses_and_ports, _limits),
+    refuse=(_priorities, _addresses_and_ports, _apart, _limits),
     says={
         Reason.IN_USE: Saying(
             'Status=400 Code="InUseNetworkSecurityGroupCannotBeDeleted" Message="Network security group {value} cannot '

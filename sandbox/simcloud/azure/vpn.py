@@ -68,9 +68,15 @@ def _sku_is_possible(call: Call) -> None:
         zones = list(at(address.inputs, "zones[]")) if address else []
         if zones and not name.endswith("AZ"):
             raise refused(
+                "RegionalVmssVpnGatewayPublicIpsMustNotHaveZonesConfigured",
+                "Standard Public IPs associated with VPN gateways with non-AZ VPN skus cannot have zones configured.",
+                f"{text} has zones: use {name}AZ",
+            )
+        if address and not zones and name.endswith("AZ") and call.offers.zones("azure", call.region):
+            raise refused(
                 "VmssVpnGatewayPublicIpsMustHaveZonesConfigured",
-                f"Public IP address {text} has zones, which a gateway of the SKU {name} cannot have.",
-                f"use {name}AZ",
+                "Standard Public IPs associated with VPN Gateways with AZ VPN skus must have zones configured.",
+                f"set zones of {text}",
             )
 
 

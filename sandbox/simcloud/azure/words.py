@@ -50,6 +50,10 @@ SAYS: Mapping[Reason, Saying] = {
         'region."',
         "it is in {its_region}, but this is in {region}",
     ),
+    Reason.BAD_VALUE: Saying(
+        "Status=400 Code=\"InvalidParameter\" Message=\"The value '{value}' of parameter '{path}' is not allowed.\"",
+        "{words}",
+    ),
     Reason.BAD_RANGE: Saying(
         'Status=400 Code="InvalidCIDRNotation" Message="The address prefix {value} in resource {id} has an invalid '
         'CIDR notation. For the given prefix length, the address prefix should be valid."',

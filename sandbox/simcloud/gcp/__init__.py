@@ -16,6 +16,7 @@ from sandbox.simcloud.gcp import (
     groups,
     iam,
     kms,
+    limits,
     load_balancing,
     network,
     routing,
@@ -27,6 +28,7 @@ from sandbox.simcloud.gcp import (
 from sandbox.simcloud.gcp.common import generic_type
 from sandbox.simcloud.gcp.functions import FUNCTIONS
 from sandbox.simcloud.gcp.words import SAYS
+from sandbox.simcloud.limits import limited
 from sandbox.simcloud.rules import Call, Cloud, Settings
 from sandbox.simcloud.values import Value
 
@@ -68,7 +70,7 @@ CLOUD = Cloud(
     package="gcp",
     name="gcp",
     types={
-        type_.token: replace(type_, refuse=(services.enabled, *type_.refuse))
+        type_.token: limited(replace(type_, refuse=(services.enabled, *type_.refuse)), limits.LIMITS)
         for module in _MODULES
         for type_ in module.TYPES
     },

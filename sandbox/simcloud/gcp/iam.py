@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from sandbox.simcloud.gcp.bucket_members import allowed_in_bucket
 from sandbox.simcloud.gcp.common import bare, chosen, project_number
 from sandbox.simcloud.gcp.conditions import few_enough, short_enough
 from sandbox.simcloud.gcp.tokens import ACCOUNT, BUCKET, KEY, KEY_RING, ROLE, SECRET
@@ -93,7 +94,9 @@ def _member_id(parent: Callable[[Call], str]) -> Callable[[Call], str]:
     return identify
 
 
-def _membership(token: str, noun: str, parent: Callable[[Call], str], *references: Reference) -> ResourceType:
+def _membership(
+    token: str, noun: str, parent: Callable[[Call], str], *references: Reference, refuse: tuple[Rule, ...] = ()
+) -> ResourceType:
     """Return a type for one member of one role on one resource.
 
     Adding an existing member is not an error. The ID contains everything.
@@ -109,7 +112,7 @@ def _membership(token: str, noun: str, parent: Callable[[Call], str], *reference
             of_account("member"),
             Reference("role", (ROLE,), holds=False, optional=True),
         ),
-        refuse=(_member, _role, known_account("member"), short_enough, few_enough),
+        refuse=(_member, _role, known_account("member"), short_enough, few_enough, *refuse),
         upserts=True,
     )
 
@@ -288,6 +291,7 @@ TYPES = (
         "storage_bucket_iam_member",
         lambda call: f"b/{call.text('bucket')}",
         Reference("bucket", (BUCKET,), holds=False),
+        refuse=(allowed_in_bucket,),
     ),
     _membership(
         "gcp:serviceaccount/iAMMember:IAMMember",

@@ -98,6 +98,9 @@ def _backends(call: Call) -> None:
 def _frontend(call: Call) -> None:
     """Check a rule of a passthrough load balancer; of external rules, only those with a backend service."""
     scheme = _scheme(call, "EXTERNAL")
+    backend = call.target("backendService")
+    if backend is not None:
+        _same_scheme(scheme, str(backend.inputs.get("loadBalancingScheme", "INTERNAL")))
     if scheme not in ("INTERNAL", "EXTERNAL") or (scheme == "EXTERNAL" and not call.inputs.get("backendService")):
         return
     ports, all_ports = list(at(call.inputs, "ports[]")), bool(call.inputs.get("allPorts"))
@@ -111,18 +114,17 @@ def _frontend(call: Call) -> None:
         )  # fmt: skip
     if scheme == "INTERNAL" and call.inputs.get("portRange"):
         raise invalid("portRange", call.text("portRange"), "Not for an INTERNAL forwarding rule.", "use ports")
-    backend = call.target("backendService")
     if backend is None:
         raise invalid("backendService", "", "An INTERNAL forwarding rule needs a backend service.", "set it")
-    of_backend = str(backend.inputs.get("loadBalancingScheme", "INTERNAL"))
-    _matches(call, scheme, of_backend, str(backend.inputs.get("protocol", "TCP")))
+    _same_protocol(call, str(backend.inputs.get("protocol", "TCP")))
 
 
-def _matches(call: Call, own_scheme: str, scheme: str, protocol: str) -> None:
-    if scheme != own_scheme:
-        raise invalid(
-            "loadBalancingScheme", own_scheme, f"The backend service's scheme is {scheme}.", "both must be the same"
-        )
+def _same_scheme(own: str, scheme: str) -> None:
+    if scheme != own:
+        raise invalid("loadBalancingScheme", own, f"The backend service's scheme is {scheme}.", "both must be the same")
+
+
+def _same_protocol(call: Call, protocol: str) -> None:
     own = call.text("IPProtocol") or call.text("ipProtocol") or "TCP"
     if protocol not in (own, "UNSPECIFIED"):
         raise invalid("IPProtocol", own, f"The backend service's protocol is {protocol}.", "both must be the same")

@@ -142,6 +142,14 @@ def _session(call: Call) -> None:
         )
 
 
+def _two_asns(call: Call) -> None:
+    """Refuse a peer with the router's ASN: Cloud Router has only external BGP ("Cloud Router overview")."""
+    router = call.target("router")
+    asn = next(at(router.inputs, "bgp.asn"), None) if router else None
+    if asn is not None and call.text("peerAsn") and int(asn) == int(call.text("peerAsn")):
+        raise invalid("bgpPeers[0].peerAsn", str(asn), "It is the router's own.", "give one of the two another")
+
+
 def _own_address(call: Call) -> str:
     interface = call.target("interface")
     range_ = inside(str(interface.inputs.get("ipRange", ""))) if interface else None
@@ -233,7 +241,13 @@ _router_peer = compute(
         Reference("importPolicies[]", (ROUTE_POLICY,), resolve=_of_same_router),
         Reference("exportPolicies[]", (ROUTE_POLICY,), resolve=_of_same_router),
     ),
-    refuse=(_session, _advertises(""), between("peerAsn", 1, 4294967295), between("advertisedRoutePriority", 0, 65535)),
+    refuse=(
+        _session,
+        _two_asns,
+        _advertises(""),
+        between("peerAsn", 1, 4294967295),
+        between("advertisedRoutePriority", 0, 65535),
+    ),
 )
 
 # "RoutePolicy", Compute Engine API.

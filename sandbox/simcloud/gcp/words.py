@@ -32,6 +32,10 @@ SAYS: Mapping[Reason, Saying] = {
         "Cross-region references are not allowed, invalid",
         "it is in {its_region}, but this is in {region}",
     ),
+    Reason.BAD_VALUE: Saying(
+        "googleapi: Error 400: Invalid value for field 'resource.{path}': '{value}'., invalid",
+        "{words}",
+    ),
     Reason.BAD_RANGE: Saying(
         "googleapi: Error 400: Invalid value for field 'resource.ipCidrRange': '{value}'. "
         "Must be a CIDR address range., invalid",

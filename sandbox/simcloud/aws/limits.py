@@ -1,0 +1,243 @@
+"""Limits of AWS on the values of properties. Each group names the page of the AWS API Reference or guide that has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from ipaddress import ip_network
+
+from sandbox.simcloud.aws import tokens
+from sandbox.simcloud.limits import (
+    Limit,
+    between,
+    distinct,
+    has,
+    longest,
+    most,
+    needed_if,
+    one_of,
+    only_if,
+    shaped,
+    where,
+)
+from sandbox.simcloud.values import Properties, Value, at
+
+# "CreateSecurityGroup", "IpRange" (Amazon EC2).
+_DESCRIPTION = r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]{0,255}"
+_DESCRIBED = "use at most 255 of a-z, A-Z, 0-9, spaces and ._-:/()#,@[]+=&;{}!$*"
+# "IpPermission" (Amazon EC2): by name, or by IANA's number.
+_PROTOCOLS = ("-1", "all", "tcp", "udp", "icmp", "icmpv6")
+_DAYS = (
+    "expiration.days",
+    "noncurrentVersionExpiration.noncurrentDays",
+    "abortIncompleteMultipartUpload.daysAfterInitiation",
+)
+_TUNNELS = (1, 2)
+_FORWARDED = ("TCP", "UDP", "TCP_UDP", "TLS", "QUIC", "TCP_QUIC")
+_IAM_PATH = r"/|/[\x21-\x7e]{1,510}/"
+# "KeySpec" and "KeyUsage" of "CreateKey" (AWS KMS).
+_USES = {
+    "ENCRYPT_DECRYPT": ("SYMMETRIC_DEFAULT", "RSA_", "SM2"),
+    "SIGN_VERIFY": ("RSA_", "ECC_", "ML_DSA_", "SM2"),
+    "GENERATE_VERIFY_MAC": ("HMAC_",),
+    "KEY_AGREEMENT": ("ECC_", "SM2"),
+}
+
+
+def _is_network(version: int) -> Callable[[Value], bool]:
+    def fits(value: Value) -> bool:
+        try:
+            return ip_network(str(value)).version == version
+        except ValueError:
+            return False
+
+    return fits
+
+
+def _rules(side: str) -> tuple[Limit, ...]:
+    """Return the limits of the rules in a security group's own declaration."""
+    return (
+        shaped(f"{side}[].description", _DESCRIPTION, _DESCRIBED),
+        where(
+            f"{side}[].protocol",
+            lambda value: str(value).lower() in _PROTOCOLS or (str(value).isdigit() and int(value) <= 255),
+            f"use one of {', '.join(_PROTOCOLS)}, or a number of IANA",
+        ),
+        where(f"{side}[].cidrBlocks[]", _is_network(4), "give an IPv4 network without bits of a host"),
+        where(f"{side}[].ipv6CidrBlocks[]", _is_network(6), "give an IPv6 network without bits of a host"),
+        only_if(f"{side}[].fromPort", _has_type, "a type of ICMP is -1 to 255"),
+    )
+
+
+def _has_type(rule: Properties) -> bool:
+    return not str(rule.get("protocol")).startswith("icmp") or -1 <= int(rule["fromPort"]) <= 255
+
+
+def _tunnel(end: int) -> tuple[Limit, ...]:
+    """Return the limits of a tunnel's options ("ModifyVpnTunnelOptionsSpecification")."""
+    limits: list[Limit] = [
+        between(f"tunnel{end}DpdTimeoutSeconds", 30, 3600),
+        between(f"tunnel{end}RekeyFuzzPercentage", 0, 100),
+        between(f"tunnel{end}RekeyMarginTimeSeconds", 60, 1800),
+        between(f"tunnel{end}ReplayWindowSize", 64, 2048),
+        between(f"tunnel{end}Phase1LifetimeSeconds", 900, 28800),
+        between(f"tunnel{end}Phase2LifetimeSeconds", 900, 3600),
+        one_of(f"tunnel{end}DpdTimeoutAction", "clear", "none", "restart"),
+        one_of(f"tunnel{end}StartupAction", "add", "start"),
+        one_of(f"tunnel{end}IkeVersions[]", "ikev1", "ikev2"),
+        one_of(f"tunnel{end}Phase1DhGroupNumbers[]", 2, *range(14, 25)),
+        one_of(f"tunnel{end}Phase2DhGroupNumbers[]", 2, 5, *range(14, 25)),
+        only_if(
+            f"tunnel{end}Phase2LifetimeSeconds",
+            lambda given: (
+                given[f"tunnel{end}Phase2LifetimeSeconds"] < given.get(f"tunnel{end}Phase1LifetimeSeconds", 28800)
+            ),
+            "the lifetime of phase 2 is below that of phase 1",
+        ),
+    ]
+    for phase in (1, 2):
+        algorithms = ("AES128", "AES256", "AES128-GCM-16", "AES256-GCM-16")
+        limits.append(one_of(f"tunnel{end}Phase{phase}EncryptionAlgorithms[]", *algorithms))
+        hashes = ("SHA1", "SHA2-256", "SHA2-384", "SHA2-512")
+        limits.append(one_of(f"tunnel{end}Phase{phase}IntegrityAlgorithms[]", *hashes))
+    return tuple(limits)
+
+
+def _market(path: str = "instanceMarketOptions.spotOptions") -> tuple[Limit, ...]:
+    """Return the limits of spot requests ("LaunchTemplateSpotMarketOptionsRequest")."""
+    return (
+        only_if(path, lambda market: market.get("marketType") == "spot", "only the market type spot has spotOptions"),
+        shaped(f"{path}.maxPrice", r"\d*\.?\d+", "give a number of US dollars an hour"),
+        only_if(
+            f"{path}.instanceInterruptionBehavior",
+            lambda spot: (
+                spot["instanceInterruptionBehavior"] == "terminate" or spot.get("spotInstanceType") == "persistent"
+            ),
+            "only persistent requests stop or hibernate instances",
+        ),
+    )
+
+
+def _sticks(group: Properties) -> bool:
+    """Whether a target group's stickiness is one of its protocol ("TargetGroupAttribute")."""
+    is_cookie = str(group["stickiness"].get("type")).endswith("cookie")
+    return is_cookie == (group.get("protocol", "HTTP") in ("HTTP", "HTTPS"))
+
+
+# "InstanceMetadataOptionsRequest", "Placement", "CreditSpecificationRequest" (Amazon EC2).
+_HOST: tuple[Limit, ...] = (
+    between("metadataOptions.httpPutResponseHopLimit", 1, 64),
+    only_if(
+        "creditSpecification",
+        lambda host: not host.get("instanceType") or str(host["instanceType"]).startswith("t"),
+        "only burstable types, such as t3.large, have CPU credits",
+    ),
+)
+_ENCRYPTED = "only encrypted volumes have a key: set encrypted"
+
+LIMITS: Mapping[str, tuple[Limit, ...]] = {
+    tokens.TEMPLATE: (
+        *_HOST,
+        *_market(),
+        one_of("placement.tenancy", "default", "dedicated", "host"),
+        distinct("blockDeviceMappings[].deviceName"),
+        only_if("blockDeviceMappings[].ebs.kmsKeyId", lambda ebs: ebs.get("encrypted") in (True, "true"), _ENCRYPTED),
+        # "LaunchTemplateTagSpecificationRequest".
+        one_of("tagSpecifications[].resourceType", "instance", "volume", "network-interface", "spot-instances-request"),
+        # "LaunchTemplateCapacityReservationSpecificationRequest".
+        only_if(
+            "capacityReservationSpecification.capacityReservationTarget",
+            lambda given: given.get("capacityReservationPreference") not in ("open", "none"),
+            "give a preference or a target",
+        ),
+    ),
+    tokens.INSTANCE: (
+        *_HOST,
+        one_of("tenancy", "default", "dedicated", "host"),
+        # "Amazon EBS volume types": HDD volumes cannot be boot volumes.
+        where("rootBlockDevice.volumeType", lambda kind: kind not in ("st1", "sc1"), "use an SSD: HDDs cannot boot"),
+        only_if("placementPartitionNumber", has("placementGroup"), "only placement groups have partitions"),
+    ),
+    tokens.VOLUME: (only_if("kmsKeyId", has("encrypted", True), _ENCRYPTED),),
+    # "CreatePlacementGroup" (Amazon EC2).
+    tokens.PLACEMENT: (only_if("spreadLevel", has("strategy", "spread"), "only the strategy spread has a level"),),
+    tokens.SECURITY_GROUP: (shaped("description", _DESCRIPTION, _DESCRIBED), *_rules("ingress"), *_rules("egress")),
+    # "CreateVpcEndpoint" (Amazon EC2).
+    tokens.ENDPOINT: (
+        *(only_if(name, lambda given: given.get("vpcEndpointType", "Gateway") != "Gateway", f"gateway endpoints have no {name}")
+          for name in ("subnetIds", "securityGroupIds", "privateDnsEnabled")),
+        only_if("routeTableIds", lambda given: given.get("vpcEndpointType", "Gateway") == "Gateway", "only gateway endpoints have it"),
+    ),
+    # "CreateNatGateway" (Amazon EC2), "Regional NAT gateways".
+    tokens.NAT_GATEWAY: (
+        only_if("allocationId", lambda given: given.get("connectivityType") != "private", "private gateways have no public address"),
+        only_if("availabilityMode", lambda given: given["availabilityMode"] != "regional" or given.get("connectivityType") != "private",
+                "regional gateways are public"),
+    ),
+    # "CreateFlowLogs" (Amazon EC2).
+    "aws:ec2/flowLog:FlowLog": (
+        one_of("maxAggregationInterval", 60, 600),
+        needed_if("iamRoleArn", has("logDestinationType", "cloud-watch-logs"), "logs for CloudWatch need a role"),
+    ),
+    # "CreateVpnGateway", "CreateCustomerGateway" (Amazon EC2).
+    tokens.VPN_GATEWAY: (
+        where("amazonSideAsn", lambda asn: 64512 <= int(asn) <= 65534 or 4200000000 <= int(asn) <= 4294967294,
+              "use a private ASN: 64512 to 65534, or 4200000000 to 4294967294"),
+    ),
+    tokens.CUSTOMER_GATEWAY: (between("bgpAsn", 1, 2147483647), between("bgpAsnExtended", 2147483648, 4294967294)),
+    "aws:ec2/vpnConnection:VpnConnection": tuple(limit for end in _TUNNELS for limit in _tunnel(end)),
+    # "CreateTargetGroup", "TargetGroupAttribute" (Elastic Load Balancing).
+    tokens.TARGETS: (
+        between("port", 1, 65535),
+        between("deregistrationDelay", 0, 3600),
+        only_if("targetType", lambda given: given["targetType"] == "lambda" or False not in at(given, "healthCheck.enabled"),
+                "only targets of the type lambda may go without a health check: leave healthCheck.enabled out"),
+        only_if("stickiness", _sticks, "TCP, UDP and TLS have the stickiness source_ip, HTTP and HTTPS have cookies"),
+    ),
+    # "CreateListener" (Elastic Load Balancing).
+    tokens.LISTENER: (
+        between("port", 1, 65535),
+        needed_if("certificateArn", has("protocol", "TLS", "HTTPS"), "TLS and HTTPS need a certificate"),
+        only_if("certificateArn", has("protocol", "TLS", "HTTPS"), "only TLS and HTTPS have a certificate"),
+        only_if("alpnPolicy", has("protocol", "TLS"), "only TLS has an ALPN policy"),
+        only_if("protocol", lambda given: given["protocol"] not in _FORWARDED or set(at(given, "defaultActions[].type")) <= {"forward"},
+                "listeners of network load balancers only forward"),
+    ),
+    # "CreateRole" (IAM).
+    tokens.ROLE: (
+        between("maxSessionDuration", 3600, 43200),
+        longest("description", 1000),
+        shaped("path", _IAM_PATH, "begin and end it with /"),
+    ),
+    tokens.PROFILE: (shaped("path", _IAM_PATH, "begin and end it with /"),),
+    # "CreateKey", "EnableKeyRotation" (AWS KMS).
+    tokens.KEY: (
+        longest("description", 8192),
+        only_if("enableKeyRotation", lambda key: key.get("customerMasterKeySpec", "SYMMETRIC_DEFAULT") == "SYMMETRIC_DEFAULT",
+                "only symmetric keys rotate"),
+        only_if("customerMasterKeySpec",
+                lambda key: str(key["customerMasterKeySpec"]).startswith(_USES.get(key.get("keyUsage", "ENCRYPT_DECRYPT"), ())),
+                "its keyUsage is of another kind of key"),
+    ),
+    # "CreateFileSystem" (Amazon EFS).
+    tokens.FILE_SYSTEM: (
+        needed_if("provisionedThroughputInMibps", has("throughputMode", "provisioned"), "the mode provisioned needs a throughput"),
+        only_if("provisionedThroughputInMibps", has("throughputMode", "provisioned"), "only the mode provisioned has a throughput"),
+        only_if("performanceMode", lambda given: (given["performanceMode"], given.get("throughputMode")) != ("maxIO", "elastic"),
+                "elastic throughput goes with generalPurpose"),
+    ),
+    # "ServerSideEncryptionByDefault" (Amazon S3).
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": (
+        most("rules", 1),
+        only_if("rules[].applyServerSideEncryptionByDefault.kmsMasterKeyId", has("sseAlgorithm", "aws:kms", "aws:kms:dsse"),
+                "a KMS key goes with aws:kms"),
+    ),
+    # "LifecycleExpiration", "NoncurrentVersionExpiration" (Amazon S3).
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": (
+        *(between(f"rules[].{path}", 1, 2147483647) for path in _DAYS),
+        only_if("rules[].expiration.expiredObjectDeleteMarker", lambda given: not (given.get("days") or given.get("date")),
+                "give days, a date or expiredObjectDeleteMarker"),
+    ),
+    # "ResourceRecordSet", "HostedZoneConfig" (Amazon Route 53).
+    tokens.RECORD: (between("ttl", 0, 2147483647), distinct("records[]")),
+    tokens.ZONE: (longest("comment", 256),),
+}  # fmt: skip
