@@ -120,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         path, query = self._asked()
-        if path.startswith("/upload/storage/v1/"):
+        if path.startswith(("/storage/v1/", "/upload/storage/v1/")):
             self._pass_on()
         elif "uploads" in query:
             self._body()
