@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from obstore.store import AzureStore, GCSStore, S3Store
@@ -15,7 +15,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from cluster.outputs import BucketOutput
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, ObjectStore, RetryConfig, S3Credential
+    from obstore.store import AzureBearerToken, ClientConfig, ObjectStore, RetryConfig, S3Credential
 
 TIMEOUT_S = 10
 _CLIENT: ClientConfig = {"connect_timeout": timedelta(seconds=3)}
@@ -43,10 +43,11 @@ def open_bucket(
     """
     client: ClientConfig = {**_CLIENT, "timeout": timedelta(seconds=timeout_s)}
     if bucket.kind == "azure":
-        named: dict[str, Any] = dict(_azure(environment))
+        named: dict[str, Any] = dict(_azure(bucket.account, environment))
         return AzureStore(bucket.name, account_name=bucket.account, client_options=client, retry_config=_RETRY, **named)
     if bucket.kind == "gcs":
         named = dict(_google(environment))
+        client["allow_http"] = named.get("base_url", "").startswith("http://")
         return GCSStore(bucket.name, client_options=client, retry_config=_RETRY, **named)
     named = {"region": bucket.region or "us-east-1"}
     if bucket.endpoint:
@@ -78,8 +79,13 @@ def _aws_cli() -> S3Credential:
     }
 
 
-def _azure(environment: Mapping[str, str]) -> dict[str, object]:
-    """Translate Pulumi's names (ARM_*) to object_store's."""
+def _azure(account: str, environment: Mapping[str, str]) -> dict[str, object]:
+    """Translate Pulumi's names (ARM_*) to object_store's.
+
+    AZURE_STORAGE_KEY and AZURE_STORAGE_SAS_TOKEN are of the account that AZURE_STORAGE_ACCOUNT names (as for the engine and
+    the Azure CLI), which may be that of the state. object_store would use the latter for every account, so the login that
+    is meant here is given as a function.
+    """
     given = {
         "client_id": environment.get("ARM_CLIENT_ID"),
         "tenant_id": environment.get("ARM_TENANT_ID"),
@@ -88,13 +94,43 @@ def _azure(environment: Mapping[str, str]) -> dict[str, object]:
     }
     credentials: dict[str, object] = {name: value for name, value in given.items() if value}
     is_automatic = any(
-        environment.get(name) for name in ("ARM_USE_MSI", "AZURE_CLIENT_ID", "AZURE_STORAGE_ACCOUNT_KEY")
+        environment.get(name)
+        for name in ("ARM_USE_MSI", "AZURE_CLIENT_ID", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_USE_EMULATOR")
     )
-    return credentials or ({} if is_automatic else {"use_azure_cli": True})
+    if credentials or is_automatic:
+        return credentials
+    if environment.get("AZURE_STORAGE_ACCOUNT") == account:
+        if key := environment.get("AZURE_STORAGE_KEY"):
+            return {"account_key": key}
+        if environment.get("AZURE_STORAGE_SAS_TOKEN"):
+            return {}
+    return {"credential_provider": _azure_cli}
+
+
+def _azure_cli() -> AzureBearerToken:
+    """Return a token of the Azure CLI's login ("az account get-access-token")."""
+    command = ["az", "account", "get-access-token", "--resource", "https://storage.azure.com", "--output", "json"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    except FileNotFoundError:
+        raise ValueError(
+            "there is no Azure CLI on PATH to ask for a token: install it and run az login, or set ARM_CLIENT_ID"
+        ) from None
+    if done.returncode:
+        raise ValueError(f"`{' '.join(command)}` failed: {done.stderr.strip()[-300:]}")
+    token = json.loads(done.stdout)
+    expires = token.get("expires_on")
+    return {"token": token["accessToken"], "expires_at": datetime.fromtimestamp(int(expires), UTC) if expires else None}
 
 
 def _google(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the credentials that Pulumi's variables name. object_store finds application default credentials itself."""
+    """Return the credentials that Pulumi's variables name. object_store finds application default credentials itself.
+
+    STORAGE_EMULATOR_HOST names an emulator of Cloud Storage, as for Google's own libraries and the engine. It gets no credential.
+    """
+    if emulator := environment.get("STORAGE_EMULATOR_HOST"):
+        url = emulator if "://" in emulator else f"http://{emulator}"
+        return {"base_url": url.rstrip("/"), "bearer_token": "of-nobody"}
     if token := environment.get("GOOGLE_OAUTH_ACCESS_TOKEN"):
         return {"bearer_token": token}
     key = environment.get("GOOGLE_CREDENTIALS", "")

@@ -6,6 +6,7 @@ additional field isn't a newer format (`cluster.shared`).
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cluster import shared
+from cluster.writing import naming
 
 FORMAT = 1
 T = TypeVar("T")
@@ -45,7 +47,10 @@ class Lines:
         try:
             size = os.fstat(descriptor).st_size
             was_cut = size and os.pread(descriptor, 1, size - 1) != b"\n"
-            os.write(descriptor, b"\n" + text if was_cut else text)
+            data = b"\n" + text if was_cut else text
+            with naming(self._path):
+                if os.write(descriptor, data) < len(data):  # the disk has room for the beginning only
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(descriptor)
 
@@ -54,7 +59,7 @@ class Lines:
         self._make_folder()
         temporary = self._path.with_suffix(".new")
         temporary.touch(mode=0o600)
-        with temporary.open("w") as file:
+        with naming(self._path), temporary.open("w") as file:
             file.writelines(map(line, entries))
             file.flush()
             os.fsync(file.fileno())

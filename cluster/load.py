@@ -252,5 +252,5 @@ def _shown(path: Path) -> str:
     """Return the path relative to the working directory if it is inside it."""
     try:
         return str(real(path).relative_to(Path.cwd()))
-    except ValueError:
+    except (ValueError, FileNotFoundError):  # the working directory was deleted
         return str(path)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from cluster.errors import FailedError
+
 TOOLKIT = Path(__file__).resolve().parent.parent
 """Code, roles and playbooks: a checkout, or what a wheel installed."""
 FOLDER = "inventories"
@@ -28,8 +30,22 @@ def find(working: Path | None = None) -> Path:
         return Path(named).absolute()
     if not is_installed():
         return TOOLKIT
-    here = working or Path.cwd()
+    try:
+        here = working or Path.cwd()
+    except FileNotFoundError:  # it was deleted; folders above it may be there
+        here = Path(os.environ.get("PWD") or "/")
     return next((folder for folder in (here, *here.parents) if (folder / FOLDER).is_dir()), here)
+
+
+def working_folder() -> str:
+    """Return the folder that this process works in. Raises FailedError if it was deleted, with its name if a shell tells it."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        name = os.environ.get("PWD") or "the working folder"
+        raise FailedError(
+            f"{name} was deleted, and this command runs in it; change to another one: cd ~", code="file"
+        ) from None
 
 
 ROOT = find()

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from cluster.errors import RefusedError
@@ -53,6 +53,17 @@ def refuse_foreign(path: Path, what: str, is_ours: Is) -> None:
         raise ForeignFileError(path, what)
 
 
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError of the block name the file. A failed write does not, as on a full disk; a failed open does."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
 def replace(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Replace a file atomically: after a power cut there is either the old file or the new one. mode: as for `write`."""
     with contextlib.suppress(OSError):
@@ -63,7 +74,7 @@ def replace(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     name = tempfile.mktemp(prefix=f".{path.name}.", dir=path.parent)  # O_EXCL: never opens somebody else's file
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with naming(path), os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 
 from pulumi import automation as auto
 
+from cluster.project import working_folder
 from cluster.spec import Cluster
 from stacks import encryption, lean, starting
 from stacks.backend import PROJECT, in_folder, own_folder
@@ -71,8 +71,9 @@ class ClusterStack:
         self._state_dir = state_dir
         self._plugins = plugins
         self._locks = state_dir / "pulumi" / ".pulumi" / "locks"
-        provider = encryption.provider_of(settings, backend)
-        if not is_temporary or encryption.is_chosen(settings):
+        chosen = encryption.choice(settings, backend)
+        provider = chosen.provider
+        if not is_temporary or chosen.is_own:
             encryption.refuse_without_passphrase(cluster, provider)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._command = Command(starting.command_root(pulumi, state_dir))
@@ -90,7 +91,7 @@ class ClusterStack:
             pulumi_command=self._command,
             program=lean.program(program),
             project_settings=auto.ProjectSettings(
-                name=PROJECT, runtime="python", main=os.getcwd(), backend=auto.ProjectBackend(url=url)
+                name=PROJECT, runtime="python", main=working_folder(), backend=auto.ProjectBackend(url=url)
             ),
             env_vars=self._environment,
             secrets_provider=provider or None,

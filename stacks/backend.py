@@ -5,8 +5,10 @@ Only this module answers whether a cluster exists: a folder of this checkout sho
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pwd
 import re
 import subprocess
 import tempfile
@@ -110,9 +112,19 @@ def _of_project(file: Path) -> str:
 
 
 def _credentials_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of `pulumi login` (sdk/go/common/workspace, getCredsFilePath)."""
+    """Return the folder of `pulumi login` (sdk/go/common/workspace, getCredsFilePath).
+
+    By default it is in the home of the user database, whatever HOME says (sdk/go/common/util/pulumihome).
+    """
     named = environment.get(_CREDENTIALS) or environment.get("PULUMI_HOME")
-    return Path(named) if named else Path(environment.get("HOME") or Path.home(), ".pulumi")
+    return Path(named) if named else _home(environment) / ".pulumi"
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    with contextlib.suppress(KeyError):
+        if home := pwd.getpwuid(os.getuid()).pw_dir:
+            return Path(home)
+    return Path(environment.get("HOME") or "/")
 
 
 def _of_login(environment: Mapping[str, str]) -> str:

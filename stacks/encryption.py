@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,34 @@ _BY_SERVICE = "default"
 """`--secrets-provider` for a stack that Pulumi Cloud encrypts."""
 
 
-def provider_of(settings: Path | None, backend: str) -> str:
-    """Return what encrypts a stack's secrets, as `--secrets-provider` takes it; "" for a passphrase.
+@dataclass(frozen=True)
+class Choice:
+    """What encrypts a stack's secrets.
+
+    provider: as `--secrets-provider` takes it; "" for a passphrase.
+    is_own: whether Pulumi.<cluster>.yaml says so: a stack with it exists, or existed.
+    """
+
+    provider: str
+    is_own: bool
+
+
+def choice(settings: Path | None, backend: str) -> Choice:
+    """Return what encrypts a stack's secrets.
 
     settings: Pulumi.<cluster>.yaml. It decides; then Pulumi.yaml next to it, for a stack that is still to be created; then
     the backend, by its URL: Pulumi Cloud encrypts what it keeps. Raises PassphraseError for a provider that does not exist.
     """
     own = _read(settings)
+    return Choice(_provider(settings, own, backend), _KEY in own or "encryptionsalt" in own)
+
+
+def provider_of(settings: Path | None, backend: str) -> str:
+    """Return the provider of `choice`."""
+    return choice(settings, backend).provider
+
+
+def _provider(settings: Path | None, own: Mapping[str, Any], backend: str) -> str:
     if provider := _named(settings, own):
         return "" if provider == "passphrase" else provider
     if "encryptionsalt" in own:
@@ -37,12 +59,6 @@ def provider_of(settings: Path | None, backend: str) -> str:
     if provider := _named(shared, _read(shared)):
         return "" if provider == "passphrase" else provider
     return _BY_SERVICE if backend.startswith(("https://", "http://")) else ""
-
-
-def is_chosen(settings: Path | None) -> bool:
-    """Return whether Pulumi.<cluster>.yaml has what encrypts: a stack with it exists, or existed."""
-    own = _read(settings)
-    return _KEY in own or "encryptionsalt" in own
 
 
 def _read(file: Path | None) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from cluster.bundles import BLOBS, INDEX, MATERIALS, SIGNATURE, BundleError, Index, parse
+from cluster.writing import naming
 from operations.bundles.signing import PublicKeys
 from operations.bundles.stage import CHUNK
 
@@ -57,7 +58,7 @@ class OpenBundle:
     def extract(self, sha256: str, target: Path) -> None:
         """Write a blob to a new file. Raises BundleError and leaves no file, unless it is as listed."""
         try:
-            with target.open("wb") as file:
+            with naming(target), target.open("wb") as file:
                 for chunk in self.chunks(sha256):
                     file.write(chunk)
         except BaseException:

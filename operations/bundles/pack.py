@@ -11,7 +11,7 @@ from typing import IO, cast
 import minisign
 
 from cluster.bundles import BLOBS, INDEX, MATERIALS, SIGNATURE, Entry, Index
-from cluster.writing import ForeignFileError
+from cluster.writing import ForeignFileError, naming
 from operations.bundles.materials import materials
 from operations.bundles.signing import sign
 from operations.bundles.stage import Stage
@@ -49,7 +49,7 @@ def write(path: Path, index: Index, bill: bytes, stage: Stage, key: minisign.Sec
     signature = sign(listed, key, f"{INDEX} of {' '.join(clusters)}")
     fresh = path.with_name(f".{path.name}.new")
     try:
-        with fresh.open("wb") as file:
+        with naming(path), fresh.open("wb") as file:
             tar.write(cast("IO[bytes]", file), _members(index, listed, signature, bill, stage))
             file.flush()
             os.fsync(file.fileno())

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cluster.errors import FailedError
+from cluster.writing import naming
 from tools import cache
 
 CHUNK = 1 << 20
@@ -55,7 +56,7 @@ class Stage:
         sha256 = hashlib.sha256()
         with self.folder_for_work() as work:
             path = work / "file"
-            with path.open("wb") as file:
+            with naming(path), path.open("wb") as file:
                 for chunk in chunks:
                     sha256.update(chunk)
                     file.write(chunk)

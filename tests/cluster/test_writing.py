@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.writing import ForeignFileError, bears, write
+from cluster.journal import Lines
+from cluster.writing import ForeignFileError, bears, naming, replace, write
 from operations.provisioning.known_hosts import KIND
 from operations.provisioning.render import write as write_tree
 from tests.cli.terminal import Menagerie, command
@@ -103,3 +105,34 @@ def test_a_folder_with_other_files_is_not_rendered_into(tmp_path: Path) -> None:
 def test_a_known_hosts_file_is_distinguished_from_other_files(text: str, *, is_one: bool) -> None:
     recognised: Callable[[bytes], bool] = KIND[1]
     assert recognised(text.encode()) is is_one
+
+
+def full(*_: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_is_reported_with_the_file_and_the_former_file_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file, lines = tmp_path / "kept", tmp_path / "lines"
+    file.write_text(NOTES)
+    monkeypatch.setattr("cluster.writing.os.fsync", full)
+    for write_it in (lambda: replace(file, b"new"), lambda: Lines(lines).replace([{"a": 1}])):
+        with pytest.raises(OSError, match=r"No space left on device: '.*(kept|lines)'"):
+            write_it()
+    assert (file.read_text(), sorted(path.name for path in tmp_path.iterdir())) == (NOTES, ["kept", "lines.new"])
+
+
+def test_half_a_line_on_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """write(2) reports no error for what it could write."""
+    whole = os.write
+    monkeypatch.setattr("cluster.journal.os.write", lambda file, data: whole(file, data[:3]))
+    with pytest.raises(OSError, match=r"No space left on device: '.*lines'") as error:
+        Lines(tmp_path / "lines").append([{"a": 1}])
+    assert error.value.errno == errno.ENOSPC
+
+
+def test_an_error_keeps_the_name_that_it_has(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as error, naming(tmp_path / "other"):
+        (tmp_path / "missing").read_text()
+    assert error.value.filename == str(tmp_path / "missing")

@@ -12,6 +12,7 @@ from moto.server import ThreadedMotoServer
 
 from cluster.load import load_cluster
 from cluster.spec import Cluster
+from stacks import encryption, starting
 from stacks.automation import ClusterStack
 from stacks.errors import PassphraseError, StackError
 from tests.programs import program
@@ -63,6 +64,28 @@ def test_an_unsupported_secrets_provider_is_refused(tmp_path: Path, horus: Clust
     settings.write_text("secretsprovider: base64\n")
     with pytest.raises(PassphraseError, match="secretsprovider base64 is not one"):
         ClusterStack(horus, lambda: None, tmp_path / "no-engine", tmp_path / "state", settings)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "awskms://alias/menagerie?region=eu-west-1",
+        "azurekeyvault://apes.vault.azure.net/keys/state",
+        "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k",
+        "hashivault://state",
+    ],
+)
+@pytest.mark.parametrize("file", ["Pulumi.yaml", "Pulumi.horus.yaml"])
+def test_a_key_of_a_kms_is_passed_on_as_written_and_no_passphrase_is_asked_for(
+    tmp_path: Path, horus: Cluster, file: str, url: str
+) -> None:
+    (tmp_path / file).write_text(f"secretsprovider: {url}\n")
+    chosen = encryption.choice(tmp_path / "Pulumi.horus.yaml", "s3://bucket")
+    assert chosen == encryption.Choice(url, is_own=file == "Pulumi.horus.yaml")
+    encryption.refuse_without_passphrase(horus, chosen.provider)
+    variables = starting.environment(tmp_path / "state", provider=chosen.provider)
+    assert {WORD, FILE} & set(variables) == set()
+    assert not list(tmp_path.rglob("passphrase"))
 
 
 @pytest.fixture

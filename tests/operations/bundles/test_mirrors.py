@@ -20,6 +20,7 @@ from operations.mirrors.targets import target_of
 from tests.cli.terminal import Menagerie
 from tests.etcd.backup_support import KEY, Buckets
 from tests.operations.bundles.conftest import MULTI, ImageRegistry, Sites, content, digest, horus, made
+from tests.operations.google_buckets import VARIABLE, GoogleBuckets
 from tests.ports import free_port
 from tests.programs import built, needs
 
@@ -188,6 +189,31 @@ def test_a_second_bundle_with_one_changed_program_uploads_only_that_to_a_bucket(
         buckets.stop()
     ran = menagerie("mirror", "push", str(bundle), "s3://programs")
     assert (ran.code, "s3://programs doesn't take files" in ran.err) == (1, True)
+
+
+@needs(("fake-gcs-server",))
+def test_a_bucket_of_google_cloud_gets_what_it_lacks(
+    menagerie: Menagerie, bundle: Path, own: OpenBundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buckets = GoogleBuckets(PROGRAMS["fake-gcs-server"], tmp_path / "gcs")
+    buckets.start("programs")
+    monkeypatch.setenv(VARIABLE, buckets.host)
+    push = ("mirror", "push", str(bundle), "gs://programs/up/stream", "--json")
+    files = {entry.source: entry.sha256 for entry in own.index.entries if entry.kind in (Kind.PROGRAM, Kind.PLUGIN)}
+    try:
+        dry = menagerie(*push, "--dry-run")
+        assert dry.code == 0, dry.err
+        first = menagerie(*push)
+        assert first.code == 0, first.err
+        assert sorted(dry.json["uploaded"]) == sorted(first.json["uploaded"]) == sorted(files)
+        assert sums(tmp_path / "gcs" / "programs" / "up" / "stream") == files
+        buckets.delete("programs", f"up/stream/{RUNC}.sha256")
+        assert menagerie(*push).json["uploaded"] == [RUNC]
+        assert menagerie(*push).json["uploaded"] == []
+        missing = menagerie("mirror", "push", str(bundle), "gs://nowhere")
+        assert (missing.code, "gs://nowhere doesn't take files" in missing.err) == (1, True)
+    finally:
+        buckets.stop()
 
 
 def test_a_registry_gets_images_with_the_same_digests_and_only_new_ones(

@@ -7,17 +7,21 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cluster.spec import Cluster
 from operations import stack as operation
+from stacks.backend import chosen
 from stacks.errors import BackendError, StackError
 from tests.cli.terminal import Menagerie
 from tests.operations import real_cluster
 from tests.operations.existence.conftest import HORUS, ROOT, THREE, declared, in_checkout, left
+from tests.operations.google_buckets import VARIABLE, GoogleBuckets
 from tests.ports import free_port
 from tests.programs import program
 from tests.waiting import until
@@ -62,6 +66,16 @@ def test_a_stack_in_the_checkout_stays_there_after_a_login_elsewhere(
     log_in(tmp_path, {"current": f"file://{tmp_path}/of-another-project"})
     assert operation.has_stack(horus)
     assert not operation.backend_of(horus).configured_by
+
+
+def test_the_login_is_in_the_home_of_the_user_database_as_for_the_engine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where HOME is another's, as after `sudo -E`."""
+    log_in(tmp_path, {"current": "s3://of-the-user"})
+    monkeypatch.setattr("stacks.backend.pwd.getpwuid", lambda _: SimpleNamespace(pw_dir=str(tmp_path)))
+    found = chosen("horus", tmp_path / "state", tmp_path, {"HOME": "/nowhere"}, is_lab=False)
+    assert (found.url, found.configured_by) == ("s3://of-the-user", "pulumi login")
 
 
 @pytest.mark.parametrize("content", [{"$pulumiSecureStore": 1, "payload": "Zm9v"}, ["current"]])
@@ -142,19 +156,55 @@ def test_a_state_is_not_moved_to_where_it_is_nor_a_labs_at_all(old: str, menager
         assert why in " ".join(ran.err.split())
 
 
+@dataclass
+class Bucket:
+    """A bucket, whose objects are files. put, delete: an object, as somebody else does it."""
+
+    folder: Path
+    put: Callable[[str, bytes], None]
+    delete: Callable[[str], None]
+
+
 @pytest.fixture
-def bucket(old: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """A bucket of a real S3 server, which is the configured backend. Its objects are files."""
+def s3(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Bucket]:
     folder, port = tmp_path / "s3", free_port()
     (folder / "state").mkdir(parents=True)
     keys = {"ROOT_ACCESS_KEY": "tests", "ROOT_SECRET_KEY": "tests"}
     command = [real_cluster.program("versitygw"), f"--port=127.0.0.1:{port}", "--quiet", "posix", str(folder)]
+
+    def put(name: str, data: bytes) -> None:
+        file = folder / "state" / name
+        file.parent.mkdir(parents=True)
+        file.write_bytes(data)
+
     with subprocess.Popen(command, env={**os.environ, **keys}) as server:
         until(lambda: is_open(port), seconds=30, every_s=0.05)
         place = f"endpoint=http://127.0.0.1:{port}&s3ForcePathStyle=true&region=us-east-1"
         monkeypatch.setenv("PULUMI_BACKEND_URL", f"s3://state?{place}")
-        yield folder / "state"
+        yield Bucket(folder / "state", put, lambda name: (folder / "state" / name).unlink())
         server.kill()
+
+
+@pytest.fixture
+def gs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Bucket]:
+    server = GoogleBuckets(program("fake-gcs-server"), tmp_path / "gs")
+    server.start("state")
+    for name, value in {VARIABLE: server.host, "GOOGLE_OAUTH_ACCESS_TOKEN": "tests"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "gs://state")
+    yield Bucket(
+        server.folder / "state",
+        lambda name, data: server.put("state", name, data),
+        lambda name: server.delete("state", name),
+    )
+    server.stop()
+
+
+@pytest.fixture(params=["s3", "gs"])
+def bucket(request: pytest.FixtureRequest, old: str) -> Bucket:
+    """The configured backend: a bucket of a real S3 server, or of an emulator of Cloud Storage."""
+    found: Bucket = request.getfixturevalue(request.param)
+    return found
 
 
 def is_open(port: int) -> bool:
@@ -163,25 +213,23 @@ def is_open(port: int) -> bool:
 
 
 def test_a_state_in_a_bucket_is_shared_by_all_checkouts_and_locked_for_one(
-    old: str, bucket: Path, menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    old: str, bucket: Bucket, menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ran = menagerie("state", "move", HORUS, "--from", old, "--yes")
     assert ran.code == 0, ran.err
-    assert left(bucket) == len(THREE)
+    assert left(bucket.folder) == len(THREE)
     in_checkout(monkeypatch, tmp_path / "second")
-    lock = bucket / ".pulumi" / "locks" / "organization" / "menagerie" / "horus" / "of-mia.json"
-    lock.parent.mkdir(parents=True)
-    lock.write_text(
-        json.dumps({"pid": 4711, "username": "mia", "hostname": "ops-2", "timestamp": "2026-11-26T07:00:00Z"})
-    )
+    lock = ".pulumi/locks/organization/menagerie/horus/of-mia.json"
+    mia = {"pid": 4711, "username": "mia", "hostname": "ops-2", "timestamp": "2026-11-26T07:00:00Z"}
+    bucket.put(lock, json.dumps(mia).encode())
     ran = menagerie("destroy", HORUS, "--yes")
     assert ran.code == 3, ran.err
     assert "mia@ops-2" in ran.err
-    assert left(bucket) == len(THREE)
-    lock.unlink()
+    assert left(bucket.folder) == len(THREE)
+    bucket.delete(lock)
     ran = menagerie("destroy", HORUS, "--yes")
     assert ran.code == 0, ran.err
-    assert left(bucket) == 0
+    assert left(bucket.folder) == 0
 
 
 def test_another_passphrase_by_the_ordinary_cli_opens_the_state_and_the_former_one_no_longer_does(

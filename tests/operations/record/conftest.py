@@ -1,4 +1,4 @@
-"""Stores of all kinds: in memory, in a folder, and on S3 servers on loopback."""
+"""Stores of all kinds: in memory, in a folder, on S3 servers on loopback, and on an emulator of Cloud Storage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from operations.record.model import Record, now
 from operations.record.store import FolderStore, RecordStore, bucket_store
 from tests.operations import real_cluster
 from tests.operations.conftest import outputs
+from tests.operations.google_buckets import VARIABLE, GoogleBuckets
 from tests.ports import free_port
+from tests.programs import program
 from tests.waiting import until
 
 KEY = '{"access_key_id": "operator", "secret_access_key": "a-secret-of-this-test"}'
@@ -49,11 +51,11 @@ def access_to(endpoint: str, bucket: str = "records") -> Access:
 @pytest.fixture(scope="session")
 def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a real S3 server."""
-    program = real_cluster.program("versitygw")
+    server_program = real_cluster.program("versitygw")
     folder = tmp_path_factory.mktemp("s3")
     port = free_port()
     environment = {**os.environ, "ROOT_ACCESS_KEY": "operator", "ROOT_SECRET_KEY": "a-secret-of-this-test"}
-    command = [program, "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(folder)]
+    command = [server_program, "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(folder)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             until(lambda: _answers(f"http://127.0.0.1:{port}"), "the S3 server never answered", 30, 0.05)
@@ -85,7 +87,18 @@ def _answers(url: str) -> bool:
     return True
 
 
-@pytest.fixture(params=["memory", "folder", "moto", "versitygw"])
+@pytest.fixture
+def google(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Access]:
+    """Access to a cluster with a bucket of Google Cloud, on an emulator."""
+    server = GoogleBuckets(program("fake-gcs-server"), tmp_path / "gcs")
+    server.start("records")
+    monkeypatch.setenv(VARIABLE, server.host)
+    told = outputs().model_copy(update={"buckets": {"records": BucketOutput(kind="gcs", name="records")}})
+    yield Access(told, "", "", "", "", "")
+    server.stop()
+
+
+@pytest.fixture(params=["memory", "folder", "moto", "versitygw", "google"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], RecordStore]:
     """Opens the same store, empty at first, for several operators."""
     if request.param == "memory":
@@ -93,10 +106,14 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Recor
         return lambda: RecordStore(objects, "memory", shared=True)
     if request.param == "folder":
         return lambda: FolderStore(tmp_path / "records", "a folder")
+    if request.param == "google":
+        return in_bucket(request.getfixturevalue("google"))
     endpoint, name = request.getfixturevalue(request.param), f"records-{uuid.uuid4().hex[:8]}"
     make_bucket(endpoint, name)
-    access = access_to(endpoint, name)
+    return in_bucket(access_to(endpoint, name))
 
+
+def in_bucket(access: Access) -> Callable[[], RecordStore]:
     def bucket() -> RecordStore:
         found = bucket_store(access)
         assert found is not None
