@@ -37,9 +37,15 @@ class ApiSilentError(FailedError, urllib3.exceptions.HTTPError):
 
     def __init__(self, cause: urllib3.exceptions.HTTPError) -> None:
         super().__init__(f"the API server does not answer: {cause}")
-        self.why = type(cause).__name__
+        self.why = cause_of(cause)
 
 
 def cause_of(error: Exception) -> str:
-    """Return the class of an error of the API, for short reasons; urllib3's if the API server did not answer."""
-    return error.why if isinstance(error, ApiSilentError) else type(error).__name__
+    """Return the class of an error of the API, for short reasons; urllib3's if the API server did not answer.
+
+    The last try's of an error that says only that all tries failed.
+    """
+    if isinstance(error, ApiSilentError):
+        return error.why
+    tried = error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else None
+    return type(tried or error).__name__

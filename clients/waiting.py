@@ -10,6 +10,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
+from clients.api_errors import cause_of
 from clients.paging import models
 from cluster import preflight
 from cluster.errors import TimedOutError
@@ -52,7 +53,7 @@ def api_missing(api: client.ApiClient) -> str:
     except ApiException as error:
         return f"the API server answers {error.status} {error.reason}"
     except urllib3.exceptions.HTTPError as error:
-        return f"the API server does not answer yet ({type(error).__name__})"
+        return f"the API server does not answer yet ({cause_of(error)})"
     return ""
 
 
@@ -70,7 +71,7 @@ def nodes_missing(api: client.ApiClient, expected: frozenset[str]) -> str:
     try:
         nodes = list(models(client.CoreV1Api(api).list_node))
     except (ApiException, urllib3.exceptions.HTTPError) as error:
-        return f"the API server does not answer ({type(error).__name__})"
+        return f"the API server does not answer ({cause_of(error)})"
     ready = {node.metadata.name: held_back(node) for node in nodes if is_ready(node)}
     missing = {
         "not Ready yet": sorted(expected - set(ready)),

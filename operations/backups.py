@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ from cluster.errors import FailedError, RefusedError
 from cluster.spec import Backup, Cluster, RoleName
 from cluster.waiting import poll
 from etcd import backups as place
+from etcd.host.menagerie_etcd.programs import clean
 from etcd.host.menagerie_etcd.repository import Repository, RepositoryError, Snapshot
 from etcd.members import settings
 from network.addresses import ROLES
@@ -27,6 +29,10 @@ _CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_", "CLOUDSDK_")
 _LOOK_S = 5.0
 OLDEST_S = 3600.0
 """Maximum age of a backup for verbs that need it as their way back."""
+
+
+_LISTED_S = 30.0
+"""For a list of snapshots. restic itself tries for 15 minutes to reach a bucket that does not answer."""
 
 
 class NoBackupsError(RefusedError):
@@ -120,12 +126,30 @@ def read_states(
     states = []
     for role, backup in with_backups(cluster, chosen).items():
         try:
-            snapshots = repository(access, role).snapshots()
+            own = repository(access, role)
+            refuse_silent(own)
+            snapshots = own.snapshots()
         except RepositoryError as error:
             states.append(BackupState(role, False, str(error), None, allowed_s(backup), ()))
         else:
             states.append(state(role, backup, snapshots, time.time() if now is None else now))
     return states
+
+
+def refuse_silent(own: Repository, within_s: float = _LISTED_S) -> None:
+    """Raise RepositoryError if the bucket does not answer in time. Any answer is good here, also a refusal."""
+    given = {"RESTIC_REPOSITORY": own.url, "RESTIC_PASSWORD": own.password, "HOME": os.environ.get("HOME", "")}
+    try:
+        subprocess.run(
+            [own.program, "--no-cache", "--no-lock", "cat", "config"],
+            env=clean({**given, **own.environment}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=within_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RepositoryError(f"{own.url} does not answer within {within_s:.0f} s") from None
 
 
 def snapshots(cluster: Cluster, access: Access, role: RoleName) -> tuple[RestorePoint, ...]:

@@ -302,7 +302,7 @@ def _destroy_stack(
 
 
 def _keeps_data(cluster: str, urns: list[str]) -> RefusedError:
-    names = "\n  ".join(sorted(urn.rpartition("::")[2] for urn in urns))
+    names = "\n  ".join(sorted({urn.rpartition("::")[2] for urn in urns}))
     return RefusedError(
         f"{cluster} has data that can't be recovered:\n  {names}\n"
         f"Nothing was changed. To delete the data too, run: ./menagerie destroy {cluster} --with-data",

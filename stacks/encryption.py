@@ -103,7 +103,8 @@ def refuse_without_passphrase(cluster: Cluster, provider: str) -> None:
     if not file:
         if not cluster.is_lab:
             raise PassphraseError(
-                f"there is no passphrase for the stack's secrets; set {FILE} to a file that contains one"
+                f"there is no passphrase for the stack's secrets; set {FILE} to a file that contains one, which "
+                f"`(umask 077; openssl rand -base64 32 > ~/.menagerie-passphrase)` makes (docs/how-to/state.md)"
             )
         return
     if not os.path.isfile(file):

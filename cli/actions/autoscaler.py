@@ -68,7 +68,8 @@ def simulate(cluster: Cluster, trace: Path, seed: int, hours: float | None, *, a
         outcome = simulation.simulate(setting, arrivals, seed, watch("with scale-in"), most_hours=hours)
         without = simulation.without_scale_in(setting)
         unscaled = simulation.simulate(without, arrivals, seed, watch("without scale-in"), hours=outcome.hours)
-    view.simulated(cluster, outcome, unscaled, as_json=as_json)
+    notes = [supply.note for supply in setting.supplies.values() if supply.note]
+    view.simulated(cluster, outcome, unscaled, notes, as_json=as_json)
 
 
 class _Work:

@@ -14,7 +14,8 @@ def show(cluster: Cluster, *, as_json: bool) -> None:
         print_json({"pools": by_pool})
         return
     for pool, price in by_pool.items():
-        text = "price unknown" if price is None else f"{price:.4f} $/h"
+        way_out = f"price unknown; write it as autoscaler.prices: {{{pool}: <$/h>}}"
+        text = way_out if price is None else f"{price:.4f} $/h"
         console.print(f"{pool:<24} {cluster.spec.pools[pool].machine or '':<24} {text}")
 
 

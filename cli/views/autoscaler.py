@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -242,10 +242,13 @@ def _unstarted(pods: Mapping[str, str], singular: str, plural: str) -> None:
         errors.print(Text(f"and {len(by_reason) - _SHOWN} more reasons", style="yellow"))
 
 
-def simulated(cluster: Cluster, outcome: SimulationOutcome, unscaled: SimulationOutcome, *, as_json: bool) -> None:
-    """Print what a trace cost, and would have cost without scale-in."""
+def simulated(
+    cluster: Cluster, outcome: SimulationOutcome, unscaled: SimulationOutcome, notes: Sequence[str], *, as_json: bool
+) -> None:
+    """Print what a trace cost, and would have cost without scale-in. notes: about the prices in these sums."""
     if as_json:
-        print_json({"cluster": cluster.name, "with": outcome.to_json(), "without_scale_in": unscaled.to_json()})
+        both = {"with": outcome.to_json(), "without_scale_in": unscaled.to_json()}
+        print_json({"cluster": cluster.name, **both, "notes": list(notes)})
         return
     _unstarted(outcome.never, "never starts", "never start")
     _unstarted(outcome.waiting, "still waits", "still wait")
@@ -263,3 +266,5 @@ def simulated(cluster: Cluster, outcome: SimulationOutcome, unscaled: Simulation
         f"without scale-in: {unscaled.cost:.2f} $ in the same time, {saved:.2f} $ more; waiting: median "
         f"{lasting(unscaled.wait_median_s)}, 95 % {lasting(unscaled.wait_95_s)}"
     )
+    for note in notes:
+        console.print(note, style="yellow", markup=False)

@@ -205,7 +205,10 @@ def _boot_s(cluster: Cluster, pool: SpecPool) -> int:
 
 def _note(planned: PoolSupply, name: str, cluster: Cluster, settings: Autoscaler) -> str:
     if cluster.spec.pools[name].site is None and name not in _known_prices(cluster, settings):
-        return f"the price of pool {name} is unknown; it is assumed to be that of the most expensive pool, {planned.price / MILLION:.2f} $/h"
+        return (
+            f"the price of pool {name} is unknown, and assumed to be {planned.price / MILLION:.2f} $/h, that of the most expensive "
+            f"pool or 1; write it as autoscaler.prices: {{{name}: <$/h>}}"
+        )
     return ""
 
 

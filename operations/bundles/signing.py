@@ -80,8 +80,8 @@ def secret_key(path: Path, ask: Ask) -> minisign.SecretKey:
         key = minisign.SecretKey.from_bytes(read_bytes(path, _SMALL))
     except UnreadableError as error:
         raise BundleError(
-            f"{error}; bundles are always signed. To create a key there, add --new-key; its public half goes to "
-            f"{FOLDER}/{PUBLIC_KEYS}"
+            f"{error}; bundles are always signed. To create a key there, run the same command with --new-key; its public "
+            f"half goes to {FOLDER}/{PUBLIC_KEYS}"
         ) from None
     except (minisign.ParseError, ValueError):
         raise BundleError(f"{path} is no secret key of minisign") from None

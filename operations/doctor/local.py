@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 import urllib3
 
 from cluster.artefacts import Artefact, catalogue
+from cluster.bundles import PUBLIC_KEYS
 from cluster.errors import MenagerieError
+from cluster.project import FOLDER, ROOT
 from cluster.sources import missing_checksums, source_of, without_checksum
 from cluster.spec import Cluster
 from operations.doctor.model import Answer, Question, ok, unknown, wrong
@@ -93,7 +95,7 @@ def _checksums(cluster: Cluster) -> Iterator[Answer]:
     lacking = without_checksum(cluster.spec)
     if lacking:
         text = f"{len(lacking)} downloads lack one, without which `up` does not start"
-        yield wrong(text, f"./menagerie check {cluster.name}  # lists them")
+        yield wrong(text, _collected(cluster))
     elif rest := list(missing_checksums(cluster.spec)):
         yield wrong(rest[0], f"./menagerie check {cluster.name}")
     else:
@@ -107,10 +109,13 @@ def _plugin(cluster: Cluster) -> Iterator[Answer]:
     elif pin := pin_of(cluster, plugin):
         yield ok(f"{plugin.name} {plugin.version} has a checksum: {pin[:12]}…")
     else:
-        fetch = (
-            f"curl -fsSL https://{plugin.source} | sha256sum  # compare with the release's page, then artefacts.sha256"
-        )
-        yield wrong(f"no checksum is pinned for {plugin.name} {plugin.version}", fetch)
+        yield wrong(f"no checksum is pinned for {plugin.name} {plugin.version}", _collected(cluster))
+
+
+def _collected(cluster: Cluster) -> str:
+    """Return the command that verifies every checksum and writes it down. A fleet's first bundle needs a key."""
+    first = "" if (ROOT / FOLDER / PUBLIC_KEYS).exists() else " --new-key"
+    return f"./menagerie bundle {cluster.name} --fetch{first} -o {cluster.name}.bundle"
 
 
 def _downloads(cluster: Cluster) -> Iterator[Answer]:

@@ -11,7 +11,11 @@ from pathlib import Path
 
 from cluster.reading import UnreadableError, read_bytes
 
-LOGIN = ("aws configure sso", "aws sso login")
+LOGIN = (
+    "aws configure sso --profile menagerie",
+    "aws sso login --profile menagerie",
+    "export AWS_PROFILE=menagerie",
+)
 """How a person logs in."""
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _TOKEN = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN")

@@ -48,7 +48,7 @@ def test_it_prints_the_region_the_ranges_and_the_next_steps_in_order(menagerie: 
     assert numbered == [
         "replace each PLACEHOLDER:",
         "./menagerie check koala",
-        "./menagerie bundle koala --fetch -o koala.bundle",
+        "./menagerie bundle koala --fetch --new-key -o koala.bundle",
         "./menagerie validate koala",
         "docs/start/aws.md",
         "./menagerie secret koala vpn-onprem-edge-1",

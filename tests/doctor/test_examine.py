@@ -69,7 +69,7 @@ def test_a_login_that_the_cloud_does_not_accept_is_wrong_and_stops_only_its_ques
     identity = next(row for row in report.rows if row.name == "identity")
     assert (identity.answer.state, identity.answer.mend) == (
         State.WRONG,
-        ("gcloud auth application-default login",),
+        ("gcloud auth application-default login", "export GOOGLE_PROJECT=<project>"),
     )
     assert set(states(report, "quotas").values()) == {State.NOT_ASKED}
     assert states(report, "here")["downloads: dl.k8s.io"] is State.OK

@@ -168,6 +168,17 @@ def test_an_operator_reads_the_bucket_with_the_stack_s_outputs(
         backups.read_states(build(), access, "events")  # type: ignore[arg-type]
 
 
+def test_a_bucket_that_does_not_answer_is_given_up_in_time(tmp_path: Path) -> None:
+    restic = tmp_path / "restic"
+    restic.write_text("#!/bin/sh\nexec sleep 60\n")
+    restic.chmod(0o755)
+    silent = Repository("s3:https://s3.example.org/b", "p", program=str(restic))
+    with pytest.raises(RepositoryError, match=r"^s3:https://s3.example.org/b does not answer within 0 s$"):
+        backups.refuse_silent(silent, within_s=0.05)
+    restic.write_text("#!/bin/sh\nexit 12\n")
+    backups.refuse_silent(silent, within_s=30)
+
+
 def test_the_verb_lists_the_newest_backups_and_its_exit_code_shows_whether_they_are_healthy(
     monkeypatch: pytest.MonkeyPatch, lab: Cluster
 ) -> None:

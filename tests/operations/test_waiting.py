@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -36,6 +37,13 @@ def test_a_late_api_has_a_reason_and_a_responding_one_has_none(server: FakeServe
     for path in ("kube-public/configmaps/cluster-info", "kube-system/configmaps/kubelet-config"):
         server.answers[f"/api/v1/namespaces/{path}"] = {"metadata": {}}
     assert late(lambda: api_missing(api), 0, told.append) == ""
+
+
+def test_the_reason_of_a_silent_api_says_whether_its_address_is_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        closed = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    api = FakeAccess(outputs(), closed).api(once=True)
+    assert api_missing(api) == "the API server does not answer yet (NewConnectionError)"
 
 
 TAINT = {"key": preflight.KEY, "effect": "NoSchedule"}

@@ -1,129 +1,33 @@
 """The ordinary CLI: `pulumi preview`, `up` and `destroy` of the checkout's own Pulumi.yaml and __main__.py.
 
-The language host is a stand-in that runs the commands of the real one (tests/stacks/language_host). The clouds are
-simulated, and the state is in a folder.
+The language host is a stand-in that runs the commands of the real one (tests/stacks/language_host), unless
+MENAGERIE_LANGUAGE_HOST names the folder of the real one. The clouds are simulated, and the state is in a folder.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from clients.access import Access
-from cluster.load import load_cluster
-from cluster.sources import without_checksum
-from cluster.spec import Cluster
-from sandbox.simcloud.server import simulated_clouds
-from sandbox.simcloud.world import World
-from stacks import lean
-from stacks.automation import ClusterStack
+from cluster.spec import Cloud
 from stacks.plain import ALLOW_UNKNOWN
-from stacks.program import declare
 from stacks.validation.plugin import dynamic_resources
-from stacks.validation.private import saving, variables
-from tests.programs import program
-from tests.stacks.engines import QUICK
+from tests.stacks.plain_checkout import LOGINS, STACKS, Checkout, checkout_of
 
-ROOT = Path(__file__).resolve().parents[2]
-STACK, PROJECT = "gibbon", "apes-prod"
-HOST = Path(__file__).parent / "language_host"
+STACK, PROJECT = STACKS[Cloud.GCP], "apes-prod"
 UNKNOWN = "c3-standard-5"
 PROVIDERS = "PULUMI_DEBUG_PROVIDERS"
-TOKEN = {"GOOGLE_OAUTH_ACCESS_TOKEN": "of-nobody"}
-
-
-@dataclass
-class Checkout:
-    """A checkout with one cluster in it, and the ordinary CLI."""
-
-    folder: Path
-    cli: str
-    environment: Mapping[str, str]
-    world: World
-
-    def write(self, changes: Mapping[str, object]) -> None:
-        """Write the small example with changed top-level keys."""
-        example = ROOT / "examples" / "gcp-small" / "cluster.yaml"
-        sums = {program_.source: "0" * 64 for program_ in without_checksum(load_cluster(example).spec)}
-        spec = {**yaml.safe_load(example.read_text()), "artefacts": {"sha256": sums}, **changes}
-        file = self.folder / "inventories" / STACK / "cluster.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(spec))
-
-    def pulumi(self, *arguments: str, **more: str) -> tuple[int, str]:
-        """Run the CLI; return (exit code, all its output)."""
-        done = subprocess.run(
-            [self.cli, *arguments, "--stack", STACK, "--non-interactive"],
-            cwd=self.folder,
-            env={**self.environment, **more},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
-
-    def continued_by_menagerie(self) -> None:
-        """Open the stack as `menagerie` does, find it complete, and change it."""
-        settings = self.folder / f"Pulumi.{STACK}.yaml"
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in {**self.environment, **TOKEN}.items():
-                patch.setenv(name, value)
-            current = [self._loaded()]
-            url = self.environment["PULUMI_BACKEND_URL"]
-            stack = ClusterStack(
-                current[0], lambda: declare(current[0]), Path(self.cli), self.folder / "menagerie", settings, url
-            )
-            assert Access.from_stack(STACK, stack.outputs()).outputs.cluster == STACK
-            assert set(stack.preview().changes) == {"same"}
-            plane = current[0].spec.control_plane.model_dump(mode="json", exclude_defaults=True)
-            self.write({"control_plane": {**plane, "operators": ["10.250.4.0/24"]}})
-            current[0] = self._loaded()
-            assert stack.up()[0].changed > 0
-
-    def _loaded(self) -> Cluster:
-        return load_cluster(self.folder / "inventories" / STACK / "cluster.yaml")
+TOKEN = LOGINS[Cloud.GCP]
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    pulumi = program("pulumi")
-    folder = tmp_path_factory.mktemp("checkout")
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, folder)
-    for package in ROOT.glob("*/__init__.py"):
-        if package.parent.name != "inventories":
-            (folder / package.parent.name).symlink_to(package.parent)
-    (folder / "roles").symlink_to(ROOT / "roles")
-    (folder / ".venv").symlink_to(sys.prefix)
-    state, home = folder / "state", folder / "pulumi-home"
-    for path in (state, home):
-        path.mkdir()
-    lean.without_log_files(home)
-    world = World()
-    with simulated_clouds(world, clouds=["gcp"]) as simulated:
-        environment = {
-            **{name: value for name, value in variables(os.environ).items() if name != "PYTHONPATH"},
-            **simulated,
-            **QUICK,
-            **saving(None),
-            "HOME": str(folder),
-            "PATH": f"{HOST}:{os.environ['PATH']}",
-            "MENAGERIE_PYTHON": sys.executable,
-            "PULUMI_BACKEND_URL": f"file://{state}",
-            "PULUMI_HOME": str(home),
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        }
-        checkout_ = Checkout(folder, pulumi, environment, world)
-        checkout_.write({})
+    with checkout_of(Cloud.GCP, tmp_path_factory.mktemp("checkout")) as checkout_:
         yield checkout_
 
 
@@ -193,26 +97,46 @@ def test_a_wrong_spec_is_refused_as_by_check_and_an_unknown_machine_can_be_allow
 
 
 def test_a_cluster_is_planned_created_shared_with_menagerie_and_deleted_after_its_release(checkout: Checkout) -> None:
-    code, output = checkout.pulumi("preview", **TOKEN)
+    there_and_back(checkout)
+    written = yaml.safe_load((checkout.folder / f"Pulumi.{STACK}.yaml").read_text())
+    assert written.pop("encryptionsalt")
+    assert written == {"config": {"gcp:project": PROJECT, "menagerie:release": "true"}}
+    assert checkout.pulumi("config", "rm", "release")[0] == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("cloud", [Cloud.AWS, Cloud.AZURE])
+def test_clusters_of_the_other_clouds_go_the_same_way(cloud: Cloud, tmp_path: Path) -> None:
+    with checkout_of(cloud, tmp_path) as checkout:
+        code, output = checkout.pulumi("stack", "init")
+        assert code == 0, output
+        code, output = checkout.pulumi("preview")
+        assert code != 0
+        assert f"{checkout.stack} can't be reached yet" in output
+        assert "Traceback" not in output
+        there_and_back(checkout)
+
+
+def there_and_back(checkout: Checkout) -> None:
+    """Create a cluster with the ordinary CLI, change it with menagerie, release and delete it with the CLI."""
+    login = checkout.login
+    code, output = checkout.pulumi("preview", **login)
     assert code == 0, output
     assert "to create" in output
     assert list(checkout.world) == []
-    code, output = checkout.pulumi("up", "--yes", "--skip-preview", **TOKEN)
+    code, output = checkout.pulumi("up", "--yes", "--skip-preview", **login)
     assert code == 0, output
     count = len(list(checkout.world))
     assert count > 50
-    code, output = checkout.pulumi("preview", "--expect-no-changes", **TOKEN)
+    code, output = checkout.pulumi("preview", "--expect-no-changes", **login)
     assert code == 0, output
-    written = yaml.safe_load((checkout.folder / f"Pulumi.{STACK}.yaml").read_text())
-    assert written.pop("encryptionsalt")
-    assert written == {"config": {"gcp:project": PROJECT}}
     checkout.continued_by_menagerie()
-    code, output = checkout.pulumi("preview", "--expect-no-changes", **TOKEN)
+    code, output = checkout.pulumi("preview", "--expect-no-changes", **login)
     assert code == 0, output
     assert checkout.pulumi("config", "set", "release", "true")[0] == 0
     # Plugins that the CLI starts have served keys three times by now; one process serves them from here on.
     with dynamic_resources() as plugin:
-        attached = {**TOKEN, PROVIDERS: f"{checkout.environment[PROVIDERS]},{plugin}"}
+        attached = {**login, PROVIDERS: f"{checkout.environment[PROVIDERS]},{plugin}"}
         code, output = checkout.pulumi("up", "--yes", "--skip-preview", **attached)
         assert code == 0, output
         assert len(list(checkout.world)) == count

@@ -257,7 +257,7 @@ def test_a_secret_key_opens_with_its_password_only_and_is_its_owners(
 def test_without_a_key_the_way_out_is_named_and_a_key_is_never_overwritten(
     menagerie: Menagerie, root: Path, sites: Sites, registry: ImageRegistry
 ) -> None:
-    assert "To create a key there, add --new-key" in menagerie(*made(sites, registry)).err
+    assert "To create a key there, run the same command with --new-key" in menagerie(*made(sites, registry)).err
     (root / "bundle.key").write_text("mine")
     ran = menagerie(*made(sites, registry), "--new-key")
     assert (ran.code, "bundle.key exists and was not changed" in ran.err) == (2, True)

@@ -183,5 +183,16 @@ def test_a_trace_is_simulated_from_the_command_line(menagerie: Callable[..., Ran
     assert reply["with"]["cost"] <= reply["without_scale_in"]["cost"]
     ran = menagerie("autoscaler", "simulate", "numbat", str(trace), spec=aws)
     assert "without scale-in:" in ran.out
+    assert "is unknown" not in ran.out
+    assert reply["notes"] == []
+    assert aws.spec.autoscaler
+    elsewhere = {
+        "control_plane": aws.spec.control_plane.model_copy(update={"region": "us-west-2"}),
+        "autoscaler": aws.spec.autoscaler.model_copy(update={"prices": {}}),
+    }
+    unpriced = aws.model_copy(update={"spec": aws.spec.model_copy(update=elsewhere)})
+    ran = menagerie("autoscaler", "simulate", "numbat", str(trace), spec=unpriced)
+    assert "the price of pool cpu is unknown, and assumed to be 1.00 $/h" in " ".join(ran.out.split())
+    assert "autoscaler.prices: {cpu: <$/h>}" in " ".join(ran.out.split())
     trace.write_text("nonsense\n")
     assert menagerie("autoscaler", "simulate", "numbat", str(trace), spec=aws).code == 2
