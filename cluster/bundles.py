@@ -45,6 +45,8 @@ class Kind(StrEnum):
     """A program that was built from sources pinned by the checkout, for labs."""
     SYSTEM = "system"
     """The root file system of a lab's hosts, a tar."""
+    DEBIAN = "debian"
+    """A file of Debian's archive, for machines at sites: a package, or a signed list."""
 
 
 class Known(StrEnum):
@@ -58,6 +60,8 @@ class Known(StrEnum):
     """The project's own list, or its registry, when the bundle was made."""
     PLACE = "place"
     """Nothing: it is that of the file where the bundle was made."""
+    SIGNED = "signed"
+    """Debian's own signed list, which hosts verify again."""
     BUILD = "build"
     """Nothing: it is a build of your own. A lab's programs are built where the bundle is made, from pinned sources."""
 
@@ -67,7 +71,7 @@ class _Part(BaseModel):
 
 
 class Entry(_Part):
-    """One program, plugin or image."""
+    """One program, plugin, image or file of Debian's archive."""
 
     kind: Kind
     name: str

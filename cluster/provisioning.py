@@ -145,6 +145,10 @@ class Provisioning(Model):
     mirror: Url
     """URL of Debian's archive for machines of the site. For example http://10.9.255.5/debian. Packages are signed, but not the
     installer's kernel and initrd, so copy those to the server."""
+    security: Url | None = None
+    """URL of Debian's archive of security updates for machines of the site, for example http://10.9.255.5/debian-security.
+    Machines then accept lists from it, and from `mirror`, that are older than the week for which Debian signs them. Default:
+    security.debian.org, which they must reach."""
     media: Url | None = None
     """URL of an image (ISO) that BMCs attach to a machine instead of PXE: iPXE with menagerie.ipxe embedded. Default: PXE."""
     first_stage: FirstStage | None = Field(default=None, strict=False)

@@ -17,6 +17,8 @@ from cluster.plugins import SYSTEMS, this_system
 from cluster.project import ROOT
 from cluster.spec import Cluster
 from operations.bundles import lab, make, pack, signing
+from operations.bundles.debian import collect
+from operations.bundles.debian import wanted as debian
 from operations.bundles.images import Registry
 from operations.bundles.places import WebPlace, place_of
 from operations.bundles.stage import Stage
@@ -25,7 +27,10 @@ from operations.bundles.wanted import wanted
 
 @dataclass(frozen=True)
 class How:
-    """The options. place: folder or URL, "" for upstream's sites. systems: of operators, () for this machine's."""
+    """The options. place: folder or URL, "" for upstream's sites. systems: of operators, () for this machine's.
+
+    debian: with Debian packages of machines at sites.
+    """
 
     output: Path
     place: str
@@ -35,6 +40,7 @@ class How:
     fetch: bool
     own_builds: bool
     new_key: bool
+    debian: bool
 
 
 def bundle(clusters: Sequence[Cluster], folders: Mapping[str, Path], how: How, *, dry_run: bool, as_json: bool) -> None:
@@ -43,10 +49,11 @@ def bundle(clusters: Sequence[Cluster], folders: Mapping[str, Path], how: How, *
         raise BundleError(lines)
     things = wanted(clusters, how.systems or (this_system(),))
     of_labs = lab.wanted([cluster for cluster in clusters if cluster.is_lab])
+    of_hosts = debian.wanted(clusters) if how.debian else ()
     locks = {cluster.name: folders[cluster.name] / LOCK_FILE for cluster in clusters if not cluster.is_lab}
     pack.refuse_foreign(how.output)
     if dry_run:
-        views.would_bundle(how.output, (*things, *of_labs), locks, as_json=as_json)
+        views.would_bundle(how.output, (*things, *of_labs), of_hosts, locks, as_json=as_json)
         return
     if how.new_key:
         signing.new_key(how.secret_key, signing.public_file(ROOT), _ask)
@@ -57,6 +64,7 @@ def bundle(clusters: Sequence[Cluster], folders: Mapping[str, Path], how: How, *
         sources = make.Sources(files, Registry(how.registry, steps.detail), fetch=how.fetch, own=how.own_builds)
         entries = make.collect(things, sources, stage, steps.detail)
         entries += lab.collect(of_labs, stage, steps.detail)
+        entries += collect.collect(of_hosts, files, stage, steps.detail)
     with steps.step("write"):
         index = make.write(how.output, entries, stage, key, locks)
     views.bundled(how.output, index, locks, as_json=as_json)

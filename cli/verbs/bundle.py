@@ -63,14 +63,22 @@ def bundle(
         bool,
         typer.Option("--new-key", help="Create the secret key, and add its public half to inventories/bundle.pub."),
     ] = False,
+    debian: Annotated[
+        bool,
+        typer.Option(
+            "--debian/--no-debian",
+            help="With the Debian packages that machines at sites with provisioning install, or without.",
+        ),
+    ] = True,
     dry_run: DryOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Write everything that clusters download into one signed file.
 
     That is their programs, images and provider plugins at the pinned versions,
-    with a bill of materials. Every file is verified: against this checkout's
-    checksums, and with --fetch against the projects' own lists. The checksums
+    and the Debian packages of machines at sites, with a bill of materials. Every
+    file is verified: against this checkout's checksums, with --fetch against the
+    projects' own lists, and packages against Debian's signature. The checksums
     also go to artefacts.lock next to each cluster.yaml. Commit it: `check` and
     `up` read it, so nobody writes checksums by hand.
 
@@ -91,5 +99,7 @@ def bundle(
     folders = {cluster.name: cluster_folder(name) for cluster, name in zip(loaded, clusters, strict=True)}
     from cli.actions import bundle as actions
 
-    how = actions.How(output, place, registry, words(system), secret_key.expanduser(), fetch, own_builds, new_key)
+    how = actions.How(
+        output, place, registry, words(system), secret_key.expanduser(), fetch, own_builds, new_key, debian
+    )
     actions.bundle(loaded, folders, how, dry_run=dry_run, as_json=as_json)

@@ -10,6 +10,8 @@ from rich.text import Text
 
 from cli.output import console, errors, print_json
 from cluster.bundles import Entry, Index, Kind, Known
+from operations.bundles.debian.archive import MAIN, SECURITY
+from operations.bundles.debian.wanted import HostPackages
 from operations.bundles.wanted import Wanted
 from operations.mirrors.push import Pushed
 from operations.mirrors.targets import Target
@@ -26,6 +28,7 @@ _WORDS = {
     Kind.IMAGE: "images",
     Kind.BUILT: "programs built here",
     Kind.SYSTEM: "root file systems of hosts",
+    Kind.DEBIAN: "files of Debian's archive",
 }
 _PLACES = {
     Kind.PROGRAM: "a folder or a bucket",
@@ -33,21 +36,29 @@ _PLACES = {
     Kind.IMAGE: "a registry",
     Kind.BUILT: "cache: of a lab's machine",
     Kind.SYSTEM: "cache: of a lab's machine",
+    Kind.DEBIAN: "a folder or a bucket",
 }
 """Kind -> what `mirror push` fills with it."""
 
 
-def would_bundle(path: Path, things: Sequence[Wanted], locks: Mapping[str, Path], *, as_json: bool) -> None:
+def would_bundle(
+    path: Path, things: Sequence[Wanted], hosts: Sequence[HostPackages], locks: Mapping[str, Path], *, as_json: bool
+) -> None:
     """Print what a dry run would collect."""
     if as_json:
         listed = [
             {"kind": each.kind, "source": each.source, "sha256": each.pin or None, "clusters": each.clusters}
             for each in things
         ]
-        print_json({"bundle": str(path), "made": False, "entries": listed, "locks": _shown(locks)})
+        debian = [{"release": each.release, "packages": each.names, "clusters": each.clusters} for each in hosts]
+        document = {"bundle": str(path), "made": False, "entries": listed, "debian": debian, "locks": _shown(locks)}
+        print_json(document)
         return
     for each in things:
         console.print(f"{each.kind:<8} {each.source}  {each.pin or 'checksum not known yet'}", markup=False)
+    for host in hosts:
+        names = ", ".join(host.names)
+        console.print(f"debian   {host.release}: a base system, {names}, and what they depend on", markup=False)
     also = f", and {_listed(locks)}" if locks else ""
     console.print(f"would write these {len(things)} to {path}{also}; nothing was written", markup=False)
 
@@ -84,8 +95,12 @@ def pushed(target: Target, result: Pushed, *, dry_run: bool, as_json: bool) -> N
             }
         )
         return
+    did = "would upload" if dry_run else "uploaded"
     for entry in result.uploaded:
-        console.print(f"{'would upload' if dry_run else 'uploaded'} {entry.title}", markup=False)
+        if entry.kind is not Kind.DEBIAN:
+            console.print(f"{did} {entry.title}", markup=False)
+    if files := sum(entry.kind is Kind.DEBIAN for entry in result.uploaded):
+        console.print(f"{did} {files} {_WORDS[Kind.DEBIAN]}", markup=False)
     console.print(f"{target.place}: {len(result.uploaded)} new, {len(result.same)} there already", markup=False)
     if result.other:
         kinds = Counter(entry.kind for entry in result.other)
@@ -96,8 +111,11 @@ def pushed(target: Target, result: Pushed, *, dry_run: bool, as_json: bool) -> N
 
 def serving(index: Index, address: str, port: int) -> None:
     """Print what to write into specs."""
-    console.print(f"serving {len(index.entries)} programs and images until interrupted; for specs:", markup=False)
-    console.print(f"artefacts: {{mirror: 'http://{address}:{port}', registry: '{address}:{port}'}}", markup=False)
+    at = f"http://{address}:{port}"
+    console.print(f"serving {len(index.entries)} files and images until interrupted; for specs:", markup=False)
+    console.print(f"artefacts: {{mirror: '{at}', registry: '{address}:{port}'}}", markup=False)
+    if any(entry.kind is Kind.DEBIAN for entry in index.entries):
+        console.print(f"provisioning: {{mirror: '{at}/{MAIN}', security: '{at}/{SECURITY}'}}", markup=False)
 
 
 def _listed(locks: Mapping[str, Path]) -> str:

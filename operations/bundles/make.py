@@ -106,10 +106,12 @@ def _compared(thing: Wanted, published: str) -> Wanted:
 
 
 def lock_of(index: Index, cluster: str) -> Lock:
-    """Return the checksums for a cluster's lock. Own builds are those that differ from what upstream publishes, or are
-    declared so."""
+    """Return the checksums for a cluster's lock, without Debian's: apt has them from signed lists.
+
+    Own builds are those that differ from what upstream publishes, or are declared so.
+    """
     upstreams, own_builds = dict[str, str](), dict[str, str]()
-    for entry in index.of(cluster):
+    for entry in (each for each in index.of(cluster) if each.kind is not Kind.DEBIAN):
         published = upstream().get(entry.source, "" if entry.known is Known.BUILD else entry.sha256)
         (upstreams if published == entry.sha256 else own_builds)[entry.source] = entry.sha256
     return Lock(sha256=upstreams, own_builds=own_builds)

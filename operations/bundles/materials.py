@@ -54,6 +54,8 @@ def purl(entry: Entry) -> PackageURL:
         repository = entry.source.rpartition(":")[0]
         named = {"repository_url": repository, "tag": entry.version}
         return PackageURL("oci", None, repository.rpartition("/")[2], f"sha256:{entry.sha256}", named)
+    if entry.kind is Kind.DEBIAN and entry.source.endswith((".deb", ".udeb")):
+        return PackageURL("deb", "debian", entry.name, entry.version, {})
     if match := _RELEASE.match(entry.source):
         return PackageURL("github", match[1], match[2], match[3], {}, entry.source.rpartition("/")[2])
     if entry.source.startswith("dl.k8s.io/"):

@@ -1,0 +1,51 @@
+"""Which Debian packages the machines of sites install, by release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cluster import hardware
+from cluster.packages import PACKAGES
+from cluster.provisioning import Release
+from cluster.spec import Cluster
+from components.image_needs import edge_router
+
+BASE = ("linux-image-amd64", "initramfs-tools", "console-setup", "keyboard-configuration", "locales", "zstd")
+"""What Debian's installer installs besides packages of priority `required` and `important`."""
+LOADERS = (("grub-efi-amd64", "grub-efi-amd64-signed", "shim-signed", "efibootmgr"), ("grub-pc",))
+"""Boot loaders, by firmware. They exclude each other."""
+_FOR_DRIVERS = ("dkms", "linux-headers-amd64")
+"""NVIDIA's packages build their modules with them."""
+
+
+@dataclass(frozen=True)
+class HostPackages:
+    """What machines of one release install, without what that depends on."""
+
+    release: Release
+    clusters: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+def wanted(clusters: Sequence[Cluster]) -> tuple[HostPackages, ...]:
+    """Return what machines at sites with provisioning install. Other sites' machines have what their owners gave them."""
+    names: dict[Release, set[str]] = {}
+    owners: dict[Release, set[str]] = {}
+    for cluster in clusters:
+        for site, settings in cluster.spec.sites.items():
+            if not settings.provisioning:
+                continue
+            release = settings.provisioning.release
+            owners.setdefault(release, set()).add(cluster.name)
+            names.setdefault(release, set()).update(package.name for package in PACKAGES)
+            if settings.vpn:
+                names[release].update(edge_router().packages)
+            if _has_gpus(cluster, site):
+                names[release].update(_FOR_DRIVERS)
+    return tuple(HostPackages(each, tuple(sorted(owners[each])), tuple(sorted(names[each]))) for each in sorted(names))
+
+
+def _has_gpus(cluster: Cluster, site: str) -> bool:
+    cloud = cluster.spec.control_plane.cloud
+    return any(pool.site == site and hardware.runs_gpus(cloud, pool) for pool in cluster.spec.pools.values())
