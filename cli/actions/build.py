@@ -21,7 +21,7 @@ from operations import build
 from operations.build import Built, Selection
 from operations.plan import Planner
 from operations.plugins import described
-from operations.stack import Stacks, backend_of, kept_secret, make_stack
+from operations.stack import backend_of, has_stack, kept_secret, make_stack
 from stacks.errors import StackError
 
 __all__ = ["Selection", "destroy", "preview", "secret", "up"]
@@ -94,7 +94,7 @@ def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool
 
 def destroy(cluster: Cluster, *, with_data: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Ask for the cluster's name, then delete it."""
-    if cluster.is_lab or Stacks().has(cluster):
+    if cluster.is_lab or has_stack(cluster):
         build.refuse(cluster, declares=with_data)
     where = backend_of(cluster).shown
     if dry_run:

@@ -1,14 +1,15 @@
-"""A shell that stands in a folder that somebody has deleted."""
+"""A shell whose working folder was deleted."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from cluster import project
 from cluster.errors import FailedError
-from tests.cli.terminal import Menagerie, command
+from cluster.project import ROOT
 
 
 @pytest.fixture
@@ -21,10 +22,13 @@ def deleted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
-def test_check_works_there(deleted: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    menagerie: Menagerie = command(monkeypatch, capsys)
-    ran = menagerie("check")
-    assert ran.code == 0, ran.err
+def test_check_works_there(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    script = 'cd gone && rmdir ../gone && exec "$0" check'
+    ran = subprocess.run(
+        ["sh", "-c", script, ROOT / "menagerie"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_what_needs_the_folder_names_it_with_a_way_out(deleted: Path) -> None:

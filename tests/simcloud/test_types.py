@@ -19,6 +19,7 @@ from sandbox.simcloud.server import CLOUDS
 COMMON = {"noun", "code", "type", "id", "name", "region", "account"}
 # The fields that refusals.py and simulation.py add for each reason.
 FIELDS = {
+    Reason.BAD_VALUE: {"path", "value", "words"},
     Reason.BAD_NAME: {"property", "words", "length", "longest", "pattern"},
     Reason.TAKEN: {"parent"},
     Reason.FULL: {"most", "have"},

@@ -1,7 +1,7 @@
 """Collect a part of Debian's archive: its signed lists as they are, and those packages that machines install.
 
 apt on hosts, and Debian's installer, verify the lists with Debian's own keys and each package with the lists, so nothing
-here is signed anew. Packages are chosen twice: from the main suite alone, which the installer knows, and with all updates.
+here is signed again. Packages are chosen twice: from the main suite alone, which the installer knows, and with all updates.
 """
 
 from __future__ import annotations

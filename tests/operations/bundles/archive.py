@@ -1,5 +1,5 @@
 """A small archive of Debian's form, whose signatures and lists are committed: `python -m tests.operations.bundles.archive`
-makes it anew, with a new key that it throws away. Only that needs gpg. Packages' files are made by tests: any bytes will do.
+makes it again, with a new key that it throws away. Only that needs gpg. Packages' files are made by tests: any bytes will do.
 """
 
 from __future__ import annotations

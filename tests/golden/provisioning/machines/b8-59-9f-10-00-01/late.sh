@@ -3,7 +3,7 @@
 set -eu
 target=${MENAGERIE_TARGET:-/target}
 
-mkdir -p "$target/etc/systemd/network" "$target/etc/chrony" "$target/etc/apt/sources.list.d" "$target/etc/ssh/sshd_config.d"
+mkdir -p "$target/etc/systemd/network" "$target/etc/chrony" "$target/etc/ssh/sshd_config.d"
 cat > "$target/etc/systemd/network/10-menagerie.network" <<'END'
 [Match]
 PermanentMACAddress=b8:59:9f:10:00:01
