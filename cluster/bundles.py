@@ -41,6 +41,8 @@ class Kind(StrEnum):
     """A provider plugin of Pulumi's engine, for operators' machines."""
     IMAGE = "image"
     """A container image, as OCI content: its manifest or index, and all that this refers to."""
+    MANIFEST = "manifest"
+    """Objects of Kubernetes that an operator applies: Rook's."""
     BUILT = "built"
     """A program that was built from sources pinned by the checkout, for labs."""
     SYSTEM = "system"

@@ -77,7 +77,13 @@ def pulled(spec: ClusterSpec) -> tuple[Artefact, ...]:
     drivers = [*([block] if has_block(spec) else ()), *([file] if has_file(spec) else ())]
     names += [*drivers, *(_SIDECARS if drivers else ())]
     names += [CEPH] if any(site.ceph for site in spec.sites.values()) else []
-    return tuple(Artefact(name.rpartition(":")[0].rpartition("/")[2], name.rpartition(":")[2], name) for name in names)
+    return tuple(artefact(name) for name in names)
+
+
+def artefact(name: str) -> Artefact:
+    """Return an image, by its name with the tag."""
+    repository, _, tag = name.rpartition(":")
+    return Artefact(repository.rpartition("/")[2], tag, name)
 
 
 def _runs_gpus(cloud: Cloud, pool: Pool) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from cluster import images
+from cluster import images, rook
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
 from cluster.document import parse
 from cluster.plugins import SYSTEMS, plugin_of
@@ -26,8 +26,8 @@ def published() -> dict[str, str]:
 
 
 def upstream() -> dict[str, str]:
-    """Return all published checksums, of programs and images."""
-    return {**published(), **images.published()}
+    """Return all published checksums, of programs, images and manifests."""
+    return {**published(), **images.published(), **rook.published()}
 
 
 def source_of(spec: ClusterSpec) -> ArtefactSource:

@@ -26,6 +26,7 @@ _WORDS = {
     Kind.PROGRAM: "programs",
     Kind.PLUGIN: "plugins",
     Kind.IMAGE: "images",
+    Kind.MANIFEST: "manifests",
     Kind.BUILT: "programs built here",
     Kind.SYSTEM: "root file systems of hosts",
     Kind.DEBIAN: "files of Debian's archive",
@@ -34,6 +35,7 @@ _PLACES = {
     Kind.PROGRAM: "a folder or a bucket",
     Kind.PLUGIN: "a folder or a bucket",
     Kind.IMAGE: "a registry",
+    Kind.MANIFEST: "a folder or a bucket",
     Kind.BUILT: "cache: of a lab's machine",
     Kind.SYSTEM: "cache: of a lab's machine",
     Kind.DEBIAN: "a folder or a bucket",
@@ -109,11 +111,13 @@ def pushed(target: Target, result: Pushed, *, dry_run: bool, as_json: bool) -> N
         )
 
 
-def serving(index: Index, address: str, port: int) -> None:
-    """Print what to write into specs."""
-    at = f"http://{address}:{port}"
+def serving(index: Index, address: str, port: int, certificate: Path | None) -> None:
+    """Print what to write into specs. certificate: of TLS."""
+    at = f"http{'s' if certificate else ''}://{address}:{port}"
     console.print(f"serving {len(index.entries)} files and images until interrupted; for specs:", markup=False)
     console.print(f"artefacts: {{mirror: '{at}', registry: '{address}:{port}'}}", markup=False)
+    if certificate:
+        console.print(f"  (workers accept {certificate} for images if registries.ca has its authority)", markup=False)
     if any(entry.kind is Kind.DEBIAN for entry in index.entries):
         console.print(f"provisioning: {{mirror: '{at}/{MAIN}', security: '{at}/{SECURITY}'}}", markup=False)
 

@@ -18,6 +18,7 @@ _SPACE = uuid.UUID("6f0ef2a0-3c0d-5a44-9ad1-0c6f0d7e2f11")
 """Namespace of serial numbers: the same entries give the same one, and so the same bytes."""
 _MADE_HERE = (Kind.BUILT, Kind.SYSTEM)
 _RELEASE = re.compile(r"github\.com/([^/]+)/([^/]+)/releases/download/([^/]+)/")
+_IN_TREE = re.compile(r"raw\.githubusercontent\.com/([^/]+)/([^/]+)/([^/]+)/(.+)")
 
 
 def materials(entries: Sequence[Entry]) -> bytes:
@@ -58,6 +59,8 @@ def purl(entry: Entry) -> PackageURL:
         return PackageURL("deb", "debian", entry.name, entry.version, {})
     if match := _RELEASE.match(entry.source):
         return PackageURL("github", match[1], match[2], match[3], {}, entry.source.rpartition("/")[2])
+    if match := _IN_TREE.fullmatch(entry.source):
+        return PackageURL("github", match[1], match[2], match[3], {}, match[4])
     if entry.source.startswith("dl.k8s.io/"):
         return PackageURL("github", "kubernetes", "kubernetes", f"v{entry.version}", {}, entry.name)
     named = {} if entry.kind in _MADE_HERE else {"download_url": f"https://{entry.source}"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cluster import images
+from cluster import images, rook
 from cluster.artefacts import Artefact
 from cluster.bundles import Entry, Kind, Known
 from cluster.errors import RefusedError
@@ -70,8 +70,10 @@ def wanted(clusters: Sequence[Cluster], systems: Iterable[str]) -> tuple[Wanted,
 
 
 def _of(cluster: Cluster, systems: tuple[str, ...]) -> Iterable[tuple[Kind, Artefact]]:
-    for artefact in downloads(cluster.spec):
+    for artefact in (*downloads(cluster.spec), *rook.pulled(cluster.spec)):
         yield (Kind.IMAGE if images.is_image(artefact) else Kind.PROGRAM), artefact
+    for artefact in rook.manifests(cluster.spec):
+        yield Kind.MANIFEST, artefact
     for system in systems:
         if plugin := plugin_of(cluster.spec.control_plane.cloud, system):
             yield Kind.PLUGIN, plugin

@@ -49,7 +49,7 @@ class Taker(Protocol):
 
 
 _TAKES = {
-    TargetKind.FILES: {Kind.PROGRAM, Kind.PLUGIN, Kind.DEBIAN},
+    TargetKind.FILES: {Kind.PROGRAM, Kind.PLUGIN, Kind.MANIFEST, Kind.DEBIAN},
     TargetKind.IMAGES: {Kind.IMAGE},
     TargetKind.CACHE: {Kind.PLUGIN, Kind.BUILT, Kind.SYSTEM},
 }

@@ -8,15 +8,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import ssl
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from cluster.bundles import Kind
 from operations.bundles.images import media_of
 from operations.bundles.opened import OpenBundle
+from operations.mirrors.push import MirrorError
 
 _CHUNK = 1 << 20
 _FILE = "application/octet-stream"
@@ -74,18 +78,48 @@ def _manifest_type(bundle: OpenBundle, blob: str) -> str:
     )
 
 
-def server(bundle: OpenBundle, address: str, port: int, say: Callable[[str], None]) -> ThreadingHTTPServer:
+def tls_of(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Return what a server needs for TLS, from two files in PEM. Raises MirrorError if they are not a pair."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # Without a password OpenSSL would ask for that of an encrypted key at the terminal.
+        context.load_cert_chain(certificate, key, password="")
+    except OSError as error:
+        raise MirrorError(
+            f"{certificate} and {key} are not a certificate and its key without a passphrase, both in PEM: "
+            f"{error.strerror or error}; to make a pair for a try: openssl req -x509 -newkey ed25519 -nodes -days 30 "
+            f"-subj /CN=mirror -addext subjectAltName=IP:<address> -keyout mirror.key -out mirror.crt"
+        ) from None
+    return context
+
+
+def server(
+    bundle: OpenBundle, address: str, port: int, say: Callable[[str], None], tls: ssl.SSLContext | None = None
+) -> ThreadingHTTPServer:
     """Return a server that listens; port 0 picks a free one. The bundle must stay open, and was verified. Raises OSError."""
-    return _Server(bundle, (address, port), say)
+    return _Server(bundle, (address, port), say, tls)
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, bundle: OpenBundle, address: tuple[str, int], say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        bundle: OpenBundle,
+        address: tuple[str, int],
+        say: Callable[[str], None],
+        tls: ssl.SSLContext | None,
+    ) -> None:
         self.bundle, self.catalogue, self.say = bundle, Catalogue(bundle), say
         super().__init__(address, _Handler)
+        if tls:
+            # The handshake happens in the thread of the connection, so a silent client delays nobody.
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say in one line why a connection ended: a client that does not trust the certificate is no bug of ours."""
+        self.say(f"{client_address}: {sys.exception()}")
 
 
 class _Handler(BaseHTTPRequestHandler):

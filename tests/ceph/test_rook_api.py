@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
+from cluster import images, rook
+from cluster.load import load_cluster
+from cluster.project import ROOT
 from cluster.spec import Cluster
 from components.ceph import render
 from components.ceph.facts import judge
@@ -17,6 +21,8 @@ from tests.control_plane.real_api import RealApi, running
 from tests.programs import file, program
 from tests.waiting import until
 
+COSI = {"gcr.io/k8s-staging-sig-storage/objectstorage-sidecar:v0.2.2", "quay.io/ceph/cosi:v0.1.4"}
+"""Drivers of buckets by COSI, which no cluster uses."""
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("rook-api")]
 
 
@@ -147,3 +153,14 @@ def test_a_team_can_not_use_up_the_quota_of_another(api: RealApi, created: tuple
         ("none", None),
     ):
         assert claim(api, namespace, storage_class)[0] < 300, (namespace, storage_class)
+
+
+def test_a_bundle_has_the_manifests_and_images_of_the_pinned_release() -> None:
+    release = file("rook-crds.yaml").parent
+    assert rook.published() == {
+        source: hashlib.sha256((release / source.rpartition("/")[2]).read_bytes()).hexdigest()
+        for source in rook.published()
+    }
+    listed = set((release / "images.txt").read_text().split())
+    narwhal = load_cluster(ROOT / "tests" / "specs" / "valid-ceph.yaml").spec
+    assert {artefact.source for artefact in rook.pulled(narwhal)} == listed - COSI - {images.CEPH}

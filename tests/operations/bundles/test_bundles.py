@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import tarfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from cluster import images, sources
-from cluster.bundles import BundleError, Index
+from cluster.bundles import BundleError, Index, Kind, Known
 from cluster.errors import RefusedError
 from cluster.load import load_cluster
 from cluster.locked import LOCK_FILE
 from cluster.plugins import this_system
+from cluster.project import ROOT
 from operations.bundles import signing
 from operations.bundles.opened import opened
 from operations.bundles.wanted import wanted
@@ -290,3 +292,13 @@ def test_two_clusters_share_what_both_need(
     entries = {entry.source: entry.clusters for entry in index_of(root / "horus.bundle", root).entries}
     assert set(entries.values()) == {("heron", "horus")}
     assert load_cluster(other / "cluster.yaml").spec.artefacts.sha256[SCHEDULER] == digest(content(SCHEDULER))
+
+
+def test_only_a_cluster_with_ceph_has_rooks_manifests_and_images() -> None:
+    paths = ("examples/jaguar/cluster.yaml", "tests/specs/valid-ceph.yaml")
+    without, has = (
+        [each for each in wanted([load_cluster(ROOT / path)], ()) if "rook/" in each.source] for path in paths
+    )
+    assert without == []
+    assert Counter(each.kind for each in has) == {Kind.MANIFEST: 4, Kind.IMAGE: 1}
+    assert {each.known for each in has if each.kind is Kind.MANIFEST} == {Known.PUBLISHED}

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
+import socket
+import ssl
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,14 +20,17 @@ from cluster.bundles import Kind
 from cluster.errors import RefusedError
 from operations.bundles import signing
 from operations.bundles.opened import OpenBundle, opened
-from operations.mirrors.served import server
+from operations.mirrors.push import MirrorError
+from operations.mirrors.served import server, tls_of
 from operations.mirrors.targets import target_of
+from stacks.certificates import Request, issue, new_authority, new_key
 from tests.cli.terminal import Menagerie
 from tests.etcd.backup_support import KEY, Buckets
 from tests.operations.bundles.conftest import MULTI, ImageRegistry, Sites, content, digest, horus, made
 from tests.operations.google_buckets import VARIABLE, GoogleBuckets
 from tests.ports import free_port
 from tests.programs import built, needs
+from tests.waiting import until
 
 PROGRAMS = built()
 RUNC = "github.com/opencontainers/runc/releases/download/v1.4.3/runc.amd64"
@@ -90,6 +98,57 @@ def test_nothing_else_is_served(served: int, path: str) -> None:
     assert got(served, path)[:2] == (404, b"")
     assert got(served, path, "HEAD")[0] == 404
     assert got(served, f"/{RUNC}", "PUT")[0] == 501
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """A certificate of 127.0.0.1, its key, and the authority that signed it."""
+    authority = new_authority("mirrors")
+    signed = issue(authority, Request("mirror", addresses=("127.0.0.1",), usages=("server",)))
+    texts = {"mirror.crt": signed.certificate, "mirror.key": signed.private_key, "ca.crt": authority.certificate}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    certificate, key, ca = (tmp_path / name for name in texts)
+    return certificate, key, ca
+
+
+def test_with_tls_only_clients_that_trust_the_authority_read_and_a_silent_one_delays_nobody(
+    own: OpenBundle, pair: tuple[Path, Path, Path]
+) -> None:
+    certificate, key, ca = pair
+    said: list[str] = []
+    made = server(own, "127.0.0.1", 0, said.append, tls_of(certificate, key))
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    try:
+        with socket.create_connection(("127.0.0.1", made.server_port)):
+            trusting = ssl.create_default_context(cafile=str(ca))
+            at = f"https://127.0.0.1:{made.server_port}/{RUNC}"
+            with urllib.request.urlopen(at, timeout=10, context=trusting) as answer:
+                assert hashlib.sha256(answer.read()).hexdigest() == answer.headers["ETag"].strip('"')
+            with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+                urllib.request.urlopen(at, timeout=10)
+        until(lambda: any("UNKNOWN_CA" in line for line in said), lambda: f"{said}", 10, 0.05)
+    finally:
+        made.shutdown()
+        made.server_close()
+
+
+def test_a_certificate_without_its_own_key_is_refused_with_a_way_to_make_a_pair(
+    pair: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    certificate, _, _ = pair
+    other = tmp_path / "other.key"
+    other.write_text(new_key())
+    for key in (other, tmp_path / "absent.key", certificate):
+        with pytest.raises(
+            MirrorError, match=f"{certificate} and {key} are not a certificate and its key.*openssl req"
+        ):
+            tls_of(certificate, key)
+
+
+def test_half_a_pair_is_refused_before_the_bundle_is_read(menagerie: Menagerie) -> None:
+    ran = menagerie("mirror", "serve", "absent.bundle", "--certificate", "mirror.crt")
+    assert (ran.code, "--certificate and --key together" in ran.err) == (2, True)
 
 
 def test_a_served_bundle_is_a_registry_from_which_images_are_pulled(
