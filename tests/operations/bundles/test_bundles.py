@@ -22,7 +22,7 @@ from cluster import images, sources
 from cluster.bundles import BundleError, Index, Kind, Known
 from cluster.errors import RefusedError
 from cluster.load import load_cluster
-from cluster.locked import LOCK_FILE
+from cluster.locked import LOCK_FILE, Lock, text
 from cluster.plugins import this_system
 from cluster.project import ROOT
 from operations.bundles import signing
@@ -302,3 +302,18 @@ def test_only_a_cluster_with_ceph_has_rooks_manifests_and_images() -> None:
     assert without == []
     assert Counter(each.kind for each in has) == {Kind.MANIFEST: 4, Kind.IMAGE: 1}
     assert {each.known for each in has if each.kind is Kind.MANIFEST} == {Known.PUBLISHED}
+
+
+@pytest.mark.parametrize("name", ["horus", "ibis", "jaguar"])
+def test_with_the_lock_of_a_bundle_an_example_lacks_no_checksum(name: str, tmp_path: Path) -> None:
+    """What `up` then lacks are credentials and a backend."""
+    folder = shutil.copytree(ROOT / "examples" / name, tmp_path / name)
+    cluster = load_cluster(folder / "cluster.yaml")
+    things = wanted([cluster], [this_system()])
+    assert list(sources.missing_checksums(cluster.spec)) != []
+    (folder / LOCK_FILE).write_text(text(Lock(sha256={thing.source: thing.pin or "1" * 64 for thing in things})))
+    locked = load_cluster(folder / "cluster.yaml")
+    plugin = plugin_of(locked.spec.control_plane.cloud, this_system())
+    assert list(sources.missing_checksums(locked.spec)) == []
+    assert plugin is not None
+    assert pin_of(locked, plugin)
