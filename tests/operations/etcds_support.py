@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import json
+import socket
 import subprocess
 import threading
 import time
@@ -290,6 +291,9 @@ def _agent(made: Site, host: str) -> Iterator[None]:
     def stop() -> None:
         if server:
             server.shutdown()
+            # Closing is not enough: a process that another thread has just forked keeps the socket listening until it has
+            # executed its program, and the next agent has the same address.
+            server.socket.shutdown(socket.SHUT_RDWR)
             server.server_close()
 
     def restart() -> None:
