@@ -94,6 +94,7 @@ class Offers:
     most: how many resources of (cloud, region, type) the account may have, None for no limit.
     services: whether the account has (cloud, service): a resource provider of Azure, an API of Google Cloud, the service-linked
     role of a service of AWS.
+    images: whether the account may use (cloud, region, image), as a spec names it.
     slow_grants: how often a new grant is used in vain before it works, in place of the minutes that it takes.
     """
 
@@ -102,6 +103,7 @@ class Offers:
     vcpus: Callable[[str, str], int | None] = lambda _, __: None
     most: Callable[[str, str, str], int | None] = lambda _, __, ___: None
     services: Callable[[str, str], bool] = lambda _, __: True
+    images: Callable[[str, str, str], bool] = lambda _, __, ___: True
     slow_grants: int = 0
 
 

@@ -11,7 +11,7 @@ from sandbox.simcloud.aws.addresses import claimed, first_free, private_name
 from sandbox.simcloud.aws.common import by_name, ec2, generated_id, named, others, refused
 from sandbox.simcloud.aws.disks import check_disk
 from sandbox.simcloud.aws.keys import KEY_OF
-from sandbox.simcloud.aws.launch import check_image, check_user_data, check_vcpus, decoded, vcpus_of
+from sandbox.simcloud.aws.launch import check_image, check_image_id, check_user_data, check_vcpus, decoded, vcpus_of
 from sandbox.simcloud.aws.security import groups_match_subnets
 from sandbox.simcloud.aws.tokens import INSTANCE, INTERFACE, PLACEMENT, PROFILE, SECURITY_GROUP, SUBNET, TEMPLATE
 from sandbox.simcloud.identifiers import guid
@@ -70,13 +70,13 @@ def _quota(call: Call) -> None:
 
 
 def _instance_texts(call: Call) -> None:
-    check_image(call.text("ami"))
+    check_image(call, call.text("ami"))
     check_user_data(call.text("userData").encode())
     check_user_data(decoded(call.text("userDataBase64")))
 
 
 def _template_texts(call: Call) -> None:
-    check_image(call.text("imageId"))
+    check_image_id(call.text("imageId"))
     check_user_data(decoded(call.text("userData")))
 
 

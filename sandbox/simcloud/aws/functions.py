@@ -63,9 +63,11 @@ def _image(arguments: Properties, settings: Settings, _: Offers, __: World) -> P
 _IMAGES = "/aws/service/"
 
 
-def _parameter(arguments: Properties, settings: Settings, _: Offers, __: World) -> Properties:
+def _parameter(arguments: Properties, settings: Settings, offers: Offers, __: World) -> Properties:
     """Return a public parameter with an image's ID; other parameters are not simulated."""
     name = str(arguments.get("name"))
+    if not offers.images("aws", settings.region, name):
+        raise refused("ParameterNotFound", f"reading SSM Parameter ({name})", f"{settings.region} has no such image")
     if not name.startswith(_IMAGES):
         raise refused("ParameterNotFound", f"reading SSM Parameter ({name})", f"only {_IMAGES}... is simulated", "name")
     value = f"ami-0{digest(name + settings.region)[:16]}"

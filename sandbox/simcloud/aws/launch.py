@@ -59,10 +59,18 @@ def _running(world: World, record: Record) -> int:
     return int(record.outputs["desiredCapacity"]) * max(map(vcpus_of, machines), default=0)
 
 
-def check_image(image: str) -> None:
-    """Refuse a malformed image ID; whether the image exists is not simulated."""
+def check_image_id(image: str) -> None:
+    """Refuse a malformed image ID."""
     if image and not _IMAGE.fullmatch(image):
         raise refused("InvalidAMIID.Malformed", f'Invalid id: "{image}" (expecting "ami-...")', "give an image's id")
+
+
+def check_image(call: Call, image: str, code: str = "InvalidAMIID.NotFound", before: str = "") -> None:
+    """Refuse an image ID that is malformed, or that the account does not have. A template may have one until it is used."""
+    check_image_id(image)
+    if image and not call.offers.images("aws", call.region, image):
+        text = f"{before}The image id '[{image}]' does not exist"
+        raise refused(code, text, f"each region has its own: aws ec2 describe-images --region {call.region}")
 
 
 def check_user_data(text: bytes) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from cluster.catalogue import of
 from cluster.spec import Cloud
 from sandbox.simcloud.aws.common import arn, by_name, named, number, refused, vpc_of
-from sandbox.simcloud.aws.launch import MIXED, check_vcpus, machines_of, vcpus_of
+from sandbox.simcloud.aws.launch import MIXED, check_image, check_vcpus, machines_of, vcpus_of
 from sandbox.simcloud.aws.security import check_same_vpc
 from sandbox.simcloud.aws.tokens import PLACEMENT, SCALING_GROUP, SECURITY_GROUP, SUBNET, TARGETS, TEMPLATE
 from sandbox.simcloud.identifiers import guid
@@ -90,6 +90,7 @@ def _whole(call: Call) -> None:
                 f"{_VALID} The request must contain the parameter {name}",
                 f"set {given} of {template.id}",
             )
+    check_image(call, str(template.inputs.get("imageId") or ""), "ValidationError", f"{_VALID} ")
     if not call.inputs.get("vpcZoneIdentifiers") and not call.inputs.get("availabilityZones"):
         raise refused(
             "ValidationError",

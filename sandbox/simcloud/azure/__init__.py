@@ -10,6 +10,7 @@ from sandbox.simcloud.azure import (
     disks,
     flow_logs,
     identities,
+    images,
     interfaces,
     key_vault,
     limits,
@@ -85,7 +86,7 @@ _UNLOCKABLE = (key_vault.SECRET, key_vault.KEY)
 def _ruled(type_: ResourceType) -> ResourceType:
     """Return the type with its limits, and with the rules for registrations, locks and tags, which apply to every type."""
     deletion = () if type_.token in _UNLOCKABLE else (locks.unlocked,)
-    rules = (registrations.registered, locks.writable, known_location, *type_.refuse, tagged)
+    rules = (registrations.registered, locks.writable, known_location, *type_.refuse, tagged, images.images_exist)
     ruled = replace(type_, refuse=rules, refuse_deletion=(*deletion, *type_.refuse_deletion))
     return limited(ruled, limits.LIMITS)
 

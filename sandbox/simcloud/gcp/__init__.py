@@ -15,6 +15,7 @@ from sandbox.simcloud.gcp import (
     firewall_policy,
     groups,
     iam,
+    images,
     kms,
     limits,
     load_balancing,
@@ -70,7 +71,9 @@ CLOUD = Cloud(
     package="gcp",
     name="gcp",
     types={
-        type_.token: limited(replace(type_, refuse=(services.enabled, *type_.refuse)), limits.LIMITS)
+        type_.token: limited(
+            replace(type_, refuse=(services.enabled, *type_.refuse, images.images_exist)), limits.LIMITS
+        )
         for module in _MODULES
         for type_ in module.TYPES
     },

@@ -44,13 +44,19 @@ def _storage_account(arguments: Properties, settings: Settings, _: Offers, __: W
     return {"id": email, "emailAddress": email, "member": f"serviceAccount:{email}", "project": project}
 
 
-def _image(arguments: Properties, settings: Settings, _: Offers, __: World) -> Properties:
-    """Return an image by name, or the one of a family. Every image exists in the simulation, and one per family."""
+def _image(arguments: Properties, settings: Settings, offers: Offers, __: World) -> Properties:
+    """Return an image by name, or the one of a family. Each family has one image."""
     project, family = arguments.get("project") or settings.account, arguments.get("family") or ""
     name = arguments.get("name") or f"{family}-v20260101"
     if not (family or arguments.get("name")):
         raise RefusalError('one of `family,filter,name` must be specified; "filter" is not simulated: give a name')
     id_ = f"projects/{project}/global/images/{name}"
+    asked = f"projects/{project}/global/images/{f'family/{family}' if family else name}"
+    if not offers.images("gcp", settings.region, asked):
+        raise RefusalError(
+            f"Error retrieving image information: googleapi: Error 404: The resource '{asked}' was not found, notFound; "
+            f"gcloud compute images list --project {project}"
+        )
     return {
         "id": id_,
         "imageId": number(id_),
