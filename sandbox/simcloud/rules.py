@@ -90,7 +90,7 @@ class Offers:
     """What the clouds offer to an account, and what the account has.
 
     refuse: from a place to what is wrong with it, None for nothing. zones: the zones of (cloud, region).
-    vcpus: the quota of running vCPUs in (cloud, region), None for no limit.
+    vcpus: the quota of running vCPUs in (cloud, region), of all families together, None for no limit.
     most: how many resources of (cloud, region, type) the account may have, None for no limit.
     services: whether the account has (cloud, service): a resource provider of Azure, an API of Google Cloud, the service-linked
     role of a service of AWS.

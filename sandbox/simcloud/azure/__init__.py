@@ -21,6 +21,7 @@ from sandbox.simcloud.azure import (
     placement,
     private_dns,
     private_endpoints,
+    quotas,
     registrations,
     resources,
     role_definitions,
@@ -86,7 +87,15 @@ _UNLOCKABLE = (key_vault.SECRET, key_vault.KEY)
 def _ruled(type_: ResourceType) -> ResourceType:
     """Return the type with its limits, and with the rules for registrations, locks and tags, which apply to every type."""
     deletion = () if type_.token in _UNLOCKABLE else (locks.unlocked,)
-    rules = (registrations.registered, locks.writable, known_location, *type_.refuse, tagged, images.images_exist)
+    rules = (
+        registrations.registered,
+        locks.writable,
+        known_location,
+        *type_.refuse,
+        tagged,
+        images.images_exist,
+        quotas.cores_fit,
+    )
     ruled = replace(type_, refuse=rules, refuse_deletion=(*deletion, *type_.refuse_deletion))
     return limited(ruled, limits.LIMITS)
 

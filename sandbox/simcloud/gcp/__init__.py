@@ -20,6 +20,7 @@ from sandbox.simcloud.gcp import (
     limits,
     load_balancing,
     network,
+    quotas,
     routing,
     secrets,
     services,
@@ -72,7 +73,8 @@ CLOUD = Cloud(
     name="gcp",
     types={
         type_.token: limited(
-            replace(type_, refuse=(services.enabled, *type_.refuse, images.images_exist)), limits.LIMITS
+            replace(type_, refuse=(services.enabled, *type_.refuse, images.images_exist, quotas.cpus_fit)),
+            limits.LIMITS,
         )
         for module in _MODULES
         for type_ in module.TYPES
