@@ -14,6 +14,7 @@ from pathlib import Path
 from pulumi import automation as auto
 from pulumi.automation._stack import StackInitMode
 from pulumi.automation.events import EngineEvent, SummaryEvent
+from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from semver import VersionInfo
 
 from cluster.versions import PULUMI
@@ -22,6 +23,20 @@ OnEvent = Callable[[EngineEvent], None]
 
 SECRET = "[secret]"
 """What the CLI shows instead of a secret."""
+
+
+_OWN_CONNECTIONS = ("grpc.use_local_subchannel_pool", 1)
+
+
+def with_own_connections() -> None:
+    """Give each run of the engine connections of its own, in a process that runs it more than once.
+
+    gRPC shares connections between all channels of a process to one address, and the SDK never closes a channel. Some day a new
+    engine listens on the port of a former one, whose channel waits before it connects again, and all calls to the new engine
+    then fail at once: "Resource monitor has terminated".
+    """
+    if _OWN_CONNECTIONS not in _GRPC_CHANNEL_OPTIONS:
+        _GRPC_CHANNEL_OPTIONS.append(_OWN_CONNECTIONS)
 
 
 class Command(auto.PulumiCommand):
@@ -66,6 +81,7 @@ class Stack(auto.Stack):
     @classmethod
     def of(cls, name: str, workspace: Workspace) -> Stack:
         """Return the stack of that name; create it if it does not exist."""
+        with_own_connections()
         return cls(name, workspace, StackInitMode.SELECT)
 
     def heard(self, on_event: OnEvent | None) -> OnEvent:

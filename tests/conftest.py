@@ -79,9 +79,8 @@ def logged_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 # next group when two tests of the present one are left, and never reassigns it. So a group whose only test is long is
 # followed by one that is shorter than the rest of the run.
 _FIRST = (
-    "rotation",
-    "validation-whole",
     "keys",
+    "validation-whole",
     "operations/test_etcds.py",
     "etcd/test_backups_on_hosts.py",
     "real_cluster",
@@ -145,7 +144,7 @@ def _limit(item: pytest.Item) -> None:
 def _start_rank(item: pytest.Item) -> int:
     """Return the item's place: groups that take minutes, then what starts no program, then the rest.
 
-    API servers and etcds use CPU for as long as they run, and beside the lab a test may run for ten times as long. So they
+    API servers and etcds use CPU for as long as they run, and next to the lab a test may run for ten times as long. So they
     start late, when the lab is about to end.
     """
     group = sharing.group_of(item)

@@ -26,7 +26,7 @@ UNDER_THE_ENGINE = {
     "operations/keys/test_kubelet_serving.py": "keys",
     "operations/keys/test_kubernetes_authority.py": "keys",
     "operations/keys/test_published.py": "keys",
-    "operations/keys/test_rotation.py": "rotation",
+    "operations/keys/test_rotation.py": "keys",
     "operations/existence": "existence",
     "operations/test_plugins.py": "existence",
     "stacks/aws": "aws",
@@ -118,7 +118,7 @@ WITH_PROGRAMS = (
     "workers/test_as_ansible.py",
 )
 
-TIMED = frozenset({"keys", "redfish", "rotation", *_TIMED_PROGRAMS})
+TIMED = frozenset({"keys", "redfish", *_TIMED_PROGRAMS})
 """Engine groups and files that `make test` runs in the foreground, before the lab. All others run next to these and to the
 lab, with a small share of the CPU (`tests/beside.py`)."""
 

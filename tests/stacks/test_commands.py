@@ -1,16 +1,21 @@
-"""How often the CLI is run: a script replaces it and records its arguments."""
+"""How often the CLI is run: a script replaces it and records its arguments. And connections to engines."""
 
 from __future__ import annotations
 
 import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 import pytest
 from pulumi import automation as auto
 from pulumi.automation.events import EngineEvent
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
+from pulumi.runtime.settings import Settings
 
 from cluster.versions import PULUMI
-from stacks.commands import SECRET, Command, Stack, Workspace
+from stacks.commands import SECRET, Command, Stack, Workspace, with_own_connections
 
 HISTORY = {
     "kind": "update",
@@ -107,3 +112,28 @@ def test_an_update_without_a_listener_takes_three_runs(cli: Path) -> None:
     stack.up(show_secrets=False)
     words = [line.split()[:2] for line in runs(cli)]
     assert words == [["up", "--yes"], ["stack", "output"], ["stack", "history"]]
+
+
+def test_an_engine_on_the_port_of_a_former_one_is_reached() -> None:
+    """Without connections of its own, the second channel would wait together with the first one."""
+    with_own_connections()
+
+    class Answers(engine_pb2_grpc.EngineServicer):
+        def GetRootResource(self, request: object, context: object) -> engine_pb2.GetRootResourceResponse:
+            return engine_pb2.GetRootResourceResponse(urn="root")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        at = f"127.0.0.1:{listener.getsockname()[1]}"
+    former = Settings(project="p", stack="s", monitor=at, engine=at).engine
+    for _ in range(3):
+        with pytest.raises(grpc.RpcError, match="UNAVAILABLE"):
+            former.GetRootResource(engine_pb2.GetRootResourceRequest())
+    server = grpc.server(ThreadPoolExecutor(1))
+    engine_pb2_grpc.add_EngineServicer_to_server(Answers(), server)
+    server.add_insecure_port(at)
+    server.start()
+    try:
+        new = Settings(project="p", stack="s", monitor=at, engine=at).engine
+        assert new.GetRootResource(engine_pb2.GetRootResourceRequest()).urn == "root"
+    finally:
+        server.stop(None).wait()
