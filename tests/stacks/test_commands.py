@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -114,6 +115,15 @@ def test_an_update_without_a_listener_takes_three_runs(cli: Path) -> None:
     assert words == [["up", "--yes"], ["stack", "output"], ["stack", "history"]]
 
 
+def engine_at(address: str) -> engine_pb2_grpc.EngineStub:
+    """Return the SDK's connection to an engine, without making it the one of later tests."""
+
+    def connected() -> engine_pb2_grpc.EngineStub:
+        return Settings(project="p", stack="s", monitor=address, engine=address).engine
+
+    return contextvars.copy_context().run(connected)
+
+
 def test_an_engine_on_the_port_of_a_former_one_is_reached() -> None:
     """Without connections of its own, the second channel would wait together with the first one."""
     with_own_connections()
@@ -124,7 +134,7 @@ def test_an_engine_on_the_port_of_a_former_one_is_reached() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         at = f"127.0.0.1:{listener.getsockname()[1]}"
-    former = Settings(project="p", stack="s", monitor=at, engine=at).engine
+    former = engine_at(at)
     for _ in range(3):
         with pytest.raises(grpc.RpcError, match="UNAVAILABLE"):
             former.GetRootResource(engine_pb2.GetRootResourceRequest())
@@ -133,7 +143,7 @@ def test_an_engine_on_the_port_of_a_former_one_is_reached() -> None:
     server.add_insecure_port(at)
     server.start()
     try:
-        new = Settings(project="p", stack="s", monitor=at, engine=at).engine
+        new = engine_at(at)
         assert new.GetRootResource(engine_pb2.GetRootResourceRequest()).urn == "root"
     finally:
         server.stop(None).wait()
