@@ -22,9 +22,7 @@ _DEADLINES_S = (0.1, 4.5)
 )
 def run(
     cluster: ClusterArg,
-    cert: Annotated[
-        Path, typer.Option("--cert", help="The server's certificate, in PEM; reloaded when it changes.", **_FILE)
-    ],
+    cert: Annotated[Path, typer.Option("--cert", help="The server's certificate, in PEM.", **_FILE)],
     key: Annotated[Path, typer.Option("--key", help="The certificate's key, in PEM.", **_FILE)],
     client_ca: Annotated[
         Path | None,
@@ -50,7 +48,8 @@ def run(
     """Choose the cheapest of cluster-autoscaler's node groups for the pending pods.
 
     Run cluster-autoscaler with --expander=grpc,least-waste
-    --grpc-expander-url=ADDRESS:PORT --grpc-expander-cert=FILE, the CA of --cert.
+    --grpc-expander-url=ADDRESS:PORT --grpc-expander-cert=FILE, the CA of --cert,
+    which is read again when it changes.
 
     Changes nothing. If a price is unknown, or the choice takes longer than
     --deadline, it returns all groups, and the next expander decides.

@@ -55,32 +55,28 @@ def push(
 
 @examples(
     ("mirror serve horus.bundle --listen 10.8.255.5:8080", "until Ctrl-C"),
-    ("mirror serve horus.bundle --certificate mirror.crt --key mirror.key", "with TLS"),
+    ("mirror serve horus.bundle --cert c.pem --key k.pem", "with TLS"),
 )
 def serve(
     bundle: BundleArg,
     listen: Annotated[
         str, typer.Option("--listen", metavar="ADDRESS:PORT", help="Where to listen.")
     ] = "127.0.0.1:8080",
-    certificate: Annotated[
-        Path | None, typer.Option("--certificate", metavar="FILE", help="Serve with TLS, by this certificate (PEM).")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="The certificate's key (PEM, without a passphrase).")
-    ] = None,
+    cert: Annotated[Path | None, typer.Option("--cert", help="The server's certificate, in PEM.")] = None,
+    key: Annotated[Path | None, typer.Option("--key", help="The certificate's key, in PEM.")] = None,
     public_key: PublicKeyOpt = None,
 ) -> None:
     """Serve a bundle: its files as a mirror, its images as a registry, read-only.
 
-    The whole bundle is verified first. Without --certificate and --key it is
+    The whole bundle is verified first. Without --cert and --key it is
     served without TLS; hosts verify every checksum themselves. The addresses
     for artefacts.mirror and artefacts.registry are printed.
     """
     address, _, port = listen.rpartition(":")
     if not address or not port.isdecimal() or int(port) > 65535:
         raise typer.BadParameter(f"--listen: {listen} isn't ADDRESS:PORT; write for example 127.0.0.1:8080")
-    if (certificate is None) != (key is None):
-        raise typer.BadParameter("give --certificate and --key together; without TLS, give neither")
+    if (cert is None) != (key is None):
+        raise typer.BadParameter("give --cert and --key together; without TLS, give neither")
     from cli.actions import mirror
 
-    mirror.serve(bundle, address, int(port), public_key, (certificate, key) if certificate and key else None)
+    mirror.serve(bundle, address, int(port), public_key, (cert, key) if cert and key else None)

@@ -147,8 +147,8 @@ def test_a_certificate_without_its_own_key_is_refused_with_a_way_to_make_a_pair(
 
 
 def test_half_a_pair_is_refused_before_the_bundle_is_read(menagerie: Menagerie) -> None:
-    ran = menagerie("mirror", "serve", "absent.bundle", "--certificate", "mirror.crt")
-    assert (ran.code, "--certificate and --key together" in ran.err) == (2, True)
+    ran = menagerie("mirror", "serve", "absent.bundle", "--cert", "mirror.crt")
+    assert (ran.code, "--cert and --key together" in ran.err) == (2, True)
 
 
 def test_a_served_bundle_is_a_registry_from_which_images_are_pulled(
