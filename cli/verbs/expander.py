@@ -48,8 +48,8 @@ def run(
     """Choose the cheapest of cluster-autoscaler's node groups for the pending pods.
 
     Run cluster-autoscaler with --expander=grpc,least-waste
-    --grpc-expander-url=ADDRESS:PORT --grpc-expander-cert=FILE, the CA of --cert,
-    which is read again when it changes.
+    --grpc-expander-url=ADDRESS:PORT --grpc-expander-cert=FILE, the CA of --cert.
+    Both files are read again when they change.
 
     Changes nothing. If a price is unknown, or the choice takes longer than
     --deadline, it returns all groups, and the next expander decides.
