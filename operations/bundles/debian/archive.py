@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cluster.provisioning import Release
 
 ARCH = "amd64"
-MAIN, SECURITY = "ftp.debian.org/debian", "ftp.debian.org/debian-security"
+MAIN, SECURITY = "ftp.debian.org/debian", "security.debian.org/debian-security"
 _BEGIN, _END = "-----BEGIN PGP SIGNED MESSAGE-----\n", "-----BEGIN PGP SIGNATURE-----\n"
 _SUM = re.compile(r" ([0-9a-f]{64}) +[0-9]+ (\S+)")
 _FIELD = re.compile(r"^(Package|Version|Priority|Filename|SHA256): (\S+)$", re.MULTILINE)

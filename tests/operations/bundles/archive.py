@@ -120,7 +120,8 @@ def make() -> None:
 
 def filled(folder: Path, sources: Sequence[str]) -> None:
     """Copy the archive to download sites, with the files that its lists name."""
-    shutil.copytree(FOLDER / "ftp.debian.org", folder / "ftp.debian.org")
+    for archive in (MAIN, SECURITY):
+        shutil.copytree(FOLDER / archive, folder / archive)
     for source in sources:
         path = folder / source
         path.parent.mkdir(parents=True, exist_ok=True)
