@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -25,6 +26,15 @@ BLOBS = "blobs/sha256/"
 PUBLIC_KEYS = "bundle.pub"
 """File in inventories/ with the public keys whose bundles the fleet accepts."""
 _SOURCE = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/(?!\.{1,2}(/|$))[A-Za-z0-9._~+:@-]+)+"
+
+
+def collecting(cluster: str, public_keys: Path) -> str:
+    """Return the command that verifies every checksum of a cluster and writes it down. A fleet's first bundle needs a key.
+
+    public_keys: the fleet's file of that name.
+    """
+    first = "" if public_keys.exists() else " --new-key"
+    return f"./menagerie bundle {cluster} --fetch{first} -o {cluster}.bundle"
 
 
 class BundleError(RefusedError):

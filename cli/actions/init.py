@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cli.output import console, print_json
-from cluster.bundles import PUBLIC_KEYS
+from cluster.bundles import PUBLIC_KEYS, collecting
 from cluster.errors import RefusedError
 from cluster.project import ROOT
 from cluster.spec import Cloud
@@ -71,8 +71,7 @@ def _steps(prepared: Prepared) -> list[str]:
     steps += commands[:1]
     if prepared.lacking:
         lines = [f"     {source}" for source in prepared.lacking]
-        name, known = prepared.cluster.name, prepared.folder.with_name(PUBLIC_KEYS)
-        bundle = f"./menagerie bundle {name} --fetch{'' if known.exists() else ' --new-key'} -o {name}.bundle"
+        bundle = collecting(prepared.cluster.name, prepared.folder.with_name(PUBLIC_KEYS))
         head = f"{bundle}  collects {len(lines)} checksums, without which `up` does not start:"
         steps.append("\n".join([head, *lines]))
     steps += commands[1:]

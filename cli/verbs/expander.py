@@ -49,7 +49,7 @@ def run(
 
     Run cluster-autoscaler with --expander=grpc,least-waste
     --grpc-expander-url=ADDRESS:PORT --grpc-expander-cert=FILE, the CA of --cert.
-    Both files are read again when they change.
+    --cert and --key are read again when they change.
 
     Changes nothing. If a price is unknown, or the choice takes longer than
     --deadline, it returns all groups, and the next expander decides.

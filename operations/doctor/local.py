@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import urllib3
 
 from cluster.artefacts import Artefact, catalogue
-from cluster.bundles import PUBLIC_KEYS
+from cluster.bundles import PUBLIC_KEYS, collecting
 from cluster.errors import MenagerieError
 from cluster.project import FOLDER, ROOT
 from cluster.sources import missing_checksums, source_of, without_checksum
@@ -95,7 +95,7 @@ def _checksums(cluster: Cluster) -> Iterator[Answer]:
     lacking = without_checksum(cluster.spec)
     if lacking:
         text = f"{len(lacking)} downloads lack one, without which `up` does not start"
-        yield wrong(text, _collected(cluster))
+        yield wrong(text, collecting(cluster.name, ROOT / FOLDER / PUBLIC_KEYS))
     elif rest := list(missing_checksums(cluster.spec)):
         yield wrong(rest[0], f"./menagerie check {cluster.name}")
     else:
@@ -109,13 +109,10 @@ def _plugin(cluster: Cluster) -> Iterator[Answer]:
     elif pin := pin_of(cluster, plugin):
         yield ok(f"{plugin.name} {plugin.version} has a checksum: {pin[:12]}…")
     else:
-        yield wrong(f"no checksum is pinned for {plugin.name} {plugin.version}", _collected(cluster))
-
-
-def _collected(cluster: Cluster) -> str:
-    """Return the command that verifies every checksum and writes it down. A fleet's first bundle needs a key."""
-    first = "" if (ROOT / FOLDER / PUBLIC_KEYS).exists() else " --new-key"
-    return f"./menagerie bundle {cluster.name} --fetch{first} -o {cluster.name}.bundle"
+        yield wrong(
+            f"no checksum is pinned for {plugin.name} {plugin.version}",
+            collecting(cluster.name, ROOT / FOLDER / PUBLIC_KEYS),
+        )
 
 
 def _downloads(cluster: Cluster) -> Iterator[Answer]:

@@ -10,6 +10,7 @@ from cluster.catalogue import of
 from cluster.spec import Cloud
 from sandbox.simcloud.aws.common import refused
 from sandbox.simcloud.aws.tokens import INSTANCE, SCALING_GROUP, TEMPLATE
+from sandbox.simcloud.quotas import exceeded
 from sandbox.simcloud.rules import Call
 from sandbox.simcloud.values import Properties, at
 from sandbox.simcloud.world import Record, World
@@ -27,19 +28,13 @@ def machines_of(group: Properties, template: Record | None) -> list[str]:
 
 def check_vcpus(call: Call, more: int) -> None:
     """Check the account's vCPU quota. more: the vCPUs that this call needs, without those that it has now."""
-    quota = call.offers.vcpus("aws", call.region)
-    if quota is None or more == 0:
-        return
-    running = sum(
-        _running(call.world, other) for other in call.world if other.region == call.region and other.id != call.id
-    )
-    if running + more > quota:
+    if over := exceeded(call, more, lambda other: _running(call.world, other)):
         raise refused(
             "VcpuLimitExceeded",
-            f"You have requested more vCPU capacity than your current vCPU limit of {quota} allows for the instance "
+            f"You have requested more vCPU capacity than your current vCPU limit of {over.quota} allows for the instance "
             "bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/"
             "ec2-request to request an adjustment to this limit.",
-            f"{running} vCPUs run in {call.region}, {more} more were requested",
+            f"{over.running} vCPUs run in {call.region}, {more} more were requested",
         )
 
 

@@ -10,7 +10,6 @@ from sandbox.simcloud.azure import (
     disks,
     flow_logs,
     identities,
-    images,
     interfaces,
     key_vault,
     limits,
@@ -21,7 +20,6 @@ from sandbox.simcloud.azure import (
     placement,
     private_dns,
     private_endpoints,
-    quotas,
     registrations,
     resources,
     role_definitions,
@@ -93,8 +91,6 @@ def _ruled(type_: ResourceType) -> ResourceType:
         known_location,
         *type_.refuse,
         tagged,
-        images.images_exist,
-        quotas.cores_fit,
     )
     ruled = replace(type_, refuse=rules, refuse_deletion=(*deletion, *type_.refuse_deletion))
     return limited(ruled, limits.LIMITS)

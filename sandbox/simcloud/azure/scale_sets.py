@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from sandbox.simcloud.azure.addresses import SUBNET
 from sandbox.simcloud.azure.common import find, folded, outputs, section, under_group
 from sandbox.simcloud.azure.identities import HAS_IDENTITIES, identities_match, identity
+from sandbox.simcloud.azure.images import images_exist
 from sandbox.simcloud.azure.load_balancing import LOAD_BALANCER
 from sandbox.simcloud.azure.machines import (
     can_log_in,
@@ -18,6 +19,7 @@ from sandbox.simcloud.azure.machines import (
     takes_accelerated,
 )
 from sandbox.simcloud.azure.placement import PROXIMITY, RESERVATIONS
+from sandbox.simcloud.azure.quotas import cores_fit
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.security_groups import SECURITY_GROUP
 from sandbox.simcloud.azure.words import BAD_REQUEST, refused
@@ -233,6 +235,8 @@ _scale_set = ResourceType(
         can_log_in(_PROFILE),
         sort_is_whole(_PROFILE),
         disks_are_possible(_PROFILE, "sku.name"),
+        images_exist,
+        cores_fit,
     ),
 )
 

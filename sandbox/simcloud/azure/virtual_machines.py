@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from sandbox.simcloud.azure.common import find, plain_outputs, sole_user, under_group
 from sandbox.simcloud.azure.disks import DISK, ZONAL
 from sandbox.simcloud.azure.identities import HAS_IDENTITIES, identities_match, identity
+from sandbox.simcloud.azure.images import images_exist
 from sandbox.simcloud.azure.interfaces import INTERFACE
 from sandbox.simcloud.azure.machines import (
     can_log_in,
@@ -19,6 +20,7 @@ from sandbox.simcloud.azure.machines import (
     takes_accelerated,
 )
 from sandbox.simcloud.azure.placement import PROXIMITY, RESERVATIONS
+from sandbox.simcloud.azure.quotas import cores_fit
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.words import BAD_REQUEST, refused
 from sandbox.simcloud.identifiers import digest, guid
@@ -167,6 +169,8 @@ _machine = ResourceType(
             "Network Interface {value} is used by existing resource {user}. In order to use it, it must be dissociated "
             "from the resource.",
         ),
+        images_exist,
+        cores_fit,
     ),
 )
 

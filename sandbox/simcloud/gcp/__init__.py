@@ -15,12 +15,10 @@ from sandbox.simcloud.gcp import (
     firewall_policy,
     groups,
     iam,
-    images,
     kms,
     limits,
     load_balancing,
     network,
-    quotas,
     routing,
     secrets,
     services,
@@ -73,7 +71,7 @@ CLOUD = Cloud(
     name="gcp",
     types={
         type_.token: limited(
-            replace(type_, refuse=(services.enabled, *type_.refuse, images.images_exist, quotas.cpus_fit)),
+            replace(type_, refuse=(services.enabled, *type_.refuse)),
             limits.LIMITS,
         )
         for module in _MODULES

@@ -9,7 +9,9 @@ from sandbox.simcloud.gcp.addresses import reserved_as
 from sandbox.simcloud.gcp.common import NAME, ZONAL, bare, labelled, last, link, numbered, outputs, path
 from sandbox.simcloud.gcp.disks import COMPUTE_AGENT, KEY_DENIED, free_disks, of_disk
 from sandbox.simcloud.gcp.iam import known_account, of_account
+from sandbox.simcloud.gcp.images import images_exist
 from sandbox.simcloud.gcp.kms import by_key, usable
+from sandbox.simcloud.gcp.quotas import cpus_fit
 from sandbox.simcloud.gcp.tokens import INSTANCE, NETWORK, POLICY, REGION_TEMPLATE, RESERVATION, SUBNETWORK, TEMPLATE
 from sandbox.simcloud.gcp.words import conflict
 from sandbox.simcloud.refusals import offered
@@ -51,7 +53,7 @@ def _template(token: str, where: tuple[str, ...]) -> ResourceType:
         ),
         refuse=(
             *(labelled, machines.metadata, machines.tags, machines.scheduling, machines.disks),
-            known_account("serviceAccount.email"),
+            *(known_account("serviceAccount.email"), images_exist),
         ),
     )
 
@@ -93,6 +95,7 @@ _instance = ResourceType(
         *(offered(_places), labelled, machines.metadata, machines.tags, machines.scheduling, machines.interfaces),
         *(machines.stopped, free_disks("bootDisk.source", "attachedDisks[].source")),
         *(known_account("serviceAccount.email"), usable(_BOOT_KEY, COMPUTE_AGENT, KEY_DENIED)),
+        *(images_exist, cpus_fit),
     ),
     refuse_deletion=(_policy,),
     protected_by={"deletionProtection": True},
