@@ -26,7 +26,7 @@ unit stacks slow timed beside in-lab test soak: export MENAGERIE_NO_SKIPS := 1
 BEFORE := $(addsuffix @1.35.4,kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kubectl kube-proxy)
 
 .DEFAULT_GOAL := help
-.PHONY: help foretell setup programs lab lab-down check docs format-check types imports yaml ansible site unit stacks slow timed beside in-lab foreground background test bench soak conformance golden format lock clean
+.PHONY: help foretell setup programs build lab lab-down check docs format-check types imports yaml ansible site unit stacks slow timed beside in-lab foreground background test bench soak conformance golden format lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -37,7 +37,9 @@ foretell:
 setup: ## Install Debian packages and .venv (make lab and make test do this automatically)
 	@tools/setup.sh
 
-programs: foretell setup ## Build every program of tools/ into the cache (make lab builds what it needs)
+programs: foretell build ## Build every program of tools/ into the cache (make lab builds what it needs)
+
+build: setup
 	@$(BIN)/python -m tools </dev/null
 
 lab: foretell setup ## Bring up the cluster `lab` on this machine (PROGRAMS=release builds less)
@@ -83,7 +85,7 @@ slow: programs ## What check leaves out, except lab and soak: etcds, API servers
 	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not soak" </dev/null
 
 # The part of slow that `make test` runs in the foreground, before the lab.
-timed:
+timed: build
 	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "timed and not soak" $$($(BIN)/python -m tests.levels) </dev/null
 
 # These tests may almost stop while the foreground is busy, so none of them has a time-out.
@@ -91,15 +93,16 @@ beside: export MENAGERIE_NO_CLOCK := 1
 beside:
 	$(PYTEST) -q $(LONGEST) -n $(BESIDE_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "not (timed or lab or soak)" </dev/null
 
-in-lab: programs ## The lab from scratch with every proof, and the faults
+in-lab: build ## The lab from scratch with every proof, and the faults
 	$(PYTEST) $(LONGEST) -m "lab and not soak" tests/lab tests/faults </dev/null
 
 foreground: timed in-lab
 
 background: $(LINT) beside
 
-test: programs ## Everything: check and slow, and the lab from scratch with every proof
-	@$(BIN)/python -m tests.beside foreground background
+# Linters, and tests that need no program, run next to the build; other tests wait for it.
+test: foretell setup ## Everything: check and slow, and the lab from scratch with every proof
+	@$(BIN)/python -m tests.beside build foreground background
 
 bench: setup ## Compare the time of a bring-up with the same cluster built by hand
 	$(BIN)/python -m tests.bench </dev/null

@@ -1,8 +1,9 @@
-"""Run two targets of make at once: `python -m tests.beside foreground background`.
+"""Build programs, then run two targets of make at once: `python -m tests.beside build foreground background`.
 
-The second gets the CPU time that the first leaves, and at least a tenth. Tests with time limits and the lab, which are in
-the first, wait for much of their time. Tests in the second must not have time limits. Its output is printed at the end. Each
-target runs to its end, even if a part of it fails. Exit code: 0 if both passed, otherwise that of one that failed.
+The last one starts first and gets the CPU time that the others leave, and at least a tenth. Tests with time limits and the
+lab, which are in the foreground, wait for much of their time. Tests in the background must not have time limits, and those
+that need programs wait until these are built. Its output is printed at the end. Each target runs to its end, even if a part
+of it fails; only a failed build ends all. Exit code: 0 if all passed, otherwise that of one that failed.
 """
 
 from __future__ import annotations
@@ -12,20 +13,35 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from sandbox.lab import cgroups
+from tools import manifest
+from tools.build import states
 
 LOCK = "MENAGERIE_BESIDE"
 """Environment variable with the path of a file that is locked while the second target runs."""
 
 
+BUILDING = "MENAGERIE_BUILDING"
+"""Environment variable with the path of a file that is locked while programs are built; only set if one is missing."""
+
+
 def wait() -> None:
-    """Wait until the second target has ended."""
-    if place := os.environ.get(LOCK):
+    """Wait until the last target has ended."""
+    _wait_for(LOCK)
+
+
+def wait_for_programs() -> None:
+    """Wait until the programs are built."""
+    _wait_for(BUILDING)
+
+
+def _wait_for(variable: str) -> None:
+    if place := os.environ.get(variable):
         with Path(place).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH)
 
@@ -59,18 +75,39 @@ _BEGIN = 'echo $$ > "$0" && exec flock "$1" make "$2" --keep-going'
 
 
 def main(targets: Sequence[str]) -> int:
-    first, second = targets
-    with group() as folder, tempfile.TemporaryFile("w+") as output, tempfile.NamedTemporaryFile() as lock:
+    build, first, second = targets
+    with group() as folder, tempfile.TemporaryFile("w+") as output, _locks() as (lock, building):
+        environment = {**os.environ, LOCK: lock.name, BUILDING: building.name if is_program_missing() else ""}
         command = ["sh", "-c", _BEGIN, folder / "cgroup.procs", lock.name, second]
-        with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as beside:
-            code = subprocess.run(
-                ["make", first, "--keep-going"], env={**os.environ, LOCK: lock.name}, check=False
-            ).returncode
+        with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment) as beside:
+            if code := _make(build, environment):
+                cgroups.kill(folder.name)
+                return code
+            fcntl.flock(building, fcntl.LOCK_UN)
+            code = _make(first, environment)
             give(folder, "equal")
             other = beside.wait()
         output.seek(0)
         sys.stdout.write(output.read())
     return code or other
+
+
+@contextmanager
+def _locks() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Provide the files of LOCK and BUILDING, the second one locked."""
+    with tempfile.NamedTemporaryFile() as lock, tempfile.NamedTemporaryFile() as building:
+        fcntl.flock(building, fcntl.LOCK_EX)
+        yield lock, building
+
+
+def is_program_missing() -> bool:
+    """Whether the cache lacks a program that tests need."""
+    needed = {name for module in manifest.modules().values() if module.unasked for name in module.programs}
+    return any(row["program"] in needed and not row["built"] for row in states())
+
+
+def _make(target: str, environment: Mapping[str, str]) -> int:
+    return subprocess.run(["make", target, "--keep-going"], env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from hypothesis import settings
 import cli  # noqa: F401 - before gRPC starts, as in the command
 from cluster.pools import HostsFile
 from cluster.spec import Cluster, ClusterSpec
-from tests import sharing
+from tests import beside, sharing
 from tests.digests import with_digests
 from tests.levels import TIMED, UNDER_THE_ENGINE, WITH_PROGRAMS, is_under
 from tests.skips import failure
@@ -134,23 +134,35 @@ def _marks(file: Path) -> tuple[pytest.MarkDecorator, ...]:
 
 def _limit(item: pytest.Item) -> None:
     """Remove the time limit with MENAGERIE_NO_CLOCK; give slow tests a longer one."""
-    slow = item.get_closest_marker("engine") or item.get_closest_marker("programs")
     if "MENAGERIE_NO_CLOCK" in os.environ:
         item.add_marker(pytest.mark.timeout(0), append=False)
-    elif slow and not item.get_closest_marker("timeout"):
+    elif _needs_programs(item) and not item.get_closest_marker("timeout"):
         item.add_marker(pytest.mark.timeout(_SLOW_S))
 
 
 def _start_rank(item: pytest.Item) -> int:
     """Return the item's place: groups that take minutes, then what starts no program, then the rest.
 
+    While programs are built, what needs one comes last.
+
     API servers and etcds use CPU for as long as they run, and next to the lab a test may run for ten times as long. So they
     start late, when the lab is about to end.
     """
-    group = sharing.group_of(item)
-    if group in _FIRST:
-        return _FIRST.index(group)
-    return len(_FIRST) + bool(item.get_closest_marker("programs"))
+    group, needs = sharing.group_of(item), _needs_programs(item)
+    rank = _FIRST.index(group) if group in _FIRST else len(_FIRST) + bool(item.get_closest_marker("programs"))
+    is_later = needs and bool(os.environ.get(beside.BUILDING))
+    return rank + is_later * (len(_FIRST) + 2)
+
+
+def _needs_programs(item: pytest.Item) -> bool:
+    return bool(item.get_closest_marker("programs") or item.get_closest_marker("engine"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Wait for programs that are still being built."""
+    if _needs_programs(item):
+        beside.wait_for_programs()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -52,26 +52,56 @@ root = pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")
 def test_both_targets_run_and_either_can_fail_the_run(
     make: Make, capfd: pytest.CaptureFixture[str], first: int, second: int
 ) -> None:
-    make(f"echo of $1; [ $1 = lab ] && exit {first}; exit {second}")
-    assert beside.main(["lab", "rest"]) == first + second
-    assert capfd.readouterr().out == "of lab\nof rest\n"
+    make(f"echo of $1; case $1 in lab) exit {first} ;; rest) exit {second} ;; esac")
+    assert beside.main(["build", "lab", "rest"]) == first + second
+    assert capfd.readouterr().out == "of build\nof lab\nof rest\n"
 
 
 @root
 def test_the_second_target_gets_a_tenth_of_the_cpu_and_the_first_can_wait_for_it(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     python = f"{sys.executable} -P -c 'from tests import beside; beside.wait()'"
     files = [f"/sys/fs/cgroup/beside-{os.getpid()}/cpu.weight", f"/sys/fs/cgroup/*/beside-{os.getpid()}/cpu.shares"]
     make(
         f"""if [ $1 = lab ]; then
   sleep 0.2; {python}; touch {tmp_path}/lab
-else
+elif [ $1 = rest ]; then
   cat {" ".join(files)} > {tmp_path}/part 2>/dev/null
   sleep 1; [ ! -e {tmp_path}/lab ]
 fi"""
     )
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-    assert beside.main(["lab", "rest"]) == 0
+    assert beside.main(["build", "lab", "rest"]) == 0
     assert (tmp_path / "part").read_text().strip() in ("10", "102")
     assert not [group for group in cgroups.hierarchies() if (group / f"beside-{os.getpid()}").exists()]
+
+
+_WAITS = f"{sys.executable} -P -c 'from tests import beside; beside.wait_for_programs()'"
+
+
+@root
+@pytest.mark.parametrize(
+    ("is_missing", "script"),
+    [
+        (True, f"build) sleep 1; touch built ;; rest) {_WAITS}; [ -e built ] ;;"),
+        (False, f"build) timeout 20 sh -c 'until [ -e rest ]; do sleep 0.1; done' ;; rest) {_WAITS}; touch rest ;;"),
+    ],
+    ids=["waits", "does not wait"],
+)
+def test_the_last_target_can_wait_for_programs_if_one_is_missing(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_missing: bool, script: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.setattr(beside, "is_program_missing", lambda: is_missing)
+    make(f"cd {tmp_path}; case $1 in {script} esac")
+    assert beside.main(["build", "lab", "rest"]) == 0
+
+
+@root
+def test_a_failed_build_ends_everything(make: Make, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    make(f"echo of $1; case $1 in build) sleep 0.5; exit 3 ;; rest) sleep 60; touch {tmp_path}/went-on ;; esac")
+    assert beside.main(["build", "lab", "rest"]) == 3
+    assert capfd.readouterr().out == "of build\n"
+    assert not (tmp_path / "went-on").exists()
+    assert not [*cgroups.members(f"beside-{os.getpid()}")]
