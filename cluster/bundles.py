@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cluster import shared
 from cluster.errors import RefusedError
+from cluster.project import FOLDER, ROOT
 from cluster.quantities import Sha256
 
 VERSION = 1
@@ -28,11 +29,8 @@ PUBLIC_KEYS = "bundle.pub"
 _SOURCE = r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/(?!\.{1,2}(/|$))[A-Za-z0-9._~+:@-]+)+"
 
 
-def collecting(cluster: str, public_keys: Path) -> str:
-    """Return the command that verifies every checksum of a cluster and writes it down. A fleet's first bundle needs a key.
-
-    public_keys: the fleet's file of that name.
-    """
+def collecting(cluster: str, public_keys: Path = ROOT / FOLDER / PUBLIC_KEYS) -> str:
+    """Return the command that verifies every checksum of a cluster and writes it down. A fleet's first bundle needs a key."""
     first = "" if public_keys.exists() else " --new-key"
     return f"./menagerie bundle {cluster} --fetch{first} -o {cluster}.bundle"
 

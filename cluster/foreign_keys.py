@@ -97,7 +97,7 @@ def _kubelet(key: _Key) -> ForeignKey | None:
         message = f"{key.path}: kubelet {version} is newer than kube-apiserver {api}, whose API it may not support"
     elif ours and theirs and theirs[0] == ours[0] and ours[1] - theirs[1] > _MOST_BEHIND:
         behind = ours[1] - theirs[1]
-        message = f"{key.path}: kubelet {version} is {behind} minors behind kube-apiserver {api}; at most {_MOST_BEHIND} are supported"
+        message = f"{key.path}: kubelet {version} is {behind} minor versions behind kube-apiserver {api}; at most {_MOST_BEHIND} are supported"
     return ForeignKey("VER-001", message, f"remove it; every node has kubernetes.version, {api}")
 
 

@@ -73,7 +73,7 @@ MOST_BEHIND: Mapping[Part, int] = {
     Part.KUBELET: 3,
     Part.KUBE_PROXY: 3,
 }
-"""How many minors a part may be behind the newest API server. Only API servers may be newer than the oldest one."""
+"""How many minor versions a part may be behind the newest API server. Only API servers may be newer than the oldest one."""
 
 
 _CONTAINERD = "containerd://"
@@ -152,7 +152,7 @@ def wrong_skew(part: Part, version: str, api_servers: Collection[str]) -> str:
         return f"{part} {version} and kube-apiserver {_dotted(other)} are of different major versions"
     apart, most = abs(other[1] - own[1]), MOST_BEHIND[part]
     return (
-        f"{part} {version} is {apart} minors from kube-apiserver {_dotted(other)}; at most {most}"
+        f"{part} {version} is {apart} minor versions from kube-apiserver {_dotted(other)}; at most {most}"
         if apart > most
         else ""
     )

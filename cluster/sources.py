@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cluster import images, rook
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
+from cluster.bundles import collecting
 from cluster.document import parse
 from cluster.plugins import SYSTEMS, plugin_of
 from cluster.spec import Cloud, ClusterSpec
@@ -63,6 +64,6 @@ def missing_checksums(spec: ClusterSpec) -> Iterator[str]:
     if unknown:
         yield (
             f"the checksums of {len(unknown)} programs and images aren't known, so no host would accept them; to collect and "
-            f"verify them, run: ./menagerie bundle {spec.name} --fetch -o {spec.name}.bundle"
+            f"verify them, run: {collecting(spec.name)}"
         )
     yield from (f"  {artefact.source}" for artefact in unknown)

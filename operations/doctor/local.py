@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 import urllib3
 
 from cluster.artefacts import Artefact, catalogue
-from cluster.bundles import PUBLIC_KEYS, collecting
+from cluster.bundles import collecting
 from cluster.errors import MenagerieError
-from cluster.project import FOLDER, ROOT
 from cluster.sources import missing_checksums, source_of, without_checksum
 from cluster.spec import Cluster
 from operations.doctor.model import Answer, Question, ok, unknown, wrong
@@ -95,7 +94,7 @@ def _checksums(cluster: Cluster) -> Iterator[Answer]:
     lacking = without_checksum(cluster.spec)
     if lacking:
         text = f"{len(lacking)} downloads lack one, without which `up` does not start"
-        yield wrong(text, collecting(cluster.name, ROOT / FOLDER / PUBLIC_KEYS))
+        yield wrong(text, collecting(cluster.name))
     elif rest := list(missing_checksums(cluster.spec)):
         yield wrong(rest[0], f"./menagerie check {cluster.name}")
     else:
@@ -111,7 +110,7 @@ def _plugin(cluster: Cluster) -> Iterator[Answer]:
     else:
         yield wrong(
             f"no checksum is pinned for {plugin.name} {plugin.version}",
-            collecting(cluster.name, ROOT / FOLDER / PUBLIC_KEYS),
+            collecting(cluster.name),
         )
 
 

@@ -1,24 +1,16 @@
-"""Running versions, compared with the spec and with each other.
-
-Source: kubernetes.io, "Version Skew Policy": a kubelet must not be newer than the API servers, and may be up to three minor
-versions older.
-"""
+"""Running versions, compared with the spec and with each other."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kubernetes import client
 
 from clients.nodes import programs
-from cluster.releases import NodePrograms
+from cluster.releases import NodePrograms, Part, wrong_skew
 from cluster.spec import Cluster
 from operations.status.model import StatusItem
-
-OLDER = 3
-"""How many minor versions a kubelet may be older."""
 
 
 def versions(cluster: Cluster, api: str, nodes: Sequence[client.V1Node]) -> Iterator[StatusItem]:
@@ -54,17 +46,7 @@ def _containerds(cluster: Cluster, nodes: Sequence[client.V1Node], upgrade: str)
 
 def skew(api: str, kubelet: str) -> str:
     """Return why a kubelet violates the version skew policy; "" if it does not, or if a version can't be parsed."""
-    ours, theirs = minor(api), minor(kubelet)
-    if ours is None or theirs is None:
+    try:
+        return wrong_skew(Part.KUBELET, kubelet, [api])
+    except ValueError:
         return ""
-    if theirs > ours:
-        return f"kubelets {kubelet} are newer than the API servers, which is not supported"
-    if theirs[0] == ours[0] and ours[1] - theirs[1] > OLDER:
-        return f"kubelets {kubelet} are more than {OLDER} minor versions behind, which is not supported"
-    return ""
-
-
-def minor(version: str) -> tuple[int, int] | None:
-    """Parse ``v1.36.4`` -> (1, 36)."""
-    match = re.match(r"v?(\d+)\.(\d+)\.", version)
-    return (int(match[1]), int(match[2])) if match else None

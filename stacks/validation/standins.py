@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 
+from cluster.bundles import collecting
 from cluster.sources import without_checksum
 from cluster.spec import Cloud, Cluster
 from cluster.vpn import secret_names
@@ -36,7 +37,7 @@ def findings(cluster: Cluster) -> Iterator[Finding]:
     if missing := without_checksum(cluster.spec):
         names = ", ".join(program.name for program in missing)
         message = f"there is no checksum for {names}; zeros stand in for them here, and `up` will refuse to continue"
-        way_out = f"collect and verify them: ./menagerie bundle {cluster.name} --fetch -o {cluster.name}.bundle"
+        way_out = f"collect and verify them: {collecting(cluster.name)}"
         yield Finding("stood-in", message, way_out, "note", path=("artefacts",))
     if needed := secret_names(cluster.spec):
         message = f"the stack needs the secrets {', '.join(needed)}; random values stand in for them here"

@@ -442,7 +442,9 @@ def test_a_cluster_with_another_version_than_its_spec_shows_how_to_upgrade(
         each["status"]["nodeInfo"]["kubeletVersion"] = "v1.32.9"
     first, second = read_status(lab, access).wrong
     assert (first.detail, first.help) == (f"v1.36.3; the spec has {VERSION}", "./menagerie upgrade lab")
-    assert second.detail.startswith("3 of v1.32.9; kubelets v1.32.9 are more than 3 minor versions behind")
+    assert second.detail.startswith(
+        "3 of v1.32.9; kubelet v1.32.9 is 4 minor versions from kube-apiserver 1.36; at most 3"
+    )
     assert unhealthy_parts(lab, access) == ""
 
 

@@ -294,7 +294,7 @@ def test_all_blockers_are_reported_at_once(
         core.delete_namespaced_pod("alone", "default", grace_period_seconds=0)
         core.delete_collection_node()
     expected = (
-        "node worker-2: kubelet 1.32.9 is 4 minors from kube-apiserver 1.36",
+        "node worker-2: kubelet 1.32.9 is 4 minor versions from kube-apiserver 1.36",
         "the cluster is unhealthy: etcd-main-2: no answer",
         "node worker-1 has been out of service since",
         "node worker-2: pod default/alone: it has no controller that would recreate it elsewhere",

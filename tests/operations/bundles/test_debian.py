@@ -24,6 +24,7 @@ from operations.bundles.stage import ArtefactError, Stage
 from operations.mirrors.push import push
 from operations.mirrors.served import server
 from operations.mirrors.targets import target_of
+from tests.cli.terminal import Menagerie
 from tests.operations.bundles import archive
 from tests.operations.bundles.conftest import ROOT, content, digest
 
@@ -66,6 +67,17 @@ def test_clusters_with_sites_need_what_their_machines_install(needs: tuple[HostP
     assert (one.release, one.clusters) == ("trixie", ("jaguar",))
     assert {"chrony", "unattended-upgrades", "frr", "dkms"} <= set(one.names)
     assert wanted([load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")]) == ()
+
+
+@pytest.mark.parametrize(("words", "releases"), [((), ["trixie"]), (("--no-debian",), [])])
+def test_a_dry_run_says_what_of_debian_a_bundle_would_have(
+    menagerie: Menagerie, tmp_path: Path, words: tuple[str, ...], releases: list[str]
+) -> None:
+    spec = ROOT / "examples" / "jaguar" / "cluster.yaml"
+    output = tmp_path / "jaguar.bundle"
+    ran = menagerie("bundle", str(spec), "--mirror", str(tmp_path), "-o", str(output), "--dry-run", "--json", *words)
+    assert (ran.code, [each["release"] for each in ran.json["debian"]]) == (0, releases)
+    assert not output.exists()
 
 
 def test_packages_come_with_what_they_need_in_every_version_that_machines_may_take(
