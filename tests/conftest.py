@@ -165,6 +165,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         beside.wait_for_programs()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Let the process end without a search for cycles among all these objects, which takes seconds."""
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
     """End what a group shares after its last test."""

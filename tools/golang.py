@@ -51,12 +51,18 @@ class Go:
     def environment(self, cgo: bool) -> dict[str, str]:
         """Return the environment variables of a build with this toolchain, which never downloads another toolchain.
 
-        Compilers run for seconds: with enough memory, less garbage collection saves CPU (10% for etcd, measured).
+        Compilers run for seconds, so their garbage is collected only if they use much memory: half of the machine's for all
+        of them. crictl took 90 s of CPU, and 110 s with GOGC=400 (two builds each, taking turns).
         """
         changes = {"CGO_ENABLED": "1" if cgo else "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
         if self.own:
             changes["GOROOT"] = str(self.program.parent.parent)
-        return {"GOGC": "400", **os.environ, **changes}
+        return {"GOGC": "off", "GOMEMLIMIT": str(_memory() // (2 * (os.cpu_count() or 1))), **os.environ, **changes}
+
+
+def _memory() -> int:
+    """Return the machine's memory in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def find(needed: tuple[int, ...]) -> Go:
