@@ -299,7 +299,8 @@ def test_google_cloud_refuses(project: Project, _: str, kind: str, change: Any, 
 
 def test_a_member_has_a_role_by_at_most_twenty_conditions(project: Project) -> None:
     def grant(number: int, kind: str = "member of the project") -> None:
-        project.make(kind, condition={"title": f"part {number}", "expression": 'resource.type == "a"'})
+        condition = {"title": f"part {number}", "expression": 'resource.type == "a"'}
+        project.make(kind, role="roles/storage.objectUser", condition=condition)
 
     for number in range(20):
         grant(number)

@@ -101,6 +101,23 @@ def _of_files(**statement: Any) -> Inputs:
     }
 
 
+def _profile(region: Region) -> str:
+    return str(region.make(tokens.PROFILE, "p", name="p", role=region.role.outputs["name"]).outputs["arn"])
+
+
+def _expired(**rule: Any) -> Inputs:
+    given = {"id": "old", "status": "Enabled", "filter": {"tag": {"key": "a", "value": "b"}}, **rule}
+    return lambda region: {"bucket": region.bucket.id, "rules": [given]}
+
+
+def _machines(version: str = "$Latest", **inputs: Any) -> Inputs:
+    def make(region: Region) -> dict[str, Any]:
+        template = inputs.get("launchTemplate") or {"id": region.template().id, "version": version}
+        return {"minSize": 1, "maxSize": 1, "vpcZoneIdentifiers": [region.a.id], **inputs, "launchTemplate": template}
+
+    return make
+
+
 def _tagged(**tags: str) -> Inputs:
     return lambda _: {"cidrBlock": "10.7.0.0/16", "tags": tags}
 
@@ -200,6 +217,35 @@ ROWS: list[tuple[str, str, str, Inputs, str]] = [
      lambda r: {"availabilityMode": "regional", "vpcId": r.vpc.id, "connectivityType": "private"}, "regional gateways are public"),
     ("a VPC said to be elsewhere", "VPC", tokens.ZONE,
      lambda r: {"name": "b.internal", "vpcs": [{"vpcId": r.vpc.id, "vpcRegion": "us-east-1"}]}, "InvalidVPCId"),
+    ("a boundary that is a role", "CreateRole", tokens.ROLE, _role(permissionsBoundary="arn:aws:iam::123456789012:role/a"), "ARN of a policy"),
+    ("a trust policy of another version", "IAM JSON policy elements: Version", tokens.ROLE,
+     _role(assumeRolePolicy=policy(HOSTS).replace("2012", "2022")), "valid version string"),
+    ("an effect of a bucket's policy", "IAM JSON policy elements: Effect", tokens.BUCKET_POLICY, _of_bucket(Effect="Permit"), "Allow or Deny"),
+    ("an action that S3 has not", "versity/versitygw 650", tokens.BUCKET_POLICY, _of_bucket(Action="s3:ReadObject"), "invalid action"),
+    ("an address of EC2-Classic", "AllocateAddress", tokens.ADDRESS, lambda _: {"domain": "standard"}, "use one of vpc"),
+    ("a check longer than its interval", "CreateTargetGroup", tokens.TARGETS,
+     _targets(healthCheck={"protocol": "HTTPS", "path": "/", "interval": 10, "timeout": 11}), "at most the interval"),
+    ("a check of a port by name", "CreateTargetGroup", tokens.TARGETS,
+     _targets(healthCheck={"protocol": "HTTPS", "path": "/", "port": "https"}), "traffic-port"),
+    ("a connection of another type", "CreateVpnConnection", CONNECTION, _tunnels(type="ipsec"), "use one of ipsec.1"),
+    ("a market with a capital", "LaunchTemplateInstanceMarketOptionsRequest", tokens.TEMPLATE,
+     _template(instanceMarketOptions={"marketType": "Spot"}), "use one of spot"),
+    ("a reservation by name", "CapacityReservationTarget", tokens.TEMPLATE,
+     _template(capacityReservationSpecification={"capacityReservationTarget": {"capacityReservationId": "mine"}}), "write its ID"),
+    ("a profile by name and ARN", "LaunchTemplateIamInstanceProfileSpecificationRequest", tokens.TEMPLATE,
+     lambda r: _template(iamInstanceProfile={"name": "p", "arn": _profile(r)})(r), "give its name or its arn"),
+    ("markers by tags", "LifecycleExpiration", LIFECYCLE, _expired(expiration={"expiredObjectDeleteMarker": True}), "no delete markers"),
+    ("parts of uploads by tags", "AbortIncompleteMultipartUpload", LIFECYCLE,
+     _expired(abortIncompleteMultipartUpload={"daysAfterInitiation": 1}), "parts of uploads"),
+    ("a long name of a rule", "LifecycleRule", LIFECYCLE, _expired(id="a" * 256, filter={"prefix": ""}, expiration={"days": 1}), "at most 255"),
+    ("a template by ID and name", "LaunchTemplateSpecification", tokens.SCALING_GROUP,
+     lambda r: _machines(launchTemplate={"id": r.template().id, "name": "template", "version": "1"})(r), "ID or its name"),
+    ("a version that is not yet", "LaunchTemplateSpecification", tokens.SCALING_GROUP, _machines("7"), "Could not find launch template version 7"),
+    ("a refresh of an unknown kind", "StartInstanceRefresh", tokens.SCALING_GROUP, _machines(instanceRefresh={"strategy": "Replace"}), "Rolling"),
+    ("an unknown order of termination", "CreateAutoScalingGroup", tokens.SCALING_GROUP, _machines(terminationPolicies=["Oldest"]), "OldestInstance"),
+    ("an unknown process", "SuspendProcesses", tokens.SCALING_GROUP, _machines(suspendedProcesses=["AZRebalancing"]), "use one of Launch"),
+    ("an unknown health check", "CreateAutoScalingGroup", tokens.SCALING_GROUP, _machines(healthCheckType="NLB"), "VPC_LATTICE"),
+    ("a wait in words", "Group: waitForCapacityTimeout", tokens.SCALING_GROUP, _machines(waitForCapacityTimeout="10 minutes"), "such as 10m"),
 ]  # fmt: skip
 
 

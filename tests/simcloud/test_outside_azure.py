@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sandbox.simcloud.rules import RefusalError
-from tests.simcloud.azure_places import RULE, own
+from tests.simcloud.azure_places import RULE, VAULT, own
 from tests.simcloud.azure_support import Estate
 
 POLICY = {
@@ -115,6 +115,28 @@ ROWS: list[tuple[str, str, str, dict[str, Any], str]] = [
     ("a tag of Azure's own", "Tags - Create Or Update", "network", {"tags": {"microsoft-x": "y"}}, "TagNameReserved"),
     ("16 tags of a zone", "Use tags", "zone", {"tags": {f"t{i}": "" for i in range(16)}}, "at most 15"),
     ("a region that is none", "Azure locations API", "network", {"location": "westeuropa"}, "LocationNotAvailableForResourceType"),
+    ("a condition of the first version", "Role assignment conditions", "host's role", {"condition": "true", "conditionVersion": "1.0"}, "use one of 2.0"),
+    ("a disk to attach that is none", "DataDisk", "machine", {"storageProfile.dataDisks[0].managedDisk": None}, "name the disk"),
+    ("an empty system disk", "OSDisk", "machine", {"storageProfile.osDisk.createOption": "Empty"}, "FromImage"),
+    ("an account for diagnostics by name", "BootDiagnostics", "machine",
+     {"diagnosticsProfile": {"bootDiagnostics": {"enabled": True, "storageUri": "apes"}}}, "write https"),
+    ("fewer machines than none", "Virtual Machine Scale Sets", "scale set", {"sku.capacity": -1}, "use 0 to 1000"),
+    ("three fault domains in zones", "Fault domains", "scale set", {"platformFaultDomainCount": 3}, "it is 1, or 5"),
+    ("a premium scale set", "Virtual Machine Scale Sets: Sku", "scale set", {"sku.tier": "Premium"}, "use one of Standard"),
+    ("a DNS server of an interface by name", "NetworkInterfaceDnsSettings", "interface", {"dnsSettings": {"dnsServers": ["dns.apes"]}}, "give addresses"),
+    ("a network's ranges that overlap", "Virtual Network FAQ", "network", {"addressSpace.addressPrefixes": ["10.0.0.0/16", "10.0.1.0/24"]}, "overlap"),
+    ("NFS without folders", "NFS 3.0 protocol support for Azure Blob Storage", "account", {"enableNfsV3": True}, "set isHnsEnabled"),
+    ("eleven prefixes", "Lifecycle management policies: filters", "lifecycle",
+     {"policy.rules": [{"name": "a", "type": "Lifecycle", "definition": {
+         "actions": DELETED, "filters": {"blobTypes": ["blockBlob"], "prefixMatch": [f"a{i}" for i in range(11)]}}}]}, "at most 10"),
+    ("two connections of an endpoint", "Private Endpoints", "endpoint",
+     {"privateLinkServiceConnections[1]": {"name": "b", "privateLinkServiceId": VAULT, "groupIds": ["vault"]}}, "at most 1"),
+    ("analytics every half hour", "Traffic analytics", "flow log",
+     {"flowAnalyticsConfiguration": {"networkWatcherFlowAnalyticsConfiguration": {"enabled": True, "trafficAnalyticsInterval": 30}}}, "use one of 10, 60"),
+    ("a rotation before no end", "Configure key auto-rotation", "key",
+     {"properties.rotationPolicy": {"lifetimeActions": [{"action": {"type": "rotate"}, "trigger": {"timeBeforeExpiry": "P30D"}}]}}, "expiryTime"),
+    ("private access by nothing", "Restrict import/export access for managed disks", "disk", {"networkAccessPolicy": "AllowPrivate"}, "disk access"),
+    ("a customer's key without a set", "Server-side encryption of Azure Disk Storage", "disk", {"encryption.diskEncryptionSetId": None}, "encryption set"),
 ]  # fmt: skip
 
 # Others depend on these, or their names stay taken after a deletion.

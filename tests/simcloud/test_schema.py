@@ -7,12 +7,15 @@ from typing import Any
 import pulumi_aws as aws
 import pulumi_gcp as gcp
 import pytest
-from pulumi_azure_native import keyvault, network, storage
+from pulumi_azure_native import compute, keyvault, network, storage
 
 from sandbox.simcloud.schema import mistakes
 from sandbox.simcloud.values import Secret, Unknown
 
-IMPORTED = (aws.ec2.Instance, aws.lb.TargetGroup, gcp.compute.Instance, keyvault.Vault, network.Subnet, storage.Blob)
+IMPORTED = (
+    *(aws.ec2.Instance, aws.lb.TargetGroup, gcp.compute.Instance),
+    *(compute.Disk, keyvault.Vault, network.Subnet, storage.Blob),
+)
 INSTANCE = {"ami": "ami-1", "instanceType": "m7i.large"}
 GROUP = "aws:lb/targetGroup:TargetGroup"
 VAULT = "azure-native:keyvault:Vault"
@@ -68,6 +71,37 @@ WRONG = [
         NETWORK,
         {"resourceGroupName": "g", "addressSpace": "10.0.0.0/8"},
         "addressSpace must be an object, not '10.0.0.0/8'",
+    ),
+    # Written without a look at what the SDKs say.
+    (
+        "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+        {"bucket": "b", "blockPublicAcl": True},
+        "blockPublicAcl is not",
+    ),
+    (
+        VAULT,
+        {**OF_VAULT, "properties": {**OF_VAULT["properties"], "networkAcls": {"bypass": "AzureServices, Logging"}}},
+        "properties.networkAcls.bypass must be one of AzureServices, None, not",
+    ),
+    (
+        "azure-native:compute:DiskEncryptionSet",
+        {"resourceGroupName": "g", "encryptionType": "EncryptionAtRestWithPlatformKey"},
+        "encryptionType must be one of EncryptionAtRestWithCustomerKey, ",
+    ),
+    (
+        "gcp:compute/subnetwork:Subnetwork",
+        {"network": "n", "ipCidrRange": "10.0.0.0/24", "logConfig": {"aggregationInterval": "INTERVAL_10_MINUTES"}},
+        "logConfig.aggregationInterval must be one of INTERVAL_10_MIN, ",
+    ),
+    ("gcp:storage/bucket:Bucket", {"location": "EU", "storageClass": "COOL"}, "storageClass must be one of ARCHIVE, "),
+    (
+        "gcp:compute/instanceGroupManager:InstanceGroupManager",
+        {
+            "baseInstanceName": "a",
+            "versions": [{"instanceTemplate": "t"}],
+            "updatePolicy": {"type": "OPPORTUNISTIC", "minimalAction": "REPLACE", "instanceRedistributionType": "NONE"},
+        },
+        "updatePolicy.instanceRedistributionType is not a property; there are: ",
     ),
 ]
 

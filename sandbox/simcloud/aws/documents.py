@@ -12,6 +12,7 @@ from sandbox.simcloud.rules import Call, Rule
 MALFORMED = "MalformedPolicyDocument"
 
 # "IAM JSON policy elements reference".
+_VERSIONS = ("2012-10-17", "2008-10-17")
 _TOP = {"Version", "Id", "Statement"}
 _ELEMENTS = {
     *("Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource"),
@@ -42,6 +43,8 @@ def document(text: str, path: str, code: str = MALFORMED) -> dict[str, Any]:
     if not isinstance(policy, dict) or not statements(policy):
         raise refused(code, "Syntax errors in policy.", f"{path} must be an object with a Statement")
     _only(policy, _TOP, path, code)
+    if policy.get("Version", _VERSIONS[0]) not in _VERSIONS:
+        raise refused(code, "The policy must contain a valid version string", f"{path}: write {_VERSIONS[0]}")
     for statement in statements(policy):
         _elements(statement, path, code)
     return policy
@@ -81,8 +84,6 @@ def of_resource(path: str, service: str, code: str) -> Rule:
 
 def grammar(statement: dict[str, Any], path: str) -> None:
     """Check what IAM requires of a statement."""
-    if statement.get("Effect") not in ("Allow", "Deny"):
-        raise refused(MALFORMED, "Syntax errors in policy.", f"{path}: Effect must be Allow or Deny")
     if not texts(statement.get("Action", statement.get("NotAction"))):
         raise refused(MALFORMED, "Policy statement must contain actions.", f"{path}: every statement needs an Action")
     for action in texts(statement.get("Action")):
@@ -138,6 +139,8 @@ def sids(entries: list[dict[str, Any]]) -> None:
 def _elements(statement: dict[str, Any], path: str, code: str) -> None:
     """Check the elements of a statement, and the operators of its condition."""
     _only(statement, _ELEMENTS, path, code)
+    if statement.get("Effect") not in ("Allow", "Deny"):
+        raise refused(code, "Syntax errors in policy.", f"{path}: Effect must be Allow or Deny")
     for one, other in _PAIRS:
         if one in statement and other in statement:
             raise refused(code, "Syntax errors in policy.", f"{path}: a statement has {one} or {other}, not both")

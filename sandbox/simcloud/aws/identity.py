@@ -19,7 +19,6 @@ from sandbox.simcloud.values import Properties
 _INLINE, _TRUST = 10240, 2048
 _ALLOWED = re.compile(r"[\w+=,.@-]+", re.ASCII)
 _WORDS = "it may have only a-z, A-Z, 0-9 and _+=,.@-"
-_VERSIONS = ("2012-10-17", "2008-10-17")
 
 
 def _naming(longest: int) -> Naming:
@@ -36,8 +35,6 @@ def _length(text: str) -> int:
 
 def _permissions(call: Call) -> None:
     policy = document(call.text("policy"), "policy")
-    if policy.get("Version", _VERSIONS[0]) not in _VERSIONS:
-        raise refused(MALFORMED, "The policy must contain a valid version string", f"write {_VERSIONS[0]}")
     for statement in statements(policy):
         grammar(statement, "policy")
         if "Principal" in statement:

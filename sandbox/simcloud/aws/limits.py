@@ -105,6 +105,7 @@ def _tunnel(end: int) -> tuple[Limit, ...]:
 def _market(path: str = "instanceMarketOptions.spotOptions") -> tuple[Limit, ...]:
     """Return the limits of spot requests ("LaunchTemplateSpotMarketOptionsRequest")."""
     return (
+        one_of("instanceMarketOptions.marketType", "spot", "capacity-block", "interruptible-capacity-reservation"),
         only_if(path, lambda market: market.get("marketType") == "spot", "only the market type spot has spotOptions"),
         shaped(f"{path}.maxPrice", r"\d*\.?\d+", "give a number of US dollars an hour"),
         only_if(
@@ -117,12 +118,39 @@ def _market(path: str = "instanceMarketOptions.spotOptions") -> tuple[Limit, ...
     )
 
 
+def _health(path: str) -> tuple[Limit, ...]:
+    """Return the limits of the percentages between which a group stays ("RefreshPreferences", "InstanceMaintenancePolicy")."""
+    least, most = f"{path}.minHealthyPercentage", f"{path}.maxHealthyPercentage"
+    return (
+        between(least, -1, 100),
+        where(most, lambda percent: percent == -1 or 100 <= percent <= 200, "use 100 to 200"),
+        only_if(most, lambda given: given.get("minHealthyPercentage") is not None, "give minHealthyPercentage with it"),
+        only_if(
+            most,
+            lambda given: given["maxHealthyPercentage"] - given.get("minHealthyPercentage", 100) <= 100,
+            "it is at most 100 above minHealthyPercentage",
+        ),
+    )
+
+
+def _by_tags(rule: Properties) -> bool:
+    """Whether a rule filters by tags: markers and parts have none ("LifecycleExpiration", "AbortIncompleteMultipartUpload")."""
+    return any([*at(rule, "filter.tag"), *at(rule, "filter.and.tags")])
+
+
 def _sticks(group: Properties) -> bool:
     """Whether a target group's stickiness is one of its protocol ("TargetGroupAttribute")."""
     is_cookie = str(group["stickiness"].get("type")).endswith("cookie")
     return is_cookie == (group.get("protocol", "HTTP") in ("HTTP", "HTTPS"))
 
 
+# "LaunchTemplateSpecification" (Amazon EC2 Auto Scaling).
+_TEMPLATES = ("launchTemplate", "mixedInstancesPolicy.launchTemplate.launchTemplateSpecification")
+# "SuspendProcesses" (Amazon EC2 Auto Scaling).
+_PROCESSES = (
+    *("Launch", "Terminate", "AddToLoadBalancer", "AlarmNotification", "AZRebalance", "HealthCheck"),
+    *("InstanceRefresh", "ReplaceUnhealthy", "ScheduledActions"),
+)
 # "InstanceMetadataOptionsRequest", "Placement", "CreditSpecificationRequest" (Amazon EC2).
 _HOST: tuple[Limit, ...] = (
     between("metadataOptions.httpPutResponseHopLimit", 1, 64),
@@ -131,6 +159,10 @@ _HOST: tuple[Limit, ...] = (
         lambda host: not host.get("instanceType") or str(host["instanceType"]).startswith("t"),
         "only burstable types, such as t3.large, have CPU credits",
     ),
+)
+_TERMINATION = (
+    r"Default|AllocationStrategy|(Oldest|Newest)Instance|OldestLaunch(Configuration|Template)"
+    r"|ClosestToNextInstanceHour|arn:aws[\w-]*:lambda:.+"
 )
 _ENCRYPTED = "only encrypted volumes have a key: set encrypted"
 
@@ -143,7 +175,10 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         only_if("blockDeviceMappings[].ebs.kmsKeyId", lambda ebs: ebs.get("encrypted") in (True, "true"), _ENCRYPTED),
         # "LaunchTemplateTagSpecificationRequest".
         one_of("tagSpecifications[].resourceType", "instance", "volume", "network-interface", "spot-instances-request"),
+        # "LaunchTemplateIamInstanceProfileSpecificationRequest".
+        only_if("iamInstanceProfile.name", lambda profile: not profile.get("arn"), "give its name or its arn"),
         # "LaunchTemplateCapacityReservationSpecificationRequest".
+        shaped("capacityReservationSpecification.capacityReservationTarget.capacityReservationId", r"cr-\w+", "write its ID, cr-..."),
         only_if(
             "capacityReservationSpecification.capacityReservationTarget",
             lambda given: given.get("capacityReservationPreference") not in ("open", "none"),
@@ -158,6 +193,20 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         only_if("placementPartitionNumber", has("placementGroup"), "only placement groups have partitions"),
     ),
     tokens.VOLUME: (only_if("kmsKeyId", has("encrypted", True), _ENCRYPTED),),
+    # "CreateAutoScalingGroup" (Amazon EC2 Auto Scaling).
+    tokens.SCALING_GROUP: (
+        *(shaped(f"{path}.version", r"\$Latest|\$Default|[1-9]\d*", "use a number, $Latest or $Default") for path in _TEMPLATES),
+        *_health("instanceRefresh.preferences"),
+        *_health("instanceMaintenancePolicy"),
+        one_of("suspendedProcesses[]", *_PROCESSES),
+        one_of("instanceRefresh.strategy", "Rolling", "ReplaceRootVolume"),
+        shaped("terminationPolicies[]", _TERMINATION, "use Default, AllocationStrategy, OldestInstance or another of its names"),
+        only_if(f"{_TEMPLATES[0]}.name", lambda given: not given.get("id"), "give the template's ID or its name"),
+        only_if(f"{_TEMPLATES[1]}.launchTemplateName", lambda given: not given.get("launchTemplateId"), "give the template's ID or its name"),
+        shaped("waitForCapacityTimeout", r"0|(\d+(\.\d+)?(ms|s|m|h))+", "use a duration such as 10m, or 0"),
+        shaped("healthCheckType", r"(EC2|EBS|ELB|VPC_LATTICE)(,(EC2|EBS|ELB|VPC_LATTICE))*", "use EC2, EBS, ELB or VPC_LATTICE"),
+        where("maxInstanceLifetime", lambda seconds: seconds == 0 or 86400 <= seconds <= 31536000, "use 0, or 86400 to 31536000"),
+    ),
     # "CreatePlacementGroup" (Amazon EC2).
     tokens.PLACEMENT: (only_if("spreadLevel", has("strategy", "spread"), "only the strategy spread has a level"),),
     tokens.SECURITY_GROUP: (shaped("description", _DESCRIPTION, _DESCRIBED), *_rules("ingress"), *_rules("egress")),
@@ -184,11 +233,20 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
               "use a private ASN: 64512 to 65534, or 4200000000 to 4294967294"),
     ),
     tokens.CUSTOMER_GATEWAY: (between("bgpAsn", 1, 2147483647), between("bgpAsnExtended", 2147483648, 4294967294)),
-    "aws:ec2/vpnConnection:VpnConnection": tuple(limit for end in _TUNNELS for limit in _tunnel(end)),
+    "aws:ec2/vpnConnection:VpnConnection": (
+        one_of("type", "ipsec.1"),
+        *(limit for end in _TUNNELS for limit in _tunnel(end)),
+    ),
     # "CreateTargetGroup", "TargetGroupAttribute" (Elastic Load Balancing).
     tokens.TARGETS: (
         between("port", 1, 65535),
         between("deregistrationDelay", 0, 3600),
+        # "Health checks for Network Load Balancer target groups".
+        shaped("healthCheck.path", r"/.{0,1023}", "begin with /, and use at most 1024 characters"),
+        between("healthCheck.timeout", 2, 120),
+        only_if("healthCheck.timeout", lambda check: check["timeout"] <= check.get("interval", 30), "it is at most the interval"),
+        where("healthCheck.port", lambda port: port == "traffic-port" or (str(port).isdigit() and 1 <= int(port) <= 65535),
+              "use traffic-port, or 1 to 65535"),
         only_if("targetType", lambda given: given["targetType"] == "lambda" or False not in at(given, "healthCheck.enabled"),
                 "only targets of the type lambda may go without a health check: leave healthCheck.enabled out"),
         only_if("stickiness", _sticks, "TCP, UDP and TLS have the stickiness source_ip, HTTP and HTTPS have cookies"),
@@ -202,8 +260,11 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         only_if("protocol", lambda given: given["protocol"] not in _FORWARDED or set(at(given, "defaultActions[].type")) <= {"forward"},
                 "listeners of network load balancers only forward"),
     ),
+    # "AllocateAddress" (Amazon EC2).
+    tokens.ADDRESS: (one_of("domain", "vpc"),),
     # "CreateRole" (IAM).
     tokens.ROLE: (
+        shaped("permissionsBoundary", r"arn:aws[\w-]*:iam::(\d{12}|aws):policy/.+", "give the ARN of a policy"),
         between("maxSessionDuration", 3600, 43200),
         longest("description", 1000),
         shaped("path", _IAM_PATH, "begin and end it with /"),
@@ -234,6 +295,10 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     # "LifecycleExpiration", "NoncurrentVersionExpiration" (Amazon S3).
     "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": (
         *(between(f"rules[].{path}", 1, 2147483647) for path in _DAYS),
+        longest("rules[].id", 255),
+        only_if("rules[].expiration", lambda rule: not _by_tags(rule) or True not in at(rule, "expiration.expiredObjectDeleteMarker"),
+                "a filter by tags has no delete markers"),
+        only_if("rules[].abortIncompleteMultipartUpload", lambda rule: not _by_tags(rule), "a filter by tags has no parts of uploads"),
         only_if("rules[].expiration.expiredObjectDeleteMarker", lambda given: not (given.get("days") or given.get("date")),
                 "give days, a date or expiredObjectDeleteMarker"),
     ),

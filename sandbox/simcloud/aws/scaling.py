@@ -90,6 +90,7 @@ def _whole(call: Call) -> None:
                 f"{_VALID} The request must contain the parameter {name}",
                 f"set {given} of {template.id}",
             )
+    _has_version(call, template)
     check_image(call, str(template.inputs.get("imageId") or ""), "ValidationError", f"{_VALID} ")
     if not call.inputs.get("vpcZoneIdentifiers") and not call.inputs.get("availabilityZones"):
         raise refused(
@@ -97,6 +98,19 @@ def _whole(call: Call) -> None:
             "At least one Availability Zone or VPC Subnet is required.",
             "set vpcZoneIdentifiers",
         )
+
+
+def _has_version(call: Call, template: Record) -> None:
+    """Refuse a version that the template has not yet had; AWS numbers them from 1."""
+    newest = int(template.outputs.get("latestVersion") or 0)
+    for path in ("launchTemplate", f"{MIXED}.launchTemplateSpecification"):
+        for text in at(call.inputs, f"{path}.version"):
+            if newest and str(text).isdigit() and int(text) > newest:
+                raise refused(
+                    "ValidationError",
+                    f"{_VALID} Could not find launch template version {text}",
+                    f"the newest of {template.id} is {newest}; use its latestVersion",
+                )
 
 
 def _one_network(call: Call) -> None:

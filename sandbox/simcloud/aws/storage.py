@@ -9,6 +9,7 @@ from typing import Any
 from sandbox.simcloud.aws.common import by_name, refused, tags
 from sandbox.simcloud.aws.documents import actions_of, document, principals, statements, texts
 from sandbox.simcloud.aws.keys import KEY_OF
+from sandbox.simcloud.aws.s3_actions import act_on_resources
 from sandbox.simcloud.aws.tokens import BUCKET, BUCKET_OBJECT, BUCKET_POLICY
 from sandbox.simcloud.identifiers import digest
 from sandbox.simcloud.rules import Call, Naming, Reason, Reference, ResourceType, Rule, Saying
@@ -155,6 +156,7 @@ def _policy(call: Call) -> None:
                     "Policy has invalid resource",
                     f"{resource} is not arn:aws:s3:::{bucket} or below it",
                 )
+        act_on_resources(statement)
         block = of_bucket(call, _ACCESS, bucket)
         if _is_public(statement) and block is not None and block.inputs.get("blockPublicPolicy"):
             raise refused(

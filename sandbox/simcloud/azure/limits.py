@@ -98,15 +98,35 @@ def _same_algorithm(policy: Properties) -> bool:
     return encryption == integrity or not any(str(name).startswith("GCM") for name in (encryption, integrity))
 
 
-def _premium_fits(account: Properties) -> bool:
-    """Whether a kind of account has the SKU ("Storage account overview")."""
+def _fits_kind(account: Properties) -> bool:
+    """Whether a kind of account has the SKU ("Storage account overview": premium accounts; "Azure Files billing": StandardV2)."""
     sku, kind = str(next(at(account, "sku.name"), "")), account["kind"]
-    return sku.startswith("Premium") if kind == "BlockBlobStorage" else kind == "FileStorage" or sku != "Premium_ZRS"
+    if kind == "FileStorage":
+        return sku.startswith(("Premium", "StandardV2"))
+    return (
+        sku.startswith("Premium")
+        if kind == "BlockBlobStorage"
+        else sku in ("", "Premium_LRS") or sku.startswith("Standard_")
+    )
 
 
 def _tiers_block_blobs(definition: Properties) -> bool:
     tiers = any(next(at(definition, f"actions.baseBlob.{tier}"), None) for tier in _TIERS)
     return not tiers or set(at(definition, "filters.blobTypes[]")) <= {"blockBlob"}
+
+
+def _is_apart(prefixes: Value) -> bool:
+    ranges = [ip_network(str(text)) for text in prefixes if _is_network(text)]
+    return not any(one.overlaps(other) for i, one in enumerate(ranges) for other in ranges[:i])
+
+
+def _spreads(scale_set: Properties) -> bool:
+    """Whether a uniform scale set in zones has the number of fault domains that it may have ("Fault domains")."""
+    return (
+        scale_set.get("orchestrationMode") == "Flexible"
+        or not scale_set.get("zones")
+        or scale_set["platformFaultDomainCount"] in (1, 5)
+    )
 
 
 def _one_primary(interface: Properties) -> bool:
@@ -132,6 +152,15 @@ def _of_machine(path: str = "") -> tuple[Limit, ...]:
             "use latest or such as 24.4.202601010",
         ),
         between(f"{path}storageProfile.dataDisks[].lun", 0, 63),
+        needed_if(
+            f"{path}storageProfile.dataDisks[].managedDisk", has("createOption", "Attach"), "name the disk to attach"
+        ),
+        where(f"{path}storageProfile.osDisk.createOption", lambda option: option != "Empty", "use FromImage or Attach"),
+        shaped(
+            f"{path}diagnosticsProfile.bootDiagnostics.storageUri",
+            r"https://.+",
+            "write https://<account>.blob.core.windows.net/, or nothing",
+        ),
         # "Introduction to Azure managed disks": OS disk.
         between(f"{path}storageProfile.osDisk.diskSizeGB", 1, 4095),
         # "Ephemeral OS disks".
@@ -160,6 +189,7 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     ),
     "azure-native:network:VirtualNetwork": (
         where("addressSpace.addressPrefixes[]", _is_of_networks, f"it overlaps one of {', '.join(map(str, _NOT_OF_NETWORKS))}"),
+        where("addressSpace.addressPrefixes", _is_apart, "its ranges overlap"),
         where("dhcpOptions.dnsServers[]", _is_address, "give addresses"),
         between("flowTimeoutInMinutes", 4, 30),
     ),
@@ -172,6 +202,7 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     "azure-native:network:NatGateway": (between("idleTimeoutInMinutes", 4, 120),),
     "azure-native:network:NetworkInterface": (
         distinct("ipConfigurations[].name"),
+        where("dnsSettings.dnsServers[]", lambda text: text == "AzureProvidedDNS" or _is_address(text), "give addresses, or AzureProvidedDNS"),
         only_if("ipConfigurations", _one_primary, "exactly one of several is primary"),
     ),
     # "Azure Load Balancer TCP reset and idle timeout", "LoadBalancingRule".
@@ -184,6 +215,7 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     # "Private endpoint DNS integration": zones of a group.
     "azure-native:network:PrivateDnsZoneGroup": (most("privateDnsZoneConfigs", 5),),
     "azure-native:network:PrivateEndpoint": (
+        most("privateLinkServiceConnections", 1),
         only_if("manualPrivateLinkServiceConnections", lambda given: not given.get("privateLinkServiceConnections"),
                 "an endpoint has one connection, approved automatically or by hand"),
     ),
@@ -194,7 +226,11 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         only_if("cnameRecord", lambda given: given.get("relativeRecordSetName") != "@", "the apex of a zone has no CNAME"),
     ),
     # "Flow logs for virtual networks", "RetentionPolicyParameters".
-    "azure-native:network:FlowLog": (between("retentionPolicy.days", 0, 365), one_of("format.version", 1, 2)),
+    "azure-native:network:FlowLog": (
+        between("retentionPolicy.days", 0, 365),
+        one_of("format.version", 1, 2),
+        one_of("flowAnalyticsConfiguration.networkWatcherFlowAnalyticsConfiguration.trafficAnalyticsInterval", 10, 60),
+    ),
     "azure-native:network:VirtualNetworkGateway": (
         distinct("ipConfigurations[].publicIPAddress.id"),
         only_if("vpnGatewayGeneration", _generation, "VpnGw1 is of Generation1, VpnGw4 and VpnGw5 of Generation2"),
@@ -216,6 +252,8 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         only_if("burstingEnabled", lambda disk: str(next(at(disk, "sku.name"), "")).startswith("Premium_") and disk.get("diskSizeGB", 0) > 512,
                 "only Premium SSDs of more than 512 GiB burst on demand"),
         between("maxShares", 1, 15),
+        needed_if("diskAccessId", has("networkAccessPolicy", "AllowPrivate"), "AllowPrivate needs a disk access resource"),
+        needed_if("encryption.diskEncryptionSetId", lambda given: "Customer" in str(given.get("type")), "a customer's key needs an encryption set"),
         needed_if("creationData.sourceResourceId", has("createOption", "Copy", "Restore", "CopyStart"), "copies need their source"),
         one_of("creationData.logicalSectorSize", 512, 4096),
     ),
@@ -227,6 +265,9 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     # "Automatic instance repairs", "RollingUpgradePolicy".
     "azure-native:compute:VirtualMachineScaleSet": (
         *_of_machine("virtualMachineProfile."),
+        between("sku.capacity", 0, 1000),
+        one_of("sku.tier", "Standard", "Basic"),
+        only_if("platformFaultDomainCount", _spreads, "in zones it is 1, or 5"),
         shaped("virtualMachineProfile.osProfile.computerNamePrefix", rf"(?!\d+$){_HOST}{{1,58}}", "use up to 58 letters, digits and hyphens"),
         shaped("automaticRepairsPolicy.gracePeriod", r"PT([1-8]\d|90)M|PT1H([0-2]?\d|30)?M?", "use PT10M to PT90M"),
         shaped("upgradePolicy.rollingUpgradePolicy.pauseTimeBetweenBatches", _DURATION, "use a duration such as PT30S"),
@@ -243,7 +284,10 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         shaped("permissions[].dataActions[]", _ACTION, "write an operation, such as Microsoft.KeyVault/vaults/secrets/getSecret/action"),
         where("permissions[].actions[]", lambda text: not re.fullmatch(_OF_DATA, str(text)), "it is one of data: write it in dataActions"),
         longest("roleName", 512), longest("description", 2048), most("assignableScopes", 2000)),
-    "azure-native:authorization:RoleAssignment": (needed_if("conditionVersion", has("condition"), "a condition needs its version, 2.0"),),
+    "azure-native:authorization:RoleAssignment": (
+        needed_if("conditionVersion", has("condition"), "a condition needs its version, 2.0"),
+        one_of("conditionVersion", "2.0"),
+    ),
     "azure-native:authorization:ManagementLockByScope": (longest("notes", 512),),
     # "Configure network security for Azure Key Vault", "Azure Storage firewall rules".
     "azure-native:keyvault:Vault": (where("properties.networkAcls.ipRules[].value", _is_public, "only addresses of the internet are allowed"),),
@@ -254,12 +298,16 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
               "use 7 days or more, such as P90D"),
         where("properties.rotationPolicy.lifetimeActions[].trigger.timeBeforeExpiry", lambda text: (_days(text) or 0) >= 7,
               "use 7 days or more, such as P30D"),
+        only_if("properties.rotationPolicy.lifetimeActions", lambda given: not list(at(given, "lifetimeActions[].trigger.timeBeforeExpiry"))
+                or list(at(given, "attributes.expiryTime")), "timeBeforeExpiry needs attributes.expiryTime"),
         only_if("properties.keySize", lambda key: str(key.get("kty")).startswith("RSA"), "only RSA keys have a size"),
         only_if("properties.curveName", lambda key: str(key.get("kty")).startswith("EC"), "only EC keys have a curve"),
     ),
     "azure-native:keyvault:Secret": (longest("properties.contentType", 255),),
     "azure-native:storage:StorageAccount": (
-        only_if("kind", _premium_fits, "the SKU is of another kind of account"),
+        only_if("kind", _fits_kind, "the SKU is of another kind of account"),
+        # "NFS 3.0 protocol support for Azure Blob Storage".
+        only_if("enableNfsV3", has("isHnsEnabled", True), "NFS 3.0 needs a hierarchical namespace: set isHnsEnabled"),
         where("networkRuleSet.ipRules[].iPAddressOrRange", _is_public, "only addresses of the internet are allowed"),
         shaped("networkRuleSet.ipRules[].iPAddressOrRange", r"[^/]+(/(?!31|32)\d+)?", "write one or two addresses without a prefix"),
     ),
@@ -267,6 +315,7 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     "azure-native:storage:ManagementPolicy": (
         shaped("policy.rules[].name", r"[\w-]{1,256}", "use up to 256 letters and digits"),
         needed_if("policy.rules[].definition.actions", lambda _: True, "a rule needs an action"),
+        most("policy.rules[].definition.filters.prefixMatch", 10),
         one_of("policy.rules[].definition.filters.blobTypes[]", "blockBlob", "appendBlob"),
         only_if("policy.rules[].definition.actions", _tiers_block_blobs, "only block blobs change their tier"),
         *(between(f"{_BASE_BLOB}.{action}.{after}", 0, 99999) for action in ("delete", *_TIERS) for after in _AFTER),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from sandbox.simcloud.gcp.bucket_members import allowed_in_bucket
 from sandbox.simcloud.gcp.common import bare, chosen, project_number
 from sandbox.simcloud.gcp.conditions import few_enough, short_enough
+from sandbox.simcloud.gcp.roles import granted_here, of_project
 from sandbox.simcloud.gcp.tokens import ACCOUNT, BUCKET, KEY, KEY_RING, ROLE, SECRET
 from sandbox.simcloud.gcp.words import PREVENTED, conflict
 from sandbox.simcloud.identifiers import number
@@ -84,6 +85,7 @@ def _role(call: Call) -> None:
             "create the role first",
             "role",
         )
+    granted_here(call)
 
 
 def _member_id(parent: Callable[[Call], str]) -> Callable[[Call], str]:
@@ -184,10 +186,10 @@ def _texts(**longest: int) -> Rule:
 
 def _permissions(call: Call) -> None:
     for text in map(str, at(call.inputs, "permissions[]")):
-        if not _PERMISSION.fullmatch(text):
+        if not _PERMISSION.fullmatch(text) or not of_project(text):
             raise RefusalError(
                 f"googleapi: Error 400: Permission {text} is not valid., badRequest; permissions are "
-                "<service>.<resource>.<verb>",
+                "<service>.<resource>.<verb>, and none of folders and organizations",
                 "permissions",
             )
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 
 from cluster.catalogue import of
-from cluster.disks import takes
 from cluster.spec import Cloud
+from sandbox.simcloud.gcp.machine_limits import ADDRESSED, EMAIL, GROUPS, MACHINES, boots, last, takes_scratch
 from sandbox.simcloud.limits import (
-    Condition,
     Limit,
     between,
     distinct,
@@ -31,137 +30,16 @@ _DAY = 86400
 _DATE = r"\d{4}-\d{2}-\d{2}"
 # Regions have a number; other locations are multi-regions such as EU, and global.
 _REGION = re.compile(r"[a-z]+-[a-z]+\d+")
-# "About Local SSD disks": numbers of disks by series and vCPUs; others have any, or as many as their type says.
-_SCRATCH = {"n1": (1, 2, 3, 4, 5, 6, 7, 8, 16, 24), "n2": (1, 2, 4, 8, 16, 24), "n2d": (1, 2, 4, 8, 16, 24)}
-_WITHOUT_SCRATCH = ("e2", "t2d", "t2a", "n4", "n4a", "n4d")
-# "Choose a disk type": what cannot be a boot disk.
-_NOT_BOOTABLE = ("hyperdisk-extreme", "hyperdisk-throughput", "hyperdisk-ml", "local-ssd")
-_C3 = re.compile(r"(c3|c3d|m3|z3|h3)-")
-# "GPU machine types": GPUs are attached to N1 only; other types come with theirs.
-_MACHINE = r"(.*/)?([a-z]\w*-[a-z]\w*-\d\w*(-\w+)*|e2-(micro|small|medium)|custom-\d+-\d+|f1-micro|g1-small)"
-# "Confidential VM: supported configurations".
-_CONFIDENTIAL = ("n2d", "c2d", "c3", "c3d", "c4d", "a3", "g4")
-# "Access scopes for OAuth 2.0": by address, or by one of gcloud's aliases.
-_SCOPE = r"https://www\.googleapis\.com/auth/[\w./-]+|cloud-platform|[a-z]+(-[a-z]+)+|userinfo-email|bigquery|datastore|pubsub|sql|taskqueue|trace"
-
-
-def _last(text: Value) -> str:
-    return str(text).rpartition("/")[2]
-
-
-def _series(machine: Properties) -> str:
-    return _last(machine.get("machineType", "")).partition("-")[0]
 
 
 def _exists(value: Value) -> bool:
     """Whether a location is no region, or one that the catalogue has."""
-    place = _last(value).lower()
+    place = last(value).lower()
     return not _REGION.fullmatch(place) or place in of(Cloud.GCP).region_names
 
 
 def _known(path: str) -> Limit:
     return where(path, _exists, "name a region of Google Cloud, such as europe-west4")
-
-
-def _boots(path: str, kind: str, of_boot: Condition = bool) -> Limit:
-    """Limit the boot disk's type to those that the machine takes ("Choose a disk type")."""
-
-    def fits(machine: Properties) -> bool:
-        type_ = _last(machine.get("machineType", ""))
-        kinds = [_last(disk.get(kind, "")) for disk in at(machine, path) if disk.get(kind) and of_boot(disk)]
-        return all(
-            name not in _NOT_BOOTABLE
-            and takes(Cloud.GCP, type_, name)
-            and not (name == "pd-standard" and _C3.match(type_))
-            for name in kinds
-        )
-
-    return only_if("machineType", fits, f"it does not boot from the type at {path}.{kind}: choose another type of disk")
-
-
-def _scratch(machine: Properties) -> bool:
-    number, series = len(machine["scratchDisks"]), _series(machine)
-    return series not in _WITHOUT_SCRATCH and number in _SCRATCH.get(series, (number,))
-
-
-def _gpus_attach(machine: Properties) -> bool:
-    return _series(machine) in ("n1", "") or _last(machine.get("machineType", "")).startswith(
-        ("a2", "a3", "a4", "g2", "g4")
-    )
-
-
-def _is_spot(scheduling: Properties) -> bool:
-    return scheduling.get("provisioningModel") == "SPOT" or bool(scheduling.get("preemptible"))
-
-
-def _fast_enough(machine: Properties) -> bool:
-    """Whether a machine has the 30 vCPUs or more that Tier_1 needs ("Configure per VM Tier_1 networking performance")."""
-    digits = re.search(r"-(\d+)(-|$)", _last(machine.get("machineType", "")))
-    wanted = next(at(machine, "networkPerformanceConfig.totalEgressBandwidthTier"), "DEFAULT")
-    return wanted != "TIER_1" or digits is None or int(digits[1]) >= 30
-
-
-# "VM instance lifecycle", "Spot VMs", "About VM metadata", "Consuming reserved instances".
-_MACHINES: tuple[Limit, ...] = (
-    shaped("machineType", _MACHINE, "use a type such as n2-standard-4"),
-    only_if(
-        "scheduling.instanceTerminationAction",
-        lambda given: _is_spot(given) or given.get("maxRunDuration"),
-        "only spot machines and those with a limited run have a termination action",
-    ),
-    only_if(
-        "scheduling.onHostMaintenance",
-        lambda given: not _is_spot(given) or given["onHostMaintenance"] == "TERMINATE",
-        "spot machines terminate",
-    ),
-    only_if(
-        "confidentialInstanceConfig",
-        lambda machine: _series(machine) in ("", *_CONFIDENTIAL),
-        f"only {', '.join(_CONFIDENTIAL)} are confidential",
-    ),
-    only_if("guestAccelerators", _gpus_attach, "only N1 machines take GPUs; other types come with theirs"),
-    only_if("networkPerformanceConfig", _fast_enough, "TIER_1 needs 30 vCPUs or more"),
-    one_of("networkInterfaces[].nicType", "GVNIC", "VIRTIO_NET", "IDPF", "MRDMA", "IRDMA"),
-    distinct("networkInterfaces[].subnetwork"),
-    one_of("advancedMachineFeatures.threadsPerCore", 1, 2),
-    where(
-        "metadata",
-        lambda given: all(re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", str(key)) for key in given),
-        "keys have 1 to 128 letters, digits, _ and -",
-    ),
-    shaped(
-        "serviceAccount.scopes[]", _SCOPE, "write an address such as https://www.googleapis.com/auth/cloud-platform"
-    ),
-    shaped(
-        "minCpuPlatform",
-        r"(Intel|AMD|Ampere|Google) .*(Bridge|Well|well|Lake|Rapids|Ridge|Rome|Milan|Genoa|Turin|Altra|Axion).*",
-        "use a platform such as Intel Ice Lake",
-    ),
-    needed_if("reservationAffinity.specificReservation", has("type", "SPECIFIC_RESERVATION"), "say which reservation"),
-    only_if(
-        "reservationAffinity.specificReservation",
-        has("type", "SPECIFIC_RESERVATION"),
-        "only SPECIFIC_RESERVATION names one",
-    ),
-    one_of("reservationAffinity.specificReservation.key", "compute.googleapis.com/reservation-name"),
-)
-# "Resource: InstanceGroupManager".
-_GROUPS: tuple[Limit, ...] = (
-    between("updatePolicy.minReadySec", 0, 3600),
-    between("autoHealingPolicies.initialDelaySec", 0, 3600),
-    between("targetSize", 0, 4000),
-    one_of("distributionPolicyTargetShape", "EVEN", "BALANCED", "ANY", "ANY_SINGLE_ZONE"),
-    only_if(
-        "updatePolicy.maxSurgePercent",
-        lambda given: given.get("maxSurgeFixed") is None,
-        "give maxSurgeFixed or maxSurgePercent",
-    ),
-    only_if(
-        "updatePolicy.maxUnavailablePercent",
-        lambda given: given.get("maxUnavailableFixed") is None,
-        "give maxUnavailableFixed or maxUnavailablePercent",
-    ),
-)
 
 
 def _is_network(value: Value) -> bool:
@@ -240,33 +118,60 @@ _MEMBERS = (
     "secretmanager/secretIamBinding:SecretIamBinding",
 )
 _RULE = "lifecycleRules[]"
+_POLICIES = ("groupPlacementPolicy", "snapshotSchedulePolicy", "instanceSchedulePolicy", "workloadPolicy")
+# "Resource: Address".
+_PURPOSES = (
+    *("GCE_ENDPOINT", "SHARED_LOADBALANCER_VIP", "VPC_PEERING", "IPSEC_INTERCONNECT", "PRIVATE_SERVICE_CONNECT"),
+    *("DNS_RESOLVER", "NAT_AUTO", "SERVERLESS"),
+)
+# "Bucket locations": what is not a region.
+_WIDE = ("us", "eu", "asia", "nam4", "eur4", "eur5", "eur7", "eur8", "asia1")
+_BASIC = ("roles/owner", "roles/editor", "roles/viewer")
+
+
+def _of_parts(rule: Properties) -> bool:
+    """Whether a rule about unfinished uploads has only conditions that they have ("Object Lifecycle Management")."""
+    if next(at(rule, "action.type"), "") != "AbortIncompleteMultipartUpload":
+        return True
+    given = {name for name, value in (rule.get("condition") or {}).items() if value not in (None, "", [], False)}
+    return given <= {"age", "matchesPrefixes", "matchesSuffixes"}
+
 
 LIMITS: Mapping[str, tuple[Limit, ...]] = {
-    **{f"gcp:{token}": (_CONDITION,) for token in _MEMBERS},
+    # "Overview of IAM Conditions".
+    **{
+        f"gcp:{token}": (
+            _CONDITION,
+            needed_if("condition.title", lambda _: True, "a condition has a title"),
+            longest("condition.title", 100),
+            only_if("condition", lambda given: given.get("role") not in _BASIC, "basic roles have no conditions"),
+        )
+        for token in _MEMBERS
+    },
     "gcp:compute/instance:Instance": (
-        *_MACHINES,
-        _boots("bootDisk.initializeParams", "type"),
-        only_if("scratchDisks", _scratch, "the machine type has no such number of local disks"),
+        *MACHINES,
+        boots("bootDisk.initializeParams", "type"),
+        only_if("scratchDisks", takes_scratch, "the machine type has no such number of local disks"),
         # "Instance: hostname": RFC 1123.
         shaped("hostname", r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?){2,}", "use three labels or more, with dots"),
     ),
-    "gcp:compute/instanceTemplate:InstanceTemplate": (*_MACHINES, _boots("disks[]", "diskType", has("boot"))),
-    "gcp:compute/regionInstanceTemplate:RegionInstanceTemplate": (*_MACHINES, _boots("disks[]", "diskType", has("boot"))),
-    "gcp:compute/instanceGroupManager:InstanceGroupManager": _GROUPS,
-    "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager": _GROUPS,
+    "gcp:compute/instanceTemplate:InstanceTemplate": (*MACHINES, boots("disks[]", "diskType", has("boot"))),
+    "gcp:compute/regionInstanceTemplate:RegionInstanceTemplate": (*MACHINES, boots("disks[]", "diskType", has("boot"))),
+    "gcp:compute/instanceGroupManager:InstanceGroupManager": GROUPS,
+    "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager": GROUPS,
     # "About Hyperdisk Balanced", "About Persistent Disk": sizes; "Resource: Disk".
     "gcp:compute/disk:Disk": (
-        only_if("size", lambda disk: not _last(disk.get("type", "")).startswith("hyperdisk") or int(disk["size"]) >= 4, "a Hyperdisk has 4 GB at least"),
-        only_if("provisionedThroughput", lambda disk: _last(disk.get("type", "")) != "hyperdisk-balanced"
+        only_if("size", lambda disk: not last(disk.get("type", "")).startswith("hyperdisk") or int(disk["size"]) >= 4, "a Hyperdisk has 4 GB at least"),
+        only_if("provisionedThroughput", lambda disk: last(disk.get("type", "")) != "hyperdisk-balanced"
                 or int(disk["provisionedThroughput"]) <= max(140, int(disk.get("provisionedIops") or 3000) // 4),
                 "Hyperdisk Balanced takes at most a fourth of its IOPS, in MiB a second"),
         one_of("physicalBlockSizeBytes", 4096, 16384),
-        where("zone", lambda zone: _exists(_last(zone).rpartition("-")[0]), "name a zone of Google Cloud, such as europe-west4-a"),
+        where("zone", lambda zone: _exists(last(zone).rpartition("-")[0]), "name a zone of Google Cloud, such as europe-west4-a"),
     ),
     # "Placement policies", "Resource: ResourcePolicy".
     "gcp:compute/resourcePolicy:ResourcePolicy": (
-        only_if("groupPlacementPolicy", lambda given: sum(bool(given.get(name)) for name in
-                ("groupPlacementPolicy", "snapshotSchedulePolicy", "instanceSchedulePolicy", "workloadPolicy")) == 1, "a policy has one kind"),
+        *(only_if(kind, lambda given: sum(bool(given.get(name)) for name in _POLICIES) == 1, "a policy has one kind") for kind in _POLICIES),
+        one_of("workloadPolicy.type", "HIGH_AVAILABILITY", "HIGH_THROUGHPUT"),
         only_if("groupPlacementPolicy.availabilityDomainCount", lambda given: not given.get("collocation"), "compact placement has no availability domains"),
         between("groupPlacementPolicy.availabilityDomainCount", 1, 8),
         between("groupPlacementPolicy.vmCount", 1, 1500),
@@ -279,28 +184,39 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     # "Resource: Subnetwork".
     "gcp:compute/subnetwork:Subnetwork": (
         between("logConfig.flowSampling", 0, 1),
+        only_if("role", has("purpose", "REGIONAL_MANAGED_PROXY", "GLOBAL_MANAGED_PROXY", "INTERNAL_HTTPS_LOAD_BALANCER"), "only subnetworks for proxies have a role"),
         shaped("secondaryIpRanges[].rangeName", _LABEL, _LABELED),
         distinct("secondaryIpRanges[].rangeName"),
         only_if("logConfig.metadataFields", has("metadata", "CUSTOM_METADATA"), "only CUSTOM_METADATA has fields"),
     ),
     # "Resource: Address".
-    "gcp:compute/address:Address": (only_if("purpose", has("addressType", "INTERNAL"), "only internal addresses have a purpose"),),
+    "gcp:compute/address:Address": (
+        only_if("purpose", has("addressType", "INTERNAL"), "only internal addresses have a purpose"),
+        one_of("purpose", *_PURPOSES),
+    ),
     "gcp:compute/globalAddress:GlobalAddress": (
         only_if("prefixLength", has("purpose", "VPC_PEERING"), "only VPC_PEERING reserves a range"),
+    ),
+    # "Resource: Firewall".
+    "gcp:compute/firewall:Firewall": tuple(
+        shaped(f"{side}ServiceAccounts[]", EMAIL, ADDRESSED) for side in ("source", "target")
     ),
     # "Resource: NetworkFirewallPolicy".
     "gcp:compute/regionNetworkFirewallPolicyWithRules:RegionNetworkFirewallPolicyWithRules": (
         longest("description", 2048),
         shaped("rules[].ruleName", _LABEL, _LABELED),
+        shaped("rules[].targetServiceAccounts[]", EMAIL, ADDRESSED),
         where("rules[].match.layer4Configs[].ports[]", _ports, "use a port, or a range such as 80-443"),
     ),
     # "Resource: Router", "Advertised routes", "BFD for Cloud Router", "MD5 authentication".
     "gcp:compute/router:Router": (
         between("bgp.keepaliveInterval", 20, 60),
+        one_of("bgp.advertiseMode", "DEFAULT", "CUSTOM"),
         one_of("bgp.advertisedGroups[]", "ALL_SUBNETS"),
         where("bgp.advertisedIpRanges[].range", _is_network, "give a network without bits of a host"),
     ),
     "gcp:compute/routerPeer:RouterPeer": (
+        one_of("advertiseMode", "DEFAULT", "CUSTOM"),
         one_of("advertisedGroups[]", "ALL_SUBNETS"),
         where("advertisedIpRanges[].range", _is_network, "give a network without bits of a host"),
         between("bfd.minTransmitInterval", 1000, 30000),
@@ -311,6 +227,8 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     "gcp:compute/routerNat:RouterNat": (
         only_if("minPortsPerVm", lambda nat: not nat.get("enableDynamicPortAllocation") or _is_power(nat["minPortsPerVm"]),
                 "with dynamic allocation, use a power of two"),
+        only_if("minPortsPerVm", lambda nat: int(nat["minPortsPerVm"]) >= (32 if nat.get("enableDynamicPortAllocation") else 2),
+                "with dynamic allocation, use 32 or more"),
         only_if("maxPortsPerVm", lambda nat: int(nat["maxPortsPerVm"]) > int(nat.get("minPortsPerVm") or 32), "it is above minPortsPerVm"),
         only_if("enableDynamicPortAllocation", lambda nat: not nat.get("enableEndpointIndependentMapping"),
                 "it excludes enableEndpointIndependentMapping"),
@@ -334,6 +252,8 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     # "Resource: ForwardingRule", "Resource: RegionBackendService", "Resource: RegionHealthCheck".
     "gcp:compute/forwardingRule:ForwardingRule": (
         shaped("serviceLabel", _LABEL, _LABELED),
+        between("ports[]", 1, 65535),
+        distinct("ports[]"),
         only_if("networkTier", lambda rule: rule.get("loadBalancingScheme") != "INTERNAL" or rule["networkTier"] == "PREMIUM", "internal rules are PREMIUM"),
         only_if("target", lambda rule: not rule.get("backendService"), "a rule has a target or a backend service"),
     ),
@@ -352,6 +272,9 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     "gcp:dns/managedZone:ManagedZone": (
         needed_if("privateVisibilityConfig", lambda zone: zone.get("visibility") == "private" and not zone.get("serviceDirectoryConfig"),
                   "a private zone needs its networks"),
+        # "Precondition not met: DNSSEC can only be enabled on public zones" (GoogleCloudPlatform/inspec-gcp-cis-benchmark 67).
+        only_if("dnssecConfig", lambda zone: zone.get("visibility") != "private" or zone["dnssecConfig"].get("state", "off") == "off",
+                "DNSSEC can only be enabled on public zones"),
     ),
     "gcp:dns/recordSet:RecordSet": (
         between("ttl", 0, 2147483647),
@@ -379,9 +302,18 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         needed_if("permissions", lambda _: True, "a role has at least one permission"),
         most("permissions", 3000),
     ),
+    # "services.generateServiceIdentity" (Service Usage).
+    "gcp:projects/serviceIdentity:ServiceIdentity": (shaped("service", r"[a-z0-9-]+\.googleapis\.com", "write <service>.googleapis.com"),),
+    # "Route logs to supported destinations": destination paths.
+    "gcp:logging/projectSink:ProjectSink": (
+        shaped("destination", r"(storage|bigquery|pubsub|logging)\.googleapis\.com/.+", "write a path such as storage.googleapis.com/<bucket>"),
+    ),
     # "Resource: Bucket", "Soft delete", "Object Lifecycle Management".
     "gcp:storage/bucket:Bucket": (
-        _known("location"),
+        where("location", lambda place: str(place).lower() in _WIDE or (_REGION.fullmatch(str(place).lower()) and _exists(place)),
+              "name a region of Google Cloud, such as europe-west4, or US, EU or ASIA"),
+        one_of("publicAccessPrevention", "inherited", "enforced"),
+        where(_RULE, _of_parts, "unfinished uploads have only age, matchesPrefixes and matchesSuffixes"),
         where("softDeletePolicy.retentionDurationSeconds", lambda seconds: int(seconds) == 0 or 7 * _DAY <= int(seconds) <= 90 * _DAY,
               "use 0, or 604800 to 7776000"),
         most("lifecycleRules", 100),
