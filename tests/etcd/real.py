@@ -26,6 +26,7 @@ from network.addresses import plan
 from tests import waiting
 from tests.ports import free_port
 from tests.programs import built
+from tests.strict_certificates import strict
 
 
 def _programs() -> tuple[Path, Path] | None:
@@ -71,7 +72,9 @@ def _signed(name: str, signer: Authority | None, usages: tuple[str, ...] = (), a
     if addresses:
         names = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    return builder.sign(signer.key if signer else key, hashes.SHA256()), key
+    signing = signer.key if signer else key
+    builder = strict(builder, key.public_key(), signing.public_key(), is_authority=signer is None)
+    return builder.sign(signing, hashes.SHA256()), key
 
 
 def authority(name: str) -> Authority:

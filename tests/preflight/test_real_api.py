@@ -31,6 +31,7 @@ from components.control_plane.host.preflight import Gate
 from tests.control_plane.real_api import spending_memory
 from tests.ports import free_port
 from tests.programs import built, needs
+from tests.strict_certificates import strict
 
 BUILT = built()
 pytestmark = needs(("etcd", "kube-apiserver"))
@@ -63,6 +64,7 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
         )
+        builder = strict(builder, key.public_key(), self.key.public_key(), is_authority=ca)
         return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 
     def write(self, name: str, pem: str, key: Any) -> str:

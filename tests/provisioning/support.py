@@ -16,6 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from cluster.pools import HostsFile
 from cluster.spec import Cluster, ClusterSpec
+from tests.strict_certificates import strict
 
 SPECS = Path(__file__).parents[1] / "specs"
 LOGIN = "menagerie:se:cret"
@@ -90,6 +91,7 @@ def certificate(
     )
     if address:
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.IPAddress(address)]), critical=False)
+    builder = strict(builder, key.public_key(), signer.public_key(), is_authority=address is None)
     made = builder.sign(signer, hashes.SHA256())
     files = Certificate(
         folder / f"{name}.pem",

@@ -24,6 +24,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.control_plane.real_api import started
 from tests.ports import free_ports
+from tests.strict_certificates import strict
 from tests.waiting import patience, until
 
 PROGRAM = Path("/usr/sbin/slapd")
@@ -155,6 +156,7 @@ def _certificates(folder: Path) -> None:
         if name == "server":
             address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
             builder = builder.add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        builder = strict(builder, key.public_key(), keys["ca"].public_key(), is_authority=name == "ca")
         pem = builder.sign(keys["ca"], hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         (folder / f"{name}.crt").write_bytes(pem)
         kind = serialization.PrivateFormat.PKCS8

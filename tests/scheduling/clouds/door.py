@@ -22,6 +22,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from tests.strict_certificates import strict
+
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
@@ -117,6 +119,8 @@ class Trust:
             .not_valid_after(now + timedelta(days=1))
             .add_extension(extension, critical=True)
         )
+        is_authority = isinstance(extension, x509.BasicConstraints)
+        builder = strict(builder, key.public_key(), self._key.public_key(), is_authority=is_authority)
         return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 

@@ -12,6 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.strict_certificates import strict
+
 
 def varint(number: int) -> bytes:
     out = b""
@@ -92,4 +94,5 @@ class Authority:
             builder.serial_number(x509.random_serial_number()).not_valid_before(now - hour).not_valid_after(now + hour)
         )
         builder = builder.add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+        builder = strict(builder, key, self.key.public_key(), is_authority=is_ca)
         return builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(self.key, hashes.SHA256())
