@@ -93,7 +93,7 @@ class Machine:
         # Since FRR 9, mgmtd has the configuration of static routes.
         first = [] if self.ask("test", "-x", "/usr/lib/frr/mgmtd").returncode else [["mgmtd"]]
         for daemon in (*first, ["zebra", *zebra], ["staticd"], ["bgpd"]):
-            # A daemon of FRR 10 keeps its standard error open.
+            # A daemon of FRR 10 keeps its output open.
             words = (f"/usr/lib/frr/{daemon[0]}", "-d", "-A", "127.0.0.1", *daemon[1:])
             self.run("sh", "-c", '"$@" >>/var/log/start.log 2>&1 || { cat /var/log/start.log; exit 1; }', "sh", *words)
         self.run("vtysh", "-b")

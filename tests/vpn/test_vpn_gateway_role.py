@@ -49,11 +49,11 @@ def start():
                 break
             time.sleep(0.1)
     elif unit == "frr.service":
-        # Like `Machine.start_frr`: mgmtd is there since FRR 9, and daemons of FRR 10 keep their standard error open.
+        # Like `Machine.start_frr`: mgmtd is there since FRR 9, and daemons of FRR 10 keep their output open.
         for daemon in ("mgmtd", "zebra", "staticd", "bgpd"):
             path = f"/usr/lib/frr/{daemon}"
             if os.path.exists(path):
-                subprocess.run([path, "-d", "-A", "127.0.0.1"], check=True, stderr=subprocess.DEVNULL)
+                subprocess.run([path, "-d", "-A", "127.0.0.1"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         subprocess.run(["vtysh", "-b"], check=True, capture_output=True)
     else:
         subprocess.run(["/usr/local/sbin/menagerie-vpn", "links" if "links" in unit else "rules"], check=True)
