@@ -102,7 +102,7 @@ def _locks() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
 
 def is_program_missing() -> bool:
     """Whether the cache lacks a program that tests need."""
-    needed = {name for module in manifest.modules().values() if module.unasked for name in module.programs}
+    needed = manifest.unasked()
     return any(row["program"] in needed and not row["built"] for row in states())
 
 

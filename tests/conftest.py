@@ -143,10 +143,8 @@ def _limit(item: pytest.Item) -> None:
 def _start_rank(item: pytest.Item) -> int:
     """Return the item's place: groups that take minutes, then what starts no program, then the rest.
 
-    While programs are built, what needs one comes last.
-
     API servers and etcds use CPU for as long as they run, and next to the lab a test may run for ten times as long. So they
-    start late, when the lab is about to end.
+    start late, when the lab is about to end. While programs are built, what needs one comes after all others.
     """
     group, needs = sharing.group_of(item), _needs_programs(item)
     rank = _FIRST.index(group) if group in _FIRST else len(_FIRST) + bool(item.get_closest_marker("programs"))

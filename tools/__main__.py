@@ -66,11 +66,8 @@ def main(
     if listing:
         _list(as_json)
         return
-    names = programs or [
-        program for module in manifest.modules().values() if module.unasked for program in module.programs
-    ]
     try:
-        paths = build.ensure(names, Display())
+        paths = build.ensure(programs or manifest.unasked(), Display())
         if not programs:
             for name in files.names():
                 files.ensure(name)

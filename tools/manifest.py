@@ -67,6 +67,11 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match[1].split(".")) if match else ()
 
 
+def unasked() -> list[str]:
+    """Return the programs that are built unless others are named, in the order of programs.toml."""
+    return [program for module in modules().values() if module.unasked for program in module.programs]
+
+
 def at(program: str, version: str) -> str:
     """Return a program's name at this version: without the version if the plain name means this version."""
     return (

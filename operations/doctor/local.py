@@ -108,10 +108,7 @@ def _plugin(cluster: Cluster) -> Iterator[Answer]:
     elif pin := pin_of(cluster, plugin):
         yield ok(f"{plugin.name} {plugin.version} has a checksum: {pin[:12]}…")
     else:
-        yield wrong(
-            f"no checksum is pinned for {plugin.name} {plugin.version}",
-            collecting(cluster.name),
-        )
+        yield wrong(f"no checksum is pinned for {plugin.name} {plugin.version}", collecting(cluster.name))
 
 
 def _downloads(cluster: Cluster) -> Iterator[Answer]:

@@ -242,7 +242,7 @@ def test_a_transient_failure_is_not_a_refusal(cloud: Cloud, ask: Ask, part: str,
 
 
 def test_a_slow_store_times_out(cloud: Cloud, tmp_path: Path) -> None:
-    cloud.store_fault = Answer(200, "{}", after_s=0.5)
+    cloud.store_fault = Answer(200, "{}", after_s=5)
     program = placed(tmp_path, cloud)
     program.write_text(program.read_text().replace("timeout=5", "timeout=0.2"))
     done = subprocess.run([program, "a"], check=False, capture_output=True)
