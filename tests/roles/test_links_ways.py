@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import ssl
@@ -219,6 +220,26 @@ def test_a_path_to_the_api_that_swallows_long_packets_is_measured(switched, cert
     answer = net.ask("by_tls('198.18.0.3', 6443, 9000)")
     assert answer[1:] == ["", False]
     assert 1500 <= answer[0] <= 1504
+
+
+@pytest.mark.parametrize("late", range(1, 18))
+def test_a_handshake_that_is_late_once_does_not_shorten_the_path(monkeypatch: pytest.MonkeyPatch, late: int) -> None:
+    calls = itertools.count()
+
+    def handshake(_address: str, _port: int, most: int = 0) -> tuple[bool, int, int]:
+        arrives = next(calls) != late and 0 < most <= 1500
+        return arrives, 9000, 9000
+
+    monkeypatch.setattr(ways, "_handshake", handshake)
+    assert ways.by_tls("192.0.2.1", 6443, 9000) == (1500, "", False)
+
+
+def test_a_path_whose_first_handshake_alone_is_late_is_as_long_as_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = itertools.chain([False], itertools.repeat(True))
+    monkeypatch.setattr(ways, "_handshake", lambda *_sizes: (next(answers), 8960, 8960))
+    assert ways.by_tls("192.0.2.1", 6443, 8960) == (8960, "", False)
+    answers = itertools.chain([False], itertools.repeat(True))
+    assert ways.by_tls("192.0.2.1", 6443, 9000) == (8960, "", True)
 
 
 def test_python_accepts_the_long_list_of_protocols() -> None:

@@ -8,6 +8,7 @@ import socket
 import ssl
 import struct
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 # <linux/in.h>, <linux/errqueue.h>, <linux/tcp.h>; Python has no names for most of them.
@@ -115,11 +116,7 @@ def by_pings(address: str, wanted: int) -> Found:
     own = f"{told.by} says so" if told.by else "this host's own port" if told.reported else ""
     if 84 < told.reported < wanted and passes(told.reported) and not passes(told.reported + 1):
         return Found(told.reported, own)
-    low, high = 84, wanted
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if passes(middle) else (low, middle)
-    return Found(low, own)
+    return Found(_bisect(passes, 84, wanted), own)
 
 
 def _handshake(address: str, port: int, most: int = 0) -> tuple[bool | None, int, int]:
@@ -172,13 +169,29 @@ def by_tls(address: str, port: int, wanted: int) -> Found:
         return Found(mtu, "a router on the way, or this host's own port, says so")
     if came:
         return Found(min(size, wanted), held=size < wanted)
-    low, high = LEAST, min(size, wanted)
-    if not _handshake(address, port, low)[0]:
+    top = min(size, wanted)
+
+    def passes(size: int) -> bool:
+        return bool(_handshake(address, port, size)[0])
+
+    if not any(passes(LEAST) for _ in range(TRIES)):
         return Found(0)
+    low = LEAST
+    for _ in range(TRIES):
+        low = _bisect(passes, low, top)
+        # A handshake also fails on a busy server: the size that ends the search has to fail twice.
+        if low == top or not passes(low + 1):
+            break
+        low += 1
+    return Found(low, held=low == size < wanted)
+
+
+def _bisect(passes: Callable[[int], bool], low: int, high: int) -> int:
+    """The largest size that passes, between one that does and one that does not."""
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _handshake(address, port, middle)[0] else (low, middle)
-    return Found(low)
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
 
 
 def look(way: dict[str, Any], router: str) -> Found:
