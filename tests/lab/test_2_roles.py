@@ -1,4 +1,4 @@
-"""Every role after a change by hand: a dry run reports it and corrects nothing, a run corrects only that."""
+"""Every role after a change by hand: a dry run reports it and corrects nothing, `up` corrects only that."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.lab.support import ROOT, Run, menagerie
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 HOST = "worker-2"
+SIZES = "/etc/sysctl.d/90-menagerie-neighbours.conf"
 # Role -> a change by hand, and a command whose output shows it.
 DRIFTS = {
     "base": ("echo '# by hand' >>/etc/sysctl.d/70-menagerie-node.conf", "cat /etc/sysctl.d/70-menagerie-node.conf"),
@@ -39,14 +40,30 @@ def _observed() -> dict[str, str]:
     return {role: on_host(HOST, ["sh", "-c", look]).stdout for role, (_, look) in DRIFTS.items()}
 
 
-def _changes(run: Run) -> set[str]:
-    """Return the roles that changed something."""
+def _changes(run: Run) -> dict[str, set[str]]:
+    """Return worker -> the roles that changed something, or would; assert that nothing else in the cluster changed."""
     assert run.code == 0, run.err
-    return {ROLE_OF[task] for task in run.json["hosts"][HOST]["changes"]}
+    assert set(run.json["stack"]["changes"]) == {"same"}
+    changes = {name: host["changes"] for name, host in run.json["workers"]["hosts"].items()}
+    assert run.json["changed"] == sum(map(len, changes.values()))
+    return {name: {ROLE_OF[task] for task in tasks} for name, tasks in changes.items()}
 
 
-def _configured(*arguments: str) -> Run:
-    return menagerie("configure", "lab", "--limit", HOST, "--json", *arguments)
+def _resize(host: str) -> None:
+    on_host(host, ["sh", "-c", f"echo '# by hand' >>{SIZES}"])
+
+
+def _sizes(host: str) -> str:
+    return on_host(host, ["cat", SIZES]).stdout
+
+
+def test_only_the_selected_role_of_the_selected_worker_runs(lab: Run) -> None:
+    _resize("worker-1")
+    _resize("worker-3")
+    limited = menagerie("up", "lab", "--limit", "worker-1", "--tags", "neighbours", "--json")
+    assert _changes(limited) == {"worker-1": {"neighbours"}}
+    assert "by hand" not in _sizes("worker-1")
+    assert "by hand" in _sizes("worker-3")
 
 
 def test_drift_of_every_role_is_reported_then_corrected_and_nothing_else(lab: Run) -> None:
@@ -54,13 +71,24 @@ def test_drift_of_every_role_is_reported_then_corrected_and_nothing_else(lab: Ru
     for change, _ in DRIFTS.values():
         done = on_host(HOST, ["sh", "-c", change])
         assert done.returncode == 0, done.stderr
+    _resize("worker-3")
     drifted = _observed()
     assert {role for role in DRIFTS if drifted[role] == good[role]} == set()
-    assert _changes(_configured("--dry-run")) == set(DRIFTS)
+    expected = {"worker-1": set(), HOST: set(DRIFTS), "worker-3": {"neighbours"}}
+    assert _changes(menagerie("up", "lab", "--dry-run", "--json")) == expected
     assert _observed() == drifted
-    assert _changes(_configured()) == set(DRIFTS)
+    assert _changes(menagerie("up", "lab", "--json")) == expected
     assert _observed() == good
-    assert _changes(_configured()) == set()
+    assert "by hand" not in _sizes("worker-3")
+    again = menagerie("configure", "lab", "--limit", HOST, "--json")
+    assert again.json["hosts"][HOST]["changes"] == [], again.err
+
+
+def test_a_selection_that_matches_nothing_is_refused_with_the_nearest_name(lab: Run) -> None:
+    refused = menagerie("up", "lab", "--limit", "worker-11", "--yes")
+    assert refused.code == 2
+    assert "INV-006" in refused.err
+    assert "worker-1" in refused.err
 
 
 def test_a_host_restores_a_changed_mtu_automatically(lab: Run) -> None:

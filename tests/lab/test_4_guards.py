@@ -66,6 +66,7 @@ def test_nobody_can_log_in_to_a_cloud_host(lab: Run) -> None:
     assert ":22 " not in listening
 
 
+@pytest.mark.soak
 def test_a_lab_whose_processes_all_died_is_brought_up_again(lab: Run) -> None:
     cgroups.kill(f"{cgroups.ROOT}/{state.lab_id()}")
     assert not state.is_live(state.lab_id())

@@ -84,6 +84,7 @@ def test_a_member_that_lost_its_disk_is_replaced_and_no_write_is_lost(access: Ac
     assert [member["ailment"] for member in members] == ["", "", ""]
 
 
+@pytest.mark.soak
 def test_events_at_their_quota_disturb_no_other_write_and_are_repaired(access: Access) -> None:
     members = [member.name for member in access.outputs.etcds["events"].members]
     drop_in = "/run/systemd/system/etcd-events.service.d"
@@ -163,6 +164,7 @@ def _quotas() -> set[int]:
     return {member["status"]["quota"] for etcd in etcds.values() for member in etcd["members"]}
 
 
+@pytest.mark.soak
 def test_events_can_be_reset_to_empty(access: Access) -> None:
     done = menagerie("etcd", "restore", "lab", "events", "--to-empty", "--yes")
     assert done.code == 0, done.err

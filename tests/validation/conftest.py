@@ -61,6 +61,19 @@ def hostile() -> Callable[[], AbstractContextManager[dict[str, str]]]:
     return _hostile
 
 
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files."""
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def empty(folder: Path) -> bool:
+    """Whether validation has left nothing among the temporary files."""
+    return not list(folder.glob("menagerie-validate-*"))
+
+
 LOSS = Finding(
     "loses-data",
     "aws:ebs/volume:Volume lemur-etcd-main-0 would be replaced or deleted (by availabilityZone); a disk would be lost",

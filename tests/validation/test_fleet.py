@@ -1,4 +1,4 @@
-"""Clusters in separate processes: in parallel, with places in the spec, and cleaned up."""
+"""Clusters in separate processes: with places in the spec, and cleaned up. test_whole_clusters runs several at once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,8 @@ from cluster.load import check_paths
 from stacks.validation import fleet
 from stacks.validation import run as stages
 from stacks.validation.fleet import Options, Subject
-from stacks.validation.model import ClusterResult, Outcome, Report, Stage
+from stacks.validation.model import Outcome, Report, Stage
+from tests.validation.conftest import empty
 from tests.waiting import patience, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,48 +33,6 @@ def subject(path: Path, *, must: bool = True) -> Subject:
 def run(pulumi: Path, program: str, *subjects: Subject) -> Report:
     options = Options(pulumi, program=f"tests.validation.programs:{program}")
     return fleet.validate(subjects, options, lambda *_: None, lambda _: None)
-
-
-def empty(folder: Path) -> bool:
-    return not list(folder.glob("menagerie-validate-*"))
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder for temporary files."""
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    return tmp_path
-
-
-def test_two_clusters_run_at_once_in_a_hostile_environment_and_leave_nothing(
-    pulumi: Path, temporary: Path, hostile: Callable[[], AbstractContextManager[object]], tmp_path: Path
-) -> None:
-    text = (SPECS / "valid-aws.yaml").read_text()
-    other = tmp_path / "cluster.yaml"
-    other.write_text(text.replace("name: lemur", "name: otter"))
-    running: set[str] = set()
-    most = 0
-    lock = threading.Lock()
-
-    def tell(name: str, stage: Stage, _: str) -> None:
-        nonlocal most
-        with lock:
-            running.add(name)
-            most = max(most, len(running))
-
-    def done(result: ClusterResult) -> None:
-        with lock:
-            running.discard(result.cluster)
-
-    options = Options(pulumi, program="tests.validation.programs:right", jobs=2)
-    with hostile():
-        report = fleet.validate([subject(SPECS / "valid-aws.yaml"), subject(other)], options, tell, done)
-    assert [cluster.cluster for cluster in report.clusters] == ["lemur", "otter"]
-    for cluster in report.clusters:
-        failed = {stage.stage for stage in cluster.stages if stage.outcome is not Outcome.PASSED}
-        assert failed <= {Stage.POLICIES}, cluster  # they require more than this small stack has
-    assert (most, empty(temporary)) == (2, True)
 
 
 def test_a_finding_points_to_the_value_of_the_spec(pulumi: Path, temporary: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -12,17 +15,37 @@ from cluster.starter import Request
 from operations.init import prepare, write
 from stacks.validation import fleet
 from stacks.validation.fleet import Options, Subject
-from stacks.validation.model import Outcome, Stage
+from stacks.validation.model import ClusterResult, Outcome, Stage
+from tests.validation.conftest import empty
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def failed(pulumi: Path, paths: list[Path]) -> dict[str, list[str]]:
+class Watch:
+    """Hears of stages, and counts the clusters that run at the same time."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._running: set[str] = set()
+        self._lock = threading.Lock()
+
+    def tell(self, name: str, _stage: Stage, _detail: str) -> None:
+        with self._lock:
+            self._running.add(name)
+            self.most = max(self.most, len(self._running))
+
+    def done(self, result: ClusterResult) -> None:
+        with self._lock:
+            self._running.discard(result.cluster)
+
+
+def failed(pulumi: Path, paths: list[Path], watch: Watch | None = None) -> dict[str, list[str]]:
     """Return cluster -> the stages that did not pass, with their results."""
     loaded, problems = check_paths(paths)
     assert [str(problem) for problem in problems] == []
     subjects = [Subject(entry.cluster.name, entry.path, entry, ()) for entry in loaded]
-    report = fleet.validate(subjects, Options(pulumi, jobs=2), lambda *_: None, lambda _: None)
+    watch = watch or Watch()
+    report = fleet.validate(subjects, Options(pulumi, jobs=2), watch.tell, watch.done)
     assert [len(cluster.stages) for cluster in report.clusters] == [len(Stage)] * len(paths)
     return {
         cluster.cluster: [f"{stage.stage}: {stage}" for stage in cluster.stages if stage.outcome is not Outcome.PASSED]
@@ -38,10 +61,18 @@ def first_spec(name: str, cloud: Cloud, folder: Path) -> Path:
 
 
 @pytest.mark.timeout(1200)
-def test_unedited_first_specs_of_every_cloud_pass_every_stage(pulumi: Path, tmp_path: Path) -> None:
+def test_unedited_first_specs_of_every_cloud_pass_every_stage_and_leave_nothing(
+    pulumi: Path,
+    temporary: Path,
+    hostile: Callable[[], AbstractContextManager[object]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     clouds = {"site": Cloud.AWS, "azure": Cloud.AZURE, "gcp": Cloud.GCP}
-    paths = [first_spec(name, cloud, tmp_path) for name, cloud in clouds.items()]
-    assert failed(pulumi, paths) == {name: [] for name in clouds}
+    folder, watch = tmp_path_factory.mktemp("first"), Watch()
+    paths = [first_spec(name, cloud, folder) for name, cloud in clouds.items()]
+    with hostile():
+        assert failed(pulumi, paths, watch) == {name: [] for name in clouds}
+    assert (watch.most, empty(temporary)) == (2, True)
 
 
 @pytest.mark.soak

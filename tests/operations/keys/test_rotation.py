@@ -6,7 +6,7 @@ import base64
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -35,25 +35,22 @@ def rotation(world: Region, name: Any, done: Callable[[str], None] = lambda _: N
     return Rotation(world.cluster.name, name, world, world.access, print, done, every_s=0.5, settled_s=5, spread_s=5)
 
 
-def cut_once_at(seen: list[str]) -> Callable[[str], None]:
-    """Interrupt the run once in each state."""
-
-    def done(step: str) -> None:
-        if step not in seen:
-            seen.append(step)
-            raise Cut
-
-    return done
-
-
-def until_done(world: Region, name: Any, after: Callable[[str], None] = lambda _: None) -> tuple[list[str], Rotated]:
-    """Run a rotation that is interrupted in every state, and resumed."""
+def until_done(
+    world: Region, name: Any, after: Callable[[str], None] = lambda _: None, only: str = ""
+) -> tuple[list[str], Rotated]:
+    """Run a rotation that is interrupted once in every state, or in one, and resumed. after: called once in every state."""
     seen: list[str] = []
+
+    def done(state: str) -> None:
+        if state not in seen:
+            seen.append(state)
+            after(state)
+            if only in ("", state):
+                raise Cut
+
     while True:
-        try:
-            return seen, rotation(world, name, cut_once_at(seen)).run()
-        except Cut:
-            after(seen[-1])
+        with suppress(Cut):
+            return seen, rotation(world, name, done).run()
 
 
 @pytest.fixture
@@ -71,35 +68,46 @@ def keys_in_use(world: Region) -> set[str]:
     return {encryption.key_of(each.value) for each in EtcdClient(world.access(), "main").scan(encryption.PREFIX)}
 
 
-def test_a_run_that_is_interrupted_in_every_state_reencrypts_all_secrets(world: Region, core: client.CoreV1Api) -> None:
+@pytest.mark.parametrize(
+    "only",
+    [
+        pytest.param("", marks=pytest.mark.soak, id="every state"),
+        pytest.param("encryption {new},{old}", id="one state"),
+    ],
+)
+def test_a_run_that_is_interrupted_reencrypts_all_secrets(world: Region, core: client.CoreV1Api, only: str) -> None:
+    old = rings.built(world.outputs())["encryption"].at_work
+    new = old + 1
     for number in range(40):
-        body = client.V1Secret(metadata=client.V1ObjectMeta(name=f"s-{number}"), string_data={"a": f"value {number}"})
+        body = client.V1Secret(metadata=client.V1ObjectMeta(name=f"s-{old}-{number}"), string_data={"a": f"v {number}"})
         core.create_namespaced_secret("default", body)
-    assert keys_in_use(world) == {"key-1"}
+    assert keys_in_use(world) == {f"key-{old}"}
     etcd = EtcdClient(world.access(), "main")
     assert [stored.key for stored in etcd.scan(encryption.PREFIX, page=7)] == [
         stored.key for stored in etcd.scan(encryption.PREFIX)
     ]
     used: dict[str, set[str]] = {}
 
-    def look(step: str) -> None:
-        body = client.V1Secret(metadata=client.V1ObjectMeta(name=f"at-{len(used)}"), string_data={"a": step})
-        core.create_namespaced_secret("default", body)
-        used[step] = keys_in_use(world)
+    def look(state: str) -> None:
+        metadata = client.V1ObjectMeta(generate_name="at-")
+        core.create_namespaced_secret("default", client.V1Secret(metadata=metadata, string_data={"a": state}))
+        used[state] = keys_in_use(world)
 
     before = world.restarts()
-    seen, rotated = until_done(world, "encryption", look)
-    assert seen == ["encryption 1,2", "encryption 2,1", "secrets are encrypted with key-2", "encryption 2"]
-    assert used["encryption 1,2"] == {"key-1"}
-    assert used["encryption 2,1"] == {"key-1", "key-2"}
-    assert used["secrets are encrypted with key-2"] == keys_in_use(world) == {"key-2"}
-    assert rotated.ended == Ring((2,)) == rings.built(world.outputs())["encryption"]
+    seen, rotated = until_done(world, "encryption", look, only.format(new=new, old=old))
+    introduced, at_work, ended = f"encryption {old},{new}", f"encryption {new},{old}", f"encryption {new}"
+    rewritten = f"secrets are encrypted with key-{new}"
+    assert seen == [introduced, at_work, rewritten, ended]
+    assert used[introduced] == {f"key-{old}"}
+    assert used[at_work] == {f"key-{old}", f"key-{new}"}
+    assert used[rewritten] == keys_in_use(world) == {f"key-{new}"}
+    assert rotated.ended == Ring((new,)) == rings.built(world.outputs())["encryption"]
     for number in range(40):
-        data = core.read_namespaced_secret(f"s-{number}", "default").data["a"]
-        assert base64.b64decode(data).decode() == f"value {number}"
+        data = core.read_namespaced_secret(f"s-{old}-{number}", "default").data["a"]
+        assert base64.b64decode(data).decode() == f"v {number}"
     assert world.restarts() == before, "the API server reads these again by itself"
     assert "secret: " in (world.api.root / "etc/kubernetes/encryption-config.yaml").read_text()
-    assert "key-1" not in (world.api.root / "etc/kubernetes/encryption-config.yaml").read_text()
+    assert f"key-{old}" not in (world.api.root / "etc/kubernetes/encryption-config.yaml").read_text()
 
 
 def test_a_key_that_still_encrypts_secrets_is_reported_with_their_number(world: Region) -> None:
@@ -116,9 +124,10 @@ def test_a_key_that_still_encrypts_secrets_is_reported_with_their_number(world: 
 
 def test_a_configuration_that_lags_behind_the_stack_is_refused(world: Region) -> None:
     now = rings.configured(world)["encryption"]
-    rings.configure(world, "encryption", Ring((1,)))
+    rings.configure(world, "encryption", Ring((now.at_work - 1,)))
+    built = f"was built with {now.at_work}, but .* configuration has {now.at_work - 1}"
     try:
-        with pytest.raises(RefusedError, match="was built with 2, but .* configuration has 1"):
+        with pytest.raises(RefusedError, match=built):
             rotation(world, "encryption").run()
     finally:
         rings.configure(world, "encryption", now)
