@@ -7,6 +7,7 @@ manager.
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -43,31 +44,76 @@ _FILES = {
 Say = Callable[[str], None]
 
 
-def build(folder: Path, say: Say = lambda _: None) -> str:
+def build(folder: Path, say: Say = lambda _: None, *, fresh: bool = False) -> str:
     """Write the image to `folder` as an OCI layout, replacing an earlier one; return the manifest's digest.
 
-    Takes a minute, and 150 MB next to the folder while it works. Errors: raises FailedError, and OSError for the disk.
+    The cache keeps the last image, which is copied if nothing that it is made of has changed. Otherwise, or with fresh, this takes a
+    minute, and 150 MB next to the cache while it works. Errors: raises FailedError, and OSError for the disk.
     """
     refuse(folder)
+    debs, kept = _debs(say), cache.root() / "controllers" / "image"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".image-", dir=folder.parent) as name:
-        work = Path(name)
-        layers = [work / "debian", work / "packages", work / "code"]
-        say("unpacking Debian's Python")
-        _debian(layers[0], say)
-        say("installing Python packages")
-        _packages(layers[1])
-        _code(layers[2])
-        say("compiling")
-        for layer, below in zip(layers, (f"usr/lib/python{contents.PYTHON}", PACKAGES, CODE), strict=True):
-            _compile(layer, below, layers[0])
-        say("writing layers")
-        image = Image(tuple(tuple(tar.entries(layer)) for layer in layers), _ENTRYPOINT, _OWNER, _ENVIRONMENT)
-        digest = write_layout(image, work / "layout")
+        layout = Path(name) / "layout"
+        with locked(kept.with_name(".image"), busy=lambda: say("waiting for another process that builds the image")):
+            _keep(kept, debs, say, fresh=fresh)
+            shutil.copytree(kept, layout)
         if folder.exists():
             shutil.rmtree(folder)
-        (work / "layout").rename(folder)
+        layout.rename(folder)
+    return digest_of(folder)
+
+
+def digest_of(folder: Path) -> str:
+    """Return the digest of an image's manifest."""
+    digest: str = json.loads((folder / "index.json").read_text())["manifests"][0]["digest"]
     return digest
+
+
+def _keep(kept: Path, debs: list[Path], say: Say, *, fresh: bool) -> None:
+    """Make `kept` the image of these inputs, unless it is."""
+    record, inputs = kept.with_suffix(".inputs"), _inputs(debs)
+    if not fresh and record.is_file() and record.read_text() == inputs and _is_intact(kept):
+        say("the image of the same files is in the cache")
+        return
+    record.unlink(missing_ok=True)
+    shutil.rmtree(kept, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".image-", dir=kept.parent) as name:
+        _make(Path(name), debs, say).rename(kept)
+    record.write_text(inputs)
+
+
+def _inputs(debs: list[Path]) -> str:
+    """Return the digest of all that an image is made of. A package's name contains its version, and apt has verified it."""
+    parts: list[str | bytes] = [package.name for package in debs]
+    parts.append(contents.requirements((TOOLKIT / "requirements.lock").read_text(encoding="utf-8")))
+    builders = (TOOLKIT / "controllers" / "contents.py", TOOLKIT / "controllers" / "image.py")
+    makers = (*builders, *sorted((TOOLKIT / "tools" / "oci").glob("*.py")))
+    for path in (*makers, *_own_files()):
+        parts += [str(path.relative_to(TOOLKIT)), path.read_bytes()]
+    return cache.digest(*parts)
+
+
+def _is_intact(kept: Path) -> bool:
+    blobs = list((kept / "blobs" / "sha256").iterdir())
+    return bool(blobs) and all(cache.file_digest(blob) == blob.name for blob in blobs)
+
+
+def _make(work: Path, debs: list[Path], say: Say) -> Path:
+    """Build the image below an empty folder; return its layout."""
+    layers = [work / "debian", work / "packages", work / "code"]
+    say("unpacking Debian's Python")
+    _debian(layers[0], debs)
+    say("installing Python packages")
+    _packages(layers[1])
+    _code(layers[2])
+    say("compiling")
+    for layer, below in zip(layers, (f"usr/lib/python{contents.PYTHON}", PACKAGES, CODE), strict=True):
+        _compile(layer, below, layers[0])
+    say("writing layers")
+    image = Image(tuple(tuple(tar.entries(layer)) for layer in layers), _ENTRYPOINT, _OWNER, _ENVIRONMENT)
+    write_layout(image, work / "layout")
+    return work / "layout"
 
 
 def push(folder: Path, reference: str, say: Say = lambda _: None) -> str:
@@ -82,10 +128,10 @@ def refuse(folder: Path) -> None:
         raise FailedError(f"{folder} contains files that are not an image; name an empty or new folder", code="image")
 
 
-def _debian(root: Path, say: Say) -> None:
+def _debian(root: Path, debs: list[Path]) -> None:
     files: dict[str, bytes] = {path: text.encode() for path, text in _FILES.items()}
     debian.merge(root)
-    for package in _debs(say):
+    for package in debs:
         debian.unpack(package, root)
         control = run(["dpkg-deb", "--field", str(package)], f"{package.name} can't be read")
         # Vulnerability scanners look here for the packages of an image without dpkg.
@@ -127,11 +173,15 @@ def _packages(root: Path) -> None:
 
 
 def _code(root: Path) -> None:
-    modules = contents.modules()
-    for path in (*modules, *contents.data(modules), TOOLKIT / "LICENSE"):
+    for path in _own_files():
         target = root / CODE / path.relative_to(TOOLKIT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
+
+
+def _own_files() -> tuple[Path, ...]:
+    modules = contents.modules()
+    return (*modules, *contents.data(modules), TOOLKIT / "LICENSE")
 
 
 def _compile(root: Path, below: str, debian_root: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 from cluster.errors import FailedError
 from cluster.project import ROOT
-from controllers import contents
+from controllers import contents, image
 from controllers.image import CODE, build, push
 from controllers.kinds import TENANCY_SYNC
 from controllers.program.loop import PREFIX
@@ -29,6 +30,7 @@ from tests.ports import free_ports
 from tests.programs import program
 from tests.tenancy.real import Server
 from tests.waiting import until
+from tools import cache
 
 pytestmark = [
     pytest.mark.xdist_group("controllers"),
@@ -55,8 +57,53 @@ def container(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Contain
 
 @pytest.mark.soak
 def test_a_second_build_is_identical(layout: Path, tmp_path: Path) -> None:
-    build(tmp_path / "again")
+    build(tmp_path / "again", fresh=True)
     assert (tmp_path / "again" / "index.json").read_text() == (layout / "index.json").read_text()
+
+
+class BuiltAgain(Exception):
+    """Stands for the minute in which an image is built."""
+
+
+@pytest.fixture
+def kept(layout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The last image in a cache of its own, where none can be built."""
+
+    def make(*_: object) -> Path:
+        raise BuiltAgain
+
+    home = cache.root() / "controllers"
+    debs = sorted((home / "debian").iterdir())
+    shutil.copytree(home / "image", tmp_path / "cache" / "controllers" / "image")
+    shutil.copy(home / "image.inputs", tmp_path / "cache" / "controllers")
+    monkeypatch.setenv("MENAGERIE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(image, "_debs", lambda _: debs)
+    monkeypatch.setattr(image, "_make", make)
+    return tmp_path / "cache" / "controllers" / "image"
+
+
+def test_the_last_image_is_copied_if_it_is_of_the_same_files(layout: Path, kept: Path, tmp_path: Path) -> None:
+    assert build(tmp_path / "again") == image.digest_of(layout)
+    assert [path.name for path in kept.parent.iterdir() if path.name.startswith(".image-")] == []
+
+
+@pytest.mark.parametrize("change", ["package", "module", "blob", "record"])
+def test_an_image_of_other_files_or_a_damaged_one_is_built_again(
+    change: str, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if change == "package":
+        debs = image._debs(print)
+        monkeypatch.setattr(image, "_debs", lambda _: [debs[0].with_name("libc6_9-1_amd64.deb"), *debs[1:]])
+    elif change == "module":
+        monkeypatch.setattr(contents, "modules", lambda: (ROOT / "tests" / "conftest.py",))
+    elif change == "blob":
+        with max((kept / "blobs" / "sha256").iterdir(), key=lambda path: path.stat().st_size).open("r+b") as blob:
+            blob.write(b"x")
+    else:
+        kept.with_suffix(".inputs").unlink()
+    with pytest.raises(BuiltAgain):
+        build(tmp_path / "again")
+    assert not (tmp_path / "again").exists()
 
 
 def test_it_has_no_shell_no_package_manager_and_only_imported_modules(layout: Path) -> None:
