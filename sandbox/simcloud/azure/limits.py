@@ -51,6 +51,9 @@ def _days(text: Value) -> int | None:
     return int(match[1]) * {"D": 1, "M": 30, "Y": 365}[match[2]] if match else None
 
 
+_PRIVATE = tuple(ip_network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
+
+
 def _is_network(value: Value) -> bool:
     try:
         ip_network(str(value))
@@ -73,7 +76,8 @@ def _is_prefix(value: Value) -> bool:
 
 
 def _is_public(value: Value) -> bool:
-    return _is_network(value) and ip_network(str(value)).is_global
+    """Whether a firewall of a vault or account takes this: networks of RFC 1918 are the only ones that it refuses."""
+    return _is_network(value) and not any(range_.overlaps(ip_network(str(value))) for range_ in _PRIVATE)
 
 
 def _is_of_networks(value: Value) -> bool:
@@ -290,7 +294,7 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     ),
     "azure-native:authorization:ManagementLockByScope": (longest("notes", 512),),
     # "Configure network security for Azure Key Vault", "Azure Storage firewall rules".
-    "azure-native:keyvault:Vault": (where("properties.networkAcls.ipRules[].value", _is_public, "only addresses of the internet are allowed"),),
+    "azure-native:keyvault:Vault": (where("properties.networkAcls.ipRules[].value", _is_public, "private addresses are not allowed"),),
     # "Configure cryptographic key auto-rotation in Azure Key Vault", "About keys", "About Azure Key Vault secrets".
     "azure-native:keyvault:Key": (
         where("properties.rotationPolicy.attributes.expiryTime", lambda text: (_days(text) or 0) >= 28, "use 28 days or more, such as P2Y"),
@@ -308,7 +312,7 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         only_if("kind", _fits_kind, "the SKU is of another kind of account"),
         # "NFS 3.0 protocol support for Azure Blob Storage".
         only_if("enableNfsV3", has("isHnsEnabled", True), "NFS 3.0 needs a hierarchical namespace: set isHnsEnabled"),
-        where("networkRuleSet.ipRules[].iPAddressOrRange", _is_public, "only addresses of the internet are allowed"),
+        where("networkRuleSet.ipRules[].iPAddressOrRange", _is_public, "private addresses are not allowed"),
         shaped("networkRuleSet.ipRules[].iPAddressOrRange", r"[^/]+(/(?!31|32)\d+)?", "write one or two addresses without a prefix"),
     ),
     # "Lifecycle management policies that transition blobs between tiers".

@@ -50,6 +50,14 @@ def _is_network(value: Value) -> bool:
     return True
 
 
+def _is_balanced(text: Value) -> bool:
+    """Whether each quote and parenthesis of a filter is closed."""
+    bare = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'', "", str(text))
+    while bare != (inner := re.sub(r"\([^()]*\)", "", bare)):
+        bare = inner
+    return not re.search(r"""["'()]""", bare)
+
+
 def _is_public(value: Value) -> bool:
     try:
         address = ip_address(str(value))
@@ -307,6 +315,8 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     # "Route logs to supported destinations": destination paths.
     "gcp:logging/projectSink:ProjectSink": (
         shaped("destination", r"(storage|bigquery|pubsub|logging)\.googleapis\.com/.+", "write a path such as storage.googleapis.com/<bucket>"),
+        # "Logging query language".
+        where("filter", _is_balanced, "close each quote and parenthesis"),
     ),
     # "Resource: Bucket", "Soft delete", "Object Lifecycle Management".
     "gcp:storage/bucket:Bucket": (
