@@ -37,9 +37,12 @@ def _head() -> Iterator[str]:
 
     IPv6 forwarding is off explicitly: clusters have no IPv6, and FRR's tool would turn it on by default. Nexthop objects are off:
     Linux removes one from its groups when its interface goes down, and FRR 8.4 does not add it back when the interface is up.
+    FRR 10 resolves next hops over the default route unless it is told not to: a gateway would seem to be reachable outside its
+    tunnel until the hold time is over.
     """
     yield from ("frr defaults traditional", "log syslog informational", "no ipv6 forwarding")
-    yield from ("service integrated-vtysh-config", "!", "no zebra nexthop kernel enable", "!")
+    yield from ("service integrated-vtysh-config", "!")
+    yield from ("no zebra nexthop kernel enable", "no ip nht resolve-via-default", "!")
 
 
 def _routes(router: RouterConfig) -> Iterator[str]:

@@ -114,3 +114,15 @@ def test_frrs_running_configuration_is_compared_without_the_host_name() -> None:
     actions = "\nLines To Delete\n===============\nno hostname vm\n\nLines To Add\n============\nrouter bgp 65010\n network 10.0.0.0/8\n"
     assert routes.differences(actions) == ["FRR: +router bgp 65010", "FRR: + network 10.0.0.0/8"]
     assert routes.differences("\nLines To Delete\n===============\nno hostname vm\n") == []
+
+
+@pytest.mark.parametrize(("version", "steps"), [("8.4.4", []), ("10.3", ["FRR: +no ip nht resolve-via-default"])])
+def test_what_frr_before_10_does_anyway_is_no_difference(
+    monkeypatch: pytest.MonkeyPatch, version: str, steps: list[str]
+) -> None:
+    told = {
+        routes.RELOAD: "\nLines To Add\n============\nno ip nht resolve-via-default\n",
+        "vtysh": f"FRRouting {version} (edge-1) on Linux(6.1.0).\n",
+    }
+    monkeypatch.setattr(routes.host, "run", lambda *command: told[command[0]])
+    assert routes.apply(True) == steps

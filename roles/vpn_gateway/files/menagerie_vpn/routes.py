@@ -6,14 +6,23 @@ from . import host
 
 FRR = "/etc/frr/frr.conf"
 RELOAD = "/usr/lib/frr/frr-reload.py"
+SINCE_10 = "no ip nht resolve-via-default"
 
 
 def apply(check):
     """FRR's own tool tells the difference between what runs and the file, and takes the steps from one to the other."""
     lines = differences(host.run(RELOAD, "--test", "--stdout", FRR))
+    if f"FRR: +{SINCE_10}" in lines and release() < 10:
+        lines.remove(f"FRR: +{SINCE_10}")  # it is the default before, which FRR leaves out of what runs
     if lines and not check:
         host.run(RELOAD, "--reload", FRR)
     return lines
+
+
+def release():
+    """The first number of FRR's version."""
+    found = re.search(r"FRRouting (\d+)", host.run("vtysh", "-c", "show version"))
+    return int(found[1]) if found else 0
 
 
 def differences(told):
