@@ -67,6 +67,14 @@ def _doing(action: str) -> Inputs:
     return lambda region: {"role": region.role.id, "policy": policy({**READS, "Action": action})}
 
 
+def _owned(action: str) -> Inputs:
+    def make(region: Region) -> dict[str, Any]:
+        owner = f"arn:aws:iam::{region.key.outputs['arn'].split(':')[4]}:root"
+        return {"policy": policy({"Effect": "Allow", "Principal": {"AWS": owner}, "Action": action, "Resource": "*"})}
+
+    return make
+
+
 def _key(spec: str, use: str) -> Inputs:
     return lambda _: {"customerMasterKeySpec": spec, "keyUsage": use}
 
@@ -124,6 +132,8 @@ ROWS: list[tuple[str, str, str, Inputs, Inputs, str]] = [
      _zone(f"{'a' * 63}.internal"), _zone(f"{'a' * 64}.internal"), "at most 63 characters"),
     ("a service in capitals", "IAM JSON policy elements: Action", ROLE_POLICY, _doing("S3:getobject"), _doing("S3.GetObject"),
      "write <service>:<action>"),
+    ("a key's owner in capitals", "IAM JSON policy elements: Action", tokens.KEY, _owned("KMS:PutKeyPolicy"), _owned("KMS:GetKeyPolicy"),
+     "will not allow you to update"),
     ("a key that encapsulates", "CreateKey: KeySpec, KeyUsage", tokens.KEY,
      _key("ML_KEM_768", "ENCAPSULATE_DECAPSULATE"), _key("RSA_2048", "ENCAPSULATE_DECAPSULATE"), "another kind of key"),
     ("a key's use", "CreateKey: KeyUsage", tokens.KEY, _key("RSA_2048", "SIGN_VERIFY"), _key("RSA_2048", "SIGN"), "use one of ENCRYPT_DECRYPT"),
