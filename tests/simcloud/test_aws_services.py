@@ -277,7 +277,7 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
      lambda r: {"bucket": r.make(PUBLIC_ACCESS, "x", bucket=r.bucket.id, blockPublicPolicy=True).id,
                 "policy": policy({**READS, "Principal": "*", "Resource": "arn:aws:s3:::apes-logs/*"})},
      "AccessDenied.*BlockPublicPolicy"),
-    ("a zone with an invalid name", tokens.ZONE, lambda _: {"name": "-.internal"}, "InvalidDomainName"),
+    ("a zone with an invalid name", tokens.ZONE, lambda _: {"name": "apes..internal"}, "InvalidDomainName"),
     ("a zone twice in a VPC", tokens.ZONE, lambda r: _zone(r).inputs, "ConflictingDomainExists"),
     ("a zone of a missing VPC", tokens.ZONE, lambda _: {"name": "a.internal", "vpcs": [{"vpcId": "vpc-1"}]}, "InvalidVpcID"),
     ("a record in a missing zone", tokens.RECORD, lambda r: _record(r, zoneId="Z1"), "No hosted zone found with ID: Z1"),

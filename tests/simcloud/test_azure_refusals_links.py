@@ -67,7 +67,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     (
         "zonal addresses need a zonal gateway",
         "gateway",
-        {"sku": {"name": "VpnGw2", "tier": "VpnGw2"}},
+        {"sku": {"name": "Basic", "tier": "Basic"}, "enableBgp": False, "activeActive": False},
         "RegionalVmssVpnGatewayPublicIpsMustNotHaveZonesConfigured",
     ),
     (

@@ -44,7 +44,7 @@ ROWS: list[tuple[str, str, str, dict[str, Any], str]] = [
     ("a Basic load balancer", "Azure/terraform-azurerm-loadbalancer 32", "balancer", {"sku.name": "Basic"}, "SKU Basic"),
     ("a dynamic Standard address", "MicrosoftDocs/azure-docs 11576", "address", {"publicIPAllocationMethod": "Dynamic"}, "MustBeStatic"),
     ("zones of a regional gateway", "Azure/Azure-Landing-Zones 2660", "gateway", {"sku": {"name": "VpnGw2", "tier": "VpnGw2"}},
-     "RegionalVmssVpnGatewayPublicIpsMustNotHaveZonesConfigured"),
+     "NonAzSkusNotAllowedForVPNGateway"),
     ("a cache of a fast disk", "kubernetes-sigs/cluster-api-provider-azure 2429", "machine",
      {"storageProfile.dataDisks[0].caching": "ReadWrite"}, "account type PremiumV2_LRS"),
     ("a fast disk without a zone", "Azure/azure-sdk-for-net 39112", "disk", {"zones": None}, "PremiumV2_LRS must"),

@@ -13,9 +13,7 @@ from sandbox.simcloud.values import Properties, at
 from sandbox.simcloud.world import Record
 
 # "DNS domain name format".
-_NAME = re.compile(
-    r"(?=.{1,255}$)(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
-)
+_NAME = re.compile(r"(?=.{1,255}$)[!-\-/-~]{1,63}(\.[!-\-/-~]{1,63})*")
 
 
 def _domain(text: str) -> str:
@@ -29,7 +27,9 @@ def _vpcs(record: Record | Call) -> set[str]:
 def _domain_name(call: Call) -> None:
     if not _NAME.fullmatch(_domain(call.text("name"))):
         raise refused(
-            "InvalidDomainName", f"{call.text('name')} is not a valid domain name", "use letters, digits, hyphens"
+            "InvalidDomainName",
+            f"{call.text('name')} is not a valid domain name",
+            "use printable ASCII without spaces, at most 63 characters between dots",
         )
 
 

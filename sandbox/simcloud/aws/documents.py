@@ -27,7 +27,11 @@ _OPERATOR = re.compile(
 )
 # "AWS JSON policy elements: Principal". Roles and users also have unique IDs, which a policy shows after their deletion.
 _PRINCIPALS = {
-    "AWS": re.compile(r"\*|\d{12}|arn:aws[a-z-]*:(iam|sts)::(\d{12}|cloudfront):[^\s]+|A[A-Z]{3}[A-Z0-9]{12,}"),
+    "AWS": re.compile(
+        r"\*|\d{12}|arn:aws[a-z-]*:(iam|sts)::\d{12}:[^\s]+|A[A-Z]{3}[A-Z0-9]{12,}"
+        # "Restrict access to an Amazon S3 origin" (CloudFront).
+        r"|arn:aws[a-z-]*:iam::cloudfront:user/CloudFront Origin Access Identity [A-Z0-9]+"
+    ),
     "Service": re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)*\.amazonaws\.com(\.cn)?"),
     "Federated": re.compile(r"\S+"),
     "CanonicalUser": re.compile(r"[0-9a-f]{64}"),
@@ -87,7 +91,8 @@ def grammar(statement: dict[str, Any], path: str) -> None:
     if not texts(statement.get("Action", statement.get("NotAction"))):
         raise refused(MALFORMED, "Policy statement must contain actions.", f"{path}: every statement needs an Action")
     for action in texts(statement.get("Action")):
-        if action != "*" and not re.fullmatch(r"[a-z0-9-]+:[A-Za-z0-9*?]+", action):
+        # "IAM JSON policy elements: Action": neither half depends on case.
+        if action != "*" and not re.fullmatch(r"[A-Za-z0-9-]+:[A-Za-z0-9*?]+", action):
             raise refused(
                 MALFORMED,
                 "Actions/Conditions must be prefaced by a vendor, e.g., iam, sdb, ec2, etc.",

@@ -14,8 +14,17 @@ from sandbox.simcloud.identifiers import digest
 from sandbox.simcloud.rules import Call, Reference, ResourceType
 from sandbox.simcloud.values import Properties
 
-# "Gateway endpoints": only these two exist.
-_GATEWAYS = ("s3", "dynamodb")
+# "Gateway endpoints", and "Networking for directory buckets" of S3.
+_GATEWAYS = ("s3", "dynamodb", "s3express")
+# "AWS services that integrate with AWS PrivateLink": names begin with one of these and the region, or have none.
+_FIRST = ("com.amazonaws", "aws.sagemaker", "aws.api", "api.aws", "cn.com.amazonaws")
+_GLOBAL = ("com.amazonaws.s3-global.accesspoint", "com.amazonaws.iam")
+# "CreateVpcEndpoint" (Amazon EC2): what an endpoint leads to, by its type; all others lead to a service.
+_LEADS = {
+    "Resource": "resourceConfigurationArn",
+    "Tunnel": "resourceConfigurationArn",
+    "ServiceNetwork": "serviceNetworkArn",
+}
 _LOGGED = ("eniId", "subnetId", "vpcId", "transitGatewayId", "transitGatewayAttachmentId", "regionalNatGatewayId")
 
 
@@ -25,7 +34,8 @@ def _kind(call: Call) -> str:
 
 def _host(call: Call) -> str:
     """Return a name like ``secretsmanager.eu-west-1.amazonaws.com``."""
-    return f"{call.text('serviceName').rpartition('.')[2]}.{call.region}.amazonaws.com"
+    region = call.text("serviceRegion") or call.region
+    return f"{call.text('serviceName').rpartition('.')[2]}.{region}.amazonaws.com"
 
 
 def _interfaces(call: Call) -> Properties:
@@ -36,8 +46,10 @@ def _interfaces(call: Call) -> Properties:
         for subnet in named(call, "subnetIds[]")
     ]
     seed = digest(call.id)
-    names = [f"{call.id}-{seed[:8]}.{call.text('serviceName').rpartition('.')[2]}.{call.region}.vpce.amazonaws.com"]
-    names += [_host(call)] if call.inputs.get("privateDnsEnabled") else []
+    names: list[str] = []
+    if _kind(call) == "Interface":
+        names = [f"{call.id}-{seed[:8]}.{call.text('serviceName').rpartition('.')[2]}.{call.region}.vpce.amazonaws.com"]
+        names += [_host(call)] if call.inputs.get("privateDnsEnabled") else []
     return {
         "subnetConfigurations": placed,
         "networkInterfaceIds": [f"eni-0{digest(call.id + item['subnetId'])[:16]}" for item in placed],
@@ -46,7 +58,7 @@ def _interfaces(call: Call) -> Properties:
 
 
 def _outputs(call: Call) -> Properties:
-    own = _interfaces(call) if _kind(call) == "Interface" else {"prefixListId": f"pl-{digest(_host(call))[:8]}"}
+    own = {"prefixListId": f"pl-{digest(_host(call))[:8]}"} if _kind(call) == "Gateway" else _interfaces(call)
     everyone = json.dumps({"Statement": [{"Action": "*", "Effect": "Allow", "Principal": "*", "Resource": "*"}]})
     return {
         **ec2("vpc-endpoint")(call),
@@ -58,16 +70,31 @@ def _outputs(call: Call) -> Properties:
     }
 
 
+def _leads_somewhere(call: Call) -> None:
+    """Refuse an endpoint that leads nowhere, or to something that its type doesn't lead to."""
+    wanted = _LEADS.get(_kind(call), "serviceName")
+    given = [name for name in ("serviceName", *dict.fromkeys(_LEADS.values())) if call.inputs.get(name)]
+    if given != [wanted]:
+        raise refused(
+            "",
+            "one of `resource_configuration_arn,service_name,service_network_arn` must be specified",
+            f"endpoints of the type {_kind(call)} have {wanted} alone",
+        )
+
+
 def _service(call: Call) -> None:
-    """Refuse a service outside this region, or of another kind."""
-    name = call.text("serviceName")
-    service = name.removeprefix(f"com.amazonaws.{call.region}.")
-    is_known = name.startswith(f"com.amazonaws.{call.region}.") or ".vpce-svc-" in name
-    if not is_known or (_kind(call) == "Gateway" and service not in _GATEWAYS):
+    """Refuse a service outside its region, or of another kind."""
+    name, is_gateway = call.text("serviceName"), _kind(call) == "Gateway"
+    if not name:
+        return
+    region = call.region if is_gateway else call.text("serviceRegion") or call.region
+    is_regional = name.startswith(tuple(f"{first}.{region}." for first in _FIRST))
+    is_known = is_regional or name in _GLOBAL or ".vpce-svc-" in name
+    if not is_known or (is_gateway and name.removeprefix(f"com.amazonaws.{region}.") not in _GATEWAYS):
         raise refused(
             "InvalidServiceName",
             f"The Vpc Endpoint Service '{name}' does not exist",
-            f"names start with com.amazonaws.{call.region}., and Gateway endpoints exist only for {' and '.join(_GATEWAYS)}",
+            f"names start with com.amazonaws.{region}., and Gateway endpoints exist only for {', '.join(_GATEWAYS)}",
         )
 
 
@@ -138,6 +165,7 @@ _endpoint = ResourceType(
         Reference("routeTableIds[]", (ROUTE_TABLE,), holds=False),
     ),
     refuse=(
+        _leads_somewhere,
         _service,
         _private_names,
         _one_per_zone,

@@ -56,8 +56,8 @@ def _policy(call: Call) -> None:
     for statement in statements(policy):
         principal = statement.get("Principal")
         principals = texts(principal.get("AWS") if isinstance(principal, dict) else principal)
-        actions = texts(statement.get("Action"))
-        is_safe = own & set(principals) and {"*", "kms:*", "kms:Put*", "kms:PutKeyPolicy"} & set(actions)
+        actions = {action.lower() for action in texts(statement.get("Action"))}
+        is_safe = own & set(principals) and {"*", "kms:*", "kms:put*", "kms:putkeypolicy"} & actions
         if statement.get("Effect") == "Allow" and is_safe:
             return
     raise refused(

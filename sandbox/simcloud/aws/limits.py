@@ -32,6 +32,8 @@ _DAYS = (
     "abortIncompleteMultipartUpload.daysAfterInitiation",
 )
 _TUNNELS = (1, 2)
+# "MarketType" (Amazon EC2).
+_MARKETS = ("spot", "capacity-block", "interruptible-capacity-reservation", "on-demand")
 _FORWARDED = ("TCP", "UDP", "TCP_UDP", "TLS", "QUIC", "TCP_QUIC")
 _IAM_PATH = r"/|/[\x21-\x7e]{1,510}/"
 # "KeySpec" and "KeyUsage" of "CreateKey" (AWS KMS).
@@ -40,6 +42,7 @@ _USES = {
     "SIGN_VERIFY": ("RSA_", "ECC_", "ML_DSA_", "SM2"),
     "GENERATE_VERIFY_MAC": ("HMAC_",),
     "KEY_AGREEMENT": ("ECC_", "SM2"),
+    "ENCAPSULATE_DECAPSULATE": ("ML_KEM_",),
 }
 
 
@@ -75,7 +78,7 @@ def _has_type(rule: Properties) -> bool:
 def _tunnel(end: int) -> tuple[Limit, ...]:
     """Return the limits of a tunnel's options ("ModifyVpnTunnelOptionsSpecification")."""
     limits: list[Limit] = [
-        between(f"tunnel{end}DpdTimeoutSeconds", 30, 3600),
+        where(f"tunnel{end}DpdTimeoutSeconds", lambda seconds: float(seconds) >= 30, "use 30 or more"),
         between(f"tunnel{end}RekeyFuzzPercentage", 0, 100),
         between(f"tunnel{end}RekeyMarginTimeSeconds", 60, 1800),
         between(f"tunnel{end}ReplayWindowSize", 64, 2048),
@@ -105,7 +108,7 @@ def _tunnel(end: int) -> tuple[Limit, ...]:
 def _market(path: str = "instanceMarketOptions.spotOptions") -> tuple[Limit, ...]:
     """Return the limits of spot requests ("LaunchTemplateSpotMarketOptionsRequest")."""
     return (
-        one_of("instanceMarketOptions.marketType", "spot", "capacity-block", "interruptible-capacity-reservation"),
+        one_of("instanceMarketOptions.marketType", *_MARKETS),
         only_if(path, lambda market: market.get("marketType") == "spot", "only the market type spot has spotOptions"),
         shaped(f"{path}.maxPrice", r"\d*\.?\d+", "give a number of US dollars an hour"),
         only_if(
@@ -151,15 +154,8 @@ _PROCESSES = (
     *("Launch", "Terminate", "AddToLoadBalancer", "AlarmNotification", "AZRebalance", "HealthCheck"),
     *("InstanceRefresh", "ReplaceUnhealthy", "ScheduledActions"),
 )
-# "InstanceMetadataOptionsRequest", "Placement", "CreditSpecificationRequest" (Amazon EC2).
-_HOST: tuple[Limit, ...] = (
-    between("metadataOptions.httpPutResponseHopLimit", 1, 64),
-    only_if(
-        "creditSpecification",
-        lambda host: not host.get("instanceType") or str(host["instanceType"]).startswith("t"),
-        "only burstable types, such as t3.large, have CPU credits",
-    ),
-)
+# "InstanceMetadataOptionsRequest", "Placement" (Amazon EC2).
+_HOST: tuple[Limit, ...] = (between("metadataOptions.httpPutResponseHopLimit", 1, 64),)
 _TERMINATION = (
     r"Default|AllocationStrategy|(Oldest|Newest)Instance|OldestLaunch(Configuration|Template)"
     r"|ClosestToNextInstanceHour|arn:aws[\w-]*:lambda:.+"
@@ -170,6 +166,9 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     tokens.TEMPLATE: (
         *_HOST,
         *_market(),
+        # "CreditSpecificationRequest" (Amazon EC2). The provider ignores it for an instance of another type.
+        only_if("creditSpecification", lambda host: not host.get("instanceType") or str(host["instanceType"]).startswith("t"),
+                "only burstable types, such as t3.large, have CPU credits"),
         one_of("placement.tenancy", "default", "dedicated", "host"),
         distinct("blockDeviceMappings[].deviceName"),
         only_if("blockDeviceMappings[].ebs.kmsKeyId", lambda ebs: ebs.get("encrypted") in (True, "true"), _ENCRYPTED),
@@ -232,9 +231,11 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         where("amazonSideAsn", lambda asn: 64512 <= int(asn) <= 65534 or 4200000000 <= int(asn) <= 4294967294,
               "use a private ASN: 64512 to 65534, or 4200000000 to 4294967294"),
     ),
-    tokens.CUSTOMER_GATEWAY: (between("bgpAsn", 1, 2147483647), between("bgpAsnExtended", 2147483648, 4294967294)),
+    tokens.CUSTOMER_GATEWAY: (between("bgpAsn", 1, 2147483647), between("bgpAsnExtended", 2147483648, 4294967295)),
     "aws:ec2/vpnConnection:VpnConnection": (
         one_of("type", "ipsec.1"),
+        # "VpnConnectionOptionsSpecification" (Amazon EC2).
+        needed_if("transportTransitGatewayAttachmentId", has("outsideIpAddressType", "PrivateIpv4"), "PrivateIpv4 needs the attachment that carries it"),
         *(limit for end in _TUNNELS for limit in _tunnel(end)),
     ),
     # "CreateTargetGroup", "TargetGroupAttribute" (Elastic Load Balancing).
@@ -273,10 +274,11 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     # "CreateKey", "EnableKeyRotation" (AWS KMS).
     tokens.KEY: (
         longest("description", 8192),
+        one_of("keyUsage", *_USES),
         only_if("enableKeyRotation", lambda key: key.get("customerMasterKeySpec", "SYMMETRIC_DEFAULT") == "SYMMETRIC_DEFAULT",
                 "only symmetric keys rotate"),
         only_if("customerMasterKeySpec",
-                lambda key: str(key["customerMasterKeySpec"]).startswith(_USES.get(key.get("keyUsage", "ENCRYPT_DECRYPT"), ())),
+                lambda key: str(key["customerMasterKeySpec"]).startswith(_USES.get(key.get("keyUsage", "ENCRYPT_DECRYPT"), ("",))),
                 "its keyUsage is of another kind of key"),
     ),
     # "CreateFileSystem" (Amazon EFS).

@@ -15,7 +15,15 @@ _PROTOCOLS = {
     "app": ("HTTP", "HTTPS"),
     "gwy": ("GENEVE", ""),
 }
-_SPEAKS = {"TLS": ("TCP", "TLS"), "HTTPS": ("HTTP", "HTTPS"), "HTTP": ("HTTP", "HTTPS")}
+# "Target groups for your Network Load Balancers", routing configuration. It doesn't say what QUIC takes.
+_SPEAKS = {
+    "TCP": ("TCP", "TCP_UDP"),
+    "UDP": ("UDP", "TCP_UDP"),
+    "QUIC": ("QUIC", "TCP_QUIC"),
+    "TLS": ("TCP", "TLS"),
+    "HTTPS": ("HTTP", "HTTPS"),
+    "HTTP": ("HTTP", "HTTPS"),
+}
 
 
 def _checks(call: Call) -> None:
@@ -23,7 +31,8 @@ def _checks(call: Call) -> None:
     if call.inputs.get("targetType") != "lambda" and not call.inputs.get("vpcId"):
         raise refused("ValidationError", "A VPC ID must be specified", "set vpcId")
     check: Properties = next(at(call.inputs, "healthCheck"), {})
-    protocol = check.get("protocol") or ("HTTP" if call.text("protocol") in ("HTTP", "HTTPS") else "TCP")
+    # The provider's default, whatever the group's protocol.
+    protocol = check.get("protocol") or "HTTP"
     for name in ("path", "matcher"):
         if protocol == "TCP" and check.get(name):
             raise refused(

@@ -46,7 +46,7 @@ _gateway = ResourceType(
 
 
 def _peer(call: Call) -> None:
-    """Check that a router has a public IPv4 address, and an ASN that is not reserved."""
+    """Check that a router has an IPv4 address, and an ASN that is not Amazon's."""
     text, asn = call.text("ipAddress"), call.text("bgpAsn") or call.text("bgpAsnExtended")
     try:
         address = IPv4Address(text) if text else None
@@ -54,18 +54,30 @@ def _peer(call: Call) -> None:
         raise refused(
             "InvalidParameterValue", f"Value ({text}) for parameter publicIp is invalid.", "give an IPv4 address"
         ) from None
-    unreachable = address and (address.is_link_local or address.is_loopback or address.is_multicast)
-    if unreachable or (address and any(address in IPv4Network(range_) for range_ in _PRIVATE)):
+    if address and (address.is_link_local or address.is_loopback or address.is_multicast):
         raise refused(
             "InvalidParameterValue",
             f"Value ({text}) for parameter publicIp is invalid. Invalid value '{text}' for ipAddress",
             "give the router's address on the internet",
         )
-    if asn and int(asn) in _CLOUD.asns:
+    if asn and int(asn) in _RESERVED:
         raise refused(
             "InvalidParameterValue",
             f"Value ({asn}) for parameter bgpAsn is invalid.",
             "it is reserved; use a private ASN",
+        )
+
+
+def _is_reachable(call: Call) -> None:
+    """Check that a router with a private address has a connection over a private network ("CreateCustomerGateway")."""
+    router = call.target("customerGatewayId")
+    text = str(router.inputs.get("ipAddress") or "") if router else ""
+    is_private = text and any(IPv4Address(text) in IPv4Network(range_) for range_ in _PRIVATE)
+    if router and is_private and call.text("outsideIpAddressType") != "PrivateIpv4":
+        raise refused(
+            "InvalidParameterValue",
+            f"The customer gateway {router.id} has the private address {text}",
+            "give the router's address on the internet, or set outsideIpAddressType to PrivateIpv4",
         )
 
 
@@ -96,7 +108,10 @@ def _certificate(call: Call) -> None:
 
 # "CreateCustomerGateway" of the EC2 API: an address is not required with a private certificate.
 _CERTIFICATE = re.compile(r"arn:aws[a-z-]*:acm:([a-z0-9-]+):[0-9]{12}:certificate/[A-Za-z0-9_-]+")
-_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+# RFC 1918 and RFC 6598.
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
+# "CreateCustomerGateway" of the EC2 API: Amazon's own, and the last of two bytes. It takes IANA's for documentation.
+_RESERVED = frozenset({7224, 9059, 65535})
 
 _customer = ResourceType(
     token=CUSTOMER_GATEWAY,
@@ -227,7 +242,7 @@ _connection = ResourceType(
         Reference("vpnGatewayId", (VPN_GATEWAY,)),
         Reference("customerGatewayId", (CUSTOMER_GATEWAY,)),
     ),
-    refuse=(_one_gateway, _inside, _keys, _two_asns),
+    refuse=(_one_gateway, _inside, _keys, _two_asns, _is_reachable),
 )
 
 

@@ -31,8 +31,16 @@ KINDS = {
 """SKU -> kind in the catalogue."""
 
 ZONAL = ("PremiumV2_LRS", "UltraSSD_LRS")
-"""SKUs that need a zone if the region has zones, and that have configurable performance."""
+"""SKUs that need a zone in most regions with zones, and that have configurable performance."""
 
+# "Deploy a Premium SSD v2 managed disk", regional availability (June 2026): regions with zones where it may have none.
+_NONZONAL = frozenset(
+    (
+        *("australiaeast", "brazilsouth", "eastasia", "francecentral", "germanywestcentral", "italynorth"),
+        *("koreacentral", "mexicocentral", "newzealandnorth", "norwayeast", "polandcentral", "spaincentral"),
+        *("southafricanorth", "southeastasia", "swedencentral", "switzerlandnorth"),
+    )
+)
 # Maximum IOPS by size, and throughput in MB/s per IOPS.
 _PER_GIB = {"PremiumV2_LRS": 500, "UltraSSD_LRS": 1000}
 _LEAST = {"PremiumV2_LRS": 3000, "UltraSSD_LRS": 100}
@@ -54,7 +62,8 @@ def _is_in_a_zone(call: Call) -> None:
     sku = call.text("sku.name")
     if len(zones) > 1 or (sku.endswith("_ZRS") and zones):
         raise refused(BAD_REQUEST, f"Disk {call.id} has the zones {', '.join(zones)}; it can be in one.", "choose one")
-    if sku in ZONAL and offered_zones and not zones:
+    is_free = sku == "PremiumV2_LRS" and call.region in _NONZONAL
+    if sku in ZONAL and offered_zones and not zones and not is_free:
         raise refused(
             BAD_REQUEST,
             f"Disk {call.id} of account type {sku} must be in an availability zone of {call.region}.",
@@ -119,8 +128,8 @@ def _does_not_shrink(call: Call) -> None:
 def encrypts(call: Call, sku: str, set_id: str) -> None:
     """Check the disk's encryption set.
 
-    "Server-side encryption of Azure Disk Storage": these disks do not accept a set with a user assigned identity, and a
-    disk is created only when its set may use the key.
+    "Server-side encryption of Azure Disk Storage": these disks accept a set with a user assigned identity only in a
+    preview, and a disk is created only when its set may use the key.
     """
     chosen = find(call, (ENCRYPTION_SET,), set_id)
     kind = next(at(chosen.inputs, "identity.type"), "") if chosen else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, ip_address, ip_network
 
 from sandbox.simcloud.limits import (
     Limit,
@@ -25,7 +25,7 @@ from sandbox.simcloud.values import Properties, Value, at
 _HOST = r"[^`~!@#$%^&*()=+_\[\]{}\\|;:.'\",<>/?\s]"
 _DURATION = r"PT(\d+H)?(\d+M)?(\d+S)?"
 # "Azure resource provider operations": of the management and of data in vaults and containers.
-_ACTION = r"\*(/\w+)*|[\w.]+/[\w./*-]*(read|write|delete|action|\*)"
+_ACTION = r"(?i)\*(/\w+)*|[\w.]+/[\w./*-]*(read|write|delete|action|\*)"
 _OF_DATA = r"Microsoft\.KeyVault/vaults/(secrets|keys|certificates)/\w+/action|Microsoft\.Storage/storageAccounts/blobServices/containers/blobs/.*"
 # "Virtual Network FAQ": ranges that a virtual network cannot have.
 _NOT_OF_NETWORKS = tuple(
@@ -46,12 +46,16 @@ _AFTER = ("daysAfterModificationGreaterThan", "daysAfterCreationGreaterThan", "d
 
 
 def _days(text: Value) -> int | None:
-    """Return the days of a duration such as ``P90D``, ``P18M`` or ``P2Y``."""
-    match = re.fullmatch(r"P(\d+)([DMY])", str(text))
-    return int(match[1]) * {"D": 1, "M": 30, "Y": 365}[match[2]] if match else None
+    """Return the days of a duration such as ``P90D``, ``P1Y10D`` or ``PT720H``."""
+    match = re.fullmatch(r"P(?=[\dT])(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)D)?(?:T(\d+)H)?", str(text))
+    if match is None:
+        return None
+    years, months, days, hours = (int(number or 0) for number in match.groups())
+    return 365 * years + 30 * months + days + hours // 24
 
 
-_PRIVATE = tuple(ip_network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
+# "Restrictions for IP network rules" (Azure Storage), "IPRule" of vaults and accounts: RFC 1918, and only IPv4.
+_PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 
 
 def _is_network(value: Value) -> bool:
@@ -76,8 +80,9 @@ def _is_prefix(value: Value) -> bool:
 
 
 def _is_public(value: Value) -> bool:
-    """Whether a firewall of a vault or account takes this: networks of RFC 1918 are the only ones that it refuses."""
-    return _is_network(value) and not any(range_.overlaps(ip_network(str(value))) for range_ in _PRIVATE)
+    """Whether a firewall of a vault or account takes this: of IPv4 networks, it refuses only those in RFC 1918."""
+    network = ip_network(str(value)) if _is_network(value) else None
+    return isinstance(network, IPv4Network) and not any(network.subnet_of(range_) for range_ in _PRIVATE)
 
 
 def _is_of_networks(value: Value) -> bool:
@@ -110,7 +115,7 @@ def _fits_kind(account: Properties) -> bool:
     return (
         sku.startswith("Premium")
         if kind == "BlockBlobStorage"
-        else sku in ("", "Premium_LRS") or sku.startswith("Standard_")
+        else sku in ("", "Premium_LRS", "Premium_ZRS") or sku.startswith("Standard_")
     )
 
 
@@ -286,7 +291,7 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     "azure-native:authorization:RoleDefinition": (
         shaped("permissions[].actions[]", _ACTION, "write an operation, such as Microsoft.Compute/virtualMachines/read"),
         shaped("permissions[].dataActions[]", _ACTION, "write an operation, such as Microsoft.KeyVault/vaults/secrets/getSecret/action"),
-        where("permissions[].actions[]", lambda text: not re.fullmatch(_OF_DATA, str(text)), "it is one of data: write it in dataActions"),
+        where("permissions[].actions[]", lambda text: not re.fullmatch(_OF_DATA, str(text), re.IGNORECASE), "it is one of data: write it in dataActions"),
         longest("roleName", 512), longest("description", 2048), most("assignableScopes", 2000)),
     "azure-native:authorization:RoleAssignment": (
         needed_if("conditionVersion", has("condition"), "a condition needs its version, 2.0"),
@@ -294,7 +299,7 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
     ),
     "azure-native:authorization:ManagementLockByScope": (longest("notes", 512),),
     # "Configure network security for Azure Key Vault", "Azure Storage firewall rules".
-    "azure-native:keyvault:Vault": (where("properties.networkAcls.ipRules[].value", _is_public, "private addresses are not allowed"),),
+    "azure-native:keyvault:Vault": (where("properties.networkAcls.ipRules[].value", _is_public, "private addresses are not allowed, and only IPv4 is"),),
     # "Configure cryptographic key auto-rotation in Azure Key Vault", "About keys", "About Azure Key Vault secrets".
     "azure-native:keyvault:Key": (
         where("properties.rotationPolicy.attributes.expiryTime", lambda text: (_days(text) or 0) >= 28, "use 28 days or more, such as P2Y"),
@@ -312,7 +317,7 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         only_if("kind", _fits_kind, "the SKU is of another kind of account"),
         # "NFS 3.0 protocol support for Azure Blob Storage".
         only_if("enableNfsV3", has("isHnsEnabled", True), "NFS 3.0 needs a hierarchical namespace: set isHnsEnabled"),
-        where("networkRuleSet.ipRules[].iPAddressOrRange", _is_public, "private addresses are not allowed"),
+        where("networkRuleSet.ipRules[].iPAddressOrRange", _is_public, "private addresses are not allowed, and only IPv4 is"),
         shaped("networkRuleSet.ipRules[].iPAddressOrRange", r"[^/]+(/(?!31|32)\d+)?", "write one or two addresses without a prefix"),
     ),
     # "Lifecycle management policies that transition blobs between tiers".

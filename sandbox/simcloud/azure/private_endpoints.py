@@ -18,10 +18,14 @@ ZONE_GROUP = "azure-native:network:PrivateDnsZoneGroup"
 
 _SERVICE = "privateLinkServiceConnections[].privateLinkServiceId"
 _GROUPS = {
-    VAULT: {"vault": "vault.azure.net"},
-    ACCOUNT: {kind: f"{kind}.core.windows.net" for kind in ("blob", "dfs", "file", "queue", "table", "web")},
+    VAULT: {"vault": ".vault.azure.net"},
+    ACCOUNT: {
+        f"{kind}{group}": f"{end}.{kind}.core.windows.net"
+        for group, end in (("", ""), ("_secondary", "-secondary"))
+        for kind in ("blob", "dfs", "file", "queue", "table", "web")
+    },
 }
-"""Service -> {group: domain} ("Azure Private Endpoint private DNS zone values")."""
+"""Service -> {group: what follows the service's name} ("Azure Private Endpoint private DNS zone values")."""
 
 
 def _names(call: Call) -> list[str]:
@@ -30,7 +34,7 @@ def _names(call: Call) -> list[str]:
         service = find(call, (VAULT, ACCOUNT), connection.get("privateLinkServiceId"))
         domains = _GROUPS[service.type] if service else {}
         own = service.id.rpartition("/")[2] if service else ""
-        names += [f"{own}.{domains[group]}" for group in connection.get("groupIds") or () if group in domains]
+        names += [f"{own}{domains[group]}" for group in connection.get("groupIds") or () if group in domains]
     return names
 
 

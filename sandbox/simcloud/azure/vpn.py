@@ -49,6 +49,11 @@ def _subnet_is_gateway_subnet(call: Call) -> None:
             )
 
 
+def _is_former(sku: str) -> bool:
+    """Whether a SKU is one of those that only gateways from before November 2025 have."""
+    return sku.startswith("VpnGw") and not sku.endswith("AZ")
+
+
 def _sku_is_possible(call: Call) -> None:
     name, tier = call.text("sku.name"), call.text("sku.tier")
     if not _SKU.fullmatch(name) or tier != name:
@@ -56,6 +61,13 @@ def _sku_is_possible(call: Call) -> None:
             BAD_REQUEST,
             f"Gateway {call.id} has the SKU {name} of the tier {tier}.",
             "set both to the same, for example VpnGw1AZ",
+        )
+    if _is_former(name) and not (call.old and _is_former(str(next(at(call.old.inputs, "sku.name"), "")))):
+        raise refused(
+            "NonAzSkusNotAllowedForVPNGateway",
+            "VpnGw1-5 non-AZ SKUs are no longer supported for VPN gateways. Only VpnGw1-5AZ SKUs can be created going "
+            "forward.",
+            f"use {name}AZ",
         )
     if call.text("gatewayType") != "Vpn" or call.text("vpnType") == "PolicyBased":
         raise refused(
@@ -70,7 +82,7 @@ def _sku_is_possible(call: Call) -> None:
             raise refused(
                 "RegionalVmssVpnGatewayPublicIpsMustNotHaveZonesConfigured",
                 "Standard Public IPs associated with VPN gateways with non-AZ VPN skus cannot have zones configured.",
-                f"{text} has zones: use {name}AZ",
+                f"{text} has zones: use VpnGw1AZ, or an address without zones",
             )
         if address and not zones and name.endswith("AZ") and call.offers.zones("azure", call.region):
             raise refused(

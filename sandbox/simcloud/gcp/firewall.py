@@ -23,12 +23,14 @@ PORTS = re.compile(r"\d{1,5}(-\d{1,5})?")
 def _sources(call: Call) -> None:
     egress = call.text("direction") == "EGRESS"
     given = [name for name in _SOURCES if call.inputs.get(name)]
-    if egress and given:
+    # "VPC firewall rules": packets that leave are selected by range only.
+    selects = [name for name in given if name != "sourceRanges"]
+    if egress and selects:
         raise invalid(
-            given[0],
-            str(call.inputs[given[0]]),
-            "Only INGRESS firewalls may have sources.",
-            "set destinationRanges, or make the direction INGRESS",
+            selects[0],
+            str(call.inputs[selects[0]]),
+            f"Only INGRESS firewalls may have {selects[0]}.",
+            "set sourceRanges or destinationRanges, or make the direction INGRESS",
         )
     if not egress and not given:
         raise conflict(

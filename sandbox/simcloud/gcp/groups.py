@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from sandbox.simcloud.gcp.addresses import subnetwork_of
-from sandbox.simcloud.gcp.common import NAME, REGIONAL, ZONAL, bare, compute, last, link, numbered
+from sandbox.simcloud.gcp.common import REGIONAL, ZONAL, bare, compute, last, link, numbered
 from sandbox.simcloud.gcp.network import IN_NETWORK
 from sandbox.simcloud.gcp.tokens import (
     HEALTH_CHECK,
@@ -25,8 +26,9 @@ from sandbox.simcloud.world import Record
 
 TEMPLATES = (TEMPLATE, REGION_TEMPLATE)
 
-# "InstanceGroupManager", Compute Engine API: Google appends a hyphen and four characters.
+# "InstanceGroupManager", Compute Engine API: Google appends a hyphen and four characters, or counts where the hash signs are.
 _LONGEST_BASE = 58
+_BASE = re.compile(r"[a-z]([-a-z0-9]{0,57}|[-a-z0-9]{0,51}-#{1,10}(\[[0-9]{1,10}\])?)")
 
 
 def _template_link(call: Call, text: str) -> str:
@@ -57,9 +59,9 @@ def _number_of_zones(call: Call) -> int:
 
 def _base_name(call: Call) -> None:
     text = call.text("baseInstanceName")
-    if text and (len(text) > _LONGEST_BASE or not NAME.pattern.fullmatch(text)):
+    if text and not _BASE.fullmatch(text):
         raise invalid(
-            "baseInstanceName", text, f"Must be a match of regex '{NAME.pattern.pattern}'.",
+            "baseInstanceName", text, f"Must be a match of regex '{_BASE.pattern}'.",
             f"at most {_LONGEST_BASE} characters: Google adds five",
         )  # fmt: skip
 

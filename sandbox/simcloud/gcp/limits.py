@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, ip_network
 
 from cluster.catalogue import of
 from cluster.spec import Cloud
@@ -58,15 +58,13 @@ def _is_balanced(text: Value) -> bool:
     return not re.search(r"""["'()]""", bare)
 
 
-def _is_public(value: Value) -> bool:
+def _is_of_host(value: Value) -> bool:
+    """Whether a peer may have this address; a tunnel decides whether it may be private."""
     try:
-        address = ip_address(str(value))
+        address = IPv4Address(str(value))
     except ValueError:
         return False
-    # Addresses of documentation are taken: they stand for public ones in examples.
-    return not any(
-        address in ip_network(range_) for range_ in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16")
-    )
+    return not (address.is_link_local or address.is_loopback or address.is_multicast or address.is_unspecified)
 
 
 def _is_power(value: Value) -> bool:
@@ -142,7 +140,8 @@ def _of_parts(rule: Properties) -> bool:
     if next(at(rule, "action.type"), "") != "AbortIncompleteMultipartUpload":
         return True
     given = {name for name, value in (rule.get("condition") or {}).items() if value not in (None, "", [], False)}
-    return given <= {"age", "matchesPrefixes", "matchesSuffixes"}
+    # The last is the provider's: it sends an age of 0.
+    return given <= {"age", "matchesPrefixes", "matchesSuffixes", "sendAgeIfZero"}
 
 
 LIMITS: Mapping[str, tuple[Limit, ...]] = {
@@ -256,7 +255,7 @@ LIMITS: Mapping[str, tuple[Limit, ...]] = {
         shaped("cipherSuite.phase1.encryptions[]", r"AES-(CBC|GCM-(8|12|16))-(128|192|256)", "use a cipher such as AES-GCM-16-256"),
         shaped("cipherSuite.phase2.encryptions[]", r"AES-(CBC|GCM-(8|12|16))-(128|192|256)", "use a cipher such as AES-GCM-16-256"),
     ),
-    "gcp:compute/externalVpnGateway:ExternalVpnGateway": (where("interfaces[].ipAddress", _is_public, "give an address on the internet"),),
+    "gcp:compute/externalVpnGateway:ExternalVpnGateway": (where("interfaces[].ipAddress", _is_of_host, "give an IPv4 address of the peer"),),
     # "Resource: ForwardingRule", "Resource: RegionBackendService", "Resource: RegionHealthCheck".
     "gcp:compute/forwardingRule:ForwardingRule": (
         shaped("serviceLabel", _LABEL, _LABELED),

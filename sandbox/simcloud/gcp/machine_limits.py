@@ -19,11 +19,11 @@ _KINDS = re.compile(
 _NOT_BOOTABLE = ("hyperdisk-extreme", "hyperdisk-throughput", "hyperdisk-ml", "local-ssd")
 _C3 = re.compile(r"(c3|c3d|m3|z3|h3)-")
 # "GPU machine types": GPUs are attached to N1 only; other types come with theirs.
-_MACHINE = r"(.*/)?([a-z]\w*-[a-z]\w*-\d\w*(-\w+)*|e2-(micro|small|medium)|custom-\d+-\d+|f1-micro|g1-small)"
+_MACHINE = r"(.*/)?([a-z]\w*-[a-z]\w*-\d\w*(-\w+)*|e2-(micro|small|medium)|e2-custom-(micro|small|medium)-\d+|custom-\d+-\d+(-ext)?|f1-micro|g1-small)"
 # "Confidential VM: supported configurations".
 _CONFIDENTIAL = ("n2d", "c2d", "c3", "c3d", "c4d", "a3", "g4")
 # "Access scopes for OAuth 2.0": by address, or by one of gcloud's aliases.
-_SCOPE = r"https://www\.googleapis\.com/auth/[\w./-]+|cloud-platform|[a-z]+(-[a-z]+)+|userinfo-email|bigquery|datastore|pubsub|sql|taskqueue|trace"
+_SCOPE = r"https://www\.googleapis\.com/auth/[\w./-]+|cloud-platform|[a-z]+(-[a-z]+)+|userinfo-email|bigquery|datastore|monitoring|pubsub|sql|taskqueue|trace"
 
 # "ServiceAccount" (IAM): an address without a member's prefix.
 EMAIL = r"[^@:\s]+@[^@:\s]+"
@@ -82,7 +82,12 @@ MACHINES: tuple[Limit, ...] = (
     shaped("machineType", _MACHINE, "use a type such as n2-standard-4"),
     only_if(
         "scheduling.instanceTerminationAction",
-        lambda given: _is_spot(given) or given.get("maxRunDuration"),
+        lambda given: (
+            _is_spot(given)
+            or given.get("maxRunDuration")
+            or given.get("terminationTime")
+            or given.get("provisioningModel") in ("FLEX_START", "RESERVATION_BOUND")
+        ),
         "only spot machines and those with a limited run have a termination action",
     ),
     only_if(
@@ -119,7 +124,8 @@ MACHINES: tuple[Limit, ...] = (
     ),
     shaped(
         "minCpuPlatform",
-        r"(Intel|AMD|Ampere|Google) .*(Bridge|Well|well|Lake|Rapids|Ridge|Rome|Milan|Genoa|Turin|Altra|Axion).*",
+        # Only their shape: each series of machines may bring a new one.
+        r"(Intel|AMD|Ampere|Google|NVIDIA)( [A-Z][a-zA-Z]*)+",
         "use a platform such as Intel Ice Lake",
     ),
     needed_if("reservationAffinity.specificReservation", has("type", "SPECIFIC_RESERVATION"), "say which reservation"),

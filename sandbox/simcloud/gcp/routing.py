@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv4Interface
+from ipaddress import IPv4Address, IPv4Interface, IPv6Interface, IPv6Network, ip_interface
 
 from sandbox.simcloud.gcp.addresses import literal
 from sandbox.simcloud.gcp.common import REGIONAL, bare, between, compute, last, network_of
@@ -16,6 +16,8 @@ from sandbox.simcloud.world import Record
 
 _LINK_LOCAL_PREFIX = 30
 _METADATA = IPv4Address("169.254.169.254")
+# "RouterInterface", Compute Engine API: unique local addresses for IPv6, with this prefix or a shorter one.
+_INSIDE_6, _LONGEST_6 = IPv6Network("fdff:1::/64"), 126
 _ALL = ("ALL_SUBNETWORKS_ALL_IP_RANGES", "ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES")
 
 _OF_ROUTER = Reference("router", (ROUTER,), holds=False, resolve=bare)
@@ -63,7 +65,9 @@ def _nat(call: Call) -> None:
         if other.id == call.id or other.region != call.region or router is None or scope not in _ALL:
             continue
         other_router = call.resolve(_OF_ROUTER, other.inputs["router"])
-        covers_all = other.inputs.get("sourceSubnetworkIpRangesToNat") in _ALL
+        # "Cloud NAT overview": a public and a private gateway may serve the same subnetworks.
+        is_alike = (other.inputs.get("type") or "PUBLIC") == (call.text("type") or "PUBLIC")
+        covers_all = is_alike and other.inputs.get("sourceSubnetworkIpRangesToNat") in _ALL
         if covers_all and other_router and network_of(call, other_router) == network_of(call, router):
             raise invalid(
                 "nats[0].sourceSubnetworkIpRangesToNat",
@@ -81,24 +85,43 @@ def inside(text: str) -> IPv4Interface | None:
         return None
 
 
+def _inside_6(text: str) -> IPv6Interface:
+    """Return an address of IPv6 with its prefix. Raises the refusal of anything else."""
+    try:
+        address = IPv6Interface(text)
+        fits = address.network.subnet_of(_INSIDE_6) and address.network.prefixlen <= _LONGEST_6
+    except ValueError:
+        fits = False
+    if not fits:
+        raise invalid(
+            "interfaces[0].ipRange", text, f"Must be an address of {_INSIDE_6} with prefix /{_LONGEST_6} or less.",
+            "write for example fdff:1::1/126",
+        )  # fmt: skip
+    return address
+
+
+def _inside_4(text: str) -> IPv4Interface:
+    """Return a host's link-local address with its prefix. Raises the refusal of anything else."""
+    address = inside(text)
+    if address is None or not address.is_link_local or address.network.prefixlen != _LINK_LOCAL_PREFIX:
+        raise invalid(
+            "interfaces[0].ipRange", text, "Must be an address of 169.254.0.0/16 with prefix /30.",
+            "write for example 169.254.0.1/30",
+        )  # fmt: skip
+    if address.ip in (address.network[0], address.network[3]) or _METADATA in address.network:
+        raise invalid("interfaces[0].ipRange", text, "The address is not a host's.", "use one of the middle two")
+    return address
+
+
 def _interface(call: Call) -> None:
-    """Check that a tunnel's inner addresses are link-local, in a /30, unique in the network (Compute Engine API, "Router")."""
-    for text in at(call.inputs, "ipRange"):
-        address = inside(str(text))
-        if address is None or not address.is_link_local or address.network.prefixlen != _LINK_LOCAL_PREFIX:
-            raise invalid(
-                "interfaces[0].ipRange", str(text), "Must be an address of 169.254.0.0/16 with prefix /30.",
-                "write for example 169.254.0.1/30",
-            )  # fmt: skip
-        if address.ip in (address.network[0], address.network[3]) or _METADATA in address.network:
-            raise invalid(
-                "interfaces[0].ipRange", str(text), "The address is not a host's.", "use one of the middle two"
-            )
+    """Check that a tunnel's inner range is one of Google's, and unique in the network (Compute Engine API, "Router")."""
+    for text in map(str, at(call.inputs, "ipRange")):
+        network = (_inside_6 if ":" in text else _inside_4)(text).network
         for other in _neighbours(call):
-            other_range = inside(str(other.inputs.get("ipRange", "")))
-            if other_range and other_range.network.overlaps(address.network):
+            other_range = ip_interface(str(other.inputs["ipRange"])) if other.inputs.get("ipRange") else None
+            if other_range and other_range.network.overlaps(network):
                 raise invalid(
-                    "interfaces[0].ipRange", str(text), f"It overlaps {other_range} of interface '{other.id}'.",
+                    "interfaces[0].ipRange", text, f"It overlaps {other_range} of interface '{other.id}'.",
                     "use a separate range for each tunnel of a network",
                 )  # fmt: skip
 

@@ -70,6 +70,8 @@ def _unlocks(old: Value, new: Value) -> bool:
 def _key_place(call: Call) -> None:
     key = call.target(_KEY)
     place = call.text("location").lower()
+    # "Cloud KMS locations": it calls the multi-region EU europe.
+    place = "europe" if place == "eu" else place
     if key and f"/locations/{place}/" not in key.id:
         raise RefusalError(
             f"googleapi: Error 400: The Cloud KMS key '{key.id}' is not in the location of the bucket, "

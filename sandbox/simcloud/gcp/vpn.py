@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 
 from sandbox.simcloud.gcp.common import GLOBAL, REGIONAL, bare, compute, kept, numbered, one_network, one_of
 from sandbox.simcloud.gcp.network import IN_NETWORK
@@ -15,6 +15,7 @@ from sandbox.simcloud.values import at
 # "ExternalVpnGateway", Compute Engine API: redundancyType and the number of interfaces.
 _INTERFACES = {"SINGLE_IP_INTERNALLY_REDUNDANT": 1, "TWO_IPS_REDUNDANCY": 2, "FOUR_IPS_REDUNDANCY": 4}
 _ENDS = 2
+_PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 
 
 def _ends(call: Call) -> object:
@@ -63,6 +64,19 @@ def _tunnel(call: Call) -> None:
     if end not in ends:
         raise invalid(
             "peerExternalGatewayInterface", str(end), f"'{peer.id}' has interfaces {ends}.", "use one of them"
+        )
+
+
+def _is_reachable(call: Call) -> None:
+    """Check that a peer with a private address is behind Cloud Interconnect ("HA VPN over Cloud Interconnect overview")."""
+    gateway, text = call.target("vpnGateway"), _peer_address(call)
+    is_private = text and any(IPv4Address(text) in range_ for range_ in _PRIVATE)
+    if is_private and gateway and not any(at(gateway.inputs, "vpnInterfaces[].interconnectAttachment")):
+        raise invalid(
+            "peerIp",
+            text,
+            "peer_ip may not be in RFC1918 IP range.",
+            "give the peer's address on the internet, or the gateway's interfaces an interconnectAttachment",
         )
 
 
@@ -121,6 +135,6 @@ TYPES = (
             Reference("peerExternalGateway", (PEER_GATEWAY,), resolve=bare),
             Reference("router", (ROUTER,), resolve=bare),
         ),
-        refuse=(_secret, _tunnel, one_network("vpnGateway", "router")),
+        refuse=(_secret, _tunnel, _is_reachable, one_network("vpnGateway", "router")),
     ),
 )
