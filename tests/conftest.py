@@ -16,7 +16,7 @@ from hypothesis import settings
 import cli  # noqa: F401 - before gRPC starts, as in the command
 from cluster.pools import HostsFile
 from cluster.spec import Cluster, ClusterSpec
-from tests import beside, sharing
+from tests import beside, programs, sharing
 from tests.digests import with_digests
 from tests.levels import TIMED, UNDER_THE_ENGINE, WITH_PROGRAMS, is_under
 from tests.skips import failure
@@ -68,10 +68,13 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def logged_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep tests away from the backend that their user is logged in to."""
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep tests away from the backend that their user is logged in to, and from the settings of the user's terminal."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PULUMI_CREDENTIALS_PATH", str(tmp_path_factory.mktemp("login")))
+        patch.setenv("TERM", "xterm-256color")
+        for name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
+            patch.delenv(name, raising=False)
         yield
 
 
@@ -153,14 +156,15 @@ def _start_rank(item: pytest.Item) -> int:
 
 
 def _needs_programs(item: pytest.Item) -> bool:
-    return bool(item.get_closest_marker("programs") or item.get_closest_marker("engine"))
+    return any(item.get_closest_marker(name) for name in ("programs", "engine", "needs_programs"))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Wait for programs that are still being built."""
+    """Wait for programs that are still being built; skip the test if one is missing then."""
     if _needs_programs(item):
         beside.wait_for_programs()
+    programs.skip_without_programs(item)
 
 
 @pytest.hookimpl(trylast=True)

@@ -47,9 +47,19 @@ def sshd(folder: Path) -> Path:
         shutil.copy(usr / "sbin" / "sshd", program)
         for library in (usr / "lib").glob("*-linux-gnu/*.so.*"):
             shutil.copy(library, libraries)
-        script.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {program} "$@"\n')
+        script.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {program} {_parts(usr, program.parent)} "$@"\n')
     script.chmod(0o755)
     return script
+
+
+def _parts(usr: Path, folder: Path) -> str:
+    """Return the options that name the server's own programs, which it runs since OpenSSH 9.8; copies them to `folder`."""
+    options = []
+    for option, name in (("SshdSessionPath", "sshd-session"), ("SshdAuthPath", "sshd-auth")):
+        if (own := usr / "lib" / "openssh" / name).is_file():
+            shutil.copy(own, folder)
+            options.append(f"-o {option}={folder / name}")
+    return " ".join(options)
 
 
 def _make(names: Sequence[str], place: Path) -> None:

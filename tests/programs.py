@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from cluster.errors import FailedError
+from tests import beside
 from tools import build, files
 
 
@@ -20,17 +21,42 @@ def built() -> dict[str, Path]:
 
 
 def program(name: str) -> Path:
-    """Return a program's path. Skip the test if it was not built yet."""
+    """Return a program's path. Wait for it if programs are being built; skip the test if it was not built."""
     programs = built()
+    if name not in programs:
+        beside.wait_for_programs()
+        programs = built()
     if name not in programs:
         pytest.skip(_missing([name]))
     return programs[name]
 
 
+class _Programs(Mapping[str, Path]):
+    """The built programs by name. They are looked up when they are used: some may still be built while tests are collected."""
+
+    def __getitem__(self, name: str) -> Path:
+        return program(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(built())
+
+    def __len__(self) -> int:
+        return len(built())
+
+
+PROGRAMS = _Programs()
+
+
 def needs(names: Iterable[str]) -> pytest.MarkDecorator:
-    """Return a mark that skips tests if one of these programs is missing."""
-    missing = set(names) - set(built())
-    return pytest.mark.skipif(bool(missing), reason=_missing(missing))
+    """Return a mark that skips tests if one of these programs is missing when they start."""
+    return pytest.mark.needs_programs(*names)
+
+
+def skip_without_programs(item: pytest.Item) -> None:
+    """Skip a test if a program that `needs` names for it is missing."""
+    names = {name for mark in item.iter_markers("needs_programs") for name in mark.args}
+    if names and (missing := names - set(built())):
+        pytest.skip(_missing(missing))
 
 
 def _missing(names: Iterable[str]) -> str:

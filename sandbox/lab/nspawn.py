@@ -5,7 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from sandbox.lab import mounts
+
 _PROPAGATE = Path("/run/systemd/nspawn/propagate")
+_EXPORT = Path("/run/systemd/nspawn/unix-export")
+"""Sockets of containers, since systemd 256: a mount for each machine, which a killed container leaves behind. The next one refuses to
+start over it."""
+_CLEARED = 'umount --lazy "$0" 2>/dev/null; rmdir "$0" 2>/dev/null; exec "$@"'
 
 # nspawn's locks are files that a killed container leaves behind; the lab locks by other means.
 ENVIRONMENT = {"SYSTEMD_NSPAWN_LOCK": "0", "SYSTEMD_LOG_LEVEL": "notice"}
@@ -17,6 +23,7 @@ def command(machine: str, root: Path) -> list[str]:
     machine: also the name of the network namespace, and the argument of `forget`.
     """
     return [
+        *("sh", "-c", _CLEARED, str(_EXPORT / machine)),
         "systemd-nspawn",
         "--quiet",
         "--settings=no",
@@ -33,11 +40,13 @@ def command(machine: str, root: Path) -> list[str]:
 
 def leftover_machines(prefix: str) -> tuple[str, ...]:
     """Return the machines with this name prefix that nspawn still has files for."""
-    if not _PROPAGATE.is_dir():
-        return ()
-    return tuple(sorted(entry.name for entry in _PROPAGATE.iterdir() if entry.name.startswith(prefix)))
+    folders = [folder for folder in (_PROPAGATE, _EXPORT) if folder.is_dir()]
+    names = {entry.name for folder in folders for entry in folder.iterdir()}
+    return tuple(sorted(name for name in names if name.startswith(prefix)))
 
 
 def forget(machine: str) -> None:
     """Remove nspawn's files for a machine that no longer runs."""
     shutil.rmtree(_PROPAGATE / machine, ignore_errors=True)
+    mounts.remove(_EXPORT / machine)
+    shutil.rmtree(_EXPORT / machine, ignore_errors=True)

@@ -18,8 +18,8 @@ from clients.waiting import wait_until
 from sandbox.lab.errors import LabError
 from tests.bench import effects, injections
 from tests.bench.effects import Fsyncs, NoEffectError
-from tests.etcd.real import NO_ETCD, PROGRAMS
 from tests.ports import free_port
+from tests.programs import PROGRAMS, needs
 
 DELAY_MS = 100
 STRACE = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
@@ -45,14 +45,11 @@ class Etcd:
             return str(error)
 
     def put(self) -> None:
-        assert PROGRAMS is not None
-        subprocess.run([PROGRAMS[1], f"--endpoints={self.client}", "put", "key", "value"], check=True)
+        subprocess.run([PROGRAMS["etcdctl"], f"--endpoints={self.client}", "put", "key", "value"], check=True)
 
 
 @pytest.fixture
 def etcd(tmp_path: Path) -> Iterator[Etcd]:
-    if PROGRAMS is None:
-        pytest.skip(NO_ETCD)
     client, peer, metrics = (f"http://127.0.0.1:{free_port()}" for _ in range(3))
     flags = {
         "data-dir": tmp_path / "data",
@@ -65,7 +62,9 @@ def etcd(tmp_path: Path) -> Iterator[Etcd]:
     }
     with (
         (tmp_path / "log").open("wb") as log,
-        subprocess.Popen([PROGRAMS[0], *(f"--{name}={value}" for name, value in flags.items())], stderr=log) as process,
+        subprocess.Popen(
+            [PROGRAMS["etcd"], *(f"--{name}={value}" for name, value in flags.items())], stderr=log
+        ) as process,
     ):
         try:
             member = Etcd(process, client, metrics)
@@ -76,6 +75,7 @@ def etcd(tmp_path: Path) -> Iterator[Etcd]:
 
 
 @STRACE
+@needs(("etcd", "etcdctl"))
 def test_a_slow_disk_shows_in_etcds_histogram_and_a_normal_one_does_not(etcd: Etcd) -> None:
     def written(before: Fsyncs) -> str:
         for _ in range(3):

@@ -75,9 +75,12 @@ def gpt() -> bytes:
 
 
 def xfs() -> bytes:
-    """Return the superblock fields that blkid reads (xfs_sb in the kernel), for a file system of this size."""
+    """Return the superblock fields that blkid reads (xfs_sb in the kernel), for a file system of this size.
+
+    Of version 4, which has no checksum.
+    """
     fields = struct.pack(">4sIQQQ16sQQQQIIIIIHHHH", b"XFSB", 4096, SIZE // 4096, 0, 0, b"\4" * 16, 4100, 64, 65, 66,
-                         1, SIZE // 4096 // 4, 4, 0, 855, 0xB4A5, 512, 512, 8)  # fmt: skip
+                         1, SIZE // 4096 // 4, 4, 0, 855, 0xB4A4, 512, 512, 8)  # fmt: skip
     return (
         fields
         + bytes(12)

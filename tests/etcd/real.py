@@ -25,20 +25,10 @@ from etcd.render import secrets
 from network.addresses import plan
 from tests import waiting
 from tests.ports import free_port
-from tests.programs import built
+from tests.programs import PROGRAMS, needs
 from tests.strict_certificates import strict
 
-
-def _programs() -> tuple[Path, Path] | None:
-    """Return etcd and etcdctl: those next to MENAGERIE_ETCD, or those built into the cache; None without them."""
-    if chosen := os.environ.get("MENAGERIE_ETCD"):
-        return Path(chosen), Path(chosen).with_name("etcdctl")
-    programs = built()
-    return (programs["etcd"], programs["etcdctl"]) if {"etcd", "etcdctl"} <= set(programs) else None
-
-
-PROGRAMS = _programs()
-NO_ETCD = "no etcd in the cache: build it, or set MENAGERIE_ETCD"
+NEEDS_ETCD = needs(("etcd", "etcdctl"))
 
 
 @dataclass(frozen=True)
@@ -118,7 +108,7 @@ class Fleet:
         moved = flags(self.cluster, role, name, plan(self.cluster))
         for old, new in moves.items():
             moved = [flag.replace(old, new) for flag in moved]
-        return [str(PROGRAMS[0]), *moved, *(["--unsafe-no-fsync"] if role in self.unsynced else [])]
+        return [str(PROGRAMS["etcd"]), *moved, *(["--unsafe-no-fsync"] if role in self.unsynced else [])]
 
     def place(self, role: str, name: str) -> None:
         """Write the files of a member before its first start."""
@@ -146,7 +136,12 @@ class Fleet:
         self, role: str, client: str | None, *words: str, members_: slice = slice(None), text: str | None = None
     ):
         urls = [each.client_url for each in members(self.cluster, role, plan(self.cluster))][members_]
-        command = [str(PROGRAMS[1]), f"--endpoints={','.join(urls)}", "--command-timeout=2s", "--dial-timeout=1s"]
+        command = [
+            str(PROGRAMS["etcdctl"]),
+            f"--endpoints={','.join(urls)}",
+            "--command-timeout=2s",
+            "--dial-timeout=1s",
+        ]
         command.append(f"--cacert={self.folder}/{role}-ca.crt")
         if client:
             command += [f"--cert={self.folder}/{client}.crt", f"--key={self.folder}/{client}.key"]

@@ -14,13 +14,12 @@ from etcd.host.menagerie_etcd import backup, members
 from etcd.host.menagerie_etcd.repository import Repository, RepositoryError
 from tests.etcd.backup_support import Buckets, Fleet, Hosts
 from tests.etcd.real import until
-from tests.programs import built, needs
+from tests.programs import PROGRAMS, needs
 
 NEEDED = ("etcd", "etcdctl", "etcdutl", "restic", "versitygw")
 NAMES = ("etcd-main-1", "etcd-main-2", "etcd-main-3")
 
 
-PROGRAMS = built()
 pytestmark = needs(NEEDED)
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from etcd.members import members
 from network.addresses import plan
-from tests.etcd.real import NO_ETCD, PROGRAMS, Fleet, authority, issue, until
+from tests.etcd.real import NEEDS_ETCD, Fleet, authority, issue, until
 from tests.ports import own_network
 
-pytestmark = pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD)
+pytestmark = NEEDS_ETCD
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,12 @@ from etcd.host.menagerie_etcd.repository import Repository
 from sandbox.lab import buckets, mounts, plan, processes, state
 from sandbox.lab.plan import LabSpec
 from tests.ports import free_port
-from tests.programs import built, needs
+from tests.programs import PROGRAMS, needs
 from tests.waiting import until
 
 KEY = {"access_key_id": "menagerie", "secret_access_key": "ab" * 32}
 
 
-PROGRAMS = built()
 pytestmark = needs(("restic", "versitygw"))
 
 

@@ -29,7 +29,7 @@ from operations.etcds.look import EtcdAccess, EtcdView, reach, read_members
 from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import EtcdSnapshot
 from operations.record.journal import Unrecorded
-from tests.etcd.real import PROGRAMS, Fleet, authority, issue, pems, until
+from tests.etcd.real import Fleet, authority, issue, pems, until
 from tests.operations.conftest import FakeAccess
 from tests.operations.rolled_host import APPLY, RolledHost
 from tests.ports import own_network
@@ -313,7 +313,6 @@ def _agent(made: Site, host: str) -> Iterator[None]:
 
 def moved(found: Settings, fleet: Fleet) -> Settings:
     """Return a host's settings, moved into the fleet's folder."""
-    assert PROGRAMS
     programs = fleet.folder / "programs"
     programs.mkdir(exist_ok=True)
     for name, program in ensure(["etcd", "etcdctl", "etcdutl"]).items():

@@ -22,7 +22,7 @@ def hangs_up() -> Iterator[str]:
                     connection, _ = server.accept()
                 except OSError:
                     return
-                connection.recv(1024)
+                connection.recv(65536)
                 connection.close()
 
         threading.Thread(target=answer, daemon=True).start()

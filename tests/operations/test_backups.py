@@ -20,7 +20,7 @@ from operations import backups
 from operations.backups import BackupState, NoBackupsError
 from tests.etcd.backup_support import KEY, Buckets
 from tests.operations.conftest import outputs
-from tests.programs import built, needs
+from tests.programs import PROGRAMS, needs
 
 HOUR = 3600.0
 NOW = 1_000 * HOUR
@@ -108,7 +108,6 @@ def test_every_cloud_s_bucket_has_an_address_that_restic_accepts(
     assert place.environment(bucket) == environment
 
 
-PROGRAMS = built()
 REAL = needs(("restic", "versitygw"))
 
 

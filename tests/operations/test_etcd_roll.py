@@ -16,11 +16,11 @@ from operations.etcds.look import EtcdView
 from operations.etcds.roll import RollPlan
 from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Unrecorded
-from tests.etcd.real import NO_ETCD, PROGRAMS
+from tests.etcd.real import NEEDS_ETCD
 from tests.operations.etcds_support import ROLES, Site, cut_everywhere, quiet, silent, site
 from tests.operations.rolled_host import AGENT
 
-pytestmark = pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD)
+pytestmark = NEEDS_ETCD
 QUOTAS = {"main": 3 * 2**30, "events": 32 * 2**20}
 WRITTEN = {"main": {"quota": "3GiB"}, "events": {"members": 3, "hosts": "main", "quota": "32MiB"}}
 

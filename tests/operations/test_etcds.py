@@ -24,11 +24,11 @@ from operations.etcds.look import EtcdView, findings
 from operations.etcds.snapshots import EtcdRefusedError, EtcdSnapshot
 from operations.record.journal import Journal, Unrecorded
 from tests.control_plane.real_api import RealApi, running
-from tests.etcd.real import NO_ETCD, PROGRAMS, authority, pems, until
+from tests.etcd.real import NEEDS_ETCD, authority, pems, until
 from tests.operations.etcds_support import CutOperation, Site, cut_everywhere, quiet, silent, site
-from tests.programs import program
+from tests.programs import PROGRAMS, program
 
-pytestmark = pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD)
+pytestmark = NEEDS_ETCD
 
 
 def now() -> datetime:
@@ -88,7 +88,7 @@ def test_a_connected_watcher_sees_no_past_revision(here: Site) -> None:
     here.put("main", "/w", "0")
     snapshot = here.snapshot("main", "watched")
     url = here.fleet.folder / "watched.log"
-    program, folder = str(PROGRAMS[1]) if PROGRAMS else "", here.fleet.folder
+    program, folder = str(PROGRAMS["etcdctl"]), here.fleet.folder
     address = here.etcd().members[0].client_url
     flags = [
         f"--cacert={folder}/main-ca.crt",

@@ -16,10 +16,10 @@ from operations.etcds import replace, space
 from operations.etcds.look import findings
 from operations.record.journal import Unrecorded
 from tests.bench.injections import flip
-from tests.etcd.real import NO_ETCD, PROGRAMS, until
+from tests.etcd.real import NEEDS_ETCD, until
 from tests.operations.etcds_support import Site, quiet, silent, site
 
-pytestmark = pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD)
+pytestmark = NEEDS_ETCD
 
 
 @pytest.fixture

@@ -30,10 +30,9 @@ from components.control_plane.host.api import Api, ApiError
 from components.control_plane.host.preflight import Gate
 from tests.control_plane.real_api import spending_memory
 from tests.ports import free_port
-from tests.programs import built, needs
+from tests.programs import PROGRAMS, needs
 from tests.strict_certificates import strict
 
-BUILT = built()
 pytestmark = needs(("etcd", "kube-apiserver"))
 PLURALS = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
@@ -128,7 +127,7 @@ class Server:
 
     def start(self, folder: Path, words: list[str]) -> None:
         with (folder / f"{words[0]}.log").open("wb") as log:
-            command = [BUILT[words[0]], *words[1:]]
+            command = [PROGRAMS[words[0]], *words[1:]]
             self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=spending_memory()))
 
     def api(self, user: str, group: str = "") -> Api:

@@ -29,10 +29,9 @@ from tests.etcd.backup_support import KEY, Buckets
 from tests.operations.bundles.conftest import MULTI, ImageRegistry, Sites, content, digest, horus, made
 from tests.operations.google_buckets import VARIABLE, GoogleBuckets
 from tests.ports import free_port
-from tests.programs import built, needs
+from tests.programs import PROGRAMS, needs
 from tests.waiting import until
 
-PROGRAMS = built()
 RUNC = "github.com/opencontainers/runc/releases/download/v1.4.3/runc.amd64"
 
 

@@ -163,6 +163,8 @@ def _sizes(end: socket.socket) -> tuple[int, int]:
 def by_tls(address: str, port: int, wanted: int) -> Found:
     """The same for a server that answers TLS only."""
     came, size, mtu = _handshake(address, port)
+    if came is False:  # the first long packet also takes the time in which a router reports that it was too long
+        came, size, mtu = _handshake(address, port)
     if came is None:
         return Found(0)
     if came and mtu < wanted:
