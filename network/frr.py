@@ -37,8 +37,8 @@ def _head() -> Iterator[str]:
 
     IPv6 forwarding is off explicitly: clusters have no IPv6, and FRR's tool would turn it on by default. Nexthop objects are off:
     Linux removes one from its groups when its interface goes down, and FRR 8.4 does not add it back when the interface is up.
-    FRR 10 resolves next hops over the default route unless it is told not to: a gateway would seem to be reachable outside its
-    tunnel until the hold time is over.
+    FRR 10 resolves next hops over the default route unless its configuration forbids it: a gateway would seem to be
+    reachable outside its tunnel until the hold time is over.
     """
     yield from ("frr defaults traditional", "log syslog informational", "no ipv6 forwarding")
     yield from ("service integrated-vtysh-config", "!")
