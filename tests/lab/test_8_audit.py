@@ -43,6 +43,6 @@ def test_a_change_by_hand_fails_only_its_control_and_configure_corrects_it() -> 
     assert done.code == 1, done.err
     (failed,) = done.json["results"]
     assert (failed["id"], failed["seen"]) == ("4.1.5", f"{HOST}: {KUBECONFIG} is 0644 root:root")
-    repaired = menagerie("configure", "lab", "--limit", HOST, "--yes")
+    repaired = menagerie("configure", "lab", "--limit", HOST, "--tags", "kubelet", "--yes")
     assert repaired.code == 0, repaired.err
     assert menagerie("audit", "lab", "--section", "4.1.5", "--failed").code == 0
