@@ -164,6 +164,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Wait for programs that are still being built; skip the test if one is missing then."""
     if _needs_programs(item):
         beside.wait_for_programs()
+    programs.starts(item)
     programs.skip_without_programs(item)
 
 

@@ -97,6 +97,7 @@ WITH_PROGRAMS = (
     "operations/bundles",
     "operations/test_node_labels.py",
     "operations/test_upgrade_releases.py",
+    "remote/test_ssh.py",
     "roles/test_boot.py",
     "roles/test_firewall_role.py",
     "roles/test_gpu_and_preflight_plays.py",
@@ -140,7 +141,7 @@ _CLOUDS = ("stacks", "simcloud", "validation")
 
 @dataclass(frozen=True)
 class TestFunction:
-    """A test function. place: its file below tests/. soak: some or all of its items run only in `make soak`."""
+    """A test function. place: its file below tests/. soak: whether all of its items run only in `make soak`."""
 
     place: str
     name: str
@@ -160,7 +161,11 @@ def _of_file(file: Path) -> Iterator[TestFunction]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             marks = shared_marks | {mark for decorator in node.decorator_list for mark in _marks(decorator)}
-            yield TestFunction(place, node.name, _level(place, marks), "soak" in marks)
+            # A mark of single parameters is not one of the function.
+            own = shared_marks | {
+                decorator.attr for decorator in node.decorator_list if isinstance(decorator, ast.Attribute)
+            }
+            yield TestFunction(place, node.name, _level(place, marks), "soak" in own)
 
 
 def _is_pytestmark(node: ast.stmt) -> bool:

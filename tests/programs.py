@@ -20,8 +20,26 @@ def built() -> dict[str, Path]:
         return {}
 
 
+_running: list[pytest.Item] = []
+
+
+def starts(item: pytest.Item) -> None:
+    """Note the test that starts now."""
+    _running[:] = [item]
+
+
+def _refuse_unmarked() -> None:
+    """`make check` runs tests without these marks, and builds no program."""
+    marks = ("engine", "lab", "needs_programs", "programs", "timed")
+    if _running and not any(_running[0].get_closest_marker(name) for name in marks):
+        raise AssertionError(
+            f"{_running[0].nodeid} runs a program: mark it with programs, or list its file in tests/levels.py"
+        )
+
+
 def program(name: str) -> Path:
     """Return a program's path. Wait for it if programs are being built; skip the test if it was not built."""
+    _refuse_unmarked()
     programs = built()
     if name not in programs:
         beside.wait_for_programs()

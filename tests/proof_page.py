@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import yaml
@@ -25,18 +25,26 @@ class UnknownTestError(Exception):
 
 @dataclass(frozen=True)
 class Proof:
-    """A row. tests: the ones that it names; if it names only a file, all tests of the file."""
+    """A row. tests: the ones that it names; if it names only a file, all tests of the file. shown: what the page says of them."""
 
     promise: str
     tests: tuple[TestFunction, ...]
+    shown: tuple[str, ...]
     commands: tuple[str, ...]
     never: str
 
     def level(self) -> str:
-        """Return how real the most real of its tests is."""
-        levels = {test.level for test in self.tests}
-        text = next(words for level, words in WORDS.items() if level in levels)
-        return f"{text}; `make soak` alone" if all(test.soak for test in self.tests) else text
+        """Return how real the most real of its tests is: of those of `make test`, and of those of `make soak` if they are more real."""
+        always = _most_real(test for test in self.tests if not test.soak)
+        best = _most_real(self.tests)
+        if not always:
+            return f"{best}; `make soak` alone"
+        return always if always == best else f"{always}; in `make soak` {best}"
+
+
+def _most_real(tests: Iterable[TestFunction]) -> str:
+    levels = {test.level for test in tests}
+    return next((words for level, words in WORDS.items() if level in levels), "")
 
 
 def proofs() -> dict[str, list[Proof]]:
@@ -58,6 +66,12 @@ def _names(row: Mapping[str, object]) -> list[str]:
     return list(row["tests"])  # type: ignore[call-overload]
 
 
+def proved_rows() -> list[str]:
+    """Return the rows of docs/explanation/promises.md that rows of the source name, by their first column."""
+    parts: Mapping[str, list[dict[str, list[str]]]] = yaml.safe_load(SOURCE.read_text())
+    return [name for part in parts.values() for row in part for name in row.get("rows", ())]
+
+
 def _named(name: str) -> tuple[TestFunction, ...]:
     place, _, function = name.partition("::")
     return tuple(test for test in functions() if test.place == place and function in ("", test.name))
@@ -65,8 +79,15 @@ def _named(name: str) -> tuple[TestFunction, ...]:
 
 def _proof(row: Mapping[str, object]) -> Proof:
     tests = tuple(test for name in _names(row) for test in _named(name))
+    shown = tuple(_shown(name, _named(name)) for name in _names(row))
     commands = tuple(row["commands"])  # type: ignore[arg-type]
-    return Proof(str(row["promise"]), tests, commands, str(row.get("never", "")))
+    return Proof(str(row["promise"]), tests, shown, commands, str(row.get("never", "")))
+
+
+def _shown(name: str, tests: tuple[TestFunction, ...]) -> str:
+    place, _, function = name.partition("::")
+    what = function.removeprefix("test_").replace("_", " ") if function else f"all {len(tests)} tests"
+    return f"`{place}`: {what}" + (" (in `make soak`)" if all(test.soak for test in tests) else "")
 
 
 def rendered() -> str:
@@ -89,16 +110,17 @@ def _top() -> list[str]:
 
 def _counts() -> Iterator[str]:
     """Count test functions by level. Items would say less: one function may have hundreds."""
-    counts = Counter(test.level for test in functions())
-    yield from ("## Tests by how real their parts are", "", "| parts | test functions | run by |", "|---|---|---|")
+    counts = Counter((test.level, test.soak) for test in functions())
+    yield from (
+        "## Tests by how real their parts are",
+        "",
+        "| parts | test functions | run by | others, in `make soak` alone |",
+    )
+    yield "|---|---|---|---|"
     runs = {"pure": "`make check`", "lab": "`make test`, last part"}
     for level, words in WORDS.items():
-        yield f"| {words} | {counts[level]} | {runs.get(level, '`make slow`')} |"
-    yield from (
-        "",
-        f"{sum(test.soak for test in functions())} of these run only in `make soak`, because they take many minutes.",
-        "",
-    )
+        yield f"| {words} | {counts[level, False]} | {runs.get(level, '`make slow`')} | {counts[level, True]} |"
+    yield from ("", "Some functions of the second column also have parameters that run only in `make soak`.", "")
 
 
 def _part(part: str, rows: list[Proof]) -> Iterator[str]:
@@ -109,11 +131,6 @@ def _part(part: str, rows: list[Proof]) -> Iterator[str]:
         "|---|---|---|---|",
     )
     for row in rows:
-        named = dict.fromkeys(f"`{each.place}`: {_sentence(each)}" for each in row.tests[:3])
         commands = [f"`{each}`" for each in row.commands]
-        yield f"| {row.promise} | {'<br>'.join([*named, *commands])} | {row.level()} | {row.never} |"
+        yield f"| {row.promise} | {'<br>'.join([*row.shown, *commands])} | {row.level()} | {row.never} |"
     yield ""
-
-
-def _sentence(test: TestFunction) -> str:
-    return test.name.removeprefix("test_").replace("_", " ")

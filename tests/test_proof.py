@@ -44,6 +44,13 @@ def test_every_row_has_a_proof_and_names_its_most_real_part() -> None:
     )
 
 
+def test_every_promise_about_data_and_service_has_a_row() -> None:
+    table = (ROOT / "docs" / "explanation" / "promises.md").read_text().split("\n\n")[3]
+    promised = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
+    assert len(promised) > 10
+    assert sorted(proof_page.proved_rows()) == sorted(promised)
+
+
 def test_every_named_command_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for words in (command.split() for part in proof_page.proofs().values() for row in part for command in row.commands):

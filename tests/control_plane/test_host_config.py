@@ -98,6 +98,7 @@ def test_systemd_understands_every_line_of_every_unit(lab, tmp_path):
     assert [line for line in done.stderr.splitlines() if str(tmp_path) in line or "Unknown" in line] == []
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_real_program_accepts_its_flags(lab, program, name):
     """With --help last, the program parses every flag before it with its type."""
@@ -114,6 +115,7 @@ def test_the_real_program_accepts_its_flags(lab, program, name):
     assert refused.returncode != 0
 
 
+@pytest.mark.programs
 def test_the_real_konnectivity_programs_accept_their_flags(lab, program):
     words = [f"--{flag}={value}" for flag, value in konnectivity.flags(lab, "/x").items()]
     agent = konnectivity.agent(lab, plan(lab))["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -123,6 +125,7 @@ def test_the_real_konnectivity_programs_accept_their_flags(lab, program):
         assert done.returncode == 0
 
 
+@pytest.mark.programs
 def test_the_real_kubeadm_accepts_its_configuration(lab, program, tmp_path):
     text = kubeadm.render(lab, plan(lab)).replace(kubeadm.OWN_ADDRESS, "10.77.0.11")
     (tmp_path / "kubeadm.yaml").write_text(text)

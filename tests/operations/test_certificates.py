@@ -134,6 +134,7 @@ def member(tmp_path: Path, nowhere: int) -> Iterator[int]:
             process.kill()
 
 
+@pytest.mark.programs
 def test_a_real_member_presents_its_certificate_and_its_figures(member: int) -> None:
     access = access_to(1, member)
     found = seen(access)

@@ -100,6 +100,8 @@ def plans(run: Run) -> dict[str, StackPlan]:
     return found
 
 
+@pytest.mark.engine
+@pytest.mark.xdist_group("plan")
 def test_a_first_plan_creates_everything_in_its_component(plans: dict[str, StackPlan]) -> None:
     plan = plans["first"]
     (component,) = plan.components
@@ -114,6 +116,8 @@ def test_a_first_plan_creates_everything_in_its_component(plans: dict[str, Stack
     assert plan.after == (CostItem(CostKind.DISK, "io2 100 GiB, 3000 IOPS", gib=100), CostItem(CostKind.PUBLIC_ADDRESS))
 
 
+@pytest.mark.engine
+@pytest.mark.xdist_group("plan")
 def test_what_a_destroy_deletes_is_what_the_first_plan_created(plans: dict[str, StackPlan]) -> None:
     plan = plans["destroyed"]
     assert {change.action for change in plan.changes} == {Action.DELETE}
@@ -122,12 +126,16 @@ def test_what_a_destroy_deletes_is_what_the_first_plan_created(plans: dict[str, 
     assert (plan.before, plan.after) == (plans["first"].after, ())
 
 
+@pytest.mark.engine
+@pytest.mark.xdist_group("plan")
 def test_a_plan_without_a_change_is_empty(plans: dict[str, StackPlan]) -> None:
     plan = plans["same"]
     assert (plan.components, plan.unchanged) == ((), 6)
     assert plan.before == plan.after == plans["first"].after
 
 
+@pytest.mark.engine
+@pytest.mark.xdist_group("plan")
 def test_a_replacement_shows_the_property_that_forces_it_and_what_is_lost(plans: dict[str, StackPlan]) -> None:
     plan = plans["changed"]
     changes = {(change.what, change.name): change for change in plan.changes}
@@ -140,6 +148,8 @@ def test_a_replacement_shows_the_property_that_forces_it_and_what_is_lost(plans:
     assert [change.action for change in plan.changes] == [Action.REPLACE, Action.REPLACE, Action.DELETE]
 
 
+@pytest.mark.engine
+@pytest.mark.xdist_group("plan")
 def test_cost_items_of_the_stack_are_shown_before_and_after(plans: dict[str, StackPlan]) -> None:
     plan = plans["changed"]
     assert plan.before == plans["first"].after
@@ -147,12 +157,16 @@ def test_cost_items_of_the_stack_are_shown_before_and_after(plans: dict[str, Sta
     assert plan.disk_gib(plan.after) == (200, 200)
 
 
+@pytest.mark.engine
+@pytest.mark.xdist_group("plan")
 def test_no_plan_shows_a_secret(plans: dict[str, StackPlan]) -> None:
     told = json.dumps([plan.to_json() for plan in plans.values()])
     assert SECRET not in told
     assert "secretString" in told, "the property itself is told"
 
 
+@pytest.mark.engine
+@pytest.mark.xdist_group("plan")
 def test_if_the_engine_refuses_the_plan_goes_up_to_that_point(run: Run, plans: dict[str, StackPlan]) -> None:
     run.wanted = Wanted(protect=True)
     run.stack.up()

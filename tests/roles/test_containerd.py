@@ -57,6 +57,7 @@ def containerd():
     return program("containerd")
 
 
+@pytest.mark.programs
 def test_the_real_containerd_accepts_the_configuration_and_keeps_its_transfer_service(containerd, tmp_path: Path):
     text = files(containerd_max_unpacks=4)["/etc/containerd/config.toml"]
     path = tmp_path / "config.toml"
