@@ -40,7 +40,7 @@ def test_every_control_is_in_a_section_and_what_decides_it_exists() -> None:
 
 
 @pytest.mark.parametrize("control", controls(), ids=lambda control: control.id)
-def test_rendered_hosts_meet_every_control_except_those_with_a_documented_exception(
+def test_hosts_as_rendered_with_attempts_made_up_meet_every_control_except_documented_exceptions(
     control: Control, good: Evidence
 ) -> None:
     """The fixture `good` says what is rendered and what is made up."""

@@ -26,7 +26,7 @@ EACH_TIME = frozenset(
         "all API servers are stopped",
     }
 )
-"""One fault of each kind. All others resemble one of these and run only in the soak."""
+"""The faults of `make test`. All others run only in the soak: pauses, lost packets, clocks, and more victims of the same kinds."""
 
 
 @pytest.mark.parametrize(
