@@ -28,7 +28,7 @@ def refuse_unready(
     if lacking:
         listed = "\n  ".join(lacking)
         raise RefusedError(
-            f"{cluster.name} can't be reached yet:\n  {listed}\n"
+            f"{cluster.name} isn't ready to build:\n  {listed}\n"
             f"  to check the spec without an account, run: ./menagerie validate {cluster.name}",
             code="not-ready",
         )

@@ -31,7 +31,8 @@ def one_region(subject: Subject) -> Iterator[Finding]:
         dash = "" if plane.cloud is Cloud.AWS else "-"
         meant = ", ".join(f"{plane.region}{dash}{'abcdef'[number % 6 - 1]}" for number in numbers)
         listed = ", ".join(str(number) for number in numbers)
-        message = f"control_plane.zones {listed} isn't valid: {plane.cloud} names its zones by region and letter"
+        problem = f"{listed} isn't valid" if "zones" in plane.model_fields_set else "is missing"
+        message = f"control_plane.zones {problem}: {plane.cloud} names its zones by region and letter"
         yield Finding(where, message, f"write {meant}", also=also)
     for index, zone in enumerate(plane.zones):
         if isinstance(zone, int) or named_as_in(plane.cloud, plane.region, zone):

@@ -187,4 +187,4 @@ def test_verbs_that_build_accept_unknown_entries_only_with_the_flag(
     run([verb, path, "--allow-unknown"])
     output = capsys.readouterr().err
     assert "warning[CLD-002]" in output
-    assert "can't be reached yet" in output
+    assert "isn't ready to build" in output

@@ -40,7 +40,7 @@ def test_the_cli_reports_a_missing_stack_and_missing_credentials_before_any_requ
     assert checkout.pulumi("stack", "init")[0] == 0
     code, output = checkout.pulumi("preview")
     assert code != 0
-    assert f"{STACK} can't be reached yet" in output
+    assert f"{STACK} isn't ready to build" in output
     assert "no project is configured: set GOOGLE_PROJECT" in output
     assert "no credentials: run gcloud auth application-default login" in output
     assert f"./menagerie validate {STACK}" in output
@@ -112,7 +112,7 @@ def test_clusters_of_the_other_clouds_go_the_same_way(cloud: Cloud, tmp_path: Pa
         assert code == 0, output
         code, output = checkout.pulumi("preview")
         assert code != 0
-        assert f"{checkout.stack} can't be reached yet" in output
+        assert f"{checkout.stack} isn't ready to build" in output
         assert "Traceback" not in output
         there_and_back(checkout)
 
