@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -19,11 +20,12 @@ from cluster.errors import RefusedError
 from cluster.project import ROOT
 from cluster.spec import Cluster
 from operations.plugins import provide
-from stacks.automation import ClusterStack
 from stacks.backend import Backend, chosen, refuse_elsewhere
 from stacks.credentials import with_project
-from stacks.program import declare
 from tools.build import ensure
+
+if TYPE_CHECKING:
+    from stacks.automation import ClusterStack
 
 
 def open_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
@@ -43,15 +45,27 @@ def make_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
 
 def stack_in(cluster: Cluster, where: Backend, report: Callable[[str], None], *, exists: bool = False) -> ClusterStack:
     """Return the cluster's stack in a backend; create it if there is none. exists: the caller knows that there is one."""
+    url = where.url if where.configured_by else ""
+    return _engine(cluster, pulumi_cli(report), STATE / cluster.name, settings_of(cluster), url, report, exists=exists)
+
+
+def _engine(
+    cluster: Cluster,
+    cli: Path,
+    state: Path,
+    settings: Path | None,
+    url: str,
+    report: Callable[[str], None],
+    *,
+    exists: bool = False,
+    is_temporary: bool = False,
+) -> ClusterStack:
+    from stacks.automation import ClusterStack  # noqa: PLC0415 - time: a refusal needs no engine
+    from stacks.program import declare  # noqa: PLC0415 - time: as above
+
+    plugins = _plugins(cluster, report)
     return ClusterStack(
-        cluster,
-        lambda: declare(cluster),
-        pulumi_cli(report),
-        STATE / cluster.name,
-        settings_of(cluster),
-        where.url if where.configured_by else "",
-        _plugins(cluster, report),
-        exists=exists,
+        cluster, lambda: declare(cluster), cli, state, settings, url, plugins, is_temporary=is_temporary, exists=exists
     )
 
 
@@ -68,9 +82,7 @@ def stack_to_look_at(cluster: Cluster, report: Callable[[str], None]) -> Iterato
             if settings.exists():
                 shutil.copy(settings, copy)
             settings = copy
-        state, cli = Path(folder) / "state", pulumi_cli(report)
-        plugins = _plugins(cluster, report)
-        yield ClusterStack(cluster, lambda: declare(cluster), cli, state, settings, plugins=plugins, is_temporary=True)
+        yield _engine(cluster, pulumi_cli(report), Path(folder) / "state", settings, "", report, is_temporary=True)
 
 
 def _plugins(cluster: Cluster, report: Callable[[str], None]) -> Callable[[Path], None]:

@@ -120,6 +120,23 @@ def test_help_pages_checks_and_refusals_import_no_engine() -> None:
     assert done.stderr.count("did you mean lab?") == len(WRONG_CLUSTER)
 
 
+WITH_ENGINE = {"build", "configure", "keys", "reboot", "state", "upgrade"}
+"""Actions that run the engine, or an operation that may."""
+
+
+def test_verbs_that_build_nothing_load_no_engine_before_they_know_that_the_cluster_exists() -> None:
+    modules = {path.stem for path in (ROOT / "cli" / "actions").glob("*.py")} - {"__init__"}
+    assert modules > WITH_ENGINE
+    lines = "\n".join(
+        f"import cli.actions.{name}\nif 'pulumi' in sys.modules: sys.exit({name!r})"
+        for name in sorted(modules - WITH_ENGINE)
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys, cli\n{lines}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_wrong_cluster_has_every_verb_that_takes_a_cluster() -> None:
     takes = {
         verb.name for verb in every() if any("CLUSTER" in (param.metavar or "") for param in named(verb.name).params)

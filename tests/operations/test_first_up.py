@@ -61,7 +61,7 @@ def built(monkeypatch: pytest.MonkeyPatch, horus: Cluster) -> Access:
     monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://of-the-team")
     monkeypatch.setattr("stacks.backend._listed", lambda *_: frozenset({"horus"}))
     monkeypatch.setattr("operations.stack.pulumi_cli", lambda _: Path("no-engine"))
-    monkeypatch.setattr("operations.stack.ClusterStack", Built)
+    monkeypatch.setattr("stacks.automation.ClusterStack", Built)
     monkeypatch.setattr("operations.record.store.open_bucket", lambda *_: bucket)
     monkeypatch.setattr("operations.upgrade.versions.servers", lambda _: frozenset({wanted}))
     return Access.from_stack("horus", Built().outputs())

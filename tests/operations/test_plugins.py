@@ -231,7 +231,7 @@ def opened(cli: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened
         own = pulumi.ResourceOptions(provider=aws.Provider("aws", region="eu-west-1"))
         aws.ec2.Vpc("one", cidr_block="10.0.0.0/16", opts=own)
 
-    monkeypatch.setattr("operations.stack.declare", declare)
+    monkeypatch.setattr("stacks.program.declare", declare)
     return lambda cluster: operation.make_stack(cluster, lambda _: None)
 
 

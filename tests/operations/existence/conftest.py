@@ -86,7 +86,7 @@ def declared(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
             pulumi.ComponentResource("tests:of:Existence", name)
         pulumi.export("key", pulumi.Output.secret("of-an-etcd"))
 
-    monkeypatch.setattr("operations.stack.declare", declare)
+    monkeypatch.setattr("stacks.program.declare", declare)
     operation.ROOT.mkdir(exist_ok=True)
 
 

@@ -67,7 +67,7 @@ def laptop(
     folder = tmp_path / "laptop"
     folder.mkdir()
     in_checkout(monkeypatch, folder)
-    monkeypatch.setattr("operations.stack.declare", declare)
+    monkeypatch.setattr("stacks.program.declare", declare)
     stack.make_stack(lynx, lambda _: None).up()
     yield folder
 
