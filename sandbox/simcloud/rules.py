@@ -92,8 +92,8 @@ class Offers:
     refuse: from a place to what is wrong with it, None for nothing. zones: the zones of (cloud, region).
     vcpus: the quota of running vCPUs in (cloud, region), of all families together, None for no limit.
     most: how many resources of (cloud, region, type) the account may have, None for no limit.
-    services: whether the account has (cloud, service): a resource provider of Azure, an API of Google Cloud, the service-linked
-    role of a service of AWS.
+    services: whether the account has (cloud, service): a resource provider of Azure or a feature of one (`provider/feature`), an API
+    of Google Cloud, the service-linked role of a service of AWS.
     images: whether the account may use (cloud, region, image), as a spec names it.
     slow_grants: how often a new grant is used in vain before it works, in place of the minutes that it takes.
     """

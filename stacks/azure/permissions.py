@@ -2,7 +2,7 @@
 
 The operations are from "Azure permissions", by resource provider (pages of 2026, and Microsoft's built-in roles of August
 2026). They form a role for operators, which is in docs/reference/azure.md; a test compares it with the stack's
-declarations, and another compares the resource providers with those that docs/start/azure.md registers.
+declarations, and another compares the resource providers and features with those that docs/start/azure.md registers.
 """
 
 from __future__ import annotations
@@ -108,6 +108,8 @@ _REGISTERED = frozenset({"Microsoft.Authorization", "Microsoft.Resources"})
 """Registered in every subscription ("Azure resource providers and types")."""
 _ALSO: Mapping[str, tuple[str, ...]] = {"azure-native:network:FlowLog": ("Microsoft.Insights",)}
 """Type -> resource providers that it needs in addition ("Manage virtual network flow logs")."""
+FEATURES = ("EncryptionAtHost",)
+"""Features of Microsoft.Compute that machines need (`stacks.azure.hosts`). A new subscription has not registered them."""
 
 
 def only_our_roles(subscription: str, clusters: Iterable[str]) -> str:

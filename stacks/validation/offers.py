@@ -10,7 +10,7 @@ from cluster import catalogue
 from cluster.fields import did_you_mean
 from cluster.spec import Cloud
 from sandbox.simcloud.rules import Offers, Place
-from stacks.azure.permissions import resource_providers
+from stacks.azure.permissions import FEATURES, resource_providers
 from stacks.gcp.permissions import services as google_apis
 
 _LINKED_ROLES = ("autoscaling", "ec2-nat-gateway", "elasticfilesystem", "elasticloadbalancing", "s2svpn", "spot")
@@ -21,10 +21,10 @@ _VAIN_USES = 2
 def services(cloud: Cloud) -> frozenset[str]:
     """Return what docs/start/ has an administrator enable in a new account: the strict account has nothing else.
 
-    AWS: services with a role of their own. Azure: resource providers. Google Cloud: APIs.
+    AWS: services with a role of their own. Azure: resource providers and features. Google Cloud: APIs.
     """
     if cloud is Cloud.AZURE:
-        return frozenset(resource_providers())
+        return frozenset((*resource_providers(), *(f"Microsoft.Compute/{name}" for name in FEATURES)))
     if cloud is Cloud.GCP:
         return frozenset(google_apis())
     return frozenset(f"{name}.amazonaws.com" for name in _LINKED_ROLES)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cluster.spec import Cluster
-from operations.doctor.azure.account import FEATURES, PROVIDERS
+from operations.doctor.azure.account import PROVIDERS
 from operations.doctor.model import State
 from stacks.azure.hosts import DEBIAN
-from stacks.azure.permissions import ACTIONS, ALWAYS
+from stacks.azure.permissions import ACTIONS, ALWAYS, FEATURES
 from tests.doctor.fake_azure import FAMILY, REGION, Subscription, size, token, usage
 from tests.doctor.support import ROOT, answers, example, not_ok, rights_of
 from tests.scheduling.clouds.door import Door, Request, Response, json_response

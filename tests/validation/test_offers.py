@@ -47,8 +47,11 @@ def test_google_projects_have_the_apis_of_the_page() -> None:
     assert set(re.findall(r"\S+\.googleapis\.com", step)) == services(Cloud.GCP)
 
 
-def test_azure_subscriptions_have_every_resource_provider_of_the_page() -> None:
-    assert words("azure.md", r"az provider register --namespace (\S+)") == services(Cloud.AZURE)
+def test_azure_subscriptions_have_every_resource_provider_and_feature_of_the_page() -> None:
+    providers = words("azure.md", r"az provider register --namespace (\S+)")
+    features = re.findall(r"az feature register --namespace (\S+) --name (\S+)", (START / "azure.md").read_text())
+    assert features
+    assert providers | {"/".join(each) for each in features} == services(Cloud.AZURE)
 
 
 def without(cloud: str, service: str) -> Api:
@@ -139,6 +142,26 @@ def test_flow_logs_also_need_the_namespace_of_azure_monitor() -> None:
     with pytest.raises(RefusalError, match=r"not registered to use namespace 'Microsoft\.Insights'"):
         Estate(without("azure", "Microsoft.Insights"))
     Estate(Api("azure", offers=replace(strict(Offers()), slow_grants=0)))
+
+
+@pytest.mark.parametrize(
+    ("key", "path", "value"),
+    [
+        ("machine", "securityProfile.encryptionAtHost", True),
+        ("machine", "securityProfile.encryptionAtHost", False),
+        ("scale set", "virtualMachineProfile.securityProfile.encryptionAtHost", True),
+    ],
+)
+def test_only_a_subscription_with_the_feature_takes_encryption_at_host(key: str, path: str, value: bool) -> None:
+    lacking = Estate(without("azure", "Microsoft.Compute/EncryptionAtHost"))
+    with pytest.raises(
+        RefusalError,
+        match=r"InvalidParameter.*The property 'securityProfile\.encryptionAtHost' is not valid because the "
+        r"'Microsoft\.Compute/EncryptionAtHost' feature is not enabled for this subscription\."
+        r".*az feature register --namespace Microsoft\.Compute --name EncryptionAtHost$",
+    ):
+        lacking.recreate(key, {path: value})
+    Estate(Api("azure", offers=replace(strict(Offers()), slow_grants=0))).recreate(key, {path: value})
 
 
 def test_a_keys_policy_may_name_only_service_linked_roles_that_exist() -> None:

@@ -10,7 +10,7 @@ from clients.clouds import CallError
 from clients.clouds.azure_reader import AzureReader
 from cluster.spec import Cluster
 from operations.doctor.model import Answer, Question, ok, unknown, wrong
-from stacks.azure.permissions import ACTIONS, ALWAYS
+from stacks.azure.permissions import ACTIONS, ALWAYS, FEATURES
 from stacks.azure.tags import workers_group_name
 
 PROVIDERS = (
@@ -22,8 +22,6 @@ PROVIDERS = (
     "Microsoft.Insights",
 )
 """Resource providers that a new subscription has not registered. Flow logs need Insights ("Virtual network flow logs")."""
-FEATURES = ("EncryptionAtHost",)
-"""Features of Microsoft.Compute that the stack uses."""
 _SUBSCRIPTIONS, _PROVIDERS_API, _FEATURES_API, _PERMISSIONS, _WATCHERS = (
     "2022-12-01",
     "2021-04-01",

@@ -20,6 +20,7 @@ from sandbox.simcloud.azure.machines import (
 )
 from sandbox.simcloud.azure.placement import PROXIMITY, RESERVATIONS
 from sandbox.simcloud.azure.quotas import cores_fit
+from sandbox.simcloud.azure.registrations import may_encrypt_at_host
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.security_groups import SECURITY_GROUP
 from sandbox.simcloud.azure.words import BAD_REQUEST, refused
@@ -234,6 +235,7 @@ _scale_set = ResourceType(
         custom_data_fits(_PROFILE),
         can_log_in(_PROFILE),
         sort_is_whole(_PROFILE),
+        may_encrypt_at_host(_PROFILE),
         disks_are_possible(_PROFILE, "sku.name"),
         images_exist,
         cores_fit,

@@ -21,6 +21,7 @@ from sandbox.simcloud.azure.machines import (
 )
 from sandbox.simcloud.azure.placement import PROXIMITY, RESERVATIONS
 from sandbox.simcloud.azure.quotas import cores_fit
+from sandbox.simcloud.azure.registrations import may_encrypt_at_host
 from sandbox.simcloud.azure.resources import IN_GROUP
 from sandbox.simcloud.azure.words import BAD_REQUEST, refused
 from sandbox.simcloud.identifiers import digest, guid
@@ -155,6 +156,7 @@ _machine = ResourceType(
         custom_data_fits(""),
         can_log_in(""),
         sort_is_whole(""),
+        may_encrypt_at_host(""),
         disks_are_possible("", _SIZE),
         _disks_are_near,
         sole_user(
