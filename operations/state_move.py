@@ -96,7 +96,7 @@ def _refuse(cluster: Cluster, source: Backend, target: Backend, report: Report) 
     if theirs and theirs != ours:
         raise RefusedError(
             f"{target.shown} already has a stack {cluster.name}, with other resources; nothing was changed. To compare the two, "
-            f"set PULUMI_BACKEND_URL to each and run: ./menagerie show {cluster.name} outputs",
+            f"set PULUMI_BACKEND_URL to each and run: ./menagerie show outputs {cluster.name}",
             code="state-move",
         )
 

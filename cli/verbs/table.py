@@ -82,7 +82,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     ),
     "Proof": (
         Verb("check", "proof:check", "Check specs and the files they name"),
-        Verb("validate", "validate:validate", "Prove stacks without an account, a network or root"),
+        Verb("validate", "validate:validate", "Try stacks in simulated clouds, without an account"),
         Verb("verify", "proof:verify", "Prove that a cluster works, by traffic and faults", True),
         Verb("audit", "audit:audit", "Audit a running cluster against the CIS benchmark"),
         Verb("explain", "proof:explain", "Explain a code of `check` or of a failure"),
