@@ -30,7 +30,7 @@ ELSEWHERE = {
     "Kubernetes": ("kubectl",),
     "Linux": (
         *("chronyc", "ethtool", "export", "find", "grep", "journalctl", "jq", "nstat", "nvidia-smi", "openssl", "ping"),
-        *("printf", "sed", "sort", "ssh-keygen", "swanctl", "systemctl", "vtysh", "xargs"),
+        *("printf", "sed", "sort", "ssh-keygen", "swanctl", "systemctl", "umask", "vtysh", "xargs"),
     ),
     "Packer": ("packer",),
     "Pulumi": ("pulumi",),
