@@ -19,7 +19,7 @@ _ENDS = {
     "runner_on_unreachable": TaskStatus.UNREACHABLE,
 }
 # Ansible's messages if the command's own output says more.
-_EMPTY_MESSAGES = ("", "non-zero return code")
+_EMPTY_MESSAGES = ("", "non-zero return code", "The command exited with a non-zero return code.")
 
 
 class Collector:

@@ -40,13 +40,23 @@ def _refuse_unmarked() -> None:
 def program(name: str) -> Path:
     """Return a program's path. Wait for it if programs are being built; skip the test if it was not built."""
     _refuse_unmarked()
-    programs = built()
-    if name not in programs:
+    if missing := _missing_of({name}):
+        pytest.skip(_missing(missing))
+    return _found[name]
+
+
+_found: dict[str, Path] = {}
+"""Programs that were found. Tests may name another cache later."""
+
+
+def _missing_of(names: set[str]) -> set[str]:
+    """Return the programs that are missing after the build, if one is in progress."""
+    if not names <= _found.keys():
+        _found.update(built())
+    if not names <= _found.keys():
         beside.wait_for_programs()
-        programs = built()
-    if name not in programs:
-        pytest.skip(_missing([name]))
-    return programs[name]
+        _found.update(built())
+    return names - _found.keys()
 
 
 class _Programs(Mapping[str, Path]):
@@ -73,7 +83,7 @@ def needs(names: Iterable[str]) -> pytest.MarkDecorator:
 def skip_without_programs(item: pytest.Item) -> None:
     """Skip a test if a program that `needs` names for it is missing."""
     names = {name for mark in item.iter_markers("needs_programs") for name in mark.args}
-    if names and (missing := names - set(built())):
+    if missing := _missing_of(names):
         pytest.skip(_missing(missing))
 
 

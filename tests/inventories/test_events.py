@@ -131,6 +131,7 @@ def test_reports_of_batches_are_merged():
     ("result", "expected"),
     [
         ({"msg": "non-zero return code", "stderr": "ip is missing"}, "ip is missing"),
+        ({"msg": "Task failed: The command exited with a non-zero return code.", "stdout": "no disk"}, "no disk"),
         ({"msg": "can't be fetched", "stderr": "noise"}, "can't be fetched"),
         ({"argument_errors": ["a is wrong", "b is missing"], "msg": "Validation failed"}, "a is wrong; b is missing"),
         ({"censored": "hidden"}, "hidden"),
