@@ -6,16 +6,19 @@ from pathlib import Path
 
 import pulumi
 
-from cluster.errors import RefusedError
+from cluster.errors import MenagerieError
 from cluster.spec import Cluster
+from operations.plain import refuse_or_warn
 from operations.readiness import refuse_unready
-from stacks.plain import main
+from stacks.plain import main, outputs
 
 
 def _refuse(cluster: Cluster, environment: Mapping[str, str]) -> None:
+    warn = pulumi.log.warn if pulumi.runtime.is_dry_run() else None
     try:
         refuse_unready(cluster, environment, plugin=False)  # it is installed before this runs; see docs/how-to/ci.md
-    except RefusedError as error:
+        refuse_or_warn(cluster, lambda: outputs(_ROOT), environment, warn)
+    except MenagerieError as error:
         raise pulumi.RunError(str(error)) from None
 
 

@@ -6,10 +6,12 @@ Only this module answers whether a cluster exists: a folder of this checkout sho
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import pwd
 import re
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
@@ -30,6 +32,8 @@ _CREDENTIALS = "PULUMI_CREDENTIALS_PATH"
 _ENCRYPTED = "$pulumiSecureStore"
 _CHECKPOINT = re.compile(r"(?P<stack>.+)\.json(\.gz)?")
 _PATIENCE_S = 60
+_LOGIN = "pulumi login"
+_CLOUD = "https://api.pulumi.com"
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def chosen(cluster: str, state_dir: Path, root: Path, environment: Mapping[str, 
     if url := _of_project(root / "Pulumi.yaml"):
         return _absolute(Backend(url, "Pulumi.yaml", own), cluster)
     if cluster not in in_folder(here) and (url := _of_login(environment)):
-        return _absolute(Backend(url, "pulumi login", own), cluster)
+        return _absolute(Backend(url, _LOGIN, own), cluster)
     return here
 
 
@@ -98,6 +102,64 @@ def refuse_elsewhere(cluster: str, backend: Backend) -> None:
             f"that name. Nothing was changed. To move the stack there: ./menagerie state move {cluster}; to work with it in "
             f"the folder, remove that setting"
         )
+
+
+def refuse_second(cluster: str, state_dir: Path, root: Path, environment: Mapping[str, str]) -> None:
+    """Raise OtherStateError if the ordinary CLI runs with another backend than this checkout's own folder, which has the stack.
+
+    That CLI never looks into the folder, so it would build the cluster a second time.
+    """
+    here = own_folder(state_dir)
+    if cluster not in in_folder(here):
+        return
+    used = _of_ordinary_cli(here.own, root, environment)
+    if _is_folder(used.url, here.own):
+        return
+    kept = f"PULUMI_BACKEND_URL={shlex.quote(here.url)}"
+    text = (
+        f"{cluster} has its stack in {here.own}, where only ./menagerie looks. {used.configured_by} names {used.shown}, where this "
+        f"run would build a second {cluster}. Nothing was changed.\n"
+    )
+    if _is_empty(here, cluster):
+        raise OtherStateError(
+            f"{text}  the stack in the folder has no resources; to remove it: "
+            f"{kept} pulumi stack rm {cluster} --preserve-config --yes"
+        )
+    # ./menagerie prefers the folder to a login.
+    target = f"PULUMI_BACKEND_URL={shlex.quote(used.url)} " if used.configured_by == _LOGIN else ""
+    raise OtherStateError(
+        f"{text}  to move the stack there: {target}./menagerie state move {cluster}\n"
+        f"  to work with it where it is: export {kept}"
+    )
+
+
+def _of_ordinary_cli(own: Path, root: Path, environment: Mapping[str, str]) -> Backend:
+    """Return the backend that the engine uses without us. Its last choice is Pulumi Cloud."""
+    if url := environment.get(_VARIABLE, ""):
+        return Backend(url, _VARIABLE, own)
+    if url := _of_project(root / "Pulumi.yaml"):
+        return Backend(url, "Pulumi.yaml", own)
+    return Backend(_of_login(environment) or _CLOUD, _LOGIN, own)
+
+
+def _is_folder(url: str, folder: Path) -> bool:
+    parts = urlsplit(url)
+    path = os.path.expanduser(parts.netloc + parts.path)
+    return parts.scheme == "file" and os.path.realpath(path) == os.path.realpath(folder)
+
+
+def _is_empty(backend: Backend, cluster: str) -> bool:
+    """Return whether a stack in a folder of this checkout has no resources; False if its file has an unknown form."""
+    file = _stacks_of(backend) / f"{cluster}.json"
+    try:
+        text = file.read_bytes() if file.exists() else gzip.decompress(file.with_name(f"{file.name}.gz").read_bytes())
+        return not (json.loads(text)["checkpoint"].get("latest") or {}).get("resources")
+    except (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError):
+        return False
+
+
+def _stacks_of(backend: Backend) -> Path:
+    return backend.own / ".pulumi" / "stacks" / PROJECT
 
 
 def _of_project(file: Path) -> str:
@@ -156,7 +218,7 @@ def _absolute(backend: Backend, cluster: str) -> Backend:
 def in_folder(backend: Backend) -> frozenset[str]:
     """Return the names of the stacks in a folder of this checkout, without the CLI."""
     try:
-        names = os.listdir(backend.own / ".pulumi" / "stacks" / PROJECT)
+        names = os.listdir(_stacks_of(backend))
     except FileNotFoundError:
         return frozenset()
     except OSError as error:

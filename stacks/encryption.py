@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,27 @@ def choice(settings: Path | None, backend: str) -> Choice:
 def provider_of(settings: Path | None, backend: str) -> str:
     """Return the provider of `choice`."""
     return choice(settings, backend).provider
+
+
+def refuse_other_than_the_fleets(settings: Path) -> None:
+    """Raise PassphraseError if Pulumi.yaml names what encrypts all stacks, but something else encrypts this one.
+
+    settings: Pulumi.<cluster>.yaml; it decides if it names a provider. Only for the ordinary CLI: it does not read the key in
+    Pulumi.yaml, and has written what it took instead into this file before the program runs.
+    """
+    own, fleet = _read(settings), settings.with_name("Pulumi.yaml")
+    wanted, by_passphrase = _named(fleet, _read(fleet)), "encryptionsalt" in own
+    if not wanted or _named(settings, own) or (by_passphrase and wanted == "passphrase"):
+        return
+    stack = settings.name.removeprefix("Pulumi.").removesuffix(".yaml")
+    kept = (
+        f"\n  to keep the passphrase, write `secretsprovider: passphrase` into {settings.name}" if by_passphrase else ""
+    )
+    raise PassphraseError(
+        f"{fleet.name} says that {wanted} encrypts the secrets of all stacks, but {'a passphrase' if by_passphrase else 'the backend'} "
+        f"encrypts those of {stack}: the ordinary CLI does not read that line. Nothing was changed.\n"
+        f"  to encrypt them as the file says: pulumi stack change-secrets-provider {shlex.quote(wanted)} -s {stack}{kept}"
+    )
 
 
 def _provider(settings: Path | None, own: Mapping[str, Any], backend: str) -> str:

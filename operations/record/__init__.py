@@ -8,7 +8,7 @@ store's own clock.
 
 from operations.record.errors import InUseError, TakenOverError
 from operations.record.hold import keep, one_operation, share
-from operations.record.ledger import Ledger, read_ledger, unlock
+from operations.record.ledger import Ledger, read_ledger, refuse_unless_free, unlock
 from operations.record.operation import Operation
 from operations.record.store import RecordStoreError
 
@@ -21,6 +21,7 @@ __all__ = [
     "keep",
     "one_operation",
     "read_ledger",
+    "refuse_unless_free",
     "share",
     "unlock",
 ]

@@ -12,7 +12,7 @@ from operations.record.errors import locked
 from operations.record.holder import Holder
 from operations.record.model import CURRENT, HISTORY, OperationState, Record, parse
 from operations.record.store import ConflictError, RecordStore, bucket_store, has_local, local_store
-from operations.record.take import liveness
+from operations.record.take import liveness, refuse_held
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,16 @@ def read_ledger(cluster: str, access: Access | None, last: int = 10) -> Ledger:
             others = [record for record in past if record.id != record_.id]
             return Ledger(where, record_, lives, silent_s, tuple(others[:last]))
     return Ledger(where, None, False, 0.0, tuple(past[:last]))
+
+
+def refuse_unless_free(cluster: str, access: Access | None, *, writes: bool = True) -> None:
+    """Raise LockedError if an operation holds the cluster, RecordStoreError if that is unknown. Does not hold it.
+
+    writes: ask the stores for their time, which writes an object and notices a bucket that is gone. Otherwise this machine's
+    clock stands in for theirs.
+    """
+    for store in stores(cluster, access):
+        refuse_held(store, store.now() if writes else datetime.now(UTC))
 
 
 def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bool, dry_run: bool = False) -> Record:

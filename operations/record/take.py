@@ -51,6 +51,17 @@ def _successor(store: RecordStore, kept: StoredObject, found: Record, own: Recor
     return own
 
 
+def refuse_held(store: RecordStore, at: datetime) -> None:
+    """Raise LockedError where `take` would for a new operation. Writes nothing. at: the time by the store's clock."""
+    kept = store.read(CURRENT)
+    found = parse(kept) if kept else None
+    if kept is None or found is None or found.state is OperationState.OVER:
+        return
+    lives, silent_s = liveness(kept, found, at)
+    if lives or not found.repeatable:
+        raise locked(found, silent_s, lives=lives)
+
+
 def _still_holds(store: RecordStore, held: Record) -> bool:
     kept = store.read(CURRENT)
     current = parse(kept) if kept else None

@@ -129,7 +129,8 @@ def checkout_of(cloud: Cloud, folder: Path) -> Iterator[Checkout]:
             **QUICK,
             **saving(None),
             "HOME": str(folder),
-            "PATH": f"{HOST}:{os.environ['PATH']}",
+            "PATH": f"{HOST}:{Path(pulumi).parent}:{os.environ['PATH']}",
+            "HTTPS_PROXY": "http://127.0.0.1:9",  # buckets are not simulated; nothing may reach the real ones
             "MENAGERIE_PYTHON": sys.executable,
             "PULUMI_BACKEND_URL": f"file://{state}",
             "PULUMI_HOME": str(home),

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from cluster.spec import Cloud
+from operations.plain import WITHOUT_RECORD
 from stacks.plain import ALLOW_UNKNOWN
 from stacks.validation.plugin import dynamic_resources
 from tests.stacks.plain_checkout import LOGINS, STACKS, Checkout, checkout_of
@@ -118,7 +119,10 @@ def test_clusters_of_the_other_clouds_go_the_same_way(cloud: Cloud, tmp_path: Pa
 
 
 def there_and_back(checkout: Checkout) -> None:
-    """Create a cluster with the ordinary CLI, change it with menagerie, release and delete it with the CLI."""
+    """Create a cluster with the ordinary CLI, change it with menagerie, release and delete it with the CLI.
+
+    Nothing simulates the bucket of records, so it can't be read once the cluster is built.
+    """
     login = checkout.login
     code, output = checkout.pulumi("preview", **login)
     assert code == 0, output
@@ -130,6 +134,7 @@ def there_and_back(checkout: Checkout) -> None:
     assert count > 50
     code, output = checkout.pulumi("preview", "--expect-no-changes", **login)
     assert code == 0, output
+    assert "pulumi up would be refused now: can't use bucket" in output
     checkout.continued_by_menagerie()
     code, output = checkout.pulumi("preview", "--expect-no-changes", **login)
     assert code == 0, output
@@ -138,6 +143,11 @@ def there_and_back(checkout: Checkout) -> None:
     with dynamic_resources() as plugin:
         attached = {**login, PROVIDERS: f"{checkout.environment[PROVIDERS]},{plugin}"}
         code, output = checkout.pulumi("up", "--yes", "--skip-preview", **attached)
+        assert code != 0
+        assert f"{WITHOUT_RECORD}=1 pulumi up -s {checkout.stack}" in output
+        assert "Traceback" not in output
+        assert checkout.pulumi("stack", "output", "outputs")[0] == 0, "the refused run has lost the outputs"
+        code, output = checkout.pulumi("up", "--yes", "--skip-preview", **attached, **{WITHOUT_RECORD: "1"})
         assert code == 0, output
         assert len(list(checkout.world)) == count
         code, output = checkout.pulumi("destroy", "--yes", "--skip-preview", **attached)
