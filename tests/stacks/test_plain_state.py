@@ -1,4 +1,4 @@
-"""What the ordinary CLI is refused before it asks a cloud: a second stack beside this checkout's own, another secrets provider."""
+"""What the ordinary CLI is refused before it asks a cloud: a second stack next to this checkout's own, another secrets provider."""
 
 from __future__ import annotations
 
