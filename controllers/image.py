@@ -95,7 +95,7 @@ def _inputs(debs: list[Path]) -> str:
 
 
 def _is_intact(kept: Path) -> bool:
-    blobs = list((kept / "blobs" / "sha256").iterdir())
+    blobs = list(kept.glob("blobs/sha256/*"))
     return bool(blobs) and all(cache.file_digest(blob) == blob.name for blob in blobs)
 
 

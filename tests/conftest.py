@@ -148,7 +148,8 @@ def _start_rank(item: pytest.Item) -> int:
     """Return the item's place: groups that take minutes, then what starts no program, then the rest.
 
     API servers and etcds use CPU for as long as they run, and next to the lab a test may run for ten times as long. So they
-    start late, when the lab is about to end; but for the longest group, which ran alone for four minutes then. While programs are built, what needs one comes after all others.
+    start late, when the lab is about to end. The longest of them is in `_FIRST`: started last, it ran alone for four minutes.
+    While programs are built, what needs one comes after all others.
     """
     group, needs = sharing.group_of(item), _needs_programs(item)
     rank = _FIRST.index(group) if group in _FIRST else len(_FIRST) + bool(item.get_closest_marker("programs"))

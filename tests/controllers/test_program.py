@@ -87,7 +87,7 @@ def test_the_last_image_is_copied_if_it_is_of_the_same_files(layout: Path, kept:
     assert [path.name for path in kept.parent.iterdir() if path.name.startswith(".image-")] == []
 
 
-@pytest.mark.parametrize("change", ["package", "module", "blob", "record"])
+@pytest.mark.parametrize("change", ["package", "module", "blob", "all blobs", "record"])
 def test_an_image_of_other_files_or_a_damaged_one_is_built_again(
     change: str, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +99,8 @@ def test_an_image_of_other_files_or_a_damaged_one_is_built_again(
     elif change == "blob":
         with max((kept / "blobs" / "sha256").iterdir(), key=lambda path: path.stat().st_size).open("r+b") as blob:
             blob.write(b"x")
+    elif change == "all blobs":
+        shutil.rmtree(kept)
     else:
         kept.with_suffix(".inputs").unlink()
     with pytest.raises(BuiltAgain):

@@ -116,7 +116,10 @@ def test_frrs_running_configuration_is_compared_without_the_host_name() -> None:
     assert routes.differences("\nLines To Delete\n===============\nno hostname vm\n") == []
 
 
-@pytest.mark.parametrize(("version", "steps"), [("8.4.4", []), ("10.3", ["FRR: +no ip nht resolve-via-default"])])
+@pytest.mark.parametrize(
+    ("version", "steps"),
+    [("8.4.4", []), *((new, ["FRR: +no ip nht resolve-via-default"]) for new in ("10.3", "unknown"))],
+)
 def test_what_frr_before_10_does_anyway_is_no_difference(
     monkeypatch: pytest.MonkeyPatch, version: str, steps: list[str]
 ) -> None:
