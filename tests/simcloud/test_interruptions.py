@@ -30,7 +30,7 @@ def test_a_throttled_update_continues_where_it_stopped(engine: Callable[..., Any
 
     run = engine()
     run.program = program
-    run.faults.throttle("create", "aws:ec2/subnet:*", times=2)
+    run.faults.throttle("create", "aws:ec2/subnet:*")
     assert "RequestLimitExceeded" in run.refused()
     run.faults.fail("create", "aws:ec2/subnet:*", message="api error InternalError: An internal error has occurred")
     assert "InternalError" in run.refused()
