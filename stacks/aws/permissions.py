@@ -18,6 +18,8 @@ _BOUNDED = ("iam:CreateRole", "iam:DeleteRolePolicy", "iam:PutRolePermissionsBou
 Identity and Access Management")."""
 _BUCKETS = ("backups", "audit", "logs", "artefacts")
 _EMPTIED = ("logs", "artefacts")
+_RECORDS = [f"arn:aws:s3:::*-artefacts-*/{folder}/*" for folder in ("machines", "operations")]
+"""Objects that every operator reads and writes: who works on a cluster, and which machines are installed."""
 # Services whose resources the stack names: the policy excludes other resources.
 _ROLES = f"arn:aws:iam::*:role{policies.PATH}*"
 _OWN = {
@@ -37,11 +39,13 @@ def by_type() -> dict[str, tuple[str, ...]]:
 
 def documents() -> dict[str, str]:
     """Return name -> policy. There are two: an IAM policy has at most 6,144 characters without white space ("IAM and AWS STS
-    quotas"), and EC2 alone takes more than half of that."""
+    quotas"). The first has the longest statement, and the last one, for which the second has no room."""
+    first = ("Ec2", "Records")
     every = statements(by_type())
-    ec2 = [statement for statement in every if statement["Sid"] == "Ec2"]
-    others = [statement for statement in every if statement["Sid"] != "Ec2"]
-    return {"aws-policy-ec2.json": _document(ec2), "aws-policy.json": _document(others)}
+    return {
+        "aws-policy-ec2.json": _document([statement for statement in every if statement["Sid"] in first]),
+        "aws-policy.json": _document([statement for statement in every if statement["Sid"] not in first]),
+    }
 
 
 def statements(types: Iterable[str]) -> list[dict[str, object]]:
@@ -69,7 +73,13 @@ def statements(types: Iterable[str]) -> list[dict[str, object]]:
         "Resource": _ROLES,
         "Condition": {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
     }
-    return [*listed, bounded, passed]
+    records: dict[str, object] = {
+        "Sid": "Records",
+        "Effect": "Allow",
+        "Action": ["s3:GetObject", "s3:PutObject"],
+        "Resource": _RECORDS,
+    }
+    return [*listed, bounded, passed, records]
 
 
 def boundary() -> str:

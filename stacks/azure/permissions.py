@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 
-from stacks.azure.rights import BuiltIn, id_of_own
+from stacks.azure.rights import USE_BLOBS, BuiltIn, id_of_own, only_in
 
 
 def _all_of(kind: str, *more: str) -> tuple[str, ...]:
@@ -92,6 +92,9 @@ GIVEN = ("audit-log-writer", "backup-keeper", "disk-maker", "join-token-writer",
 ALWAYS = ("Microsoft.Resources/subscriptions/read",)
 """To find the subscription."""
 
+RECORDS, RECORDS_CONTAINER = USE_BLOBS, "artefacts"
+"""Data actions that records need, and the container of each cluster's account in which they are allowed."""
+
 WAITS: Mapping[str, tuple[str, ...]] = {
     "authorization": (),
     "compute": (f"{_COMPUTE}/locations/operations/read", f"{_COMPUTE}/locations/diskOperations/read"),
@@ -155,7 +158,10 @@ def resource_providers(types: Iterable[str] = tuple(ACTIONS)) -> tuple[str, ...]
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "role":
-        print(operators_role().replace("<subscription>", sys.argv[2]), end="")
-    else:
-        print(only_our_roles(sys.argv[1], sys.argv[2:]))
+    match sys.argv[1:]:
+        case ["role", subscription]:
+            print(operators_role().replace("<subscription>", subscription), end="")
+        case ["records"]:
+            print(only_in(RECORDS_CONTAINER))
+        case [subscription, *clusters]:
+            print(only_our_roles(subscription, clusters))

@@ -32,6 +32,15 @@ def id_of_own(subscription: str, cluster: str, name: str) -> str:
     return str(uuid.uuid5(_OURS, f"{subscription}/{cluster}/{name}"))
 
 
+def only_in(container: str) -> str:
+    """Return the condition that restricts a holder of `USE_BLOBS` to containers of this name, in any account of the scope.
+
+    Form: "Example Azure role assignment conditions for Blob Storage", read, write or delete blobs in named containers.
+    """
+    not_concerned = " AND ".join(f"!(ActionMatches{{'{action}'}})" for action in USE_BLOBS)
+    return f"(({not_concerned}) OR (@Resource[{_CONTAINERS}:name] StringEquals '{container}'))"
+
+
 def only_below(folders: Sequence[str]) -> str:
     """Return the condition that restricts a holder of `USE_BLOBS` to blobs below these folders of a container.
 

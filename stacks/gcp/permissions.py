@@ -1,7 +1,8 @@
 """What the identity that runs `up` must be allowed to do, from permissions.yaml.
 
-``python -m stacks.gcp.permissions`` prints docs/gcp-role.yaml, with ``grants`` docs/gcp-role-grants.yaml, and with
-``condition PROJECT CLUSTER...`` the condition for granting the second.
+``python -m stacks.gcp.permissions`` prints docs/gcp-role.yaml, with ``grants`` docs/gcp-role-grants.yaml, with
+``condition PROJECT CLUSTER...`` the condition for granting the second, and with ``records PROJECT CLUSTER...`` the one for
+granting `RECORDS`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from stacks.gcp.confinement import MOST_OPERATORS
-from stacks.gcp.tags import role_id
+from stacks.gcp.tags import bucket_name, role_id
 
 _FILE = Path(__file__).with_name("permissions.yaml")
 _HEAD = """\
@@ -39,6 +40,8 @@ includedPermissions:
 GIVEN = ("machines", "volumes")
 """Names of our own roles that a cluster's stack creates and grants on the project."""
 _CLUSTERS_IN_A_LIST = 10 // len(GIVEN)
+RECORDS = "roles/storage.objectUser"
+"""Google's role for who works on a cluster: its bucket of records."""
 _SERVICES = {"resourcemanager": "cloudresourcemanager"}
 """Prefix of permissions -> the name of their API, where it differs."""
 _ALSO = {"gcp:projects/serviceIdentity:ServiceIdentity": "serviceusage"}
@@ -78,6 +81,19 @@ def only_our_roles(project: str, clusters: Iterable[str]) -> str:
     )
 
 
+def only_records(project: str, clusters: Iterable[str]) -> str:
+    """Return the condition for granting `RECORDS` on a project: only in these clusters' buckets of records.
+
+    A name ends in a hash, so none is the start of another. Raises ValueError for more clusters than a condition can name.
+    """
+    names = [bucket_name(cluster, "artefacts", project) for cluster in clusters]
+    if len(names) > MOST_OPERATORS + 1:
+        raise ValueError(
+            f"{len(names)} clusters; a condition can name {MOST_OPERATORS + 1}: grant the role once for each"
+        )
+    return " || ".join(f"resource.name.startsWith('projects/_/buckets/{name}')" for name in names)
+
+
 def _only(project: str, roles: Iterable[str]) -> str:
     listed = ", ".join(f"'projects/{project}/roles/{role}'" for role in roles)
     return f"api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', []).hasOnly([{listed}])"
@@ -100,6 +116,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["condition", project, *clusters]:
             print(only_our_roles(project, clusters))
+        case ["records", project, *clusters]:
+            print(only_records(project, clusters))
         case ["grants"]:
             print(grants_role(), end="")
         case _:

@@ -68,7 +68,7 @@ class Storage(pulumi.ComponentResource):
         """Create a bucket. more: properties that only some have."""
         cluster = self._cluster
         args = gcp.storage.BucketArgs(
-            name=self._keys.project.apply(lambda project: bucket_name(cluster, purpose, project)),
+            name=self._keys.project.apply(lambda project: bucket_name(cluster.name, purpose, project)),
             location=cluster.spec.control_plane.region.upper(),
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",

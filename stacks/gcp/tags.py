@@ -69,10 +69,10 @@ def role_id(cluster: str, role: str) -> str:
     return short(f"menagerie_{cluster}_{role}", _LONGEST_ROLE).replace("-", "_")
 
 
-def bucket_name(cluster: Cluster, purpose: str, project: str) -> str:
+def bucket_name(cluster: str, purpose: str, project: str) -> str:
     """Return a bucket's name. Bucket names are global, so it includes the project's hash; none may start with goog or contain google."""
-    tail = f"-{purpose}-{hashed(f'{project}/{cluster.name}')}"
-    own = cluster.name[: LONGEST - len(tail)].rstrip("-")
+    tail = f"-{purpose}-{hashed(f'{project}/{cluster}')}"
+    own = cluster[: LONGEST - len(tail)].rstrip("-")
     own = "menagerie" if own.startswith("goog") or "google" in own else own
     return f"{own}{tail}"
 

@@ -17,6 +17,7 @@ from components.control_plane.host.api import Api, ApiError
 from components.control_plane.objects import applied
 from tests.control_plane.real_api import RealApi, plain
 from tests.sharing import shared
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("plain_api")
 NOW = 1_760_000_000.0
@@ -47,6 +48,8 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> RealApi:
     for thing in reports.objects():
         status, message = ready.apply(applied(thing))
         assert status in (200, 201), message
+    # The authorizer reads roles from a watch, which may be later than the answer to a write.
+    until(lambda: ready.call("GET", report.CONFIGMAPS, as_user=reports.USER)[0] == http.HTTPStatus.OK)
     return ready
 
 

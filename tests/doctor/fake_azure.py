@@ -46,12 +46,17 @@ def usage(name: str, limit: int, used: int = 0) -> dict[str, Any]:
     return {"limit": limit, "currentValue": used, "unit": "Count", "name": {"value": name, "localizedValue": label}}
 
 
+OWNER = {"actions": ["*"], "notActions": [], "dataActions": [], "notDataActions": []}
+"""Azure's Owner may not read blobs ("Azure built-in roles")."""
+WRITER = {"actions": [], "dataActions": ["Microsoft.Storage/storageAccounts/blobServices/containers/blobs/*"]}
+
+
 @dataclass
 class Subscription:
     """The fake. roles: permissions of the caller's roles. page: sizes in a page. groups: name -> tags."""
 
     state: str = "Enabled"
-    roles: list[dict[str, list[str]]] = field(default_factory=lambda: [{"actions": ["*"], "notActions": []}])
+    roles: list[dict[str, list[str]]] = field(default_factory=lambda: [OWNER, WRITER])
     unregistered: set[str] = field(default_factory=set)
     sizes: list[dict[str, Any]] = field(
         default_factory=lambda: [size("Standard_D4s_v5", FAMILY, 4), size("Standard_D8s_v5", FAMILY, 8)]

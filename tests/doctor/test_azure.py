@@ -12,7 +12,7 @@ from operations.doctor.azure.account import PROVIDERS
 from operations.doctor.model import State
 from stacks.azure.hosts import DEBIAN
 from stacks.azure.permissions import ACTIONS, ALWAYS, FEATURES
-from tests.doctor.fake_azure import FAMILY, REGION, Subscription, size, token, usage
+from tests.doctor.fake_azure import FAMILY, OWNER, REGION, Subscription, size, token, usage
 from tests.doctor.support import ROOT, answers, example, not_ok, rights_of
 from tests.scheduling.clouds.door import Door, Request, Response, json_response
 from tests.scheduling.clouds.fake_azure import MANAGEMENT, refused, split, too_many
@@ -87,6 +87,19 @@ def test_roles_add_up_and_the_operators_role_is_enough(
     assert answers(koala, "rights")["account: rights"].state is State.OK
     subscription.roles = [{"actions": every[1:]}]
     assert answers(koala, "rights")["account: rights"].found.endswith(every[0])
+
+
+def test_an_owner_who_cannot_write_records_gets_the_command_that_grants_it(
+    koala: Cluster, subscription: Subscription, azure_door: Door
+) -> None:
+    subscription.roles = [OWNER]
+    found = answers(koala, "rights")
+    assert found["account: rights"].state is State.OK
+    answer = found["account: rights: records"]
+    assert answer.state is State.WRONG
+    (command,) = answer.mend
+    assert command.startswith('az role assignment create --assignee an-object --role "Storage Blob Data Contributor"')
+    assert command.endswith('--condition "$(.venv/bin/python -m stacks.azure.permissions records)"')
 
 
 @pytest.mark.parametrize("name", ["Microsoft.KeyVault", "EncryptionAtHost"])

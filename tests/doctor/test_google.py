@@ -163,8 +163,8 @@ def test_a_missing_image_and_one_of_another_architecture_are_wrong(
 def test_taken_names_are_wrong_and_a_bucket_of_others_is_unknown(
     gibbon: Cluster, project: Project, google_door: Door
 ) -> None:
-    project.taken = {"gibbon-network", bucket_name(gibbon, "audit", "a-project")}
-    project.elsewhere = {bucket_name(gibbon, "backups", "a-project")}
+    project.taken = {"gibbon-network", bucket_name(gibbon.name, "audit", "a-project")}
+    project.elsewhere = {bucket_name(gibbon.name, "backups", "a-project")}
     project.deleted = {role_id("gibbon", "volumes")}
     found = answers(gibbon, "network", "buckets", "roles")
     states = {name: answer.state for name, answer in found.items() if answer.state is not State.OK}

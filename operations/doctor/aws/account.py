@@ -173,9 +173,8 @@ def _arns(account: Account, resource: object) -> list[str]:
         service = pattern.split(":")[2]
         if service == "s3":
             use = pattern.split("-")[1]
-            arn = f"arn:aws:s3:::{bucket(account.cluster, use, account.id)}" + (
-                "/any" if pattern.endswith("/*") else ""
-            )
+            _, slash, path = pattern.partition("/")
+            arn = f"arn:aws:s3:::{bucket(account.cluster, use, account.id)}{slash}{path.replace('*', 'any')}"
         elif service == "ssm":
             arn = f"arn:aws:ssm:{plane.region}::parameter{PARAMETER}"
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -10,7 +10,7 @@ from clients.clouds import CallError
 from clients.clouds.azure_reader import AzureReader
 from cluster.spec import Cluster
 from operations.doctor.model import Answer, Question, ok, unknown, wrong
-from stacks.azure.permissions import ACTIONS, ALWAYS, FEATURES
+from stacks.azure.permissions import ACTIONS, ALWAYS, FEATURES, RECORDS
 from stacks.azure.tags import workers_group_name
 
 PROVIDERS = (
@@ -80,17 +80,34 @@ def _rights(cluster: Cluster, reader: AzureReader) -> Iterator[Answer]:
     held = reader.every("/providers/Microsoft.Authorization/permissions", _PERMISSIONS)
     needed = sorted({*ALWAYS, *(action for type_ in _types(cluster) for action in ACTIONS[type_])})
     lacking = [action for action in needed if not any(_grants(each, action) for each in held)]
-    if not lacking:
+    if lacking:
+        yield _lacking(cluster, reader, needed, lacking)
+    else:
         yield ok(f"all {len(needed)} actions on the subscription; conditions and deny assignments are not listed there")
-        return
+    if not all(any(_grants(each, action, "dataActions") for each in held) for action in RECORDS):
+        yield wrong(
+            "blobs of containers `artefacts` can't be read and written",
+            f'az role assignment create --assignee {_who_am_i(reader)} --role "Storage Blob Data Contributor" --scope '
+            f"/subscriptions/{reader.subscription} --condition-version 2.0 "
+            '--condition "$(.venv/bin/python -m stacks.azure.permissions records)"',
+            about="records",
+        )
+    else:
+        yield ok("blobs can be read and written; conditions are not listed there", about="records")
+
+
+def _who_am_i(reader: AzureReader) -> str:
+    return str(reader.claims().get("oid") or '"$(az ad signed-in-user show --query id --output tsv)"')
+
+
+def _lacking(cluster: Cluster, reader: AzureReader, needed: Sequence[str], lacking: Sequence[str]) -> Answer:
     shown = ", ".join(lacking[:_SHOWN]) + (f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else "")
-    who = str(reader.claims().get("oid") or '"$(az ad signed-in-user show --query id --output tsv)"')
     permissions = ".venv/bin/python -m stacks.azure.permissions"
     condition = f'"$({permissions} {reader.subscription} {cluster.name})"'
-    yield wrong(
+    return wrong(
         f"{len(lacking)} of {len(needed)} actions are missing: {shown}",
         f'az role definition create --role-definition "$({permissions} role {reader.subscription})"',
-        f'az role assignment create --assignee {who} --role "Menagerie operator" --scope '
+        f'az role assignment create --assignee {_who_am_i(reader)} --role "Menagerie operator" --scope '
         f"/subscriptions/{reader.subscription} --condition-version 2.0 --condition {condition}",
     )
 
@@ -100,14 +117,14 @@ def _types(cluster: Cluster) -> Iterable[str]:
     return [type_ for type_ in ACTIONS if has_vpn or type_.rpartition(":")[2] not in _VPN]
 
 
-def _grants(permission: Mapping[str, Any], action: str) -> bool:
+def _grants(permission: Mapping[str, Any], action: str, kind: str = "actions") -> bool:
     """Return whether one role allows an action: Azure compares without case, and `*` stands for anything."""
 
     def matches(patterns: object) -> bool:
         listed = patterns if isinstance(patterns, list) else []
         return any(fnmatchcase(action.lower(), str(pattern).lower()) for pattern in listed)
 
-    return matches(permission.get("actions")) and not matches(permission.get("notActions"))
+    return matches(permission.get(kind)) and not matches(permission.get(f"not{kind[0].upper()}{kind[1:]}"))
 
 
 def _provider(reader: AzureReader, name: str) -> Answer:

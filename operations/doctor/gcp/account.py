@@ -149,7 +149,7 @@ def _network(cluster: Cluster, reader: GoogleReader) -> Iterator[Answer]:
 
 def _buckets(cluster: Cluster, reader: GoogleReader) -> Iterator[Answer]:
     for purpose in (BACKUPS, AUDIT, LOGS, ARTEFACTS):
-        name = bucket_name(cluster, purpose, reader.project)
+        name = bucket_name(cluster.name, purpose, reader.project)
         try:
             free = _is_free(reader, f"{_STORAGE}/b/{name}")
         except CallError as error:

@@ -84,6 +84,18 @@ def test_permissions_that_up_needs_for_hosts_roles_are_allowed(may, action, cont
     assert may(action, OURS, context)
 
 
+@pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject"])
+def test_an_operator_reads_and_writes_records_and_no_other_object(may, action):
+    assert may(action, f"arn:aws:s3:::horus-artefacts-{ACCOUNT}/operations/current.json")
+    assert may(action, f"arn:aws:s3:::horus-artefacts-{ACCOUNT}/machines/horus-gpu-1")
+    for theirs in (
+        f"horus-artefacts-{ACCOUNT}/programs/etcd",
+        f"horus-backups-{ACCOUNT}/operations/1",
+        "state/operations/1",
+    ):
+        assert not may(action, f"arn:aws:s3:::{theirs}")
+
+
 @pytest.mark.parametrize("deployed", ["small", "whole"], indirect=True)
 def test_the_roles_of_a_new_cluster_are_bounded_and_below_our_path(deployed):
     roles = deployed.of_type(ROLE)

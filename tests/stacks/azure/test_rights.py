@@ -12,7 +12,8 @@ from cluster.storage import controllers_pool
 from etcd.backups import prefix
 from sandbox.simcloud.values import plain
 from stacks.azure.machines import READ_MACHINES
-from stacks.azure.rights import USE_BLOBS, BuiltIn, only_below
+from stacks.azure.permissions import RECORDS_CONTAINER
+from stacks.azure.rights import USE_BLOBS, BuiltIn, only_below, only_in
 from stacks.azure.secrets import LARGEST
 from stacks.azure.tags import files_name, scale_set_name
 from stacks.azure.volumes import CONTROLLERS, MAKE_DISKS, MAKE_SHARES
@@ -110,6 +111,15 @@ def test_the_condition_covers_every_action_on_blobs_except_listing():
     ]
     # A blob of main whose name starts with events' is not events': the folder ends with a slash.
     assert re.findall(r"StringStartsWith '([^']*)'", condition) == ["koala/main/", "koala/events/"]
+    assert condition.count("(") == condition.count(")")
+
+
+def test_operators_may_use_the_blobs_of_records_and_of_no_other_container(wide):
+    names = {plain(record.inputs)["containerName"] for record in wide.records("storage:BlobContainer")}
+    assert {name for name in names if f"'{name}'" in only_in(RECORDS_CONTAINER)} == {RECORDS_CONTAINER}
+    condition = only_in(RECORDS_CONTAINER)
+    assert re.findall(r"!\(ActionMatches\{'([^']*)'\}\)", condition) == list(USE_BLOBS)
+    assert condition.endswith(f":name] StringEquals '{RECORDS_CONTAINER}'))")
     assert condition.count("(") == condition.count(")")
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from cluster.check.limits import MOST_GRANTS, POOLS_IN_A_CONDITION
 from sandbox.simcloud.gcp.conditions import logical_operators
-from stacks.gcp import confinement, machines, volumes
-from stacks.gcp.permissions import only_our_roles
+from stacks.gcp import confinement, machines, tags, volumes
+from stacks.gcp.permissions import only_our_roles, only_records
 from stacks.gcp.tags import base_name
 
 NAMED = re.compile(r'"/instances/\{name\}"\)\.startsWith\("([^"]+)-"')
@@ -66,3 +66,20 @@ def test_the_granters_condition_is_one_that_google_accepts(number):
     assert logical_operators(condition) <= confinement.MOST_OPERATORS
     assert len(re.findall("projects/apes/roles/", condition)) == 2 * number
     assert all(part.count("projects/") <= 10 for part in condition.split(" || "))
+
+
+@pytest.mark.parametrize("number", [1, 13])
+def test_operators_may_use_the_clusters_buckets_of_records_alone(number):
+    names = [f"c{i}" for i in range(number)]
+    condition = only_records("apes", names)
+    assert logical_operators(condition) <= confinement.MOST_OPERATORS
+    starts = re.findall(r"resource\.name\.startsWith\('projects/_/buckets/([^']*)'\)", condition)
+    assert starts == [tags.bucket_name(name, "artefacts", "apes") for name in names]
+    assert not any(
+        tags.bucket_name("c1", use, "apes").startswith(tuple(starts)) for use in ("backups", "audit", "logs")
+    )
+
+
+def test_more_clusters_than_a_condition_can_name_are_refused():
+    with pytest.raises(ValueError, match="14 clusters; a condition can name 13"):
+        only_records("apes", [f"c{i}" for i in range(14)])

@@ -35,7 +35,7 @@ def test_an_endpoints_name_has_only_letters_and_digits(cluster):
 
 
 def test_google_accepts_a_buckets_name(cluster):
-    name = tags.bucket_name(cluster, "artefacts", "apes-prod")
+    name = tags.bucket_name(cluster.name, "artefacts", "apes-prod")
     assert re.fullmatch(r"[a-z0-9][-a-z0-9]{1,61}[a-z0-9]", name)
     assert not name.startswith("goog")
     assert "google" not in name
@@ -51,7 +51,7 @@ def test_clusters_with_a_common_prefix_share_no_name(build):
         assert make(first, "etcd-main-1") != make(second, "etcd-main-1")
     assert tags.endpoint_name(first) != tags.endpoint_name(second)
     assert tags.role_id(first.name, "writer") != tags.role_id(second.name, "writer")
-    assert tags.bucket_name(first, "logs", "p") != tags.bucket_name(second, "logs", "p")
+    assert tags.bucket_name(first.name, "logs", "p") != tags.bucket_name(second.name, "logs", "p")
 
 
 @pytest.fixture
