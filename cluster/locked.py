@@ -74,15 +74,15 @@ def filled(spec: ClusterSpec, document: Document) -> tuple[ClusterSpec, list[Pro
 
 def _contradictions(spec: ClusterSpec, lock: Lock, document: Document) -> dict[str, Problem]:
     published, own = upstream(), spec.artefacts
-    found = {}
+    problems = {}
     for key in ("sha256", "own_builds"):
         written = {**own.sha256, **own.own_builds}
         for source, checksum in getattr(lock, key).items():
             if written.get(source, checksum) != checksum:
                 message = f"{source} is {checksum}, but the spec's artefacts has {written[source]}"
                 hint = "remove it from the spec if the bundle is right; otherwise run `./menagerie bundle` again"
-                found[source] = document.problem("CFG-021", (key, source), message, hint)
+                problems[source] = document.problem("CFG-021", (key, source), message, hint)
             elif key == "sha256" and published.get(source, checksum) != checksum:
                 message = f"{source} is {checksum}, but upstream publishes {published[source]}"
-                found[source] = document.problem("CFG-021", (key, source), message, _AGAIN)
-    return found
+                problems[source] = document.problem("CFG-021", (key, source), message, _AGAIN)
+    return problems

@@ -30,22 +30,22 @@ class NewerDataError(RefusedError):
 
     code = "newer-data"
 
-    def __init__(self, what: str, found: object, reads: int) -> None:
+    def __init__(self, what: str, version: object, reads: int) -> None:
         super().__init__(
-            f"{what} has version {str(found)[:40]}, but this checkout reads at most version {reads}: a newer Menagerie wrote it. "
+            f"{what} has version {str(version)[:40]}, but this checkout reads at most version {reads}: a newer Menagerie wrote it. "
             "Nothing was changed; use the checkout that wrote it, or a newer one"
         )
 
 
-def check(what: str, found: object, reads: int = 1) -> None:
+def check(what: str, version: object, reads: int = 1) -> None:
     """Check a version.
 
-    what: name of the data in messages. found: the version as read, None if there is none.
+    what: name of the data in messages. version: as read, None if there is none.
     Errors: raises NewerDataError, also if it isn't a version.
     """
-    if found is None or (str(found).isdecimal() and int(str(found)) <= reads):
+    if version is None or (str(version).isdecimal() and int(str(version)) <= reads):
         return
-    raise NewerDataError(what, found, reads)
+    raise NewerDataError(what, version, reads)
 
 
 def readable(what: str, document: object, reads: int = 1) -> object:

@@ -105,7 +105,7 @@ def _print(results: Sequence[Result]) -> None:
         )
         console.print(mark)
         if result.status is not Status.PASS:
-            console.print(Text(f"{'':11}{result.seen}", style="dim"))
+            console.print(Text(f"{'':11}{result.observed}", style="dim"))
         if result.status is Status.EXCEPTION:
             console.print(Text(f"{'':11}exception: {control.exception}", style="dim"))
         if result.status is Status.MANUAL:

@@ -138,7 +138,7 @@ def document(cluster: str, all_results: tuple[Result, ...], evidence: Evidence) 
 def _findings(control: Control, evidence: Evidence) -> Iterator[Finding]:
     if control.by == ATTEMPTS:
         attempts = (each for each in evidence.attempts if each.control == control.id)
-        yield from (Finding(each.subject, each.ok, each.seen, each.expected) for each in attempts)
+        yield from (Finding(each.subject, each.ok, each.outcome, each.expected) for each in attempts)
     elif control.by:
         yield from DECISIONS[control.by](evidence)
     else:
@@ -161,11 +161,11 @@ def _needs_a_subject(control: Control) -> bool:
 
 
 def _summed(findings: Iterable[Finding]) -> str:
-    """Summarise findings: subjects grouped by what was seen."""
-    by_seen: dict[str, list[str]] = {}
+    """Summarise findings: subjects grouped by observation."""
+    by_observation: dict[str, list[str]] = {}
     for finding in findings:
-        by_seen.setdefault(finding.seen, []).append(finding.subject)
-    groups = [f"{_names(subjects)}: {seen}" for seen, subjects in by_seen.items()]
+        by_observation.setdefault(finding.observed, []).append(finding.subject)
+    groups = [f"{_names(subjects)}: {observation}" for observation, subjects in by_observation.items()]
     more = f"; and {len(groups) - _SHOWN} more" if len(groups) > _SHOWN else ""
     return "; ".join(groups[:_SHOWN]) + more
 

@@ -113,7 +113,7 @@ class Attempt:
     control: str
     subject: str
     ok: bool | None
-    seen: str
+    outcome: str
     expected: bool = False
 
 

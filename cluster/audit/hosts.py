@@ -57,8 +57,8 @@ def audit_policy(evidence: Evidence) -> Iterator[Finding]:
     for report, process in evidence.processes("kube-apiserver"):
         rules = _text(report, process, "audit-policy-file").get("rules") or ()
         silent = [resource for resource in AUDITED if _level(rules, resource) in ("", "None")]
-        seen = f"doesn't log {', '.join(silent)}" if silent else f"{len(rules)} rules, {len(AUDITED)} resources"
-        yield Finding(report.host, not silent, seen)
+        observed = f"doesn't log {', '.join(silent)}" if silent else f"{len(rules)} rules, {len(AUDITED)} resources"
+        yield Finding(report.host, not silent, observed)
 
 
 def _level(rules: Iterable[Any], resource: str) -> str:
@@ -156,8 +156,10 @@ def loopback_only(evidence: Evidence) -> Iterator[Finding]:
         allowed = evidence.ports.get(report.kind, frozenset()) | {SSH}
         heard = {each.port for each in report.listening if not each.address.startswith(("127.", "::1", "::ffff:127."))}
         further = sorted(heard - allowed)
-        seen = f"also listens on {', '.join(map(str, further))}" if further else f"{len(heard)} ports, all in the table"
-        yield Finding(report.host, not further, seen)
+        observed = (
+            f"also listens on {', '.join(map(str, further))}" if further else f"{len(heard)} ports, all in the table"
+        )
+        yield Finding(report.host, not further, observed)
 
 
 def etcd_is_recent(evidence: Evidence) -> Iterator[Finding]:
@@ -191,8 +193,10 @@ def audit_logs_are_shipped(evidence: Evidence) -> Iterator[Finding]:
             continue
         age_s = evidence.now - logs.newest.get(report.host, 0.0)
         is_there = report.host in logs.newest
-        seen = f"newest object is {max(age_s, 0) / 60:.0f} min old" if is_there else "the bucket has no objects of it"
-        yield Finding(report.host, is_there and age_s < logs.bound_s, seen)
+        observed = (
+            f"newest object is {max(age_s, 0) / 60:.0f} min old" if is_there else "the bucket has no objects of it"
+        )
+        yield Finding(report.host, is_there and age_s < logs.bound_s, observed)
 
 
 def audit_logs_are_locked(evidence: Evidence) -> Iterator[Finding]:
@@ -202,8 +206,8 @@ def audit_logs_are_locked(evidence: Evidence) -> Iterator[Finding]:
     elif logs.locked_days is None:
         yield Finding("bucket of audit logs", None, "a lab's buckets have no locks", expected=True)
     else:
-        seen = f"locked for {logs.locked_days} days of {logs.kept_days}"
-        yield Finding("bucket of audit logs", logs.locked_days >= logs.kept_days, seen)
+        observed = f"locked for {logs.locked_days} days of {logs.kept_days}"
+        yield Finding("bucket of audit logs", logs.locked_days >= logs.kept_days, observed)
 
 
 def _parsed(pem: Iterable[str]) -> list[x509.Certificate]:

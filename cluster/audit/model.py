@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
@@ -151,17 +151,20 @@ class Finding:
 
     subject: str
     ok: bool | None
-    seen: str
+    observed: str
     expected: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"subject": self.subject, "ok": self.ok, "seen": self.observed, "expected": self.expected}
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a control. seen: what was seen, in one line."""
+    """The result of a control. observed: in one line."""
 
     control: Control
     status: Status
-    seen: str
+    observed: str
     findings: tuple[Finding, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -171,9 +174,9 @@ class Result:
             "title": control.title,
             "level": "scored" if control.scored else "manual",
             "status": self.status.value,
-            "seen": self.seen,
+            "seen": self.observed,
             "reason": control.exception if self.status is Status.EXCEPTION else "",
-            "findings": [asdict(finding) for finding in self.findings],
+            "findings": [finding.to_json() for finding in self.findings],
         }
 
 

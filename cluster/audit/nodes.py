@@ -73,11 +73,11 @@ def _of_site(labels: Mapping[str, str], expected: Mapping[str, str]) -> list[str
 
 def _of_region(labels: Mapping[str, str]) -> list[str]:
     wrong = [f"{key} is only for machines at sites" for key in sorted(_OF_SITES & labels.keys())]
-    reported, first_seen = labels.get(POOL_LABEL, ""), labels.get(TRUSTED_POOL, "")
+    reported, trusted = labels.get(POOL_LABEL, ""), labels.get(TRUSTED_POOL, "")
     return (
         wrong
-        if reported == first_seen
-        else [*wrong, f"it reports pool {reported or 'none'}, but was first seen in {first_seen or 'none'}"]
+        if reported == trusted
+        else [*wrong, f"it reports pool {reported or 'none'}, but was first seen in {trusted or 'none'}"]
     )
 
 

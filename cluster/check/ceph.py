@@ -170,7 +170,7 @@ def _cluster_networks(subject: Subject, where: Where, ceph: Ceph) -> Iterator[Fi
 def disks(subject: Subject) -> Iterator[Finding]:
     """A rule selects disks on purpose, and no disk matches two rules."""
     for _, where, ceph, _ in _storages(subject):
-        seen: dict[str, str] = {}
+        rules: dict[str, str] = {}
         for name, kind in ceph.disks.items():
             place: Where = (*where, "disks", name)
             if kind.names_no_model and not kind.allow_every_disk:
@@ -180,7 +180,7 @@ def disks(subject: Subject) -> Iterator[Finding]:
             if kind.max_size is not None and kind.max_size < kind.min_size:
                 sizes = f"max_size {format_bytes(kind.max_size)} is below min_size {format_bytes(kind.min_size)}"
                 yield Finding((*place, "max_size"), f"disks.{name}: {sizes}; no disk matches", "swap the two")
-            before = seen.setdefault(kind.by_id, name)
+            before = rules.setdefault(kind.by_id, name)
             if before != name and _may_share(ceph, before, name):
                 message = f"disks.{name} and disks.{before} both have by_id {kind.by_id}, and their sizes don't tell them apart"
                 yield Finding((*place, "by_id"), message, "correct or remove one", also=((*where, "disks", before),))

@@ -78,18 +78,18 @@ def nothing_shared(subject: Subject) -> Iterator[Finding]:
 
 
 def _ports(subject: Subject, together: bool) -> Iterator[Finding]:
-    seen: dict[tuple[str, int], tuple[str, Where]] = {}
+    used: dict[tuple[str, int], tuple[str, Where]] = {}
     for role, etcd in _each(subject):
         host = "etcd-main-1" if together else f"etcd-{role}-1"
         for key, port in {"client_port": etcd.client_port, "peer_port": etcd.peer_port}.items():
             where: Where = ("etcd", role, key)
-            name, before = f"etcd.{role}.{key}", seen.get((host, port))
+            name, before = f"etcd.{role}.{key}", used.get((host, port))
             if before:
                 default = type(etcd).model_fields[key].default
                 message = f"{before[0]} and {name} both use {host}:{port}; the second to start would fail"
                 hint = f"give {name} another port, for example {default if port != default else default + 10}"
                 yield Finding(where, message, hint, also=(before[1],))
-            seen.setdefault((host, port), (name, where))
+            used.setdefault((host, port), (name, where))
 
 
 def _folders(subject: Subject, together: bool) -> Iterator[Finding]:

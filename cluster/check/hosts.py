@@ -48,11 +48,11 @@ def no_duplicates(subject: Subject) -> Iterator[Finding]:
         for other in subject.others
         for what, where, host in _identities(other, names=False)
     }
-    seen: dict[str, tuple[str, Where]] = {}
+    owners: dict[str, tuple[str, Where]] = {}
     for what, where, host in _identities(subject, names=True):
         hint = "correct one of the two, or remove it"
-        if what in seen:
-            before, place = seen[what]
+        if what in owners:
+            before, place = owners[what]
             earlier, mark = subject.positions.mark(place), subject.positions.mark(where)
             file = "" if earlier.file == mark.file else f"{earlier.file} "
             first, second = f"{file}{earlier.spot}", mark.spot
@@ -63,7 +63,7 @@ def no_duplicates(subject: Subject) -> Iterator[Finding]:
         elif what in foreign:
             before, position = foreign[what]
             yield Finding(where, f"{what} is given to {before} ({position}) and {host} ({subject.line(where)})", hint)
-        seen.setdefault(what, (host, where))
+        owners.setdefault(what, (host, where))
     for where, _, machine in subject.hosts():
         if _CLOUD_SIDE.fullmatch(machine.name):
             message = f"{machine.name} is a name reserved for hosts of the control plane"

@@ -93,7 +93,7 @@ def groups(spec: ClusterSpec) -> tuple[Group, ...]:
     of_etcd, of_node_ports = ("client", "agent"), ("tcp of Services", "udp of Services")
     between = _between_workers(spec)
     has_workers, zones = bool(spec.cloud_workers), len(spec.control_plane.zones)
-    found = [
+    all_groups = [
         Group("the load balancer", "incoming", ((racks, ("API", "tunnels")), (operators, ("API",))), 2 * has_workers),
         Group("the public load balancer", "incoming", ((named["public"], ("API",)),), 0),
         Group(
@@ -104,16 +104,16 @@ def groups(spec: ClusterSpec) -> tuple[Group, ...]:
         ),
     ]
     if not shared:
-        found.append(Group("etcd events", "incoming", ((operators, of_etcd),), 3))
+        all_groups.append(Group("etcd events", "incoming", ((operators, of_etcd),), 3))
     if has_workers:
         # Out: API and tunnels, and the store of secrets, in each zone; shared files; the cloud's API, mirror and registry, which
         # may be one rule.
         out = len(between) + 3 * zones + zones * has_file(spec) + 3
-        found += [
+        all_groups += [
             Group("workers", "incoming", ((racks, between), (clients, of_node_ports)), len(between)),
             Group("workers", "outgoing", ((racks, between),), out),
         ]
-    return tuple(found)
+    return tuple(all_groups)
 
 
 def _between_workers(spec: ClusterSpec) -> tuple[str, ...]:
@@ -129,9 +129,9 @@ def security_groups(subject: Subject) -> Iterator[Finding]:
     quota = spec.control_plane.security_group_rules
     if spec.control_plane.cloud is not Cloud.AWS:
         return
-    found = groups(spec)
-    needed = max(group.rules for group in found)
-    yield from (_too_many_rules(group, quota, needed) for group in found if group.rules > quota)
+    all_groups = groups(spec)
+    needed = max(group.rules for group in all_groups)
+    yield from (_too_many_rules(group, quota, needed) for group in all_groups if group.rules > quota)
 
 
 def _too_many_rules(group: Group, quota: int, needed: int) -> Finding:

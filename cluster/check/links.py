@@ -20,15 +20,15 @@ def _links(subject: Subject) -> Iterator[tuple[str, str, Where, str, Link]]:
 
 def findable(subject: Subject) -> Iterator[Finding]:
     """Each link identifies one port, by PCI address or by the card's MAC."""
-    seen: dict[tuple[str, str, str], tuple[str, Where]] = {}
+    ports: dict[tuple[str, str, str], tuple[str, Where]] = {}
     for site, pool, where, name, link in _links(subject):
         if link.pci:
             key = (site, pool, link.pci)
-            if key in seen:
-                before, place = seen[key]
+            if key in ports:
+                before, place = ports[key]
                 message = f"{name} of pool {pool} is {link.pci}, which is already {before}"
                 yield Finding((*where, "pci"), message, "correct one of the two, or remove it", also=(place,))
-            seen.setdefault(key, (name, where))
+            ports.setdefault(key, (name, where))
             continue
         for index, host in enumerate(subject.cluster.hosts.get(pool, ())):
             cable = host.links.get(name)
@@ -41,7 +41,7 @@ def findable(subject: Subject) -> Iterator[Finding]:
 
 def cables(subject: Subject) -> Iterator[Finding]:
     """A switch port has one cable."""
-    seen: dict[tuple[str, str, str], tuple[str, Where]] = {}
+    ends: dict[tuple[str, str, str], tuple[str, Where]] = {}
     for where, pool, host in subject.hosts():
         site = subject.spec.pools[pool].site or ""
         for name, cable in host.links.items():
@@ -53,11 +53,11 @@ def cables(subject: Subject) -> Iterator[Finding]:
             elif cable.switch is not None:
                 key = (site, cable.switch.lower(), str(cable.port).lower())
                 end = f"{host.name} {name}"
-                if key in seen:
-                    before, other = seen[key]
+                if key in ends:
+                    before, other = ends[key]
                     message = f"{cable.switch} port {cable.port} is given to {before} and {end}"
                     yield Finding((*place, "port"), message, "correct one of the two", also=(other,))
-                seen.setdefault(key, (end, (*place, "port")))
+                ends.setdefault(key, (end, (*place, "port")))
 
 
 def mtus(subject: Subject) -> Iterator[Finding]:

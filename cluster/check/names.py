@@ -59,17 +59,17 @@ def racks_of_a_lab(subject: Subject) -> Iterator[Finding]:
     """Two sites may both have a rack r1, except in a lab, which makes one network per rack name."""
     if not subject.cluster.is_lab:
         return
-    seen: dict[str, str] = {}
+    site_of: dict[str, str] = {}
     for name, site in subject.spec.sites.items():
         for rack in site.racks:
-            if rack in seen:
+            if rack in site_of:
                 message = (
-                    f"sites {seen[rack]} and {name} both have a rack {rack}; the lab would make one network of them"
+                    f"sites {site_of[rack]} and {name} both have a rack {rack}; the lab would make one network of them"
                 )
                 hint = f"write {name}-{rack}, here and in the hosts file"
-                before: Where = ("sites", seen[rack], "racks", rack)
+                before: Where = ("sites", site_of[rack], "racks", rack)
                 yield Finding(("sites", name, "racks", rack), message, hint, also=(before,))
-            seen.setdefault(rack, name)
+            site_of.setdefault(rack, name)
 
 
 RULES: tuple[tuple[str, Rule], ...] = (

@@ -26,11 +26,11 @@ def mirrors(subject: Subject) -> Iterator[Finding]:
                 f"registries of {name} has no mirror, so hosts would have no registry to pull from",
                 hint,
             )
-        seen: dict[tuple[str, str], Where] = {}
+        places: dict[tuple[str, str], Where] = {}
         for index, mirror in enumerate(registries.mirrors):
             place = (*where, "mirrors", index)
             for registry in mirror.of or (EVERY,):
-                before = seen.setdefault((mirror.address, registry), place)
+                before = places.setdefault((mirror.address, registry), place)
                 if before != place:
                     what = "every registry" if registry == EVERY else registry
                     message = f"{mirror.address} is listed twice as a mirror of {what}; the second entry is never used"

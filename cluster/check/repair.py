@@ -15,16 +15,16 @@ _HEALTHY = {("Ready", "True"), (preflight.CONDITION, "True")}
 
 def conditions(subject: Subject) -> Iterator[Finding]:
     """No condition is listed twice, and healthy nodes have none of them."""
-    seen: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for index, condition in enumerate(subject.spec.repair.conditions):
         where: Where = ("repair", "conditions", index)
         pair = (condition.type, condition.status)
-        if pair in seen:
+        if pair in pairs:
             yield Finding(where, f"{show(where)} repeats {condition.type} {condition.status}", "keep one of them")
         if pair in _HEALTHY:
             message = f"{show(where)} treats a node as broken when it is {condition.type}, so all healthy nodes would be repaired"
             yield Finding((*where, "status"), message, 'write "False" or "Unknown"')
-        seen.add(pair)
+        pairs.add(pair)
 
 
 def brakes(subject: Subject) -> Iterator[Finding]:

@@ -85,7 +85,7 @@ def devices(subject: Subject) -> Iterator[Finding]:
     """Each rail of a pool is one port, different from those of the other rails."""
     for _, where, roce in _fabrics(subject):
         for pool, rails in roce.rails.items():
-            seen: dict[str, str] = {}
+            rail_of: dict[str, str] = {}
             for rail, device in rails.items():
                 place: Where = (*where, "rails", pool, rail)
                 name = f"rail {rail} of pool {pool}"
@@ -98,11 +98,11 @@ def devices(subject: Subject) -> Iterator[Finding]:
                         "RDMA is bound to a port and its card, which bonds and bridges hide"
                     )
                     yield Finding(place, message, "name the port itself; give each port of a bond its own rail")
-                elif str(device) in seen:
-                    message = f"{name} is {device}, which is already {seen[str(device)]}"
-                    before = (*where, "rails", pool, seen[str(device)])
+                elif str(device) in rail_of:
+                    message = f"{name} is {device}, which is already {rail_of[str(device)]}"
+                    before = (*where, "rails", pool, rail_of[str(device)])
                     yield Finding(place, message, "correct one of the two, or remove it", also=(before,))
-                seen.setdefault(str(device), rail)
+                rail_of.setdefault(str(device), rail)
             if not rails:
                 yield Finding((*where, "rails", pool), f"pool {pool} has no rail", f"add its ports, or remove {pool}")
 

@@ -35,17 +35,17 @@ def peers(subject: Subject) -> Iterator[Finding]:
         for other in subject.others
         for where, vpn, router in _routers(other)
     }
-    seen: dict[IPv4Address, Where] = {}
+    places: dict[IPv4Address, Where] = {}
     for where, vpn, router in _routers(subject):
         asn, cluster = foreign.get(router.address, (vpn.asn, ""))
-        if router.address in seen:
-            before = seen[router.address]
+        if router.address in places:
+            before = places[router.address]
             message = f"{router.address} is the address of both {show(before[:-1])} and {show(where[:-1])}"
             yield Finding(where, message, "correct one of the two, or remove it", also=(before,))
         elif asn != vpn.asn:
             message = f"{router.address} has ASN {vpn.asn} here and {asn} in cluster {cluster}; a router has only one"
             yield Finding(where, message, f"write the same asn in both: {asn}", also=((*where[:3], "asn"),))
-        seen.setdefault(router.address, where)
+        places.setdefault(router.address, where)
     for site, vpn in _joined(subject):
         if not subject.spec.sites[site].racks and not vpn.networks:
             message = f"sites.{site}.vpn leads to no rack, so the gateway would learn no route"
@@ -90,7 +90,7 @@ def asns(subject: Subject) -> Iterator[Finding]:
     taken = ours.asns | {ours.asn} | {vpn.asn for _, vpn in _joined(subject)}
     free = next((asn for asn in _PRIVATE_ASNS if asn not in taken), 4_200_000_000)
     hint = f"choose a private one (RFC 6996), for example {free}"
-    seen: dict[int, str] = {}
+    site_of: dict[int, str] = {}
     for site, vpn in _joined(subject):
         where: Where = ("sites", site, "vpn", "asn")
         if vpn.asn == ours.asn:
@@ -99,12 +99,12 @@ def asns(subject: Subject) -> Iterator[Finding]:
         elif vpn.asn in ours.asns:
             message = f"ASN {vpn.asn} is reserved by IANA or by {subject.spec.control_plane.cloud}; no site can use it"
             yield Finding(where, message, hint)
-        elif vpn.asn in seen:
+        elif vpn.asn in site_of:
             message = (
-                f"ASN {vpn.asn} is used by {seen[vpn.asn]} and {site}; BGP would treat routes between them as loops"
+                f"ASN {vpn.asn} is used by {site_of[vpn.asn]} and {site}; BGP would treat routes between them as loops"
             )
-            yield Finding(where, message, hint, also=(("sites", seen[vpn.asn], "vpn", "asn"),))
-        seen.setdefault(vpn.asn, site)
+            yield Finding(where, message, hint, also=(("sites", site_of[vpn.asn], "vpn", "asn"),))
+        site_of.setdefault(vpn.asn, site)
 
 
 def inside(subject: Subject) -> Iterator[Finding]:
@@ -184,7 +184,7 @@ def machines(subject: Subject) -> Iterator[Finding]:
         for other in subject.others
         for where, _, router in _routers(other)
     }
-    seen: dict[IPv4Address, tuple[IPv4Address, Where]] = {}
+    routers: dict[IPv4Address, tuple[IPv4Address, Where]] = {}
     for address, _, router in _routers(subject):
         where: Where = (*address[:-1], "host") if router.host else address
         elsewhere, cluster = foreign.get(router.address, (router.host, ""))
@@ -197,7 +197,7 @@ def machines(subject: Subject) -> Iterator[Finding]:
         if router.host in workers:
             message = f"host {router.host} of an edge router is also the worker {workers[router.host]}"
             yield Finding(where, message, "give the router its own machine")
-        before, also = seen.setdefault(router.host, (router.address, where))
+        before, also = routers.setdefault(router.host, (router.address, where))
         if before != router.address:
             message = f"host {router.host} is used by two edge routers, {before} and {router.address}"
             yield Finding(where, message, "give each its own machine", also=(also,))

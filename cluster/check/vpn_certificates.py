@@ -73,10 +73,10 @@ def names_of_both_ends(subject: Subject) -> Iterator[Finding]:
 
 def own_files(subject: Subject) -> Iterator[Finding]:
     """Each router has its own certificate: its key is created on the router and never leaves it."""
-    seen: dict[str, Where] = {}
+    places: dict[str, Where] = {}
     for where, _, certificate in _certificates(subject):
         place = (*where, "file")
-        before = seen.setdefault(certificate.file, place)
+        before = places.setdefault(certificate.file, place)
         if before != place:
             message = (
                 f"{certificate.file} is given to {show(before[:-2])} and {show(where[:-1])}, but each has its own key"

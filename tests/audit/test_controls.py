@@ -48,7 +48,7 @@ def test_hosts_as_rendered_with_attempts_made_up_meet_every_control_except_docum
     if control.id in NOT_MET:
         assert (result.status, bool(control.exception)) == (Status.EXCEPTION, True)
     else:
-        assert result.status is (Status.MANUAL if control.id == "5.4.2" else Status.PASS), result.seen
+        assert result.status is (Status.MANUAL if control.id == "5.4.2" else Status.PASS), result.observed
 
 
 @pytest.mark.parametrize("control", controls(), ids=lambda control: control.id)
@@ -77,7 +77,7 @@ def test_a_missing_list_of_the_api_is_never_a_pass_and_says_why(good: Evidence) 
         read |= set(recorder.names)
         for name in recorder.names:
             result = decided(control, replace(good, objects={**good.objects, name: "no answer"}))
-            if (result.status, result.seen) != (Status.NOT_SEEN, "API: no answer"):
+            if (result.status, result.observed) != (Status.NOT_SEEN, "API: no answer"):
                 wrong.append((control.id, name, result))
     assert wrong == []
     assert len(read & set(API_LISTS)) > len(API_LISTS) / 2

@@ -90,9 +90,9 @@ def expect_broken(control: Control, evidence: Evidence) -> str:
     """Assert that a control isn't met, and return what was seen."""
     result = decided(control, evidence)
     expected = Status.EXCEPTION if control.exception else Status.MANUAL if control.manual else Status.FAIL
-    assert result.status is expected, result.seen
+    assert result.status is expected, result.observed
     assert any(finding.ok is False for finding in result.findings)
-    return result.seen
+    return result.observed
 
 
 @pytest.mark.parametrize(("control", "spoil"), derived())
@@ -344,7 +344,7 @@ def test_an_unreachable_host_is_never_a_pass(control: Control, good: Evidence) -
     result = decided(control, replace(good, unseen=silent))
     of_hosts = control.hosts and not control.kubelet
     everywhere = control.id in ("M.1", "M.2", "M.3", "M.4", "M.11")
-    about = [finding.subject for finding in result.findings if finding.seen == "down"]
+    about = [finding.subject for finding in result.findings if finding.observed == "down"]
     assert bool(about) is bool(of_hosts or everywhere)
     assert result.status is not Status.PASS or not about
 
@@ -353,7 +353,7 @@ def test_a_failure_is_reported_even_if_another_host_is_unreachable(good: Evidenc
     spoiled = wider(Kind.WORKER, "/etc/kubernetes/kubelet.conf")(good)
     result = decided(BY_ID["4.1.5"], replace(spoiled, unseen=(Unseen(Kind.WORKER, "worker-9", "down"),)))
     assert result.status is Status.FAIL
-    assert result.seen == "worker-1: /etc/kubernetes/kubelet.conf is 0640 root:root"
+    assert result.observed == "worker-1: /etc/kubernetes/kubelet.conf is 0640 root:root"
 
 
 def test_only_the_violated_control_fails(good: Evidence) -> None:
@@ -372,7 +372,7 @@ def test_two_etcds_on_one_host_are_checked_separately(good: Evidence) -> None:
         }
     )
     shared = replace(good, reports=(*good.of(Kind.API), both))
-    assert decided(BY_ID["1.1.11"], shared).seen == "etcd-main-1: /var/lib/etcd/events is 0755 etcd:etcd"
+    assert decided(BY_ID["1.1.11"], shared).observed == "etcd-main-1: /var/lib/etcd/events is 0755 etcd:etcd"
     findings = decided(BY_ID["2.2"], shared).findings
     assert [finding.subject for finding in findings] == ["etcd-main-1", "etcd-events-1"]
 
@@ -437,7 +437,9 @@ def test_a_node_with_a_wrong_label_is_reported(what: str, good: Evidence) -> Non
     name, labels, expected = NODE_LABELS[what]
     own = good.labels["worker-1"] if name == "worker-1" else {}
     result = decided(BY_ID["M.18"], nodes(node(name, **{**own, **labels}))(good))
-    assert (result.status, expected in result.seen) == (Status.FAIL if expected else Status.PASS, True), result.seen
+    assert (result.status, expected in result.observed) == (Status.FAIL if expected else Status.PASS, True), (
+        result.observed
+    )
 
 
 def test_controllers_on_their_pool_and_system_pods_pass(good: Evidence) -> None:
@@ -455,7 +457,7 @@ def test_controllers_on_their_pool_and_system_pods_pass(good: Evidence) -> None:
 def test_images_of_a_lab_may_have_tags_and_are_reported_as_built_here(good: Evidence) -> None:
     evidence = replace(pods(pod("kube-system", image="registry.k8s.io/kube-proxy:v1"))(good), lab=True)
     result = decided(BY_ID["M.25"], evidence)
-    assert (result.status, "built on this machine" in result.seen) == (Status.PASS, True)
+    assert (result.status, "built on this machine" in result.observed) == (Status.PASS, True)
 
 
 def test_images_of_users_may_have_tags(good: Evidence) -> None:
@@ -482,7 +484,7 @@ def test_a_serving_certificate_is_only_valid_for_its_node_s_address(
 def test_a_worker_with_its_neighbour_s_address_in_its_certificate_is_found(good: Evidence) -> None:
     other = support.serving("worker-1", "10.78.1.11", "10.78.1.12").certificate
     result = decided(BY_ID["M.17"], certificate(Kind.WORKER, SERVING, other)(good))
-    assert (result.status, result.seen) == (Status.FAIL, "worker-1: of worker-1, for 10.78.1.12")
+    assert (result.status, result.observed) == (Status.FAIL, "worker-1: of worker-1, for 10.78.1.12")
 
 
 def test_a_cluster_without_addresses_of_its_machines_never_passes(good: Evidence) -> None:
@@ -498,7 +500,7 @@ def test_a_namespace_with_a_count_for_every_kind_passes(good: Evidence) -> None:
     def outcome(own: Mapping[str, str]) -> tuple[Status, str]:
         quota = {"metadata": {"name": "menagerie", "namespace": "team-a"}, "spec": {"hard": own}}
         result = decided(BY_ID["M.21"], with_objects(namespace("team-a", **labels)(good), resource_quotas=[quota]))
-        return result.status, result.seen
+        return result.status, result.observed
 
     assert outcome(hard)[0] is Status.PASS
     less = {name: value for name, value in hard.items() if name != "count/configmaps"}

@@ -14,7 +14,7 @@ from operations import trials
 from tests.cli.terminal import Menagerie
 
 SILENT = Attempt("M.8", "worker-1 → etcd-main-1 10.77.0.21:2379", True, "silent")
-OPEN = replace(SILENT, ok=False, seen="open")
+OPEN = replace(SILENT, ok=False, outcome="open")
 Observe = Callable[[Evidence], None]
 
 

@@ -127,7 +127,7 @@ def test_the_first_responding_worker_at_a_site_tries_what_must_be_closed(lab: Cl
 def test_without_a_responding_worker_nothing_counts_as_closed(lab: Cluster, api: FakeServer) -> None:
     found = {result.control.id: result for result in results(gathered(lab, api, Workers({})))}
     assert {found[name].status for name in ("M.8", "M.9", "M.10")} == {Status.NOT_SEEN}
-    assert "no worker at a site responds" in found["M.8"].seen
+    assert "no worker at a site responds" in found["M.8"].observed
 
 
 def test_an_old_report_counts_as_missing_unless_there_are_enough_recent_ones(lab: Cluster, api: FakeServer) -> None:
@@ -195,8 +195,8 @@ def test_workers_in_the_region_are_unseen_by_design_but_their_kubelets_are_seen(
     assert set(lists) == {"pod groups"}
     assert any(each["metadata"]["name"] == "cluster-admin" for each in evidence.objects["cluster roles"])
     told = {id_: decided(control, evidence) for id_, control in BY_ID.items()}
-    assert told["5.1.1"].status is Status.PASS, told["5.1.1"].seen
-    assert told["5.1.3"].status is Status.PASS, told["5.1.3"].seen
+    assert told["5.1.1"].status is Status.PASS, told["5.1.1"].observed
+    assert told["5.1.3"].status is Status.PASS, told["5.1.3"].observed
 
 
 BY_ID = {result.control.id: result.control for result in results(audit.Evidence())}

@@ -79,13 +79,13 @@ def access(found: EtcdOutput, operator: Signed = OPERATOR) -> FakeAccess:
 def test_an_etcd_that_requires_its_certificates_refuses_all_others(tmp_path: Path) -> None:
     with etcd(tmp_path) as found:
         tried = list(trials.strangers_at_etcds(access(found)))  # type: ignore[arg-type]
-    assert [(each.ok, each.seen) for each in tried] == [(True, "refused")] * 2, tried
+    assert [(each.ok, each.outcome) for each in tried] == [(True, "refused")] * 2, tried
 
 
 def test_an_etcd_that_requires_no_certificate_is_found(tmp_path: Path) -> None:
     with etcd(tmp_path, asks=False) as found:
         tried = list(trials.strangers_at_etcds(access(found)))  # type: ignore[arg-type]
-    assert [(each.ok, each.seen) for each in tried] == [(False, "accepted")] * 2, tried
+    assert [(each.ok, each.outcome) for each in tried] == [(False, "accepted")] * 2, tried
 
 
 def test_a_member_that_refuses_the_operator_or_is_down_proves_nothing(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_a_member_that_refuses_the_operator_or_is_down_proves_nothing(tmp_path: 
     with etcd(tmp_path) as found:
         (refused,) = trials.strangers_at_etcds(access(found, somebody))  # type: ignore[arg-type]
     (down,) = trials.strangers_at_etcds(access(found))  # type: ignore[arg-type]
-    assert (refused.ok, "not accepted: refused" in refused.seen) == (None, True)
-    assert (down.ok, "no answer: Connection refused" in down.seen) == (None, True)
+    assert (refused.ok, "not accepted: refused" in refused.outcome) == (None, True)
+    assert (down.ok, "no answer: Connection refused" in down.outcome) == (None, True)
 
 
 def test_a_secret_that_is_not_ciphertext_is_found(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_service_port_that_this_machine_can_reach_is_found_even_without_a_serv
     (closed,) = free(1)
     for port, seen in ((listening, "open"), (closed, "refused")):
         (found,) = at_services(build, monkeypatch, listening, port)
-        assert (found.control, found.ok, found.seen) == ("M.27", False, seen)
+        assert (found.control, found.ok, found.outcome) == ("M.27", False, seen)
 
 
 def test_a_worker_that_is_unreachable_or_allows_this_machine_proves_nothing_about_service_ports(
@@ -240,9 +240,9 @@ def test_a_worker_that_is_unreachable_or_allows_this_machine_proves_nothing_abou
 ) -> None:
     (closed,) = free(1)
     (found,) = at_services(build, monkeypatch, closed, listening)
-    assert (found.ok, found.seen) == (None, f"not reachable from here: port {closed} is refused")
+    assert (found.ok, found.outcome) == (None, f"not reachable from here: port {closed} is refused")
     (found,) = at_services(build, monkeypatch, listening, listening, outside=["127.0.0.0/8"])
-    assert (found.ok, found.seen) == (None, "this machine is in network.node_ports.outside")
+    assert (found.ok, found.outcome) == (None, "this machine is in network.node_ports.outside")
 
 
 def test_a_service_port_that_a_firewall_drops_passes(
