@@ -33,17 +33,17 @@ def read(api: client.ApiClient, namespace: str, name: str) -> client.V1ConfigMap
 
 
 def write(
-    api: client.ApiClient, namespace: str, name: str, data: Mapping[str, str], found: client.V1ConfigMap | None
+    api: client.ApiClient, namespace: str, name: str, data: Mapping[str, str], existing: client.V1ConfigMap | None
 ) -> None:
-    """Create it, or replace `found`, the object that was read. Raises ApiException 409 if another writer was faster."""
+    """Create it, or replace `existing`, the object that was read. Raises ApiException 409 if another writer was faster."""
     core, version = client.CoreV1Api(api), {shared.ANNOTATION: str(VERSIONS.get(name, 1))}
-    if found is None:
+    if existing is None:
         body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name=name, annotations=version), data=dict(data))
         core.create_namespaced_config_map(namespace, body, _request_timeout=API_TIMEOUT_S)
     else:
-        found.data = dict(data)
-        found.metadata.annotations = (found.metadata.annotations or {}) | version
-        core.replace_namespaced_config_map(name, namespace, found, _request_timeout=API_TIMEOUT_S)
+        existing.data = dict(data)
+        existing.metadata.annotations = (existing.metadata.annotations or {}) | version
+        core.replace_namespaced_config_map(name, namespace, existing, _request_timeout=API_TIMEOUT_S)
 
 
 def publish(api: client.ApiClient, namespace: str, name: str, data: Mapping[str, str]) -> bool:

@@ -79,8 +79,8 @@ class Image:
     def of_manifest(cls, text: str) -> Image:
         """Return the image that a manifest of examples/images/manifest.py describes. Raises ValueError if it is none."""
         try:
-            told = json.loads(text)
-            return cls(*(frozenset(map(str, told[part])) for part in ("packages", "programs", "kernel")))
+            manifest = json.loads(text)
+            return cls(*(frozenset(map(str, manifest[part])) for part in ("packages", "programs", "kernel")))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"not a manifest of an image, as examples/images/manifest.py prints it: {error!r}"

@@ -36,16 +36,16 @@ _HEAD = """\
 def classes(images: Mapping[str, list[dict[str, object]]], release: str, vendor: str) -> frozenset[str]:
     """Return the classes of an official image for amd64. images: the recipes' image.yaml."""
     named = (("releases", release), ("vendors", vendor), ("archs", "amd64"), ("types", "official"))
-    found: set[str] = {"DEBIAN", "BASE"}
+    fai_classes: set[str] = {"DEBIAN", "BASE"}
     for part, name in named:
         (entry,) = [entry for entry in images[part] if entry["name"] == name]
         more = entry.get("faiClasses", [])
         assert isinstance(more, list)
-        found |= set(more)
-    return frozenset(found)
+        fai_classes |= set(more)
+    return frozenset(fai_classes)
 
 
-def listed(text: str, wanted: Collection[str]) -> tuple[set[str], set[str]]:
+def listed(text: str, fai_classes: Collection[str]) -> tuple[set[str], set[str]]:
     """Return the packages that a list installs and removes. Its format is that of FAI's package_config.
 
     A section holds for every image, or if one of its classes does; A+B holds if both do.
@@ -54,7 +54,7 @@ def listed(text: str, wanted: Collection[str]) -> tuple[set[str], set[str]]:
     kind = ""
     for line in (line.partition("#")[0].split() for line in text.splitlines()):
         if line[:1] == ["PACKAGES"]:
-            holds = not line[2:] or any(set(each.split("+")) <= set(wanted) for each in line[2:])
+            holds = not line[2:] or any(set(each.split("+")) <= set(fai_classes) for each in line[2:])
             kind = line[1].partition("-")[0] if holds else ""
         elif kind:
             names[kind] |= set(line)
@@ -64,13 +64,13 @@ def listed(text: str, wanted: Collection[str]) -> tuple[set[str], set[str]]:
 def asked(checkout: Path, release: str, vendor: str) -> tuple[set[str], set[str]]:
     """Return the packages that an image's recipe installs and removes."""
     images = yaml.safe_load((checkout / "src/debian_cloud_images/resources/image.yaml").read_text())
-    wanted = classes(images, release, vendor)
+    fai_classes = classes(images, release, vendor)
     installed: set[str] = set()
     removed: set[str] = set()
-    for name in sorted(wanted):
+    for name in sorted(fai_classes):
         file = checkout / "config_space" / RELEASES[release] / "package_config" / name
         if file.is_file():
-            more, less = listed(file.read_text(), wanted)
+            more, less = listed(file.read_text(), fai_classes)
             installed, removed = installed | more, removed | less
     return installed - removed, removed
 

@@ -33,13 +33,13 @@ class GoogleReader:
 
     def __init__(self, advice: str, project: str = "") -> None:
         self.advice = advice
-        self._wanted = project
-        self._found: tuple[Credentials, str] | None = None
+        self._project = project
+        self._cached_login: tuple[Credentials, str] | None = None
         self._lock = threading.Lock()
 
     @property
     def project(self) -> str:
-        return self._wanted or self._login()[1]
+        return self._project or self._login()[1]
 
     @property
     def who(self) -> str:
@@ -70,9 +70,9 @@ class GoogleReader:
 
     def _login(self) -> tuple[Credentials, str]:
         with self._lock:
-            if self._found is None:
-                self._found = find(self.advice)
-            return self._found
+            if self._cached_login is None:
+                self._cached_login = find(self.advice)
+            return self._cached_login
 
     def _ask(self, method: str, url: str, **arguments: Any) -> Any:
         credentials, _ = self._login()

@@ -25,8 +25,8 @@ def packages() -> dict[str, str]:
 
 def programs(root: Path) -> list[str]:
     """Return the names of all programs in the folders of a login."""
-    found = [path for folder in FOLDERS for path in (root / folder).glob("*")]
-    return sorted({path.name for path in found if os.access(path, os.X_OK) or path.is_symlink()})
+    paths = [path for folder in FOLDERS for path in (root / folder).glob("*")]
+    return sorted({path.name for path in paths if os.access(path, os.X_OK) or path.is_symlink()})
 
 
 def kernel(root: Path) -> list[str]:
@@ -39,13 +39,13 @@ def kernel(root: Path) -> list[str]:
 def main(root: Path = Path("/")) -> None:
     """Print the manifest."""
     release = dict(line.split("=", 1) for line in (root / "etc/os-release").read_text().splitlines() if "=" in line)
-    told = {
+    manifest = {
         "release": release["PRETTY_NAME"].strip('"'),
         "packages": packages(),
         "programs": programs(root),
         "kernel": kernel(root),
     }
-    print(json.dumps(told, indent=1, sort_keys=True))
+    print(json.dumps(manifest, indent=1, sort_keys=True))
 
 
 if __name__ == "__main__":
