@@ -58,17 +58,17 @@ def refuse_other_than_the_fleets(settings: Path) -> None:
     Pulumi.yaml, and has written what it took instead into this file before the program runs.
     """
     own, fleet = _read(settings), settings.with_name("Pulumi.yaml")
-    wanted, by_passphrase = _named(fleet, _read(fleet)), "encryptionsalt" in own
-    if not wanted or _named(settings, own) or (by_passphrase and wanted == "passphrase"):
+    provider, by_passphrase = _named(fleet, _read(fleet)), "encryptionsalt" in own
+    if not provider or _named(settings, own) or (by_passphrase and provider == "passphrase"):
         return
     stack = settings.name.removeprefix("Pulumi.").removesuffix(".yaml")
     kept = (
         f"\n  to keep the passphrase, write `secretsprovider: passphrase` into {settings.name}" if by_passphrase else ""
     )
     raise PassphraseError(
-        f"{fleet.name} says that {wanted} encrypts the secrets of all stacks, but {'a passphrase' if by_passphrase else 'the backend'} "
+        f"{fleet.name} says that {provider} encrypts the secrets of all stacks, but {'a passphrase' if by_passphrase else 'the backend'} "
         f"encrypts those of {stack}: the ordinary CLI does not read that line. Nothing was changed.\n"
-        f"  to encrypt them as the file says: pulumi stack change-secrets-provider {shlex.quote(wanted)} -s {stack}{kept}"
+        f"  to encrypt them as the file says: pulumi stack change-secrets-provider {shlex.quote(provider)} -s {stack}{kept}"
     )
 
 

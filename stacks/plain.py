@@ -81,8 +81,8 @@ def outputs(root: Path) -> dict[str, Any]:
             timeout=_PATIENCE_S,
         )
         if done.returncode == 0:
-            found: dict[str, Any] = json.loads(done.stdout)
-            return found
+            stack_outputs: dict[str, Any] = json.loads(done.stdout)
+            return stack_outputs
         why = done.stderr.strip().removeprefix("error: ") or done.stdout.strip()
     except FileNotFoundError:
         why = "pulumi is not on PATH"

@@ -135,7 +135,7 @@ def _print(report: Report) -> None:
     """Print every cluster with its stages, errors and warnings, and the number of notes."""
     for cluster in report.clusters:
         console.print(Text.assemble((cluster.cluster, "bold"), f"  {cluster.cloud}  {cluster.seconds:.1f} s"))
-        for (outcome, detail), stages in groupby(cluster.stages, lambda stage: (stage.outcome.value, stage.seen)):
+        for (outcome, detail), stages in groupby(cluster.stages, lambda stage: (stage.outcome.value, stage.summary)):
             _print_stages(list(stages), outcome, detail)
         _print_notes(cluster)
     accepted = sum(cluster.is_accepted for cluster in report.clusters)

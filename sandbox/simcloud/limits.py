@@ -65,11 +65,11 @@ def distinct(path: str) -> Limit:
     """Limit the values at a path to different ones."""
 
     def limit(inputs: Properties) -> Iterator[Excess]:
-        seen: list[Value] = []
+        earlier: list[Value] = []
         for value in at(inputs, path):
-            if value in seen:
+            if value in earlier:
                 yield Excess(path, value, "give each once")
-            seen.append(value)
+            earlier.append(value)
 
     return limit
 

@@ -76,8 +76,8 @@ def mistakes(token: str, inputs: Properties) -> Iterator[Mistake]:
 def _arguments(token: str) -> type | None:
     """Return the class of a resource's arguments; None if its SDK is not imported or has none."""
     package, module, _ = token.split(":")
-    found = rpc.get_resource_module(package, module, "")
-    information = getattr(found, "mod_info", None)
+    resource_module = rpc.get_resource_module(package, module, "")
+    information = getattr(resource_module, "mod_info", None)
     if information is None or token not in information["classes"]:
         return None
     resource = getattr(importlib.import_module(information["fqn"]), information["classes"][token])
@@ -111,10 +111,10 @@ def _documented(argument: object, siblings: Collection[str]) -> frozenset[str]:
     that names them is about their combinations.
     """
     text = inspect.getdoc(getattr(argument, "fget", None)) or ""
-    found = _LISTS.search(text)
-    if found is None:
+    match = _LISTS.search(text)
+    if match is None:
         return frozenset()
-    listed = _END.split(text[found.start() :], maxsplit=1)[0]
+    listed = _END.split(text[match.start() :], maxsplit=1)[0]
     words = _quoted(listed)
     is_complete = not _OPEN.search(listed) and words.isdisjoint(siblings) and not any(map(_MANY.search, words))
     return _quoted(text) if is_complete and len(words) > 1 else frozenset()

@@ -102,11 +102,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class StageResult:
-    """seen: in a few words, what the stage observed, or why it was skipped. resources: in the cloud after stage `up`."""
+    """summary: in a few words, what the stage observed, or why it was skipped. resources: in the cloud after stage `up`."""
 
     stage: Stage
     outcome: Outcome
-    seen: str = ""
+    summary: str = ""
     seconds: float = 0.0
     findings: tuple[Finding, ...] = ()
     resources: int | None = None
@@ -123,7 +123,14 @@ class StageResult:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {
+            "stage": self.stage,
+            "outcome": self.outcome,
+            "seen": self.summary,
+            "seconds": self.seconds,
+            "findings": [asdict(finding) for finding in self.findings],
+            "resources": self.resources,
+        }
 
 
 @dataclass(frozen=True)
@@ -185,9 +192,9 @@ def skipped(stages: tuple[Stage, ...], why: str) -> tuple[StageResult, ...]:
 
 
 def result(
-    stage: Stage, seen: str, findings: tuple[Finding, ...], seconds: float, resources: int | None = None
+    stage: Stage, summary: str, findings: tuple[Finding, ...], seconds: float, resources: int | None = None
 ) -> StageResult:
     """Return the result of a stage that ran: failed if a finding is an error."""
     failed = any(finding.severity == "error" for finding in findings)
     outcome = Outcome.FAILED if failed else Outcome.PASSED
-    return StageResult(stage, outcome, seen, round(seconds, 1), findings, resources)
+    return StageResult(stage, outcome, summary, round(seconds, 1), findings, resources)

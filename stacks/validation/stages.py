@@ -47,8 +47,8 @@ def preview(account: Account) -> Observation:
 def up(account: Account) -> Observation:
     """Create everything."""
     recording = account.up()
-    wanted = quotas.findings(account.cluster, account.world)
-    findings = [*_refused(recording), *_orphans(account), *_unproven(account), *wanted]
+    over_quota = quotas.findings(account.cluster, account.world)
+    findings = [*_refused(recording), *_orphans(account), *_unproven(account), *over_quota]
     count = len(account.world)
     return Observation(f"{count} resources in the cloud, {len(recording.steps)} in all", findings, count)
 

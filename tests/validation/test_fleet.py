@@ -68,7 +68,7 @@ def test_a_cloud_that_is_not_offered_fails_only_clusters_requested_by_name(
     monkeypatch.setattr(fleet, "Worker", lambda *_: pytest.fail("a process was started"))
     report = run(Path("/nowhere"), "right", subject(ROOT / "inventories" / "lab" / "cluster.yaml", must=must))
     preview = report.clusters[0].stages[1]
-    assert (preview.outcome, preview.seen, report.ok) == (outcome, "not offered yet", not must)
+    assert (preview.outcome, preview.summary, report.ok) == (outcome, "not offered yet", not must)
     assert "./menagerie up lab" in preview.findings[0].message
 
 

@@ -59,10 +59,10 @@ def named(findings: list[Finding]) -> set[tuple[str, str]]:
 def test_a_correct_program_passes_every_stage_in_a_hostile_environment(right: Results) -> None:
     assert list(right) == [stage for stage in Stage if stage is not Stage.SPEC]
     assert {result.outcome for result in right.values()} == {Outcome.PASSED}, right
-    assert right[Stage.PREVIEW].seen == "7 resources planned"
-    assert right[Stage.UP].seen == "4 resources in the cloud, 7 in all"
-    assert "1 resources change, 0 of them by replacement" in right[Stage.UPDATE].seen
-    assert "7 deleted, 1 of them protected before" in right[Stage.DESTROY].seen
+    assert right[Stage.PREVIEW].summary == "7 resources planned"
+    assert right[Stage.UP].summary == "4 resources in the cloud, 7 in all"
+    assert "1 resources change, 0 of them by replacement" in right[Stage.UPDATE].summary
+    assert "7 deleted, 1 of them protected before" in right[Stage.DESTROY].summary
 
 
 def test_types_without_rules_in_simcloud_are_a_note_of_up(right: Results) -> None:
@@ -71,7 +71,7 @@ def test_types_without_rules_in_simcloud_are_a_note_of_up(right: Results) -> Non
 
 
 def test_drift_of_every_type_with_a_label_and_a_deletion_are_reported(right: Results) -> None:
-    assert right[Stage.DRIFT].seen == "3 of 3 changes reported"
+    assert right[Stage.DRIFT].summary == "3 of 3 changes reported"
 
 
 def test_a_value_that_differs_each_time_fails_the_second_preview(careless: Results) -> None:
@@ -124,4 +124,4 @@ def test_a_program_that_raises_fails_the_preview_with_one_error_and_its_place(va
     assert "programs.py:" in refusal.message
     assert "Traceback" not in refusal.message
     assert refusal.path == ("control_plane", "cloud")
-    assert results[Stage.UP].seen == "preview failed"
+    assert results[Stage.UP].summary == "preview failed"

@@ -126,12 +126,12 @@ def actions_of(statement: dict[str, Any], service: str, path: str, code: str) ->
 
 def sids(entries: list[dict[str, Any]]) -> None:
     """Check that the IDs of statements are unique, and of letters and digits."""
-    found = [str(statement["Sid"]) for statement in entries if statement.get("Sid")]
-    if len(set(found)) < len(found):
+    ids = [str(statement["Sid"]) for statement in entries if statement.get("Sid")]
+    if len(set(ids)) < len(ids):
         raise refused(
-            MALFORMED, "Statement IDs (SID) in a single policy must be unique.", f"policy: {', '.join(sorted(found))}"
+            MALFORMED, "Statement IDs (SID) in a single policy must be unique.", f"policy: {', '.join(sorted(ids))}"
         )
-    for sid in found:
+    for sid in ids:
         if not re.fullmatch("[0-9A-Za-z]*", sid):
             raise refused(
                 MALFORMED,

@@ -72,13 +72,13 @@ def _outputs(call: Call) -> Properties:
 
 def _leads_somewhere(call: Call) -> None:
     """Refuse an endpoint that leads nowhere, or to something that its type doesn't lead to."""
-    wanted = _LEADS.get(_kind(call), "serviceName")
+    required = _LEADS.get(_kind(call), "serviceName")
     given = [name for name in ("serviceName", *dict.fromkeys(_LEADS.values())) if call.inputs.get(name)]
-    if given != [wanted]:
+    if given != [required]:
         raise refused(
             "",
             "one of `resource_configuration_arn,service_name,service_network_arn` must be specified",
-            f"endpoints of the type {_kind(call)} have {wanted} alone",
+            f"endpoints of the type {_kind(call)} have {required} alone",
         )
 
 

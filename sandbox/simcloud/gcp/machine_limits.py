@@ -73,8 +73,8 @@ def _is_spot(scheduling: Properties) -> bool:
 def _fast_enough(machine: Properties) -> bool:
     """Whether a machine has the 30 vCPUs or more that Tier_1 needs ("Configure per VM Tier_1 networking performance")."""
     digits = re.search(r"-(\d+)(-|$)", last(machine.get("machineType", "")))
-    wanted = next(at(machine, "networkPerformanceConfig.totalEgressBandwidthTier"), "DEFAULT")
-    return wanted != "TIER_1" or digits is None or int(digits[1]) >= 30
+    tier = next(at(machine, "networkPerformanceConfig.totalEgressBandwidthTier"), "DEFAULT")
+    return tier != "TIER_1" or digits is None or int(digits[1]) >= 30
 
 
 # "VM instance lifecycle", "Spot VMs", "About VM metadata", "Consuming reserved instances".

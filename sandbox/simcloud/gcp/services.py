@@ -25,10 +25,10 @@ _OF_PROJECTS = {
 
 def enabled(call: Call) -> None:
     """Refuse a type whose API is not enabled."""
-    found = _OF_PROJECTS.get(call.type.token) or _APIS.get(call.type.token.split(":")[1].partition("/")[0])
-    if found is None or call.offers.services("gcp", f"{found[0]}.googleapis.com"):
+    service = _OF_PROJECTS.get(call.type.token) or _APIS.get(call.type.token.split(":")[1].partition("/")[0])
+    if service is None or call.offers.services("gcp", f"{service[0]}.googleapis.com"):
         return
-    api, title = found
+    api, title = service
     number = project_number(call.settings.account)
     raise RefusalError(
         f"googleapi: Error 403: {title} has not been used in project {number} before or it is disabled. Enable it by "

@@ -42,13 +42,13 @@ def _case(cluster: ClusterResult, stage: StageResult) -> ElementTree.Element:
     errors = [finding for finding in stage.findings if finding.severity == "error"]
     others = [finding for finding in stage.findings if finding.severity != "error"]
     if stage.outcome is Outcome.SKIPPED:
-        ElementTree.SubElement(case, "skipped", {"message": _clean(stage.seen)})
+        ElementTree.SubElement(case, "skipped", {"message": _clean(stage.summary)})
     if errors:
         kinds = ", ".join(dict.fromkeys(finding.rule for finding in errors))
         message = _clean(errors[0].message.partition("\n")[0])
         failure = ElementTree.SubElement(case, "failure", {"type": kinds, "message": message})
         failure.text = _lines(errors)
-    if output := "\n".join(filter(None, (stage.seen, _lines(others)))):
+    if output := "\n".join(filter(None, (stage.summary, _lines(others)))):
         ElementTree.SubElement(case, "system-out").text = _clean(output)
     return case
 
