@@ -49,7 +49,7 @@ def audit(
         _print(failures if only_failed else results)
         _print_counts(decide.counts(results))
     if unseen["not_accepted"]:
-        errors.print(Text(_not_seen(cluster.name, unseen["not_accepted"]), style="red"))
+        errors.print(Text(_unseen_message(cluster.name, unseen["not_accepted"]), style="red"))
     raise typer.Exit(code)
 
 
@@ -70,7 +70,7 @@ def _unseen(results: Sequence[Result], accepted: tuple[str, ...]) -> dict[str, l
     return ids
 
 
-def _not_seen(cluster: str, ids: Sequence[str]) -> str:
+def _unseen_message(cluster: str, ids: Sequence[str]) -> str:
     names = ",".join(ids[:_SHOWN])
     return (
         f"error: {len(ids)} control{'s' if len(ids) > 1 else ''} could not be seen, so it is unknown whether the cluster meets "

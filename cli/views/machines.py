@@ -23,12 +23,12 @@ _SHOWN = 10
 
 def print_all(cluster: str, reports: Sequence[BmcReading]) -> None:
     """Print all machines' identities, and how many match the spec."""
-    _print_seen(reports)
+    _print_identities(reports)
     matching = sum(machine.is_healthy for machine in reports)
     console.print(f"{cluster}: {matching} of {len(reports)} machines match the spec", markup=False)
 
 
-def _print_seen(reports: Sequence[BmcReading]) -> None:
+def _print_identities(reports: Sequence[BmcReading]) -> None:
     """Print a line per BMC that answers, then the problems."""
     width = max(len(report.machine.name) for report in reports)
     for report in reports:

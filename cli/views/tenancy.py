@@ -18,7 +18,7 @@ from controllers.tenancy.sync.state import TenancyState
 
 _SHOWN = 40
 _MARKS = {Story.JOINED: ("+", "green"), Story.RETURNED: ("+", "green"), Story.LEFT: ("-", "yellow")}
-_TOLD = {
+_PHRASES = {
     Story.JOINED: "gets the namespace {}",
     Story.RETURNED: "is back: {} is unfrozen",
     Story.LEFT: "has left: {} is frozen; nothing in it is deleted",
@@ -39,7 +39,7 @@ class View:
             return
         for story, tenant, namespace in result.plan.stories[:_SHOWN]:
             mark, style = _MARKS[story]
-            errors.print(Text(f"{mark} {tenant} {_TOLD[story].format(namespace)}", style=style))
+            errors.print(Text(f"{mark} {tenant} {_PHRASES[story].format(namespace)}", style=style))
         for change in result.plan.changes[:_SHOWN]:
             errors.print(f"  {change.verb} {change.what}: {change.reason}", markup=False)
         if len(result.plan.changes) > _SHOWN:
@@ -134,10 +134,10 @@ def listed(cluster: Cluster, directory: str, result: SyncReview, hosts: Capacity
     console.print(f"{cluster.name}: {len(rows)} namespaces, {directory}{when}", markup=False)
 
 
-def _rows(seen: TenancyState, result: SyncReview) -> list[dict[str, Any]]:
+def _rows(current: TenancyState, result: SyncReview) -> list[dict[str, Any]]:
     """Return the existing namespaces, and those that the next sync creates."""
     teams, coming = result.roster.teams, [story for story in result.plan.stories if story[0] is Story.JOINED]
-    spaces = [(space.name, space.tenant, space.frozen, "in use") for space in seen.spaces.values() if space.tenant]
+    spaces = [(space.name, space.tenant, space.frozen, "in use") for space in current.spaces.values() if space.tenant]
     spaces += [(name, tenant, "", "created by the next sync") for _, tenant, name in coming]
     leaving = {name for story, _, name in result.plan.stories if story is Story.LEFT}
     rows: list[dict[str, Any]] = []

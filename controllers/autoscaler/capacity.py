@@ -174,11 +174,11 @@ def _booting(host: str, coming: Mapping[str, object]) -> Iterator[str]:
         yield str(machine[0])
 
 
-def soonest(offers_found: Sequence[Offer]) -> Offer | None:
-    able = [each for each in offers_found if each.starts_s is not None]
+def soonest(offers: Sequence[Offer]) -> Offer | None:
+    able = [each for each in offers if each.starts_s is not None]
     return min(able, key=lambda each: (each.starts_s or 0, each.dollars), default=None)
 
 
-def cheapest(offers_found: Sequence[Offer]) -> Offer | None:
-    able = [each for each in offers_found if each.starts_s is not None]
+def cheapest(offers: Sequence[Offer]) -> Offer | None:
+    able = [each for each in offers if each.starts_s is not None]
     return min(able, key=lambda each: (each.dollars, each.starts_s or 0), default=None)

@@ -68,13 +68,13 @@ class Loop:
         start_s = self.clock()
         memory = self.actuator.recall()
         world = self.observe(memory)
-        seen_s = self.clock()
+        observed_s = self.clock()
         seconds = self.settings.solver / 1000
         budget = Budget(seconds, time.process_time) if seconds else None
         decisions = decide(world, memory, self.settings, self.limits, self.policy, budget)
         decided_s = self.clock()
         if dry_run:
-            return Round(world, decisions, (), (seen_s - start_s, decided_s - seen_s, 0.0))
+            return Round(world, decisions, (), (observed_s - start_s, decided_s - observed_s, 0.0))
         self.check()
         if decisions.memory != memory:
             self.actuator.remember(decisions.memory)
@@ -82,7 +82,7 @@ class Loop:
             self.actuator.pause(decisions.brakes.paused)
         done = tuple(self._act(decision, world, start_s) for decision in decisions.decisions)
         self._learn(decisions.memory, world, done)
-        return Round(world, decisions, done, (seen_s - start_s, decided_s - seen_s, self.clock() - decided_s))
+        return Round(world, decisions, done, (observed_s - start_s, decided_s - observed_s, self.clock() - decided_s))
 
     def _act(self, decision: Decision, world: World, began: float) -> Done:
         self.check()

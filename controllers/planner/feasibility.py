@@ -29,7 +29,7 @@ class Obstacle:
     kind: ObstacleKind
     text: str
     resource: str = ""
-    wanted: int = 0
+    requested: int = 0
     there: int = 0
 
 

@@ -30,7 +30,7 @@ def unfit(tables: Tables, kind: int) -> Verdict:
     nearest = min(range(len(row)), key=lambda at: (len(row[at]), row[at][-1].kind, _lack(row[at]), pools[at].name))
     first = row[nearest][0]
     if first.kind is ObstacleKind.SIZE:
-        asks, has = describe(first.resource, first.wanted), describe(first.resource, first.there)
+        asks, has = describe(first.resource, first.requested), describe(first.resource, first.there)
         who = "the largest host" if len(row) > 1 else "a host"
         return Verdict(
             Fate.NEVER,
@@ -40,7 +40,7 @@ def unfit(tables: Tables, kind: int) -> Verdict:
 
 
 def _lack(obstacles: tuple[Obstacle, ...]) -> int:
-    return min((each.wanted - each.there for each in obstacles if each.kind is ObstacleKind.SIZE), default=0)
+    return min((each.requested - each.there for each in obstacles if each.kind is ObstacleKind.SIZE), default=0)
 
 
 def with_gang(gang: str, because: Verdict) -> Verdict:

@@ -11,7 +11,7 @@ from controllers.autoscaler.groups import GroupError
 
 Names = Callable[[], Mapping[str, str]]
 """Provider id (`spec.providerID`) -> name, for all Nodes of the cluster: a cloud does not know the names of Nodes."""
-Found = TypeVar("Found")
+CloudGroup = TypeVar("CloudGroup")
 Page = TypeVar("Page")
 
 MOST_PAGES = 1000
@@ -52,14 +52,16 @@ def pages(what: str, listed: Iterable[Page], next_of: Callable[[Page], object]) 
         before = after
 
 
-def exactly_one(cluster: Cluster, expected: Sequence[str], found: Iterable[tuple[str, str, Found]]) -> dict[str, Found]:
-    """Return each expected key -> its only group. found: (key, the group's name for people, the group).
+def exactly_one(
+    cluster: Cluster, expected: Sequence[str], candidates: Iterable[tuple[str, str, CloudGroup]]
+) -> dict[str, CloudGroup]:
+    """Return each expected key -> its only group. candidates: (key, the group's name for people, the group).
 
     Groups of pools that the spec does not have are ignored. Errors: raises GroupError unless each key has exactly one group: an
     overlooked group would look like a pool without machines.
     """
-    by_key: dict[str, list[tuple[str, Found]]] = {}
-    for key, name, group in found:
+    by_key: dict[str, list[tuple[str, CloudGroup]]] = {}
+    for key, name, group in candidates:
         by_key.setdefault(key, []).append((name, group))
     up = f"`menagerie up {cluster.name}`"
     problems = [
@@ -78,7 +80,7 @@ def exactly_one(cluster: Cluster, expected: Sequence[str], found: Iterable[tuple
     return {key: by_key[key][0][1] for key in expected}
 
 
-def group_of(groups: Mapping[str, Found], pool: str) -> Found:
+def group_of(groups: Mapping[str, CloudGroup], pool: str) -> CloudGroup:
     """Return the pool's group. Errors: raises GroupError for a pool that is not in the region."""
     if pool not in groups:
         raise GroupError(f"{pool} is not a pool in the region; the pools are: {', '.join(sorted(groups)) or 'none'}")

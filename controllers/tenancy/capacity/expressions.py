@@ -51,19 +51,19 @@ def new(pod: str, old: str) -> str:
 
 
 EVERYTHING = f"!variables.new.exists(t, {_EVERYTHING})"
-EVERYTHING_TOLD = (
+EVERYTHING_MESSAGE = (
     "'it tolerates every taint (operator Exists without a key), including those of every team\\'s hosts; name the keys that it "
     "needs. System pods belong in kube-system, or in a namespace that an administrator labels menagerie.dev/system=true'"
 )
 FOREIGN = f"variables.new.all(t, !({_OF_TEAM}) || ({_ANY}) || ({_OWN}))"
-FOREIGN_TOLD = (
+FOREIGN_MESSAGE = (
     f"'it tolerates {TEAM_KEY}=' + variables.new.filter(t, {_OF_TEAM} && !({_ANY}) && !({_OWN}))[0].?value.orValue('') + "
     "', but namespace ' + namespaceObject.metadata.name + (size(variables.teams) == 0 ? ' belongs to no team' : ' belongs to ' + "
     "variables.teams.join(', ')) + '; remove the toleration: that of your team is added automatically. To use idle hosts of "
     f"other teams, set priorityClassName: {BORROWED}'"
 )
 BORROWING = f"variables.borrows || !variables.new.exists(t, {_ANY})"
-BORROWING_TOLD = (
+BORROWING_MESSAGE = (
     f"'it tolerates {TEAM_KEY} of any team, which is only for work that gives way when the team needs its hosts: set "
     f"priorityClassName: {BORROWED}, or remove the toleration'"
 )

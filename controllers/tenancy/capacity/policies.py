@@ -92,9 +92,9 @@ def _endings(borrowing: Borrowing) -> dict[str, Any]:
 
 def _tolerated() -> list[Object]:
     return [
-        _validation(cel.EVERYTHING, cel.EVERYTHING_TOLD),
-        _validation(cel.FOREIGN, cel.FOREIGN_TOLD),
-        _validation(cel.BORROWING, cel.BORROWING_TOLD),
+        _validation(cel.EVERYTHING, cel.EVERYTHING_MESSAGE),
+        _validation(cel.FOREIGN, cel.FOREIGN_MESSAGE),
+        _validation(cel.BORROWING, cel.BORROWING_MESSAGE),
     ]
 
 

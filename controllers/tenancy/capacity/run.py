@@ -102,16 +102,16 @@ class Capacity:
         return CapacityReview(hosts, tuple(self._rules()), planned, refused)
 
     def apply(
-        self, found: CapacityReview, tell: Callable[[str], None] = lambda _: None, *, evict: bool = False
+        self, review: CapacityReview, tell: Callable[[str], None] = lambda _: None, *, evict: bool = False
     ) -> Applied:
         """Apply the rules for pods first, then move hosts. evict: evict the pods that moves wait for, as their budgets allow."""
-        if found.refused:
+        if review.refused:
             raise ValueError("a refused plan is never applied")
-        rules = _each(((rule.what, partial(self._kube.apply, rule.thing)) for rule in found.rules), tell)
+        rules = _each(((rule.what, partial(self._kube.apply, rule.thing)) for rule in review.rules), tell)
         if rules.failed:
             return rules  # without the policies no host may belong to a team
-        moves = found.plan.moves
-        done = _each(((move.host.name, partial(self._move, move)) for move in found.plan.changes), tell)
+        moves = review.plan.moves
+        done = _each(((move.host.name, partial(self._move, move)) for move in review.plan.changes), tell)
         broken = {name for name, _ in done.failed}
         ended = self._evict(move for move in moves if evict and move.waits and move.host.name not in broken)
         return Applied(rules.changes + done.changes, done.failed, *ended)

@@ -13,18 +13,18 @@ def sizes(roster: Roster) -> Sizes:
     return Sizes(len(roster.active), len(roster.teams), roster.memberships)
 
 
-def refusals(roster: Roster, seen: TenancyState, settings: Tenancy, *, accept_loss: bool = False) -> tuple[str, ...]:
+def refusals(roster: Roster, state: TenancyState, settings: Tenancy, *, accept_loss: bool = False) -> tuple[str, ...]:
     """Return why this directory may change nothing; empty if it may. accept_loss: an operator confirms that the missing ones have left."""
     if not roster.active:
         return ("the directory has no people; this is never applied, not even with --accept-loss",)
-    return () if accept_loss else _losses(roster, seen, settings)
+    return () if accept_loss else _losses(roster, state, settings)
 
 
-def _losses(roster: Roster, seen: TenancyState, settings: Tenancy) -> tuple[str, ...]:
+def _losses(roster: Roster, state: TenancyState, settings: Tenancy) -> tuple[str, ...]:
     """Compare with the last sync and with namespaces in use: a directory with as many, but different, people has lost everybody too."""
-    now, last = sizes(roster), seen.last or Sizes(0, 0, 0)
-    leaving_kinds = [each.tenant.kind for each in leaving(roster, seen.spaces, settings) if each.tenant]
-    active = [tenant.kind for tenant in seen.active()]
+    now, last = sizes(roster), state.last or Sizes(0, 0, 0)
+    leaving_kinds = [each.tenant.kind for each in leaving(roster, state.spaces, settings) if each.tenant]
+    active = [tenant.kind for tenant in state.active()]
     compared = (
         (
             "people",

@@ -84,7 +84,7 @@ class _Home:
     frozen: str = ""
 
 
-def plan(roster: Roster, seen: TenancyState, settings: Tenancy, today: str) -> TenancyPlan:
+def plan(roster: Roster, state: TenancyState, settings: Tenancy, today: str) -> TenancyPlan:
     """Plan the changes. today: the day that is written on namespaces frozen now.
 
     Errors: raises ValueError if names of the roster clash; see `assign`.
@@ -92,19 +92,19 @@ def plan(roster: Roster, seen: TenancyState, settings: Tenancy, today: str) -> T
     names, troubles = assign(roster.tenants(), settings)
     if troubles:
         raise ValueError("; ".join(each.message for each in troubles))
-    here, conflicts = _here(names, seen)
-    homes = [*here, *_gone(names, seen, today)]
-    changes = [*_shared(seen)]
+    here, conflicts = _here(names, state)
+    homes = [*here, *_gone(names, state, today)]
+    changes = [*_shared(state)]
     for home in homes:
         try:
-            changes += [*_changes(home, roster, seen, settings)]
+            changes += [*_changes(home, roster, state, settings)]
         except Exception as error:  # noqa: BLE001
             # Anybody who may write in a namespace may put unreadable text there. It must not block the other namespaces.
             conflicts.append(
                 f"namespace {home.name} is left unchanged, because something in it can't be read: {str(error)[:200]!r}"
             )
     stories = tuple((home.story, home.tenant, home.name) for home in homes if home.story is not Story.KEPT)
-    return TenancyPlan(tuple(changes), stories, tuple(conflicts), tuple(_notices(roster, seen, settings, homes)))
+    return TenancyPlan(tuple(changes), stories, tuple(conflicts), tuple(_notices(roster, state, settings, homes)))
 
 
 def leaving(roster: Roster, spaces: Mapping[str, Space], settings: Tenancy) -> tuple[Space, ...]:
@@ -131,11 +131,11 @@ def looked_into(roster: Roster, spaces: Mapping[str, Space], settings: Tenancy) 
     return tuple(sorted(chosen))
 
 
-def _here(names: Mapping[Tenant, str], seen: TenancyState) -> tuple[list[_Home], list[str]]:
+def _here(names: Mapping[Tenant, str], state: TenancyState) -> tuple[list[_Home], list[str]]:
     """Return (homes of the tenants in the directory, namespaces that they can't have)."""
     homes, conflicts = [], []
     for tenant, name in names.items():
-        space = seen.spaces.get(name)
+        space = state.spaces.get(name)
         if space is None:
             homes.append(_Home(name, tenant, Story.JOINED))
         elif space.ending:
@@ -158,34 +158,34 @@ def _here(names: Mapping[Tenant, str], seen: TenancyState) -> tuple[list[_Home],
     return homes, conflicts
 
 
-def _gone(names: Mapping[Tenant, str], seen: TenancyState, today: str) -> Iterator[_Home]:
-    for name, space in sorted(seen.spaces.items()):
+def _gone(names: Mapping[Tenant, str], state: TenancyState, today: str) -> Iterator[_Home]:
+    for name, space in sorted(state.spaces.items()):
         if space.tenant and not space.ending and names.get(space.tenant) != name:
             story = Story.KEPT if space.frozen else Story.LEFT
             yield _Home(name, space.tenant, story, space.frozen or today)
 
 
-def _shared(seen: TenancyState) -> Iterator[TenancyChange]:
+def _shared(state: TenancyState) -> Iterator[TenancyChange]:
     role = cluster_role()
-    there = seen.objects.get(key_of(role))
+    there = state.objects.get(key_of(role))
     if reasons := differences(role, there) if there else ["it is missing; it holds the rights of team owners"]:
         yield TenancyChange(ChangeVerb.APPLY, key_of(role), role, "; ".join(reasons))
 
 
-def _changes(home: _Home, roster: Roster, seen: TenancyState, settings: Tenancy) -> Iterator[TenancyChange]:
+def _changes(home: _Home, roster: Roster, state: TenancyState, settings: Tenancy) -> Iterator[TenancyChange]:
     """Yield the changes in one namespace.
 
     The namespace itself comes first if it must be created, else last: its marks say that the rest is done.
     """
-    kinds = [kind for kind in seen.kinds if ANY not in kind]
+    kinds = [kind for kind in state.kinds if ANY not in kind]
     namespace, *inside = desired_objects(home.tenant, home.name, roster, settings, frozen=home.frozen, kinds=kinds)
-    own = list(_applied(home, [namespace], seen))
+    own = list(_applied(home, [namespace], state))
     if home.frozen:
         inside.reverse()  # withdraw rights first, even if the API refuses the rest
     if home.story is Story.JOINED:
         yield from own
-    yield from _applied(home, inside, seen)
-    for workload in seen.workloads.get(home.name, ()):
+    yield from _applied(home, inside, state)
+    for workload in state.workloads.get(home.name, ()):
         stop = bool(home.frozen) and settings.leavers is Leavers.STOP
         patch = stopped(workload) if stop else started(workload) if not home.frozen else None
         if patch:
@@ -194,10 +194,10 @@ def _changes(home: _Home, roster: Roster, seen: TenancyState, settings: Tenancy)
         yield from own
 
 
-def _applied(home: _Home, things: list[Object], seen: TenancyState) -> Iterator[TenancyChange]:
+def _applied(home: _Home, things: list[Object], state: TenancyState) -> Iterator[TenancyChange]:
     for thing in things:
         key = key_of(thing)
-        there = seen.objects.get(key)
+        there = state.objects.get(key)
         reasons = differences(thing, there) if there else [f"{key[0]} {key[2]} is missing"]
         if reasons:
             other_role = there and thing["kind"] == "RoleBinding" and there["roleRef"] != thing["roleRef"]
@@ -216,30 +216,30 @@ def _reason(home: _Home, reasons: list[str]) -> str:
     return reason[home.story]
 
 
-def _notices(roster: Roster, seen: TenancyState, settings: Tenancy, homes: list[_Home]) -> Iterator[str]:
+def _notices(roster: Roster, state: TenancyState, settings: Tenancy, homes: list[_Home]) -> Iterator[str]:
     yield from roster.notices
-    yield from _uncounted(seen)
+    yield from _uncounted(state)
     for home in homes:
-        yield from () if home.frozen else _full(home, seen, settings)
+        yield from () if home.frozen else _full(home, state, settings)
     for team in sorted(settings.teams.only.keys() - roster.teams.keys()):
         yield f"tenancy.teams.only has {team}, which is not a team of the directory"
     gone = {home.tenant.name for home in homes if home.frozen and home.tenant.kind is TenantKind.PERSON} | {
         id for id in roster.people if id not in roster.active
     }
-    bound = users(seen.bindings)
+    bound = users(state.bindings)
     for id in sorted(gone):
         for place in bound.get(f"{settings.user_prefix}{id}", ()):
             yield f"{id} has left, but a binding that tenancy does not manage still names them: kubectl edit {place}"
 
 
-def _uncounted(seen: TenancyState) -> Iterator[str]:
-    for kind in sorted(kind for kind in seen.kinds if ANY in kind):
+def _uncounted(state: TenancyState) -> Iterator[str]:
+    for kind in sorted(kind for kind in state.kinds if ANY in kind):
         yield f"the ClusterRole edit lets people create every kind of {kind}, which no quota counts: list the kinds there instead"
 
 
-def _full(home: _Home, seen: TenancyState, settings: Tenancy) -> Iterator[str]:
+def _full(home: _Home, state: TenancyState, settings: Tenancy) -> Iterator[str]:
     """Yield a notice for each quota that the namespace exceeds: existing objects stay, and no new ones can be created."""
-    there = seen.objects.get(("ResourceQuota", home.name, ALLOWANCE), {})
+    there = state.objects.get(("ResourceQuota", home.name, ALLOWANCE), {})
     used = (there.get("status") or {}).get("used") or {}
     key = "people" if home.tenant.kind is TenantKind.PERSON else f"teams.only.{home.tenant.name}"
     for name, most in quota(home.tenant, settings).items():

@@ -81,19 +81,19 @@ class Sync:
         Errors: raises FailedError or SpecError if the directory does not answer, or not completely.
         """
         roster = self._directory.read()
-        seen = read_state(self._kube, self._api, roster, self._settings)
-        refused = refusals(roster, seen, self._settings, accept_loss=accept_loss)
+        state = read_state(self._kube, self._api, roster, self._settings)
+        refused = refusals(roster, state, self._settings, accept_loss=accept_loss)
         planned = (
-            TenancyPlan(notices=roster.notices) if refused else plan(roster, seen, self._settings, self._stamp()[:10])
+            TenancyPlan(notices=roster.notices) if refused else plan(roster, state, self._settings, self._stamp()[:10])
         )
-        return SyncReview(roster, seen, planned, refused)
+        return SyncReview(roster, state, planned, refused)
 
-    def apply(self, found: SyncReview, tell: Callable[[TenancyChange], None] = lambda _: None) -> Applied:
+    def apply(self, review: SyncReview, tell: Callable[[TenancyChange], None] = lambda _: None) -> Applied:
         """Make the changes: in order within a namespace, namespaces in parallel. Remember the sizes if all succeed."""
-        if found.refused:
+        if review.refused:
             raise ValueError("a refused plan is never applied")
         by_tenant: dict[Tenant | None, list[TenancyChange]] = defaultdict(list)
-        for change in found.plan.changes:
+        for change in review.plan.changes:
             by_tenant[change.tenant].append(change)
         done = [self._in_order(by_tenant.pop(None, ()), tell)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -101,7 +101,7 @@ class Sync:
         made = tuple(change for each in done for change in each.changes)
         failed = tuple(failure for each in done for failure in each.failed)
         if not failed:
-            self._remember(found)
+            self._remember(review)
         return Applied(made, failed)
 
     def _in_order(self, changes: Iterable[TenancyChange], tell: Callable[[TenancyChange], None]) -> Applied:
@@ -124,9 +124,9 @@ class Sync:
             self._kube.delete(change.key)
         self._kube.apply(change.body)
 
-    def _remember(self, found: SyncReview) -> None:
-        now = sizes(found.roster)
-        if now != found.state.last:
+    def _remember(self, review: SyncReview) -> None:
+        now = sizes(review.roster)
+        if now != review.state.last:
             page = {**asdict(now), "since": self._stamp()}
             notebook.change(self._api, NOTEBOOK, lambda pages: pages.update(last=page))
 
