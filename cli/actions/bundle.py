@@ -18,11 +18,11 @@ from cluster.project import ROOT
 from cluster.spec import Cluster
 from operations.bundles import lab, make, pack, signing
 from operations.bundles.debian import collect
-from operations.bundles.debian import wanted as debian
+from operations.bundles.debian.host_packages import host_packages
 from operations.bundles.images import Registry
+from operations.bundles.needs import needed_artefacts
 from operations.bundles.places import WebPlace, place_of
 from operations.bundles.stage import Stage
-from operations.bundles.wanted import wanted
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ def bundle(clusters: Sequence[Cluster], folders: Mapping[str, Path], how: How, *
     """Write a bundle of the clusters, and a lock into the folder of each."""
     if lines := unknown("system", how.systems, SYSTEMS):
         raise BundleError(lines)
-    things = wanted(clusters, how.systems or (this_system(),))
-    of_labs = lab.wanted([cluster for cluster in clusters if cluster.is_lab])
-    of_hosts = debian.wanted(clusters) if how.debian else ()
+    things = needed_artefacts(clusters, how.systems or (this_system(),))
+    of_labs = lab.needed_artefacts([cluster for cluster in clusters if cluster.is_lab])
+    of_hosts = host_packages(clusters) if how.debian else ()
     locks = {cluster.name: folders[cluster.name] / LOCK_FILE for cluster in clusters if not cluster.is_lab}
     pack.refuse_foreign(how.output)
     if dry_run:

@@ -11,8 +11,8 @@ from rich.text import Text
 from cli.output import console, errors, print_json
 from cluster.bundles import Entry, Index, Kind, Known
 from operations.bundles.debian.archive import MAIN, SECURITY
-from operations.bundles.debian.wanted import HostPackages
-from operations.bundles.wanted import Wanted
+from operations.bundles.debian.host_packages import HostPackages
+from operations.bundles.needs import NeededArtefact
 from operations.mirrors.push import Pushed
 from operations.mirrors.targets import Target
 
@@ -44,7 +44,12 @@ _PLACES = {
 
 
 def would_bundle(
-    path: Path, things: Sequence[Wanted], hosts: Sequence[HostPackages], locks: Mapping[str, Path], *, as_json: bool
+    path: Path,
+    things: Sequence[NeededArtefact],
+    hosts: Sequence[HostPackages],
+    locks: Mapping[str, Path],
+    *,
+    as_json: bool,
 ) -> None:
     """Print what a dry run would collect."""
     if as_json:

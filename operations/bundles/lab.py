@@ -12,9 +12,9 @@ from pathlib import Path
 from cluster.artefacts import Artefact
 from cluster.bundles import Entry, Kind, Known
 from cluster.spec import Cluster
+from operations.bundles.needs import NeededArtefact
 from operations.bundles.places import FolderPlace
 from operations.bundles.stage import Stage
-from operations.bundles.wanted import Wanted
 from sandbox.lab import rootfs, system_archive
 from sandbox.lab.prepare import programs
 from tools import build, manifest
@@ -22,7 +22,7 @@ from tools import build, manifest
 Say = Callable[[str], None]
 
 
-def wanted(labs: Sequence[Cluster]) -> tuple[Wanted, ...]:
+def needed_artefacts(labs: Sequence[Cluster]) -> tuple[NeededArtefact, ...]:
     """Return what the labs are made of, with Pulumi's engine."""
     if not labs:
         return ()
@@ -30,15 +30,15 @@ def wanted(labs: Sequence[Cluster]) -> tuple[Wanted, ...]:
     needed = (name for lab in labs for name in programs(lab.spec.kubernetes.version))
     versions = {name: module.version for module in manifest.modules().values() for name in module.programs}
     built = [
-        Wanted(Kind.BUILT, Artefact(name, versions[name], f"lab/programs/{name}"), clusters, "", Known.BUILD)
+        NeededArtefact(Kind.BUILT, Artefact(name, versions[name], f"lab/programs/{name}"), clusters, "", Known.BUILD)
         for name in dict.fromkeys(("pulumi", *needed))
     ]
     key = rootfs.key()
     system = Artefact("hosts-system", key, f"lab/systems/{key}.tar.gz")
-    return (*built, Wanted(Kind.SYSTEM, system, clusters, "", Known.BUILD))
+    return (*built, NeededArtefact(Kind.SYSTEM, system, clusters, "", Known.BUILD))
 
 
-def collect(things: Sequence[Wanted], stage: Stage, say: Say = lambda _: None) -> tuple[Entry, ...]:
+def collect(things: Sequence[NeededArtefact], stage: Stage, say: Say = lambda _: None) -> tuple[Entry, ...]:
     """Build what the cache lacks, and bring everything into the stage. Raises FailedError, and LabError for the system."""
     built = [thing for thing in things if thing.kind is Kind.BUILT]
     paths = build.ensure([thing.artefact.name for thing in built], lambda event: say(str(event)))
@@ -55,5 +55,5 @@ def collect(things: Sequence[Wanted], stage: Stage, say: Say = lambda _: None) -
     return tuple(entries)
 
 
-def _take(path: Path, thing: Wanted, stage: Stage) -> str:
+def _take(path: Path, thing: NeededArtefact, stage: Stage) -> str:
     return stage.take(FolderPlace(path.parent).chunks(path.name), thing.title, str(path), "")

@@ -14,10 +14,10 @@ from cluster.locked import MARK, Lock, text
 from cluster.sources import upstream
 from operations.bundles import pack
 from operations.bundles.images import Content, Registry, content
+from operations.bundles.needs import NeededArtefact
 from operations.bundles.places import Place
 from operations.bundles.stage import ArtefactError, Stage
 from operations.bundles.upstream import checksum
-from operations.bundles.wanted import Wanted
 
 Say = Callable[[str], None]
 
@@ -36,7 +36,9 @@ class Sources:
     own: bool = False
 
 
-def collect(things: Sequence[Wanted], sources: Sources, stage: Stage, say: Say = lambda _: None) -> tuple[Entry, ...]:
+def collect(
+    things: Sequence[NeededArtefact], sources: Sources, stage: Stage, say: Say = lambda _: None
+) -> tuple[Entry, ...]:
     """Bring everything into the stage, and return the entries. What an earlier run brought isn't brought again.
 
     Raises ArtefactError with everything that can't be had.
@@ -53,19 +55,19 @@ def collect(things: Sequence[Wanted], sources: Sources, stage: Stage, say: Say =
     return tuple(entries)
 
 
-def _entry(thing: Wanted, sources: Sources, stage: Stage) -> Entry:
-    found = _image(thing, sources, stage) if thing.kind is Kind.IMAGE else _file(thing, sources, stage)
-    sha256, known, parts = found
+def _entry(thing: NeededArtefact, sources: Sources, stage: Stage) -> Entry:
+    staged = _image(thing, sources, stage) if thing.kind is Kind.IMAGE else _file(thing, sources, stage)
+    sha256, known, parts = staged
     if known is Known.BUILD and sha256 == thing.pin:
         known = thing.known
-    found_thing = replace(thing, pin=sha256, known=known)
-    return found_thing.entry(parts.media, parts.needs) if parts else found_thing.entry()
+    pinned = replace(thing, pin=sha256, known=known)
+    return pinned.entry(parts.media, parts.needs) if parts else pinned.entry()
 
 
-_Found = tuple[str, Known, Content | None]
+_Staged = tuple[str, Known, Content | None]
 
 
-def _file(thing: Wanted, sources: Sources, stage: Stage) -> _Found:
+def _file(thing: NeededArtefact, sources: Sources, stage: Stage) -> _Staged:
     if sources.own:
         thing = _own(thing)
     if sources.fetch and thing.known is not Known.BUILD:
@@ -76,7 +78,7 @@ def _file(thing: Wanted, sources: Sources, stage: Stage) -> _Found:
     return thing.pin, thing.known, None
 
 
-def _image(thing: Wanted, sources: Sources, stage: Stage) -> _Found:
+def _image(thing: NeededArtefact, sources: Sources, stage: Stage) -> _Staged:
     pin = sources.images.digest(thing.source) if sources.own or not thing.pin else thing.pin
     known = Known.BUILD if sources.own else thing.known
     if sources.fetch and known in (Known.PLACE, Known.SPEC):
@@ -91,11 +93,11 @@ def _image(thing: Wanted, sources: Sources, stage: Stage) -> _Found:
     return pin, known, sources.images.take(thing.source, pin, stage)
 
 
-def _own(thing: Wanted) -> Wanted:
+def _own(thing: NeededArtefact) -> NeededArtefact:
     return replace(thing, pin="", known=Known.BUILD)
 
 
-def _compared(thing: Wanted, published: str) -> Wanted:
+def _compared(thing: NeededArtefact, published: str) -> NeededArtefact:
     if thing.pin and thing.pin != published:
         whose = {Known.PUBLISHED: "this checkout has", Known.SPEC: "the spec or its lock has"}[thing.known]
         raise ArtefactError(

@@ -43,10 +43,10 @@ def checksum(place: Place, source: str) -> str:
     """Return the SHA-256 that the project publishes for a file. Raises ArtefactError if it publishes none."""
     at = list_of(source)
     content = text(place, at)
-    found = _digest(content, source) if at.startswith("api.github.com/") else _listed(content, source)
-    if not found:
+    sha256 = _digest(content, source) if at.startswith("api.github.com/") else _listed(content, source)
+    if not sha256:
         raise ArtefactError(f"{place.where(at)} has no SHA-256 of {source.rpartition('/')[2]}")
-    return found
+    return sha256
 
 
 def _listed(content: str, source: str) -> str:

@@ -31,7 +31,7 @@ _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
 @dataclass(frozen=True)
-class Found:
+class ServedBlob:
     """What a path leads to: a blob, and its media type."""
 
     sha256: str
@@ -42,22 +42,22 @@ class Catalogue:
     """Paths of a verified bundle. They are compared as they are: none of them is a path of a file system."""
 
     def __init__(self, bundle: OpenBundle) -> None:
-        self._files: dict[str, Found] = {}
-        self._parts: dict[tuple[str, str, str], Found] = {}
+        self._files: dict[str, ServedBlob] = {}
+        self._parts: dict[tuple[str, str, str], ServedBlob] = {}
         for entry in bundle.index.entries:
             if entry.kind is not Kind.IMAGE:
-                self._files[f"/{entry.source}"] = Found(entry.sha256)
+                self._files[f"/{entry.source}"] = ServedBlob(entry.sha256)
                 continue
             repository, _, tag = entry.source.partition("/")[2].rpartition(":")
-            root = Found(entry.sha256, entry.media)
+            root = ServedBlob(entry.sha256, entry.media)
             self._parts[repository, "manifests", tag] = root
             self._parts[repository, "manifests", f"sha256:{entry.sha256}"] = root
             for blob in entry.needs:
-                self._parts[repository, "blobs", f"sha256:{blob}"] = Found(blob)
+                self._parts[repository, "blobs", f"sha256:{blob}"] = ServedBlob(blob)
                 if media := _manifest_type(bundle, blob):
-                    self._parts[repository, "manifests", f"sha256:{blob}"] = Found(blob, media)
+                    self._parts[repository, "manifests", f"sha256:{blob}"] = ServedBlob(blob, media)
 
-    def find(self, path: str) -> Found | None:
+    def find(self, path: str) -> ServedBlob | None:
         """Return what a request's path leads to, None for nothing."""
         if match := _REGISTRY.fullmatch(path):
             return self._parts.get((match[1], match[2], match[3]))
@@ -138,22 +138,22 @@ class _Handler(BaseHTTPRequestHandler):
     def _head(self) -> tuple[int, int] | None:
         """Send status and headers; return offset and length of what a GET sends."""
         path = unquote(urlsplit(self.path).path)
-        found = self.server.catalogue.find(path)
-        if found is None:
+        blob = self.server.catalogue.find(path)
+        if blob is None:
             is_registry = path in ("/v2", "/v2/")
             self._status(HTTPStatus.OK if is_registry else HTTPStatus.NOT_FOUND, 0, {})
             return None
-        at, size = self.server.bundle.places[found.sha256]
+        at, size = self.server.bundle.places[blob.sha256]
         span = _span(self.headers.get("Range", ""), size)
         if span is None:
             self._status(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, 0, {"Content-Range": f"bytes */{size}"})
             return None
         first, length = span
         named = {
-            "Content-Type": found.media,
+            "Content-Type": blob.media,
             "Accept-Ranges": "bytes",
-            "ETag": f'"{found.sha256}"',
-            "Docker-Content-Digest": f"sha256:{found.sha256}",
+            "ETag": f'"{blob.sha256}"',
+            "Docker-Content-Digest": f"sha256:{blob.sha256}",
         }
         if length == size:
             self._status(HTTPStatus.OK, length, named)

@@ -48,7 +48,7 @@ def made(fake_go: FakeGo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tu
     system(cache.root() / "rootfs" / rootfs.key())
     signing.new_key(tmp_path / "key", tmp_path / "pub", str)
     stage = Stage()
-    entries = lab.collect(lab.wanted([load_cluster(ROOT / "inventories" / "lab" / "cluster.yaml")]), stage)
+    entries = lab.collect(lab.needed_artefacts([load_cluster(ROOT / "inventories" / "lab" / "cluster.yaml")]), stage)
     index, bill = pack.index_of(entries, stage)
     pack.write(tmp_path / "lab.bundle", index, bill, stage, signing.secret_key(tmp_path / "key", str))
     return tmp_path / "lab.bundle", signing.public_keys(tmp_path / "pub")

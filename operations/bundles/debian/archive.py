@@ -63,13 +63,13 @@ def release_in(signed: str) -> str:
 def sums(release: str) -> dict[str, str]:
     """Return what a Release lists: path below the suite -> SHA-256."""
     _, _, rest = release.partition("\nSHA256:\n")
-    found = {}
+    checksums = {}
     for line in rest.splitlines():
         match = _SUM.fullmatch(line)
         if not match:
             break
-        found[match[2]] = match[1]
-    return found
+        checksums[match[2]] = match[1]
+    return checksums
 
 
 def smallest(listed: dict[str, str], index: str) -> str:
@@ -112,5 +112,5 @@ def packages(text: str, archive: str) -> Iterator[Package]:
 def netboot(listed: str) -> dict[str, str]:
     """Return the installer's files from a SHA256SUMS: path below `IMAGES` -> SHA-256. Without those that it lacks."""
     lines = [line.split() for line in listed.splitlines()]
-    found = {words[1]: words[0] for words in lines if len(words) == 2}
-    return {name: found[f"./{name}"] for name in NETBOOT if f"./{name}" in found}
+    checksums = {words[1]: words[0] for words in lines if len(words) == 2}
+    return {name: checksums[f"./{name}"] for name in NETBOOT if f"./{name}" in checksums}

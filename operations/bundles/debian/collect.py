@@ -16,8 +16,8 @@ from typing import NamedTuple
 from cluster.bundles import Entry, Kind, Known
 from operations.bundles.debian import archive
 from operations.bundles.debian.archive import Package, Suite
+from operations.bundles.debian.host_packages import BASE, LOADERS, HostPackages
 from operations.bundles.debian.solver import Solver
-from operations.bundles.debian.wanted import BASE, LOADERS, HostPackages
 from operations.bundles.places import Place, text
 from operations.bundles.stage import ArtefactError, Stage
 
@@ -43,15 +43,15 @@ def collect(
 
     A mirror that is filled in this order has at all times what its lists name. Raises ArtefactError.
     """
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for thing in things:
         say(f"reading the lists of Debian {thing.release}")
         with stage.folder_for_work() as work:
             files = _Archive(thing, place, stage, work, say, keyring).files()
         for file in files:
-            clusters = {*thing.clusters, *(found[file.source].clusters if file.source in found else ())}
-            found[file.source] = _entry(file, tuple(sorted(clusters)))
-    return tuple(found.values())
+            clusters = {*thing.clusters, *(entries[file.source].clusters if file.source in entries else ())}
+            entries[file.source] = _entry(file, tuple(sorted(clusters)))
+    return tuple(entries.values())
 
 
 def _entry(file: _File, clusters: tuple[str, ...]) -> Entry:
@@ -82,8 +82,8 @@ class _Archive:
         """Return all files, each of them in the stage."""
         everything = [package for suite in self._suites for package in self._lists_of(suite)]
         chosen = self._chosen(everything)
-        found = dict.fromkeys(_pool(each) for each in everything if each.source in chosen)
-        files = [*found, *map(_pool, self._of_installer()), *self._netboot()]
+        pool_files = dict.fromkeys(_pool(each) for each in everything if each.source in chosen)
+        files = [*pool_files, *map(_pool, self._of_installer()), *self._netboot()]
         for number, file in enumerate(files, 1):
             self._say(f"[{number}/{len(files)}] {file.source.rpartition('/')[2]}")
             self._have(file)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from operations.bundles.debian.archive import IMAGES, MAIN, NETBOOT, SECURITY
-from operations.bundles.debian.wanted import BASE, LOADERS
+from operations.bundles.debian.host_packages import BASE, LOADERS
 from tests.operations.bundles.conftest import content, digest
 
 FOLDER = Path(__file__).with_name("debian_archive")

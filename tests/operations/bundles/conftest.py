@@ -18,7 +18,7 @@ from cluster.bundles import Kind
 from cluster.load import load_cluster
 from cluster.plugins import this_system
 from cluster.spec import Cluster
-from operations.bundles.wanted import wanted
+from operations.bundles.needs import needed_artefacts
 from tests.cli.terminal import Menagerie, command
 from tests.control_plane.real_api import started
 from tests.ports import free_port
@@ -149,7 +149,7 @@ def sites(root: Path, tmp_path: Path, registry: ImageRegistry, monkeypatch: pyte
     """Everything that horus downloads. This checkout's lists have the checksums of its content, except for a few files."""
     served = Sites(tmp_path / "sites")
     programs, by_tag = dict[str, str](), dict[str, str]()
-    for thing in wanted([horus(root)], [this_system()]):
+    for thing in needed_artefacts([horus(root)], [this_system()]):
         if thing.kind is Kind.IMAGE:
             several = thing.source == MULTI
             by_tag[thing.source] = (

@@ -26,8 +26,8 @@ from cluster.locked import LOCK_FILE, Lock, text
 from cluster.plugins import this_system
 from cluster.project import ROOT
 from operations.bundles import signing
+from operations.bundles.needs import needed_artefacts
 from operations.bundles.opened import opened
-from operations.bundles.wanted import wanted
 from operations.plugins import pin_of, plugin_of
 from tests.cli.terminal import Menagerie
 from tests.operations.bundles.conftest import MULTI, ImageRegistry, Sites, content, digest, horus, made
@@ -48,7 +48,7 @@ def test_a_bundle_has_everything_that_the_cluster_downloads_and_verifies(bundle:
     with opened(bundle, keys(root)) as own:
         own.verify()
         entries = {entry.source: entry for entry in own.index.entries}
-        assert set(entries) == {thing.source for thing in wanted([horus(root)], [this_system()])}
+        assert set(entries) == {thing.source for thing in needed_artefacts([horus(root)], [this_system()])}
         assert own.read(entries[SCHEDULER].sha256) == content(SCHEDULER)
         # The index, two manifests, and a configuration and a layer of each.
         assert len(set(entries[MULTI].blobs)) == 1 + 2 + 2 * 2
@@ -297,7 +297,7 @@ def test_two_clusters_share_what_both_need(
 def test_only_a_cluster_with_ceph_has_rooks_manifests_and_images() -> None:
     paths = ("examples/jaguar/cluster.yaml", "tests/specs/valid-ceph.yaml")
     without, has = (
-        [each for each in wanted([load_cluster(ROOT / path)], ()) if "rook/" in each.source] for path in paths
+        [each for each in needed_artefacts([load_cluster(ROOT / path)], ()) if "rook/" in each.source] for path in paths
     )
     assert without == []
     assert Counter(each.kind for each in has) == {Kind.MANIFEST: 4, Kind.IMAGE: 1}
@@ -309,7 +309,7 @@ def test_with_the_lock_of_a_bundle_an_example_lacks_no_checksum(name: str, tmp_p
     """What `up` then lacks are credentials and a backend."""
     folder = shutil.copytree(ROOT / "examples" / name, tmp_path / name)
     cluster = load_cluster(folder / "cluster.yaml")
-    things = wanted([cluster], [this_system()])
+    things = needed_artefacts([cluster], [this_system()])
     assert list(sources.missing_checksums(cluster.spec)) != []
     (folder / LOCK_FILE).write_text(text(Lock(sha256={thing.source: thing.pin or "1" * 64 for thing in things})))
     locked = load_cluster(folder / "cluster.yaml")

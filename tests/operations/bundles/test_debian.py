@@ -16,7 +16,7 @@ from operations.bundles import make, pack, signing
 from operations.bundles.debian import archive as debian
 from operations.bundles.debian.archive import IMAGES, MAIN, NETBOOT, SECURITY
 from operations.bundles.debian.collect import collect
-from operations.bundles.debian.wanted import HostPackages, wanted
+from operations.bundles.debian.host_packages import HostPackages, host_packages
 from operations.bundles.materials import purl
 from operations.bundles.opened import opened
 from operations.bundles.places import FolderPlace
@@ -47,7 +47,7 @@ def sources() -> list[str]:
 
 @pytest.fixture(scope="module")
 def needs() -> tuple[HostPackages, ...]:
-    return wanted([jaguar()])
+    return host_packages([jaguar()])
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_clusters_with_sites_need_what_their_machines_install(needs: tuple[HostP
     (one,) = needs
     assert (one.release, one.clusters) == ("trixie", ("jaguar",))
     assert {"chrony", "unattended-upgrades", "frr", "dkms"} <= set(one.names)
-    assert wanted([load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")]) == ()
+    assert host_packages([load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")]) == ()
 
 
 @pytest.mark.parametrize(("words", "releases"), [((), ["trixie"]), (("--no-debian",), [])])

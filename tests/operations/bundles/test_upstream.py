@@ -11,11 +11,11 @@ from cluster import sources
 from cluster.bundles import Known
 from cluster.locked import LOCK_FILE
 from operations.bundles import signing
+from operations.bundles.needs import needed_artefacts
 from operations.bundles.opened import opened
 from operations.bundles.places import WebPlace
 from operations.bundles.stage import ArtefactError
 from operations.bundles.upstream import checksum, list_of
-from operations.bundles.wanted import wanted
 from tests.cli.terminal import Menagerie
 from tests.operations.bundles.conftest import ImageRegistry, Sites, content, digest, horus, made
 
@@ -65,7 +65,7 @@ def published(sites: Sites, root: Path) -> Sites:
 
 def files(root: Path) -> list[str]:
     """Return all files of horus, with plugins for every system of operators."""
-    things = wanted([horus(root)], ["linux-amd64"])
+    things = needed_artefacts([horus(root)], ["linux-amd64"])
     return [thing.source for thing in things if not thing.source.rpartition("/")[2].count(":")]
 
 

@@ -28,7 +28,7 @@ class HostPackages:
     names: tuple[str, ...]
 
 
-def wanted(clusters: Sequence[Cluster]) -> tuple[HostPackages, ...]:
+def host_packages(clusters: Sequence[Cluster]) -> tuple[HostPackages, ...]:
     """Return what machines at sites with provisioning install. Other sites' machines have what their owners gave them."""
     names: dict[Release, set[str]] = {}
     owners: dict[Release, set[str]] = {}

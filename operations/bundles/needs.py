@@ -15,7 +15,7 @@ from cluster.spec import Cluster
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NeededArtefact:
     """A program, plugin or image. pin: its SHA-256 as far as it is known; known: from where."""
 
     kind: Kind
@@ -48,16 +48,16 @@ class Wanted:
         )
 
 
-def wanted(clusters: Sequence[Cluster], systems: Iterable[str]) -> tuple[Wanted, ...]:
+def needed_artefacts(clusters: Sequence[Cluster], systems: Iterable[str]) -> tuple[NeededArtefact, ...]:
     """Return what the clusters need, by source. systems: of operators' machines, for provider plugins.
 
     Without labs, which `operations.bundles.lab` is for. Raises RefusedError for clusters that contradict each other.
     """
-    found: dict[str, Wanted] = {}
+    by_source: dict[str, NeededArtefact] = {}
     for cluster in (each for each in clusters if not each.is_lab):
         for kind, artefact in _of(cluster, tuple(systems)):
             pin, known = _pin(cluster, artefact.source)
-            before = found.get(artefact.source, Wanted(kind, artefact, (), pin, known))
+            before = by_source.get(artefact.source, NeededArtefact(kind, artefact, (), pin, known))
             if pin and before.pin and pin != before.pin:
                 raise RefusedError(
                     f"{artefact.source} has SHA-256 {before.pin} in {before.clusters[0]}, but {pin} in {cluster.name}; make a "
@@ -65,8 +65,8 @@ def wanted(clusters: Sequence[Cluster], systems: Iterable[str]) -> tuple[Wanted,
                     code="bundle",
                 )
             best = (pin, known) if pin else (before.pin, before.known)
-            found[artefact.source] = Wanted(kind, artefact, (*before.clusters, cluster.name), *best)
-    return tuple(found[source] for source in sorted(found))
+            by_source[artefact.source] = NeededArtefact(kind, artefact, (*before.clusters, cluster.name), *best)
+    return tuple(by_source[source] for source in sorted(by_source))
 
 
 def _of(cluster: Cluster, systems: tuple[str, ...]) -> Iterable[tuple[Kind, Artefact]]:
