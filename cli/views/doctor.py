@@ -29,7 +29,7 @@ def _print_row(row: Row, group: str, groups: int, names: int) -> None:
     answer = row.answer
     line = Text.assemble((f"{group:<{groups}}", "bold"), f"  {row.name:<{names}}  ")
     line.append(f"{answer.state:<{_WIDTH}}", _COLOURS[answer.state])
-    line.append(f"  {answer.found}")
+    line.append(f"  {answer.finding}")
     if answer.needed:
         line.append(f"; needed: {answer.needed}")
     console.print(line)

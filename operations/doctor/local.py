@@ -170,14 +170,16 @@ def _registry(cluster: Cluster) -> Iterator[Answer]:
 def _public_name(name: str) -> Iterator[Answer]:
     """Before the first `up` the name must point nowhere: its target does not exist yet."""
     try:
-        found = sorted({str(each[4][0]) for each in socket.getaddrinfo(name, None)})
+        addresses = sorted({str(each[4][0]) for each in socket.getaddrinfo(name, None)})
     except socket.gaierror as error:
         if error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)):
             yield ok(f"{name} does not resolve yet; `up` prints the addresses that it must point to")
         else:
             yield unknown(f"{name}: the resolver does not answer: {error}", f"dig {name}")
         return
-    text = f"{name} resolves to {', '.join(found)} already; after `up` it must point to the addresses that `up` prints"
+    text = (
+        f"{name} resolves to {', '.join(addresses)} already; after `up` it must point to the addresses that `up` prints"
+    )
     yield unknown(text, f"dig +short {name}")
 
 

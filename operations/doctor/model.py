@@ -27,22 +27,22 @@ class Answer:
     """One answer. about: what of the question it answers, "" for all of it. needed: by the plan. mend: commands, ready to paste."""
 
     state: State
-    found: str
+    finding: str
     needed: str = ""
     mend: tuple[str, ...] = ()
     about: str = ""
 
 
-def ok(found: str, needed: str = "", *, about: str = "") -> Answer:
-    return Answer(State.OK, found, needed, about=about)
+def ok(finding: str, needed: str = "", *, about: str = "") -> Answer:
+    return Answer(State.OK, finding, needed, about=about)
 
 
-def wrong(found: str, *mend: str, needed: str = "", about: str = "") -> Answer:
-    return Answer(State.WRONG, found, needed, mend, about)
+def wrong(finding: str, *mend: str, needed: str = "", about: str = "") -> Answer:
+    return Answer(State.WRONG, finding, needed, mend, about)
 
 
-def unknown(found: str, *mend: str, needed: str = "", about: str = "") -> Answer:
-    return Answer(State.UNKNOWN, found, needed, mend, about)
+def unknown(finding: str, *mend: str, needed: str = "", about: str = "") -> Answer:
+    return Answer(State.UNKNOWN, finding, needed, mend, about)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Row:
             "group": self.group,
             "name": self.name,
             "state": answer.state.value,
-            "found": answer.found,
+            "found": answer.finding,
             "needed": answer.needed,
             "mend": list(answer.mend),
         }

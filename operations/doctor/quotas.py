@@ -45,14 +45,14 @@ def compared(quota: Quota, needs: Sequence[Need], raise_: Raise) -> Answer:
     least = sum(need.least * need.each for need in needs)
     most = sum(need.most * need.each for need in needs)
     left = quota.limit - quota.used
-    found = f"{left:g} left of {quota.limit:g} {quota.unit} in {quota.place}"
+    finding = f"{left:g} left of {quota.limit:g} {quota.unit} in {quota.place}"
     to = f" at the start, {most:,} at most" if most != least else ""
     needed = f"{least:,} {quota.unit}{to}{_parts(needs)}"
     if most <= left:
-        return ok(found, needed, about=quota.name)
+        return ok(finding, needed, about=quota.name)
     short = "too few to start" if least > left else "enough to start, too few to grow"
     commands = raise_(int(quota.used) + most)
-    return wrong(f"{found}: {short}", *commands, needed=needed, about=quota.name)
+    return wrong(f"{finding}: {short}", *commands, needed=needed, about=quota.name)
 
 
 def not_known(name: str, needs: Sequence[Need], why: str, *mend: str) -> Answer:

@@ -30,9 +30,9 @@ def ask(questions: Sequence[Question], tell: Tell, patience_s: float = PATIENCE_
     for number, question in enumerate(questions):
         # Daemons: a request that hangs must not keep the command from ending.
         threading.Thread(target=work, args=(number, question), daemon=True).start()
-    seen = _collected(answers, questions, tell, patience_s)
+    answered = _collected(answers, questions, tell, patience_s)
     late = (unknown(f"no answer within {patience_s:.0f} s"),)
-    return [row for number, question in enumerate(questions) for row in rows_of(question, seen.get(number, late))]
+    return [row for number, question in enumerate(questions) for row in rows_of(question, answered.get(number, late))]
 
 
 def not_asked(questions: Iterable[Question], why: str) -> list[Row]:
@@ -51,17 +51,17 @@ def _collected(
     answers: queue.Queue[tuple[int, tuple[Answer, ...]]], questions: Sequence[Question], tell: Tell, patience_s: float
 ) -> dict[int, tuple[Answer, ...]]:
     """Return number of the question -> its answers, for those that answered in time."""
-    seen: dict[int, tuple[Answer, ...]] = {}
+    answered: dict[int, tuple[Answer, ...]] = {}
     end = time.monotonic() + patience_s
-    while len(seen) < len(questions):
-        left = [question.name for number, question in enumerate(questions) if number not in seen]
-        tell(f"{len(seen)} of {len(questions)} answered; waiting for {', '.join(left[:3])}")
+    while len(answered) < len(questions):
+        left = [question.name for number, question in enumerate(questions) if number not in answered]
+        tell(f"{len(answered)} of {len(questions)} answered; waiting for {', '.join(left[:3])}")
         try:
-            number, found = answers.get(timeout=max(end - time.monotonic(), 0))
+            number, of_question = answers.get(timeout=max(end - time.monotonic(), 0))
         except queue.Empty:
             break
-        seen[number] = found
-    return seen
+        answered[number] = of_question
+    return answered
 
 
 def _answered(question: Question) -> list[Answer]:

@@ -32,4 +32,4 @@ def rights_of(cluster: Cluster) -> set[str]:
 
 
 def not_ok(found: dict[str, Answer]) -> dict[str, str]:
-    return {name: f"{answer.state}: {answer.found}" for name, answer in found.items() if answer.state is not State.OK}
+    return {name: f"{answer.state}: {answer.finding}" for name, answer in found.items() if answer.state is not State.OK}

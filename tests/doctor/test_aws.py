@@ -31,13 +31,13 @@ def upon(name: str, result: Response | str) -> Fault:
 def test_a_ready_account_is_ok_and_is_only_read(small: Cluster, amazon: Amazon, aws_door: Door) -> None:
     found = answers(small)
     assert not_ok(found) == {}
-    assert found["account: identity"].found == f"arn:aws:sts::{ACCOUNT}:user/moto in account {ACCOUNT}"
-    assert found["quotas: vCPUs: Standard"].found == f"500 left of 500 vCPUs in {REGION}"
+    assert found["account: identity"].finding == f"arn:aws:sts::{ACCOUNT}:user/moto in account {ACCOUNT}"
+    assert found["quotas: vCPUs: Standard"].finding == f"500 left of 500 vCPUs in {REGION}"
     assert found["quotas: vCPUs: Standard"].needed == (
         "34 vCPUs at the start, 172 at most: API servers (m7i.large) 2 to 3 × 2, etcd main (m7i.large) 3 × 2, "
         "pool cpu (m7i.2xlarge) 3 to 20 × 8"
     )
-    assert found[f"images: image: resolve:ssm:{PARAMETER}"].found.startswith(DEBIAN)
+    assert found[f"images: image: resolve:ssm:{PARAMETER}"].finding.startswith(DEBIAN)
     sent = {action(request) for request in aws_door.log}
     assert len(sent) > 12
     assert {name for name in sent if not name.startswith(READS)} == set()
@@ -51,7 +51,7 @@ def test_a_denied_action_is_wrong_with_the_commands_that_grant_it(
     amazon.denied = frozenset({"ec2:RunInstances", "iam:PassRole"})
     answer = answers(small, "rights")["account: rights"]
     assert answer.state is State.WRONG
-    assert "denied: ec2:RunInstances, iam:PassRole" in answer.found
+    assert "denied: ec2:RunInstances, iam:PassRole" in answer.finding
     assert answer.mend[1] == (
         f"aws iam attach-user-policy --user-name moto --policy-arn arn:aws:iam::{ACCOUNT}:policy/menagerie-ec2"
     )
@@ -59,7 +59,7 @@ def test_a_denied_action_is_wrong_with_the_commands_that_grant_it(
 
 def test_what_the_organisation_denies_is_marked(small: Cluster, amazon: Amazon, aws_door: Door) -> None:
     amazon.denied, amazon.by_organisation = frozenset({"kms:CreateKey"}), True
-    assert "kms:CreateKey (by the organisation)" in answers(small, "rights")["account: rights"].found
+    assert "kms:CreateKey (by the organisation)" in answers(small, "rights")["account: rights"].finding
 
 
 def test_a_simulation_has_the_names_of_the_cluster_and_the_conditions_of_the_policy(
@@ -98,7 +98,7 @@ def test_a_quota_that_is_too_small_is_wrong_with_its_arithmetic_and_the_request(
     amazon.quotas["L-1216C47A"] = 100
     answer = answers(small, "vCPUs")["quotas: vCPUs: Standard"]
     assert answer.state is State.WRONG
-    assert answer.found == f"76 left of 100 vCPUs in {REGION}: enough to start, too few to grow"
+    assert answer.finding == f"76 left of 100 vCPUs in {REGION}: enough to start, too few to grow"
     assert answer.mend == (
         (
             "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A "
@@ -106,7 +106,7 @@ def test_a_quota_that_is_too_small_is_wrong_with_its_arithmetic_and_the_request(
         ),
     )
     amazon.quotas["L-1216C47A"] = 40
-    assert answers(small, "vCPUs")["quotas: vCPUs: Standard"].found.endswith(
+    assert answers(small, "vCPUs")["quotas: vCPUs: Standard"].finding.endswith(
         "16 left of 40 vCPUs in eu-central-1: too few to start"
     )
 
@@ -120,7 +120,7 @@ def test_the_clusters_own_machines_do_not_count_twice(small: Cluster, amazon: Am
         MaxCount=2,
         TagSpecifications=[{"ResourceType": "instance", "Tags": own}],
     )
-    assert answers(small, "vCPUs")["quotas: vCPUs: Standard"].found == f"500 left of 500 vCPUs in {REGION}"
+    assert answers(small, "vCPUs")["quotas: vCPUs: Standard"].finding == f"500 left of 500 vCPUs in {REGION}"
 
 
 def test_a_missing_service_linked_role_and_a_stale_policy_are_wrong(
@@ -153,25 +153,25 @@ def test_a_type_that_a_zone_does_not_offer_is_wrong_and_a_pool_needs_one_zone(aw
     found = answers(example("aws-small", machine="g7e.12xlarge"), "machine types")
     answer = found["places: machine types: g7e.12xlarge for API servers"]
     assert answer.state is State.WRONG
-    assert answer.found == "not offered in euc1-az1; it is offered in euc1-az2, euc1-az3"
+    assert answer.finding == "not offered in euc1-az1; it is offered in euc1-az2, euc1-az3"
     assert "--filters Name=instance-type,Values=g7e.12xlarge" in answer.mend[0]
     assert found["places: machine types: m7i.2xlarge for pool cpu"].state is State.OK
 
 
 def test_a_zone_that_the_account_lacks_is_wrong(aws_door: Door) -> None:
     answer = answers(example("aws-small", zones=("euc1-az1", "euc1-az9")), "zones")["places: zones"]
-    assert (answer.state, "this account has no euc1-az9" in answer.found) == (State.WRONG, True)
+    assert (answer.state, "this account has no euc1-az9" in answer.finding) == (State.WRONG, True)
 
 
 def test_a_missing_image_and_one_of_another_architecture_are_wrong(amazon: Amazon, aws_door: Door) -> None:
     found = answers(example("aws-small", image="ami-0123456789abcdef0"), "image")
-    assert found["images: image: ami-0123456789abcdef0"].found == f"there is no such image in {REGION}"
+    assert found["images: image: ami-0123456789abcdef0"].finding == f"there is no such image in {REGION}"
     machine = amazon.client("ec2").run_instances(ImageId=DEBIAN, InstanceType="m7i.large", MinCount=1, MaxCount=1)
     own = amazon.client("ec2").create_image(InstanceId=machine["Instances"][0]["InstanceId"], Name="own")["ImageId"]
     found = answers(example("aws-small", image=own, machine="m7g.large"), "image")
     answer = found[f"images: image: {own}"]
     assert answer.state is State.WRONG
-    assert answer.found == f"{own} is for x86_64, which API servers (m7g.large) cannot boot"
+    assert answer.finding == f"{own} is for x86_64, which API servers (m7g.large) cannot boot"
 
 
 def test_taken_names_are_wrong_and_a_refused_bucket_is_unknown(small: Cluster, amazon: Amazon, aws_door: Door) -> None:
@@ -205,8 +205,8 @@ def test_a_refused_call_is_unknown_with_the_right_that_is_lacking_and_the_others
         "places: machine types",
     }
     assert found["account: rights"].state is State.UNKNOWN
-    assert found["account: rights"].found.endswith("; it needs iam:SimulatePrincipalPolicy, iam:GetRole")
-    assert found["places: machine types"].found.endswith("; it needs ec2:DescribeInstanceTypeOfferings")
+    assert found["account: rights"].finding.endswith("; it needs iam:SimulatePrincipalPolicy, iam:GetRole")
+    assert found["places: machine types"].finding.endswith("; it needs ec2:DescribeInstanceTypeOfferings")
 
 
 def test_throttled_calls_and_lost_answers_are_repeated_and_then_unknown(
@@ -218,9 +218,9 @@ def test_throttled_calls_and_lost_answers_are_repeated_and_then_unknown(
     ]
     found = answers(small, "identity", "zones", "network")
     assert found["places: zones"].state is State.UNKNOWN
-    assert "RequestLimitExceeded" in found["places: zones"].found
+    assert "RequestLimitExceeded" in found["places: zones"].finding
     assert [action(request) for request in aws_door.log].count("DescribeAvailabilityZones") == 3
-    assert found["names: network"].found.startswith("no answer from AWS")
+    assert found["names: network"].finding.startswith("no answer from AWS")
     assert found["account: identity"].state is State.OK
 
 

@@ -26,10 +26,10 @@ def koala() -> Cluster:
 def test_a_ready_subscription_is_ok_and_is_only_read(koala: Cluster, azure_door: Door) -> None:
     found = answers(koala)
     assert not_ok(found) == {}
-    assert found["account: identity"].found == "a-client in research (a-sub), which is Enabled"
-    assert found[f"quotas: vCPUs: {FAMILY}"].found == f"200 left of 200 vCPUs in {REGION}"
+    assert found["account: identity"].finding == "a-client in research (a-sub), which is Enabled"
+    assert found[f"quotas: vCPUs: {FAMILY}"].finding == f"200 left of 200 vCPUs in {REGION}"
     assert found[f"quotas: vCPUs: {FAMILY}"].needed.startswith("36 vCPUs at the start, 184 at most: API servers")
-    assert found[f"images: image: {DEBIAN}"].found == "0.20261101.1, amd64, V2"
+    assert found[f"images: image: {DEBIAN}"].finding == "0.20261101.1, amd64, V2"
     assert {each.method for each in azure_door.log if each.host == MANAGEMENT} == {"GET"}
 
 
@@ -73,7 +73,7 @@ def test_a_missing_action_is_wrong_with_the_commands_that_grant_it(
     subscription.roles = [{"actions": ["*"], "notActions": ["Microsoft.Authorization/*/Write"]}]
     answer = answers(koala, "rights")["account: rights"]
     assert answer.state is State.WRONG
-    assert "Microsoft.Authorization/roleAssignments/write" in answer.found
+    assert "Microsoft.Authorization/roleAssignments/write" in answer.finding
     assert '-m stacks.azure.permissions role a-sub)"' in answer.mend[0]
     assert answer.mend[1].startswith("az role assignment create --assignee an-object")
 
@@ -86,7 +86,7 @@ def test_roles_add_up_and_the_operators_role_is_enough(
     subscription.roles = [{"actions": [each.upper() for each in every[:half]]}, {"actions": every[half:]}]
     assert answers(koala, "rights")["account: rights"].state is State.OK
     subscription.roles = [{"actions": every[1:]}]
-    assert answers(koala, "rights")["account: rights"].found.endswith(every[0])
+    assert answers(koala, "rights")["account: rights"].finding.endswith(every[0])
 
 
 def test_an_owner_who_cannot_write_records_gets_the_command_that_grants_it(
@@ -119,7 +119,7 @@ def test_a_quota_that_is_too_small_is_wrong_with_its_arithmetic(
     subscription.compute = [usage(FAMILY.upper(), 100, 60), usage("cores", 1000)]
     answer = answers(koala, "vCPUs")[f"quotas: vCPUs: {FAMILY.upper()}"]
     assert answer.state is State.WRONG
-    assert answer.found == f"40 left of 100 vCPUs in {REGION}: enough to start, too few to grow"
+    assert answer.finding == f"40 left of 100 vCPUs in {REGION}: enough to start, too few to grow"
     assert answer.mend == (
         (
             f"az quota update --resource-name {FAMILY} --scope "
@@ -144,8 +144,8 @@ def test_a_size_that_is_restricted_or_absent_is_wrong(
     ]
     subscription.sizes = [restricted]
     found = answers(koala, "sizes")
-    assert found["places: sizes: Standard_D4s_v5 for API servers"].found == "not offered in 2; it is offered in 1, 3"
-    assert found["places: sizes: Standard_D8s_v5 for pool cpu"].found == "not offered in 1, 2, 3"
+    assert found["places: sizes: Standard_D4s_v5 for API servers"].finding == "not offered in 2; it is offered in 1, 3"
+    assert found["places: sizes: Standard_D8s_v5 for pool cpu"].finding == "not offered in 1, 2, 3"
     assert {answer.state for answer in found.values()} == {State.WRONG}
 
 
@@ -155,10 +155,10 @@ def test_a_missing_image_and_one_of_another_architecture_are_wrong(
     subscription.architecture = "Arm64"
     (answer,) = answers(koala, "image").values()
     assert answer.state is State.WRONG
-    assert answer.found.startswith("it is for arm64, which API servers (Standard_D4s_v5)")
+    assert answer.finding.startswith("it is for arm64, which API servers (Standard_D4s_v5)")
     subscription.images = set()
     (answer,) = answers(koala, "image").values()
-    assert (answer.state, answer.found) == (State.WRONG, f"there is no such image for {REGION}")
+    assert (answer.state, answer.finding) == (State.WRONG, f"there is no such image for {REGION}")
     assert answer.mend[0].startswith(f"az vm image list --location {REGION} --publisher Debian")
 
 
@@ -168,7 +168,7 @@ def test_taken_names_and_a_missing_network_watcher_are_wrong(
     subscription.groups, subscription.watched = {"koala": {}, "koala_workers": {"cluster": "koala"}}, False
     found = answers(koala, "resource groups", "network watcher")
     assert {answer.state for answer in found.values()} == {State.WRONG}
-    assert "with this cluster's tags" in found["names: resource groups: koala_workers"].found
+    assert "with this cluster's tags" in found["names: resource groups: koala_workers"].finding
     assert found["registrations: network watcher"].mend == (
         f"az network watcher configure --locations {REGION} --enabled true -g NetworkWatcherRG",
     )
@@ -190,14 +190,14 @@ def test_a_refused_call_is_unknown_with_the_right_that_is_lacking_and_the_others
     found = answers(koala)
     unknown = {name for name, answer in found.items() if answer.state is State.UNKNOWN}
     assert unknown == {"account: rights", "quotas: vCPUs", "places: sizes", "images: image"}
-    assert found["account: rights"].found.endswith("; it needs Microsoft.Authorization/permissions/read")
+    assert found["account: rights"].finding.endswith("; it needs Microsoft.Authorization/permissions/read")
     assert found["account: identity"].state is State.OK
 
 
 def test_throttled_calls_are_repeated_and_then_unknown(koala: Cluster, azure_door: Door, pauses: list[float]) -> None:
     azure_door.faults = [lambda request: too_many(retry_after="1") if "/usages?" in request.path else None]
     found = answers(koala, "networks", "identity")
-    assert (found["quotas: networks"].state, "throttles" in found["quotas: networks"].found) == (State.UNKNOWN, True)
+    assert (found["quotas: networks"].state, "throttles" in found["quotas: networks"].finding) == (State.UNKNOWN, True)
     assert sum("/usages?" in request.path for request in azure_door.log) == 3
     assert found["account: identity"].state is State.OK
 
@@ -208,7 +208,7 @@ def test_further_pages_are_requested_only_from_the_same_server(koala: Cluster, a
         return json_response(200, page) if "/usages?" in request.path else None
 
     azure_door.faults = [elsewhere]
-    assert "another server" in answers(koala, "networks")["quotas: networks"].found
+    assert "another server" in answers(koala, "networks")["quotas: networks"].finding
     assert "elsewhere.example" not in {request.host for request in azure_door.log}
 
 
@@ -219,9 +219,9 @@ def test_the_subscription_is_the_one_that_the_azure_cli_chose(
     (home / ".azure").mkdir()
     text = '{"subscriptions": [{"id": "another"}, {"id": "a-sub", "isDefault": true}]}'
     (home / ".azure/azureProfile.json").write_text(text, encoding="utf-8-sig")
-    assert "(a-sub)" in answers(koala, "identity")["account: identity"].found
+    assert "(a-sub)" in answers(koala, "identity")["account: identity"].finding
 
 
 def test_a_person_is_named_by_the_token(koala: Cluster, subscription: Subscription, azure_door: Door) -> None:
     subscription.tokens = [token(upn="ada@example.org", oid="x")]
-    assert answers(koala, "identity")["account: identity"].found.startswith("ada@example.org in research")
+    assert answers(koala, "identity")["account: identity"].finding.startswith("ada@example.org in research")

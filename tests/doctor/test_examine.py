@@ -126,8 +126,8 @@ def test_a_mirror_that_lacks_a_file_is_wrong_and_one_that_does_not_answer_unknow
             server.shutdown()
             server.server_close()
             silent = local._host(client, "mirror", [f"{base}/a"])
-    assert (whole.state, whole.found) == (State.OK, "serves all 2 files to this machine")
-    assert (part.state, part.found) == (State.WRONG, "1 of 2 files are refused: absent (404)")
+    assert (whole.state, whole.finding) == (State.OK, "serves all 2 files to this machine")
+    assert (part.state, part.finding) == (State.WRONG, "1 of 2 files are refused: absent (404)")
     assert part.mend == (f"curl -fsSI {base}/absent",)
     assert silent.state is State.UNKNOWN
 
@@ -143,7 +143,10 @@ def test_a_public_name_that_resolves_already_is_unknown(monkeypatch: pytest.Monk
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
     answer_of = lambda name: next(iter(local._public_name(name)))
     assert answer_of("free.example").state is State.OK
-    assert (answer_of("taken.example").state, "192.0.2.7" in answer_of("taken.example").found) == (State.UNKNOWN, True)
+    assert (answer_of("taken.example").state, "192.0.2.7" in answer_of("taken.example").finding) == (
+        State.UNKNOWN,
+        True,
+    )
     assert answer_of("silent.example").state is State.UNKNOWN
 
 
@@ -174,7 +177,7 @@ def test_questions_are_independent_and_end_in_time() -> None:
     rows = ask(asked, lambda _: None, patience_s=2)
     ended.set()
     assert time.monotonic() - began < 30
-    assert [(row.name, row.answer.state, row.answer.found) for row in rows] == [
+    assert [(row.name, row.answer.state, row.answer.finding) for row in rows] == [
         ("late", State.UNKNOWN, "no answer within 2 s"),
         ("refused", State.UNKNOWN, "no; it needs a:Right"),
         ("broken", State.UNKNOWN, "ZeroDivisionError: half of nothing"),
@@ -208,7 +211,7 @@ def test_a_value_that_several_questions_need_is_requested_once_even_if_it_fails(
 )
 def test_a_quota_is_compared_with_the_least_and_the_most(limit: int, used: int, state: State, found: str) -> None:
     answer = compared(Quota("q", "vCPUs", "r", limit, used), [Need("pool", 1, 8, 8)], lambda size: [f"ask {size}"])
-    assert (answer.state, answer.found) == (state, found)
+    assert (answer.state, answer.finding) == (state, found)
     assert answer.needed == "8 vCPUs at the start, 64 at most: pool 1 to 8 × 8"
     assert answer.mend == (() if state is State.OK else (f"ask {used + 64}",))
 
@@ -241,8 +244,8 @@ def test_a_whole_manifest_also_has_programs_and_options_of_the_kernel(tmp_path: 
     file.write_text(json.dumps(told | {"programs": [], "kernel": [name for name in told["kernel"] if name != "VXLAN"]}))
     (pool,) = (answer for answer in manifest_question(cluster, file).ask() if answer.about == "pool cpu")
     assert pool.state is State.WRONG
-    assert pool.found.endswith("kernel option CONFIG_VXLAN")
-    assert "program iptables" in pool.found
+    assert pool.finding.endswith("kernel option CONFIG_VXLAN")
+    assert "program iptables" in pool.finding
 
 
 def test_a_manifest_has_names_with_and_without_architectures_and_no_removed_packages() -> None:

@@ -24,8 +24,8 @@ def gibbon() -> Cluster:
 def test_a_ready_project_is_ok_and_is_only_read(gibbon: Cluster, google_door: Door) -> None:
     found = answers(gibbon)
     assert not_ok(found) == {}
-    assert found["account: identity"].found == "a person's login in project a-project, which is ACTIVE"
-    assert found["quotas: vCPUs: C3_CPUS"].found == "200 left of 200 vCPUs in us-central1"
+    assert found["account: identity"].finding == "a person's login in project a-project, which is ACTIVE"
+    assert found["quotas: vCPUs: C3_CPUS"].finding == "200 left of 200 vCPUs in us-central1"
     assert found["quotas: vCPUs: C3_CPUS"].needed == (
         "40 vCPUs at the start, 132 at most: API servers (c3-standard-4) 3 to 6 × 4, etcd main (c3-standard-4) 3 × 4, "
         "pool cpu (c3-standard-8) 2 to 12 × 8"
@@ -69,7 +69,7 @@ def test_a_missing_permission_is_wrong_with_the_commands_that_grant_it(
 ) -> None:
     project.lacking = {"compute.instances.create"}
     answer = answers(gibbon, "rights")["account: rights"]
-    assert (answer.state, "compute.instances.create" in answer.found) == (State.WRONG, True)
+    assert (answer.state, "compute.instances.create" in answer.finding) == (State.WRONG, True)
     assert answer.mend == (
         "gcloud iam roles create menagerieOperator --project=a-project --file=docs/gcp-role.yaml",
         (
@@ -97,7 +97,7 @@ def test_a_quota_that_is_too_small_is_wrong_with_its_arithmetic_and_one_that_is_
     found = answers(gibbon, "vCPUs", "networks")
     answer = found["quotas: vCPUs: C3_CPUS"]
     assert answer.state is State.WRONG
-    assert answer.found == "32 left of 48 vCPUs in us-central1: too few to start"
+    assert answer.finding == "32 left of 48 vCPUs in us-central1: too few to start"
     assert answer.mend == (
         (
             "gcloud beta quotas preferences create --service=compute.googleapis.com --project=a-project "
@@ -138,9 +138,9 @@ def test_a_type_that_a_zone_does_not_offer_is_wrong_and_a_pool_needs_one_zone(
     project.absent = {("us-central1-b", "c3-standard-4"), ("us-central1-b", "c3-standard-8")}
     found = answers(gibbon, "machine types")
     plane = found["places: machine types: c3-standard-4 for API servers"]
-    assert plane.found == "not offered in us-central1-b; it is offered in us-central1-a, us-central1-c"
+    assert plane.finding == "not offered in us-central1-b; it is offered in us-central1-a, us-central1-c"
     pool = found["places: machine types: c3-standard-8 for pool cpu"]
-    assert (pool.state, "except in us-central1-b" in pool.found) == (State.OK, True)
+    assert (pool.state, "except in us-central1-b" in pool.finding) == (State.OK, True)
 
 
 def test_a_missing_zone_is_wrong(google_door: Door) -> None:
@@ -154,10 +154,10 @@ def test_a_missing_image_and_one_of_another_architecture_are_wrong(
 ) -> None:
     project.architecture = "ARM64"
     (answer,) = answers(gibbon, "image").values()
-    assert (answer.state, answer.found[:26]) == (State.WRONG, "it is for arm64, which API")
+    assert (answer.state, answer.finding[:26]) == (State.WRONG, "it is for arm64, which API")
     project.images = {}
     (answer,) = answers(gibbon, "image").values()
-    assert (answer.state, answer.found[:23]) == (State.WRONG, "there is no such image,")
+    assert (answer.state, answer.finding[:23]) == (State.WRONG, "there is no such image,")
 
 
 def test_taken_names_are_wrong_and_a_bucket_of_others_is_unknown(
@@ -174,7 +174,7 @@ def test_taken_names_are_wrong_and_a_bucket_of_others_is_unknown(
         "names: buckets: backups": State.UNKNOWN,
         "names: roles: volumes": State.WRONG,
     }
-    assert "keeps its ID" in found["names: roles: volumes"].found
+    assert "keeps its ID" in found["names: roles: volumes"].finding
 
 
 def test_a_refused_call_is_unknown_with_the_right_that_is_lacking_and_the_others_go_on(
@@ -186,7 +186,7 @@ def test_a_refused_call_is_unknown_with_the_right_that_is_lacking_and_the_others
     google_door.faults = [denied]
     found = answers(gibbon, "services", "identity", "zones")
     assert found["registrations: services"].state is State.UNKNOWN
-    assert found["registrations: services"].found.endswith("; it needs serviceusage.services.get")
+    assert found["registrations: services"].finding.endswith("; it needs serviceusage.services.get")
     assert {answer.state for name, answer in found.items() if "services" not in name} == {State.OK}
 
 
@@ -194,11 +194,11 @@ def test_throttled_calls_are_repeated_and_then_unknown(gibbon: Cluster, google_d
     busy = refused(429, "rateLimitExceeded", "Too many requests")
     google_door.faults = [lambda request: busy if "serviceusage" in request.host else None]
     answer = answers(gibbon, "services")["registrations: services"]
-    assert (answer.state, "throttles" in answer.found) == (State.UNKNOWN, True)
+    assert (answer.state, "throttles" in answer.finding) == (State.UNKNOWN, True)
     assert len(google_door.log) == 3
 
 
 def test_a_login_that_google_does_not_accept_is_no_answer(gibbon: Cluster, project: Project, google_door: Door) -> None:
     project.tokens = set()
     answer = answers(gibbon, "services")["registrations: services"]
-    assert (answer.state, "gcloud auth application-default login" in answer.found) == (State.UNKNOWN, True)
+    assert (answer.state, "gcloud auth application-default login" in answer.finding) == (State.UNKNOWN, True)

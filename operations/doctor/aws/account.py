@@ -97,11 +97,11 @@ def account_questions(account: Account) -> list[Question]:
 
 
 def _who(account: Account) -> Iterator[Answer]:
-    found = f"{account.arn} in account {account.id}"
+    identity = f"{account.arn} in account {account.id}"
     if account.arn.endswith(_ROOT):
-        yield wrong(f"{found}: the root user, whom no policy limits", "aws configure sso")
+        yield wrong(f"{identity}: the root user, whom no policy limits", "aws configure sso")
     else:
-        yield ok(found)
+        yield ok(identity)
 
 
 def _rights(account: Account) -> Iterator[Answer]:
@@ -273,11 +273,11 @@ def _buckets(account: Account) -> Iterator[Answer]:
 def _network(account: Account) -> Iterator[Answer]:
     name = account.cluster.name
     filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in of_cluster(name).items()]
-    found = account.reader.call("ec2", "describe_vpcs", Filters=filters)["Vpcs"]
-    if not found:
+    vpcs = account.reader.call("ec2", "describe_vpcs", Filters=filters)["Vpcs"]
+    if not vpcs:
         yield ok(f"no VPC has the tags of {name}")
         return
-    ids = ", ".join(each["VpcId"] for each in found)
+    ids = ", ".join(each["VpcId"] for each in vpcs)
     command = f"aws resourcegroupstaggingapi get-resources --tag-filters Key=cluster,Values={name}"
     yield wrong(f"{ids} has the tags of {name}: this cluster is built, or an earlier run left it", command)
 

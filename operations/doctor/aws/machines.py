@@ -41,9 +41,9 @@ def _by_id(zones: Sequence[str]) -> bool:
 
 
 def _zones(reader: AwsReader, zones: Sequence[str]) -> Iterator[Answer]:
-    found = reader.call("ec2", "describe_availability_zones")["AvailabilityZones"]
+    listed = reader.call("ec2", "describe_availability_zones")["AvailabilityZones"]
     key = "ZoneId" if _by_id(zones) else "ZoneName"
-    states = {each[key]: each.get("State", "") for each in found}
+    states = {each[key]: each.get("State", "") for each in listed}
     if absent := [zone for zone in zones if zone not in states]:
         command = f"aws ec2 describe-availability-zones --region {reader.region} --output table"
         yield wrong(f"this account has no {', '.join(absent)}; it has {', '.join(sorted(states))}", command)
@@ -95,14 +95,14 @@ def _image(reader: AwsReader, name: str, used: Sequence[Use], types: Mapping[str
     id_ = name
     if name.startswith(_RESOLVED):
         id_ = reader.call("ssm", "get_parameter", Name=name.removeprefix(_RESOLVED))["Parameter"]["Value"]
-    found = reader.call("ec2", "describe_images", ImageIds=[id_])["Images"]
-    if not found:
+    images = reader.call("ec2", "describe_images", ImageIds=[id_])["Images"]
+    if not images:
         return wrong(
             f"there is no {id_} in {reader.region}, or it is not shared with this account",
             _finds(reader, name),
             about=name,
         )
-    image = found[0]
+    image = images[0]
     if image.get("State") != "available":
         return wrong(f"{id_} is {image.get('State')}", f"aws ec2 describe-images --image-ids {id_}", about=name)
     architecture = image.get("Architecture", "")

@@ -65,11 +65,13 @@ def account_questions(cluster: Cluster, reader: AzureReader) -> list[Question]:
 
 
 def _who(reader: AzureReader) -> Iterator[Answer]:
-    found, claims = reader.get("", _SUBSCRIPTIONS), reader.claims()
+    subscription, claims = reader.get("", _SUBSCRIPTIONS), reader.claims()
     names = [str(claims[key]) for key in ("upn", "unique_name", "appid", "oid") if claims.get(key)]
     who = names[0] if names else "an identity that the token does not name"
-    text = f"{who} in {found.get('displayName', '')} ({reader.subscription}), which is {found.get('state')}"
-    if found.get("state") == "Enabled":
+    text = (
+        f"{who} in {subscription.get('displayName', '')} ({reader.subscription}), which is {subscription.get('state')}"
+    )
+    if subscription.get("state") == "Enabled":
         yield ok(text)
     else:
         yield wrong(text, "az account list --output table")
@@ -166,12 +168,12 @@ def _watcher(cluster: Cluster, reader: AzureReader) -> Iterator[Answer]:
 def _groups(cluster: Cluster, reader: AzureReader) -> Iterator[Answer]:
     for name in (cluster.name, workers_group_name(cluster)):
         try:
-            found = reader.get(f"/resourcegroups/{name}", _PROVIDERS_API)
+            group = reader.get(f"/resourcegroups/{name}", _PROVIDERS_API)
         except CallError as error:
             if not error.missing:
                 raise
             yield ok("the name is free", about=name)
             continue
-        own = (found.get("tags") or {}).get("cluster") == cluster.name
+        own = (group.get("tags") or {}).get("cluster") == cluster.name
         text = "exists with this cluster's tags: it is built, or an earlier run left it" if own else "exists already"
         yield wrong(text, f"az resource list --resource-group {name} --output table", about=name)

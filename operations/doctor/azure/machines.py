@@ -51,20 +51,20 @@ class Region:
 
     def zones(self, size: str) -> set[str]:
         """Return the zones that offer a size to this subscription."""
-        found = self.sizes().get(size, {})
-        zones = {zone for place in found.get("locationInfo", ()) for zone in place.get("zones") or ()}
-        for each in found.get("restrictions", ()):
+        sku = self.sizes().get(size, {})
+        zones = {zone for place in sku.get("locationInfo", ()) for zone in place.get("zones") or ()}
+        for each in sku.get("restrictions", ()):
             if each.get("type") == "Location":
                 return set()
             zones -= set((each.get("restrictionInfo") or {}).get("zones") or ())
         return zones
 
     def quota(self, name: str, unit: str, *, network: bool = False) -> Quota | None:
-        found = (self.networks() if network else self.usages()).get(name.lower())
-        if found is None:
+        usage = (self.networks() if network else self.usages()).get(name.lower())
+        if usage is None:
             return None
-        label = str(found["name"].get("localizedValue") or name).removesuffix(" vCPUs")
-        return Quota(label, unit, self.name, found["limit"], found["currentValue"])
+        label = str(usage["name"].get("localizedValue") or name).removesuffix(" vCPUs")
+        return Quota(label, unit, self.name, usage["limit"], usage["currentValue"])
 
 
 def machine_questions(region: Region) -> list[Question]:
@@ -141,11 +141,11 @@ def _image(region: Region, name: str, used: Sequence[Use]) -> Answer:
     if name.startswith(("/SharedGalleries/", "/CommunityGalleries/")):
         return unknown("images of shared and community galleries are not looked up", about=name)
     if name.startswith("/subscriptions/"):
-        found = region.reader.at(name, _GALLERIES if "/galleries/" in name else _IMAGES)
+        image = region.reader.at(name, _GALLERIES if "/galleries/" in name else _IMAGES)
         version = name.rpartition("/")[2]
     else:
-        found, version = _of_market(region, name)
-    properties = found.get("properties", {})
+        image, version = _of_market(region, name)
+    properties = image.get("properties", {})
     if properties.get("plan"):
         terms = f"az vm image terms accept --urn {name} --subscription {region.reader.subscription}"
         return unknown("its publisher has terms, and whether they are accepted is not looked up", terms, about=name)

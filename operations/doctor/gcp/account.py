@@ -72,10 +72,10 @@ def account_questions(cluster: Cluster, reader: GoogleReader) -> list[Question]:
 
 
 def _who(reader: GoogleReader) -> Iterator[Answer]:
-    found = reader.get(f"{_MANAGER}/projects/{reader.project}")
+    project = reader.get(f"{_MANAGER}/projects/{reader.project}")
     who = reader.who or "a person's login"
-    text = f"{who} in project {reader.project}, which is {found.get('state')}"
-    if found.get("state") == "ACTIVE":
+    text = f"{who} in project {reader.project}, which is {project.get('state')}"
+    if project.get("state") == "ACTIVE":
         yield ok(text)
     else:
         yield wrong(text, "gcloud projects list")
@@ -129,8 +129,8 @@ def _types(cluster: Cluster, every: Iterable[str]) -> Iterable[str]:
 def _services(reader: GoogleReader, services: list[str]) -> Iterator[Answer]:
     project = reader.project
     names = [f"projects/{project}/services/{service}" for service in services]
-    found = reader.get(f"{_USAGE}/projects/{project}/services:batchGet", names=names)
-    states = {each["name"].rpartition("/")[2]: each.get("state") for each in found.get("services", ())}
+    batch = reader.get(f"{_USAGE}/projects/{project}/services:batchGet", names=names)
+    states = {each["name"].rpartition("/")[2]: each.get("state") for each in batch.get("services", ())}
     off = [service for service in services if states.get(service) != "ENABLED"]
     if off:
         yield wrong(f"not enabled: {', '.join(off)}", f"gcloud services enable {' '.join(off)} --project={project}")
@@ -170,13 +170,13 @@ def _roles(cluster: Cluster, reader: GoogleReader) -> Iterator[Answer]:
     for name in GIVEN:
         id_ = role_id(cluster.name, name)
         try:
-            found = reader.get(f"{_IAM}/projects/{reader.project}/roles/{id_}")
+            role = reader.get(f"{_IAM}/projects/{reader.project}/roles/{id_}")
         except CallError as error:
             if not error.missing:
                 raise
             yield ok(f"{id_} is free", about=name)
             continue
-        if found.get("deleted"):
+        if role.get("deleted"):
             command = f"gcloud iam roles undelete {id_} --project={reader.project}"
             yield wrong(
                 f"{id_} was deleted, and keeps its ID for 44 days; undeleted, it must be imported", command, about=name

@@ -148,12 +148,12 @@ def _against(region: Region, quotas: Mapping[str, Quota], metric: str, unit: str
 
 def _zones(region: Region) -> Iterator[Answer]:
     for zone in map(str, region.cluster.spec.control_plane.zones):
-        found = _found(region, f"{region.root}/zones/{zone}")
-        if found is None:
+        zone_resource = _resource(region, f"{region.root}/zones/{zone}")
+        if zone_resource is None:
             command = f"gcloud compute zones list --filter=region:{region.name} --project={region.reader.project}"
             yield wrong("there is no such zone", command, about=zone)
-        elif found.get("status") != "UP":
-            yield wrong(f"it is {found.get('status')}", f"gcloud compute zones describe {zone}", about=zone)
+        elif zone_resource.get("status") != "UP":
+            yield wrong(f"it is {zone_resource.get('status')}", f"gcloud compute zones describe {zone}", about=zone)
         else:
             yield ok("it is up", about=zone)
 
@@ -162,7 +162,7 @@ def _offered(region: Region) -> Iterator[Answer]:
     zones = {zone for use in region.used for zone in use.zones}
     offers = {
         machine: {
-            zone for zone in sorted(zones) if _found(region, f"{region.root}/zones/{zone}/machineTypes/{machine}")
+            zone for zone in sorted(zones) if _resource(region, f"{region.root}/zones/{zone}/machineTypes/{machine}")
         }
         for machine in machine_types(region.used)
     }
@@ -184,20 +184,20 @@ def _images(region: Region) -> Iterator[Answer]:
 
 def _image(region: Region, name: str, used: Sequence[Use]) -> Answer:
     look = f"gcloud compute images list --filter=name~{name.rpartition('/')[2]} --project={region.reader.project}"
-    found = _found(region, f"{_COMPUTE}/{_path(region, name)}")
-    if found is None:
+    image = _resource(region, f"{_COMPUTE}/{_path(region, name)}")
+    if image is None:
         return wrong("there is no such image, or it is not shared with this identity", look, about=name)
-    if found.get("status") != "READY":
-        return wrong(f"{found.get('name')} is {found.get('status')}", look, about=name)
-    if state := (found.get("deprecated") or {}).get("state"):
-        return wrong(f"{found.get('name')} is {state}", look, about=name)
-    architecture = _ARCHITECTURES.get(found.get("architecture", ""), "")
+    if image.get("status") != "READY":
+        return wrong(f"{image.get('name')} is {image.get('status')}", look, about=name)
+    if state := (image.get("deprecated") or {}).get("state"):
+        return wrong(f"{image.get('name')} is {state}", look, about=name)
+    architecture = _ARCHITECTURES.get(image.get("architecture", ""), "")
     known = catalogue.of(region.cluster.spec.control_plane.cloud).machine_types
     unfit = [use for use in used if use.machine in known and known[use.machine].arch not in (architecture, None)]
     if architecture and unfit:
         words = ", ".join(f"{use.what} ({use.machine})" for use in unfit)
         return wrong(f"it is for {architecture}, which {words} cannot boot", look, about=name)
-    return ok(f"{found.get('name')}, {architecture or 'an architecture that is not stated'}", about=name)
+    return ok(f"{image.get('name')}, {architecture or 'an architecture that is not stated'}", about=name)
 
 
 def _path(region: Region, name: str) -> str:
@@ -208,7 +208,7 @@ def _path(region: Region, name: str) -> str:
     return f"projects/{region.reader.project}/global/images/{short}"
 
 
-def _found(region: Region, url: str) -> Any:
+def _resource(region: Region, url: str) -> Any:
     """Return what is at a URL, None if there is nothing."""
     try:
         return region.reader.get(url)
