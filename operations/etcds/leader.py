@@ -9,7 +9,7 @@ from operations.etcds.snapshots import EtcdRefusedError
 def move(view: EtcdView, name: str, *, only_look: bool = False) -> str:
     """Move leadership to `name`. Return what happened, as a sentence. Raises EtcdRefusedError if that member can't lead."""
     etcd = view.etcd
-    chosen = next(seen for seen in view.members if seen.member == etcd.member(name))
+    chosen = next(state for state in view.members if state.member == etcd.member(name))
     leader = view.leader
     if leader is None:
         raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.status_command}")

@@ -82,20 +82,20 @@ class EtcdView:
 
     @property
     def healthy(self) -> tuple[MemberState, ...]:
-        return tuple(seen for seen in self.members if seen.healthy)
+        return tuple(state for state in self.members if state.healthy)
 
     @property
     def answering(self) -> tuple[tuple[MemberState, MemberStatus], ...]:
-        return tuple((seen, seen.status) for seen in self.members if seen.status)
+        return tuple((state, state.status) for state in self.members if state.status)
 
     @property
     def has_quorum(self) -> bool:
         """Whether the etcd has a quorum: a member is healthy only if a request with a quorum succeeds."""
-        return bool(self.healthy) or any("alarm" in seen.problem.lower() for seen in self.members)
+        return bool(self.healthy) or any("alarm" in state.problem.lower() for state in self.members)
 
     @property
     def leader(self) -> MemberState | None:
-        return next((seen for seen, status in self.answering if status.leads), None)
+        return next((state for state, status in self.answering if status.leads), None)
 
     @property
     def revision(self) -> int:
@@ -181,25 +181,25 @@ def _of_quorum(view: EtcdView) -> Iterable[str]:
     if not view.has_quorum:
         yield lost_quorum(view)
         return
-    down = [seen for seen in view.members if seen.status is None]
+    down = [state for state in view.members if state.status is None]
     spare = (count - 1) // 2 - len(down)
-    for seen in down:
+    for state in down:
         left = {0: "losing one more stops them", 1: "1 more member can be lost"}.get(spare, f"{spare} more can be lost")
-        words = f" ({last_words})" if (last_words := seen.agent.get("last_words")) else ""
+        words = f" ({last_words})" if (last_words := state.agent.get("last_words")) else ""
         yield (
-            f"etcd {etcd.role}: {count - len(down)} of {count} members healthy; {seen.name} ({seen.member.address}) is "
-            f"down{words}. Writes still work; {left}. Replace it: {etcd.command('replace')} {seen.name}"
+            f"etcd {etcd.role}: {count - len(down)} of {count} members healthy; {state.name} ({state.member.address}) is "
+            f"down{words}. Writes still work; {left}. Replace it: {etcd.command('replace')} {state.name}"
         )
-    cut_off = [seen for seen in view.members if seen.status and not seen.healthy and not view.alarms]
-    for seen in cut_off:
-        others = ", ".join(str(other.member.address) for other in view.members if other is not seen)
+    cut_off = [state for state in view.members if state.status and not state.healthy and not view.alarms]
+    for state in cut_off:
+        others = ", ".join(str(other.member.address) for other in view.members if other is not state)
         yield (
-            f"etcd {etcd.role}: {seen.name} can't reach its peers; check TCP {seen.member.peer_port} between "
-            f"{seen.member.address} and {others}"
+            f"etcd {etcd.role}: {state.name} can't reach its peers; check TCP {state.member.peer_port} between "
+            f"{state.member.address} and {others}"
         )
-    for seen, status in view.answering:
+    for state, status in view.answering:
         if status.learner:
-            yield f"etcd {etcd.role}: {seen.name} has no vote yet; to continue, run: {etcd.command('replace')} {seen.name}"
+            yield f"etcd {etcd.role}: {state.name} has no vote yet; to continue, run: {etcd.command('replace')} {state.name}"
 
 
 def _of_alarms(view: EtcdView) -> Iterable[str]:
@@ -219,26 +219,26 @@ def _of_alarms(view: EtcdView) -> Iterable[str]:
 
 
 def _of_hosts(view: EtcdView) -> Iterable[str]:
-    for seen in view.members:
-        if seen.agent_error:
-            yield f"{seen.agent_error}; docs/runbooks/etcd-agent-silent.md"
+    for state in view.members:
+        if state.agent_error:
+            yield f"{state.agent_error}; docs/runbooks/etcd-agent-silent.md"
             continue
-        fsync, ahead = seen.agent.get("fsync_p99_s"), float(seen.agent["ahead_s"])
+        fsync, ahead = state.agent.get("fsync_p99_s"), float(state.agent["ahead_s"])
         if fsync and fsync > SLOW_FSYNC_S:
             yield (
-                f"{seen.name}: fsync p99 {fsync * 1000:.0f} ms of {seen.agent['data_dir']} "
+                f"{state.name}: fsync p99 {fsync * 1000:.0f} ms of {state.agent['data_dir']} "
                 f"(limit {SLOW_FSYNC_S * 1000:.0f} ms). Network disks cause this; use a local SSD."
             )
         if abs(ahead) > SKEW_S:
             side = "ahead of" if ahead > 0 else "behind"
-            yield f"{seen.name}: its clock is {abs(ahead):.0f} s {side} this machine's (limit {SKEW_S:.0f} s)"
-        if seen.agent["held"]:
-            yield f"{seen.name}: stopped by {seen.agent['held']}, which did not finish: run that verb again"
+            yield f"{state.name}: its clock is {abs(ahead):.0f} s {side} this machine's (limit {SKEW_S:.0f} s)"
+        if state.agent["held"]:
+            yield f"{state.name}: stopped by {state.agent['held']}, which did not finish: run that verb again"
         soon = {
-            path: until for path, until in seen.agent["certificates"].items() if until - time.time() < EXPIRES_SOON_S
+            path: until for path, until in state.agent["certificates"].items() if until - time.time() < EXPIRES_SOON_S
         }
         for path, until in soon.items():
-            yield f"{seen.name}: {path} expires {time.strftime('%Y-%m-%d', time.gmtime(until))}"
+            yield f"{state.name}: {path} expires {time.strftime('%Y-%m-%d', time.gmtime(until))}"
 
 
 def mb(size: float) -> str:

@@ -40,7 +40,7 @@ class EtcdHost:
     text: str
 
     @property
-    def wanted(self) -> str:
+    def desired_sha256(self) -> str:
         """SHA-256 of the desired payload, in hex."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
@@ -56,7 +56,7 @@ class EtcdHost:
 
     @property
     def is_done(self) -> bool:
-        return self.running == {"sha256": self.wanted, "whole": True}
+        return self.running == {"sha256": self.desired_sha256, "whole": True}
 
     @property
     def is_half_way(self) -> bool:
@@ -65,22 +65,22 @@ class EtcdHost:
     @property
     def is_healthy(self) -> bool:
         """Whether all its members are healthy. An alarm does not count: a larger quota in the payload can help against it."""
-        return all(seen.healthy or "alarm" in seen.problem.lower() for seen in self.members)
+        return all(state.healthy or "alarm" in state.problem.lower() for state in self.members)
 
     @property
     def leads(self) -> tuple[str, ...]:
         """Names of its members that are leaders."""
-        return tuple(seen.name for seen in self.members if seen.status and seen.status.leads)
+        return tuple(state.name for state in self.members if state.status and state.status.leads)
 
 
 def hosts(views: Sequence[EtcdView], texts: Mapping[str, str]) -> tuple[EtcdHost, ...]:
     """Return every host with a member; hosts with only events come first. texts: payloads by host (`Access.etcd_payloads`)."""
     by_host: dict[str, list[tuple[MemberState, AgentClient]]] = {}
     for view in sorted(views, key=lambda view: view.etcd.role != "events"):
-        for seen in view.members:
-            by_host.setdefault(seen.member.host, []).append((seen, view.etcd.agents[seen.name]))
+        for state in view.members:
+            by_host.setdefault(state.member.host, []).append((state, view.etcd.agents[state.name]))
     all_hosts = [
-        EtcdHost(name, tuple(seen for seen, _ in entries), tuple(agent for _, agent in entries), texts.get(name, ""))
+        EtcdHost(name, tuple(state for state, _ in entries), tuple(agent for _, agent in entries), texts.get(name, ""))
         for name, entries in by_host.items()
     ]
     mains = {entries.member.host for view in views if view.etcd.role == "main" for entries in view.members}

@@ -22,15 +22,15 @@ def refuse(view: EtcdView, name: str, *, although_healthy: bool) -> None:
     if not view.has_quorum:
         raise EtcdRefusedError(lost_quorum(view))
     others = [
-        seen for seen in view.members if seen.name != name and not seen.healthy and not _only_alarms(seen.problem)
+        state for state in view.members if state.name != name and not state.healthy and not _only_alarms(state.problem)
     ]
     if others:
-        ailing = "; ".join(f"{seen.name}: {seen.problem}" for seen in others)
+        ailing = "; ".join(f"{state.name}: {state.problem}" for state in others)
         raise EtcdRefusedError(
             f"etcd {etcd.role}: another member is unhealthy ({ailing}). Nothing was changed. Fix that one first: "
             f"{etcd.status_command}"
         )
-    chosen = next(seen for seen in view.members if seen.name == name)
+    chosen = next(state for state in view.members if state.name == name)
     if chosen.agent_error:
         raise EtcdRefusedError(
             f"{chosen.agent_error}. Nothing was changed. The member needs a new host first: "
@@ -113,8 +113,8 @@ def _wait_until_healthy(etcd: EtcdAccess, report: Report) -> EtcdView:
 
     def missing() -> str:
         views.append(read_members(etcd))
-        ailing = [seen for seen in views[-1].members if not seen.healthy and not _only_alarms(seen.problem)]
-        return "; ".join(f"{seen.name}: {seen.problem}" for seen in ailing)
+        ailing = [state for state in views[-1].members if not state.healthy and not _only_alarms(state.problem)]
+        return "; ".join(f"{state.name}: {state.problem}" for state in ailing)
 
     wait_until(missing, HEALTHY_S, report)
     return views[-1]

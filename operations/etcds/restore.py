@@ -112,9 +112,9 @@ def _refuse_another(etcd: EtcdAccess, snapshot: EtcdSnapshot | None, operation: 
 def _refuse_without_room(view: EtcdView, size: int) -> None:
     needed = 2 * size + _ROOM
     full = [
-        f"{seen.name}: {mb(seen.agent['disk_free'])} free in {seen.agent['data_dir']}, a restore needs about {mb(needed)}"
-        for seen in view.members
-        if seen.agent["disk_free"] < needed
+        f"{state.name}: {mb(state.agent['disk_free'])} free in {state.agent['data_dir']}, a restore needs about {mb(needed)}"
+        for state in view.members
+        if state.agent["disk_free"] < needed
     ]
     if full:
         way_out = (
@@ -258,13 +258,13 @@ def _wait_until_healthy(plan_: RestorePlan, bump: int, report: Report) -> EtcdVi
     def missing() -> str:
         view = read_members(plan_.etcd)
         views.append(view)
-        ailing = [f"{seen.name}: {seen.problem}" for seen in view.members if not seen.healthy]
+        ailing = [f"{state.name}: {state.problem}" for state in view.members if not state.healthy]
         if ailing:
             return "; ".join(ailing)
         ids = {status.cluster_id for _, status in view.answering}
         if len(ids) != 1 or ids & plan_.old_cluster_ids:
             return f"members have the cluster IDs {', '.join(sorted(ids))}"
-        low = [seen.name for seen, status in view.answering if status.revision < plan_.revision + bump]
+        low = [state.name for state, status in view.answering if status.revision < plan_.revision + bump]
         return f"{', '.join(low)}: revision is below {plan_.revision + bump}" if low else ""
 
     wait_until(missing, HEALTHY_S, report)

@@ -41,7 +41,7 @@ class PayloadChange:
             "host": self.host.name,
             "members": [each.name for each in self.host.members],
             "runs": self.host.running.get("sha256", ""),
-            "wanted": self.host.wanted,
+            "wanted": self.host.desired_sha256,
             "half_way": self.host.is_half_way,
             "differences": list(self.differences),
         }
@@ -87,17 +87,17 @@ def plan(
 
 
 def _members(views: Sequence[EtcdView], roles: Sequence[str]) -> list[object]:
-    return [seen.member for view in views if view.etcd.role in roles for seen in view.members]
+    return [state.member for view in views if view.etcd.role in roles for state in view.members]
 
 
 def _on(view: EtcdView, chosen: Sequence[EtcdHost]) -> bool:
-    return bool({seen.member.host for seen in view.members} & {host.name for host in chosen})
+    return bool({state.member.host for state in view.members} & {host.name for host in chosen})
 
 
 def _order(host: EtcdHost) -> tuple[bool, ...]:
     """Return the sort key of a host: unhealthy and half-applied hosts first, because the roll fixes them; leaders last, main's
     at the very end; else events before main."""
-    main = any(_is_main(seen.name) for seen in host.members)
+    main = any(_is_main(state.name) for state in host.members)
     return (host.is_healthy, not host.is_half_way, main, any(map(_is_main, host.leads)), bool(host.leads))
 
 
@@ -107,7 +107,7 @@ def _is_main(member: str) -> bool:
 
 def _silent(cluster: str, chosen: Sequence[EtcdHost]) -> Iterator[str]:
     for host in chosen:
-        error = next((seen.agent_error for seen in host.members if seen.agent_error), "")
+        error = next((state.agent_error for state in host.members if state.agent_error), "")
         if error:
             yield f"{error}; docs/runbooks/etcd-agent-silent.md"
         elif not host.text:
@@ -129,14 +129,14 @@ def _ailing(views: Sequence[EtcdView], everyone: Sequence[EtcdHost], todo: Seque
             yield lost_quorum(view)
         if "CORRUPT" in view.alarms:
             yield f"etcd {etcd.role}: CORRUPT alarm; see {etcd.status_command}"
-        if learning := [seen.name for seen, status in view.answering if status.learner]:
+        if learning := [state.name for state, status in view.answering if status.learner]:
             yield f"etcd {etcd.role}: {', '.join(learning)} has no vote yet; see {etcd.status_command}"
-        if held := [seen.name for seen in view.members if seen.agent.get("held")]:
+        if held := [state.name for state in view.members if state.agent.get("held")]:
             yield f"etcd {etcd.role}: {', '.join(held)} was stopped by a verb that did not finish: run that verb again"
     ailing = [host for host in everyone if not host.is_healthy]
-    if todo and (len(ailing) > 1 or any(host.name not in {seen.name for seen in todo} for host in ailing)):
+    if todo and (len(ailing) > 1 or any(host.name not in {each.name for each in todo} for host in ailing)):
         for host in ailing:
-            ailments = "; ".join(f"{seen.name}: {seen.problem}" for seen in host.members if seen.problem)
+            ailments = "; ".join(f"{state.name}: {state.problem}" for state in host.members if state.problem)
             yield f"not all members are healthy ({ailments}); see ./menagerie status {views[0].etcd.cluster.name} etcd"
 
 
@@ -158,14 +158,14 @@ def _versions(views: Sequence[EtcdView], todo: Sequence[EtcdHost]) -> list[str]:
     return problems
 
 
-def version_rule(running: Sequence[str], wanted: str, allowed: set[str]) -> str:
+def version_rule(running: Sequence[str], version: str, allowed: set[str]) -> str:
     """Return why members can't move to a version, "" if they can. allowed: minor releases for which a downgrade is enabled."""
     if not running:
         return ""
-    oldest, target = min(map(_minor, running)), _minor(wanted)
+    oldest, target = min(map(_minor, running)), _minor(version)
     if target in (oldest, (oldest[0], oldest[1] + 1)):
         return ""
-    from_to = f"from {'.'.join(map(str, oldest))} to {wanted}"
+    from_to = f"from {'.'.join(map(str, oldest))} to {version}"
     if target > oldest:
         return f"{_RULE}; this would be {from_to}"
     if target == (oldest[0], oldest[1] - 1) and any(_minor(release) == target for release in allowed if release):
@@ -190,7 +190,7 @@ def roll(plan_: RollPlan, operation: Journal, step: Step, report: Report) -> tup
                 _roll_host(plan_, change.host, report)
             except (AgentError, EtcdError, TimedOutError, EtcdRefusedError) as error:
                 raise FailedError(_way_on(plan_, change.host, error), code="roll-stopped") from None
-            operation.done(f"host {change.host.name}", payload=change.host.wanted[:16])
+            operation.done(f"host {change.host.name}", payload=change.host.desired_sha256[:16])
     return tuple(read_members(view.etcd) for view in plan_.views)
 
 
@@ -198,8 +198,8 @@ def _roll_host(plan_: RollPlan, host: EtcdHost, report: Report) -> None:
     etcds = [view.etcd for view in plan_.views if _on(view, [host])]
     for etcd in etcds:
         _hand_over(etcd, host, plan_, report)
-    report(f"{host.name}: applying payload {host.wanted[:16]}")
-    host.agents[0].apply(host.wanted, host.packed, report)
+    report(f"{host.name}: applying payload {host.desired_sha256[:16]}")
+    host.agents[0].apply(host.desired_sha256, host.packed, report)
     for etcd in etcds:
         wait_until(_lagging(etcd), BACK_S, report)
 
@@ -207,15 +207,15 @@ def _roll_host(plan_: RollPlan, host: EtcdHost, report: Report) -> None:
 def _hand_over(etcd: EtcdAccess, host: EtcdHost, plan_: RollPlan, report: Report) -> None:
     """Check that all other members are healthy, and move leadership to one of them, preferably on a host that is done."""
     view = read_members(etcd)
-    others = [seen for seen in view.members if seen.member.host != host.name]
-    if ailing := [seen for seen in others if seen.problem and "alarm" not in seen.problem.lower()]:
-        ailments = "; ".join(f"{seen.name}: {seen.problem}" for seen in ailing)
+    others = [state for state in view.members if state.member.host != host.name]
+    if ailing := [state for state in others if state.problem and "alarm" not in state.problem.lower()]:
+        ailments = "; ".join(f"{state.name}: {state.problem}" for state in ailing)
         raise EtcdRefusedError(f"etcd {etcd.role}: another member is unhealthy ({ailments})")
     if view.leader is None or view.leader.member.host != host.name or not others:
         return
     names = [change.host.name for change in plan_.changes]
     waiting = names[names.index(host.name) :]
-    chosen = min(others, key=lambda seen: (seen.member.host in waiting, not seen.healthy, seen.name))
+    chosen = min(others, key=lambda state: (state.member.host in waiting, not state.healthy, state.name))
     if chosen.healthy:  # with an alarm, no member is healthy, and writes fail anyway
         report(leader.move(view, chosen.name))
 
@@ -226,12 +226,12 @@ def _lagging(etcd: EtcdAccess) -> Callable[[], str]:
 
     def missing() -> str:
         view = read_members(etcd)
-        ailing = [seen for seen in view.members if seen.problem and "alarm" not in seen.problem.lower()]
+        ailing = [state for state in view.members if state.problem and "alarm" not in state.problem.lower()]
         if ailing or len(view.answering) < len(view.members):
-            return "; ".join(f"{seen.name}: {seen.problem}" for seen in ailing) or "not every member responds"
+            return "; ".join(f"{state.name}: {state.problem}" for state in ailing) or "not every member responds"
         if not reached:
             reached.append(max(status.index for _, status in view.answering))
-        behind = [seen.name for seen, status in view.answering if status.applied < reached[0]]
+        behind = [state.name for state, status in view.answering if status.applied < reached[0]]
         return f"{', '.join(behind)} has not caught up to index {reached[0]}" if behind else ""
 
     return missing

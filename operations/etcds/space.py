@@ -29,20 +29,20 @@ def refuse(view: EtcdView, *, after_compaction: bool = False) -> None:
     etcd = view.etcd
     if not view.has_quorum or view.leader is None:
         raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.status_command}")
-    silent = [seen for seen in view.members if seen.status is None or seen.agent_error]
+    silent = [state for state in view.members if state.status is None or state.agent_error]
     if silent:
-        lines = (f"{seen.name}: {seen.agent_error or seen.problem}" for seen in silent)
+        lines = (f"{state.name}: {state.agent_error or state.problem}" for state in silent)
         raise EtcdRefusedError("every member must respond. Nothing was changed.\n  " + "\n  ".join(lines))
-    full = [line for seen, status in view.answering if (line := _no_room(seen, status))]
+    full = [line for state, status in view.answering if (line := _no_room(state, status))]
     if full and not after_compaction:
         raise EtcdRefusedError("\n  ".join(f"{line} Nothing was changed." for line in full))
 
 
-def _no_room(seen: MemberState, status: MemberStatus) -> str:
-    free = int(seen.agent["disk_free"])
+def _no_room(state: MemberState, status: MemberStatus) -> str:
+    free = int(state.agent["disk_free"])
     if free >= need(status):
         return ""
-    return f"{seen.name}: {mb(free)} free in {seen.agent['data_dir']}, defrag needs about {mb(need(status))}."
+    return f"{state.name}: {mb(free)} free in {state.agent['data_dir']}, defrag needs about {mb(need(status))}."
 
 
 def recover(view: EtcdView, operation: Journal, step: Step, report: Report) -> EtcdView:
@@ -53,12 +53,12 @@ def recover(view: EtcdView, operation: Journal, step: Step, report: Report) -> E
             once_settled(lambda: etcd.client.compact(view.revision), report)
             operation.done("compact")
     with step("defragment"):
-        _one_by_one(view, [seen.name for seen in view.members], operation, report)
+        _one_by_one(view, [state.name for state in view.members], operation, report)
     with step("disarm"):
         after = read_members(etcd)
-        full = [(seen, status) for seen, status in after.answering if status.quota and status.size >= status.quota]
+        full = [(state, status) for state, status in after.answering if status.quota and status.size >= status.quota]
         if full:
-            lines = (f"{seen.name}: {mb(status.size)} of {mb(status.quota)}" for seen, status in full)
+            lines = (f"{state.name}: {mb(status.size)} of {mb(status.quota)}" for state, status in full)
             raise EtcdRefusedError(
                 f"etcd {etcd.role} is still full: {'; '.join(lines)}. Its keys need this space: delete some, or raise "
                 f"etcd.{etcd.role}.quota in the spec. The alarm stays."
@@ -70,7 +70,7 @@ def recover(view: EtcdView, operation: Journal, step: Step, report: Report) -> E
 def worth(view: EtcdView) -> tuple[str, ...]:
     """Return the members whose databases have enough free space to justify a defragmentation."""
     return tuple(
-        seen.name for seen, status in view.answering if status.size and 1 - status.size_in_use / status.size > WORTH
+        state.name for state, status in view.answering if status.size and 1 - status.size_in_use / status.size > WORTH
     )
 
 
@@ -95,8 +95,8 @@ def _one_by_one(view: EtcdView, names: list[str], operation: Journal, report: Re
 
 
 def _refuse_full(etcd: EtcdAccess, name: str) -> None:
-    seen = next(item for item in read_members(etcd).members if item.name == name)
-    line = _no_room(seen, seen.status) if seen.status and not seen.agent_error else ""
+    state = next(item for item in read_members(etcd).members if item.name == name)
+    line = _no_room(state, state.status) if state.status and not state.agent_error else ""
     if line:
         raise EtcdRefusedError(f"{line} {name} was not changed.")
 

@@ -43,7 +43,7 @@ def by_agents(cluster: Cluster, access: Access) -> Iterator[StatusItem]:
     """
     views = [_agents_view(cluster, access, role) for role in ROLES]
     for view in views:
-        yield from (_disk(cluster.name, seen) for seen in view.members if seen.agent.get("fsync_p99_s") is not None)
+        yield from (_disk(cluster.name, state) for state in view.members if state.agent.get("fsync_p99_s") is not None)
     late = [host for host in hosts(views, access.etcd_payloads) if host.text and host.running and not host.is_done]
     for host in late:
         text = (
@@ -54,11 +54,11 @@ def by_agents(cluster: Cluster, access: Access) -> Iterator[StatusItem]:
         yield StatusItem("etcds", f"{host.name}, payload", True, f"{text}: ./menagerie etcd roll {cluster.name}")
 
 
-def _disk(cluster: str, seen: MemberState) -> StatusItem:
-    fsync_s, changes = float(seen.agent["fsync_p99_s"]), seen.agent["leader_changes"]
+def _disk(cluster: str, state: MemberState) -> StatusItem:
+    fsync_s, changes = float(state.agent["fsync_p99_s"]), state.agent["leader_changes"]
     slow = f", slow: ./menagerie status {cluster} etcd" if fsync_s > SLOW_FSYNC_S else ""
     detail = f"fsync p99 {fsync_s * 1000:.1f} ms{slow}; {changes} leader changes since it started"
-    return StatusItem("etcds", f"{seen.name}, disk", True, detail)
+    return StatusItem("etcds", f"{state.name}, disk", True, detail)
 
 
 def _agents_view(cluster: Cluster, access: Access, role: RoleName) -> EtcdView:
