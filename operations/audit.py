@@ -56,7 +56,7 @@ _PLACES: Mapping[Kind, tuple[Role, ...]] = {
     Kind.ETCD: (Role.ETCD_MAIN, Role.ETCD_EVENTS),
 }
 
-Seen = tuple[list[Report], list[Unseen]]
+HostReports = tuple[list[Report], list[Unseen]]
 
 
 class Unanswered(Exception):
@@ -151,7 +151,7 @@ def _answered(path: str) -> Iterator[None]:
         raise Unanswered(f"the API does not respond: {error.why}") from None
 
 
-def _api_servers(cluster: Cluster, api: client.ApiClient, now: float) -> Seen:
+def _api_servers(cluster: Cluster, api: client.ApiClient, now: float) -> HostReports:
     """Return recent reports. Old reports count as unseen only if there are too few recent ones: hosts are replaced."""
     try:
         items = [item for item in _list(api, CONFIGMAPS) if item["metadata"]["name"].startswith(PREFIX)]
@@ -178,7 +178,7 @@ def _api_servers(cluster: Cluster, api: client.ApiClient, now: float) -> Seen:
     return fresh, unseen
 
 
-def _etcd_hosts(access: Access, of_host: OfEtcdHost | None) -> Seen:
+def _etcd_hosts(access: Access, of_host: OfEtcdHost | None) -> HostReports:
     names = list(dict.fromkeys(host.name for etcd in access.outputs.etcds.values() for host in etcd.members))
 
     def ask(name: str) -> Report | Unseen:
@@ -192,7 +192,7 @@ def _etcd_hosts(access: Access, of_host: OfEtcdHost | None) -> Seen:
     return _split(_in_parallel(ask, names))
 
 
-def _at_sites(cluster: Cluster, executor: Executor) -> Seen:
+def _at_sites(cluster: Cluster, executor: Executor) -> HostReports:
     def ask(name: str) -> Report | Unseen:
         done = executor.start(name, collect_command(Kind.WORKER)).wait(HOST_REPORT_S)
         line = next((line for line in done.text.splitlines() if line.startswith('{"format"')), "")
@@ -205,7 +205,7 @@ def _at_sites(cluster: Cluster, executor: Executor) -> Seen:
     return _split(_in_parallel(ask, [host.name for _, host in cluster.host_list()]))
 
 
-def _in_region(cluster: Cluster, api: client.ApiClient) -> Seen:
+def _in_region(cluster: Cluster, api: client.ApiClient) -> HostReports:
     if not cluster.spec.cloud_workers:
         return [], []
     try:
@@ -317,7 +317,7 @@ def _in_parallel(ask: Callable[[str], Any], names: Sequence[str]) -> list[Any]:
         return list(pool.map(ask, names))
 
 
-def _split(results: Iterable[Report | Unseen]) -> Seen:
+def _split(results: Iterable[Report | Unseen]) -> HostReports:
     listed = list(results)
     return (
         [result for result in listed if isinstance(result, Report)],

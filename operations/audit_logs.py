@@ -98,9 +98,9 @@ def servers(api: ApiClient, now: datetime) -> tuple[RunningServer, ...]:
     )
 
 
-def shipped(found: Mapping[str, Newest], server: RunningServer, now: datetime) -> tuple[bool, str]:
+def shipped(newest: Mapping[str, Newest], server: RunningServer, now: datetime) -> tuple[bool, str]:
     """Return whether a server's log is shipped in time, and a sentence about it."""
-    newest_object, is_young = found.get(server.host), (now - server.since).total_seconds() < audit_log.STALE_S
+    newest_object, is_young = newest.get(server.host), (now - server.since).total_seconds() < audit_log.STALE_S
     if newest_object is None:
         return (
             is_young,

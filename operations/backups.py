@@ -71,13 +71,20 @@ class BackupState:
 
     etcd: str
     ok: bool
-    told: str
+    summary: str
     verified_s: float | None
     allowed_s: float
     backups: tuple[KeptBackup, ...]
 
     def to_json(self) -> dict[str, object]:
-        return asdict(self)
+        return {
+            "etcd": self.etcd,
+            "ok": self.ok,
+            "told": self.summary,
+            "verified_s": self.verified_s,
+            "allowed_s": self.allowed_s,
+            "backups": [backup.to_json() for backup in self.backups],
+        }
 
 
 def with_backups(cluster: Cluster, chosen: str | None = None) -> dict[RoleName, Backup]:
@@ -208,16 +215,16 @@ def state(role: str, backup: Backup, snapshots: Sequence[Snapshot], now: float) 
     age, allowed = verified_age(snapshots, now), allowed_s(backup)
     newest = next(iter(kept), None)
     if newest is None:
-        told = "there has never been a backup"
+        summary = "there has never been a backup"
     elif age is None:
-        told = f"{len(kept)} backups; none has ever passed a drill"
+        summary = f"{len(kept)} backups; none has ever passed a drill"
     else:
-        told = f"{len(kept)} backups; the newest that passed a drill is {duration(age)} old"
+        summary = f"{len(kept)} backups; the newest that passed a drill is {duration(age)} old"
     if newest and newest.tried and not newest.good:
-        told += f"; the last drill of the newest failed: {newest.why}"
+        summary += f"; the last drill of the newest failed: {newest.why}"
     if age is not None and age > allowed:
-        told += f"; the limit is {duration(allowed)}"
-    return BackupState(role, age is not None and age <= allowed, told, age, allowed, kept)
+        summary += f"; the limit is {duration(allowed)}"
+    return BackupState(role, age is not None and age <= allowed, summary, age, allowed, kept)
 
 
 def allowed_s(backup: Backup) -> float:

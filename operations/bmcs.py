@@ -42,8 +42,13 @@ class BmcReading:
         """Return it for --json."""
         report: dict[str, Any] = {"name": self.machine.name, "rack": self.machine.rack, "bmc": str(self.machine.bmc)}
         if self.report:
-            told = self.report
-            report |= {"model": told.model, "serial": told.serial, "power": told.power, "macs": list(told.macs)}
+            identity = self.report
+            report |= {
+                "model": identity.model,
+                "serial": identity.serial,
+                "power": identity.power,
+                "macs": list(identity.macs),
+            }
         if self.error:
             report["error"] = {"code": f"bmc-{self.error.kind}", "text": str(self.error)}
         return report | {"ok": self.is_healthy, "problems": [self.problem.to_json()] if self.problem else []}

@@ -141,8 +141,8 @@ def plan(
             f"./menagerie machines render {cluster.name} -o FOLDER"
         )
     with_bmc = [machine for machine in chosen if machine.settings.bmc]
-    seen = read_all(with_bmc, tuple(every(cluster)), connect)
-    return InstallPlan(chosen, left_out, seen, tuple(unasked))
+    readings = read_all(with_bmc, tuple(every(cluster)), connect)
+    return InstallPlan(chosen, left_out, readings, tuple(unasked))
 
 
 def _names(names: Collection[str]) -> str:

@@ -139,7 +139,7 @@ def reboot_need(
     )
 
 
-def pods_of(found: Iterable[RebootNeed]) -> tuple[int, int]:
+def pods_of(hosts: Iterable[RebootNeed]) -> tuple[int, int]:
     """Return how many pods would be evicted, and how many of them have files on their node."""
-    needing = [host for host in found if host.needs]
+    needing = [host for host in hosts if host.needs]
     return sum(host.pods for host in needing), sum(host.scratch for host in needing)

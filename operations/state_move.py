@@ -86,8 +86,8 @@ def _refuse(cluster: Cluster, source: Backend, target: Backend, report: Report) 
         )
     there = cluster.name in _stacks(target, report)
     if cluster.name not in _stacks(source, report):
-        found = f"; {target.shown} has it, so there is nothing to move" if there else ""
-        raise RefusedError(f"{source.shown} has no stack {cluster.name}{found}", code="state-move")
+        note = f"; {target.shown} has it, so there is nothing to move" if there else ""
+        raise RefusedError(f"{source.shown} has no stack {cluster.name}{note}", code="state-move")
     if not there:
         return
     theirs, ours = (

@@ -68,7 +68,7 @@ def section(cluster: Cluster, folder: Path, options: Options) -> Look:
 
 def _print(state: BackupState, now: float, most: int) -> None:
     mark = ("ok", "green") if state.ok else ("not ok", "red")
-    console.print(Text.assemble((f"etcd {state.etcd}  ", "bold"), mark, f"  {state.told}"))
+    console.print(Text.assemble((f"etcd {state.etcd}  ", "bold"), mark, f"  {state.summary}"))
     for backup_ in state.backups[:most]:
         console.print(Text.assemble(f"  {backup_.id[:8]}  ", _facts(backup_, now), "  ", _drilled(backup_, now)))
     if len(state.backups) > most:

@@ -69,7 +69,7 @@ def _show(plan: UpgradePlan) -> None:
         hosts = of_stage.get(stage, ())
         rest = f" … {len(hosts)} in total" if len(hosts) > _SHOWN else ""
         names = f": {', '.join(hosts[:_SHOWN])}{rest}" if hosts else ""
-        to = plan.on_nodes if stage in (UpgradeStage.REGION, UpgradeStage.WORKERS) else plan.wanted
+        to = plan.on_nodes if stage in (UpgradeStage.REGION, UpgradeStage.WORKERS) else plan.target
         errors.print(f"{number}. {stage.value} to {to}{names}", markup=False)
     for name, why in plan.unwell.items():
         errors.print(Text(f"{name}: {why}; the upgrade has started and does not wait for it", style="yellow"))

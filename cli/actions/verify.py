@@ -82,7 +82,7 @@ def _print_result(result: ProofResult) -> None:
             (result.outcome, _COLOURS[result.outcome]), f" {result.claim} ", (f"{result.seconds:.1f} s", "dim")
         )
     )
-    console.print(f"       {result.seen}", markup=False)
+    console.print(f"       {result.observation}", markup=False)
 
 
 def _counts(results: list[ProofResult]) -> dict[str, int]:
@@ -95,7 +95,7 @@ def _verdict(results: list[ProofResult]) -> str:
     skipped: dict[str, list[str]] = {}
     for result in results:
         if result.outcome == "skipped":
-            skipped.setdefault(result.seen, []).append(result.name)
+            skipped.setdefault(result.observation, []).append(result.name)
     why = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in skipped.items())
     return f"{counts} ({why})" if why else counts
 

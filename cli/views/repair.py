@@ -127,7 +127,7 @@ def _line(case: Case) -> str:
 
 
 def _sum(plan: RepairPlan, repaired: int, unrepaired: int, *, dry_run: bool) -> str:
-    nodes = len(plan.seen.fleet.members)
+    nodes = len(plan.snapshot.fleet.members)
     if not plan.cases and not unrepaired:
         return f"nothing to repair; checked {nodes} nodes"
     if dry_run:

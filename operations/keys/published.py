@@ -31,19 +31,19 @@ SETTLED_S = 90.0
 
 
 class Published:
-    """A ring's published authorities, which must become those in `wanted` (PEM). settled_s: how long they must stay so."""
+    """A ring's published authorities, which must become those in `expected_pem`. settled_s: how long they must stay so."""
 
     def __init__(
         self,
         name: RingName,
-        wanted: str,
+        expected_pem: str,
         api: client.ApiClient,
         settled_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._field, self._core, self._clock = FIELDS[name], client.CoreV1Api(api), clock
         self._ours = re.compile(rf"{COMMON_NAMES[name]}(-[0-9]+)?")
-        self._expected = x509.load_pem_x509_certificates(wanted.encode())
+        self._expected = x509.load_pem_x509_certificates(expected_pem.encode())
         self._settled_s, self._since = settled_s, clock()
 
     def missing(self) -> str:
@@ -72,7 +72,7 @@ class Published:
         return bool(names and self._ours.fullmatch(str(names[0].value)))
 
     def _write(self, config_map: client.V1ConfigMap, kept: list[x509.Certificate]) -> None:
-        """Write the authorities. Fails with 409 if an API server has written since `found` was read."""
+        """Write the authorities. Fails with 409 if an API server has written since `config_map` was read."""
         text = "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in kept)
         body = {"metadata": {"resourceVersion": config_map.metadata.resource_version}, "data": {self._field: text}}
         self._core.patch_namespaced_config_map(NAME, NAMESPACE, body, _request_timeout=API_TIMEOUT_S)

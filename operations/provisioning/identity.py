@@ -13,7 +13,7 @@ _SHOWN = 4
 
 
 def judge(
-    machines: Sequence[SiteMachine], told: Mapping[str, MachineReport], all_: Sequence[SiteMachine]
+    machines: Sequence[SiteMachine], reports: Mapping[str, MachineReport], all_: Sequence[SiteMachine]
 ) -> dict[str, Problem]:
     """Return machine -> problem with its identity. Machines without a report are left out.
 
@@ -22,13 +22,13 @@ def judge(
     owners = {machine.mac: machine for machine in all_}
     problems = {}
     for machine in machines:
-        if machine.name in told and machine.mac not in told[machine.name].macs:
-            problems[machine.name] = _problem(machine, told, owners)
+        if machine.name in reports and machine.mac not in reports[machine.name].macs:
+            problems[machine.name] = _problem(machine, reports, owners)
     return problems
 
 
-def _problem(machine: SiteMachine, told: Mapping[str, MachineReport], owners: Mapping[str, SiteMachine]) -> Problem:
-    macs = told[machine.name].macs
+def _problem(machine: SiteMachine, reports: Mapping[str, MachineReport], owners: Mapping[str, SiteMachine]) -> Problem:
+    macs = reports[machine.name].macs
     if not macs:
         message = f"{_bmc(machine)} reports no MACs, so nothing proves that it is {machine.name}"
         hint = "turn the machine on once by hand: BMCs detect the cards at the first start"
@@ -39,7 +39,7 @@ def _problem(machine: SiteMachine, told: Mapping[str, MachineReport], owners: Ma
         hint = "if its card was replaced, write the new mac into the hosts file; if the BMC belongs to another machine, the right bmc"
         return Problem(CODE, message, hint, path=machine.name)
     message = f"{_bmc(machine)} belongs to {other.name}: it reports {other.mac}"
-    if other.name in told and machine.mac in told[other.name].macs:
+    if other.name in reports and machine.mac in reports[other.name].macs:
         message += f", and {_bmc(other)} belongs to {machine.name}"
         hint = (
             "the cables or addresses of the two BMCs are swapped: swap them back, or swap the two bmc in the hosts file"

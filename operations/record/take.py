@@ -35,18 +35,18 @@ def take(store: RecordStore, own: Record, report: Report) -> Operation:
     raise RecordStoreError(f"{store.where}: other runs keep writing the record; run the same command again")
 
 
-def _successor(store: RecordStore, kept: StoredObject, found: Record, own: Record) -> Record:
-    """Return the record to write instead of `found`: `own`, or a continuation of `found`. Raises LockedError."""
-    if found.state is OperationState.OVER or found.run == own.run:
+def _successor(store: RecordStore, kept: StoredObject, current: Record, own: Record) -> Record:
+    """Return the record to write instead of `current`: `own`, or a continuation of `current`. Raises LockedError."""
+    if current.state is OperationState.OVER or current.run == own.run:
         return own
-    lives, silent_s = liveness(kept, found, store.now())
+    lives, silent_s = liveness(kept, current, store.now())
     if lives:
-        raise locked(found, silent_s, lives=True, ended=lambda: not _still_holds(store, found))
-    if found.is_same_as(own):
-        return own.model_copy(update={"id": found.id, "since": found.since, "steps": found.steps})
-    if not found.repeatable:
-        raise locked(found, silent_s, lives=False)
-    ended = found.model_copy(update={"state": OperationState.OVER, "result": "cut short", "ended": kept.modified})
+        raise locked(current, silent_s, lives=True, ended=lambda: not _still_holds(store, current))
+    if current.is_same_as(own):
+        return own.model_copy(update={"id": current.id, "since": current.since, "steps": current.steps})
+    if not current.repeatable:
+        raise locked(current, silent_s, lives=False)
+    ended = current.model_copy(update={"state": OperationState.OVER, "result": "cut short", "ended": kept.modified})
     store.put(ended.key, ended.to_bytes())
     return own
 
@@ -54,12 +54,12 @@ def _successor(store: RecordStore, kept: StoredObject, found: Record, own: Recor
 def refuse_held(store: RecordStore, at: datetime) -> None:
     """Raise LockedError where `take` would for a new operation. Writes nothing. at: the time by the store's clock."""
     kept = store.read(CURRENT)
-    found = parse(kept) if kept else None
-    if kept is None or found is None or found.state is OperationState.OVER:
+    current = parse(kept) if kept else None
+    if kept is None or current is None or current.state is OperationState.OVER:
         return
-    lives, silent_s = liveness(kept, found, at)
-    if lives or not found.repeatable:
-        raise locked(found, silent_s, lives=lives)
+    lives, silent_s = liveness(kept, current, at)
+    if lives or not current.repeatable:
+        raise locked(current, silent_s, lives=lives)
 
 
 def _still_holds(store: RecordStore, held: Record) -> bool:
@@ -68,11 +68,11 @@ def _still_holds(store: RecordStore, held: Record) -> bool:
     return bool(kept and current and current.run == held.run and liveness(kept, current, store.now())[0])
 
 
-def liveness(kept: StoredObject, found: Record, at: datetime) -> tuple[bool, float]:
+def liveness(kept: StoredObject, record: Record, at: datetime) -> tuple[bool, float]:
     """Return whether the holder of a record is alive, and the seconds since its last heartbeat. at: by the store's clock."""
     silent_s = max((at - kept.modified).total_seconds(), 0.0)
-    if found.state is not OperationState.RUNNING:
+    if record.state is not OperationState.RUNNING:
         return False, silent_s
-    if found.holder.is_of_this_machine:
-        return found.holder.lives, silent_s
+    if record.holder.is_of_this_machine:
+        return record.holder.lives, silent_s
     return silent_s <= DEAD_S, silent_s

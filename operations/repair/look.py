@@ -80,7 +80,7 @@ class RepairPlan:
     left_out: host -> why it is not repaired.
     """
 
-    seen: ClusterSnapshot
+    snapshot: ClusterSnapshot
     cases: tuple[Case, ...]
     decision: BrakeDecision
     tickets: Mapping[str, str]
@@ -147,14 +147,14 @@ def plan(around: CheckInputs, limit: Sequence[str] = (), with_bmc: Collection[st
 
     Raises RefusedError if one of `limit` matches nothing.
     """
-    seen = see(around)
+    snapshot = see(around)
     api = around.api()
     records_by_host = records.repair_records(api)
     cases, tickets, left_out = [], {}, {}
-    for member in limited(seen.fleet.members, limit):
-        node, record = seen.nodes[member.name], records_by_host.get(member.name, RepairRecord())
+    for member in limited(snapshot.fleet.members, limit):
+        node, record = snapshot.nodes[member.name], records_by_host.get(member.name, RepairRecord())
         mark = mark_of(node)
-        case = _case(around.cluster.spec.repair, member, node, record, seen.fleet.now, member.name in with_bmc)
+        case = _case(around.cluster.spec.repair, member, node, record, snapshot.fleet.now, member.name in with_bmc)
         if record.ticket:
             tickets[member.name] = record.ticket + _well_again(around.cluster, member)
         elif case is None:
@@ -166,8 +166,8 @@ def plan(around: CheckInputs, limit: Sequence[str] = (), with_bmc: Collection[st
         else:
             cases.append(_with_pods(api, case))
     cases.sort(key=lambda case: (case.mark is None, case.since, case.host))
-    decision = decide(seen.fleet, [case.host for case in cases], around.limits)
-    return RepairPlan(seen, tuple(cases), decision, tickets, left_out)
+    decision = decide(snapshot.fleet, [case.host for case in cases], around.limits)
+    return RepairPlan(snapshot, tuple(cases), decision, tickets, left_out)
 
 
 def limited(members: Sequence[NodeHealth], limit: Sequence[str]) -> list[NodeHealth]:
@@ -229,12 +229,14 @@ def _well_again(cluster: Cluster, member: NodeHealth) -> str:
     return f"; its node is healthy again, return it to service: ./menagerie repair {cluster.name} --retry {member.name}"
 
 
-def worn_off(repair: Repair, seen: ClusterSnapshot, known: Mapping[str, RepairRecord]) -> list[str]:
+def worn_off(repair: Repair, snapshot: ClusterSnapshot, known: Mapping[str, RepairRecord]) -> list[str]:
     """Return repaired hosts that have been healthy for long enough to forget their repairs."""
-    well = {member.name for member in seen.fleet.members if member.healthy and not member.out}
+    well = {member.name for member in snapshot.fleet.members if member.healthy and not member.out}
     period_s = repair.min_healthy_period / 1000
     return [
         host
         for host, record in known.items()
-        if record.healed and seen.fleet.now - record.healed >= period_s and (host in well or host not in seen.nodes)
+        if record.healed
+        and snapshot.fleet.now - record.healed >= period_s
+        and (host in well or host not in snapshot.nodes)
     ]

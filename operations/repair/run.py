@@ -113,13 +113,13 @@ class Repairs:
 
         def look() -> WhyNot:
             try:
-                seen = see(self._around)
+                snapshot = see(self._around)
             except (ApiException, urllib3.exceptions.HTTPError) as error:
                 reason = f"the API server does not respond ({cause_of(error)})"
                 return lambda host, under_way: reason
             waiting = [host for host in pools if host not in self.results]
-            decision = decide(seen.fleet, waiting, self._around.limits)
-            of_pool = room(self._around.cluster, lambda: list(seen.nodes.values()))()
+            decision = decide(snapshot.fleet, waiting, self._around.limits)
+            of_pool = room(self._around.cluster, lambda: list(snapshot.nodes.values()))()
             return lambda host, under_way: decision.why_not(host) or (of_pool(host, under_way) if host in sites else "")
 
         return Roll(tuple(cases), work, look).run()
@@ -148,8 +148,8 @@ class Repairs:
             return RepairResult(case.host, End.FAILED, str(error))
 
     def _take(self, api: client.ApiClient, case: Case) -> None:
-        seen = see(self._around)
-        removals.take(api, Removal(case.host, seen.fleet.now, BY), self._around.limits, len(seen.fleet.members))
+        snapshot = see(self._around)
+        removals.take(api, Removal(case.host, snapshot.fleet.now, BY), self._around.limits, len(snapshot.fleet.members))
 
     def _ticket(self, api: client.ApiClient, case: Case, why: str) -> RepairResult:
         records.note(api, case.host, lambda record: replace(record, ticket=why, boot="", acted=0.0))
@@ -273,9 +273,9 @@ class Repairs:
 def keep(around: CheckInputs, plan: RepairPlan) -> None:
     """Store the results of a check for the next one: that all nodes have gone or are back, and repairs to forget."""
     api = around.api()
-    if plan.decision.paused != plan.seen.fleet.paused:
+    if plan.decision.paused != plan.snapshot.fleet.paused:
         removals.pause(api, plan.decision.paused)
-    if old := worn_off(around.cluster.spec.repair, plan.seen, records.repair_records(api)):
+    if old := worn_off(around.cluster.spec.repair, plan.snapshot, records.repair_records(api)):
         records.forget(api, old)
 
 

@@ -76,7 +76,7 @@ def backups(cluster: Cluster, access: Access, at: datetime | None = None) -> Ite
     age_s = (now - min(authority.not_valid_before_utc for authority in authorities) - BACKDATE).total_seconds()
     for state in read_states(cluster, access, now=now.timestamp()):
         is_early = state.verified_s is None and age_s < state.allowed_s
-        detail = f"{state.told}; the cluster was created {ago(age_s)}" if is_early else state.told
+        detail = f"{state.summary}; the cluster was created {ago(age_s)}" if is_early else state.summary
         ok = state.ok or is_early
         yield StatusItem(
             "backups", f"etcd {state.etcd}", ok, detail, "" if ok else f"./menagerie status {cluster.name} backups"

@@ -33,12 +33,12 @@ class UpgradeStage(StrEnum):
 class UpgradePlan:
     """Hosts that do not have the right versions yet, by stage. limited: whether such workers were left out.
 
-    wanted: version of Kubernetes. servers: names, or GROUP. by_the_cloud: nodes in a cloud's region, which no verb here
+    target: version of Kubernetes. servers: names, or GROUP. by_the_cloud: nodes in a cloud's region, which no verb here
     replaces. `unwell`: item -> why it is unhealthy, in an upgrade that has started: it is not waited for.
     """
 
     cluster: str
-    wanted: str
+    target: str
     running: RunningVersions
     servers: tuple[str, ...] = ()
     addons: bool = False
@@ -51,7 +51,7 @@ class UpgradePlan:
     @property
     def on_nodes(self) -> NodePrograms:
         """What every node must run."""
-        return NodePrograms.beside(self.wanted)
+        return NodePrograms.beside(self.target)
 
     @property
     def goal(self) -> str:
@@ -60,13 +60,13 @@ class UpgradePlan:
         others = {other for node_programs in nodes for other in node_programs.others(self.on_nodes)}
         if not others and not self.servers and not self.addons:
             return f"Kubernetes {self.on_nodes}"
-        parts = [f"Kubernetes {self.wanted}"] if self.servers or self.addons or "kubelet" in others else []
+        parts = [f"Kubernetes {self.target}"] if self.servers or self.addons or "kubelet" in others else []
         return " and ".join([*parts, *([f"containerd {self.on_nodes.containerd}"] if "containerd" in others else [])])
 
     @property
     def is_back(self) -> bool:
         """Whether some part of Kubernetes is newer than in the spec."""
-        return bool(self.running.newest) and is_back(self.running.newest, self.wanted)
+        return bool(self.running.newest) and is_back(self.running.newest, self.target)
 
     @property
     def stages(self) -> tuple[UpgradeStage, ...]:
@@ -83,7 +83,7 @@ class UpgradePlan:
     @property
     def is_begun(self) -> bool:
         """Whether API servers of two releases run. `up` refuses then; this upgrade must be finished."""
-        return bool(self.servers) and self.wanted in self.running.servers
+        return bool(self.servers) and self.target in self.running.servers
 
     @property
     def is_done(self) -> bool:
@@ -91,7 +91,8 @@ class UpgradePlan:
         return not self.stages
 
     def to_json(self) -> dict[str, Any]:
-        document = asdict(self)
+        fields = asdict(self)
+        document = {"cluster": fields.pop("cluster"), "wanted": fields.pop("target"), **fields}
         document["running"] |= {name: sorted(getattr(self.running, name)) for name in ("answers", "region", "begun")}
         return {
             **document,
@@ -141,7 +142,7 @@ def _servers(running: RunningVersions, target: str) -> tuple[str, ...]:
 
 def wrong(plan: UpgradePlan) -> Iterator[str]:
     """Yield why the version skew policy forbids the plan."""
-    running, version = plan.running, plan.wanted
+    running, version = plan.running, plan.target
     for now in sorted(running.servers, key=numbers):
         if why := wrong_step(now, version):
             yield f"API server {why}"

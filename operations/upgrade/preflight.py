@@ -119,7 +119,7 @@ def _nodes_of(api: client.ApiClient, budget: client.V1PodDisruptionBudget) -> se
 def _removed(access: Access, plan: UpgradePlan) -> Iterator[str]:
     """Yield APIs that clients have used since the API servers started, and that the target version has removed."""
     for group, version, resource, removed in sorted(set().union(*map(deprecated, versions.metrics(access)))):
-        if removed and numbers(f"{removed}.0")[:2] <= numbers(plan.wanted)[:2]:
+        if removed and numbers(f"{removed}.0")[:2] <= numbers(plan.target)[:2]:
             named = f"{resource}.{version}.{group}" if group else f"{resource}.{version}"
             yield (
                 f"clients use {named}, which Kubernetes {removed} removes; find them in the audit log "
@@ -129,14 +129,14 @@ def _removed(access: Access, plan: UpgradePlan) -> Iterator[str]:
 
 def _lost(api: client.ApiClient, plan: UpgradePlan) -> Iterator[str]:
     """Yield objects that only the newer release knows."""
-    newer = {minor(release_) for release_ in plan.running.servers if is_back(release_, plan.wanted)} - {
-        minor(plan.wanted)
+    newer = {minor(release_) for release_ in plan.running.servers if is_back(release_, plan.target)} - {
+        minor(plan.target)
     }
     for group, version, resource in (release_ for release in sorted(newer) for release_ in ADDED.get(release, ())):
         listed = islice(Rest(api).list(Place(f"{group}/{version}", resource).path()), _SHOWN)
         if names := [item["metadata"]["name"] for item in listed]:
             yield (
-                f"Kubernetes {minor(plan.wanted)} does not have {resource}.{version}.{group}, but there are some: "
+                f"Kubernetes {minor(plan.target)} does not have {resource}.{version}.{group}, but there are some: "
                 f"{', '.join(names)}; they would stay in etcd without effect. Save them elsewhere and delete them"
             )
 

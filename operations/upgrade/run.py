@@ -63,8 +63,8 @@ def _workers_failed(plan: UpgradePlan, rolled: Rolled) -> FailedError:
 
 def way_on(plan: UpgradePlan) -> str:
     """Return the commands to continue or roll back after a stop."""
-    now = min(plan.running.servers, key=lambda version: version == plan.wanted, default=plan.wanted)
-    back = f" (to roll back, set kubernetes.version to {now} first)" if now != plan.wanted else ""
+    now = min(plan.running.servers, key=lambda version: version == plan.target, default=plan.target)
+    back = f" (to roll back, set kubernetes.version to {now} first)" if now != plan.target else ""
     if plan.goal == f"containerd {plan.on_nodes.containerd}":
         back = " (to roll back, run the same command with the former release of Menagerie)"
     return f"To continue, fix this and run: ./menagerie upgrade {plan.cluster}{back}"
@@ -96,7 +96,7 @@ def review(
 
 def _other_changes(cluster: Cluster, plan: UpgradePlan, report: Report) -> Iterator[str]:
     """Yield changes that the engine would make with either version in the spec: they are unrelated to the upgrade."""
-    now = next((version for version in sorted(plan.running.servers) if version != plan.wanted), None)
+    now = next((version for version in sorted(plan.running.servers) if version != plan.target), None)
     if now is None or not plan.servers:
         return
     before = _at(cluster, now)
@@ -164,10 +164,10 @@ class Upgrade:
 
     def _addons(self) -> None:
         api = self.access.api()
-        addons.record_version(api, self.plan.wanted)
-        proxy = by_digest(self.cluster.spec, kube_proxy(self.plan.wanted))
-        addons.roll_proxy(api, self.plan.wanted, proxy, self.steps.detail)
-        self.operation.done("kube-proxy", version=self.plan.wanted)
+        addons.record_version(api, self.plan.target)
+        proxy = by_digest(self.cluster.spec, kube_proxy(self.plan.target))
+        addons.roll_proxy(api, self.plan.target, proxy, self.steps.detail)
+        self.operation.done("kube-proxy", version=self.plan.target)
 
     def _region(self) -> None:
         def replaced(hosts: tuple[str, ...]) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -119,14 +119,20 @@ class ProofResult:
     claim: str
     outcome: str
     """proved, failed or skipped."""
-    seen: str
+    observation: str
     seconds: float
 
     def to_json(self) -> dict[str, object]:
-        return asdict(self)
+        return {
+            "name": self.name,
+            "claim": self.claim,
+            "outcome": self.outcome,
+            "seen": self.observation,
+            "seconds": self.seconds,
+        }
 
 
-def demand(holds: bool, seen: str) -> None:
+def demand(holds: bool, observation: str) -> None:
     """Raise FailedProofError with what was observed, unless it holds."""
     if not holds:
-        raise FailedProofError(seen)
+        raise FailedProofError(observation)

@@ -49,8 +49,8 @@ def verify(
         for proof in proofs:
             begin(proof)
             started = time.monotonic()
-            outcome, seen = _attempt(proof, context)
-            yield ProofResult(proof.name, proof.claim, outcome, seen, round(time.monotonic() - started, 1))
+            outcome, observation = _attempt(proof, context)
+            yield ProofResult(proof.name, proof.claim, outcome, observation, round(time.monotonic() - started, 1))
 
 
 def lacking(cluster: Cluster, access: Access, proofs: tuple[Proof, ...], machines: Machines | None) -> dict[str, str]:

@@ -167,5 +167,5 @@ def test_the_pods_of_verify_have_digests(monkeypatch: pytest.MonkeyPatch) -> Non
     access = SimpleNamespace(api=lambda: None)
     proof = Proof("p", "claim", proves)
     (result,) = verify_run.verify(with_everything(Cloud.AWS), access, (proof,), None, lambda _: None, print)  # type: ignore[arg-type]
-    assert result.seen == "seen"
+    assert result.observation == "seen"
     assert [bool(BY_DIGEST.fullmatch(each)) for each in images_used] == [True]

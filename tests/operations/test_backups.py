@@ -45,7 +45,7 @@ def test_only_the_newest_backup_that_passed_a_drill_counts() -> None:
     assert backups.verified_age(listed, NOW) == 5 * HOUR
     found = backups.state("main", BACKUP, listed, NOW)
     assert found.ok
-    assert found.told == "3 backups; the newest that passed a drill is 5.0 h old"
+    assert found.summary == "3 backups; the newest that passed a drill is 5.0 h old"
     assert [(kept.id, kept.good, kept.tried is None) for kept in found.backups] == [
         ("new", False, True),
         ("mid", True, False),
@@ -58,19 +58,19 @@ def test_only_the_last_drill_of_a_backup_counts_and_its_result_is_shown() -> Non
     assert backups.verified_age(listed, NOW) is None
     found = backups.state("main", BACKUP, listed, NOW)
     assert not found.ok
-    assert found.told.endswith("the last drill of the newest failed: its hash is a")
+    assert found.summary.endswith("the last drill of the newest failed: its hash is a")
 
 
 @pytest.mark.parametrize(("age", "ok"), [(24.4, True), (24.6, False)])
 def test_a_verified_backup_may_be_two_intervals_and_a_drill_old(age: float, ok: bool) -> None:
     found = backups.state("main", BACKUP, [_made("one", age), _drilled("one", 0.1)], NOW)
     assert found.ok is ok
-    assert ("the limit is 24.5 h" in found.told) is not ok
+    assert ("the limit is 24.5 h" in found.summary) is not ok
 
 
 def test_no_backup_and_no_tested_backup_are_distinguished() -> None:
-    assert backups.state("main", BACKUP, [], NOW).told == "there has never been a backup"
-    assert "none has ever passed a drill" in backups.state("main", BACKUP, [_made("one", 1)], NOW).told
+    assert backups.state("main", BACKUP, [], NOW).summary == "there has never been a backup"
+    assert "none has ever passed a drill" in backups.state("main", BACKUP, [_made("one", 1)], NOW).summary
 
 
 def test_an_etcd_without_backups_is_reported_with_the_setting_to_add(build: Callable[..., Cluster]) -> None:

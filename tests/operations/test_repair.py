@@ -295,7 +295,7 @@ def test_repairs_are_forgotten_when_a_host_has_been_healthy_for_long_enough(clus
     (case,) = look(cluster, fleet, Wire(fleet)).cases
     assert (case.step, case.record.attempts) == (RepairStep.POWER_CYCLE, 1)
     mend(cluster, fleet, Wire(fleet))
-    seen, known = look(cluster, fleet).seen, records.repair_records(fleet.api())
+    seen, known = look(cluster, fleet).snapshot, records.repair_records(fleet.api())
     assert worn_off(cluster.spec.repair, seen, known) == []
     later = replace(seen, fleet=replace(seen.fleet, now=seen.fleet.now + 3601))
     assert worn_off(cluster.spec.repair, later, known) == ["worker-2"]

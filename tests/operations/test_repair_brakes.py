@@ -152,7 +152,7 @@ def test_a_node_is_not_judged_before_its_time_and_no_condition_before_its_own(
     slow = build({"repair": {**SETTINGS, "conditions": [{"type": "Ready", "status": "False", "after": "10m"}]}})
     assert (look(young, fleet).cases, look(slow, fleet).cases) == ((), ())
     # It still counts for the brakes: others may be about to follow it.
-    assert [each.name for each in look(slow, fleet).seen.fleet.members if not each.healthy] == ["worker-2"]
+    assert [each.name for each in look(slow, fleet).snapshot.fleet.members if not each.healthy] == ["worker-2"]
 
 
 def test_a_limit_selects_hosts_pools_racks_or_sites(cluster: Cluster, fleet: World) -> None:

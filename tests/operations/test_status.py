@@ -552,7 +552,7 @@ def test_an_etcd_without_a_passed_drill_is_unhealthy_when_its_cluster_had_time_f
 ) -> None:
     now = datetime.now(UTC)
     access = FakeAccess(outputs().model_copy(update={"ca_pem": new_authority("kubernetes").certificate}))
-    state = partial(BackupState, "main", told="2 backups", allowed_s=3600.0, backups=())
+    state = partial(BackupState, "main", summary="2 backups", allowed_s=3600.0, backups=())
 
     def found(ok: bool, verified_s: float | None, after: timedelta) -> StatusItem:
         monkeypatch.setattr(work, "read_states", lambda *_, **__: [state(ok=ok, verified_s=verified_s)])

@@ -207,7 +207,7 @@ def kubelet(version: str) -> NodePrograms:
 
 
 def look(build: Callable[..., Cluster], server: Server, made: UpgradePlan, **more: Any) -> list[str]:
-    cluster = build({"kubernetes": {"version": made.wanted}})
+    cluster = build({"kubernetes": {"version": made.target}})
     return findings(PreflightInputs(cluster, server, made, Rules(), **more))  # type: ignore[arg-type]
 
 

@@ -85,8 +85,8 @@ def test_whatever_breaks_a_proof_is_a_failed_result_with_its_kind_and_the_next_r
     prove: Prove, error: Exception
 ) -> None:
     broken, after = prove(fails_with(error), fine)
-    assert (broken.outcome, broken.seen) == ("failed", f"{type(error).__name__}: {error}")
-    assert (after.outcome, after.seen) == ("proved", "seen")
+    assert (broken.outcome, broken.observation) == ("failed", f"{type(error).__name__}: {error}")
+    assert (after.outcome, after.observation) == ("proved", "seen")
 
 
 def test_a_claim_that_does_not_hold_is_failed_with_what_was_seen(prove: Prove) -> None:
@@ -95,7 +95,7 @@ def test_a_claim_that_does_not_hold_is_failed_with_what_was_seen(prove: Prove) -
         return ""
 
     (result,) = prove(claim)
-    assert (result.outcome, result.seen) == ("failed", "2 of 3 nodes")
+    assert (result.outcome, result.observation) == ("failed", "2 of 3 nodes")
 
 
 def test_an_interrupt_ends_the_run(prove: Prove) -> None:
@@ -106,7 +106,11 @@ def test_an_interrupt_ends_the_run(prove: Prove) -> None:
 def test_pods_are_started_once_when_the_first_proof_asks_and_end_with_the_run(prove: Prove, pods: Pods) -> None:
     prove(fine)
     assert (pods.started, pods.ended) == (0, 0)
-    assert [result.seen for result in prove(fine, asks_for_pods, asks_for_pods)] == ["seen", "Workload", "Workload"]
+    assert [result.observation for result in prove(fine, asks_for_pods, asks_for_pods)] == [
+        "seen",
+        "Workload",
+        "Workload",
+    ]
     assert (pods.started, pods.ended) == (1, 1)
 
 
