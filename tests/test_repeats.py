@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,20 @@ def test_several_runs_stop_at_the_first_failure_with_a_row_for_each(
     make(f"mkdir {tmp_path}/once")
     assert repeats.main(["--times", "5"]) == 1
     assert [line.split("| ")[-1] for line in capfd.readouterr().out.splitlines()[-2:]] == ["green |", "failed |"]
+
+
+def test_rows_fit_the_table_of_whole_runs(make: Make, capfd: pytest.CaptureFixture[str]) -> None:
+    make("exit 0")
+    assert repeats.main() == 0
+    *head, row = capfd.readouterr().out.splitlines()[-3:]
+    assert "\n".join(head) == repeats.HEAD
+    assert f"\n{repeats.HEAD}\n" in (Path(__file__).parents[1] / "docs/explanation/speed.md").read_text()
+    cells = row.split("|")
+    assert len(cells) == len(head[0].split("|"))
+    assert re.fullmatch(
+        r" [\d-]{10} [\d:]{5} ; \w+ \d+ ; (warm|empty) ; [\d.]+ ; ; ; ; [\d.]+ ; [\d,]+ s ; green ",
+        ";".join(cells[1:-1]),
+    )
 
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")

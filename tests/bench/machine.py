@@ -36,6 +36,14 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
+def cpu_s(stat: Path = Path("/proc/stat")) -> tuple[float, float]:
+    """Return the CPU time of all cores since the boot: busy, and in all."""
+    # proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal, in hundredths of a second.
+    ticks = [int(each) for each in stat.read_text().split("\n", 1)[0].split()[1:9]]
+    idle = ticks[3] + ticks[4]
+    return (sum(ticks) - idle) / 100, sum(ticks) / 100
+
+
 def _value(text: str, key: str) -> str:
     for line in text.splitlines():
         name, _, value = line.partition(":")

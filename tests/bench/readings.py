@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import prometheus
+from tests.bench import machine, prometheus
 from tests.bench.calls import Api
 from tests.bench.loopback import Loopback
 from tests.bench.loopback_files import ADMIN
@@ -60,7 +60,7 @@ def read(plane: Loopback, now: float) -> Reading:
     with Api(plane.login(ADMIN.name)) as api:
         text = api.text("/metrics")
     used = {name: _used_s(pid) for name, pid in plane.pids.items()}
-    return Reading(text, {role: _fetched(url) for role, url in plane.metrics.items()}, _cpu(), used, now)
+    return Reading(text, {role: _fetched(url) for role, url in plane.metrics.items()}, machine.cpu_s(), used, now)
 
 
 def between(before: Reading, after: Reading, plane: Loopback) -> Usage:
@@ -135,10 +135,3 @@ def _used_s(pid: int) -> float:
     # proc_pid_stat(5): the name is in parentheses and may contain spaces; utime and stime are fields 14 and 15.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _cpu() -> tuple[float, float]:
-    # proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal, in hundredths of a second.
-    ticks = [int(each) for each in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    idle = ticks[3] + ticks[4]
-    return (sum(ticks) - idle) / 100, sum(ticks) / 100
