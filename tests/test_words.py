@@ -13,7 +13,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PLACES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs")
+GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
+PLACES = (
+    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"),
+    *("docs", "examples", "roles", "tests"),
+)
 """Pages, and folders of them."""
 GENERATED = {
     f"docs/reference/{name}.md" for name in ("audit", "cli", "errors", "flows", "outputs", "policies", "proof", "spec")
@@ -42,13 +46,42 @@ OUT = {
     r"Only then (?:is|are|does|do|will)": "the subject first",
     r"(?:nothing|none) (?:was|is) touched": "nothing was changed",
     r"cut short": "interrupted",
+    r"circuit breakers?": "brake",
+    r"compute nodes?": "worker",
+    r"control nodes?": "API server",
+    r"etcd nodes?": "member",
     r"nobody (?:else )?works on": "no operation is running on",
     r"no price is known": "has no known price",
     r"(?<!taken\W)out of service by": "out of service (verb: reason)",
     r"kept aside": "set aside",
 }
 """Pattern -> what to write."""
-
+IN_ANOTHER_SENSE = {
+    "administrator": "of an account or of a company",
+    "box": "of a drawing",
+    "configuration file": "of another program",
+    "data centre": "the lab is one on one machine",
+    "deployment": "Kubernetes' object",
+    "deviation": "of numbers",
+    "difference": "between two texts",
+    "environment": "variables of a process",
+    "facts": "what is true; Ansible's facts",
+    "gateway": "the cloud's end of a tunnel",
+    "group": "of an API, of instances, of Unix, of control",
+    "location": "of a zone or a label",
+    "master": "Kubernetes' group system:masters",
+    "node group": "a cloud's",
+    "preemptible": "in names of Google Cloud",
+    "record": "of data, and as a verb",
+    "reservation": "a cloud's",
+    "server": "a program that answers",
+    "subcommand": "of another program",
+    "turn": "one after another",
+    "user": "a Unix user, or Kubernetes'",
+    "version": "of a program",
+    "well": "as well",
+}
+"""Words that the glossary's last column has, and that pages use in another sense -> that sense."""
 
 HOSTS = (
     "components/control_plane/host/",
@@ -116,6 +149,11 @@ def pages() -> list[Path]:
     return [page for page in found if str(page.relative_to(ROOT)) not in GENERATED]
 
 
+def unreleased(changes: str) -> str:
+    """Return the change log without its released sections, which stay as they were published: a tag has the same text."""
+    return re.split(r"^## \d", changes, maxsplit=1, flags=re.MULTILINE)[0]
+
+
 def prose(text: str) -> str:
     """Without code and without where links lead; lines stay where they are."""
     text = re.sub(r"^( *)```.*?^\1```", lambda found: "\n" * found[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
@@ -124,7 +162,20 @@ def prose(text: str) -> str:
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_has_no_word_that_is_out(page: Path) -> None:
-    assert [f"{page.name}:{line + 1}: {words}" for line, words in found_in(prose(page.read_text()))] == []
+    text = unreleased(page.read_text()) if page.name == "CHANGELOG.md" else page.read_text()
+    assert [f"{page.name}:{line + 1}: {words}" for line, words in found_in(prose(text))] == []
+
+
+def test_no_comment_or_text_of_the_makefile_has_a_word_that_is_out() -> None:
+    texts = enumerate((ROOT / "Makefile").read_text().splitlines(), start=1)
+    hashes = [(number, line.partition("#")[2]) for number, line in texts]
+    assert [f"Makefile:{number}: {words}" for number, text in hashes for _, words in found_in(text)] == []
+
+
+def test_only_the_sections_of_the_change_log_that_are_not_released_are_checked() -> None:
+    assert unreleased("# Changes\n\n## Unreleased\n\nnow\n\n## 0.2.0 (2026-11-26)\n\nanew\n").split() == [
+        *("#", "Changes", "##", "Unreleased", "now"),
+    ]
 
 
 def test_no_docstring_or_comment_has_a_word_that_is_out() -> None:
@@ -158,3 +209,31 @@ def test_a_word_that_is_out_is_found_in_an_f_string_and_not_in_a_docstring() -> 
 
 def test_code_and_links_are_no_prose() -> None:
     assert prose("a `beside`\n\n```\nanew\n```\n[b](anew.md)") == "a \n\n\n\n\n[b]"
+
+
+def glossary() -> Iterator[tuple[str, list[str]]]:
+    """Yield (term, words that are not used for it) of every row of the glossary."""
+    for line in GLOSSARY.read_text().splitlines():
+        if line.startswith("| ") and not line.startswith("| term"):
+            _, term, _, out, _ = re.split(r"(?<!\\)\|", line)
+            yield term.strip(), re.findall(r"`([^`]+)`", out)
+
+
+def test_every_word_that_the_glossary_rules_out_is_out_or_has_another_sense() -> None:
+    ruled_out = {word: term for term, words in glossary() for word in words}
+    assert len(ruled_out) > 20
+    is_out = {word for word in ruled_out if [*found_in(word)]}
+    assert {word: ruled_out[word] for word in ruled_out if word not in {*is_out, *IN_ANOTHER_SENSE}} == {}
+    assert sorted(is_out & set(IN_ANOTHER_SENSE)) == []
+    assert sorted(set(IN_ANOTHER_SENSE) - set(ruled_out)) == []
+
+
+def test_a_term_that_replaces_a_word_that_is_out_says_so_in_the_glossary() -> None:
+    rows = {name: words for term, words in glossary() for name in (term, *term.split(", "))}
+    replaced = {instead: pattern for pattern, instead in OUT.items() if instead in rows}
+    assert len(replaced) > 5
+    assert {
+        instead: pattern
+        for instead, pattern in replaced.items()
+        if not any(instead in found for word in rows[instead] for _, found in found_in(word))
+    } == {}
