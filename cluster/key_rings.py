@@ -14,6 +14,7 @@ understand all others. kOps rotates its CAs in the same steps ("Rotating Secrets
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -30,6 +31,14 @@ RINGS: tuple[RingName, ...] = get_args(RingName)
 FORMER = 0
 """The generation of `kubelet-serving-ca` from before it had its own CA: that of `kubernetes-ca`."""
 WITH_FORMER: tuple[RingName, ...] = ("kubelet-serving-ca",)
+COMMON_NAMES: Mapping[RingName, str] = {
+    "kubernetes-ca": "kubernetes",
+    "kubelet-serving-ca": "kubelet-serving",
+    "front-proxy-ca": "front-proxy",
+    "etcd-main-ca": "etcd-main",
+    "etcd-events-ca": "etcd-events",
+}
+"""Of the first authority of a ring; later generations append their number."""
 
 
 @dataclass(frozen=True)
@@ -130,3 +139,8 @@ class Ring:
 def key_name(generation: int) -> str:
     """Return the name of an encryption key, which the API server writes into etcd before encrypted data."""
     return f"key-{generation}"
+
+
+def ring_key(name: RingName) -> str:
+    """Return the key of a ring's state in the stack's configuration, in the namespace of our settings."""
+    return f"ring-{name}"

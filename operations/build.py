@@ -38,12 +38,12 @@ from operations.readiness import refuse_unready
 from operations.record import Operation, keep, one_operation, share
 from operations.stack import environment, make_stack, open_stack, stack_to_look_at
 from operations.upgrade.guard import left_to_upgrade, other_release, other_workers, refuse_other_release
-from stacks.automation import ClusterStack, Summary
 from stacks.errors import BackendError, OtherStateError, StackError, StackLockedError
 from stacks.events import deleted, describe, fan_out, on_resource_start
 
 if TYPE_CHECKING:
     from clients.waiting import Report
+    from stacks.automation import ClusterStack, Summary
 
 
 class BuildProgress(Protocol):

@@ -8,17 +8,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clients.access import STATE, Access
 from cluster.errors import RefusedError
 from cluster.spec import Cluster
 from cluster.writing import replace
 from operations.stack import backend_of, pulumi_cli, stack_in
-from stacks.automation import ClusterStack
 from stacks.backend import Backend, own_folder
 from stacks.errors import StackError
 from stacks.policies.values import shown
+
+if TYPE_CHECKING:
+    from stacks.automation import ClusterStack
 
 Report = Callable[[str], None]
 Hold = Callable[[Access | None], AbstractContextManager[object]]

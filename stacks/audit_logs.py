@@ -10,7 +10,7 @@ from cluster.quantities import whole_days
 from cluster.spec import Cluster
 from components.control_plane import audit_log
 from stacks.backups import Buckets
-from stacks.payloads import API_SERVERS
+from stacks.cloud_store import API_SERVERS
 
 
 def kept_days(cluster: Cluster) -> int:

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+API_SERVERS, WORKERS = "api-servers", "workers"
+"""Readers; the reader of an etcd host is the host's name."""
+
 
 def bundle_name(reader: str) -> str:
     """Return the name of the one value that holds all secrets of a reader: a JSON object, name -> text."""

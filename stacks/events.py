@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from pulumi.automation.events import EngineEvent, StepEventMetadata
+from typing import TYPE_CHECKING, Any
 
 from stacks.steps import uncoloured
+
+if TYPE_CHECKING:
+    from pulumi.automation.events import EngineEvent, StepEventMetadata
 
 _WORDS = {
     "create": "creating",

@@ -24,11 +24,8 @@ from etcd.members import members
 from etcd.render import host_configs
 from network.addresses import ROLES, AddressPlan
 from stacks import machines
-from stacks.cloud_store import bundle_name
+from stacks.cloud_store import API_SERVERS, WORKERS, bundle_name
 from stacks.pki import Pki
-
-API_SERVERS, WORKERS = "api-servers", "workers"
-"""Readers; the reader of an etcd host is the host's name."""
 
 DIGEST_CHARACTERS = 16
 """Of a SHA-256 in hex, as in `components.userdata.refresh`: enough to distinguish values. Keys are too long to be guessed from it."""

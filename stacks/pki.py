@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from cluster.key_rings import FORMER, RINGS, Ring, RingName, key_name
+from cluster.key_rings import COMMON_NAMES, FORMER, RINGS, Ring, RingName, key_name, ring_key
 from cluster.spec import Cluster, RoleName
 from etcd.members import Member, members
 from network.addresses import ROLES, AddressPlan
@@ -25,15 +25,6 @@ from stacks.protection import NAMESPACE, is_protected
 
 Values = dict[str, pulumi.Output[str]]
 """Secret name -> value."""
-
-COMMON_NAMES: Mapping[RingName, str] = {
-    "kubernetes-ca": "kubernetes",
-    "kubelet-serving-ca": "kubelet-serving",
-    "front-proxy-ca": "front-proxy",
-    "etcd-main-ca": "etcd-main",
-    "etcd-events-ca": "etcd-events",
-}
-"""Of the first authority of a ring; later generations append their number."""
 
 ADMIN_DAYS = 30
 """An operator's certificate can't be revoked, so it is short-lived; every `up` renews it when due."""
@@ -211,11 +202,6 @@ def rings() -> dict[RingName, Ring]:
     """Return the state of each ring from the stack's configuration. Raises ValueError if a state is malformed."""
     config = pulumi.Config(NAMESPACE)
     return {name: Ring.of(name, config.get(ring_key(name))) for name in RINGS}
-
-
-def ring_key(name: RingName) -> str:
-    """Return the key of a ring's state in the stack's configuration, in `NAMESPACE`."""
-    return f"ring-{name}"
 
 
 def _of_etcd(role: RoleName) -> RingName:

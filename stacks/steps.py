@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from pulumi.automation.events import EngineEvent, StepEventMetadata
+if TYPE_CHECKING:
+    from pulumi.automation.events import EngineEvent, StepEventMetadata
 
 LOSING = frozenset({"replace", "create-replacement", "delete-replaced", "delete"})
 """Operations after which the content of a resource is gone."""

@@ -1,4 +1,4 @@
-"""`autoscaler run`, `plan` and `simulate`: their passes."""
+"""`autoscaler run` and `plan`: their passes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import typer
 
@@ -25,8 +24,7 @@ from controllers.autoscaler.look import read_world
 from controllers.autoscaler.metrics import Metrics, pages
 from controllers.autoscaler.pod_events import EventWriter
 from controllers.autoscaler.run import Loop
-from controllers.autoscaler.simulate import run as simulation
-from controllers.autoscaler.simulate.trace import lines, read
+from controllers.autoscaler.settings import settings_of
 from operations import stack
 from operations.repair import means
 from operations.repair.look import CheckInputs, limits_of
@@ -60,24 +58,12 @@ def plan(cluster: Cluster, what: str | None, *, as_json: bool) -> None:
     raise typer.Exit(view.explained(cluster, result, what, as_json=as_json))
 
 
-def simulate(cluster: Cluster, trace: Path, seed: int, hours: float | None, *, as_json: bool) -> None:
-    """Run a trace with and without scale-in, and print both. Errors: raises RefusedError if the trace is invalid."""
-    arrivals = read(lines(trace), trace.name)
-    setting = simulation.setting_of(cluster, choose.settings_of(cluster), limits_of(cluster))
-    with view.progress(len(arrivals), quiet=as_json) as watch:
-        outcome = simulation.simulate(setting, arrivals, seed, watch("with scale-in"), most_hours=hours)
-        without = simulation.without_scale_in(setting)
-        unscaled = simulation.simulate(without, arrivals, seed, watch("without scale-in"), hours=outcome.hours)
-    notes = [supply.note for supply in setting.supplies.values() if supply.note]
-    view.simulated(cluster, outcome, unscaled, notes, as_json=as_json)
-
-
 class _Work:
     """One cluster's autoscaler."""
 
     def __init__(self, cluster: Cluster, *, as_json: bool) -> None:
         self.cluster = cluster
-        self._settings = choose.settings_of(cluster)
+        self._settings = settings_of(cluster)
         self._access = stack.access_to(cluster)
         self._groups = choose.groups_of(cluster, self._access.api)
         self._metrics: Metrics | None = None

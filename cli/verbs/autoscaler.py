@@ -106,9 +106,9 @@ def simulate(
         raise typer.BadParameter(
             f"--hours: {hours} is out of range; write a number above 0 and at most {_MOST_HOURS:,}"
         )
-    from cli.actions import autoscaler
+    from cli.actions import simulation
 
-    autoscaler.simulate(loaded, trace, seed, hours, as_json=as_json)
+    simulation.simulate(loaded, trace, seed, hours, as_json=as_json)
 
 
 def _address(text: str | None) -> tuple[str, int] | None:

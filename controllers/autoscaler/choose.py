@@ -6,24 +6,12 @@ from collections.abc import Callable
 
 from kubernetes import client
 
-from cluster.autoscaler import Autoscaler
-from cluster.errors import RefusedError
 from cluster.spec import Cluster
 from controllers.autoscaler import clouds
 from controllers.autoscaler.groups import Groups
 from controllers.autoscaler.lab import LabGroups
 from controllers.autoscaler.look import names
 from operations.lab import RegionWorkers
-
-
-def settings_of(cluster: Cluster) -> Autoscaler:
-    """Return the spec's autoscaler settings. Errors: raises RefusedError if it has none."""
-    if cluster.spec.autoscaler is None:
-        raise RefusedError(
-            f"the spec of {cluster.name} has no autoscaler; add `autoscaler: {{}}` (docs/how-to/autoscaler.md)",
-            code="no-autoscaler",
-        )
-    return cluster.spec.autoscaler
 
 
 def groups_of(cluster: Cluster, api: Callable[[], client.ApiClient]) -> Groups:

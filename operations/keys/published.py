@@ -18,8 +18,7 @@ from cryptography.x509.oid import NameOID
 from kubernetes import client
 
 from clients.access import API_TIMEOUT_S
-from cluster.key_rings import RingName
-from stacks.pki import COMMON_NAMES
+from cluster.key_rings import COMMON_NAMES, RingName
 
 FIELDS: dict[RingName, str] = {
     "front-proxy-ca": "requestheader-client-ca-file",

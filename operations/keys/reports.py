@@ -12,7 +12,7 @@ from clients.access import Access
 from clients.etcd_client import EtcdClient
 from clients.kube import Kube
 from cluster import shared
-from stacks.payloads import API_SERVERS, WORKERS
+from stacks.cloud_store import API_SERVERS, WORKERS
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cluster.errors import RefusedError
-from cluster.key_rings import FORMER, RINGS, WITH_FORMER, Ring, RingName
-from stacks.automation import ClusterStack, Summary
+from cluster.key_rings import FORMER, RINGS, WITH_FORMER, Ring, RingName, ring_key
 from stacks.backend import PROJECT
-from stacks.pki import ring_key
+
+if TYPE_CHECKING:
+    from stacks.automation import ClusterStack, Summary
 
 Rings = Mapping[RingName, Ring]
 

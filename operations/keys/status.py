@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clients.access import Access
 from cluster.key_rings import Ring, RingName
 from operations.keys import kubelets, reports, rings
 from operations.keys.certificates import Certificate, of_hosts, of_stack, shown
-from stacks.automation import ClusterStack
+
+if TYPE_CHECKING:
+    from stacks.automation import ClusterStack
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from stacks.aws.network import Network, Zone
 from stacks.aws.security import SecurityGroups
 from stacks.aws.storage import Storage
 from stacks.aws.tags import group_tags, named, tags, whole_tags
-from stacks.payloads import API_SERVERS
+from stacks.cloud_store import API_SERVERS
 from stacks.protection import is_protected
 
 _PORTS = {"api": API_PORT, "konnectivity": KONNECTIVITY_PORT}

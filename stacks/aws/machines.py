@@ -9,7 +9,7 @@ from cluster.spec import Cluster
 from components.control_plane import paths
 from stacks import machines
 from stacks.aws.tags import named
-from stacks.payloads import WORKERS
+from stacks.cloud_store import WORKERS
 
 _PROGRAM = Path(__file__).with_name("menagerie_machine.py")
 

@@ -25,8 +25,8 @@ from stacks.aws.volumes import Volumes
 from stacks.aws.vpn import Vpn
 from stacks.aws.workers import Ground, Workers
 from stacks.cloud_provider import CloudProvider
+from stacks.cloud_store import API_SERVERS, WORKERS
 from stacks.facts import Facts
-from stacks.payloads import API_SERVERS, WORKERS
 from stacks.pki import Pki
 
 _ELSEWHERE = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")

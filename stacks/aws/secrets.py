@@ -21,7 +21,7 @@ from stacks.aws.store import AwsStore
 from stacks.aws.tags import named, tags
 from stacks.aws.volumes import Volumes
 from stacks.backups import roles_with_backups
-from stacks.payloads import API_SERVERS, WORKERS
+from stacks.cloud_store import API_SERVERS, WORKERS
 
 Stored = Mapping[str, Mapping[str, pulumi.Input[str]]]
 """Reader -> name -> value; see `stacks.payloads.stored`."""

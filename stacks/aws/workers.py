@@ -20,7 +20,7 @@ from stacks.aws.network import Network
 from stacks.aws.security import EVERY_PROTOCOL, SecurityGroups
 from stacks.aws.storage import Storage
 from stacks.aws.tags import group_tags, named, refuse_too_many, tags, whole_tags
-from stacks.payloads import WORKERS
+from stacks.cloud_store import WORKERS
 
 _SPREAD_IN_ZONE = 7
 """"Placement groups", rules of spread: running machines per zone and group."""

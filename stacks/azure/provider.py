@@ -26,7 +26,7 @@ from stacks.azure.volumes import CONTROLLERS, Volumes
 from stacks.azure.vpn import Vpn
 from stacks.azure.workers import Workers
 from stacks.cloud_provider import CloudProvider
-from stacks.cloud_store import bundle_name
+from stacks.cloud_store import API_SERVERS, WORKERS, bundle_name
 from stacks.facts import Facts
 from stacks.pki import Pki
 
@@ -63,7 +63,7 @@ class AzureProvider(CloudProvider):
         classes = self._volumes() if controllers_pool(self._cluster.spec) else None
         # A host that has a second identity for some other reason must still use this one.
         own = {host: {"AZURE_CLIENT_ID": identity.client_id} for host, identity in self._identities.items()}
-        identity = {"client_id": self._identities[payloads.API_SERVERS].client_id}
+        identity = {"client_id": self._identities[API_SERVERS].client_id}
         secrets_ = self._bucket_secrets(pki, own, identity)
         stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, secrets_, storage_classes=classes)
         bundles = {reader: {bundle_name(reader): values[bundle_name(reader)]} for reader, values in stored.items()}
@@ -84,9 +84,9 @@ class AzureProvider(CloudProvider):
         Etcd(*everything, self._boots, self._payloads, self._own)
 
     def control_plane(self) -> None:
-        subnet, boot = self._network.subnets["api-servers"], self._boots[payloads.API_SERVERS]
+        subnet, boot = self._network.subnets["api-servers"], self._boots[API_SERVERS]
         everything = (self._cluster, self._plan, self._group, subnet, self._keys, boot)
-        self._plane = ControlPlane(*everything, self._payloads[payloads.API_SERVERS], self._own)
+        self._plane = ControlPlane(*everything, self._payloads[API_SERVERS], self._own)
 
     def workers(self) -> None:
         if self._workers_group:
@@ -113,7 +113,7 @@ class AzureProvider(CloudProvider):
 
     def _reader_of(self, pool: str) -> str:
         """Return the reader as which a pool's machines read the store."""
-        return CONTROLLERS if pool == controllers_pool(self._cluster.spec) else payloads.WORKERS
+        return CONTROLLERS if pool == controllers_pool(self._cluster.spec) else WORKERS
 
     def _volumes(self) -> pulumi.Output[str]:
         """Return the volumes' classes; created after the controllers have their permissions."""
@@ -135,7 +135,7 @@ class AzureProvider(CloudProvider):
     def _permit_audit_logs(self) -> None:
         """Permit API servers to add blobs to the container, and nothing else."""
         role_id = self._role("audit-log-writer", rights.ADD_BLOBS)
-        principal = self._identities[payloads.API_SERVERS].principal_id
+        principal = self._identities[API_SERVERS].principal_id
         roles.assign("audit-logs", role_id, principal, self._storage.audit.id, self._own)
 
     def _permit_reading_machines(self) -> None:
@@ -144,7 +144,7 @@ class AzureProvider(CloudProvider):
             return
         groups, where = [self._group, self._workers_group], (self._keys.subscription, self._own)
         role_id = roles.custom_role(self._cluster, "machine-reader", groups, *where, actions=machines.READ_MACHINES)
-        principal = self._identities[payloads.API_SERVERS].principal_id
+        principal = self._identities[API_SERVERS].principal_id
         roles.assign("machines", role_id, principal, self._workers_group.id, self._own)
 
     def _permit_backups(self) -> None:

@@ -14,7 +14,7 @@ from stacks.azure.hosts import Boot
 from stacks.azure.keys import Keys
 from stacks.azure.rights import BuiltIn
 from stacks.azure.tags import tags
-from stacks.payloads import API_SERVERS
+from stacks.cloud_store import API_SERVERS
 
 LARGEST = 25_000
 """"About Azure Key Vault secrets": a value has at most 25 kB."""

@@ -12,7 +12,7 @@ from cluster.tags import of_cluster
 from network.addresses import AddressPlan
 from stacks import backups, facts, payloads
 from stacks.cloud_provider import CloudProvider
-from stacks.cloud_store import bundle_name
+from stacks.cloud_store import API_SERVERS, bundle_name
 from stacks.facts import Facts
 from stacks.gcp import etcd, machines, network
 from stacks.gcp.control_plane import ControlPlane
@@ -55,12 +55,12 @@ class GcpProvider(CloudProvider):
         bundles = {reader: values[bundle_name(reader)] for reader, values in stored.items()}
         secrets = Secrets(self._cluster, self._keys, bundles, self._own)
         self._identities = secrets.identities
-        self._storage.let_keep_audit_log(secrets.identities[payloads.API_SERVERS])
+        self._storage.let_keep_audit_log(secrets.identities[API_SERVERS])
         self._storage.let_keep_backups(self._plan, secrets.identities)
         if controllers_pool(self._cluster.spec):
             Volumes(self._cluster, self._keys, secrets.identities, self._own)
         if self._cluster.spec.cloud_workers:
-            machines.Machines(self._cluster, self._keys, secrets.identities[payloads.API_SERVERS], self._own)
+            machines.Machines(self._cluster, self._keys, secrets.identities[API_SERVERS], self._own)
         # Rules refer to hosts by their identities.
         firewalls = Firewalls(self._cluster, self._plan, self._network, secrets.identities, self._source, self._own)
         self._reachable = [*self._reachable, *firewalls.made]
@@ -72,7 +72,7 @@ class GcpProvider(CloudProvider):
 
     def control_plane(self) -> None:
         subnet = self._network.subnets[network.API_SERVERS]
-        identity, payload = self._identities[payloads.API_SERVERS], self._payloads[payloads.API_SERVERS]
+        identity, payload = self._identities[API_SERVERS], self._payloads[API_SERVERS]
         where = (self._cluster, self._plan, self._network, subnet, self._keys)
         plane = ControlPlane(*where, identity, payload, self._reachable, self._own)
         if self._cluster.spec.control_plane.public:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool
-from stacks.payloads import WORKERS
+from stacks.cloud_store import WORKERS
 
 CONTROLLERS = "controllers"
 """The identity of the pool whose machines may create volumes; it reads what every worker reads."""

@@ -26,11 +26,11 @@ from cluster.subnets import region_subnets
 from components.control_plane.ports import API_PORT
 from components.flows.flow import Flow, Protocol, Role, Table
 from network.addresses import AddressPlan
+from stacks.cloud_store import API_SERVERS
 from stacks.firewalls import UNFILTERED, range_of_server, ranges_of_roles, single_addresses, slug
 from stacks.gcp.endpoints import address as endpoint_address
 from stacks.gcp.readers import of_workers
 from stacks.gcp.volumes import file_range
-from stacks.payloads import API_SERVERS
 
 PROBES: Mapping[Role, tuple[str, ...]] = {
     Role.LOAD_BALANCER: ("130.211.0.0/22", "35.191.0.0/16"),

@@ -12,12 +12,11 @@ from cluster.files import JOIN_TOKEN
 from cluster.spec import Cluster
 from components import userdata
 from components.userdata import Payload
-from stacks.cloud_store import bundle_name
+from stacks.cloud_store import API_SERVERS, WORKERS, bundle_name
 from stacks.gcp import readers
 from stacks.gcp.keys import Keys
 from stacks.gcp.store import GcpStore
 from stacks.gcp.tags import account_id, generated, labels
-from stacks.payloads import API_SERVERS, WORKERS
 
 Stored = Mapping[str, pulumi.Input[str]]
 """Reader -> its bundle."""

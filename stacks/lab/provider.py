@@ -23,13 +23,14 @@ from sandbox.lab.balancer import BalancerSpec
 from sandbox.lab.hosts import HostSpec
 from sandbox.lab.prepare import lab_spec, prepare
 from stacks import audit_logs, backups, facts, machines
+from stacks.cloud_store import API_SERVERS, WORKERS
 from stacks.facts import Facts
 from stacks.lab.disks import disks_of
 from stacks.lab.dynamic import Buckets, DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
 from stacks.lab.store import LabStore
 from stacks.lab.workers import between_workers, possible_in_region, workers_in_region
-from stacks.payloads import API_SERVERS, WORKERS, payloads, readable, reader, secrets, worker_payloads
+from stacks.payloads import payloads, readable, reader, secrets, worker_payloads
 from stacks.pki import Pki
 from stacks.pki_resources import Secret
 

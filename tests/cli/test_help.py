@@ -75,6 +75,58 @@ WRONG_CLUSTER = tuple(
     vpn request lba
     """.strip().splitlines()
 )
+NOT_BUILT = tuple(
+    """
+    audit lab
+    autoscaler plan lab
+    autoscaler run lab --yes
+    capacity lab
+    ceph facts lab -o facts
+    configure lab --yes
+    controllers apply lab --dry-run
+    controllers remove lab --yes
+    destroy horus --dry-run
+    etcd backup horus
+    etcd defragment lab main --yes
+    etcd forget lab main --older-than 7d --yes
+    etcd move-leader lab main etcd-main-1
+    etcd recover-space lab main --yes
+    etcd replace lab main etcd-main-1 --yes
+    etcd restore horus main --yes
+    etcd roll lab --yes
+    expander run lab --cert c.pem --key k.pem
+    keys rotate lab encryption --yes
+    kubeconfig lab
+    machines install jaguar --dry-run
+    reboot lab --yes
+    repair lab --yes
+    roce test jaguar
+    secret horus nothing
+    show outputs lab
+    state move horus --yes
+    status lab
+    status lab backups
+    status lab controllers
+    status lab etcd
+    status lab keys
+    status lab links
+    status lab operations
+    status lab tenancy
+    tenancy sync lab
+    unlock lab --operation x --yes
+    up horus --yes
+    upgrade lab --yes
+    verify lab
+    vpn configure jaguar
+    vpn request jaguar
+    """.strip().splitlines()
+)
+READS_SPECS = {
+    *("autoscaler simulate", "bundle", "ceph render", "check", "doctor", "machines render", "roce plan", "validate"),
+}
+LOGINS = ("AWS_", "ARM_", "GOOGLE_", "MENAGERIE_", "PULUMI_BACKEND", "PULUMI_CONFIG")
+MOST = 25
+"""The other lines of `NOT_BUILT` are refused before, or say that there is nothing."""
 LIGHT = (
     *WRONG_CLUSTER,
     *("check", "up --help", "--help", "--version", "frob", "etcd", "up lab --yess", "explain CFG-016"),
@@ -120,21 +172,41 @@ def test_help_pages_checks_and_refusals_import_no_engine() -> None:
     assert done.stderr.count("did you mean lab?") == len(WRONG_CLUSTER)
 
 
-WITH_ENGINE = {"build", "configure", "keys", "reboot", "state", "upgrade"}
-"""Actions that run the engine, or an operation that may."""
-
-
-def test_verbs_that_build_nothing_load_no_engine_before_they_know_that_the_cluster_exists() -> None:
-    modules = {path.stem for path in (ROOT / "cli" / "actions").glob("*.py")} - {"__init__"}
-    assert modules > WITH_ENGINE
-    lines = "\n".join(
-        f"import cli.actions.{name}\nif 'pulumi' in sys.modules: sys.exit({name!r})"
-        for name in sorted(modules - WITH_ENGINE)
-    )
+def test_importing_what_a_verb_does_imports_no_engine() -> None:
+    modules = sorted({path.stem for path in (ROOT / "cli" / "actions").glob("*.py")} - {"__init__"})
+    lines = "\n".join(f"import cli.actions.{name}\nif 'pulumi' in sys.modules: sys.exit({name!r})" for name in modules)
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, cli\n{lines}"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_verb_loads_the_engine_for_a_cluster_that_is_not_built(tmp_path: Path) -> None:
+    """Run all lines in one process, in a project where nothing is built, up to the first that imports it."""
+    (tmp_path / "inventories").mkdir()
+    for folder in (ROOT / "inventories" / "lab", ROOT / "examples" / "horus", ROOT / "examples" / "jaguar"):
+        (tmp_path / "inventories" / folder.name).symlink_to(folder)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(LOGINS)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", WALK.replace(str(HEAVY), str({"pulumi"}))],
+        input="\n".join(NOT_BUILT),
+        cwd=tmp_path,
+        env={**environment, "PYTHONPATH": str(ROOT), "MENAGERIE_PROJECT": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == []
+    assert done.stderr.count("has not been built") >= MOST
+    assert not any(wrong in done.stderr for wrong in ("this is a bug", "No such option", "Missing", "no cluster"))
+    assert [path.name for path in tmp_path.iterdir()] == ["inventories"]
+
+
+def test_not_built_has_every_verb_that_takes_a_cluster_and_does_more_than_read_its_spec() -> None:
+    takes = {
+        verb.name for verb in every() if any("CLUSTER" in (param.metavar or "") for param in named(verb.name).params)
+    }
+    assert takes - READS_SPECS <= {verb.name for line in NOT_BUILT if (verb := chosen(line.split()))}
 
 
 def test_wrong_cluster_has_every_verb_that_takes_a_cluster() -> None:

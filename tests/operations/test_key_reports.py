@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from operations.keys.reports import KeyReport, unproven
-from stacks.payloads import API_SERVERS
+from stacks.cloud_store import API_SERVERS
 
 WANTED = {API_SERVERS: {"ca.crt": "new", "never-asked-for": "x"}, "etcd-main-1": {"ca.crt": "new"}}
 MEMBER = KeyReport("etcd-main-1", "etcd-main-1", 0, {"ca.crt": "new"}, {}, (), {}, "main", 7)

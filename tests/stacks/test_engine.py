@@ -17,7 +17,7 @@ from pathlib import Path
 import pulumi
 import pytest
 
-from cluster.key_rings import Ring, RingName
+from cluster.key_rings import Ring, RingName, ring_key
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 from etcd.members import members
@@ -137,7 +137,7 @@ def _ids(stack: ClusterStack) -> dict[str, str]:
 
 
 def _configure(stack: ClusterStack, rings: Mapping[RingName, str]) -> None:
-    config = {f"menagerie:{pki.ring_key(ring)}": pulumi.automation.ConfigValue(state) for ring, state in rings.items()}
+    config = {f"menagerie:{ring_key(ring)}": pulumi.automation.ConfigValue(state) for ring, state in rings.items()}
     stack._stack.set_all_config(config)
 
 

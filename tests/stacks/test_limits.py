@@ -25,8 +25,8 @@ from stacks.aws import rules as of_aws
 from stacks.aws import secrets, volume_rights
 from stacks.aws.store import AwsStore
 from stacks.azure import rules as of_azure
+from stacks.cloud_store import API_SERVERS, WORKERS
 from stacks.firewalls import ranges_of_roles
-from stacks.payloads import API_SERVERS, WORKERS
 
 Build = Callable[..., Cluster]
 

@@ -17,7 +17,7 @@ from clients.lease import Lease
 from cluster.autoscaler import LEASE
 from cluster.load import check_paths
 from cluster.spec import Cluster
-from controllers.autoscaler.choose import settings_of
+from controllers.autoscaler.settings import settings_of
 from tests.cli.terminal import between_rounds
 from tests.operations.conftest import outputs
 from tests.operations.real_cluster import World

@@ -17,7 +17,7 @@ from stacks.azure.rights import USE_BLOBS, BuiltIn, only_below, only_in
 from stacks.azure.secrets import LARGEST
 from stacks.azure.tags import files_name, scale_set_name
 from stacks.azure.volumes import CONTROLLERS, MAKE_DISKS, MAKE_SHARES
-from stacks.payloads import API_SERVERS, WORKERS
+from stacks.cloud_store import API_SERVERS, WORKERS
 
 READ, ENCRYPT, BLOBS = (
     BuiltIn.KEY_VAULT_SECRETS_USER,
