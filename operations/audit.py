@@ -59,7 +59,7 @@ _PLACES: Mapping[Kind, tuple[Role, ...]] = {
 HostReports = tuple[list[Report], list[Unseen]]
 
 
-class Unanswered(Exception):
+class _UnansweredError(Exception):
     """The API refused or did not respond."""
 
 
@@ -130,13 +130,13 @@ def gather(
 
 
 def _get(api: client.ApiClient, path: str, accept: str = JSON) -> Any:
-    """GET JSON from the API. Raises Unanswered with the reason."""
+    """GET JSON from the API. Raises _UnansweredError with the reason."""
     with _answered(path):
         return Rest(api, API_TIMEOUT_S).get(path, accept=accept)
 
 
 def _list(api: client.ApiClient, path: str, accept: str = JSON) -> tuple[dict[str, Any], ...]:
-    """Return all objects of a list. Raises Unanswered with the reason."""
+    """Return all objects of a list. Raises _UnansweredError with the reason."""
     with _answered(path):
         return tuple(Rest(api, API_TIMEOUT_S).list(path, accept=accept))
 
@@ -146,16 +146,16 @@ def _answered(path: str) -> Iterator[None]:
     try:
         yield
     except ApiStatusError as error:
-        raise Unanswered(f"the API responds to {path} with {error.status}") from None
+        raise _UnansweredError(f"the API responds to {path} with {error.status}") from None
     except ApiSilentError as error:
-        raise Unanswered(f"the API does not respond: {error.why}") from None
+        raise _UnansweredError(f"the API does not respond: {error.why}") from None
 
 
 def _api_servers(cluster: Cluster, api: client.ApiClient, now: float) -> HostReports:
     """Return recent reports. Old reports count as unseen only if there are too few recent ones: hosts are replaced."""
     try:
         items = [item for item in _list(api, CONFIGMAPS) if item["metadata"]["name"].startswith(PREFIX)]
-    except Unanswered as error:
+    except _UnansweredError as error:
         return [], [Unseen(Kind.API, "API servers", str(error))]
     reports, unseen = [], []
     for item in items:
@@ -221,12 +221,12 @@ def _kubelets(api: client.ApiClient) -> dict[str, Mapping[str, Any] | str]:
     def ask(name: str) -> tuple[str, Mapping[str, Any] | str]:
         try:
             return name, _get(api, f"/api/v1/nodes/{name}/proxy/configz")["kubeletconfig"]
-        except (Unanswered, KeyError, ValueError) as error:
+        except (_UnansweredError, KeyError, ValueError) as error:
             return name, f"no configuration: {error}"
 
     try:
         return dict(_in_parallel(ask, [node["metadata"]["name"] for node in _list(api, "/api/v1/nodes")]))
-    except Unanswered as error:
+    except _UnansweredError as error:
         return {"nodes": str(error)}
 
 
@@ -246,7 +246,7 @@ def _ports_of_services(api: client.ApiClient) -> tuple[int, ...]:
     """Return a few ports that are open now; none if the API does not respond."""
     try:
         listed = _list(api, "/api/v1/services")
-    except Unanswered:
+    except _UnansweredError:
         return ()
     ports = (port.get("nodePort") for service in listed for port in service.get("spec", {}).get("ports") or ())
     return tuple(islice((int(port) for port in ports if port), _SERVICES))
@@ -257,7 +257,7 @@ def _objects(api: client.ApiClient) -> dict[str, tuple[Mapping[str, Any], ...] |
         accept = _METADATA if "/secrets" in API_LISTS[name] else "application/json"
         try:
             return name, _list(api, API_LISTS[name], accept)
-        except Unanswered as error:
+        except _UnansweredError as error:
             return name, str(error)
 
     return dict(_in_parallel(ask, list(API_LISTS)))
@@ -269,7 +269,7 @@ def _from_here(cluster: Cluster, access: Access, api: client.ApiClient) -> Itera
     yield from trials.strangers_at_services(cluster, _ports_of_services(api))
     try:
         listed = _get(api, f"/api/v1/secrets?limit={_SECRETS}", _METADATA).get("items") or ()
-    except Unanswered as error:
+    except _UnansweredError as error:
         yield Attempt("M.5", "Secrets", None, str(error))
         return
     keys = [f"{secret['metadata']['namespace']}/{secret['metadata']['name']}" for secret in listed]

@@ -16,6 +16,7 @@ from obstore.exceptions import BaseError
 from clients.access import Access
 from clients.buckets import open_bucket
 from clients.kube import Kube
+from cluster.errors import FailedError
 from components.control_plane import audit_log
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ _BOOTS = 8
 """How many of a host's last boots are checked: its clock may have been wrong in one of them."""
 
 
-class BucketSilentError(Exception):
+class BucketSilentError(FailedError):
     """The bucket does not respond or refuses, or the cluster is older than its bucket; the text says which."""
+
+    code = "cloud-call"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from clients.conflicts import until_settled
 from clients.paging import models
 from clients.waiting import Report, wait_until
 from cluster import shared
-from cluster.errors import RefusedError, TimedOutError
+from cluster.errors import FailedError, RefusedError, TimedOutError
 
 MARK = "menagerie.dev/out-of-service"
 """Annotation of a Node: a `DrainMark` as JSON, with its version. It is only created and removed, never changed."""
@@ -48,8 +48,10 @@ class OutOfServiceError(RefusedError):
     code = "pods-would-be-lost"
 
 
-class DrainTimedOutError(Exception):
+class DrainTimedOutError(FailedError):
     """Pods are left; the text names them and why they stay."""
+
+    code = "timed-out"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster.artefacts import ArtefactSource
+from cluster.errors import FailedError
 from cluster.project import TOOLKIT
 from cluster.spec import Cluster
 from components.userdata import render
@@ -113,8 +114,10 @@ class RegionWorker:
     made_s: float
 
 
-class RegionWorkersError(Exception):
+class RegionWorkersError(FailedError):
     """The lab refused or failed; the text says why."""
+
+    code = "lab"
 
 
 class RegionWorkers:

@@ -35,8 +35,10 @@ _TIMER = "systemd-run --quiet --collect --on-active=1s --timer-property=Accuracy
 _REBOOT = f'test "$(cat /proc/sys/kernel/random/boot_id)" != "$0" || exec {_TIMER} systemctl reboot'
 
 
-class RebootError(Exception):
+class RebootError(FailedError):
     """A host did not come back properly; the text says what to do next."""
+
+    code = "workers-failed"
 
 
 def reboots_error(plan: RebootPlan, rolled: Rolled) -> FailedError | UnreachableError:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
+from cluster.errors import FailedError
 from tools import build
 
 _ABSENT = ("MANIFEST_UNKNOWN", "NAME_UNKNOWN", "404 Not Found")
 """What a registry says of an image that it doesn't have (OCI Distribution Specification 1.1, "Error Codes")."""
 
 
-class CraneError(Exception):
+class CraneError(FailedError):
     """crane failed; the text is the end of its output. absent: because the registry has no such image."""
+
+    code = "mirror"
 
     def __init__(self, output: str) -> None:
         super().__init__("\n".join(output.strip().splitlines()[-3:])[-600:])

@@ -31,11 +31,11 @@ _LOG_OUT_S = 5
 """Time to log out of BMCs after an interrupt. BMCs that do not respond end the session themselves."""
 
 
-class StuckError(Exception):
+class _StuckError(Exception):
     """A machine has not made progress in time, or refuses; the text says why and what to do."""
 
 
-class StoppedError(Exception):
+class _StoppedError(Exception):
     """The run is being interrupted; work in progress on machines continues."""
 
 
@@ -112,11 +112,11 @@ class Installation:
         try:
             self._install(machine)
             return InstallResult(machine, InstallStage.DONE, time.monotonic() - started)
-        except StoppedError:
+        except _StoppedError:
             return InstallResult(
                 machine, self._journal.of(machine).stage, time.monotonic() - started, "the run was interrupted"
             )
-        except (BmcError, StuckError) as error:
+        except (BmcError, _StuckError) as error:
             why = str(error)
             unreachable = isinstance(error, BmcError) and error.kind is BmcErrorKind.UNREACHABLE
         except Exception as error:  # noqa: BLE001 - an error of one machine must not stop the others
@@ -165,7 +165,7 @@ class Installation:
                 return False
             # Check again: it may have reported its key between the two calls.
             if machine.site in self._reports and not (key or self._heard(machine)):
-                raise StuckError(
+                raise _StuckError(
                     "it is off and has not reported a host key: someone turned it off, or it can't reach "
                     "provisioning.reports"
                 )
@@ -184,18 +184,18 @@ class Installation:
             self._wait("turned on", lambda: bmc.is_on, self._waits.power)
 
     def _heard(self, machine: SiteMachine) -> str:
-        """Return the key that it reported, "" if none. Raises StuckError if it refuses to be installed."""
+        """Return the key that it reported, "" if none. Raises _StuckError if it refuses to be installed."""
         reports = self._reports.get(machine.site)
         report = report_of(reports, machine.name) if reports else {}
         if "refusal" in report:
-            raise StuckError(report["refusal"])
+            raise _StuckError(report["refusal"])
         return report.get("key", "")
 
     def _has_its_key(self, machine: SiteMachine) -> bool:
         current = self._host_key(machine)
         expected = self._journal.of(machine).key
         if current and expected and current != expected:
-            raise StuckError(
+            raise _StuckError(
                 f"another machine responds at {machine.address}: its SSH host key is not the one reported during installation"
             )
         return bool(current)
@@ -207,7 +207,7 @@ class Installation:
         def has_come() -> object:
             nonlocal trouble
             if self._stop.is_set():
-                raise StoppedError
+                raise _StoppedError
             try:
                 trouble = ""
                 return come()
@@ -218,7 +218,7 @@ class Installation:
                 return None
 
         if not poll(has_come, longest_s, self._waits.poll, self._stop.wait):
-            raise StuckError(f"has not {what} after {longest_s / 60:.0f} min{trouble}; look at its console")
+            raise _StuckError(f"has not {what} after {longest_s / 60:.0f} min{trouble}; look at its console")
 
     def _note(self, machine: SiteMachine, stage: InstallStage, why: str = "") -> None:
         self._journal.note(machine, stage, why)

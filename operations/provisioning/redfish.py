@@ -20,6 +20,7 @@ from urllib3.exceptions import HTTPError, MaxRetryError, SSLError
 from urllib3.util import Retry, Timeout
 
 from clients.timeouts import CONNECT_S
+from cluster.errors import FailedError
 from operations.provisioning.trust import Login, Trust
 
 ROOT = "/redfish/v1/"
@@ -41,8 +42,10 @@ class BmcErrorKind(StrEnum):
     FAULT = "fault"
 
 
-class BmcError(Exception):
+class BmcError(FailedError):
     """A BMC failed or refused; the text says which, and what to do."""
+
+    code = "machines-failed"
 
     def __init__(self, kind: BmcErrorKind, text: str) -> None:
         self.kind = kind

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from kubernetes import client
 
 from clients.waiting import Report, wait_until
-from cluster.errors import TimedOutError
+from cluster.errors import FailedError, TimedOutError
 from operations.drain import Pause
 from operations.provisioning.bmc import Bmc
 from operations.provisioning.install import Connect, Waits
@@ -22,8 +22,10 @@ from operations.provisioning.machines import SiteMachine
 from operations.provisioning.redfish import BmcError
 
 
-class HandsError(Exception):
+class HandsError(FailedError):
     """A person has to act: there is nothing left that a program can do. The text says what to do."""
+
+    code = "workers-failed"
 
 
 class Power(Protocol):

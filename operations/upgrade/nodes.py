@@ -16,7 +16,7 @@ from clients.access import API_TIMEOUT_S
 from clients.nodes import programs
 from clients.waiting import Report, held_back, is_ready, verdict, wait_until
 from cluster import preflight
-from cluster.errors import TimedOutError
+from cluster.errors import FailedError, TimedOutError
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from operations.drain import DrainMark, Pause, Rules, cordon, empty, mark_of, uncordon, way_out
@@ -116,14 +116,14 @@ class Nodes:
 
     def _back(self, host: str, failed: Mapping[str, str], report: Report, pause: Pause) -> str:
         if host in failed:
-            raise UpgradeHostError(
-                f"{failed[host]}. Its node is empty and stays cordoned. Fix the host, then {way_out(host)}"
-            )
+            text = f"{failed[host]}. Its node is empty and stays cordoned. Fix the host, then {way_out(host)}"
+            raise FailedError(text, code="workers-failed")
         api = self.api()
         try:
             wait_until(lambda: self._missing(api, host), self.ready_s, report, every_s=1.0, pause=pause)
         except TimedOutError as error:
-            raise UpgradeHostError(f"{error}. Its node stays cordoned. Fix the host, then {way_out(host)}") from None
+            text = f"{error}. Its node stays cordoned. Fix the host, then {way_out(host)}"
+            raise FailedError(text, code="workers-failed") from None
         uncordon(api, host, BY)
         return ""
 
@@ -152,10 +152,6 @@ class Nodes:
     def _is_checked(self, host: str) -> bool:
         pool = next((pool for pool, machine in self.cluster.host_list() if machine.name == host), None)
         return pool is not None and preflight.checked(self.cluster.spec.pools[pool])
-
-
-class UpgradeHostError(Exception):
-    """A host did not come back properly; the text says what to do next."""
 
 
 def _named(host: str, report: Report) -> Report:

@@ -138,3 +138,26 @@ def test_an_error_has_the_code_of_its_class_unless_it_gets_another() -> None:
 def test_an_unconfirmed_verb_is_refused_and_a_declined_one_fails(declined: bool, exit_code: int) -> None:
     error = NotConfirmedError("no", declined=declined)
     assert (error.code, error.exit_code) == ("not-confirmed", exit_code)
+
+
+OWN_BASE = {
+    "AmountError": "an option's, which turns it into a usage error",
+    "ConflictError": "a store's answer to a race, which the caller settles",
+    "DocumentError": "a finding without its file, which the loader adds",
+    "FailedProofError": "what a proof observed, a row of its report",
+    "NoRoomError": "a brake's, which postpones the host",
+    "PerftestError": "a measurement without a result, a row of its report",
+}
+"""Public errors of the rooms below that are no kinds: a caller in another file always turns them into something else."""
+
+
+def test_public_errors_of_operations_and_their_rooms_are_kinds_of_the_command() -> None:
+    rooms = ("cluster", "inventories", "network", "operations")
+    own = {
+        node.name
+        for path, tree in TREES.items()
+        if path.relative_to(ROOT).parts[0] in rooms
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and bases(node) == ["Exception"] and not node.name.startswith("_")
+    }
+    assert own - {"MenagerieError"} == OWN_BASE.keys()

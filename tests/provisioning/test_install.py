@@ -19,7 +19,7 @@ from obstore.store import MemoryStore
 
 from cluster.shared import NewerDataError
 from operations.provisioning.bmc import Bmc, Boot
-from operations.provisioning.install import Installation, StoppedError, Waits, scanned_key
+from operations.provisioning.install import Installation, Waits, _StoppedError, scanned_key
 from operations.provisioning.journal import InstallJournal, InstallRecord, InstallStage
 from operations.provisioning.machines import SiteMachine, machines
 from operations.provisioning.redfish import BmcError, BmcErrorKind
@@ -202,7 +202,7 @@ def test_an_interrupt_ends_the_waiting_and_leaves_the_journal_for_the_next_run(f
     (result,) = work.run([ONE])
     assert (result.stage, result.why) == (InstallStage.INSTALLING, "the run was interrupted")
     assert floor.journal.of(ONE).stage is InstallStage.INSTALLING
-    with pytest.raises(StoppedError):
+    with pytest.raises(_StoppedError):
         work._wait("x", lambda: False, 10)
 
 
