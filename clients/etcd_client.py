@@ -80,7 +80,7 @@ class MemberStatus:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedMember:
     """A member in the etcd's member list. It has no name until its first start."""
 
     id: str
@@ -167,11 +167,11 @@ class EtcdClient:
         answers = {name: json.loads(run.stdout or "[]") for name, run in zip(names, runs, strict=True)}
         return {name: _status(answer[0]["Status"]) for name, answer in answers.items() if answer}
 
-    def listed(self) -> tuple[Listed, ...]:
+    def listed(self) -> tuple[ListedMember, ...]:
         """Return the etcd's member list. Needs a quorum."""
         members = json.loads(self._answer("member", "list", "--write-out=json"))["members"]
         return tuple(
-            Listed(
+            ListedMember(
                 f"{member['ID']:x}", member.get("name", ""), tuple(member["peerURLs"]), bool(member.get("isLearner"))
             )
             for member in members
@@ -204,7 +204,7 @@ class EtcdClient:
         """Add a member as a learner: it gets all data and has no vote."""
         self._answer("member", "add", name, f"--peer-urls={peer_url}", "--learner")
 
-    def remove(self, member: Listed) -> None:
+    def remove(self, member: ListedMember) -> None:
         """Remove a member for good. Asks the others: a member that removes itself stops before it responds."""
         others = [name for name in map(name_of, self.etcd.members) if name != member.name]
         self._answer("member", "remove", member.id, among=others)

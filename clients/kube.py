@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clients.access import API_TIMEOUT_S
 from clients.api_errors import ApiStatusError
 from clients.objects import PLACES, Key, Object, Place, key_of
-from clients.rest import Rest, Snapshot, with_query
+from clients.rest import Listing, Rest, with_query
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -54,7 +54,7 @@ class Kube:
         for item in self._rest.list(self._listed(kind, inside, labels, fields)):
             yield {**item, "apiVersion": group, "kind": kind}
 
-    def snapshot(self, kind: str, inside: str = "", *, labels: str = "") -> Snapshot:
+    def snapshot(self, kind: str, inside: str = "", *, labels: str = "") -> Listing:
         """Return all objects of a kind, with the API server's time."""
         return self._rest.snapshot(self._listed(kind, inside, labels, ""))
 

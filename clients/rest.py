@@ -28,7 +28,7 @@ PATIENT_S = 30
 JSON = "application/json"
 
 
-class Snapshot(NamedTuple):
+class Listing(NamedTuple):
     """A list. at: when the API server read it, by its clock, in whole seconds."""
 
     at: datetime
@@ -52,7 +52,7 @@ class Rest:
         """Yield all objects of a list, page by page. They lack kind and apiVersion, as in every list of the API."""
         return each(lambda limit, following: self._page(path, limit, following, accept)[1], _identity)
 
-    def snapshot(self, path: str) -> Snapshot:
+    def snapshot(self, path: str) -> Listing:
         """Return all objects of a list, with the time of its first page."""
         dates: list[str] = []  # of first pages: there are two if the list was started again
 
@@ -63,7 +63,7 @@ class Rest:
             return page
 
         items = tuple(each(fetch, _identity))
-        return Snapshot(parsedate_to_datetime(dates[-1]), items)
+        return Listing(parsedate_to_datetime(dates[-1]), items)
 
     def write(self, method: HTTPMethod, path: str, body: object = None, content_type: str = JSON) -> Any:
         """Send a request that changes something. Return the answer, None if it is empty."""

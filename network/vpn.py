@@ -16,7 +16,7 @@ from cluster.vpn import ENDS, TUNNEL_PREFIX, gateway, tunnel_mss, tunnel_mtu
 
 
 @dataclass(frozen=True)
-class End:
+class TunnelEnd:
     """One end of a tunnel.
 
     address: for BGP, with the range of the tunnel's link, or as /32 if the cloud's tunnels have no addresses.
@@ -42,8 +42,8 @@ class Tunnel:
     gateway_end: int
     peer: IPv4Address
     secret: str
-    cloud: End
-    edge: End
+    cloud: TunnelEnd
+    edge: TunnelEnd
     mtu: int
     mss: int
     ike_version: int = 2
@@ -81,8 +81,8 @@ def _of_site(cluster: Cluster, name: str) -> tuple[Tunnel, ...]:
                     peer=settings.address,
                     secret=settings.psk.secret if settings.psk else "",
                     certificate=settings.certificate,
-                    cloud=End(cloud, gateway(spec).asn, (spec.network.nodes,)),
-                    edge=End(edge, vpn.asn, routes),
+                    cloud=TunnelEnd(cloud, gateway(spec).asn, (spec.network.nodes,)),
+                    edge=TunnelEnd(edge, vpn.asn, routes),
                     mtu=tunnel_mtu(spec, vpn),
                     mss=tunnel_mss(spec, vpn),
                 )

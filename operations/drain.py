@@ -83,7 +83,7 @@ class Rules:
     kubelet_answers: bool = True
 
 
-class Fate(Enum):
+class PodFate(Enum):
     """What happens to a pod when its node is drained."""
 
     STAYS = "stays"
@@ -95,24 +95,24 @@ class Fate(Enum):
     REFUSED = "refused"
 
 
-def fate(pod: client.V1Pod, rules: Rules) -> tuple[Fate, str]:
+def fate(pod: client.V1Pod, rules: Rules) -> tuple[PodFate, str]:
     """Return what happens to a pod, and the reason if it can't be evicted."""
     meta, spec = pod.metadata, pod.spec
     owner = next((reference.kind for reference in meta.owner_references or () if reference.controller), "")
     if owner == "DaemonSet" or _MIRROR in (meta.annotations or {}) or pod.status.phase in ("Succeeded", "Failed"):
-        return Fate.STAYS, ""
+        return PodFate.STAYS, ""
     if meta.deletion_timestamp:
         if not rules.kubelet_answers:
-            return Fate.STAYS, ""
+            return PodFate.STAYS, ""
         grace = meta.deletion_grace_period_seconds or 0
-        return Fate.ENDS, f"is ending, within {grace} s; its kubelet has not reported the end yet"
+        return PodFate.ENDS, f"is ending, within {grace} s; its kubelet has not reported the end yet"
     if not owner and not rules.unmanaged:
-        return Fate.REFUSED, "it has no controller that would recreate it elsewhere"
+        return PodFate.REFUSED, "it has no controller that would recreate it elsewhere"
     if not rules.empty_dir and any(volume.empty_dir for volume in spec.volumes or ()):
-        return Fate.REFUSED, "it has files on the node (emptyDir), which would be deleted with it"
+        return PodFate.REFUSED, "it has files on the node (emptyDir), which would be deleted with it"
     if owner == "Job" and rules.wait_for_jobs:
-        return Fate.ENDS, "belongs to a Job and may finish"
-    return Fate.LEAVES, ""
+        return PodFate.ENDS, "belongs to a Job and may finish"
+    return PodFate.LEAVES, ""
 
 
 def pods_on(api: client.ApiClient, node: str) -> list[client.V1Pod]:
@@ -124,7 +124,7 @@ def pods_on(api: client.ApiClient, node: str) -> list[client.V1Pod]:
 def refused(pods: Iterable[client.V1Pod], rules: Rules) -> list[str]:
     """Return ``namespace/name: why`` for the pods that the rules don't let go."""
     decided = ((pod, *fate(pod, rules)) for pod in pods)
-    return [f"{name_of(pod)}: {why}" for pod, pod_fate, why in decided if pod_fate is Fate.REFUSED]
+    return [f"{name_of(pod)}: {why}" for pod, pod_fate, why in decided if pod_fate is PodFate.REFUSED]
 
 
 def name_of(pod: client.V1Pod) -> str:
@@ -242,10 +242,10 @@ def _evict_all(api: client.ApiClient, name: str, rules: Rules) -> _Left:
     refusals = 0
     for pod in pods:
         pod_fate, why = fate(pod, rules)
-        if pod_fate is Fate.LEAVES:
+        if pod_fate is PodFate.LEAVES:
             why = evict(api, pod)
             refusals += bool(why)
-        if pod_fate is not Fate.STAYS:
+        if pod_fate is not PodFate.STAYS:
             waits[name_of(pod)] = why
     return _Left(tuple(waits), tuple(f"{pod} {why}" for pod, why in waits.items() if why), refusals)
 

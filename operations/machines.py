@@ -203,7 +203,7 @@ def whole(work: InstallPlan, outcome: InstallOutcome) -> InstallOutcome:
 
 
 @dataclass(frozen=True)
-class Run:
+class InstallSettings:
     """Settings of an installation. batch, max_failures: as for `configure`. shared: where other checkouts see its journal."""
 
     cluster: str
@@ -215,7 +215,7 @@ class Run:
     waits: Waits | None = None
 
 
-def install(run: Run, machines: Sequence[SiteMachine], watch: Watch) -> InstallOutcome:
+def install(run: InstallSettings, machines: Sequence[SiteMachine], watch: Watch) -> InstallOutcome:
     """Install machines, batch by batch. Raises StackLockedError while another run installs machines of this cluster."""
     with locked_journal(run.cluster, run.shared) as journal, ExitStack() as stack:
 

@@ -17,7 +17,7 @@ from clients.paging import models
 from clients.remote.executor import UNREACHABLE, Executor
 from clients.timeouts import HOST_COMMAND_S
 from cluster.spec import Cluster
-from operations.drain import DrainMark, Fate, OutOfServiceError, Rules, fate, mark_of, pods_on, refused
+from operations.drain import DrainMark, OutOfServiceError, PodFate, Rules, fate, mark_of, pods_on, refused
 
 BY = "reboot"
 """The verb in the mark on nodes."""
@@ -103,7 +103,7 @@ def plan(cluster: Cluster, api: client.ApiClient, hosts: Sequence[str], executor
     for index, state in enumerate(states):
         if state.needs:
             pods = pods_on(api, state.host)
-            leaving = [pod for pod in pods if fate(pod, rules)[0] in (Fate.LEAVES, Fate.REFUSED)]
+            leaving = [pod for pod in pods if fate(pod, rules)[0] in (PodFate.LEAVES, PodFate.REFUSED)]
             scratch = sum(any(volume.empty_dir for volume in pod.spec.volumes or ()) for pod in leaving)
             states[index] = replace(state, pods=len(leaving), scratch=scratch)
             lost += [f"{line} (on {state.host})" for line in refused(pods, rules)]

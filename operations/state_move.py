@@ -27,7 +27,7 @@ Hold = Callable[[Access | None], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
-class Move:
+class StackMove:
     """A stack's way. source, target: backends, as shown to people. resources: of the stack. copy: file with the state before the move."""
 
     source: str
@@ -36,16 +36,16 @@ class Move:
     copy: Path | None = None
 
 
-def plan(cluster: Cluster, url: str, report: Report) -> Move:
+def plan(cluster: Cluster, url: str, report: Report) -> StackMove:
     """Return what `move` would do. url: backend that has the stack, "" for the folder of this checkout. Raises RefusedError."""
     source, target = _backends(cluster, url)
     _refuse(cluster, source, target, report)
     document = stack_in(cluster, source, report, exists=True).exported()
     _refuse_unfinished(cluster, document)
-    return Move(source.shown, target.shown, _count(document))
+    return StackMove(source.shown, target.shown, _count(document))
 
 
-def move(cluster: Cluster, url: str, hold: Hold, report: Report) -> Move:
+def move(cluster: Cluster, url: str, hold: Hold, report: Report) -> StackMove:
     """Move the stack to the configured backend: copy, compare, then remove it from the other one.
 
     hold: locks the cluster for a block. An interrupted move continues when it is run again. Raises StackError if the two
@@ -66,7 +66,7 @@ def move(cluster: Cluster, url: str, hold: Hold, report: Report) -> Move:
             new.restore(document)
         _compare(cluster, document, new, outputs, target)
         old.forget()
-    return Move(source.shown, target.shown, _count(document), copy)
+    return StackMove(source.shown, target.shown, _count(document), copy)
 
 
 def _backends(cluster: Cluster, url: str) -> tuple[Backend, Backend]:

@@ -24,7 +24,7 @@ _STACK = "pulumi:pulumi:Stack"
 
 
 @dataclass(frozen=True)
-class Step:
+class ResourceStep:
     """One change of a resource. properties: the paths that differ, or only those that force a replacement if any does."""
 
     operation: str
@@ -58,7 +58,7 @@ class Complaint:
 class Recording:
     """A listener for one run of the engine. `steps` holds changes only, in the order in which they started."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ResourceStep] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
 
     def __call__(self, event: EngineEvent) -> None:
@@ -97,8 +97,8 @@ def _with_place(head: str, trace: str) -> str:
     return f"{head.partition(_BY_PYTHON)[2] or head} ({':'.join(frames[-1])})" if frames else head
 
 
-def _step(metadata: StepEventMetadata) -> Step:
+def _step(metadata: StepEventMetadata) -> ResourceStep:
     detailed = metadata.detailed_diff or {}
     forcing = [path for path, diff in detailed.items() if diff.diff_kind.value.endswith("-replace")]
     paths = forcing or list(detailed) or list(metadata.diffs or ())
-    return Step(metadata.op.value, metadata.urn, metadata.type, tuple(sorted(paths)))
+    return ResourceStep(metadata.op.value, metadata.urn, metadata.type, tuple(sorted(paths)))

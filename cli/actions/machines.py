@@ -15,7 +15,7 @@ from cluster.spec import Cluster
 from cluster.writing import refuse_foreign
 from inventories.batches import Amount
 from operations import bmcs
-from operations.machines import InstallOutcome, MachinesError, Run, plan
+from operations.machines import InstallOutcome, InstallSettings, MachinesError, plan
 from operations.machines import install as install_all
 from operations.machines_journal import shared
 from operations.provisioning.install import Connect
@@ -97,7 +97,7 @@ def install(
     if work.to_install:
         views.confirm(cluster.name, work.to_install, yes=yes, as_json=as_json)
         view = views.View(len(work.to_install), steps, quiet=as_json)
-        run = Run(cluster.name, connect, store, parallel, max_failures, known_hosts)
+        run = InstallSettings(cluster.name, connect, store, parallel, max_failures, known_hosts)
         with hold(cluster, access, "machines install", repeatable=True), steps.step("install"):
             outcome = install_all(run, work.to_install, view.hear)
     views.conclude(cluster.name, work, outcome, as_json=as_json)

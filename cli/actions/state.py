@@ -33,5 +33,5 @@ def _holding(cluster: Cluster, source: str) -> state_move.Hold:
     return lambda access: hold(cluster, access, "state move", options=about, repeatable=True)
 
 
-def _words(cluster: Cluster, move: state_move.Move) -> str:
+def _words(cluster: Cluster, move: state_move.StackMove) -> str:
     return f"the state of {cluster.name} ({move.resources} resources) from {move.source} to {move.target}"

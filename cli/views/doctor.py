@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from cli.output import console
-from operations.doctor.model import Report, Row, State
+from operations.doctor.model import AnswerRow, Report, State
 
 _COLOURS = {State.OK: "green", State.WRONG: "red", State.UNKNOWN: "yellow", State.NOT_ASKED: "dim"}
 _WIDTH = max(map(len, State))
@@ -25,7 +25,7 @@ def print_report(report: Report) -> None:
     )
 
 
-def _print_row(row: Row, group: str, groups: int, names: int) -> None:
+def _print_row(row: AnswerRow, group: str, groups: int, names: int) -> None:
     answer = row.answer
     line = Text.assemble((f"{group:<{groups}}", "bold"), f"  {row.name:<{names}}  ")
     line.append(f"{answer.state:<{_WIDTH}}", _COLOURS[answer.state])

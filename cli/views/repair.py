@@ -13,12 +13,12 @@ from cli.output import Details, console, errors, print_json
 from cluster.spec import Cluster
 from operations.repair.look import Case, RepairPlan, RepairStep
 from operations.repair.records import RepairRecord
-from operations.repair.run import End, RepairResult
+from operations.repair.run import RepairEnd, RepairResult
 from operations.rolling import Rolled, RollState
 
 _SHOWN = 20
-_COLOURS = {End.MENDED: "green", End.POSTPONED: "yellow", End.FAILED: "red", End.TICKET: "red"}
-_MARKS = {End.MENDED: "✓", End.POSTPONED: "…", End.FAILED: "✗", End.TICKET: "✗"}
+_COLOURS = {RepairEnd.MENDED: "green", RepairEnd.POSTPONED: "yellow", RepairEnd.FAILED: "red", RepairEnd.TICKET: "red"}
+_MARKS = {RepairEnd.MENDED: "✓", RepairEnd.POSTPONED: "…", RepairEnd.FAILED: "✗", RepairEnd.TICKET: "✗"}
 
 
 class View:
@@ -85,7 +85,7 @@ class View:
         if self.rolled.interrupted:
             raise KeyboardInterrupt
         failed = [outcome for outcome in self.rolled.outcomes if outcome.state is RollState.FAILED]
-        repaired = [result.host for result in self.results.values() if result.end is End.MENDED]
+        repaired = [result.host for result in self.results.values() if result.end is RepairEnd.MENDED]
         left = [case.host for case in plan.cases if case.host not in repaired]
         unrepaired = len(left) + len(plan.tickets) + len(plan.left_out)
         if self._quiet:

@@ -11,7 +11,7 @@ from cli import exits
 from cli.asking import confirm, dry_run_of
 from cli.output import console, errors, print_json
 from cluster.spec import Cluster
-from controllers.tenancy.capacity.plan import Move, MoveVerb
+from controllers.tenancy.capacity.plan import HostMove, MoveVerb
 from controllers.tenancy.capacity.run import Applied, CapacityReview
 from controllers.tenancy.directory.names import slug
 
@@ -94,7 +94,7 @@ class View:
         }
 
 
-def said_of(move: Move) -> str:
+def said_of(move: HostMove) -> str:
     """Return ``h3: vision -> robotics: robotics has an allocation of 4 hosts of h100; waits for team-vision/train-0``."""
     waits = f"; waits for {_some(move.waits)}" if move.waits else ""
     closed = " (closed to others)" if move.verb is MoveVerb.CLOSE else ""

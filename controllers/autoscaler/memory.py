@@ -38,7 +38,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Rest:
+class Backoff:
     """A pool's backoff: why it is not grown, and until when (Unix time). strikes: failures in a row."""
 
     until_s: float
@@ -55,7 +55,7 @@ class Memory:
     """
 
     orders: tuple[Order, ...] = ()
-    rests: Mapping[str, Rest] = field(default_factory=dict)
+    rests: Mapping[str, Backoff] = field(default_factory=dict)
     idle: Mapping[str, float] = field(default_factory=dict)
     rooms: Mapping[str, Resources] = field(default_factory=dict)
     machines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Memory:
     tries: Mapping[str, int] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
 
-    def resting(self, pool: str, now_s: float) -> Rest | None:
+    def resting(self, pool: str, now_s: float) -> Backoff | None:
         rest = self.rests.get(pool)
         return rest if rest and rest.until_s > now_s else None
 
@@ -73,7 +73,7 @@ class Memory:
             return self
         strikes = self.rests[pool].strikes + 1 if pool in self.rests else 1
         rest_s = min(first_s * 2 ** min(strikes - 1, 20), most_s)
-        return replace(self, rests={**self.rests, pool: Rest(now_s + rest_s, why, strikes)})
+        return replace(self, rests={**self.rests, pool: Backoff(now_s + rest_s, why, strikes)})
 
 
 def packed(memory: Memory) -> str:
@@ -95,7 +95,7 @@ def unpacked(text: str) -> Memory:
         document["gone"] = tuple(document["gone"])
         orders = ({**each, "pods": tuple(each["pods"])} for each in document["orders"])
         document["orders"] = tuple(shared.from_known_fields(Order, each) for each in orders)
-        document["rests"] = {pool: shared.from_known_fields(Rest, each) for pool, each in document["rests"].items()}
+        document["rests"] = {pool: shared.from_known_fields(Backoff, each) for pool, each in document["rests"].items()}
         document["rooms"] = {pool: Resources.of(room) for pool, room in document["rooms"].items()}
         return shared.from_known_fields(Memory, document)
     except (ValueError, TypeError, LookupError, AttributeError, zlib.error) as error:

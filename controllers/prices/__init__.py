@@ -39,7 +39,7 @@ class Price(Model):
     spot: float | None = Field(default=None, gt=0)
 
 
-class Boot(Model):
+class BootTime(Model):
     """Seconds from ordering a machine until its node is Ready, drivers included."""
 
     sources: Keys
@@ -51,7 +51,7 @@ class Prices(Model):
 
     sources: dict[str, Source]
     regions: dict[str, dict[str, Price]]
-    boot: dict[str, Boot] = Field(default_factory=dict)
+    boot: dict[str, BootTime] = Field(default_factory=dict)
 
 
 def file_of(cloud: Cloud) -> Path:

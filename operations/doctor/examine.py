@@ -10,7 +10,7 @@ from cluster.spec import Cluster
 from operations.doctor.choose import cloud_questions
 from operations.doctor.images import manifest_question
 from operations.doctor.local import GROUP, local_questions
-from operations.doctor.model import Answer, Question, Report, Row, ok, wrong
+from operations.doctor.model import Answer, AnswerRow, Question, Report, ok, wrong
 from operations.doctor.run import PATIENCE_S, Tell, ask, not_asked
 from operations.stack import environment
 from stacks.credentials import login, missing
@@ -27,12 +27,12 @@ def examine(cluster: Cluster, tell: Tell, manifest: Path | None = None, patience
     variables = environment(cluster)
     lacking = missing(cloud, variables)
     credentials = [wrong(text, *login(cloud)) for text in lacking] or [ok("some are configured")]
-    first = [Row(GROUP, "credentials", answer) for answer in credentials]
+    first = [AnswerRow(GROUP, "credentials", answer) for answer in credentials]
     try:
         identity, *others = cloud_questions(cluster, variables.get("GOOGLE_PROJECT", ""))
     except ModuleNotFoundError as error:
         extra = wrong(f"the libraries of {cloud} are not installed ({error.name})", f"uv tool install '.[{cloud}]'")
-        first.append(Row(GROUP, "libraries", extra))
+        first.append(AnswerRow(GROUP, "libraries", extra))
         return Report(cluster.name, str(cloud), (*first, *ask(local, tell, patience_s)))
     if lacking:
         rows = [*first, *ask(local, tell, patience_s), *not_asked([identity, *others], "there are no credentials")]

@@ -62,7 +62,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Row:
+class AnswerRow:
     """An answer under its question's name."""
 
     group: str
@@ -85,7 +85,7 @@ class Row:
 class Report:
     cluster: str
     cloud: str
-    rows: tuple[Row, ...]
+    rows: tuple[AnswerRow, ...]
 
     def count(self, state: State) -> int:
         return sum(row.answer.state is state for row in self.rows)

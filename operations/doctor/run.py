@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from clients.clouds import CallError, LoginError
 from cluster.errors import MenagerieError
-from operations.doctor.model import Answer, Question, Row, State, unknown
+from operations.doctor.model import Answer, AnswerRow, Question, State, unknown
 
 PATIENCE_S = 90.0
 """Time for all questions together. One request takes at most a minute with its repetitions (`clients.clouds`)."""
@@ -18,7 +18,7 @@ _AT_ONCE = 8
 Tell = Callable[[str], None]
 
 
-def ask(questions: Sequence[Question], tell: Tell, patience_s: float = PATIENCE_S) -> list[Row]:
+def ask(questions: Sequence[Question], tell: Tell, patience_s: float = PATIENCE_S) -> list[AnswerRow]:
     """Return the rows of all questions, in the order of the questions. tell: gets progress."""
     answers: queue.Queue[tuple[int, tuple[Answer, ...]]] = queue.Queue()
     places = threading.Semaphore(_AT_ONCE)
@@ -35,14 +35,14 @@ def ask(questions: Sequence[Question], tell: Tell, patience_s: float = PATIENCE_
     return [row for number, question in enumerate(questions) for row in rows_of(question, answered.get(number, late))]
 
 
-def not_asked(questions: Iterable[Question], why: str) -> list[Row]:
+def not_asked(questions: Iterable[Question], why: str) -> list[AnswerRow]:
     """Return rows for questions that need what is missing."""
-    return [Row(each.group, each.name, Answer(State.NOT_ASKED, why)) for each in questions]
+    return [AnswerRow(each.group, each.name, Answer(State.NOT_ASKED, why)) for each in questions]
 
 
-def rows_of(question: Question, answers: Iterable[Answer]) -> list[Row]:
+def rows_of(question: Question, answers: Iterable[Answer]) -> list[AnswerRow]:
     return [
-        Row(question.group, f"{question.name}: {answer.about}" if answer.about else question.name, answer)
+        AnswerRow(question.group, f"{question.name}: {answer.about}" if answer.about else question.name, answer)
         for answer in answers
     ]
 

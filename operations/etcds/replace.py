@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from clients.etcd_client import EtcdError, Listed
+from clients.etcd_client import EtcdError, ListedMember
 from clients.waiting import wait_until
 from operations.etcds.look import EtcdAccess, EtcdView, lost_quorum, read_members
 from operations.etcds.settling import once_settled
@@ -86,7 +86,7 @@ def _add(etcd: EtcdAccess, name: str) -> None:
         etcd.client.add_learner(name, etcd.member(name).peer_url)
 
 
-def _listed(etcd: EtcdAccess, name: str) -> Listed | None:
+def _listed(etcd: EtcdAccess, name: str) -> ListedMember | None:
     """Return the member from the etcd's list, also found by its peer URL: it has no name before its first start."""
     url = etcd.member(name).peer_url
     return next((member for member in etcd.client.listed() if member.name == name or url in member.peer_urls), None)

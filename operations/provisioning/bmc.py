@@ -13,7 +13,7 @@ from operations.provisioning.redfish import ROOT, BmcError, BmcErrorKind, Docume
 _MAC_DIGITS = 12
 
 
-class Boot(StrEnum):
+class BootTarget(StrEnum):
     """Targets for a one-time boot (ComputerSystem.Boot.BootSourceOverrideTarget)."""
 
     NETWORK = "Pxe"
@@ -61,7 +61,7 @@ class Bmc:
             raise self._lacks(f"the action Reset with {' or '.join(kinds)}")
         self._redfish.post(action["target"], {"ResetType": chosen})
 
-    def boot_once(self, target: Boot) -> None:
+    def boot_once(self, target: BootTarget) -> None:
         """Boot from `target` once, in the machine's current mode (UEFI or Legacy).
 
         The mode is sent as well, because some BMCs change to Legacy without it. The setting is read back, because some BMCs
@@ -82,9 +82,9 @@ class Bmc:
     def boot_from_disk(self) -> None:
         """Reset a boot override that is still set: some BMCs keep one-time overrides."""
         boot = self._system().get("Boot", {})
-        overridden = boot.get("BootSourceOverrideTarget") in (Boot.NETWORK, Boot.MEDIA)
+        overridden = boot.get("BootSourceOverrideTarget") in (BootTarget.NETWORK, BootTarget.MEDIA)
         if overridden and boot.get("BootSourceOverrideEnabled") != "Disabled":
-            self.boot_once(Boot.DISK)
+            self.boot_once(BootTarget.DISK)
 
     def insert(self, image: str) -> None:
         """Attach an image as a CD. Eject another attached image first."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from clients.timeouts import CONNECT_S
 from cluster.waiting import join_all, poll
-from operations.provisioning.bmc import Bmc, Boot
+from operations.provisioning.bmc import Bmc, BootTarget
 from operations.provisioning.journal import InstallJournal, InstallStage
 from operations.provisioning.machines import SiteMachine
 from operations.provisioning.redfish import BmcError, BmcErrorKind
@@ -153,7 +153,7 @@ class Installation:
             self._wait("turned off", lambda: bmc.is_on is False, self._waits.power)
         if machine.settings.media:
             bmc.insert(machine.settings.media)
-        bmc.boot_once(Boot.MEDIA if machine.settings.media else Boot.NETWORK)
+        bmc.boot_once(BootTarget.MEDIA if machine.settings.media else BootTarget.NETWORK)
         bmc.turn(on=True)
         self._note(machine, InstallStage.INSTALLING)
         self._wait("turned on", lambda: bmc.is_on, self._waits.power)

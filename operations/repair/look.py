@@ -21,7 +21,7 @@ from cluster.repair import Action, Repair
 from cluster.spec import Cluster
 from operations import removals
 from operations.breaker import BrakeDecision, ClusterHealth, Limits, NodeHealth, decide
-from operations.drain import DrainMark, Fate, Rules, fate, mark_of, name_of, pods_on
+from operations.drain import DrainMark, PodFate, Rules, fate, mark_of, name_of, pods_on
 from operations.repair import records
 from operations.repair.health import SKIP, bad, broken
 from operations.repair.records import RepairRecord
@@ -217,9 +217,9 @@ def step_of(action: Action, record: RepairRecord, repair: Repair, *, in_region: 
 def _with_pods(api: client.ApiClient, case: Case) -> Case:
     rules = Rules(kubelet_answers=case.ready)
     pods = pods_on(api, case.host)
-    leaving = [pod for pod in pods if fate(pod, rules)[0] in (Fate.LEAVES, Fate.REFUSED)]
+    leaving = [pod for pod in pods if fate(pod, rules)[0] in (PodFate.LEAVES, PodFate.REFUSED)]
     scratch = sum(any(volume.empty_dir for volume in pod.spec.volumes or ()) for pod in leaving)
-    lost = tuple(name_of(pod) for pod in leaving if fate(pod, rules)[0] is Fate.REFUSED)
+    lost = tuple(name_of(pod) for pod in leaving if fate(pod, rules)[0] is PodFate.REFUSED)
     return replace(case, pods=len(leaving), scratch=scratch, unmanaged=lost)
 
 

@@ -10,7 +10,7 @@ from clients.access import Access
 from clients.waiting import Report
 from cluster.spec import Cluster
 from operations import configure
-from operations.machines import KNOWN_HOSTS, MachinesError, Run, install, plan, whole
+from operations.machines import KNOWN_HOSTS, InstallSettings, MachinesError, install, plan, whole
 from operations.machines_journal import shared
 from operations.provisioning.install import Connect, Waits
 from operations.provisioning.journal import InstallStage
@@ -52,7 +52,7 @@ class Reinstaller:
             work = plan(self.cluster, self.access, [machine], self.connect, store=store, again=True)
         except MachinesError as error:
             raise HandsError(f"it can't be reinstalled: {error}") from None
-        run = Run(self.cluster.name, self.connect, store, known_hosts=self.known_hosts, waits=self.waits)
+        run = InstallSettings(self.cluster.name, self.connect, store, known_hosts=self.known_hosts, waits=self.waits)
 
         def watch(_: SiteMachine, stage: InstallStage, why: str) -> None:
             report(f"{stage}{f': {why}' if why else ''}")

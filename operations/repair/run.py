@@ -30,9 +30,9 @@ from operations.breaker import Removal, decide
 from operations.drain import (
     DrainMark,
     DrainTimedOutError,
-    Fate,
     OutOfServiceError,
     Pause,
+    PodFate,
     Rules,
     cordon,
     drain,
@@ -53,7 +53,7 @@ from operations.rolling import Roll, Rolled, WhyNot, room
 _MARK_TIME = "%Y-%m-%dT%H:%M:%S%z"
 
 
-class End(StrEnum):
+class RepairEnd(StrEnum):
     """The result for a host."""
 
     MENDED = "mended"
@@ -69,7 +69,7 @@ class RepairResult:
     """text: notes about the host, or what a person has to do."""
 
     host: str
-    end: End
+    end: RepairEnd
     text: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -131,13 +131,13 @@ class Repairs:
                 self._take(api, case)
             mark = cordon(api, case.host, DrainMark(BY, case.why))
             if case.step is not RepairStep.GIVE_BACK and (left := self._empty(api, case, mark, report, pause)):
-                return RepairResult(case.host, End.POSTPONED, left)
+                return RepairResult(case.host, RepairEnd.POSTPONED, left)
             if case.step is RepairStep.TICKET:
                 attempts = case.record.attempts
                 raise HandsError(f"{case.why}" + (f"; {attempts} repairs did not last" if attempts else ""))
             return self._bring_back(api, case, report, pause)
         except (NoRoomError, OutOfServiceError) as error:
-            return RepairResult(case.host, End.POSTPONED, str(error))
+            return RepairResult(case.host, RepairEnd.POSTPONED, str(error))
         except HandsError as error:
             return self._ticket(api, case, str(error))
         except (RebootError, TimedOutError) as error:
@@ -145,7 +145,7 @@ class Repairs:
             record = records.note(api, case.host, lambda record: replace(record.tried(), why=why))
             if record.attempts > self._settings.retries:
                 return self._ticket(api, case, f"{record.attempts} repairs did not help: {error}")
-            return RepairResult(case.host, End.FAILED, str(error))
+            return RepairResult(case.host, RepairEnd.FAILED, str(error))
 
     def _take(self, api: client.ApiClient, case: Case) -> None:
         snapshot = see(self._around)
@@ -156,7 +156,7 @@ class Repairs:
         cluster = self._around.cluster.name
         return RepairResult(
             case.host,
-            End.TICKET,
+            RepairEnd.TICKET,
             f"{why}. It stays out of service; when it is fixed, run: ./menagerie repair {cluster} --retry {case.host}",
         )
 
@@ -173,7 +173,7 @@ class Repairs:
                 limit = format_duration_ms(self._settings.drain_hard_limit)
                 return f"{error}. It stays cordoned; {limit} after the cordon, these pods are deleted"
             for pod in pods_on(api, case.host):
-                if fate(pod, rules)[0] is not Fate.STAYS:
+                if fate(pod, rules)[0] is not PodFate.STAYS:
                     report(
                         f"deleting {pod.metadata.namespace}/{pod.metadata.name}: the hard limit of the drain has passed"
                     )
@@ -205,17 +205,19 @@ class Repairs:
             if case.step is RepairStep.GIVE_BACK:
                 conditions = ", ".join(f"{condition.type} is {condition.status}" for _, condition in bad_conditions)
                 return RepairResult(
-                    case.host, End.POSTPONED, f"was about to return to service, but is unhealthy again: {conditions}"
+                    case.host,
+                    RepairEnd.POSTPONED,
+                    f"was about to return to service, but is unhealthy again: {conditions}",
                 )
             if case.step is RepairStep.REPLACE:
                 self._tools.replacer.replace(node, report)
                 records.forget(api, [case.host])
-                return RepairResult(case.host, End.MENDED, "replaced")
+                return RepairResult(case.host, RepairEnd.MENDED, "replaced")
             text = self._await(api, case, self._act(api, case, node, report, pause), report, pause)
         uncordon(api, case.host, BY)
         healed = see(self._around).fleet.now
         records.note(api, case.host, lambda record: replace(record.tried(), healed=healed, why=case.why))
-        return RepairResult(case.host, End.MENDED, text)
+        return RepairResult(case.host, RepairEnd.MENDED, text)
 
     def _is_over(self, record: RepairRecord) -> bool:
         """Return whether a machine that a repair restarted should be back by now."""

@@ -14,7 +14,7 @@ PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True)
-class Row:
+class FleetRow:
     """One cluster's row. state: not built, well, not well, no answer, or unknown after an error."""
 
     cluster: str
@@ -26,7 +26,7 @@ class Row:
 
 @dataclass(frozen=True)
 class FleetStatus:
-    rows: tuple[Row, ...]
+    rows: tuple[FleetRow, ...]
 
     @property
     def ok(self) -> bool:
@@ -42,14 +42,14 @@ Look = Callable[[str], Status | None]
 
 def read_fleet(clusters: Sequence[str], look: Look, patience_s: float = PATIENCE_S) -> FleetStatus:
     """Return one row per cluster, in this order. Does not wait for a check that takes longer; it ends with the process."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, FleetRow] = {}
 
     def check(cluster: str) -> None:
         try:
             rows[cluster] = row_of(cluster, look(cluster))
         except Exception as error:  # noqa: BLE001 - a cluster that can't be checked must not hide the others
             lines = str(error).splitlines() or [type(error).__name__]
-            rows[cluster] = Row(cluster, "unknown", False, lines[0], f"./menagerie status {cluster}")
+            rows[cluster] = FleetRow(cluster, "unknown", False, lines[0], f"./menagerie status {cluster}")
 
     # Daemon threads: the process would wait for the threads of a pool at its end.
     threads = [threading.Thread(target=check, args=(cluster,), daemon=True) for cluster in clusters]
@@ -59,16 +59,18 @@ def read_fleet(clusters: Sequence[str], look: Look, patience_s: float = PATIENCE
     return FleetStatus(tuple(rows.get(cluster) or _silent(cluster, patience_s) for cluster in clusters))
 
 
-def row_of(cluster: str, status: Status | None) -> Row:
+def row_of(cluster: str, status: Status | None) -> FleetRow:
     """Return a cluster's row. It shows the first problem: parts are ordered so that each one can break the next."""
     if status is None:
-        return Row(cluster, "not built", True, "", f"./menagerie up {cluster}")
+        return FleetRow(cluster, "not built", True, "", f"./menagerie up {cluster}")
     if status.ok:
-        return Row(cluster, "well", True, f"{len(status.items)} ok; {status.endpoint}")
+        return FleetRow(cluster, "well", True, f"{len(status.items)} ok; {status.endpoint}")
     first, count = status.wrong[0], len(status.wrong)
     more = f" (and {count - 1} more)" if count > 1 else ""
-    return Row(cluster, "not well", False, f"{first.name}: {first.detail}{more}", first.help)
+    return FleetRow(cluster, "not well", False, f"{first.name}: {first.detail}{more}", first.help)
 
 
-def _silent(cluster: str, patience_s: float) -> Row:
-    return Row(cluster, "no answer", False, f"no response within {patience_s:.0f} s", f"./menagerie status {cluster}")
+def _silent(cluster: str, patience_s: float) -> FleetRow:
+    return FleetRow(
+        cluster, "no answer", False, f"no response within {patience_s:.0f} s", f"./menagerie status {cluster}"
+    )

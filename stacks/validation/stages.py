@@ -13,7 +13,7 @@ from sandbox.simcloud.world import Record
 from stacks import policies
 from stacks.policies.data import kept_by
 from stacks.policies.model import Resource
-from stacks.steps import Recording, Step, name_of
+from stacks.steps import Recording, ResourceStep, name_of
 from stacks.validation import changes, quotas, standins
 from stacks.validation.account import Account, Program, opened
 from stacks.validation.drift import drifted
@@ -237,17 +237,17 @@ def _unproven(account: Account) -> Iterator[Finding]:
         yield _of("", "unproven", message, "", "note")
 
 
-def _first_steps(steps: Iterable[Step]) -> list[Step]:
+def _first_steps(steps: Iterable[ResourceStep]) -> list[ResourceStep]:
     """Return the first step of each resource; a replacement has three."""
-    first: dict[str, Step] = {}
+    first: dict[str, ResourceStep] = {}
     for step in steps:
         first.setdefault(step.urn, step)
     return list(first.values())
 
 
-def _named(step: Step) -> str:
+def _named(step: ResourceStep) -> str:
     return f"{step.type} {step.name}"
 
 
-def _because_of(step: Step) -> str:
+def _because_of(step: ResourceStep) -> str:
     return f" (by {', '.join(step.properties)})" if step.properties else ""

@@ -19,7 +19,7 @@ from menagerie_etcd.agent import Agent, Server
 from menagerie_etcd.agent_settings import Settings, read
 from menagerie_etcd.payload import Payload
 
-from clients.etcd_client import Listed
+from clients.etcd_client import ListedMember
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
 from cluster.spec import Cluster, RoleName
 from etcd import agent as told
@@ -198,7 +198,7 @@ class Site:
             verified_at=datetime.now(UTC),
         )
 
-    def remove(self, name: str) -> Listed:
+    def remove(self, name: str) -> ListedMember:
         """Remove a member of main, which makes it exit."""
         client = self.etcd().client
         gone = next(each for each in client.listed() if each.name == name)

@@ -18,7 +18,7 @@ from cluster.spec import Cluster
 from components.control_plane.host.claims import HOSTS, KEY
 from components.control_plane.serving import NAMESPACE
 from controllers.autoscaler.actuator import NOTEBOOK, Actuator
-from controllers.autoscaler.memory import PAGE, Memory, Rest, packed
+from controllers.autoscaler.memory import PAGE, Backoff, Memory, packed
 from controllers.tenancy.sync.run import NOTEBOOK as TENANCY
 from controllers.tenancy.sync.run import remembered
 from controllers.tenancy.sync.state import Sizes
@@ -127,7 +127,7 @@ def test_the_addresses_of_hosts_are_published_to_api_servers_of_an_older_release
 
 
 LIMITS = Limits({}, "50%", 3600.0, "./menagerie repair lab --max-removal")
-MEMORY = Memory(rests={"region": Rest(7.0, "no machines left")})
+MEMORY = Memory(rests={"region": Backoff(7.0, "no machines left")})
 
 
 def hands() -> Actuator:

@@ -25,7 +25,7 @@ from operations.repair import records
 from operations.repair.actuators import BmcPower, ByCommand, ByUp
 from operations.repair.look import BY, RepairStep, worn_off
 from operations.repair.records import RepairRecord
-from operations.repair.run import End, Repairs, Tools, retry
+from operations.repair.run import RepairEnd, Repairs, Tools, retry
 from tests.operations.real_cluster import World
 from tests.operations.repairs import (
     SETTINGS,
@@ -129,7 +129,7 @@ def test_without_ssh_and_bmc_a_person_has_to_press_the_button(cluster: Cluster, 
     silence(fleet, "worker-2")
     fleet.hosts["worker-2"].answers = False
     done = mend(cluster, fleet)["worker-2"]
-    assert (done.end, "power-cycle it by hand: it has no BMC in the spec" in done.text) == (End.TICKET, True)
+    assert (done.end, "power-cycle it by hand: it has no BMC in the spec" in done.text) == (RepairEnd.TICKET, True)
 
 
 def test_a_host_that_needs_a_person_is_drained_and_waits(cluster: Cluster, fleet: World) -> None:
@@ -160,9 +160,9 @@ def test_a_repair_that_does_not_help_is_followed_by_a_stronger_one_and_finally_a
         seen.append((case.step, case.record.attempts, done.end))
         host.away_until = 0.0
     assert seen == [
-        (RepairStep.REBOOT, 0, End.FAILED),
-        (RepairStep.POWER_CYCLE, 1, End.FAILED),
-        (RepairStep.POWER_CYCLE, 2, End.TICKET),
+        (RepairStep.REBOOT, 0, RepairEnd.FAILED),
+        (RepairStep.POWER_CYCLE, 1, RepairEnd.FAILED),
+        (RepairStep.POWER_CYCLE, 2, RepairEnd.TICKET),
     ]
     assert "3 repairs did not help: worker-2: gave up after 1 s" in done.text
 
@@ -217,7 +217,11 @@ def test_a_machine_that_recovered_during_its_drain_is_not_rebooted(cluster: Clus
     found = look(cluster, fleet)
     fleet.say(fleet.hosts["worker-2"])
     done = mend(cluster, fleet, found=found)["worker-2"]
-    assert (done.end, done.text, fleet.hosts["worker-2"].boots) == (End.MENDED, "became healthy without a repair", 0)
+    assert (done.end, done.text, fleet.hosts["worker-2"].boots) == (
+        RepairEnd.MENDED,
+        "became healthy without a repair",
+        0,
+    )
 
 
 class Mending(Wire):
@@ -233,7 +237,7 @@ def test_a_condition_that_persists_after_the_reboot_means_that_the_repair_did_no
 ) -> None:
     told(fleet, "worker-2", "ReadonlyFilesystem", "True", "Readonly", "/ is read-only")
     done = mend(cluster, fleet, Wire(fleet), back_s=4)["worker-2"]
-    assert (done.end, "ReadonlyFilesystem is still True" in done.text) == (End.FAILED, True)
+    assert (done.end, "ReadonlyFilesystem is still True" in done.text) == (RepairEnd.FAILED, True)
     assert fleet.core.read_node("worker-2").spec.unschedulable
     assert ends(mend(cluster, fleet, Mending(fleet))) == {"worker-2": "mended"}
 
@@ -245,7 +249,7 @@ def test_pods_that_a_budget_protects_are_waited_for_and_deleted_after_the_hard_l
     fleet.budget("all", "web", 3)
     quick = Rules(timeout_s=1)
     done = mend(cluster, fleet, Wire(fleet), rules=quick)["worker-2"]
-    assert (done.end, len(fleet.pods("worker-2"))) == (End.POSTPONED, 1)
+    assert (done.end, len(fleet.pods("worker-2"))) == (RepairEnd.POSTPONED, 1)
     assert "It stays cordoned; 7d after the cordon, these pods are deleted" in done.text
     assert fleet.core.read_node("worker-2").spec.unschedulable
     mark = mark_of(fleet.core.read_node("worker-2"))
@@ -274,7 +278,10 @@ def test_a_storage_host_waits_for_its_budget_without_limit(build: Callable[..., 
     fleet.budget("all", "web", 3)
     wire = Wire(fleet)
     done = mend(cluster, fleet, wire, rules=Rules(timeout_s=1))["worker-2"]
-    assert (done.end, "there is no time limit for Ceph's disruption budgets" in done.text) == (End.POSTPONED, True)
+    assert (done.end, "there is no time limit for Ceph's disruption budgets" in done.text) == (
+        RepairEnd.POSTPONED,
+        True,
+    )
     assert (len(fleet.pods("worker-2")), wire.pressed) == (1, [])
 
 
@@ -284,7 +291,7 @@ def test_pods_without_a_controller_are_listed_and_waited_for(cluster: Cluster, f
     (case,) = look(cluster, fleet).cases
     assert case.unmanaged == ("default/bare",)
     done = mend(cluster, fleet)["worker-2"]
-    assert (done.end, fleet.hosts["worker-2"].boots) == (End.POSTPONED, 0)
+    assert (done.end, fleet.hosts["worker-2"].boots) == (RepairEnd.POSTPONED, 0)
     assert "default/bare: it has no controller" in done.text
 
 
@@ -313,12 +320,12 @@ def test_a_worker_in_the_region_is_replaced(build: Callable[..., Cluster], fleet
     (case,) = look(cluster, fleet).cases
     assert (case.step, case.pool) == (RepairStep.REPLACE, "region")
     done = mend(cluster, fleet)["lab-region-1"]
-    assert (done.end, "delete the machine of lab-region-1" in done.text) == (End.TICKET, True)
+    assert (done.end, "delete the machine of lab-region-1" in done.text) == (RepairEnd.TICKET, True)
     retry(around(cluster, fleet), "lab-region-1")
     killed: list[str] = []
     made: list[str] = []
     replacer = ByUp(fleet.api, killed.append, lambda: made.append("up"))
     done = mend(cluster, fleet, replacer=replacer)["lab-region-1"]
-    assert (done.end, killed, made) == (End.MENDED, ["lab-region-1"], ["up"])
+    assert (done.end, killed, made) == (RepairEnd.MENDED, ["lab-region-1"], ["up"])
     with pytest.raises(client.ApiException, match="404"):
         fleet.core.read_node("lab-region-1")

@@ -20,7 +20,7 @@ from cluster.spec import Cluster
 from operations import bmcs
 from operations import machines as operation
 from operations.provisioning import install
-from operations.provisioning.bmc import Bmc, Boot
+from operations.provisioning.bmc import Bmc, BootTarget
 from operations.provisioning.machines import SiteMachine, machines
 from operations.provisioning.redfish import BmcError, BmcErrorKind, Patience, Redfish
 from operations.provisioning.render import tree, write
@@ -291,6 +291,6 @@ def test_what_a_bmc_lacks_is_reported(site: Callable[..., Site]) -> None:
     one = there.bmcs["lynx-gpu-3"]
     with connected(one) as redfish:
         bmc = Bmc(redfish, one.machine.mac)
-        bmc.boot_once(Boot.NETWORK)
+        bmc.boot_once(BootTarget.NETWORK)
         with pytest.raises(BmcError, match=r"responds to POST /redfish/v1/.* with 400|responds to POST .* with 5\d\d"):
             bmc.insert("http://127.0.0.1:9/none.iso")

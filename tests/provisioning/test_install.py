@@ -18,7 +18,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from cluster.shared import NewerDataError
-from operations.provisioning.bmc import Bmc, Boot
+from operations.provisioning.bmc import Bmc, BootTarget
 from operations.provisioning.install import Installation, Waits, _StoppedError, scanned_key
 from operations.provisioning.journal import InstallJournal, InstallRecord, InstallStage
 from operations.provisioning.machines import SiteMachine, machines
@@ -62,7 +62,7 @@ class Obedient:
         self.on = on
         self.said.append(f"turn {on}")
 
-    def boot_once(self, target: Boot) -> None:
+    def boot_once(self, target: BootTarget) -> None:
         self.said.append(f"boot {target}")
 
     def boot_from_disk(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from operations.provisioning.bmc import Bmc, Boot
+from operations.provisioning.bmc import Bmc, BootTarget
 from operations.provisioning.redfish import BmcError, BmcErrorKind, Patience
 from tests.provisioning.fake import MAC, RESET, STORE, SYSTEM, Service, collection, link, serving
 
@@ -97,7 +97,7 @@ def test_a_bmc_that_says_to_wait_an_hour_does_not_hold_the_run_for_it() -> None:
 
 def test_the_boot_target_is_set_with_the_mode_and_read_back(service: Service) -> None:
     with service.client() as redfish:
-        Bmc(redfish, MAC).boot_once(Boot.NETWORK)
+        Bmc(redfish, MAC).boot_once(BootTarget.NETWORK)
     said = next(body for method, _, _, body in service.asked if method == "PATCH")
     assert said == {
         "Boot": {
@@ -111,7 +111,7 @@ def test_the_boot_target_is_set_with_the_mode_and_read_back(service: Service) ->
 def test_a_bmc_that_does_not_keep_the_boot_target_is_reported(service: Service) -> None:
     service.ahead = {("PATCH", SYSTEM): [(204, {}, None)]}
     with pytest.raises(BmcError, match="did not keep the setting"), service.client() as redfish:
-        Bmc(redfish, MAC).boot_once(Boot.NETWORK)
+        Bmc(redfish, MAC).boot_once(BootTarget.NETWORK)
 
 
 def test_a_bmc_that_requires_the_version_gets_it(service: Service) -> None:
@@ -120,7 +120,7 @@ def test_a_bmc_that_requires_the_version_gets_it(service: Service) -> None:
         ("GET", SYSTEM): [(200, {}, service.things[SYSTEM]), (200, {"ETag": 'W/"5"'}, {})],
     }
     with service.client() as redfish:
-        Bmc(redfish, MAC).boot_once(Boot.NETWORK)
+        Bmc(redfish, MAC).boot_once(BootTarget.NETWORK)
     again = [headers for method, _, headers, _ in service.asked if method == "PATCH"][1]
     assert again["If-Match"] == 'W/"5"'
 
@@ -130,7 +130,7 @@ def test_a_remaining_boot_override_is_reset_and_a_used_one_is_not(service: Servi
         bmc = Bmc(redfish, MAC)
         bmc.boot_from_disk()
         assert service.count("PATCH", SYSTEM) == 0
-        bmc.boot_once(Boot.NETWORK)
+        bmc.boot_once(BootTarget.NETWORK)
         bmc.boot_from_disk()
     assert service.things[SYSTEM]["Boot"]["BootSourceOverrideTarget"] == "Hdd"
 
@@ -193,7 +193,7 @@ def _no_network(things: dict[str, Any]) -> None:
     ("change", "ask", "text"),
     [
         (_no_reset, lambda bmc: bmc.turn(on=True), "lacks the action Reset with On or ForceOn"),
-        (_no_network, lambda bmc: bmc.boot_once(Boot.NETWORK), "lacks booting from Pxe"),
+        (_no_network, lambda bmc: bmc.boot_once(BootTarget.NETWORK), "lacks booting from Pxe"),
         (lambda _: None, lambda bmc: bmc.insert("http://10.0.0.1/x.iso"), "lacks a virtual CD drive"),
     ],
 )

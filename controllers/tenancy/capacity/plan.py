@@ -30,7 +30,7 @@ class MoveVerb(StrEnum):
 
 
 @dataclass(frozen=True)
-class Move:
+class HostMove:
     """The move of one host. before, after: teams, "" for none. waits: pods that must end first."""
 
     verb: MoveVerb
@@ -83,17 +83,17 @@ class KnownTeams:
 class AllocationPlan:
     """A plan. moves: by host. conflicts: allocations that need a decision. notices: for operators."""
 
-    moves: tuple[Move, ...] = ()
+    moves: tuple[HostMove, ...] = ()
     conflicts: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
     @property
-    def changes(self) -> tuple[Move, ...]:
+    def changes(self) -> tuple[HostMove, ...]:
         """Return the moves that change something now."""
         return tuple(move for move in self.moves if move.verb is not MoveVerb.WAIT)
 
     @property
-    def waiting(self) -> tuple[Move, ...]:
+    def waiting(self) -> tuple[HostMove, ...]:
         """Return the moves of hosts where pods of others still run."""
         return tuple(move for move in self.moves if move.waits)
 
@@ -112,7 +112,7 @@ def plan(allocations: tuple[Allocation, ...], hosts: tuple[TeamHost, ...], known
 
     If there are too few hosts, teams keep those they have; after that, earlier allocations come first.
     """
-    moves: list[Move] = []
+    moves: list[HostMove] = []
     notices: list[str] = []
     for pool in sorted({host.pool for host in hosts} | {each.pool for each in allocations}):
         wants = [
@@ -154,21 +154,21 @@ def _goes(host: TeamHost, team: str) -> tuple[object, ...]:
     return busy > 0, not host.ready, busy, bool(host.holder), host.name
 
 
-def _moves(hosts: list[TeamHost], after: Mapping[str, str], wants: list[_Want]) -> Iterator[Move]:
+def _moves(hosts: list[TeamHost], after: Mapping[str, str], wants: list[_Want]) -> Iterator[HostMove]:
     allowed = {want.team: want.hosts for want in wants}
     for host in hosts:
         team = after[host.name]
         if team == host.label == host.taint:
             continue
         if not team:
-            yield Move(MoveVerb.OPEN, host, team, _freed(host, allowed))
+            yield HostMove(MoveVerb.OPEN, host, team, _freed(host, allowed))
             continue
         waits = () if host.label == team else host.in_the_way(team)
         if not waits:
-            yield Move(MoveVerb.GIVE, host, team, _given(host, team, allowed))
+            yield HostMove(MoveVerb.GIVE, host, team, _given(host, team, allowed))
         else:
             verb = MoveVerb.WAIT if host.taint == team else MoveVerb.CLOSE
-            yield Move(verb, host, team, f"{_given(host, team, allowed)}; pods of others still run there", waits)
+            yield HostMove(verb, host, team, f"{_given(host, team, allowed)}; pods of others still run there", waits)
 
 
 def _given(host: TeamHost, team: str, allowed: Mapping[str, int]) -> str:

@@ -22,7 +22,7 @@ from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
 from controllers.tenancy.capacity.guard import refusals
 from controllers.tenancy.capacity.hosts import TeamHost, hosts_of, is_system, is_team_taint, taint_of
-from controllers.tenancy.capacity.plan import AllocationPlan, KnownTeams, Move, plan
+from controllers.tenancy.capacity.plan import AllocationPlan, HostMove, KnownTeams, plan
 from controllers.tenancy.capacity.policies import ADMISSION, objects
 from controllers.tenancy.directory import TenantKind
 from controllers.tenancy.directory.model import NoPoliciesError
@@ -116,7 +116,7 @@ class Capacity:
         ended = self._evict(move for move in moves if evict and move.waits and move.host.name not in broken)
         return Applied(rules.changes + done.changes, done.failed, *ended)
 
-    def _move(self, move: Move) -> None:
+    def _move(self, move: HostMove) -> None:
         """Patch the Node at the version that was read, and retry on conflict: taints are one list, which others write too."""
         for left in reversed(range(_ATTEMPTS)):
             body = patch(self._kube.read("Node", move.host.name), label=move.label, taint=move.after)
@@ -127,7 +127,7 @@ class Capacity:
                 if error.status != HTTPStatus.CONFLICT or not left:
                     raise
 
-    def _evict(self, moves: Iterable[Move]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _evict(self, moves: Iterable[HostMove]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         evicted, kept = [], []
         for move in moves:
             for pod in drain.pods_on(self._api, move.host.name):
@@ -135,7 +135,7 @@ class Capacity:
                 if name not in move.waits:
                     continue
                 what, why = drain.fate(pod, drain.Rules())
-                why = drain.evict(self._api, pod) if what is drain.Fate.LEAVES else why
+                why = drain.evict(self._api, pod) if what is drain.PodFate.LEAVES else why
                 if why:
                     kept.append(f"{name} {why}")
                 else:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from controllers.autoscaler.groups import Group, Machine
-from controllers.autoscaler.memory import Memory, Order, Rest
+from controllers.autoscaler.memory import Backoff, Memory, Order
 from controllers.planner import Fate
 from operations.breaker import ClusterHealth, Removal
 from tests.scheduling.autoscaler.support import (
@@ -254,7 +254,7 @@ def test_no_machine_is_ordered_for_a_pod_with_an_invalid_ceiling() -> None:
 
 
 def test_every_waiting_pod_names_the_pools_in_backoff() -> None:
-    memory = Memory(rests={"cpu": Rest(NOW_S + 240, "the quota is used up")})
+    memory = Memory(rests={"cpu": Backoff(NOW_S + 240, "the quota is used up")})
     verdict = one_pass(world(waits=pods("web", 1, cpus=5)), memory).verdicts["default/web"]
     assert verdict.reason.endswith("(pool cpu is not grown for 4 min: the quota is used up)")
 
