@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import extras
+from cli import extras, spelling
 from cluster import project
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +62,47 @@ def test_an_installed_command_begins_a_project_and_finds_it_from_a_folder_below(
     assert "./menagerie" not in done.stdout
     done = run(site, tmp_path / "inventories" / "koala", "check")
     assert (done.returncode, done.stdout.split(":")[0]) == (0, "1 checked, no errors"), done.stderr
+
+
+def test_messages_of_an_installed_command_name_pages_that_exist(site: Path, tmp_path: Path) -> None:
+    spec = tmp_path / "inventories" / "koala" / "cluster.yaml"
+    spec.parent.mkdir(parents=True)
+    spec.write_text("nothing: 1\n")
+    told = run(site, tmp_path, "check").stderr
+    (page,) = {word for word in told.split() if word.endswith("errors.md")}
+    assert Path(page).is_absolute()
+    assert Path(page).is_file(), told
+    document = json.loads(run(site, tmp_path, "check", "--json").stdout)
+    assert '"docs/reference/errors.md#' in json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('see docs/how-to/vpn.md, "When it goes wrong"', "docs/how-to/vpn.md"),
+        ("(docs/how-to/state.md)", "docs/how-to/state.md"),
+        ("\x1b[2mdocs/reference/errors.md explains", "docs/reference/errors.md"),
+        ("--policy-document file://docs/aws-policy.json", "docs/aws-policy.json"),
+        ("--file=docs/gcp-role.yaml", "docs/gcp-role.yaml"),
+    ],
+)
+def test_a_page_in_a_message_becomes_a_whole_path(text: str, path: str) -> None:
+    assert (ROOT / path).is_file()
+    assert spelling.installed(text) == text.replace("docs/", f"{ROOT}/docs/")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://kubernetes.io/docs/reference/command-line-tools-reference/",
+        '{"docs": "docs/reference/errors.md#net-001"}',
+        "/home/me/docs/how-to/mine.md",
+        "../docs/how-to/mine.md",
+        "docs/mine.md",
+    ],
+)
+def test_other_paths_stay(text: str) -> None:
+    assert spelling.installed(text) == text
 
 
 def test_an_installed_command_knows_its_version(site: Path, tmp_path: Path) -> None:
