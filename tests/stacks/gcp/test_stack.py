@@ -104,7 +104,7 @@ def test_the_documented_roles_match_the_permissions():
 def test_the_page_enables_every_api_of_the_stacks_types():
     """Without one of them the first resource of its type is refused. With `storage.file` the driver calls one more."""
     page = (ROOT / "docs" / "start" / "google-cloud.md").read_text()
-    command = page[page.index("gcloud services enable") : page.index("2. Create the operator")]
+    command = page[page.index("gcloud services enable") : page.index("2. Create the roles of the operator")]
     assert sorted(re.findall(r"[a-z]+\.googleapis\.com", command)) == list(permissions.services())
     assert "with `storage.file` also `file.googleapis.com`" in page
 
