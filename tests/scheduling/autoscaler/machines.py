@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from cluster.spec import Cluster
 from cluster.subnets import worker_ranges
 from controllers.autoscaler.actuator import Actuator
-from controllers.autoscaler.choose import settings_of
 from controllers.autoscaler.decision import Act, Decision
 from controllers.autoscaler.groups import Group, GroupError, Machine
 from controllers.autoscaler.look import read_world
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.run import Loop, Round
+from controllers.autoscaler.settings import settings_of
 from controllers.autoscaler.world import World
 from operations.repair.look import CheckInputs, limits_of
 from tests import waiting

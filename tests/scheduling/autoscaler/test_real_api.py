@@ -11,9 +11,9 @@ from clients.lease import HeldError, Lease
 from cluster.autoscaler import LEASE
 from cluster.spec import Cluster
 from controllers.autoscaler.actuator import Actuator
-from controllers.autoscaler.choose import settings_of
 from controllers.autoscaler.decision import Act
 from controllers.autoscaler.pod_events import EventWriter
+from controllers.autoscaler.settings import settings_of
 from controllers.planner import Fate
 from operations.drain import mark_of
 from tests.operations.real_cluster import World
