@@ -106,7 +106,7 @@ def test_the_page_enables_every_api_of_the_stacks_types():
     page = (ROOT / "docs" / "start" / "google-cloud.md").read_text()
     command = page[page.index("gcloud services enable") : page.index("2. Create the roles of the operator")]
     assert sorted(re.findall(r"[a-z]+\.googleapis\.com", command)) == list(permissions.services())
-    assert "with `storage.file` also `file.googleapis.com`" in page
+    assert "With `storage.file`, also enable `file.googleapis.com`" in page
 
 
 def test_only_the_granter_role_grants_on_the_project_and_its_condition_names_the_stacks_roles(run):
