@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cli.output import print_problems
+from cluster import placeholders
 from cluster.load import Beside, Loaded, SpecError, check_paths, find_cluster, load_beside
 from cluster.problems import Problem
 from cluster.project import ROOT
@@ -43,7 +44,7 @@ def to_build(name: str, *, allow_unknown: bool) -> Cluster:
     loaded, problems = load_beside(find_cluster(name, ROOT), ROOT, allow_unknown=allow_unknown)
     if loaded is None:
         raise SpecError(problems)
-    print_problems(problems)
+    print_problems([*problems, *placeholders.left(loaded.positions)])
     return loaded.cluster
 
 

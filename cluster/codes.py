@@ -41,6 +41,7 @@ MEANING: dict[str, str] = {
     "artefacts.own_builds, where they only cause a warning.",
     "CFG-021": "A checksum in artefacts.lock differs from the spec's, or from the one that upstream publishes, or a newer "
     "Menagerie wrote the file. `bundle` writes it, next to cluster.yaml.",
+    "CFG-022": "A value that `init` wrote is still marked PLACEHOLDER. Only its owner knows the right one. A warning.",
     "NET-001": "Two ranges overlap: pods, services, nodes or racks, of one cluster or of two loaded together. Service "
     "ranges of two clusters may overlap, as they are on no wire. So may a rack that both declare with the same range.",
     "NET-002": "A range isn't address/prefix, or has host bits set. Kubernetes 1.36 refuses such ranges too.",
@@ -218,7 +219,7 @@ MEANING: dict[str, str] = {
     "PUB-001": "The name of the public endpoint can't be found on the internet or belongs to another cluster, or the "
     "endpoint admits ranges from which no packet arrives over the internet.",
     "PUB-002": "Nobody could reach the cluster: firewalls admit only control_plane.operators, control_plane.public and "
-    "joined sites, and the spec has none of them.",
+    "joined sites, and the spec has none of them. A warning if there is only the public endpoint, which reaches no member of etcd.",
     "PUB-003": "control_plane.operators, or public.operators, admits everybody, or a range too large for a single owner. "
     "allow_any_operator next to it accepts that.",
     "ASC-001": "autoscaler names a pool that doesn't exist, is at a site, or can neither grow nor shrink.",

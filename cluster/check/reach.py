@@ -1,4 +1,4 @@
-"""PUB-002, PUB-003: the API isn't closed to everybody, nor open to everybody."""
+"""PUB-002, PUB-003: the API and the members of etcd aren't closed to everybody, nor open to everybody."""
 
 from __future__ import annotations
 
@@ -21,6 +21,19 @@ def api_access(subject: Subject) -> Iterator[Finding]:
     message = f"nobody could reach {spec.name}: control_plane has neither operators nor public, and there are no sites"
     hint = "add control_plane.operators: the ranges of your VPN or peering, for example [10.250.0.0/24]; or public"
     yield Finding(_PLANE, message, hint, also=((*_PLANE, "operators"), (*_PLANE, "public"), ("sites",)))
+
+
+def members_access(subject: Subject) -> Iterator[Finding]:
+    """Operators reach more than the API: `up` and verbs on etcds ask members, which only a private route reaches."""
+    spec, plane = subject.spec, subject.spec.control_plane
+    if subject.cluster.is_lab or not plane.public or plane.operators or spec.sites:
+        return
+    message = (
+        "control_plane.public alone reaches the API, and no member of etcd: `up` waits 15 minutes for members and then fails, "
+        "and verbs on etcds don't work"
+    )
+    hint = "add control_plane.operators: the ranges of your VPN or peering, for example [10.250.0.0/24]"
+    yield Finding((*_PLANE, "public"), message, hint, severity="warning")
 
 
 def not_everybody(subject: Subject) -> Iterator[Finding]:
@@ -63,5 +76,6 @@ def _hint(place: Where) -> str:
 
 RULES: tuple[tuple[str, Rule], ...] = (
     ("PUB-002", api_access),
+    ("PUB-002", members_access),
     ("PUB-003", not_everybody),
 )

@@ -11,13 +11,12 @@ from cluster import catalogue
 from cluster.catalogue import Machine
 from cluster.document import parse
 from cluster.network import ClusterNetwork
+from cluster.placeholders import MARK
 from cluster.project import is_installed
 from cluster.spec import Cloud
 from cluster.starter.places import Place
 from cluster.starter.ranges import OPERATORS, Ranges
 
-MARK = "PLACEHOLDER:"
-"""Start of the comment on each value that the owner must replace."""
 SITE, RACK = "onprem", "r1"
 _WIDTH = 120
 _SCHEMAS = "../../cluster/schemas"

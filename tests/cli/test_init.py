@@ -62,6 +62,23 @@ def test_it_prints_the_region_the_ranges_and_the_next_steps_in_order(menagerie: 
     assert listed == [line.strip() for line in output.splitlines() if line.startswith("    ")]
 
 
+def test_check_warns_of_each_placeholder_until_it_is_replaced(menagerie: Menagerie, fleet: Path) -> None:
+    menagerie("init", "koala", "--cloud", "site", "--gpu", "h100")
+    texts = {path: path.read_text() for path in sorted((fleet / "koala").glob("*.yaml"))}
+    ran = menagerie("check", "koala", "--json")
+    assert ran.code == 0
+    left = [problem for problem in ran.json["problems"] if problem["code"] == "CFG-022"]
+    assert len(left) == sum(text.count("PLACEHOLDER:") for text in texts.values()) >= 3
+    for problem in left:
+        line = (fleet.parent / problem["file"]).read_text().splitlines()[problem["line"] - 1]
+        assert line[problem["column"] - 1 :].startswith("PLACEHOLDER:")
+    (fleet / "koala" / "hosts.yaml").unlink()
+    assert menagerie("check", "koala").code == 2
+    for path, text in texts.items():
+        path.write_text(text.replace("PLACEHOLDER:", "ours:"))
+    assert "CFG-022" not in {problem["code"] for problem in menagerie("check", "koala", "--json").json["problems"]}
+
+
 def test_a_lab_needs_nothing_else(menagerie: Menagerie, fleet: Path) -> None:
     ran = menagerie("init", "koala", "--cloud", "lab")
     assert ran.code == 0
