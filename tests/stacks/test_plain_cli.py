@@ -142,6 +142,9 @@ def there_and_back(checkout: Checkout) -> None:
     # Plugins that the CLI starts have served keys three times by now; one process serves them from here on.
     with dynamic_resources() as plugin:
         attached = {**login, PROVIDERS: f"{checkout.environment[PROVIDERS]},{plugin}"}
+        code, output = checkout.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", **attached)
+        assert code == 0, output
+        exported_and_imported(checkout)
         code, output = checkout.pulumi("up", "--yes", "--skip-preview", **attached)
         assert code != 0
         assert f"{WITHOUT_RECORD}=1 pulumi up -s {checkout.stack}" in output
@@ -153,6 +156,15 @@ def there_and_back(checkout: Checkout) -> None:
         code, output = checkout.pulumi("destroy", "--yes", "--skip-preview", **attached)
     assert code == 0, output
     assert list(checkout.world) == []
+
+
+def exported_and_imported(checkout: Checkout) -> None:
+    """Write the state to a file and read it back, as before an edit by hand."""
+    file = checkout.folder / "state.json"
+    assert checkout.pulumi("stack", "export", "--file", str(file))[0] == 0
+    code, output = checkout.pulumi("stack", "import", "--file", str(file))
+    assert code == 0, output
+    file.unlink()
 
 
 def test_the_engine_refuses_a_release_that_is_not_a_boolean(checkout: Checkout) -> None:
