@@ -46,6 +46,13 @@ def menagerie(*arguments: str, timeout_s: float = 900, interrupt_after_s: float 
     return Run(process.returncode, out, err)
 
 
+def clone(place: Path) -> Path:
+    """Clone what is committed here, and use this checkout's Python: no state, no keys, nothing that a verb wrote."""
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(place)], check=True)
+    (place / ".venv").symlink_to(ROOT / ".venv")
+    return place
+
+
 @contextmanager
 def polling_often(poll: Callable[[str], None], names: Sequence[str]) -> Iterator[None]:
     """Let hosts query their store every few seconds instead of every ten minutes, for a block."""

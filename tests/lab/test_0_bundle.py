@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.support import ROOT
+from tests.lab.support import clone
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(1800)]
 
@@ -20,9 +20,7 @@ PASSWORD = {"MENAGERIE_BUNDLE_PASSWORD": "tests"}
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A clone, so that the bundle's key does not join this checkout's."""
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(tmp_path / "clone")], check=True)
-    (tmp_path / "clone" / ".venv").symlink_to(ROOT / ".venv")
-    return tmp_path / "clone"
+    return clone(tmp_path / "clone")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.support import ROOT, Run
+from tests.lab.support import Run, clone
 from tests.operations.record.conftest import KEY, make_bucket, versitygw
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(1800)]
@@ -23,17 +23,10 @@ BUCKET = "state-of-the-team"
 Command = Callable[..., Run]
 
 
-def clone(of: Path, place: Path) -> None:
-    """Clone what is committed: no state, no keys, nothing that a verb wrote."""
-    subprocess.run(["git", "clone", "--quiet", str(of), str(place)], check=True)
-    (place / ".venv").symlink_to(ROOT / ".venv")
-
-
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout. A lab belongs to the path of its checkout, so the second clone gets the same."""
-    clone(ROOT, tmp_path / "checkout")
-    return tmp_path / "checkout"
+    return clone(tmp_path / "checkout")
 
 
 @pytest.fixture
@@ -80,7 +73,7 @@ def test_a_new_clone_does_everything_after_the_checkout_was_deleted(checkout: Pa
         done("up", "lab", "--yes")
         before = operations(command)
         shutil.rmtree(checkout)
-        clone(ROOT, checkout)
+        clone(checkout)
 
         assert done("status", "lab", "--json").json["ok"]
         assert operations(command) == before
