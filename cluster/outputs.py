@@ -14,12 +14,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from cluster import shared
+from cluster.model import Described
 
 _VERSION = 1
 
 
-class _Output(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+class _Output(Described, BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class HostOutput(_Output):

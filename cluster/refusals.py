@@ -12,6 +12,7 @@ from cluster import versions
 from cluster.document import Document, Where, kind, show
 from cluster.fields import choices, did_you_mean, field_at, model_at, near, owners
 from cluster.foreign_keys import foreign_key
+from cluster.model import field_docstrings
 from cluster.problems import Problem
 
 _VERSION = ("kubernetes", "version")
@@ -90,8 +91,8 @@ def _missing(missing: Where, where: Where, document: Document, model: type[BaseM
 
 
 def _hint(where: Where, model: type[BaseModel], plain: str) -> str:
-    field = field_at(model, where)
-    about = (field.description or "").split(".")[0].replace("\n", " ") if field else ""
+    holder = model_at(model, where[:-1])
+    about = field_docstrings(holder).get(str(where[-1]), "").split(".")[0].replace("\n", " ") if holder else ""
     return f"{plain} ({about})" if about else plain
 
 
