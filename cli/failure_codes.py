@@ -67,6 +67,7 @@ _BY_EXIT_CODE: dict[int, dict[str, str]] = {
         "no-backups": "The spec has no backups, or the stack was built without them.",
         "no-image": "--image is missing, and no running controller has an image to reuse.",
         "no-key": "A secret that the spec names is not stored yet. `secret` stores it.",
+        "no-private-access": "Members of etcds have private addresses, and firewalls admit nobody to them: control_plane.operators is empty.",
         "no-rdma": "No site has RDMA, or the selected hosts form no pair.",
         "no-router": "No edge router fits the selection.",
         "no-tenancy": "The spec has no tenancy.",

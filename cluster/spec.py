@@ -254,6 +254,11 @@ class ClusterSpec(Model):
         return tuple(map(str, pool.zones or self.control_plane.zones))
 
     @property
+    def has_private_access(self) -> bool:
+        """Whether anybody reaches more than the API's public endpoint: firewalls admit ranges of operators, or a site."""
+        return bool(self.control_plane.cloud is Cloud.LAB or self.control_plane.operators or self.sites)
+
+    @property
     def checked_workers(self) -> bool:
         """Whether any workers join with a taint until their own checks have passed."""
         return any(pool.site and pool.preflight for pool in self.pools.values())

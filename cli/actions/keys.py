@@ -18,6 +18,7 @@ from cluster.key_rings import RingName
 from cluster.spec import Cluster
 from operations import build
 from operations import stack as stacks
+from operations.etcds.look import refuse_without_private_access
 from operations.keys.certificates import Certificate
 from operations.keys.rotation import Rotated, Rotation
 from operations.keys.status import KeyStatus, key_status
@@ -28,6 +29,7 @@ def section(cluster: Cluster, folder: Path, options: Options) -> Look:
 
     Unhealthy if a certificate is past two thirds of its life, if a host lags behind, or during a rotation.
     """
+    refuse_without_private_access(cluster)
     stack = stacks.open_stack(cluster, lambda _: None)
 
     def look_once() -> Report:
@@ -60,6 +62,7 @@ def rotate(
 ) -> None:
     """Rotate a key ring, or undo its rotation, step by step."""
     build.refuse(cluster)
+    refuse_without_private_access(cluster)
     details = Details()
     stack = stacks.open_stack(cluster, details.tell)
 

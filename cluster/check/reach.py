@@ -16,7 +16,7 @@ _WIDEST = 8
 def api_access(subject: Subject) -> Iterator[Finding]:
     """Somebody can reach the API: a region's firewalls admit only ranges named in the spec and routers of joined sites."""
     spec, plane = subject.spec, subject.spec.control_plane
-    if subject.cluster.is_lab or plane.operators or plane.public or spec.sites:
+    if spec.has_private_access or plane.public:
         return
     message = f"nobody could reach {spec.name}: control_plane has neither operators nor public, and there are no sites"
     hint = "add control_plane.operators: the ranges of your VPN or peering, for example [10.250.0.0/24]; or public"
@@ -24,13 +24,13 @@ def api_access(subject: Subject) -> Iterator[Finding]:
 
 
 def members_access(subject: Subject) -> Iterator[Finding]:
-    """Operators reach more than the API: `up` and verbs on etcds ask members, which only a private route reaches."""
+    """Operators reach more than the API: members of etcd answer only over a private route."""
     spec, plane = subject.spec, subject.spec.control_plane
-    if subject.cluster.is_lab or not plane.public or plane.operators or spec.sites:
+    if spec.has_private_access or not plane.public:
         return
     message = (
-        "control_plane.public alone reaches the API, and no member of etcd: `up` waits 15 minutes for members and then fails, "
-        "and verbs on etcds don't work"
+        "control_plane.public alone reaches the API, and no member of etcd: `status` knows of etcds only what API servers say, "
+        "and verbs on etcds and `keys rotate` refuse"
     )
     hint = "add control_plane.operators: the ranges of your VPN or peering, for example [10.250.0.0/24]"
     yield Finding((*_PLANE, "public"), message, hint, severity="warning")

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from clients.access import Access
 from clients.agent_client import AgentClient, AgentError
 from clients.etcd_client import EtcdClient, EtcdError, MemberStatus
+from cluster.errors import RefusedError
 from cluster.spec import Cluster, RoleName
 from etcd.members import Member, agent_port, members, settings
 from network.addresses import plan
@@ -110,10 +111,22 @@ class EtcdView:
 
 
 def reach(cluster: Cluster, access: Access, role: RoleName) -> EtcdAccess:
-    """Return the clients for one etcd of a cluster. Sends no request yet."""
+    """Return the clients for one etcd of a cluster. Sends no request yet. Raises RefusedError if nobody could send one."""
+    refuse_without_private_access(cluster)
     everyone = members(cluster, role, plan(cluster))
     agents = {member.name: AgentClient(access, role, member.name, agent_port(cluster)) for member in everyone}
     return EtcdAccess(cluster, role, EtcdClient(access, role), agents, everyone)
+
+
+def refuse_without_private_access(cluster: Cluster) -> None:
+    """Raise RefusedError if firewalls admit nobody to members of etcds, so that every request would time out."""
+    if not cluster.spec.has_private_access:
+        raise RefusedError(
+            f"nobody reaches the members of {cluster.name}'s etcds: control_plane.public opens the API alone; "
+            "add control_plane.operators, the ranges of your VPN or peering (docs/how-to/hybrid.md#reach-a-private-api), "
+            f"and run: ./menagerie up {cluster.name}",
+            code="no-private-access",
+        )
 
 
 def read_members(etcd: EtcdAccess) -> EtcdView:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import urllib3
 from kubernetes.client.exceptions import ApiException
@@ -12,12 +11,12 @@ from kubernetes.client.exceptions import ApiException
 from clients.access import Access
 from clients.api_errors import cause_of
 from clients.etcd_client import EtcdClient, EtcdError
-from cluster.spec import Cluster
+from cluster.spec import Cluster, RoleName
 from operations.backups import backed_up
 from operations.status.api import api
 from operations.status.balancer import api_servers
 from operations.status.certificates import certificates
-from operations.status.etcds import by_agents, figures, health
+from operations.status.etcds import by_agents, figures, health, unasked
 from operations.status.model import Status, StatusItem
 from operations.status.tunnels import edge_routers, tunnels
 from operations.status.work import backups, operation, spec
@@ -28,9 +27,10 @@ Part = tuple[str, str, Iterator[StatusItem]]
 
 def read_status(cluster: Cluster, access: Access) -> Status:
     """Read every part. A part that can't be read becomes an item that is not ok."""
+    asks_agents = access.etcd_payloads and cluster.spec.has_private_access
     more: list[Part] = [
         ("certificates", "certificates", certificates(access)),
-        *([("etcds", "agents", by_agents(cluster, access))] if access.etcd_payloads else []),
+        *([("etcds", "agents", by_agents(cluster, access))] if asks_agents else []),
         *([("spec", "spec", spec(cluster, access))] if access.outputs.spec_sha256 else []),
         *([("tunnels", "edge routers", tunnels(cluster))] if edge_routers(cluster) else []),
         ("operation", "record", operation(cluster, access)),
@@ -55,13 +55,17 @@ def running(cluster: Cluster, access: Access) -> tuple[StatusItem, ...]:
 
 
 def _running(cluster: Cluster, access: Access, *, full: bool) -> list[Part]:
-    outputs = access.outputs
-    members = partial(figures if full else health, cluster.name)
     return [
-        ("API servers", "load balancer", api_servers(outputs)),
-        *(("etcds", f"members of {role}", members(role, EtcdClient(access, role))) for role in outputs.etcds),
+        ("API servers", "load balancer", api_servers(access.outputs)),
+        *(("etcds", f"members of {role}", _members(cluster, access, role, full=full)) for role in access.outputs.etcds),
         ("api", "API", api(access, cluster, full=full)),
     ]
+
+
+def _members(cluster: Cluster, access: Access, role: RoleName, *, full: bool) -> Iterator[StatusItem]:
+    if not cluster.spec.has_private_access:
+        return iter(unasked(role) if full else ())
+    return (figures if full else health)(cluster.name, role, EtcdClient(access, role))
 
 
 def _look(cluster: Cluster, parts: Sequence[Part]) -> tuple[StatusItem, ...]:

@@ -17,6 +17,7 @@ import pytest
 from clients.agent_client import AgentError
 from clients.etcd_client import EtcdError, MemberStatus
 from cluster import preflight, versions
+from cluster.errors import RefusedError
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 from components.control_plane.manifests import objects
@@ -25,7 +26,7 @@ from network import addresses
 from operations import drain
 from operations.audit_logs import Newest
 from operations.backups import BackupState
-from operations.etcds.look import EtcdAccess
+from operations.etcds.look import EtcdAccess, reach
 from operations.record import one_operation, store
 from operations.status import (
     ADDONS,
@@ -46,6 +47,7 @@ from operations.status.versions import skew
 from stacks.certificates import new_authority
 from tests.operations.conftest import FakeAccess, FakeServer, outputs
 
+PUBLIC_ALONE = Path(__file__).parents[1] / "specs" / "invalid-PUB-002-public-alone.yaml"
 AWS = Path(__file__).parents[2] / "examples" / "aws-small" / "cluster.yaml"
 CSV = (
     "# pxname,svname,status,weight\n"
@@ -248,6 +250,30 @@ def test_an_api_server_that_the_load_balancer_does_not_list_is_unhealthy(
     assert balancer_states(access.outputs) == {"api-1": "UP", "api-2": "absent"}
     assert wrong(lab, access) == {"api-2": "10.77.0.12, load balancer says absent"}
     assert servers_down(access.outputs) == "api-2: 10.77.0.12, load balancer says absent"
+
+
+def test_members_that_only_a_private_route_reaches_are_not_asked_and_the_api_s_checks_count(
+    access: FakeAccess, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = load_cluster(PUBLIC_ALONE)
+    Etcds.ailments_by_role["main"] = EtcdError("etcd main: no answer within 9 s")
+    monkeypatch.setattr(access, "etcd_payloads", {"etcd-main-1": "{}"})
+    items = {item.name: item for item in read_status(private, access).items if item.group == "etcds"}
+    assert items["members of main"].detail.startswith("not asked: members have private addresses")
+    assert {name for name, item in items.items() if item.ok} == {
+        "members of main",
+        "members of events",
+        "etcd main",
+        "etcd events",
+    }
+    assert "etcd" not in unhealthy_parts(private, access)
+    server.answers["/readyz"] = READYZ.replace("[+]etcd-readiness ok", "[-]etcd-readiness failed: reason withheld")
+    assert "etcd main: etcd ok, etcd-readiness failed" in unhealthy_parts(private, access)
+
+
+def test_verbs_on_etcds_refuse_where_nobody_reaches_members(access: FakeAccess) -> None:
+    with pytest.raises(RefusedError, match=r"nobody reaches the members of lemur's etcds: .*\./menagerie up lemur"):
+        reach(load_cluster(PUBLIC_ALONE), access, "main")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("page", ["", "<html>no such page</html>"])
