@@ -20,7 +20,8 @@ from cluster.shared import from_known_fields
 from operations.provisioning.machines import SiteMachine
 from operations.record.store import RecordStore, RecordStoreError
 
-_FOLDER = "machines"
+FOLDER = "machines"
+"""Folder of the records of installed machines in the store."""
 
 
 class InstallStage(StrEnum):
@@ -108,12 +109,12 @@ class InstallJournal:
 
     def _put(self, record: InstallRecord) -> None:
         if self._shared:
-            self._shared.put(f"{_FOLDER}/{record.name}", line(asdict(record)).encode())
+            self._shared.put(f"{FOLDER}/{record.name}", line(asdict(record)).encode())
             self._unshared.discard(record.name)
 
 
 def _of_others(shared: RecordStore) -> Iterator[InstallRecord]:
-    for key, value in shared.read_all(_FOLDER).items():
+    for key, value in shared.read_all(FOLDER).items():
         record = parsed(value.decode(errors="replace"), f"{key} in {shared.where}", _parse)
         if record:
             yield record

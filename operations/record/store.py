@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 USE = "records"
 """The use of the bucket, in `ClusterOutputs.buckets`."""
-_CLOCK = "operations/clock"
+CLOCK = "operations/clock"
+"""Object that tells the store's time."""
 _READERS = 16
 
 Version = Mapping[str, str]
@@ -111,9 +112,9 @@ class RecordStore:
 
     def now(self) -> datetime:
         """Return the time by the store's clock, which dates the objects and may differ from this machine's."""
-        self.put(_CLOCK, b"")
+        self.put(CLOCK, b"")
         with self._answering():
-            return self._objects.head(_CLOCK)["last_modified"]
+            return self._objects.head(CLOCK)["last_modified"]
 
     def read_all(self, prefix: str) -> dict[str, bytes]:
         """Return the objects by key, several at a time."""

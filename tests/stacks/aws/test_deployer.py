@@ -13,6 +13,9 @@ from moto.iam import policy_conditions
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
 from cluster.load import load_cluster
+from operations.provisioning.journal import FOLDER
+from operations.record.model import CURRENT, HISTORY
+from operations.record.store import CLOCK
 from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.world import World
 from stacks.automation import ClusterStack
@@ -86,8 +89,8 @@ def test_permissions_that_up_needs_for_hosts_roles_are_allowed(may, action, cont
 
 @pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject"])
 def test_an_operator_reads_and_writes_records_and_no_other_object(may, action):
-    assert may(action, f"arn:aws:s3:::horus-artefacts-{ACCOUNT}/operations/current.json")
-    assert may(action, f"arn:aws:s3:::horus-artefacts-{ACCOUNT}/machines/horus-gpu-1")
+    for ours in (CURRENT, f"{HISTORY}/1", CLOCK, f"{FOLDER}/horus-gpu-1"):
+        assert may(action, f"arn:aws:s3:::horus-artefacts-{ACCOUNT}/{ours}")
     for theirs in (
         f"horus-artefacts-{ACCOUNT}/programs/etcd",
         f"horus-backups-{ACCOUNT}/operations/1",
