@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from cluster.spec import Cluster
-from operations.doctor.azure.account import PROVIDERS
 from operations.doctor.model import State
 from stacks.azure.hosts import DEBIAN
-from stacks.azure.permissions import ACTIONS, ALWAYS, FEATURES
+from stacks.azure.permissions import ACTIONS, ALWAYS, FEATURES, resource_providers
 from tests.doctor.fake_azure import FAMILY, OWNER, REGION, Subscription, size, token, usage
 from tests.doctor.support import ROOT, answers, example, not_ok, rights_of
 from tests.scheduling.clouds.door import Door, Request, Response, json_response
@@ -63,7 +62,7 @@ def test_the_rights_are_those_that_the_requests_need(koala: Cluster, azure_door:
 
 def test_every_registration_is_in_the_guide() -> None:
     page = (ROOT / "docs/start/azure.md").read_text()
-    assert [name for name in PROVIDERS if f"az provider register --namespace {name}\n" not in page] == []
+    assert [name for name in resource_providers() if f"az provider register --namespace {name}\n" not in page] == []
     assert [name for name in FEATURES if f"--name {name}\n" not in page] == []
 
 

@@ -10,18 +10,9 @@ from clients.clouds import CallError
 from clients.clouds.azure_reader import AzureReader
 from cluster.spec import Cluster
 from operations.doctor.model import Answer, Question, ok, unknown, wrong
-from stacks.azure.permissions import ACTIONS, ALWAYS, FEATURES, RECORDS
+from stacks.azure.permissions import ACTIONS, ALWAYS, FEATURES, RECORDS, resource_providers
 from stacks.azure.tags import workers_group_name
 
-PROVIDERS = (
-    "Microsoft.Compute",
-    "Microsoft.Network",
-    "Microsoft.Storage",
-    "Microsoft.KeyVault",
-    "Microsoft.ManagedIdentity",
-    "Microsoft.Insights",
-)
-"""Resource providers that a new subscription has not registered. Flow logs need Insights ("Virtual network flow logs")."""
 _SUBSCRIPTIONS, _PROVIDERS_API, _FEATURES_API, _PERMISSIONS, _WATCHERS = (
     "2022-12-01",
     "2021-04-01",
@@ -45,7 +36,7 @@ def account_questions(cluster: Cluster, reader: AzureReader) -> list[Question]:
         question(
             "registrations",
             "resource providers",
-            lambda: (_provider(reader, name) for name in PROVIDERS),
+            lambda: (_provider(reader, name) for name in resource_providers()),
             f"{resources}/providers/read",
         ),
         question(
