@@ -22,8 +22,8 @@ LONGEST := --durations=25 --durations-min=5
 LINT := format-check types imports yaml ansible site
 # After the set-up, the machine has all that tests need: a skipped test fails (tests/skips.py).
 unit stacks slow timed beside in-lab test soak: export MENAGERIE_NO_SKIPS := 1
-# Versions from which the lab upgrades.
-BEFORE := $(addsuffix @1.35.4,kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kubectl kube-proxy)
+# What only `make soak` needs: the versions from which the lab upgrades, and NVIDIA's device plugin.
+FOR_SOAK := nvidia-device-plugin $(addsuffix @1.35.4,kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kubectl kube-proxy)
 
 .DEFAULT_GOAL := help
 .PHONY: help foretell setup programs build lab lab-down check docs format-check types imports yaml ansible site unit stacks slow timed beside in-lab foreground background test bench soak conformance golden format lock clean
@@ -108,7 +108,7 @@ bench: setup ## Compare the time of a bring-up with the same cluster built by ha
 	$(BIN)/python -m tests.bench </dev/null
 
 soak: programs ## make test, TIMES times (5), key and release changes, then faults, alone and in pairs, for HOURS (1)
-	$(BIN)/python -m tools $(BEFORE) </dev/null
+	$(BIN)/python -m tools $(FOR_SOAK) </dev/null
 	$(BIN)/python -m tests.repeats --times $(or $(TIMES),5) </dev/null
 	$(PYTEST) -m "soak and not lab" </dev/null
 	MENAGERIE_FUZZ=$(or $(FUZZ),2000) $(PYTEST) -s tests/cluster/test_fuzz.py --timeout 0 </dev/null

@@ -1,4 +1,4 @@
-"""NVIDIA's device plugin itself, built from its Go module, on a machine without a GPU."""
+"""NVIDIA's device plugin itself, built from its Go module, on a machine without a GPU. In `make soak`, which builds it."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ def start(program: Callable[[str], Path], tmp_path: Path) -> Iterator[Callable[.
             each.process.wait()
 
 
+@pytest.mark.soak
 def test_without_a_gpu_it_starts_and_registers_none_with_the_kubelet(start: Callable[..., Plugin]) -> None:
     plugin = start(FAIL_ON_INIT_ERROR="false", MIG_STRATEGY="mixed")
     plugin.until_said(WAITING)
@@ -79,6 +80,7 @@ def test_without_a_gpu_it_starts_and_registers_none_with_the_kubelet(start: Call
     assert plugin.stop() == 0
 
 
+@pytest.mark.soak
 def test_as_the_cluster_starts_it_the_plugin_fails_at_once_on_a_node_without_nvml(
     start: Callable[..., Plugin], build: Callable[..., object]
 ) -> None:
