@@ -39,6 +39,17 @@ def checked(name: str, *, allow_unknown: bool = True) -> Cluster:
     return loaded[0].cluster
 
 
+def built(name: str) -> Cluster:
+    """Load and check a cluster that has been built. For verbs that import more than it takes to ask its backend.
+
+    Errors: raises NotBuiltError too.
+    """
+    cluster = checked(name)
+    from cli.actions import clusters
+
+    return clusters.built(cluster)
+
+
 def to_build(name: str, *, allow_unknown: bool) -> Cluster:
     """Load a cluster as `checked` does; it is an error if it conflicts with another cluster in inventories/."""
     loaded, problems = load_beside(find_cluster(name, ROOT), ROOT, allow_unknown=allow_unknown)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cli import exits
-from cli.actions.clusters import built
 from cli.sections import Look, Report
 from cli.views.status import print_lines, print_status, rows
 from clients.access import Access, NotBuiltError
@@ -19,7 +18,7 @@ from operations.status.fleet import read_fleet
 
 def cluster(loaded: Cluster) -> Look:
     """Look at a cluster and all its parts."""
-    access = stack.access_to(built(loaded))
+    access = stack.access_to(loaded)
 
     def look() -> Report:
         status = health.read_status(loaded, access)

@@ -8,7 +8,7 @@ import typer
 
 from cli.examples import examples
 from cli.options import ClusterArg, JsonOpt, words
-from cli.specs import checked
+from cli.specs import built, checked
 
 
 @examples(
@@ -43,7 +43,7 @@ def audit(
 
     Exit code 1 if a control failed, 4 if one was not seen.
     """
-    loaded = checked(cluster)
+    loaded = checked(cluster) if section or accept_unseen else built(cluster)
     from cli.actions import audit
 
     audit.audit(loaded, words(section), words(accept_unseen), only_failed=failed, as_json=as_json)

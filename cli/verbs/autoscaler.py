@@ -9,7 +9,7 @@ import typer
 
 from cli.examples import examples
 from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt
-from cli.specs import checked
+from cli.specs import built, checked
 
 _MOST_HOURS = 87_600
 """Ten years."""
@@ -44,7 +44,7 @@ def run(
     failed. Exit code 3 if another instance acts on the cluster.
     """
     place = _address(metrics)
-    loaded = checked(cluster)
+    loaded = built(cluster)
     from cli.actions import autoscaler
 
     autoscaler.run(loaded, once=once, metrics=place, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -69,7 +69,7 @@ def plan(
     For a pod: why it is pending, and what it needs. For a node: why it stays.
     Exit code 1 if nothing could be decided, 2 if there is no such pod or node.
     """
-    loaded = checked(cluster)
+    loaded = built(cluster)
     from cli.actions import autoscaler
 
     autoscaler.plan(loaded, what, as_json=as_json)

@@ -17,7 +17,7 @@ from cli.options import (
     OnlyOpt,
     words,
 )
-from cli.specs import checked
+from cli.specs import built, checked
 
 
 @examples(
@@ -61,7 +61,7 @@ def verify(
     server host and etcd members, and repairs them. Exit code 1 if a proof fails,
     or all are skipped.
     """
-    loaded = checked(cluster)
+    loaded = checked(cluster) if list_ or only else built(cluster)
     from cli.actions import verify
 
     verify.verify(loaded, only=words(only), list_only=list_, dry_run=dry_run, as_json=as_json)

@@ -19,7 +19,7 @@ from cli.options import (
     YesOpt,
     words,
 )
-from cli.specs import checked, cluster_folder
+from cli.specs import built, cluster_folder
 from cluster.quantities import parse_share
 
 
@@ -65,7 +65,7 @@ def repair(
     """
     if watch and not (yes or as_json or dry_run):
         raise typer.BadParameter("--watch cannot ask: add --yes")
-    loaded = checked(cluster)
+    loaded = built(cluster)
     brakes = (_share(max_unhealthy, "--max-unhealthy"), _share(max_removal, "--max-removal"))
     from cli.actions import draining, repair
 

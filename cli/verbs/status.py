@@ -12,7 +12,7 @@ import typer
 from cli.examples import examples
 from cli.options import JsonOpt, LimitOpt, ParallelOpt, SettleOpt, WatchOpt, known_clusters, words
 from cli.sections import OPTIONS, Look, Options, Section
-from cli.specs import checked, cluster_folder
+from cli.specs import built, checked, cluster_folder
 from cluster.spec import Cluster
 
 
@@ -86,12 +86,13 @@ def _refuse_foreign(section: Section | None, options: Options) -> None:
 
 
 def _look(name: str | None, section: Section | None, options: Options) -> Look:
-    cluster = None if name is None else checked(name)
-    if name is not None and cluster is not None and section:
+    if name is not None and section:
+        cluster = checked(name)
         return _section(section)(cluster, cluster_folder(name), options)
+    loaded = None if name is None else built(name)
     from cli.actions import status
 
-    return status.fleet() if cluster is None else status.cluster(cluster)
+    return status.cluster(loaded) if loaded else status.fleet()
 
 
 def _section(name: Section) -> Callable[[Cluster, Path, Options], Look]:

@@ -47,7 +47,7 @@ def menagerie(
     monkeypatch.setattr("operations.repair.means.control_plane", lambda *_: "")
     # With a node_startup in which no node is judged, no host could come back.
     monkeypatch.setattr("operations.repair.means.Rebooter", lambda *given: Rebooter(*given[:4], 30.0))
-    monkeypatch.setattr("cli.verbs.repair.checked", lambda _: build({"repair": SETTINGS}))
+    monkeypatch.setattr("cli.verbs.repair.built", lambda _: build({"repair": SETTINGS}))
 
     menagerie = command(monkeypatch, capsys)
     return lambda *words, **typed: menagerie("repair", "lab", *words, **typed)

@@ -74,8 +74,8 @@ def menagerie(
     monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
 
     def call(*words: str, spec: Cluster | None = None) -> Ran:
-        for module in ("autoscaler", "capacity"):
-            monkeypatch.setattr(f"cli.verbs.{module}.checked", lambda _: spec or cluster)
+        for loader in ("autoscaler.built", "autoscaler.checked", "capacity.checked"):
+            monkeypatch.setattr(f"cli.verbs.{loader}", lambda _: spec or cluster)
         monkeypatch.setattr("sys.stdin", io.StringIO())
         code = run(list(words))
         captured = capsys.readouterr()
