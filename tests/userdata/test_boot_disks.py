@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.userdata.placed import boot
+from tests.waiting import until
 
 MIB = 1 << 20
 Attach = Callable[..., str]
@@ -47,8 +49,27 @@ def attach(tmp_path: Path) -> Iterator[Attach]:
     yield attached
     for device in devices:
         for place in reversed(mounts(device)):
-            sh("umount", place)
+            unmount(place)
         sh("losetup", "--detach", device)
+
+
+def unmount(place: str) -> None:
+    """Unmount a disk, and wait until it is free.
+
+    A host of the lab that starts meanwhile begins with a copy of all mounts, which keeps the disk in use for a moment.
+    """
+    device = next(line.split()[0] for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1] == place)
+    sh("umount", place)
+    until(lambda: is_free(device))
+
+
+def is_free(device: str) -> bool:
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        assert error.errno == errno.EBUSY
+        return False
+    return True
 
 
 def mounts(device: str) -> list[str]:
@@ -85,7 +106,7 @@ def test_a_blank_disk_is_formatted_once_and_keeps_its_data_after_a_reboot(attach
     Path(spec["mount"], "kept").write_text("data")
     boot.mount_disks([spec])
     assert mounts(device) == [spec["mount"]]
-    sh("umount", spec["mount"])
+    unmount(spec["mount"])
     boot.mount_disks([spec])
     assert Path(spec["mount"], "kept").read_text() == "data"
     assert capsys.readouterr().out.count(" formatted for ") == 1
@@ -181,7 +202,7 @@ def test_two_etcds_on_one_host_share_patterns_and_never_a_disk(attach, disk):
         boot.mount_disks(order)
         assert (mounts(large), mounts(small)) == ([main["mount"]], [events["mount"]])
         for spec in order:
-            sh("umount", spec["mount"])
+            unmount(spec["mount"])
     boot.mount_disks([events])
     assert mounts(small) == [events["mount"]]
 
