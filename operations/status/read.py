@@ -11,7 +11,7 @@ from kubernetes.client.exceptions import ApiException
 from clients.access import Access
 from clients.api_errors import cause_of
 from clients.etcd_client import EtcdClient, EtcdError
-from cluster.spec import Cluster, RoleName
+from cluster.spec import Cluster
 from operations.backups import backed_up
 from operations.status.api import api
 from operations.status.balancer import api_servers
@@ -62,7 +62,7 @@ def _running(cluster: Cluster, access: Access, *, full: bool) -> list[Part]:
     ]
 
 
-def _members(cluster: Cluster, access: Access, role: RoleName, *, full: bool) -> Iterator[StatusItem]:
+def _members(cluster: Cluster, access: Access, role: str, *, full: bool) -> Iterator[StatusItem]:
     if not cluster.spec.has_private_access:
         return iter(unasked(role) if full else ())
     return (figures if full else health)(cluster.name, role, EtcdClient(access, role))

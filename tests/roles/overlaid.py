@@ -125,11 +125,14 @@ class Host:
             for name in self.written
         ]
         network = ["ip", "netns", "exec", self.network, "unshare", "--mount"] if self.network else []
-        # A boot clears this folder. A file of role links in it would ask for a reboot of this machine.
+        # A boot clears this folder. A file of role links in it would ask for a reboot of this machine. It is made in an overlay, so
+        # that the machine's own /run keeps no trace.
+        upper, work, run = self.layer("upper", "all-run"), self.layer("work", "all-run"), self.layer("upper", "run")
         mounts.append(
-            f"mkdir -p {self.layer('upper', 'run')} && mkdir -p /run/menagerie && mount --bind {self.layer('upper', 'run')} /run/menagerie"
+            f"mkdir -p {run} {upper} {work} && mount -t overlay x -o lowerdir=/run,upperdir={upper},workdir={work} /run && "
+            f"mkdir -p /run/menagerie && mount --bind {run} /run/menagerie"
         )
-        command = " && ".join([*mounts, "ip link set lo up", "echo mounted", script])
+        command = " && ".join([*mounts, "ip link set lo up", "echo mounted"]) + f" || exit 1; {script}"
         return [*(network or ["unshare", "--mount", "--net"]), "bash", "-c", command]
 
     def files(self) -> dict[str, str]:
