@@ -254,11 +254,6 @@ class ClusterSpec(Model):
         return tuple(map(str, pool.zones or self.control_plane.zones))
 
     @property
-    def has_private_access(self) -> bool:
-        """Whether anybody reaches more than the API's public endpoint: firewalls admit ranges of operators, or a site."""
-        return bool(self.control_plane.cloud is Cloud.LAB or self.control_plane.operators or self.sites)
-
-    @property
     def checked_workers(self) -> bool:
         """Whether any workers join with a taint until their own checks have passed."""
         return any(pool.site and pool.preflight for pool in self.pools.values())
@@ -281,6 +276,11 @@ class Cluster(Model):
     def is_lab(self) -> bool:
         """Whether the cluster is a lab on this machine, with nothing worth keeping."""
         return self.spec.control_plane.cloud is Cloud.LAB
+
+    @property
+    def has_private_access(self) -> bool:
+        """Whether anybody reaches more than the API's public endpoint: firewalls admit ranges of operators, or a site."""
+        return bool(self.is_lab or self.spec.control_plane.operators or self.spec.sites)
 
     @property
     def digest(self) -> str:

@@ -8,7 +8,6 @@ import typer
 from rich.text import Text
 
 from cli import exits
-from cli.actions.clusters import built
 from cli.output import Details, console, errors, print_json
 from cluster.audit import decide
 from cluster.audit.controls import SECTIONS, controls
@@ -34,7 +33,7 @@ def audit(
     chosen, accepted = _existing(sections), _existing(accept_unseen)
     details = Details()
     with details.lines():
-        evidence = operation.collect_evidence(built(cluster), details.tell)
+        evidence = operation.collect_evidence(cluster, details.tell)
     results = [result for result in decide.results(evidence) if _starts_with(result.control.id, chosen or ("",))]
     failures, unseen = decide.failed(results), _unseen(results, accepted)
     unreachable = sorted({gap.host for gap in evidence.unseen if not gap.expected})

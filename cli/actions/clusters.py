@@ -21,7 +21,7 @@ def built(cluster: Cluster) -> Cluster:
 
 def kubeconfig(cluster: Cluster) -> None:
     """Write a kubeconfig and print only its path."""
-    write_out(f"{stack.access_to(built(cluster)).write_kubeconfig()}\n")
+    write_out(f"{stack.access_to(cluster).write_kubeconfig()}\n")
 
 
 def run_up(cluster: Cluster) -> None:

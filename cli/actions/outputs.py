@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cli.actions.clusters import built
 from cli.output import print_json
 from cluster.spec import Cluster
 from operations import stack
@@ -10,4 +9,4 @@ from operations import stack
 
 def show(cluster: Cluster, *, as_json: bool) -> None:
     """Print the outputs as JSON, with and without --json."""
-    print_json(stack.access_to(built(cluster)).outputs.model_dump(mode="json"))
+    print_json(stack.access_to(cluster).outputs.model_dump(mode="json"))

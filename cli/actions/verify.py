@@ -6,7 +6,7 @@ import typer
 from rich.text import Text
 
 from cli import exits
-from cli.actions.clusters import built, run_up
+from cli.actions.clusters import run_up
 from cli.output import Details, console, errors, print_json
 from cluster.spec import Cluster
 from operations import lab, stack
@@ -23,7 +23,7 @@ def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, dry_run:
     if list_only:
         _list(selected, as_json)
         return
-    access = stack.access_to(built(cluster))
+    access = stack.access_to(cluster)
     details = Details()
     machines = lab.machines(cluster, lambda: run_up(cluster))
     if dry_run:

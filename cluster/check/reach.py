@@ -16,7 +16,7 @@ _WIDEST = 8
 def api_access(subject: Subject) -> Iterator[Finding]:
     """Somebody can reach the API: a region's firewalls admit only ranges named in the spec and routers of joined sites."""
     spec, plane = subject.spec, subject.spec.control_plane
-    if spec.has_private_access or plane.public:
+    if subject.cluster.has_private_access or plane.public:
         return
     message = f"nobody could reach {spec.name}: control_plane has neither operators nor public, and there are no sites"
     hint = "add control_plane.operators: the ranges of your VPN or peering, for example [10.250.0.0/24]; or public"
@@ -25,8 +25,8 @@ def api_access(subject: Subject) -> Iterator[Finding]:
 
 def members_access(subject: Subject) -> Iterator[Finding]:
     """Operators reach more than the API: members of etcd answer only over a private route."""
-    spec, plane = subject.spec, subject.spec.control_plane
-    if spec.has_private_access or not plane.public:
+    plane = subject.spec.control_plane
+    if subject.cluster.has_private_access or not plane.public:
         return
     message = (
         "control_plane.public alone reaches the API, and no member of etcd: `status` knows of etcds only what API servers say, "

@@ -120,7 +120,7 @@ def reach(cluster: Cluster, access: Access, role: RoleName) -> EtcdAccess:
 
 def refuse_without_private_access(cluster: Cluster) -> None:
     """Raise RefusedError if firewalls admit nobody to members of etcds, so that every request would time out."""
-    if not cluster.spec.has_private_access:
+    if not cluster.has_private_access:
         raise RefusedError(
             f"nobody reaches the members of {cluster.name}'s etcds: control_plane.public opens the API alone; "
             "add control_plane.operators, the ranges of your VPN or peering (docs/how-to/hybrid.md#reach-a-private-api), "

@@ -27,7 +27,7 @@ Part = tuple[str, str, Iterator[StatusItem]]
 
 def read_status(cluster: Cluster, access: Access) -> Status:
     """Read every part. A part that can't be read becomes an item that is not ok."""
-    asks_agents = access.etcd_payloads and cluster.spec.has_private_access
+    asks_agents = access.etcd_payloads and cluster.has_private_access
     more: list[Part] = [
         ("certificates", "certificates", certificates(access)),
         *([("etcds", "agents", by_agents(cluster, access))] if asks_agents else []),
@@ -63,8 +63,8 @@ def _running(cluster: Cluster, access: Access, *, full: bool) -> list[Part]:
 
 
 def _members(cluster: Cluster, access: Access, role: str, *, full: bool) -> Iterator[StatusItem]:
-    if not cluster.spec.has_private_access:
-        return iter(unasked(role) if full else ())
+    if not cluster.has_private_access:
+        return unasked(role) if full else iter(())
     return (figures if full else health)(cluster.name, role, EtcdClient(access, role))
 
 

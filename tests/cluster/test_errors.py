@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -41,23 +42,23 @@ CODES = {
 """Exit code -> error codes. Add new codes here; never remove one."""
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
-    for package in PRODUCT:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            name = str(path.relative_to(ROOT))
-            if not name.startswith(ON_HOSTS) and path.name != "menagerie_secret.py":
-                yield path, ast.parse(path.read_text())
+@cache
+def trees() -> Mapping[Path, ast.Module]:
+    paths = [path for package in PRODUCT for path in sorted((ROOT / package).rglob("*.py"))]
+    return {
+        path: ast.parse(path.read_text())
+        for path in paths
+        if not str(path.relative_to(ROOT)).startswith(ON_HOSTS) and path.name != "menagerie_secret.py"
+    }
 
 
-TREES = dict(trees())
-
-
+@cache
 def kinds() -> dict[str, type[MenagerieError]]:
     """Return every class of error by name, rebuilt from the sources, because importing all packages takes long."""
     classes = {
         name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, MenagerieError)
     }
-    nodes = [node for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)]
+    nodes = [node for tree in trees().values() for node in tree.body if isinstance(node, ast.ClassDef)]
     while ready := [
         node for node in nodes if node.name not in classes and node.bases and {*bases(node)} <= classes.keys()
     ]:
@@ -75,17 +76,14 @@ def is_word(node: ast.stmt) -> TypeGuard[Any]:
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("code", "exit_code")
 
 
-KINDS = kinds()
-
-
 def raised() -> Iterator[tuple[str, ast.Call, type[MenagerieError]]]:
     """Yield (place, call, class) of every error that is created."""
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                if name in KINDS:
-                    yield f"{path.relative_to(ROOT)}:{node.lineno}", node, KINDS[name]
+                if name in kinds():
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", node, kinds()[name]
 
 
 def code_of(call: ast.Call) -> str:
@@ -96,7 +94,7 @@ def code_of(call: ast.Call) -> str:
 def foreign() -> Iterator[tuple[str, int]]:
     """Yield codes for errors of others."""
     for name in ("failures", "running"):
-        for node in ast.walk(TREES[ROOT / "cli" / f"{name}.py"]):
+        for node in ast.walk(trees()[ROOT / "cli" / f"{name}.py"]):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Foreseen":
                 number, word = node.args[1:3]
                 if (
@@ -120,7 +118,7 @@ def test_every_raised_error_has_a_code() -> None:
 def test_error_classes_have_unique_names() -> None:
     names = Counter(
         node.name
-        for tree in TREES.values()
+        for tree in trees().values()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
     )
@@ -155,7 +153,7 @@ def test_public_errors_of_operations_and_their_rooms_are_kinds_of_the_command() 
     rooms = ("cluster", "inventories", "network", "operations")
     own = {
         node.name
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if path.relative_to(ROOT).parts[0] in rooms
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and bases(node) == ["Exception"] and not node.name.startswith("_")

@@ -82,7 +82,7 @@ class Host:
         self.command("systemctl", SYSTEMCTL.replace("PYTHON", sys.executable).replace("FOLDER", str(folder)))
         for name in commands:
             self.command(name, "#!/bin/sh\nexit 0\n")
-        for name in written:
+        for name in (*written, "/run"):
             for part in ("upper", "work"):
                 self.layer(part, name).mkdir(parents=True)
 
@@ -122,17 +122,13 @@ class Host:
         """Return a command that runs a shell script on the host. Its first output is "mounted"."""
         mounts = [
             f"mkdir -p {name} && mount -t overlay x -o lowerdir={name},upperdir={self.layer('upper', name)},workdir={self.layer('work', name)} {name}"
-            for name in self.written
+            for name in (*self.written, "/run")
         ]
-        network = ["ip", "netns", "exec", self.network, "unshare", "--mount"] if self.network else []
-        # A boot clears this folder. A file of role links in it would ask for a reboot of this machine. It is made in an overlay, so
-        # that the machine's own /run keeps no trace.
-        upper, work, run = self.layer("upper", "all-run"), self.layer("work", "all-run"), self.layer("upper", "run")
-        mounts.append(
-            f"mkdir -p {run} {upper} {work} && mount -t overlay x -o lowerdir=/run,upperdir={upper},workdir={work} /run && "
-            f"mkdir -p /run/menagerie && mount --bind {run} /run/menagerie"
-        )
+        # A file of role links in this folder asks for a reboot, so the host sees its own files, and not this machine's.
+        own = self.folder / "run"
+        mounts.append(f"mkdir -p {own} /run/menagerie && mount --bind {own} /run/menagerie")
         command = " && ".join([*mounts, "ip link set lo up", "echo mounted"]) + f" || exit 1; {script}"
+        network = ["ip", "netns", "exec", self.network, "unshare", "--mount"] if self.network else []
         return [*(network or ["unshare", "--mount", "--net"]), "bash", "-c", command]
 
     def files(self) -> dict[str, str]:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-import pulumi_aws as aws
-import pulumi_gcp as gcp
 import pytest
-from pulumi_azure_native import compute, keyvault, network, storage
 
 from sandbox.simcloud.schema import mistakes
 from sandbox.simcloud.values import Secret, Unknown
 
-IMPORTED = (
-    *(aws.ec2.Instance, aws.lb.TargetGroup, gcp.compute.Instance),
-    *(compute.Disk, keyvault.Vault, network.Subnet, storage.Blob),
-)
 INSTANCE = {"ami": "ami-1", "instanceType": "m7i.large"}
 GROUP = "aws:lb/targetGroup:TargetGroup"
 VAULT = "azure-native:keyvault:Vault"
 OF_VAULT = {"resourceGroupName": "g", "properties": {"sku": {"family": "A", "name": "standard"}, "tenantId": "t"}}
 RULE = "gcp:compute/forwardingRule:ForwardingRule"
 NETWORK = "azure-native:network:VirtualNetwork"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sdks() -> None:
+    """Import the classes of the types below, as a program does. It takes seconds, so not while tests are collected."""
+    import pulumi_aws as aws
+    import pulumi_gcp as gcp
+    from pulumi_azure_native import compute, keyvault, network, storage
+
+    assert all((aws.ec2.Instance, aws.lb.TargetGroup, gcp.compute.Instance))
+    assert all((compute.Disk, keyvault.Vault, network.Subnet, storage.Blob))
 
 
 def found(token: str, inputs: dict[str, Any]) -> list[str]:
