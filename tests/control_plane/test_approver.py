@@ -303,7 +303,7 @@ A, B = "10.40.128.5", "10.40.128.6"
         (of("a", A), [node("a", A)], {}, None),
         (of("a"), [], {}, None),
         (of("a", A), [], {}, "there is no Node a yet"),
-        (of("a", A), [node("a", B)], {}, "does not say that it has"),
+        (of("a", A), [node("a", B)], {}, "does not report"),
         (of("a", A, B), [node("a", A, B)], {}, "has one address"),
         (of("a", "10.40.0.4"), [node("a", "10.40.0.4")], {}, "is no address of workers"),
         (of("a", "10.78.1.12"), [node("a", "10.78.1.12")], {}, "is no address of workers"),
@@ -343,4 +343,4 @@ def test_if_another_approver_was_faster_nothing_is_approved_and_the_request_is_c
 
 def test_a_cluster_without_workers_in_the_region_grants_only_names_of_its_spec():
     refused_because = refusal(of("a", A), FakeApi(nodes=[node("a", A)]), ranges=())
-    assert refused_because == "a is no host that the cluster was told of; run ./menagerie configure"
+    assert refused_because == "the cluster does not know the host a; run ./menagerie configure"
