@@ -83,7 +83,7 @@ def apply(api: Api, item: dict[str, Any]) -> None:
         elif error.status != HTTPStatus.CONFLICT or item["force"]:
             raise
         else:
-            print(f"left as somebody changed it: {error}", flush=True)
+            print(f"somebody's change is kept: {error}", flush=True)
 
 
 def apply_all(api: Api, items: list[dict[str, Any]]) -> None:

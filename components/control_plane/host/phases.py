@@ -1,7 +1,7 @@
 """kubeadm-phases: creates this host's certificates and kubeconfigs before the API server starts.
 
 The authorities' keys come from the secret store. Each boot creates all leaves, so an address may change; `renewal`
-replaces them while the host runs. Each kubeconfig names this host's own API server, because not every cloud's load
+replaces old ones while the host runs. Each kubeconfig names this host's own API server, because not every cloud's load
 balancer sends a host's packets back to it (Azure's does not).
 """
 
