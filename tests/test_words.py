@@ -84,9 +84,7 @@ IN_ANOTHER_SENSE = {
 """Words that the glossary's last column has, and that pages use in another sense -> that sense."""
 
 HOSTS = (
-    "components/control_plane/host/",
     "components/userdata/",
-    "cluster/audit/host/",
     "etcd/host/",
     "roles/module_utils/",
 )
@@ -94,7 +92,6 @@ HOSTS = (
 KEPT = (
     "menagerie_secret.py",
     "menagerie_machine.py",
-    "stacks/lab/dynamic.py",
     "stacks/pki_resources.py",
     "tests/test_words.py",
 )

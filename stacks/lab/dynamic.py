@@ -1,8 +1,8 @@
-"""The lab's parts as Pulumi resources: a thin layer over `sandbox/lab/`, whose operations can all be repeated.
+"""The lab's parts as Pulumi resources: a thin layer over `sandbox/lab/`, whose operations are idempotent.
 
-A dynamic provider runs in a process of the engine; its class is pickled by reference, so this module must stay
-importable without the rest. `read` reports dead parts as gone: refresh then drops them from the state, and the next
-`up` creates them again.
+A dynamic provider runs in a process of the engine. Its class is pickled by reference, so this module must be importable
+without the rest. `read` reports lost parts as gone: a refresh drops them from the state, and the next `up` creates them
+again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _DataCentreProvider(ResourceProvider):
 
     def update(self, _id: str, _olds: Props, _news: Props) -> UpdateResult:
         datacentre.ensure(_lab_spec(_news), _publish)
-        # A mirror of another release comes with images of it, and a registry that runs on has not been told of these.
+        # A mirror of another release brings images that the running registry does not have.
         _publish(plan.REGISTRY)
         return UpdateResult(_plain(_news))
 
@@ -102,9 +102,9 @@ class _HostProvider(ResourceProvider):
 
 
 class Host(Resource, module="lab", name="Host"):
-    """A machine. Every change of it, its user data's too, is a new machine under the old name and address.
+    """A machine. Every change, also of its user data, replaces it with one of the same name and address.
 
-    image: the root file system it starts from.
+    image: the root file system that it starts from.
     """
 
     def __init__(self, spec: HostSpec, image: str, opts: pulumi.ResourceOptions, **secret: pulumi.Input[Any]) -> None:
@@ -191,7 +191,7 @@ class _BalancerProvider(ResourceProvider):
 
 
 class LoadBalancer(Resource, module="lab", name="LoadBalancer"):
-    """haproxy in front of the API servers. ca_pem takes the place of the spec's."""
+    """haproxy in front of the API servers. ca_pem replaces the spec's."""
 
     def __init__(self, name: str, spec: BalancerSpec, ca_pem: pulumi.Output[str], opts: pulumi.ResourceOptions) -> None:
         super().__init__(_BalancerProvider(), name, asdict(spec) | {"ca_pem": ca_pem}, opts)
@@ -206,7 +206,7 @@ def _plain(props: Props) -> Props:
 
 
 def _lab_spec(props: Props) -> LabSpec:
-    """The engine's numbers are floating point."""
+    """Return the spec of properties, in which the engine turned numbers into floats."""
     fields = _plain(props)
     fields["endpoint_ports"] = tuple(int(port) for port in fields["endpoint_ports"])
     fields["between_workers"] = tuple(fields["between_workers"])

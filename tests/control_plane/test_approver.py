@@ -133,7 +133,7 @@ REFUSED = {
     "another node's name": (spec(request(names=(*OWN, x509.DNSName("worker-2")))), "asks for the names worker-2"),
     "a wildcard": (spec(request(names=(x509.DNSName("*.worker-1"),))), "asks for the names"),
     "an address elsewhere": (spec(request(names=(*OWN, address("10.99.0.1")))), "asks for 10.99.0.1"),
-    "its neighbour's address": (spec(request(names=(address("10.78.1.12"),))), "worker-1 is 10.78.1.11 by the spec"),
+    "its neighbour's address": (spec(request(names=(address("10.78.1.12"),))), "worker-1 has 10.78.1.11 in the spec"),
     "a service address": (spec(request(names=(address("10.201.0.1"),))), "asks for 10.201.0.1"),
     "IPv6": (spec(request(names=(*OWN, address("fd00::1")))), "other than"),
     "a URI": (spec(request(names=(*OWN, x509.UniformResourceIdentifier("spiffe://x")))), "other than"),
@@ -150,8 +150,8 @@ REFUSED = {
     "client auth": (spec(usages=["digital signature", "server auth", "client auth"]), "usages"),
     "no usages": (spec(usages=[]), "usages"),
     "no group": (spec(groups=["system:authenticated"]), "not in the group"),
-    "a person": (spec(username="alice"), "no node"),
-    "a node without a name": (spec(username="system:node:"), "no node"),
+    "a person": (spec(username="alice"), "not a node"),
+    "a node without a name": (spec(username="system:node:"), "not a node"),
     "another signer": (spec(signerName="kubernetes.io/kube-apiserver-client"), "signer"),
     "no request": (spec(request="bm90IGEgcmVxdWVzdA=="), "unreadable"),
     "two requests": (spec(request() + request()), "unreadable"),
@@ -303,10 +303,10 @@ A, B = "10.40.128.5", "10.40.128.6"
         (of("a", A), [node("a", A)], {}, None),
         (of("a"), [], {}, None),
         (of("a", A), [], {}, "there is no Node a yet"),
-        (of("a", A), [node("a", B)], {}, "does not say that it has"),
+        (of("a", A), [node("a", B)], {}, "does not report"),
         (of("a", A, B), [node("a", A, B)], {}, "has one address"),
-        (of("a", "10.40.0.4"), [node("a", "10.40.0.4")], {}, "is no address of workers"),
-        (of("a", "10.78.1.12"), [node("a", "10.78.1.12")], {}, "is no address of workers"),
+        (of("a", "10.40.0.4"), [node("a", "10.40.0.4")], {}, "is not in a range of workers"),
+        (of("a", "10.78.1.12"), [node("a", "10.78.1.12")], {}, "is not in a range of workers"),
         # A node keeps its address, whatever it reports, and however many others claim it.
         (of("a", B), [node("a", B)], {"a": f"uid-a {A}"}, f"it has had {A} since it joined"),
         (of("a", A), [node("a"), node("b", A)], {"a": f"uid-a {A}"}, None),
@@ -343,4 +343,4 @@ def test_if_another_approver_was_faster_nothing_is_approved_and_the_request_is_c
 
 def test_a_cluster_without_workers_in_the_region_grants_only_names_of_its_spec():
     refused_because = refusal(of("a", A), FakeApi(nodes=[node("a", A)]), ranges=())
-    assert refused_because == "a is no host that the cluster was told of; run ./menagerie configure"
+    assert refused_because == "the cluster does not know the host a; run ./menagerie configure"

@@ -70,7 +70,7 @@ def test_a_class_with_another_kind_of_disk_is_replaced(api: RealApi, capsys: pyt
         apply(_Client(api), item)  # type: ignore[arg-type]
         kinds.append(api.call("GET", CLASS)[1]["parameters"]["type"])
     assert kinds == ["gp3", "io2"]
-    assert f"{CLASS}: made anew" in capsys.readouterr().out
+    assert f"{CLASS}: replaced" in capsys.readouterr().out
 
 
 def may(api: RealApi, who: str, verb: str, resource: str, group: str = "", namespace: str = "") -> bool:

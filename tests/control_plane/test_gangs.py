@@ -152,7 +152,7 @@ def test_its_pod_group_is_created_once_and_a_change_needs_the_version_that_was_r
         ("PATCH", "/apis/batch/v1/namespaces/vision/jobs/train"),
     ]
     assert api.calls[1][2]["metadata"]["resourceVersion"] == "7"
-    assert "1 failures of members: ended, to be started anew as a whole" in capsys.readouterr().out
+    assert "1 failures of members: ended, to be restarted as a whole" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("status", [404, 409])

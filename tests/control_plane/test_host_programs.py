@@ -58,7 +58,7 @@ class Refusing:
 
 def test_changes_by_people_in_a_configmap_stay(capsys):
     bootstrap.apply(Refusing(409), {"path": "/x", "object": {}, "force": False})
-    assert "left as somebody changed it" in capsys.readouterr().out
+    assert "somebody's change is kept" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("status", "force"), [(409, True), (403, False)])

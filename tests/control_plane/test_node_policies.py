@@ -308,7 +308,7 @@ def test_a_worker_that_returns_with_another_pool_is_not_trusted(joined: RealApi,
     keeper.look()
     assert TRUSTED_POOL not in joined.call("GET", f"{NODES}/{IN_REGION}")[1]["metadata"]["labels"]
     output = capsys.readouterr().out
-    assert "says that it is of pool cpu, and was of region: not believed" in output
+    assert "claims pool cpu, but was in region: not believed" in output
     forget = {"data": {IN_REGION: None}}
     joined.call("PATCH", f"{labels.CONFIGMAPS}/{labels.POOLS}", forget, MERGE)
     keeper.look()

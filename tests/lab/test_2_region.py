@@ -217,7 +217,7 @@ def objection(request: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("node", "why"), [("worker-1", "the cloud has no machine worker-1"), (WORKER, f"{WORKER} is a node since")]
+    ("node", "why"), [("worker-1", "the cloud has no machine worker-1"), (WORKER, f"{WORKER} already joined")]
 )
 def test_root_on_it_cannot_become_another_node_with_its_token(api: client.ApiClient, node: str, why: str) -> None:
     certificates = client.CertificatesV1Api(api)

@@ -1,1 +1,1 @@
-"""What runs on hosts to see how they are set up: each module is one file that needs nothing beside it."""
+"""Programs that collect how hosts are set up. Each is one file without dependencies."""

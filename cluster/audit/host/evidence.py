@@ -1,9 +1,9 @@
-"""How this host is set up, as one JSON document: what runs, who may read which file, certificates, what listens.
+"""Collects how this host is set up as a JSON document: processes, who may read which file, certificates, open ports.
 
-    python3 evidence.py KIND        KIND: api, etcd or worker; it only comes back in the document
+    python3 evidence.py KIND        KIND: api, etcd or worker; only copied into the document
 
-Changes nothing. No secret is in the document: of files with keys there are modes and owners, and of the configuration
-that encrypts secrets the names of its providers. Standard library only, one file: it is also sent over ssh as it stands.
+Changes nothing. The document contains no secret: only modes and owners of files with keys, and only providers' names
+from the encryption configuration. Standard library only, in one file, which is also sent over SSH.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PROGRAMS = (
     "containerd",
     "flanneld",
 )
-# The others have no such flag, or mean something else by it.
+# The others have no such flag, or use it for something else.
 TELL_VERSION = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubelet", "containerd")
 FILES = (
     "/etc/systemd/system/*.service",
@@ -47,11 +47,11 @@ FILES = (
     "/var/lib/kubelet/*",
     "/var/lib/kubelet/pki/*",
     "/var/lib/menagerie/*",
-    # cloud-init's own copies, its link to them, and what its NoCloud source was given.
+    # cloud-init's copies, its link to them, and the input of its NoCloud source.
     "/var/lib/cloud/instances/*/*.txt*",
     "/var/lib/cloud/seed/**",
 )
-# Flags that name a file which holds no secret, and which controls ask about.
+# Flags that name files which have no secrets and which controls check.
 TEXTS = ("authentication-config", "audit-policy-file")
 SECRET_FLAG = re.compile(r"(token|password|secret|key)$")
 SECRETS = (b"PRIVATE KEY-----", b"client-key-data:", b"token-secret", b"    token: ")
@@ -62,7 +62,7 @@ LONGEST = 65536
 
 
 class Host:
-    """One look at a host whose files are below `root`. unreadable: what could not be seen, and why."""
+    """Reads a host whose files are below `root`. unreadable: what could not be read, and why."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -72,7 +72,7 @@ class Host:
         return self.root / path.lstrip("/")
 
     def read(self, path: str) -> bytes:
-        """The first 64 KiB; nothing where there is no such file, or with a line in `unreadable` where it can't be read."""
+        """Return the first 64 KiB, b"" if the file is missing, or unreadable, which adds a line to `unreadable`."""
         try:
             with self.at(path).open("rb") as file:
                 return file.read(LONGEST)
@@ -83,12 +83,12 @@ class Host:
             return b""
 
     def paths(self, pattern: str) -> Iterator[str]:
-        """What fits a pattern, as paths of the host."""
+        """Yield paths of the host that match a pattern."""
         for found in sorted(glob.glob(str(self.at(pattern)), recursive=True)):
             yield "/" + str(Path(found).relative_to(self.root))
 
     def processes(self) -> list[dict[str, Any]]:
-        """Those of `PROGRAMS` that are services of this host: pods may run programs of the same names."""
+        """Return those of `PROGRAMS` that are services of this host: pods may run programs of the same names."""
         found = []
         for folder in sorted(self.at("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
             try:
@@ -105,18 +105,18 @@ class Host:
         return found
 
     def files(self, more: list[str]) -> dict[str, dict[str, Any]]:
-        """Path -> kind, mode (octal), owner, and whether it holds a key or token; links as what they lead to."""
+        """Return path -> kind, mode (octal), owner, and whether it contains a key or token. Links are followed."""
         found = {}
         for path in sorted({path for pattern in FILES for path in self.paths(pattern)} | set(more)):
             try:
                 entry = self.at(path).stat()
-            except FileNotFoundError:  # a link that leads nowhere, or gone since
+            except FileNotFoundError:  # a dangling link, or deleted since
                 continue
             except OSError as error:
                 self.unreadable.append(f"{path}: {error.strerror}")
                 continue
             regular, key = stat.S_ISREG(entry.st_mode), path.endswith(".key")
-            # A file that is named a key is one: who collects need not be able to read it.
+            # A file named as a key is one: the collector need not be able to read it.
             data = self.read(path) if regular and not key else b""
             kind = "file" if regular else "folder" if stat.S_ISDIR(entry.st_mode) else "other"
             found[path.rstrip("/") or "/"] = {
@@ -128,7 +128,7 @@ class Host:
         return found
 
     def certificates(self, paths: list[str]) -> list[dict[str, Any]]:
-        """PEM of the certificates in files, kubeconfigs' own too; what they say is read elsewhere, by a library."""
+        """Return PEM of certificates in files and kubeconfigs. A library parses them elsewhere."""
         found = []
         for path in paths:
             text = self.read(path).decode(errors="replace")
@@ -139,7 +139,7 @@ class Host:
         return found
 
     def listening(self) -> list[dict[str, Any]]:
-        """Addresses and TCP ports, by proc(5); both hold words of the machine's own byte order."""
+        """Return listening addresses and TCP ports from proc(5). Addresses are words in the machine's byte order."""
         found = set()
         for name in ("tcp", "tcp6"):
             for line in self.read(f"/proc/net/{name}").decode().splitlines()[1:]:
@@ -150,18 +150,18 @@ class Host:
         return [{"address": address, "port": port} for address, port in sorted(found)]
 
     def addresses(self) -> list[str]:
-        """IPv4 addresses of this host but for its loopback's."""
+        """Return this host's IPv4 addresses except loopback's."""
         table = self.read("/proc/net/fib_trie").decode()
         found = set(re.findall(r"\|-- (\S+)\n\s+/32 host LOCAL", table))
         return sorted(address for address in found if not address.startswith("127."))
 
     def providers(self, path: str) -> list[str]:
-        """Names of what encrypts secrets, in the order of the configuration; never its keys."""
+        """Return names of encryption providers in the configuration's order, never keys."""
         return PROVIDERS.findall(self.read(path).decode(errors="replace"))
 
 
 def masked(word: str) -> str:
-    """A word of a command line. Secrets of ours stand in files, which such flags name by their paths."""
+    """Return a word of a command line without a secret. Menagerie's secrets are in files, whose paths flags have."""
     name, equals, value = word.partition("=")
     if equals and SECRET_FLAG.search(name) and not value.startswith("/"):
         return f"{name}=(hidden)"
@@ -169,13 +169,13 @@ def masked(word: str) -> str:
 
 
 def flags(argv: list[str]) -> dict[str, str]:
-    """``--name=value`` -> name -> value."""
+    """Return name -> value of ``--name=value``."""
     pairs = (word[2:].partition("=") for word in argv if word.startswith("--"))
     return {name: value for name, _, value in pairs}
 
 
 def named(processes: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """(flag, path) of every path on the command lines."""
+    """Return (flag, path) of every path on the command lines."""
     pairs = (pair for process in processes for pair in flags(process["argv"]).items())
     return [(name, value) for name, value in pairs if re.match(r"/[^,;\s]+$", value)]
 
@@ -200,7 +200,7 @@ def group(number: int) -> str:
 
 
 def version(program: str) -> str:
-    """The first line that it says of its version; "" where it says none."""
+    """Return the first line that it prints about its version, "" if it prints none."""
     try:
         done = subprocess.run(
             [program, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20, check=False
@@ -211,7 +211,7 @@ def version(program: str) -> str:
 
 
 def collect(kind: str, root: Path = Path("/")) -> dict[str, Any]:
-    """The document. kind: of host, as `audit.evidence.Kind` has them. root: where the host's files are."""
+    """Return the document. kind: of host, from `audit.evidence.Kind`. root: where the host's files are."""
     host = Host(root)
     processes = host.processes()
     paths = named(processes)

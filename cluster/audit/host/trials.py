@@ -1,6 +1,6 @@
-"""Tries connections from this host, which firewalls should or should not let through. Standard library only.
+"""Tries connections from this host that firewalls should or should not allow. Standard library only.
 
-    python3 trials.py JSON      JSON: [{"address", "port", "path"}]; path: asked by HTTPS without a certificate, ""
+    python3 trials.py JSON      JSON: [{"address", "port", "path"}]; path: requested by HTTPS without a certificate, ""
                                 for a bare connection
 
 Prints a list of outcomes in the same order: "open", "refused", "silent", "unreachable", or the HTTP status as text.
@@ -22,7 +22,7 @@ AT_ONCE = 16
 
 
 def outcome(trial: dict[str, Any]) -> str:
-    """What comes of one try."""
+    """Return the outcome of one trial."""
     try:
         with socket.create_connection((trial["address"], trial["port"]), PATIENCE_S):
             pass
@@ -31,13 +31,13 @@ def outcome(trial: dict[str, Any]) -> str:
     except ConnectionRefusedError:
         return "refused"
     except OSError as error:
-        # What a firewall answers that rejects, too.
+        # A firewall that rejects answers with these too.
         return "unreachable" if error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES) else str(error)
     return status(trial) if trial["path"] else "open"
 
 
 def status(trial: dict[str, Any]) -> str:
-    """The answer to a stranger, who does not ask for the server's name either."""
+    """Return the HTTP status for a client without a certificate. The server's name is not verified."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     connection = http.client.HTTPSConnection(trial["address"], trial["port"], timeout=PATIENCE_S, context=context)

@@ -1,4 +1,4 @@
-"""A Kubernetes API client of one kubeconfig with embedded credentials, for the standard library."""
+"""A Kubernetes API client for a kubeconfig with embedded credentials. Standard library only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WATCH_S = 300
 
 
 class ApiError(Exception):
-    """The API refused; `status` is the HTTP code."""
+    """The API refused a request. status: the HTTP code."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"HTTP {status}: {message}")
@@ -26,14 +26,14 @@ class ApiError(Exception):
 
 
 class Api:
-    """Talks to the server of a kubeconfig that kubeadm wrote: one cluster, one user, all data inside."""
+    """Talks to the server of a kubeconfig that kubeadm wrote: one cluster, one user, embedded credentials."""
 
     def __init__(self, kubeconfig: Path) -> None:
         text = kubeconfig.read_text()
         server = urllib.parse.urlsplit(_field(text, "server"))
         self.host, self.port = server.hostname or "", server.port or 443
         self._tls = ssl.create_default_context(cadata=decoded(text, "certificate-authority-data"))
-        # ssl reads a client certificate from a file only; in memory (/dev/shm or a private /tmp), and gone at once.
+        # ssl loads a client certificate only from a file: in memory (/dev/shm or a private /tmp), and deleted at once.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as pem:
             os.fchmod(pem.fileno(), 0o600)
             pem.write(decoded(text, "client-certificate-data") + decoded(text, "client-key-data"))
@@ -43,7 +43,7 @@ class Api:
     def call(
         self, method: str, path: str, body: Any | None = None, kind: str = "application/json", timeout_s: float = 30
     ) -> Any:
-        """The answer's JSON. ApiError where the API refuses, OSError where it can't be reached."""
+        """Return the answer's JSON. ApiError if the API refuses, OSError if it can't be reached."""
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s, context=self._tls)
         try:
             answer = _send(connection, method, path, body, kind)
@@ -52,7 +52,7 @@ class Api:
             connection.close()
 
     def text(self, path: str) -> str:
-        """The answer as text: health checks."""
+        """Return the answer's text, such as a health check's."""
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=10, context=self._tls)
         try:
             return _send(connection, "GET", path, None, "").read().decode()
@@ -60,7 +60,7 @@ class Api:
             connection.close()
 
     def watch(self, path: str, version: str, wait_s: int = WATCH_S) -> Iterator[dict[str, Any]]:
-        """Objects of a list that came or changed since a version of it, until the server ends the watch, after `wait_s`."""
+        """Yield objects added or changed since a version of the list. The server ends the watch after `wait_s`."""
         query = f"{'&' if '?' in path else '?'}resourceVersion={version}&watch=true&timeoutSeconds={wait_s}"
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=wait_s + 30, context=self._tls)
         try:
@@ -74,15 +74,15 @@ class Api:
             connection.close()
 
     def apply(self, path: str, thing: dict[str, Any], manager: str, force: bool) -> None:
-        """Server-side apply: make the object at `path` hold at least `thing`.
+        """Server-side apply: make the object at `path` contain at least `thing`.
 
-        ApiError with 409 where another manager changed one of its fields and `force` is False.
+        ApiError with 409 if another manager changed one of its fields and `force` is False.
         """
         query = urllib.parse.urlencode({"fieldManager": manager, "force": str(force).lower()})
         self.call("PATCH", f"{path}?{query}", thing, "application/apply-patch+yaml")
 
     def wait_until_ready(self, path: str, timeout_s: float) -> None:
-        """Wait until `path`, a health check, is answered with 200. TimeoutError says what was seen last."""
+        """Wait until the health check `path` returns 200. TimeoutError has the last failure."""
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -95,7 +95,7 @@ class Api:
 
 
 def forever(step: Callable[[], None]) -> None:
-    """Again and again; after a failure, which is printed, two seconds later."""
+    """Repeat `step`. Print a failure, and retry after two seconds."""
     while True:
         try:
             step()
@@ -128,5 +128,5 @@ def _field(text: str, name: str) -> str:
 
 
 def decoded(text: str, name: str) -> str:
-    """A field of a kubeconfig that holds base64. ValueError where there is none."""
+    """Return a base64 field of a kubeconfig, decoded. ValueError if it is missing."""
     return base64.b64decode(_field(text, name)).decode()

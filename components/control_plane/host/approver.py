@@ -1,8 +1,8 @@
-"""kubelet-csr-approver: approves serving certificates that kubelets ask for, for their own name and addresses.
+"""kubelet-csr-approver: approves kubelets' serving certificates for their own name and addresses.
 
-kube-controller-manager signs them, with an authority that nobody but API servers trusts, and approves none by itself, for
-it can't know which names belong to a node. Refused requests stay pending, with the reason in the journal, for a human to
-look at; so do those that can't be decided yet, which are looked at again.
+kube-controller-manager signs them with an authority that only API servers trust. It approves none automatically,
+because it can't know which names belong to a node. A refused request stays pending, with the reason in the journal,
+for an operator to look at. A request that can't be decided yet stays pending too, and is retried.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ USAGES = ({"digital signature", "server auth"}, {"digital signature", "key encip
 
 
 AGAIN_S = 5
-"""After which a request is looked at again that could not be decided: its Node comes at about the same time."""
+"""Seconds until an undecided request is retried: its Node appears at about the same time."""
 
 
 class Reserved:
-    """Names of the control plane, which no node may have. names: whole ones. kinds: with a number behind. zones: what they end in."""
+    """Names of the control plane, which no node may have. names: complete. kinds: before a number. zones: suffixes."""
 
     def __init__(self, names: list[str], kinds: list[str], zones: list[str]) -> None:
         self._names = frozenset(name.lower() for name in (*names, "localhost", "kubernetes"))
@@ -49,14 +49,13 @@ class Reserved:
 
 
 def read(spec: dict[str, Any], reserved: Reserved) -> tuple[str, tuple[Address, ...]]:
-    """The node that asks for a certificate, and the addresses that it asks for. Refused where it must have none whatever these
-    are."""
+    """Return the requesting node and the requested addresses. Refused if anything but the addresses is wrong."""
     user = str(spec.get("username", ""))
     node = user[len(NODE) :]
     if spec.get("signerName") != SIGNER:
         raise Refused(f"signer {spec.get('signerName')}")
     if not user.startswith(NODE) or not node:
-        raise Refused(f"asked for by {user}, which is no node")
+        raise Refused(f"requested by {user}, which is not a node")
     if reserved.has(node):
         raise Refused(f"{node} is a name of the control plane")
     if "system:nodes" not in spec.get("groups", []):
@@ -75,7 +74,7 @@ def read(spec: dict[str, Any], reserved: Reserved) -> tuple[str, tuple[Address, 
 
 def _wrong_names(request: csr.Request, user: str, node: str) -> str | None:
     if request.common_name != user:
-        return f"asked for by {user} in the name of {request.common_name}"
+        return f"requested by {user} in the name of {request.common_name}"
     if request.organizations != ("system:nodes",):
         return f"organizations {', '.join(request.organizations) or 'none'}"
     if request.others:
@@ -89,12 +88,12 @@ def _wrong_names(request: csr.Request, user: str, node: str) -> str | None:
 
 
 def pending(request: dict[str, Any]) -> bool:
-    """Whether nobody decided about it yet."""
+    """Return whether the request is undecided."""
     return not request.get("status", {}).get("conditions") and not request.get("status", {}).get("certificate")
 
 
 def approval(request: dict[str, Any]) -> dict[str, Any]:
-    """The object to send back to approve `request`."""
+    """Return `request` with its approval, to send to the API."""
     condition = {
         "type": "Approved",
         "status": "True",
@@ -105,7 +104,7 @@ def approval(request: dict[str, Any]) -> dict[str, Any]:
 
 
 class Approver:
-    """Decides about each request once; remembers what it told, so that it is told once."""
+    """Decides about each request once, and prints each reason for leaving it pending once."""
 
     def __init__(self, api: Api, reserved: Reserved, claims: Claims) -> None:
         self._api, self._reserved, self._claims = api, reserved, claims
@@ -113,7 +112,7 @@ class Approver:
         self._requests = Follower(api, f"{LIST}?{SELECTOR}", self.decide, self._listed, again_s=AGAIN_S)
 
     def decide(self, request: dict[str, Any]) -> None:
-        """Approve, or say why not. NotYet. Losing a race against another host's approver is success."""
+        """Approve, or print why not. NotYet: decide later. Losing a race against another host is success."""
         name = request["metadata"]["name"]
         if not pending(request):
             return
@@ -144,15 +143,15 @@ class Approver:
         self._told = {uid: reason for uid, reason in self._told.items() if uid in uids}
 
     def follow(self) -> None:
-        """Decide about all that is there, then about what comes."""
+        """Decide about all requests, then about new ones."""
         self._requests.follow()
 
 
 def main() -> None:
-    told = json.loads(SETTINGS.read_text())["serving"]
+    serving = json.loads(SETTINGS.read_text())["serving"]
     api = Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig"))
-    claims = Claims(api, tuple(ipaddress.IPv4Network(text) for text in told["workers"]))
-    forever(Approver(api, Reserved(told["names"], told["kinds"], told["zones"]), claims).follow)
+    claims = Claims(api, tuple(ipaddress.IPv4Network(text) for text in serving["workers"]))
+    forever(Approver(api, Reserved(serving["names"], serving["kinds"], serving["zones"]), claims).follow)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""audit-log: ships the API server's audit log to the cluster's bucket, for a log on a host dies with the host.
+"""audit-log: ships the API server's audit log to the cluster's bucket, because a log on a host is lost with the host.
 
-Once a minute, the lines that are new become an object of their own: at most the last minute is lost with a host. A name is
-never used twice, and holds the SHA-256 of the lines, so a shipper that was killed puts the same object again under the same
-name. Which file has been shipped how far is kept on disk. A file is known by the digest of its first line, whatever it is
-called: kube-apiserver renames it and packs it. The API server keeps files on disk up to a bound of its own (flags
-audit-log-max*): where the bucket is away for longer than they last, an object says how many bytes are missing.
+Once a minute, it puts the new lines as one object: at most the last minute is lost with a host. An object's name is
+unique and has the SHA-256 of its lines, so a shipper that was killed puts the same object again under the same name.
+A state on disk records how much of each file is shipped. It knows a file by the digest of its first line, because
+kube-apiserver renames and compresses files. The API server limits the files on disk (flags audit-log-max*): if the
+bucket is unavailable until files are lost, an object says how many bytes are missing.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ STATE = Path("/var/lib/audit-log/state.json")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 EVERY_S = 60.0
 QUIET_S = 300.0
-"""An API server that logs nothing puts an empty object after so long, so that a silent one is a broken one."""
+"""Seconds without lines after which an empty object is put: a host that puts none is broken."""
 CHUNK = 8 << 20
 BLOCK = 1000
-"""Objects to a folder: a reader finds the newest without a list of all."""
+"""Objects in a folder: a reader finds the newest without listing all."""
 
 Put = Callable[[str, bytes], bool]
 _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
-"""What reading a packed file raises that ends too early: of a full disk, or a host that lost its power."""
+"""Errors of reading a truncated compressed file, after a full disk or a power failure."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A file of the log. key: digest of its first line. closed: nobody writes to it any more."""
+    """A file of the log. key: digest of its first line. closed: it is no longer written to."""
 
     path: Path
     key: str
@@ -50,7 +50,7 @@ class Segment:
 
 @dataclass
 class State:
-    """files: key -> bytes shipped, bytes seen, and the file's name. pending: the object that is on its way."""
+    """files: key -> bytes shipped, bytes seen, and the file's name. pending: the object that is being put."""
 
     boot: str = ""
     sequence: int = 0
@@ -59,18 +59,18 @@ class State:
 
     @classmethod
     def read(cls, path: Path) -> State:
-        """An empty one where there is none, or none that can be read: then all lines that are left are shipped again."""
+        """Read the state. If it is missing or unreadable, return an empty one: all lines on disk are shipped again."""
         try:
             known = cls(**json.loads(path.read_text()))
         except (OSError, ValueError, TypeError) as error:
             if not isinstance(error, FileNotFoundError):
-                print(f"{path} can't be read, so all files are shipped from their beginning: {error}", flush=True)
+                print(f"{path} can't be read, so all files are shipped from the start: {error}", flush=True)
             return cls()
         known.files = {key: (each[0], each[1], each[2]) for key, each in known.files.items()}
         return known
 
     def save(self, path: Path) -> None:
-        """Durably. A full disk stops no shipping: what is in memory goes on to be right."""
+        """Write the state durably. A full disk does not stop shipping: the state in memory stays right."""
         new = path.with_suffix(".new")
         try:
             with new.open("w") as file:
@@ -83,10 +83,10 @@ class State:
 
 
 def segments(log: Path) -> list[Segment]:
-    """What there is of the log: files that were rotated, oldest first, then the one that is written."""
+    """Return the log's files: rotated ones, oldest first, then the current one."""
     rotated = list(log.parent.glob(f"{log.stem}-*{log.suffix}"))
     plain = {path.name for path in rotated}
-    # A packed file beside the plain one is not whole yet.
+    # While the plain file exists, the compressed one is incomplete.
     packed = [path for path in log.parent.glob(f"{log.stem}-*{log.suffix}.gz") if path.name[:-3] not in plain]
     found = []
     for path in (*sorted((*rotated, *packed), key=lambda each: each.name), log):
@@ -101,7 +101,7 @@ def segments(log: Path) -> list[Segment]:
 
 
 def chunks(segment: Segment, start: int) -> Iterator[tuple[int, bytes]]:
-    """Whole lines from a byte on, and the byte where they end. Nothing where the file is another one by now."""
+    """Yield (end, whole lines) from byte `start` on. Yield nothing if the path now holds another file."""
     try:
         file = _opened(segment.path)
     except FileNotFoundError:
@@ -126,7 +126,7 @@ def chunks(segment: Segment, start: int) -> Iterator[tuple[int, bytes]]:
 
 
 class Shipper:
-    """prefix: <cluster>/<host>. put: as `bucket.put`, with its settings."""
+    """prefix: <cluster>/<host>. put: `bucket.put` with its settings."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Shipper:
             self._state.boot = f"{_utc(now())}-{boot}"
 
     def step(self) -> None:
-        """Ship all that is there. BucketError where the bucket does not take it; the next step goes on."""
+        """Ship all new lines. BucketError if the bucket refuses them; the next step resumes."""
         found = segments(self._log)
         self._note(found)
         if self._finish(found):
@@ -157,7 +157,7 @@ class Shipper:
             self._ship(b"")
 
     def _note(self, found: list[Segment]) -> None:
-        """How much there is to ship, for the case that it goes before it is shipped."""
+        """Record how much there is to ship, in case a file is removed before it is shipped."""
         for segment in found:
             shipped, seen, _ = self._state.files.get(segment.key, (0, 0, ""))
             try:
@@ -172,7 +172,7 @@ class Shipper:
             for end, data in chunks(segment, self._state.files[segment.key][0]):
                 self._ship(data, key=segment.key, end=end)
         except _DAMAGED as error:
-            print(f"{segment.path.name} is damaged, and what follows in it is not shipped: {error}", flush=True)
+            print(f"{segment.path.name} is damaged, and the rest of it is not shipped: {error}", flush=True)
 
     def _ship(self, data: bytes, *, key: str = "", end: int = 0, kind: str = "") -> None:
         state = self._state
@@ -188,7 +188,7 @@ class Shipper:
         self._send(data)
 
     def _send(self, data: bytes) -> None:
-        """The pending object. That it is there already is well: its name says what is in it."""
+        """Put the pending object. An existing one is fine: its name identifies its content."""
         state, pending = self._state, self._state.pending
         assert pending is not None
         self._put(pending["name"], gzip.compress(data, mtime=0))
@@ -201,7 +201,7 @@ class Shipper:
         self._quiet_since = time.monotonic()
 
     def _finish(self, found: list[Segment]) -> bool:
-        """Put what a former step, or a run that was killed, did not bring to its end. False while its file is not seen."""
+        """Put what a failed step or killed run left pending. Return False if its file is missing for the first time."""
         pending = self._state.pending
         if pending is None:
             return True
@@ -215,15 +215,15 @@ class Shipper:
         if f"-{_digest(data)}." in pending["name"]:
             self._send(data)
         else:
-            # The file is gone, of which `_forget` tells, or was changed: its number stays unused.
+            # The file is gone, which `_forget` reports, or has changed: the object's number stays unused.
             self._state.pending = None
         return True
 
     def _forget(self, found: set[str]) -> None:
-        """Files that are gone, in two steps, for one is not to be seen while it is packed. What they took along is told."""
+        """Find lost files in two rounds: a file is invisible while it is compressed. Report the bytes that are lost."""
         gone = set(self._state.files) - found
         for key in gone & self._missing:
-            # Taken out before the gap is told of, and both are written at once: it is told of once.
+            # Removed before the gap is reported; both are saved together, so each gap is reported once.
             shipped, seen, name = self._state.files.pop(key)
             if seen > shipped:
                 lost = {"kind": "Gap", "file": name, "lostBytes": seen - shipped, "noticed": _utc(self._now())}
@@ -255,20 +255,20 @@ def _utc(seconds: float) -> str:
 
 
 def main() -> None:
-    """Until the host stops: the API server is stopped before, and its last lines are shipped."""
+    """Run until the host stops. The API server stops first, so its last lines are shipped."""
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     settings = json.loads(Path(os.environ["CREDENTIALS_DIRECTORY"], "audit-log.json").read_text())
     prefix = f"{settings['cluster']}/{socket.gethostname()}"
-    shipper, told = Shipper(prefix, lambda name, data: bucket.put(settings, name, data)), ""
+    shipper, reported = Shipper(prefix, lambda name, data: bucket.put(settings, name, data)), ""
     while True:
         last = stopped.is_set()
         try:
             shipper.step()
-            told = ""
+            reported = ""
         except OSError as error:
-            if str(error) != told:
-                told = str(error)
+            if str(error) != reported:
+                reported = str(error)
                 print(f"trying again: {error}", flush=True)
         if last:
             break

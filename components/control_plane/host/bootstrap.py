@@ -1,7 +1,7 @@
-"""cluster-bootstrap: what the cluster itself must hold before workers join.
+"""cluster-bootstrap: creates what the API must contain before workers join.
 
-Everything is create-or-update, so every boot of every API-server host may run it, two at once too.
-Its credential, with all rights, is made for the minute it takes and lies in memory only.
+It is idempotent: every API-server host runs it at each boot, also two at once. Its credential has all rights, and
+exists only in memory, for about a minute.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from .labels import Keeper
 from .phases import RUN, SETTINGS, TEMPLATE, kubeadm, trusting_all, write
 
 MANIFESTS = Path("/etc/kubernetes/menagerie/manifests.json")
-# Facts of the stack are in these: they come with the secrets, and only where there are any.
+# They contain facts of the stack, so they come with the secrets. Some clusters have none.
 STORAGE_CLASSES = Path("/etc/kubernetes/menagerie/storage-classes.json")
 SCRATCH = Path("/run/cluster-bootstrap")
 PHASES = (["upload-config", "all"],)
 PROXY_PHASE = ["addon", "kube-proxy"]
 PROXY = "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy"
 MADE_OF = "menagerie.dev/made-of"
-"""Annotation of kube-proxy: a digest of what kubeadm and `kube_proxy` made it of."""
+"""Annotation of kube-proxy: a digest of the inputs of kubeadm and `kube_proxy`."""
 FORMER = ("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/kubeadm:node-autoapprove-bootstrap",)
-"""What earlier releases made and no cluster may have: it gave a certificate of any node to any bearer of a bootstrap token."""
+"""Objects of earlier releases to remove: any bearer of a bootstrap token got a certificate of any node."""
 INFO = "/api/v1/namespaces/kube-public/configmaps"
 CONFIG = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
 TRIES, PAUSE_S = 5, 2.0
 
 
 def phase(words: list[str], kubeconfig: Path) -> None:
-    """One phase of `kubeadm init`. Another host may be at the same one: a lost race is run again."""
+    """Run a phase of `kubeadm init`. Retry if it fails: another host may run the same one at the same time."""
     command = ["init", "phase", *words, "--config", str(RUN / "kubeadm.yaml"), "--kubeconfig", str(kubeconfig)]
     for left in reversed(range(TRIES)):
         try:
@@ -53,16 +53,16 @@ def phase(words: list[str], kubeconfig: Path) -> None:
 
 
 def release(text: str) -> str:
-    """The version that a ClusterConfiguration names, "" where it names none."""
+    """Return the version in a ClusterConfiguration, "" if it has none."""
     found = re.search(r"^kubernetesVersion: *(\S+)", text, re.MULTILINE)
     return found[1] if found else ""
 
 
 def other_release(api: Api) -> str:
-    """The version that the cluster is said to run, "" where it is this host's own or none is said yet.
+    """Return the cluster's recorded version, "" if it is this host's or none is recorded.
 
-    Until the last API server is of a new release, `menagerie upgrade` leaves the former one there: kube-proxy may not be newer
-    than any API server.
+    `menagerie upgrade` keeps the former version until the last API server runs the new release: kube-proxy must not be
+    newer than any API server.
     """
     try:
         said = release(api.call("GET", CONFIG)["data"]["ClusterConfiguration"])
@@ -74,7 +74,7 @@ def other_release(api: Api) -> str:
 
 
 def apply(api: Api, item: dict[str, Any]) -> None:
-    """Make one object so; one that gives way to people keeps what they changed."""
+    """Apply one object. Without its `force`, keep what people changed."""
     try:
         api.apply(item["path"], item["object"], "menagerie", force=item["force"])
     except ApiError as error:
@@ -83,11 +83,11 @@ def apply(api: Api, item: dict[str, Any]) -> None:
         elif error.status != HTTPStatus.CONFLICT or item["force"]:
             raise
         else:
-            print(f"left as somebody changed it: {error}", flush=True)
+            print(f"somebody's change is kept: {error}", flush=True)
 
 
 def apply_all(api: Api, items: list[dict[str, Any]]) -> None:
-    """In order. Nodes have their labels before there is a pod that goes by them: of a cluster that runs, none loses its node."""
+    """Apply in order. Label Nodes before the first pods that select by label, so that no running pod loses its node."""
     labelled = False
     for item in items:
         if item["object"]["kind"] in ("Deployment", "DaemonSet") and not labelled:
@@ -97,14 +97,14 @@ def apply_all(api: Api, items: list[dict[str, Any]]) -> None:
 
 
 def replace(api: Api, item: dict[str, Any]) -> None:
-    """A class can't change what it makes volumes of; those that it made do not need it. Another host may be at it too."""
+    """Delete and create a StorageClass, whose parameters are immutable. Volumes stay. Another host may do the same."""
     remove(api, item["path"])
     api.apply(item["path"], item["object"], "menagerie", force=True)
-    print(f"{item['path']}: made anew, with other parameters", flush=True)
+    print(f"{item['path']}: replaced, with other parameters", flush=True)
 
 
 def remove(api: Api, path: str) -> bool:
-    """Whether it was there."""
+    """Delete an object. Return whether it existed."""
     try:
         api.call("DELETE", path)
     except ApiError as error:
@@ -115,9 +115,9 @@ def remove(api: Api, path: str) -> bool:
 
 
 def settle(api: Api, items: list[dict[str, Any]]) -> None:
-    """Our objects are there, and what takes their place is gone: nobody is without the new rule when the former goes."""
+    """Apply the objects, then remove the former ones: a rule's replacement exists before the rule is removed."""
     apply_all(api, items)
-    # Before the rule goes: a kubelet waits with the request that it has made, and what its token was for is part of that.
+    # Before the removal: a kubelet waits with its request, which contains its token's groups.
     tokens.adopt(api, time.time())
     for former in FORMER:
         if remove(api, former):
@@ -125,19 +125,22 @@ def settle(api: Api, items: list[dict[str, Any]]) -> None:
 
 
 def publish(api: Api, kubeconfig: str, endpoint: str) -> None:
-    """cluster-info, as kubeadm's phase bootstrap-token makes it: where the API is, and whom to trust. Once: `keys rotate` keeps it."""
+    """Create cluster-info as kubeadm's phase bootstrap-token does: the API's address and authorities.
+
+    Leave an existing one to `keys rotate`.
+    """
     cluster = {
         "server": f"https://{endpoint}:{api.port}",
         "certificate-authority-data": base64.b64encode(
             decoded(kubeconfig, "certificate-authority-data").encode()
         ).decode(),
     }
-    told = {"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "", "cluster": cluster}]}
+    config = {"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "", "cluster": cluster}]}
     thing = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "cluster-info", "namespace": "kube-public"},
-        "data": {"kubeconfig": json.dumps(told)},
+        "data": {"kubeconfig": json.dumps(config)},
     }
     try:
         api.call("POST", INFO, thing)
@@ -147,10 +150,10 @@ def publish(api: Api, kubeconfig: str, endpoint: str) -> None:
 
 
 def kube_proxy(api: Api, image: str, kubeconfig: Path) -> None:
-    """kube-proxy as kubeadm makes it, but by its image's digest, which kubeadm has no word for.
+    """Install kube-proxy as kubeadm does, but with its image's digest, which kubeadm can't set.
 
-    kubeadm puts the tag back whenever it runs, and every node's kube-proxy would be another twice; so it runs only where what
-    it makes has changed. One that ended in between has left no annotation, and the next boot makes up for it.
+    kubeadm restores the tag in each run, which would restart every node's kube-proxy twice. So it runs only if its
+    inputs changed. An interrupted run sets no annotation, and the next boot repeats it.
     """
     made_of = hashlib.sha256(f"{TEMPLATE.read_text()}{image}".encode()).hexdigest()[:32]
     try:
@@ -178,7 +181,7 @@ def main() -> None:
         "--kubeconfig-dir", str(SCRATCH),
     )  # fmt: skip
     kubeconfig = SCRATCH / "super-admin.conf"
-    # What is published in kube-public/cluster-info is taken from it.
+    # cluster-info is made from it.
     write(kubeconfig, trusting_all(kubeconfig.read_text()))
     try:
         api, settings = Api(kubeconfig), json.loads(SETTINGS.read_text())
@@ -190,7 +193,7 @@ def main() -> None:
         publish(api, kubeconfig.read_text(), settings["endpoint"])
         other = other_release(api)
         if other:
-            print(f"the cluster is said to run {other}: its configuration and kube-proxy stay as they are", flush=True)
+            print(f"the recorded version is {other}: configuration and kube-proxy stay unchanged", flush=True)
         for words in () if other else PHASES:
             phase(words, kubeconfig)
             print(" ".join(words) + ": done", flush=True)

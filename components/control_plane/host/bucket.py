@@ -1,6 +1,6 @@
-"""Puts an object into a bucket of AWS, Azure or Google Cloud, or of any S3 server, and never over one that is there.
+"""Puts objects into a bucket of AWS, Azure or Google Cloud, or of any S3 server, and never overwrites one.
 
-A host has the module of its own cloud alone: the payload of a host must be small.
+A host has only its own cloud's module: a host's payload must be small.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ Headers = Dict[str, str]
 
 TIMEOUT_S = 20
 METADATA = "http://169.254.169.254"
-"""Of all three clouds."""
+"""The metadata service of all three clouds."""
 
 
 class BucketError(OSError):
-    """The bucket, or what tells this host's identity, refuses or does not answer."""
+    """The bucket or the metadata service refuses or does not answer."""
 
 
 def put(settings: dict[str, Any], name: str, data: bytes) -> bool:
-    """Whether the object is new; False where one of this name is there. BucketError else.
+    """Put an object. Return False if one of this name exists. BucketError for any other failure.
 
     settings: `control_plane.audit_log.settings`, with ``metadata`` and ``url`` in tests.
     """

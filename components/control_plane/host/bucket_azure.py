@@ -1,4 +1,5 @@
-"""Azure's blobs. Sources, by page title: "Put Blob", "Use managed identities on a virtual machine to acquire access token"."""
+"""Azure's blobs. Sources, by page title: "Put Blob", "Use managed identities on a virtual machine to acquire access
+token"."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ def put(settings: dict[str, Any], name: str, data: bytes) -> bool:
 
 
 def bearer(settings: dict[str, Any], resource: str) -> str:
-    """What this host shows as the identity of the settings. resource: whom it asks."""
-    wanted = {"api-version": "2018-02-01", "resource": resource, "client_id": settings["client_id"]}
-    path = f"/metadata/identity/oauth2/token?{urllib.parse.urlencode(wanted)}"
+    """Return this host's Authorization header for the settings' identity. resource: the service that checks it."""
+    query = {"api-version": "2018-02-01", "resource": resource, "client_id": settings["client_id"]}
+    path = f"/metadata/identity/oauth2/token?{urllib.parse.urlencode(query)}"
     token = json.loads(told(settings.get("metadata") or METADATA, "GET", path, {"Metadata": "true"}))
     return f"Bearer {token['access_token']}"

@@ -1,5 +1,6 @@
-"""S3, and how a host signs what it asks of AWS. Sources, by page title: "Create a signed AWS API request", "PutObject" (If-None-Match; a bucket with Object Lock wants a
-checksum), "Retrieve security credentials from instance metadata"."""
+"""S3, and signatures of requests to AWS. Sources, by page title: "Create a signed AWS API request", "PutObject"
+(If-None-Match; a bucket with Object Lock requires a checksum), "Retrieve security credentials from instance
+metadata"."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def put(settings: dict[str, Any], name: str, data: bytes) -> bool:
 
 
 def role(settings: dict[str, Any]) -> dict[str, str]:
-    """Who signs: a key that the settings hold, else the role of this host."""
+    """Return the credentials that sign: the settings' key, else this host's role."""
     if "key" in settings:
         return {
             "AccessKeyId": settings["key"]["access_key_id"],
@@ -50,7 +51,7 @@ def role(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def signed(method: str, path: str, headers: Headers, who: dict[str, str], region: str, service: str) -> Headers:
-    """The headers with the proof. Their names must be sorted, and the body's digest is among them."""
+    """Return the headers with a signature. Their names must be sorted, and include the body's digest."""
     if "Token" in who:
         headers = {**headers, "x-amz-security-token": who["Token"]}
     names, now = ";".join(headers), headers["x-amz-date"]

@@ -1,9 +1,9 @@
 """Which addresses a node may have in its serving certificate.
 
-A machine at a site has those of the spec, which operators write into a ConfigMap, so that a machine more does not replace API
-servers. A worker in the region is in no spec: it gets the one address that its Node says, if it lies among workers' and is
-nobody else's, and keeps it for as long as that Node exists, because a Node's addresses are written by its own kubelet. So
-whoever has got a node's address once, at its first start, can't be given another one's later.
+A machine at a site may have the address that the spec gives it. Operators' commands write these into a ConfigMap, so
+that adding a machine does not replace API servers. A worker in the region is in no spec. It gets the one address in its
+Node, if that is in the workers' range and no other node's. It keeps that address as long as the Node exists, because a
+kubelet writes its own Node's addresses: a node that got its address at its first start can't get another node's later.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Address = ipaddress.IPv4Address
 
 
 class Refused(Exception):
-    """A node must not have the addresses that it asks for."""
+    """A node must not have the addresses that it requests."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """uid: tells it from another of its name. addresses: what its kubelet says."""
+    """uid: distinguishes it from other Nodes of its name. addresses: as its kubelet reports them."""
 
     uid: str
     addresses: frozenset[str]
 
 
 def nodes(listed: list[dict[str, Any]]) -> dict[str, Node]:
-    """Name -> node, of what the API lists."""
+    """Return name -> node of the API's list."""
     found = {}
     for each in listed:
         said = each.get("status", {}).get("addresses") or []
@@ -47,14 +47,14 @@ def nodes(listed: list[dict[str, Any]]) -> dict[str, Node]:
 
 
 def living(records: dict[str, str], known: dict[str, Node]) -> dict[str, str]:
-    """Of records of which worker has which address, those whose very Node exists: name -> "<uid> <address>"."""
+    """Return the address records whose own Node (same UID) still exists: name -> "<uid> <address>"."""
     return {name: text for name, text in records.items() if name in known and text.split(" ")[0] == known[name].uid}
 
 
 def claim(name: str, address: Address, known: dict[str, Node], records: dict[str, str]) -> str:
-    """The record by which a worker in the region has an address from now on. Refused, NotYet.
+    """Return the record that gives a worker in the region its address. Refused, NotYet.
 
-    records: those of `living`. A record is worth more than what Nodes say: who has one can't take, and can't block, what
+    records: those of `living`. They override what Nodes report: a worker with a record can neither take nor block what
     another one has or is about to get.
     """
     own = known.get(name)
@@ -66,7 +66,7 @@ def claim(name: str, address: Address, known: dict[str, Node], records: dict[str
             raise Refused(f"it has had {had} since it joined, and asks for {address}")
         return records[name]
     if str(address) not in own.addresses:
-        raise NotYet(f"Node {name} does not say that it has {address}")
+        raise NotYet(f"Node {name} does not report {address} as its own")
     owners = [other for other, text in records.items() if text.split(" ")[1] == str(address)]
     owners += [
         other for other, node in known.items() if other not in {name, *records} and str(address) in node.addresses
@@ -77,21 +77,21 @@ def claim(name: str, address: Address, known: dict[str, Node], records: dict[str
 
 
 class Claims:
-    """The addresses of a cluster's nodes. ranges: where workers in the region have theirs; () where there are none."""
+    """The addresses of a cluster's nodes. ranges: of workers in the region; () if there are none."""
 
     def __init__(self, api: Api, ranges: tuple[ipaddress.IPv4Network, ...]) -> None:
         self._api, self._ranges = api, ranges
 
     def settle(self, name: str, addresses: tuple[Address, ...]) -> None:
-        """Let a node have these addresses, and remember that it has them. Refused, NotYet, ApiError."""
+        """Allow a node these addresses, and record them. Refused, NotYet, ApiError."""
         hosts = self._hosts()
         if name in hosts:
             foreign = [str(each) for each in addresses if str(each) != hosts[name]]
             if foreign:
-                raise Refused(f"{name} is {hosts[name]} by the spec, and asks for {', '.join(foreign)}")
+                raise Refused(f"{name} has {hosts[name]} in the spec, and asks for {', '.join(foreign)}")
             return
         if not self._ranges:
-            raise NotYet(f"{name} is no host that the cluster was told of; run ./menagerie configure")
+            raise NotYet(f"the cluster does not know the host {name}; run ./menagerie configure")
         if len(addresses) > 1:
             raise Refused(f"a worker in the region has one address, and {name} asks for {len(addresses)}")
         for each in addresses:
@@ -99,17 +99,17 @@ class Claims:
 
     def _settle_worker(self, name: str, address: Address, taken: frozenset[str]) -> None:
         if str(address) in taken or not any(address in network for network in self._ranges):
-            raise Refused(f"{name} is no host of the spec, and {address} is no address of workers in the region")
+            raise Refused(f"{name} is not in the spec, and {address} is not in a range of workers in the region")
         found = self._api.call("GET", f"{CONFIGMAPS}/{WORKERS}")
         before = found.get("data") or {}
         own = self._node(name)
         if name in living(before, own):
             claim(name, address, own, before)
             return
-        # Many megabytes in a large cluster, and needed once for each worker.
+        # Many megabytes in a large cluster, but only once per worker.
         known = nodes(self._api.call("GET", NODES)["items"])
         records = living(before, known)
-        # With the version that was read: another host's approver may have given the address meanwhile.
+        # With the version that was read: another host's approver may have assigned the address since.
         self._write({**found, "data": {**records, name: claim(name, address, known, records)}})
 
     def _node(self, name: str) -> dict[str, Node]:
@@ -130,7 +130,7 @@ class Claims:
             raise NotYet("another approver has just decided about an address") from None
 
     def _hosts(self) -> dict[str, str]:
-        """Machine of the spec -> its address."""
+        """Return machine -> address of the spec."""
         found = self._api.call("GET", f"{CONFIGMAPS}/{HOSTS}")
         hosts: dict[str, str] = json.loads((found.get("data") or {}).get(KEY, "{}"))
         return hosts

@@ -1,7 +1,7 @@
-"""What a certificate signing request asks for, read from its DER.
+"""Reads the contents of a certificate signing request from its DER.
 
-A strict reader of the few ASN.1 types of RFC 2986 and RFC 5280: whatever it does not expect is an
-error. The text that openssl prints is no safe input: a name may hold ", IP Address:".
+A strict parser of the few ASN.1 types of RFC 2986 and RFC 5280: anything unexpected is an error. openssl's text output
+is not a safe input: a name may contain ", IP Address:".
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _DNS, _ADDRESS = 0x82, 0x87
 
 @dataclass(frozen=True)
 class Request:
-    """The names that a request asks for. `others` are kinds of alternative names other than DNS and IP.
+    """The names in a request. others: number of alternative names other than DNS names and IPv4 addresses.
 
-    key: the SubjectPublicKeyInfo's contents, which tell one key from another.
+    key: the SubjectPublicKeyInfo's contents, which identify the key.
     """
 
     common_name: str
@@ -39,7 +39,7 @@ class Request:
 
 
 def parse(pem: str) -> Request:
-    """Read one PEM request; Malformed where it is anything else."""
+    """Read one PEM request. Malformed if it is anything else."""
     found = re.fullmatch(
         r"\s*-----BEGIN CERTIFICATE REQUEST-----\s([A-Za-z0-9+/=\s]+)-----END CERTIFICATE REQUEST-----\s*", pem
     )
@@ -74,7 +74,7 @@ def _subject(data: bytes) -> tuple[str, tuple[str, ...]]:
             elif kind == _ORGANIZATION:
                 organizations.append(_text(value))
             else:
-                raise Malformed("the subject holds more than a common name and organizations")
+                raise Malformed("the subject has more than a common name and organizations")
     if len(names) != 1:
         raise Malformed(f"{len(names)} common names")
     return names[0], tuple(organizations)

@@ -1,4 +1,4 @@
-"""A strict reader of ASN.1's distinguished encoding (X.690): whatever it does not expect is an error."""
+"""A strict parser of ASN.1's distinguished encoding (X.690): anything unexpected is an error."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Iterator, Tuple
 
 
 class Malformed(ValueError):
-    """Not what belongs there, or not in its one encoding."""
+    """Not the expected element, or not in its canonical encoding."""
 
 
 Element = Tuple[int, bytes]
 
 
 def walk(data: bytes) -> Iterator[Element]:
-    """The elements that stand one after another: (tag, content)."""
+    """Yield consecutive elements: (tag, content)."""
     while data:
         if len(data) < 2:
-            raise Malformed("cut off")
+            raise Malformed("truncated")
         tag, length, start = data[0], data[1], 2
         if length > 0x80:
             size = length & 0x7F
@@ -31,15 +31,15 @@ def walk(data: bytes) -> Iterator[Element]:
 
 
 def elements(data: bytes, count: int) -> list[Element]:
-    """As many as are expected there."""
+    """Return the elements. Malformed unless there are `count`."""
     found = list(walk(data))
     if len(found) != count:
-        raise Malformed(f"{len(found)} parts where {count} belong")
+        raise Malformed(f"{len(found)} elements instead of {count}")
     return found
 
 
 def expect(element: Element, tag: int) -> bytes:
-    """The content of an element of that tag."""
+    """Return the content of an element with that tag. Malformed if it has another."""
     if element[0] != tag:
-        raise Malformed(f"type {element[0]:#x} where {tag:#x} belongs")
+        raise Malformed(f"type {element[0]:#x} instead of {tag:#x}")
     return element[1]

@@ -1,4 +1,4 @@
-"""Deals with every object of a list, then with those that change. Of one that can't be dealt with, the others take no harm."""
+"""Handles all objects of a list, then those that change. A failure of one does not affect the others."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ _LONGEST = 500
 
 
 class NotYet(Exception):
-    """What decides about an object is not there yet. Who raises it has told why."""
+    """It is too early to decide about an object. The raiser has reported why."""
 
 
 class Follower:
-    """decide: acts on one object. listed: is given the UIDs of all that are there. told: is given what was wrong with one, once.
+    """decide: acts on one object. listed: gets the UIDs of all objects. told: gets an object and its failure, once.
 
-    order: by which all that are there have their turns. again_s: until an object that failed, or for which it was too early, has
-    its next.
+    order: sort key of the list. again_s: seconds until an object that failed or raised NotYet is retried.
 
-    Whoever may write an object has words in it, so anything may be wrong with it. Not its fault are an API that does not
-    answer, and one that does not know this program: these end the round.
+    People write parts of objects, so anything may be wrong with one. If the API does not answer or rejects this
+    program's credential, that is not the object's fault: the round ends.
     """
 
     def __init__(
@@ -41,9 +40,9 @@ class Follower:
         self._said: dict[str, str] = {}
 
     def follow(self, query: str = "") -> None:
-        """Everything that is there, then what changes, until the server ends the watch, or one has to be looked at again.
+        """Handle all objects, then changes, until the server ends the watch or an object must be retried.
 
-        query: of the list alone.
+        query: of the list only.
         """
         version, well = self.look(query)
         for thing in self._api.watch(self._path, version, WATCH_S if well else self._again_s):
@@ -51,7 +50,7 @@ class Follower:
                 return
 
     def look(self, query: str = "") -> tuple[str, bool]:
-        """Everything that is there: the version of the list, and whether all could be dealt with."""
+        """Handle all objects. Return the list's version, and whether all succeeded."""
         found = self._api.call("GET", self._path + query)
         uids = {thing["metadata"]["uid"] for thing in found["items"]}
         self._said = {uid: reason for uid, reason in self._said.items() if uid in uids}
@@ -60,7 +59,7 @@ class Follower:
         return found["metadata"]["resourceVersion"], all(done)
 
     def deal(self, thing: dict[str, Any]) -> bool:
-        """Whether it could be dealt with. The same reason is told once."""
+        """Handle one object. Return whether it succeeded. Report the same reason once."""
         try:
             self._decide(thing)
         except (OSError, http.client.HTTPException):
@@ -85,11 +84,11 @@ class Follower:
 
 
 def words(error: Exception) -> str:
-    """An error on one line of printable letters: it may quote what somebody wrote."""
+    """Return an error as one printable line: it may quote what somebody wrote."""
     text = str(error) if isinstance(error, (ApiError, ValueError)) else repr(error)
     return plain(text)
 
 
 def plain(text: str) -> str:
-    """Printable letters on one line, no more than a journal or an Event takes."""
+    """Return the text as one printable line, short enough for a journal or an Event."""
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)[:_LONGEST]

@@ -1,8 +1,9 @@
-"""gangs: makes the PodGroup of each Job that is a gang, and starts the whole gang anew when a member has died.
+"""gangs: creates the PodGroup of each Job that is a gang, and restarts the whole gang when a member fails.
 
-A Job replaces the one pod that died. Of an MPI job the others can't go on without it, and while it finds no host they keep theirs.
-So the Job is suspended, which ends all of its pods, and resumed when none is left: they ask for their hosts as a gang again, and go
-on from their checkpoint. What is to be done is seen from the Job alone, so that this may end anywhere, and run twice.
+A Job replaces only the failed pod. The other pods of an MPI job can't continue without it, and keep their hosts while
+it finds none. So this program suspends the Job, which ends all of its pods, and resumes it when none is left: they are
+scheduled as a gang again, and continue from their checkpoint. Each decision depends only on the Job, so this program
+may stop at any point, and may run twice.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ from .following import Follower, plain
 SETTINGS = Path("/etc/kubernetes/menagerie/host.json")
 LABEL = "menagerie.dev/gang"
 WITHIN = "menagerie.dev/gang-within"
-# Failures of members that were answered; that the pods of the gang are being ended to be started anew.
+# Number of members' failures that were handled; mark of a gang whose pods are being ended for a restart.
 ANSWERED = "menagerie.dev/gang-failures"
 RESTARTING = "menagerie.dev/gang-restarting"
 LIST = f"/apis/batch/v1/jobs?labelSelector={LABEL}"
-# Whatever was changed or taken away since it was read is looked at again when the watch tells of it.
+# The object was changed or deleted since it was read. The watch reports it again.
 RACES = (404, 409)
 THERE = 409
 MERGE = "application/merge-patch+json"
-# Failures of members are an int32 in a Job's status.
+# A Job's status counts failures as int32.
 MOST_FAILURES = 2**31 - 1
-# Events are not worth more of a round's time.
+# An Event must not delay a round for longer.
 EVENT_TIMEOUT_S = 5.0
 
 
 def path(job: dict[str, Any]) -> str:
-    """The Job's in the API."""
+    """Return the Job's path in the API."""
     return f"/apis/batch/v1/namespaces/{job['metadata']['namespace']}/jobs/{job['metadata']['name']}"
 
 
 def over(job: dict[str, Any]) -> bool:
-    """Whether it is done, given up, or about to be."""
+    """Return whether the Job has ended, or is about to."""
     ends = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
     found = job.get("status", {}).get("conditions") or []
     return "deletionTimestamp" in job["metadata"] or any(
@@ -51,14 +52,14 @@ def over(job: dict[str, Any]) -> bool:
 
 
 def pod_group(job: dict[str, Any], version: str) -> dict[str, Any] | None:
-    """The PodGroup that its pods name; it goes when the Job goes. version: of the API. None where they name none."""
+    """Return the PodGroup that the Job's pods name, None if they name none. The Job owns it. version: of the API."""
     pod = job["spec"]["template"]["spec"]
     named = pod.get("schedulingGroup") or {}
     within = (job["metadata"].get("annotations") or {}).get(WITHIN)
     if not named.get("podGroupName"):
         return None
     more: dict[str, Any] = {"schedulingConstraints": {"topology": [{"key": within}]}} if within else {}
-    # The group puts others out as one, by a class of its own.
+    # The group preempts others as a whole, with its own priority class.
     more |= {"priorityClassName": pod["priorityClassName"]} if pod.get("priorityClassName") else {}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
     return {
@@ -74,9 +75,9 @@ def pod_group(job: dict[str, Any], version: str) -> dict[str, Any] | None:
 
 
 def change(job: dict[str, Any]) -> dict[str, Any] | None:
-    """What is to be merged into the Job; None where nothing is.
+    """Return the patch for the Job, None if it needs none.
 
-    It is resumed only when no pod is left, also none whose host is away: two incarnations of a member would write one checkpoint.
+    Resume it only when no pod is left, not even on a lost host: two instances of a member would write one checkpoint.
     """
     said, status = job["metadata"].get("annotations") or {}, job.get("status", {})
     failed, suspended = status.get("failed", 0), bool(job["spec"].get("suspend"))
@@ -87,7 +88,7 @@ def change(job: dict[str, Any]) -> dict[str, Any] | None:
         gone = not status.get("active") and not status.get("terminating")
         if suspended and not (gone and has_stopped(job)):
             return None
-        # Not suspended any more: somebody else resumed it.
+        # No longer suspended: somebody else resumed it.
         return {"metadata": {"annotations": {RESTARTING: None, ANSWERED: str(failed)}}, "spec": {"suspend": False}}
     if suspended or failed <= answered:
         return None
@@ -95,17 +96,17 @@ def change(job: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def failures(said: str, name: str) -> int:
-    """The number of an annotation. ValueError says how the owner of the Job mends it."""
+    """Return the number in an annotation. ValueError says how the owner of the Job fixes it."""
     if re.fullmatch("[0-9]{1,10}", said) and int(said) <= MOST_FAILURES:
         return int(said)
     raise ValueError(
-        f"annotation {ANSWERED} is {said[:40]!r}, no number of failures, so the gang is not started anew when a member dies; "
-        f"take it away: kubectl annotate job {name} {ANSWERED}-"
+        f"annotation {ANSWERED} is {said[:40]!r}, no number of failures, so the gang is not restarted when a member "
+        f"fails; remove it: kubectl annotate job {name} {ANSWERED}-"
     )
 
 
 def event(job: dict[str, Any], reason: str, now: float) -> dict[str, Any]:
-    """What is wrong, where the owner of the Job sees it. Its name is of what it says: all API-server hosts make one together."""
+    """Return an Event for the Job's owner. Its name has a digest of the text, so all API-server hosts create one."""
     about, stamp = job["metadata"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     digest = hashlib.sha256(f"{about['uid']} {reason}".encode()).hexdigest()[:16]
     return {
@@ -128,7 +129,7 @@ def event(job: dict[str, Any], reason: str, now: float) -> dict[str, Any]:
 
 
 def has_stopped(job: dict[str, Any]) -> bool:
-    """Whether the controller has seen that it is suspended: numbers of before say nothing."""
+    """Return whether the controller has seen that the Job is suspended: earlier numbers are stale."""
     found = job.get("status", {}).get("conditions") or []
     return any(each["type"] == "Suspended" and each["status"] == "True" for each in found)
 
@@ -142,7 +143,7 @@ class Keeper:
         self._jobs = Follower(api, LIST, self.decide, self._listed, self._told)
 
     def decide(self, job: dict[str, Any]) -> None:
-        """Make its PodGroup, suspend it or resume it. Losing a race, against the same program of another host too, is success."""
+        """Create its PodGroup, suspend it or resume it. Losing a race, also against another host, is success."""
         try:
             if not over(job):
                 self._group(job)
@@ -160,11 +161,11 @@ class Keeper:
             if error.status not in RACES:
                 raise
             return
-        did = "ended, to be started anew as a whole" if wanted["spec"]["suspend"] else "started anew"
+        did = "ended, to be restarted as a whole" if wanted["spec"]["suspend"] else "restarted"
         print(f"{path(job)}: {job['status'].get('failed', 0)} failures of members: {did}", flush=True)
 
     def _group(self, job: dict[str, Any]) -> None:
-        """Remembered is what the API has made, or has; after any other answer another turn asks again."""
+        """Create the PodGroup, and remember that it exists. After any other failure, the next round retries."""
         uid, made = job["metadata"]["uid"], pod_group(job, self._version)
         if made is None or uid in self._made:
             return
@@ -178,19 +179,20 @@ class Keeper:
         self._made.add(uid)
 
     def _is_to_stay(self, job: dict[str, Any], where: str) -> None:
-        """ValueError for a PodGroup of the Job's name that goes with an earlier Job."""
+        """Raise ValueError if the PodGroup will be deleted with an earlier Job of the same name."""
         about = self._api.call("GET", where)["metadata"]
         others = [each["uid"] for each in about.get("ownerReferences") or [] if each["uid"] != job["metadata"]["uid"]]
         if others or "deletionTimestamp" in about:
             raise ValueError(
-                f"PodGroup {about['name']} is of an earlier Job of that name; once it is gone, this one gets its own"
+                f"PodGroup {about['name']} belongs to an earlier Job of that name; this Job gets its own when that one "
+                "is gone"
             )
 
     def _listed(self, uids: set[str]) -> None:
         self._made &= uids
 
     def _told(self, job: dict[str, Any], reason: str) -> None:
-        """An Event of the Job; without the etcd of Events, or in a namespace that is going, the journal has it alone."""
+        """Create an Event. If that fails (no etcd events, a namespace being deleted), only the journal has it."""
         where = f"/api/v1/namespaces/{job['metadata']['namespace']}/events"
         try:
             self._api.call("POST", where, event(job, reason, time.time()), timeout_s=EVENT_TIMEOUT_S)
@@ -199,11 +201,11 @@ class Keeper:
                 print(f"{path(job)}: no Event: {plain(str(error))}", flush=True)
 
     def follow(self) -> None:
-        """All gangs that are there, then what changes."""
+        """Handle all gangs, then changes."""
         self._jobs.follow()
 
     def deal(self, job: dict[str, Any]) -> bool:
-        """One Job's turn; whether it could be dealt with."""
+        """Handle one Job. Return whether it succeeded."""
         return self._jobs.deal(job)
 
 

@@ -1,6 +1,6 @@
-"""What a TLS server says before it knows who is there: the certificate that it shows, and whose clients it knows.
+"""Reads what a TLS server sends before it authenticates its client: its certificate and trusted client authorities.
 
-No library of Debian's Python tells the second. Up to TLS 1.2 a server says both unencrypted (RFC 5246, 7.4.2 and 7.4.4).
+No library of Debian's Python shows the second. Up to TLS 1.2, both are unencrypted (RFC 5246, 7.4.2 and 7.4.4).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _HEAD = 5
 
 @dataclass(frozen=True)
 class Greeting:
-    """certificate: the server's, DER. authorities: names of those whose clients it knows, DER."""
+    """certificate: the server's, in DER. authorities: names of those whose clients it trusts, in DER."""
 
     certificate: bytes
     authorities: tuple[bytes, ...]
 
 
 def greeting(host: str, port: int, timeout_s: float = 10) -> Greeting:
-    """Begin a handshake and leave it at what the server says first. OSError where it says something else."""
+    """Start a handshake and stop after the server's first messages. OSError if it sends others."""
     with socket.create_connection((host, port), timeout=timeout_s) as connection:
         connection.sendall(_hello(host))
         found = dict(_messages(connection))
@@ -49,7 +49,7 @@ def _hello(host: str) -> bytes:
 
 
 def _messages(connection: socket.socket) -> Iterator[tuple[int, bytes]]:
-    """Type and content of each until the server has said all that comes first; one may span several records."""
+    """Yield type and content of each message up to ServerHelloDone. A message may span several records."""
     said = b""
     while True:
         kind, *_, high, low = _exactly(connection, _HEAD)
@@ -76,7 +76,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def _vector(data: bytes, size: int) -> tuple[bytes, bytes]:
-    """What stands behind its own length of `size` bytes, and the rest."""
+    """Return the content after a length of `size` bytes, and the rest."""
     end = size + int.from_bytes(data[:size], "big")
     return data[size:end], data[end:]
 

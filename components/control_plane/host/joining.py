@@ -1,10 +1,10 @@
-"""node-join-approver: approves the client certificates of hosts that join, each for the one name that it may have.
+"""node-join-approver: approves client certificates of joining hosts, each for the one name that the host may have.
 
-A bootstrap token says who asks, and nobody else approves: kubeadm's rule that lets every bearer of a token be any node is
-taken away (`bootstrap`). A token for one host names it in a group, and is approved for that name alone. The region's token can be
-read by every worker there, so it proves nothing: the cloud must know a machine of that name among the cluster's workers, and
-no Node may have the name since that machine was made. Requests that are not approved stay pending, with the reason in the
-journal.
+A bootstrap token identifies the requester. Nothing else approves: `bootstrap` removes kubeadm's rule that lets every
+bearer of a token be any node. A token for one host names that host in a group, and is approved only for its name. Every
+worker in the region can read the region's token, so it proves nothing: the cloud must have a machine of that name among
+the cluster's workers, and no Node of that name may be newer than the machine. Requests that are not approved stay
+pending, with the reason in the journal.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ NODE = "system:node:"
 BEARER = "system:bootstrap:"
 BEARERS = "system:bootstrappers"
 ONE = "system:bootstrappers:menagerie:node:"
-"""Begins the group of a token for one host; its name follows. See `control_plane.joining`."""
+"""Prefix of the group of a token for one host; the host's name follows. See `control_plane.joining`."""
 REGION = "system:bootstrappers:menagerie:region"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 # RSA kubelets ask for key encipherment too.
 USAGES = ({"digital signature", "client auth"}, {"digital signature", "key encipherment", "client auth"})
 MACHINE = "/usr/local/sbin/menagerie-machine"
 LOOK_S = 5
-"""How often requests are looked at again that wait for the cloud."""
+"""Seconds until a request that waits for the cloud is retried."""
 SKEW_S = 10.0
-"""Between the clocks of the cloud and of API servers. A machine boots for longer than that before it asks, and a name that
-comes again comes later."""
+"""Allowed between clocks of the cloud and of API servers. A machine boots for longer before its request, and its name
+is reused later than that."""
 
 
 class Refused(Exception):
@@ -50,7 +50,7 @@ class Refused(Exception):
 
 
 class Claim(NamedTuple):
-    """Who a request wants to be. key: tells its key from others. in_region: whether the token proves nothing of the name.
+    """Which node a request wants to be. key: identifies its key. in_region: whether its token does not prove the name.
 
     asked: Unix time.
     """
@@ -62,13 +62,13 @@ class Claim(NamedTuple):
 
 
 def claim(request: dict[str, Any]) -> Claim:
-    """What a CertificateSigningRequest claims. Refused unless it is what a kubelet asks with a token of ours."""
+    """Return a CertificateSigningRequest's claim. Refused unless it is a kubelet's with a token of the cluster."""
     spec = request["spec"]
     user, groups = str(spec.get("username", "")), spec.get("groups") or []
     if spec.get("signerName") != SIGNER:
         raise Refused(f"signer {spec.get('signerName')}")
     if not user.startswith(BEARER) or BEARERS not in groups:
-        raise Refused(f"asked for by {user}, which is no bootstrap token")
+        raise Refused(f"requested by {user}, which is not a bootstrap token")
     usages = spec.get("usages") or []
     if set(usages) not in USAGES or len(usages) != len(set(usages)):
         raise Refused(f"usages {', '.join(usages)}")
@@ -82,12 +82,12 @@ def claim(request: dict[str, Any]) -> Claim:
     if len(named) + in_region != 1:
         raise Refused(
             f"{user} names {' and '.join([*named, *['the region'] * in_region]) or 'no host'}; it must name one. "
-            "`menagerie configure` makes such tokens"
+            "`menagerie configure` creates such tokens"
         )
     if named and named != [name]:
         raise Refused(f"{user} is for {named[0]}, and asks to be {name}")
     if in_region and "." in name:
-        raise Refused(f"the name {name}: a machine of the region has one name, which is without a domain")
+        raise Refused(f"the name {name}: a machine in the region has a name without a domain")
     made = request["metadata"]["creationTimestamp"]
     return Claim(name, found.key, in_region, seconds(made))
 
@@ -96,29 +96,29 @@ def _name(found: csr.Request) -> str:
     if found.organizations != ("system:nodes",):
         raise Refused(f"organizations {', '.join(found.organizations) or 'none'}")
     if found.dns_names or found.addresses or found.others:
-        raise Refused("alternative names, which a kubelet's client certificate has none of")
+        raise Refused("alternative names, which a kubelet's client certificate must not have")
     name = found.common_name[len(NODE) :]
     if not found.common_name.startswith(NODE) or not NAME.fullmatch(name):
-        raise Refused(f"the name {found.common_name}, which is no node's")
+        raise Refused(f"the name {found.common_name}, which is not a node's")
     return name
 
 
 def unattested(
     asked: Claim, machine: float | None, node: float | None, rivals: Iterable[tuple[str, Claim]]
 ) -> str | None:
-    """Why the region's token is not enough for this claim, None where it is.
+    """Return why the region's token is not enough for this claim, None if it is.
 
-    machine: when the cloud's machine of that name was made, None where there is none. node: when its Node was.
-    rivals: name -> claim of all other requests that were not denied. Times are Unix times.
+    machine: when the cloud's machine of that name was created, None if there is none. node: when its Node was.
+    rivals: (name, claim) of all other requests that were not denied. Times are Unix times.
     """
     if machine is None:
         return f"the cloud has no machine {asked.name} among the cluster's workers"
     if asked.asked < machine - SKEW_S:
-        return f"asked for before the machine {asked.name} was made"
+        return f"requested before the machine {asked.name} was created"
     if node is not None and node > machine:
         return (
-            f"{asked.name} is a node since its machine was made. Where it has lost its certificate, replace the machine, or "
-            f"'kubectl delete node {asked.name}' lets it join anew"
+            f"{asked.name} already joined after its machine was created. If it has lost its certificate, replace the "
+            f"machine, or let it join again: 'kubectl delete node {asked.name}'"
         )
     others = sorted(
         request
@@ -127,31 +127,31 @@ def unattested(
     )
     if others:
         return (
-            f"{', '.join(others)} asks to be {asked.name} with another key, and neither is believed: replace the machine, or "
-            f"'kubectl delete csr {' '.join(others)}' where that one is known to be false"
+            f"{', '.join(others)} asks to be {asked.name} with another key, and neither is believed: replace the "
+            f"machine, or 'kubectl delete csr {' '.join(others)}' if you know that it is false"
         )
     return None
 
 
 def machine_of(name: str) -> float | None:
-    """When the cloud's machine of that name was made (Unix time), None where the cloud has none. Refused without an answer."""
+    """Return when the cloud's machine of that name was created (Unix time), None without one. Refused if unknown."""
     try:
         done = subprocess.run([MACHINE, name], check=False, capture_output=True, timeout=60)
         if done.returncode:
-            raise Refused(f"the cloud was not asked about {name}: {done.stderr.decode(errors='replace').strip()}")
+            raise Refused(f"can't ask the cloud about {name}: {done.stderr.decode(errors='replace').strip()}")
         made = json.loads(done.stdout)["made"]
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
-        raise Refused(f"the cloud was not asked about {name}: {error!r}") from None
+        raise Refused(f"can't ask the cloud about {name}: {error!r}") from None
     return None if made is None else float(made)
 
 
 def pending(request: dict[str, Any]) -> bool:
-    """Whether nobody decided about it yet."""
+    """Return whether the request is undecided."""
     return not request.get("status", {}).get("conditions") and not request.get("status", {}).get("certificate")
 
 
 def needs_the_cloud(request: dict[str, Any]) -> bool:
-    """Whether its token is the region's."""
+    """Return whether its token is the region's."""
     return REGION in (request["spec"].get("groups") or ())
 
 
@@ -160,7 +160,7 @@ def denied(request: dict[str, Any]) -> bool:
 
 
 def approval(request: dict[str, Any], message: str) -> dict[str, Any]:
-    """The object to send back to approve `request`."""
+    """Return `request` with its approval, to send to the API."""
     condition = {"type": "Approved", "status": "True", "reason": "MenagerieNodeJoin", "message": message}
     return {
         **request,
@@ -171,12 +171,12 @@ def approval(request: dict[str, Any], message: str) -> dict[str, Any]:
 
 
 def seconds(stamp: str) -> float:
-    """Unix time of a time as the API writes it."""
+    """Return the Unix time of an API timestamp."""
     return calendar.timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ"))
 
 
 class Approver:
-    """Decides about each request; a refusal is told once, and those of the region are looked at again."""
+    """Decides about each request. Prints each refusal once, and retries those of the region."""
 
     def __init__(
         self,
@@ -189,14 +189,14 @@ class Approver:
         self._clock = clock
         self._told: dict[str, str] = {}
         self._waits: dict[str, tuple[float, float]] = {}
-        """uid -> when it was first looked at, and when it is looked at next: less often the longer it waits."""
-        # Whoever proves a name by its token waits for no cloud.
+        """uid -> when it was first tried, and when it is tried next: less often the longer it waits."""
+        # A request whose token proves its name does not wait for the cloud.
         self._requests = Follower(
             api, f"{LIST}?{SELECTOR}", self.decide, self._listed, order=needs_the_cloud, again_s=LOOK_S
         )
 
     def decide(self, request: dict[str, Any]) -> None:
-        """Approve, or say why not. NotYet: the cloud is asked again. Losing a race against another host's approver is success."""
+        """Approve, or print why not. NotYet: ask the cloud later. Losing a race against another host is success."""
         uid = request["metadata"]["uid"]
         if not pending(request):
             self._waits.pop(uid, None)
@@ -219,7 +219,7 @@ class Approver:
         first = self._waits.get(uid, (now, now))[0]
         self._waits[uid] = first, now + max(float(LOOK_S), (now - first) / 10)
         machine, node = self._machine(wanted.name), self._node(wanted.name)
-        # Listed last, and anew: of two that approvers of two hosts decide about at once, one sees the other.
+        # Listed again, and last: of two requests that two hosts decide about at once, one host sees the other request.
         reason = unattested(wanted, machine, node, ()) or unattested(wanted, machine, node, self._rivals(uid))
         if reason:
             raise Refused(reason)
@@ -262,7 +262,7 @@ class Approver:
         self._waits = {uid: wait for uid, wait in self._waits.items() if uid in uids}
 
     def follow(self) -> None:
-        """Decide about all that is there, then about what comes."""
+        """Decide about all requests, then about new ones."""
         self._requests.follow()
 
 

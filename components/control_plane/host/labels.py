@@ -1,8 +1,8 @@
-"""node-labels: gives Nodes the labels that are theirs by the spec, with the one that no kubelet may set.
+"""node-labels: gives Nodes their labels from the spec, and the label that kubelets may not set.
 
-Machines at sites are in a table that operators' commands write. Of workers in the region no spec has the names; for those counts
-the pool that their kubelet named when it was seen first. A kubelet can't change that while its Node is there (an admission
-policy); one that comes back under a name that is known with another pool is not believed.
+Operators' commands write a table of machines at sites. No spec names workers in the region: their pool is the one that
+their kubelet first named. A kubelet can't change it while its Node exists (an admission policy). If a known name comes
+back with another pool, the pool is not believed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RACES = (404, 409)
 
 
 def wanted(table: dict[str, str], name: str) -> dict[str, str]:
-    """The labels of a machine at a site; none of a Node that the table doesn't have."""
+    """Return the labels of a machine at a site, none if the table does not have the Node."""
     lines = table.get(table.get(name, ""), "")
     return dict(line.split("=", 1) for line in lines.split("\n") if line)
 
@@ -40,11 +40,11 @@ class Keeper:
         self._table = self._data(TABLE)
 
     def decide(self, node: dict[str, Any]) -> None:
-        """Give it what it lacks. Losing a race, against the same program of another host too, is success."""
+        """Set missing labels. Losing a race, also against another host, is success."""
         meta = node["metadata"]
         name, labels = meta["name"], meta.get("labels") or {}
         if name not in self._table and TRUSTED not in labels:
-            # A machine that joins now: its line was written a moment before.
+            # A machine that joins now: its line was written a moment ago.
             self._read()
         ours = wanted(self._table, name)
         if not ours and labels.get(CLAIMED, "") != labels.get(TRUSTED, ""):
@@ -62,7 +62,7 @@ class Keeper:
         print(f"{name}: {', '.join(f'{key}={value}' for key, value in sorted(lacking.items()))}", flush=True)
 
     def _of_region(self, name: str, labels: dict[str, str]) -> dict[str, str]:
-        """The pool that counts, remembered before the label is there."""
+        """Return the label of the first claimed pool. Record the pool before the label is set."""
         pool = labels.get(CLAIMED, "")
         if not pool:
             return {}
@@ -71,8 +71,8 @@ class Keeper:
             self._api.call("PATCH", f"{CONFIGMAPS}/{POOLS}", {"data": {name: pool}}, MERGE)
         elif known != pool:
             print(
-                f"{name} says that it is of pool {pool}, and was of {known}: not believed. If it is another machine of the same "
-                f'name: kubectl -n kube-system patch configmap {POOLS} --type merge -p \'{{"data": {{"{name}": null}}}}\'',
+                f"{name} claims pool {pool}, but was in {known}: not believed. If a new machine has this name: "
+                f'kubectl -n kube-system patch configmap {POOLS} --type merge -p \'{{"data": {{"{name}": null}}}}\'',
                 flush=True,
             )
             return {}
@@ -87,11 +87,11 @@ class Keeper:
             return {}
 
     def look(self) -> None:
-        """Every Node that is there."""
+        """Handle all Nodes."""
         self._nodes.look()
 
     def follow(self) -> None:
-        """What is there, then what changes."""
+        """Handle all Nodes, then changes."""
         self._nodes.follow()
 
 

@@ -1,4 +1,4 @@
-"""Certificates that this host made: who signed them, and how much of their life is left (RFC 5280)."""
+"""Reads certificates of this host: who signed them, and how much of their life is left (RFC 5280)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .der import Element, Malformed, elements, expect, walk
 _SEQUENCE, _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0xA0, 0x17, 0x18
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----\s([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
 RENEW_AFTER = 2 / 3
-"""Of a certificate's life."""
+"""Share of a certificate's life."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Certificate:
     ends: float
 
     def is_due(self, signer: Certificate, now: float) -> bool:
-        """Whether it is to be made anew: two thirds of its life are over, or another authority signs now."""
+        """Return whether to renew it: two thirds of its life are over, or another authority signs now."""
         return self.issuer != signer.subject or now >= self.begins + (self.ends - self.begins) * RENEW_AFTER
 
 
 def blocks(pem: str) -> list[bytes]:
-    """Every certificate of a PEM text in DER; Malformed where there is none."""
+    """Return all certificates of a PEM text, in DER. Malformed if there is none."""
     found = [base64.b64decode("".join(text.split())) for text in _PEM.findall(pem)]
     if not found:
         raise Malformed("no PEM block of a certificate")
@@ -39,30 +39,30 @@ def blocks(pem: str) -> list[bytes]:
 
 
 def first(pem: str) -> Certificate:
-    """The first certificate of a PEM text; Malformed where there is none."""
+    """Return the first certificate of a PEM text. Malformed if there is none."""
     return read(blocks(pem)[0])
 
 
 def read(der: bytes) -> Certificate:
-    """One certificate in DER; Malformed where it is none."""
+    """Read one certificate in DER. Malformed if it is anything else."""
     (outer,) = elements(der, 1)
     parts = list(walk(expect(elements(expect(outer, _SEQUENCE), 3)[0], _SEQUENCE)))
     if parts and parts[0][0] == _VERSION:
         del parts[0]
     if len(parts) < 6:
-        raise Malformed("a certificate that lacks parts")
+        raise Malformed("an incomplete certificate")
     _serial, _algorithm, issuer, validity, subject = parts[:5]
     begins, ends = (_unix(each) for each in elements(expect(validity, _SEQUENCE), 2))
     return Certificate(expect(subject, _SEQUENCE), expect(issuer, _SEQUENCE), begins, ends)
 
 
 def names(der: bytes) -> bytes:
-    """What a whole name holds, as `Certificate` has it."""
+    """Return the contents of a complete name, as in `Certificate`."""
     return expect(elements(der, 1)[0], _SEQUENCE)
 
 
 def _unix(element: Element) -> float:
-    """RFC 5280, 4.1.2.5: two digits of the year until 2049, all four from 2050 on; in UTC, with seconds."""
+    """Return Unix time. RFC 5280, 4.1.2.5: years have two digits until 2049, then four; times are UTC, with seconds."""
     tag, text = element[0], element[1].decode("ascii")
     if tag == _UTC_TIME:
         text = ("19" if int(text[:2]) >= 50 else "20") + text
@@ -71,4 +71,4 @@ def _unix(element: Element) -> float:
     try:
         return float(calendar.timegm(time.strptime(text, "%Y%m%d%H%M%SZ")))
     except ValueError:
-        raise Malformed(f"no time: {text}") from None
+        raise Malformed(f"not a time: {text}") from None

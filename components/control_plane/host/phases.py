@@ -1,9 +1,8 @@
-"""kubeadm-phases: this host's own certificates and kubeconfigs, before the API server starts.
+"""kubeadm-phases: creates this host's certificates and kubeconfigs before the API server starts.
 
-The authorities' keys come from the secret store; every leaf is made anew at each boot, so an address
-that changed is no obstacle, and `renewal` makes those anew that grow old while the host runs. Each kubeconfig
-names this host's own API server: not every cloud's load balancer sends a host's packets back to itself
-(Azure's does not).
+The authorities' keys come from the secret store. Each boot creates all leaves, so an address may change; `renewal`
+replaces old ones while the host runs. Each kubeconfig names this host's own API server, because not every cloud's load
+balancer sends a host's packets back to it (Azure's does not).
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ COMPONENTS = ("controller-manager", "scheduler")
 
 
 def own_address(links: list[dict[str, Any]], nodes: str, balancers: list[str]) -> str:
-    """This host's address inside `nodes`, out of `ip -json address`. LookupError where there is none.
+    """Return this host's address in `nodes` from `ip -json address`. LookupError if there is none.
 
-    `balancers` are passed over: Google Cloud's agent gives the load balancer's address to its backends.
+    `balancers` are skipped: Google Cloud's agent gives the load balancer's address to its backends.
     """
     network = ipaddress.ip_network(nodes)
     found = [str(entry["local"]) for link in links for entry in link.get("addr_info", []) if entry.get("local")]
@@ -45,7 +44,7 @@ def own_address(links: list[dict[str, Any]], nodes: str, balancers: list[str]) -
 
 
 def read_own_address(settings: dict[str, Any], tries: int = 60) -> str:
-    """`own_address` of the host as it is now, waiting up to a second for each of `tries`."""
+    """Return this host's current `own_address`. Try up to `tries` times, one second apart."""
     for left in reversed(range(tries)):
         output = subprocess.run(
             ["ip", "-json", "-4", "address", "show", "up"], stdout=subprocess.PIPE, check=True
@@ -60,7 +59,7 @@ def read_own_address(settings: dict[str, Any], tries: int = 60) -> str:
 
 
 def advertised(address: str, balancers: list[str]) -> str:
-    """The load balancer's address that is nearest to this host's: on AWS the one in its own zone's subnet."""
+    """Return the load balancer's address that is nearest to this host's: on AWS the one in its zone's subnet."""
     own = int(ipaddress.IPv4Address(address))
     return min(balancers, key=lambda text: own ^ int(ipaddress.IPv4Address(text)))
 
@@ -75,7 +74,7 @@ def write(path: Path, text: str, mode: int = 0o600) -> None:
 
 
 def kubeadm(*words: str) -> str:
-    """Standard output of kubeadm; RuntimeError with what it said where it fails."""
+    """Return kubeadm's standard output. RuntimeError with its standard error if it fails."""
     done = subprocess.run([KUBEADM, *words], check=False, capture_output=True)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
@@ -84,7 +83,7 @@ def kubeadm(*words: str) -> str:
 
 
 def render_config(settings: dict[str, Any], address: str) -> None:
-    """kubeadm.yaml as it is uploaded, and local.yaml whose control-plane endpoint is this host."""
+    """Write kubeadm.yaml, which is uploaded, and local.yaml, whose control-plane endpoint is this host."""
     text = TEMPLATE.read_text().replace(settings["own_address_placeholder"], address)
     write(RUN / "kubeadm.yaml", text)
     there, here = (f"controlPlaneEndpoint: {host}:" for host in (settings["endpoint"], address))
@@ -92,12 +91,12 @@ def render_config(settings: dict[str, Any], address: str) -> None:
 
 
 def kubeconfigs(settings: dict[str, Any]) -> list[str]:
-    """Names of the kubeconfigs of this host's programs; each is a file <name>.conf."""
+    """Return names of kubeconfigs of this host's programs. Each is a file <name>.conf."""
     return [*COMPONENTS, *settings["users"]]
 
 
 def make(settings: dict[str, Any], names: list[str]) -> None:
-    """Make leaves and kubeconfigs anew. Each is whole before it takes the place of the former one."""
+    """Create leaves and kubeconfigs. Each replaces the former one atomically."""
     with tempfile.TemporaryDirectory(dir=str(RUN)) as folder:
         scratch = Path(folder)
         leaves = [name for name in names if name in LEAVES]
@@ -109,7 +108,7 @@ def make(settings: dict[str, Any], names: list[str]) -> None:
 
 
 def make_leaves(names: list[str], scratch: Path) -> None:
-    """kubeadm finds the authorities, takes the first certificate of each file, and makes what is missing."""
+    """Create leaves. kubeadm finds the authorities, uses the first certificate of a file, and makes what is missing."""
     for source in ("ca", "front-proxy-ca", "sa"):
         for path in PKI.glob(f"{source}.*"):
             (scratch / path.name).symlink_to(path)
@@ -123,7 +122,7 @@ def make_leaves(names: list[str], scratch: Path) -> None:
 
 
 def kubeconfig(settings: dict[str, Any], name: str, scratch: Path) -> str:
-    """The text of one kubeconfig, with a new client certificate."""
+    """Return the text of a kubeconfig with a new client certificate."""
     config = str(RUN / "local.yaml")
     if name in COMPONENTS:
         kubeadm("init", "phase", "kubeconfig", name, "--config", config, "--kubeconfig-dir", str(scratch))
@@ -132,7 +131,7 @@ def kubeconfig(settings: dict[str, Any], name: str, scratch: Path) -> str:
 
 
 def trusting_all(text: str) -> str:
-    """A kubeconfig of kubeadm's, which trusts the first authority only, with all of them in it."""
+    """Return a kubeconfig with all authorities. kubeadm's has only the first."""
     trusted = base64.b64encode((PKI / "ca.crt").read_bytes()).decode()
     return re.sub(r"(certificate-authority-data: *)\S+", lambda found: found[1] + trusted, text)
 
@@ -143,8 +142,8 @@ def main() -> None:
     print(f"this host is {address}", flush=True)
     RUN.mkdir(parents=True, exist_ok=True)
     render_config(settings, address)
-    told = settings["advertised"]
-    write(Path(told["path"]), f"{told['variable']}={advertised(address, settings['balancers'])}\n")
+    target = settings["advertised"]
+    write(Path(target["path"]), f"{target['variable']}={advertised(address, settings['balancers'])}\n")
     make(settings, [*LEAVES, *kubeconfigs(settings)])
 
 

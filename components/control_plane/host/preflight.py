@@ -1,7 +1,7 @@
-"""node-preflight: lifts the taint that hosts join with, once a host says that it is as expected; puts it back when not.
+"""node-preflight: lifts the taint that hosts join with when a host reports that it is as expected, else sets it again.
 
-The verdict is a condition of the Node, written with its kubelet's identity. That identity may not change taints
-(NodeRestriction); an admission policy confines this program's to the one taint. Pods that run stay: it is NoSchedule.
+The verdict is a condition of the Node, written with its kubelet's identity, which may not change taints
+(NodeRestriction). An admission policy confines this program to the one taint. It is NoSchedule: running pods stay.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ LIST = "/api/v1/nodes"
 CONDITION = "PreflightPassed"
 KEY = "menagerie.dev/preflight"
 TAINT = {"key": KEY, "effect": "NoSchedule"}
-# Seconds that a good verdict counts, and that it may lie in the future. Hosts repeat theirs every ten minutes.
+# Seconds that a good verdict is valid, and that it may be in the future. Hosts repeat theirs every ten minutes.
 FRESH, AHEAD = 1800.0, 60.0
-# 422 is the answer to a JSON patch whose test does not hold.
+# 422: the test of a JSON patch failed.
 RACES = (404, 409, 422)
 
 
 def unix(stamp: str) -> float:
-    """Unix time of a time as the API writes it."""
+    """Return the Unix time of an API timestamp."""
     return float(calendar.timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ")))
 
 
 def verdict(node: dict[str, Any]) -> dict[str, Any]:
-    """The condition; empty where the host has not said anything."""
+    """Return the condition, empty if the host has reported none."""
     return next((each for each in node["status"].get("conditions") or [] if each["type"] == CONDITION), {})
 
 
 def said(found: dict[str, Any]) -> str:
-    """A condition's reason and message; a kubelet may leave either out."""
+    """Return a condition's reason and message. A kubelet may omit either."""
     return f"{found.get('reason', 'no reason')}: {found.get('message', '')}"
 
 
 def counts(found: dict[str, Any], node: dict[str, Any], now: float) -> bool:
-    """Whether a good verdict is of now, and of this Node rather than of one of its name that was there before."""
+    """Return whether a good verdict is recent, and is this Node's, not that of an earlier one of its name."""
     try:
         said, made = unix(found["lastHeartbeatTime"]), unix(node["metadata"]["creationTimestamp"])
     except (KeyError, TypeError, ValueError):
@@ -50,7 +50,7 @@ def counts(found: dict[str, Any], node: dict[str, Any], now: float) -> bool:
 
 
 def wanted(node: dict[str, Any], now: float) -> list[dict[str, Any]] | None:
-    """The taints that the Node should have; None where it has them, or nothing can be said."""
+    """Return the taints that the Node should have, None if it has them or the verdict says nothing."""
     taints = node["spec"].get("taints") or []
     others = [taint for taint in taints if taint["key"] != KEY]
     found, tainted = verdict(node), len(others) < len(taints)
@@ -60,7 +60,7 @@ def wanted(node: dict[str, Any], now: float) -> list[dict[str, Any]] | None:
 
 
 def patch(node: dict[str, Any], taints: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """JSON patch that does nothing where the Node has changed since it was read."""
+    """Return a JSON patch that fails if the Node has changed since it was read."""
     version = node["metadata"]["resourceVersion"]
     change = {"op": "add", "path": "/spec/taints", "value": taints}
     return [{"op": "test", "path": "/metadata/resourceVersion", "value": version}, change]
@@ -74,7 +74,7 @@ class Gate:
         self._nodes = Follower(api, LIST, lambda node: self.decide(node, time.time()))
 
     def decide(self, node: dict[str, Any], now: float) -> None:
-        """Lift the taint or put it back. Losing a race, against the same program of another host too, is success."""
+        """Lift the taint or set it again. Losing a race, also against another host, is success."""
         taints = wanted(node, now)
         if taints is None:
             return
@@ -89,7 +89,7 @@ class Gate:
         print(f"{name}: {KEY} {did}: {plain(said(found))}", flush=True)
 
     def follow(self) -> None:
-        """All Nodes that are there, out of the watch cache, then what changes."""
+        """Handle all Nodes from the watch cache, then changes."""
         self._nodes.follow("?resourceVersion=0")
 
 

@@ -1,8 +1,8 @@
-"""renewal: certificates of this host, and those in its kubeconfigs, made anew before they have used up two thirds of their
-life, or once another authority signs or is trusted. Prints how long each lives: path -> first and last second, Unix time.
+"""renewal: replaces certificates of this host, also in its kubeconfigs, when two thirds of their life are over, or when
+another authority signs or is trusted. Prints the life of each: path -> first and last second, Unix time.
 
-kube-apiserver reads its own again by itself, and so does its client for aggregated APIs; who reads them at its start only
-is restarted by menagerie-refresh.
+kube-apiserver and its client for aggregated APIs reread theirs automatically. menagerie-refresh restarts programs that
+read them only at their start.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .phases import KUBERNETES, LEAVES, PKI, SETTINGS, kubeconfigs, make, read_o
 
 
 def signers() -> dict[str, leaf.Certificate]:
-    """What signs now, by the name of its file; it stands first there."""
+    """Return the authorities that sign now, by the name of their file. The first certificate of a file signs."""
     return {name: leaf.first((PKI / f"{name}.crt").read_text()) for name in set(LEAVES.values())}
 
 
 def place(name: str) -> Path:
-    """The file of a leaf, or of a kubeconfig."""
+    """Return the file of a leaf or a kubeconfig."""
     return PKI / f"{name}.crt" if name in LEAVES else KUBERNETES / f"{name}.conf"
 
 
 def certificate(name: str) -> leaf.Certificate | None:
-    """As it is on this host; None where there is none that can be read."""
+    """Return the certificate on this host, None if there is no readable one."""
     try:
         text = place(name).read_text()
         return leaf.first(text if name in LEAVES else decoded(text, "client-certificate-data"))
@@ -39,7 +39,7 @@ def certificate(name: str) -> leaf.Certificate | None:
 
 
 def due(settings: dict[str, Any], now: float) -> list[str]:
-    """What is to be made anew."""
+    """Return names of what must be replaced."""
     known = signers()
     found = []
     for name in (*LEAVES, *kubeconfigs(settings)):
@@ -50,7 +50,7 @@ def due(settings: dict[str, Any], now: float) -> list[str]:
 
 
 def trusts_all(name: str) -> bool:
-    """Whether a kubeconfig holds the authorities that are on the disk; a leaf holds none."""
+    """Return whether a kubeconfig has the authorities on disk. True for a leaf, which has none."""
     if name in LEAVES:
         return True
     try:
@@ -65,7 +65,7 @@ def main() -> None:
     if names:
         render_config(settings, read_own_address(settings))
         make(settings, names)
-        print("made anew: " + ", ".join(names), file=sys.stderr)
+        print("replaced: " + ", ".join(names), file=sys.stderr)
     lives = {}
     for name in (*LEAVES, *kubeconfigs(settings)):
         made = certificate(name)

@@ -1,7 +1,7 @@
-"""host-report: writes how this host is set up into a ConfigMap, for nobody can log in to look.
+"""host-report: writes how this host is set up into a ConfigMap, because nobody can log in to it.
 
-What is in it is public among operators: no secret is (`menagerie_evidence`). It has a namespace of its own, because
-rights in the API can't be limited to names that begin alike.
+All operators can read the report, so it contains no secret (`menagerie_evidence`). It has its own namespace, because
+rights in the API can't be limited to a prefix of names.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ KEY = "report.json"
 EVERY_S, KEPT_S = 900.0, 86400.0
 RETRY_S = LOOK_S = 15.0
 KEYS = Path("/etc/kubernetes/pki")
-"""Certificates and keys are changed for new while the host runs; a report from before would be wrong about them."""
+"""Certificates and keys are replaced while the host runs, which makes an earlier report wrong."""
 
 
 def collected() -> str:
-    """The document of `menagerie_evidence`, in a process of its own; RuntimeError with its last words where it fails."""
+    """Return the document of `menagerie_evidence`, run as a process. RuntimeError with its last output if it fails."""
     command = [sys.executable, "-sB", "-m", "menagerie_evidence", "api"]
     done = subprocess.run(command, check=False, capture_output=True, timeout=300)
     if done.returncode:
@@ -37,19 +37,19 @@ def collected() -> str:
 
 
 def configmap(document: str) -> dict[str, Any]:
-    """The report as an object."""
+    """Return the report as an object."""
     name = PREFIX + json.loads(document)["host"].lower()
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {KEY: document}}
 
 
 def outdated(found: list[dict[str, Any]], now: float) -> list[str]:
-    """Names of reports of hosts that have been silent for a day: they are gone. What is no report is left alone."""
+    """Return names of reports of hosts that have been silent for a day: they are gone. Other objects are ignored."""
     ours = [each for each in found if each["metadata"]["name"].startswith(PREFIX)]
     return [each["metadata"]["name"] for each in ours if now - taken(each) > KEPT_S]
 
 
 def taken(found: dict[str, Any]) -> float:
-    """Unix time of a report; 0 of one that can't be read."""
+    """Return the Unix time of a report, 0 if it is unreadable."""
     try:
         return float(json.loads(found["data"][KEY])["taken"])
     except (KeyError, TypeError, ValueError):
@@ -57,7 +57,7 @@ def taken(found: dict[str, Any]) -> float:
 
 
 def report(api: Api, document: str, now: float) -> None:
-    """Write this host's, and remove those of hosts that are gone; another host may remove them too."""
+    """Write this host's report, and remove those of hosts that are gone. Another host may remove them too."""
     made = configmap(document)
     api.apply(f"{CONFIGMAPS}/{made['metadata']['name']}", made, "host-report", force=True)
     for name in outdated(api.call("GET", CONFIGMAPS)["items"], now):
@@ -70,7 +70,7 @@ def report(api: Api, document: str, now: float) -> None:
 
 
 def stamps(folder: Path) -> dict[str, int]:
-    """File -> when it was written, in nanoseconds. What goes while it is looked at is left out."""
+    """Return file -> modification time in nanoseconds, without files that are deleted meanwhile."""
     found = {}
     for path in folder.glob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -81,7 +81,7 @@ def stamps(folder: Path) -> dict[str, int]:
 def rest(
     seconds: float, before: dict[str, int], folder: Path = KEYS, pause: Callable[[float], None] = time.sleep
 ) -> None:
-    """Wait for the next report, no longer than until the files of a folder are others than before."""
+    """Wait until the next report is due, or until files of a folder differ from before."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and stamps(folder) == before:
         pause(min(LOOK_S, seconds))
@@ -89,17 +89,17 @@ def rest(
 
 def main() -> None:
     api = Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig"))
-    told = ""
+    reported = ""
     while True:
         before = stamps(KEYS)
         try:
             report(api, collected(), time.time())
-            told = ""
+            reported = ""
         except (ApiError, RuntimeError, OSError, subprocess.SubprocessError, http.client.HTTPException) as error:
-            if str(error) != told:
-                told = str(error)
+            if str(error) != reported:
+                reported = str(error)
                 print(f"trying again: {error}", flush=True)
-        rest(RETRY_S if told else EVERY_S, before)
+        rest(RETRY_S if reported else EVERY_S, before)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""serving: whether this host's API server serves; `serving encryption`, whether it works with the encryption keys that are
-on the disk; `serving authorities`, whether it knows clients of the authorities on the disk, no others, and shows the
-certificate there.
+"""serving: checks that this host's API server serves; `serving encryption`: that it uses the encryption keys on the
+disk; `serving authorities`: that it knows clients of the authorities on the disk, no others, and shows the certificate
+there.
 
-It reads all of these again by itself within a minute, and keeps the former ones where the new can't be used. Of encryption
-keys it tells the hash of the file that it works with (k8s.io/apiserver, encryptionconfig/controller); the others it says in
-each handshake.
+It rereads all of these automatically within a minute, and keeps the former ones if the new ones are unusable. A metric
+has the hash of the file of encryption keys in use (k8s.io/apiserver, encryptionconfig/controller). Each handshake shows
+the others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _IN_USE = re.compile(
 
 
 def wrong_encryption(metrics: str, config: bytes) -> str:
-    """Why the metrics do not say that this configuration is in use; nothing where they do."""
+    """Return why the metrics do not show that this configuration is in use, "" if they do."""
     wanted, used = hashlib.sha256(config).hexdigest(), _IN_USE.findall(metrics)
     if any(each.endswith(wanted) for each in used):
         return ""
@@ -37,7 +37,7 @@ def wrong_encryption(metrics: str, config: bytes) -> str:
 
 
 def wrong_authorities(said: Greeting, pki: Path) -> str:
-    """Why a greeting does not say that the files of a folder are in use; nothing where it does."""
+    """Return why a greeting does not show that the files of a folder are in use, "" if it does."""
     texts = [(pki / f"{name}.crt").read_text() for name in ("ca", "front-proxy-ca")]
     wanted = {leaf.read(der).subject for text in texts for der in leaf.blocks(text)}
     known = {leaf.names(name) for name in said.authorities}
@@ -52,7 +52,7 @@ def wrong_authorities(said: Greeting, pki: Path) -> str:
 
 def main() -> None:
     api = Api(Path(KUBECONFIG))
-    # An empty text would end the program with 1 too.
+    # sys.exit("") would exit with 1 too.
     if sys.argv[1:] == ["encryption"]:
         sys.exit(wrong_encryption(api.text("/metrics"), ENCRYPTION.read_bytes()) or None)
     if sys.argv[1:] == ["authorities"]:

@@ -1,7 +1,7 @@
-"""join-tokens: keeps a short-lived bootstrap token in the store, by which workers in the region join.
+"""join-tokens: keeps a short-lived bootstrap token in the store, with which workers in the region join.
 
-Every token belongs to a slot of time, which gives it its name: so all API servers together make one, and one
-of them writes it to the store. An annotation says that it is there; another host steps in where that is missing.
+Every token belongs to a time slot, which determines its name: so all API servers together create one, and one of them
+writes it to the store and annotates it. If the annotation is missing, another host writes it.
 "AWS Secrets Manager quotas" advises at most one write in ten minutes, and Google Cloud bills versions.
 """
 
@@ -25,9 +25,9 @@ STORE = "/usr/local/sbin/menagerie-secret"
 NAME = "join-token"
 MARK = "menagerie/in-store"
 SLOT_S, LIFE_S = 1200, 3600
-"""A token in the store is good for 40 minutes more at least, while API servers are up."""
+"""While API servers are up, a token in the store is valid for at least 40 more minutes."""
 GRACE_S = 60.0
-"""For the host that made a token to write it to the store."""
+"""Time for the host that created a token to write it to the store."""
 PAUSE_S = 15.0
 GROUPS = "system:bootstrappers:kubeadm:default-node-token,system:bootstrappers:menagerie:region"
 LABELS = {"menagerie/join-token-for": "menagerie-region"}
@@ -36,7 +36,7 @@ ALPHABET = string.digits + string.ascii_lowercase
 
 
 def identity(slot: int) -> str:
-    """The public half of a slot's token: six of [a-z0-9]."""
+    """Return the public half of a slot's token: six of [a-z0-9]."""
     digits = ""
     for _ in range(5):
         slot, digit = divmod(slot, len(ALPHABET))
@@ -45,7 +45,7 @@ def identity(slot: int) -> str:
 
 
 def token(slot: int) -> dict[str, Any]:
-    """The Secret of a new token. Form: kubernetes.io, "Authenticating with Bootstrap Tokens"."""
+    """Return the Secret of a new token. Format: kubernetes.io, "Authenticating with Bootstrap Tokens"."""
     expires = time.gmtime(slot * SLOT_S + LIFE_S)
     return {
         "apiVersion": "v1",
@@ -64,33 +64,32 @@ def token(slot: int) -> dict[str, Any]:
 
 
 def put(value: str) -> None:
-    """Write the token to the store. RuntimeError with what the store's program said where it fails."""
+    """Write the token to the store. RuntimeError with the store program's standard error if it fails."""
     done = subprocess.run([STORE, "--put", NAME], check=False, capture_output=True, input=value.encode(), timeout=60)
     said = done.stderr.decode(errors="replace").strip()
     if done.returncode:
-        raise RuntimeError(f"{NAME} is not in the store: {said or f'ended with {done.returncode}'}")
+        raise RuntimeError(f"{NAME} is not in the store: {said or f'exited with {done.returncode}'}")
     if said:
         print(said, flush=True)
 
 
 def adopt(api: Api, now: float) -> None:
-    """Have all tokens that may be in workers' hands be the region's. API servers of a release whose tokens were for any node
-    make others."""
+    """Limit tokens that workers may have to the region. API servers of an earlier release create them for any node."""
     for slot in range(int(now) // SLOT_S - LIFE_S // SLOT_S, int(now) // SLOT_S + 1):
         path = f"{SECRETS}/bootstrap-token-{identity(slot)}"
         try:
             found = api.call("GET", path)
             if _decoded(found["data"].get("auth-extra-groups", "")) != GROUPS:
-                told = {"metadata": {"labels": LABELS}, "data": {"auth-extra-groups": _encoded(GROUPS)}}
-                api.call("PATCH", path, told, "application/merge-patch+json")
-                print(f"{path}: for workers in the region alone", flush=True)
+                change = {"metadata": {"labels": LABELS}, "data": {"auth-extra-groups": _encoded(GROUPS)}}
+                api.call("PATCH", path, change, "application/merge-patch+json")
+                print(f"{path}: limited to workers in the region", flush=True)
         except ApiError as error:
             if error.status != 404:
                 raise
 
 
 class Keeper:
-    """Sees to it that the store has the token of the present slot."""
+    """Keeps the current slot's token in the store."""
 
     def __init__(self, api: Api, put: Callable[[str], None] = put) -> None:
         self._api = api
@@ -98,7 +97,7 @@ class Keeper:
         self._made = ""
 
     def keep(self, now: float) -> None:
-        """One look. Losing a race against another host is success."""
+        """Check once. Losing a race against another host is success."""
         thing = token(int(now) // SLOT_S)
         name = thing["metadata"]["name"]
         found = self._found(name) or self._create(thing)
@@ -123,7 +122,7 @@ class Keeper:
         return made
 
     def _unless(self, status: int, *request: Any) -> dict[str, Any] | None:
-        """The answer; None where it is `status`."""
+        """Return the answer, None if it has `status`."""
         try:
             answer: dict[str, Any] = self._api.call(*request)
             return answer
@@ -147,14 +146,14 @@ def _encoded(text: str) -> str:
 
 def main() -> None:
     keeper = Keeper(Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig")))
-    told = ""
+    reported = ""
     while True:
         try:
             keeper.keep(time.time())
-            told = ""
+            reported = ""
         except (ApiError, RuntimeError, OSError, subprocess.SubprocessError, http.client.HTTPException) as error:
-            if str(error) != told:
-                told = str(error)
+            if str(error) != reported:
+                reported = str(error)
                 print(f"trying again: {error}", flush=True)
         time.sleep(PAUSE_S)
 
