@@ -85,7 +85,6 @@ IN_ANOTHER_SENSE = {
 
 HOSTS = (
     "components/userdata/",
-    "etcd/host/",
     "roles/module_utils/",
 )
 """Programs that hosts run: their bytes are in running clusters, so their words change with the next release of them."""

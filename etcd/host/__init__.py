@@ -1,1 +1,1 @@
-"""Programs that run on hosts of etcd members. Standard library only."""
+"""Programs for hosts of etcd members. Standard library only."""

@@ -133,7 +133,7 @@ def test_a_backup_whose_hash_differs_from_the_record_is_not_good(fleet, hosts, t
     repository.put(file, "main.db", {"kind": "backup", **backup.facts(settings, file), "hash": "00000000"})
     code, output = hosts.run("drill", name)
     assert code == 1
-    assert "and 00000000 was recorded with it" in output
+    assert "but 00000000 was recorded" in output
 
 
 def test_a_killed_backup_does_not_block_the_next_one(fleet, hosts, buckets):
@@ -212,7 +212,7 @@ def test_an_etcd_that_does_not_answer_is_reported_without_a_failed_unit(hosts):
         hosts.fleet.urls = urls
     assert (code, output.strip()) == (0, "etcd-main-1 does not answer; it is the turn of no member")
     assert code_of_backup == 1
-    assert failed.startswith("no backup of etcd main: etcdctl ended with")
+    assert failed.startswith("no backup of etcd main: etcdctl exited with")
 
 
 def test_a_wrong_password_and_a_missing_repository_are_distinguished(fleet, hosts):

@@ -132,7 +132,7 @@ def test_nothing_is_swapped_while_the_member_runs_or_if_nothing_is_prepared(surg
     with pytest.raises(Failure, match="is running; stop it first"):
         surgery.swap(TOKEN)
     surgery.stop({"token": "other"})
-    with pytest.raises(Failure, match="nothing is prepared under the token other"):
+    with pytest.raises(Failure, match="nothing is prepared with the token other"):
         surgery.swap({"token": "other"})
     assert (surgery.member.data_dir / "member/old").exists()
 
@@ -159,7 +159,7 @@ def test_a_file_that_etcdctl_did_not_write_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Failure, match=r"truncated, or was not made by `snapshot save`: 1024 bytes"):
         refuse_damage(path)
     path.write_bytes(b"x" * 1056)
-    with pytest.raises(Failure, match="its SHA-256 is .*, recorded in it 7878"):
+    with pytest.raises(Failure, match="its SHA-256 is .*, but it records 7878"):
         refuse_damage(path)
 
 

@@ -492,7 +492,7 @@ def test_a_client_without_the_operators_certificate_is_refused(here: Site) -> No
 def test_an_agent_refuses_unknown_requests(here: Site) -> None:
     agent = here.etcd().agents["etcd-main-1"]
     for action, body, message in [
-        ("fetch", {"snapshot": "x", "size": 1}, "the request says no 'token'"),
+        ("fetch", {"snapshot": "x", "size": 1}, "the request has no 'token'"),
         ("stop", {"token": "../../etc"}, "token '../../etc' is not made of"),
         ("swap", {"token": "never"}, "etcd-main.service is running; stop it first"),
         (
@@ -500,11 +500,11 @@ def test_an_agent_refuses_unknown_requests(here: Site) -> None:
             {"token": "never", "initial_cluster": "", "initial_cluster_token": "", "bump_revision": 0},
             "fetch first",
         ),
-        ("__init__", {}, "nothing to do by the name of __init__"),
+        ("__init__", {}, "there is no action __init__"),
         ("take", {"token": "piece", "size": 1, "offset": 0, "piece": "%"}, "the piece is not base64"),
-        ("fetch", {"token": "piece", "size": 1}, "0 of 1 bytes were taken; hand over the others first"),
+        ("fetch", {"token": "piece", "size": 1}, "0 of 1 bytes were received; send the others first"),
     ]:
         with pytest.raises(AgentError, match=message.replace("(", r"\(")):
             agent.act(action, **body)
     answer = agent._pool.urlopen("POST", "/v1/etcd/main/start", headers={"Content-Length": str(5 * 2**20)})
-    assert (answer.status, answer.json()["error"]) == (413, "a body of 5242880 bytes; 4194304 are taken")
+    assert (answer.status, answer.json()["error"]) == (413, "the body has 5242880 bytes; the limit is 4194304")

@@ -1,1 +1,1 @@
-"""What an etcd host does for its members beside running them: backups and drills, and what gRPC can't do to a member."""
+"""Programs of an etcd host: backups, drills, and actions on members that gRPC does not offer."""

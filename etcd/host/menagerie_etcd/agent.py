@@ -1,8 +1,8 @@
-"""menagerie-agent: the surgery of this host's members, and its own change to another payload, over HTTPS, for operators alone.
+"""menagerie-agent: surgery on this host's members, and the host's change to another payload, over HTTPS for operators.
 
-A client shows a certificate of etcd main's CA with the operator's common name. What changes something is a POST that
-names its token; one such runs at a time for each member, and one for the host. One that takes longer than `ANSWER_S` is answered with 202,
-and the same POST sent again waits for it again, so no connection need live as long as a restore does.
+A client needs a certificate of etcd main's CA with the operator's common name. Changes are POSTs with a token; one runs
+at a time for each member, and one for the host. If one takes longer than `ANSWER_S`, the answer is 202, and the same
+POST waits for it again, so no connection has to last as long as a restore.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Refusal(Exception):
 
 
 class Job:
-    """An action under way, or done and its answer not fetched yet."""
+    """An action that is running, or whose answer was not fetched yet."""
 
-    def __init__(self, key: str, told: str, work: Callable[[], dict[str, Any]]) -> None:
-        self.key, self.told = key, told
+    def __init__(self, key: str, label: str, work: Callable[[], dict[str, Any]]) -> None:
+        self.key, self.label = key, label
         self.answer: dict[str, Any] = {}
         self.error: Exception | None = None
         self.done = threading.Event()
@@ -58,45 +58,48 @@ class Job:
     def _run(self) -> None:
         try:
             self.answer = self._work()
-        except Exception as error:  # noqa: BLE001 - whoever asks is told
+        except Exception as error:  # noqa: BLE001 - the client gets it
             self.error = error
         self.done.set()
 
 
 class Agent:
-    """Requests of the one kind that changes something, one at a time for each member, and for the host."""
+    """Performs requests that change something: one at a time for each member, and one for the host."""
 
-    def __init__(self, told: Settings, units: Units, repository: Callable[[str], Repository], payload: Payload) -> None:
-        self.settings, self._units, self.payload = told, units, payload
-        programs = Programs(told.programs, told.user)
-        self._surgeries = {role: Surgery(member, programs, units, repository) for role, member in told.members.items()}
+    def __init__(
+        self, settings: Settings, units: Units, repository: Callable[[str], Repository], payload: Payload
+    ) -> None:
+        self.settings, self._units, self.payload = settings, units, payload
+        programs = Programs(settings.programs, settings.user)
+        members = settings.members.items()
+        self._surgeries = {role: Surgery(member, programs, units, repository) for role, member in members}
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
 
     def state(self) -> dict[str, Any]:
-        """How this host and its members are."""
-        told = {**facts.state(self.settings, self._surgeries, self._units), "payload": self.payload.state()}
+        """Return the state of this host and its members."""
+        state = {**facts.state(self.settings, self._surgeries, self._units), "payload": self.payload.state()}
         for role, job in list(self._jobs.items()):
             if role != HOST:
-                told["members"][role]["busy"] = "" if job.done.is_set() else job.told
-        return told
+                state["members"][role]["busy"] = "" if job.done.is_set() else job.label
+        return state
 
     def act(self, role: str, action: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Do it, or wait for the same that is under way. Refusal with 202 where it goes on for longer."""
+        """Run an action, or wait for the same one that is running. Refusal with 202 if it takes longer."""
         if role not in self._surgeries or action not in ACTIONS:
-            raise Refusal(404, f"nothing to do by the name of {action} for an etcd {role}")
+            raise Refusal(404, f"there is no action {action} for an etcd {role}")
         return self._outcome(role, action, body, getattr(self._surgeries[role], action))
 
     def apply(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Make the host another payload; waits as `act` does."""
+        """Change the host to another payload; waits as `act` does."""
         return self._outcome(HOST, "apply", body, self.payload.apply)
 
     def _outcome(self, role: str, action: str, body: dict[str, Any], perform: Action) -> dict[str, Any]:
         job = self._job(role, action, body, perform)
         if not job.done.wait(ANSWER_S):
-            raise Refusal(202, f"{job.told} goes on")
+            raise Refusal(202, f"{job.label} is still running")
         with self._lock:
-            # The next of the same kind is a new wish: to stop a member again, perhaps.
+            # The next equal request is a new one, for example to stop a member again.
             if self._jobs.get(role) is job:
                 del self._jobs[role]
         if job.error:
@@ -105,15 +108,15 @@ class Agent:
 
     def _job(self, role: str, action: str, body: dict[str, Any], perform: Action) -> Job:
         key = hashlib.sha256(json.dumps([action, body], sort_keys=True).encode()).hexdigest()
-        told = "{} {}".format(action, body.get("token", "")).strip()
+        label = "{} {}".format(action, body.get("token", "")).strip()
         with self._lock:
             running = self._jobs.get(role)
             if running and running.key == key:
                 return running
             if running and not running.done.is_set():
                 what = "this host" if role == HOST else f"etcd {role}"
-                raise Refusal(409, f"{what} is busy with {running.told}; wait until that is done")
-            self._jobs[role] = Job(key, told, lambda: perform(body))
+                raise Refusal(409, f"{what} is busy with {running.label}; wait until that is done")
+            self._jobs[role] = Job(key, label, lambda: perform(body))
             return self._jobs[role]
 
 
@@ -121,14 +124,14 @@ def _refusal(error: Exception) -> Refusal:
     if isinstance(error, Failure):
         return Refusal(422, str(error))
     if isinstance(error, KeyError):
-        return Refusal(400, f"the request says no {error}")
+        return Refusal(400, f"the request has no {error}")
     if isinstance(error, ValueError):
         return Refusal(400, str(error))
     return Refusal(500, f"{type(error).__name__}: {error}")
 
 
 class Server(ThreadingHTTPServer):
-    """Takes so many connections at a time, and leaves the TLS of each to its own thread."""
+    """Limits connections to `CONNECTIONS`; each has a thread, which also does its TLS."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -162,18 +165,18 @@ class Server(ThreadingHTTPServer):
         print(f"{client_address[0]}: {sys.exc_info()[1]}", flush=True)
 
 
-def context(told: Settings) -> ssl.SSLContext:
-    """Made anew for each connection, so that a renewed certificate needs no restart."""
+def context(settings: Settings) -> ssl.SSLContext:
+    """Return a context. Each connection has its own, so a renewed certificate needs no restart."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.verify_mode = ssl.CERT_REQUIRED
-    made.load_verify_locations(str(told.ca))
-    made.load_cert_chain(str(told.certificate), str(told.key))
+    made.load_verify_locations(str(settings.ca))
+    made.load_cert_chain(str(settings.certificate), str(settings.key))
     return made
 
 
 class Handler(BaseHTTPRequestHandler):
-    """GET /v1/state, /v1/report and /v1/payload, POST /v1/etcd/ROLE/ACTION and /v1/apply. JSON in and out; an error is {"error": text}."""
+    """JSON. GET /v1/state, /v1/report, /v1/payload; POST /v1/etcd/ROLE/ACTION, /v1/apply. Errors: {"error": text}."""
 
     server: Server
     connection: ssl.SSLSocket
@@ -229,9 +232,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             length = int(self.headers.get("Content-Length", ""))
         except ValueError:
-            raise Refusal(411, "say how long the body is") from None
+            raise Refusal(411, "the request has no Content-Length") from None
         if not 0 <= length <= BODY_BYTES:
-            raise Refusal(413, f"a body of {length} bytes; {BODY_BYTES} are taken")
+            raise Refusal(413, f"the body has {length} bytes; the limit is {BODY_BYTES}")
         try:
             body = json.loads(self.rfile.read(length))
         except ValueError:
@@ -254,15 +257,15 @@ def main() -> None:
 
 
 def _report() -> dict[str, Any]:
-    """How this host is set up, for audits. The collector lies beside this package, and on no operator's path."""
+    """Return how this host is set up, for audits. Only hosts have the collector, next to this package."""
     from menagerie_evidence import collect  # type: ignore[import-not-found]
 
-    told: dict[str, Any] = collect("etcd")
-    return told
+    report: dict[str, Any] = collect("etcd")
+    return report
 
 
 def _kept(role: str) -> Backups:
-    """Failure where this host makes no backups of the etcd."""
+    """Failure if this host makes no backups of the etcd."""
     return Backups(Path("/etc/etcd") / role)
 
 

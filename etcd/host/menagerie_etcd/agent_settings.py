@@ -1,4 +1,4 @@
-"""What a host's agent was told: the members on this host, and who may ask."""
+"""Settings of a host's agent: the members on this host, and who may send requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Member(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """`operator` is the common name that a client's certificate must have; `ca` the file of the only CA that signs it."""
+    """`operator`: the common name that a client's certificate must have. `ca`: file of the only CA that signs it."""
 
     address: str
     port: int
@@ -37,8 +37,8 @@ class Settings(NamedTuple):
 
 
 def read(path: Path = PATH) -> Settings:
-    """The settings in a file that `etcd.agent` made. OSError, ValueError or KeyError when it isn't one."""
-    told: dict[str, Any] = json.loads(path.read_text())
+    """Read a file that `etcd.agent` made. OSError, ValueError or KeyError if it is not such a file."""
+    known: dict[str, Any] = json.loads(path.read_text())
     members = {
         role: Member(
             role,
@@ -50,16 +50,16 @@ def read(path: Path = PATH) -> Settings:
             int(each["metrics_port"]),
             Path(each["pki"]),
         )
-        for role, each in told["members"].items()
+        for role, each in known["members"].items()
     }
     return Settings(
-        told["address"],
-        int(told["port"]),
-        told["operator"],
-        Path(told["ca"]),
-        Path(told["certificate"]),
-        Path(told["key"]),
-        told["user"],
-        Path(told["programs"]),
+        known["address"],
+        int(known["port"]),
+        known["operator"],
+        Path(known["ca"]),
+        Path(known["certificate"]),
+        Path(known["key"]),
+        known["user"],
+        Path(known["programs"]),
         members,
     )

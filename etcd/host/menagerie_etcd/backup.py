@@ -1,7 +1,7 @@
-"""``python3 -m menagerie_etcd.backup [--in-turn]``: one backup of an etcd, from this host's member.
+"""``python3 -m menagerie_etcd.backup [--in-turn]``: make one backup of an etcd, from this host's member.
 
-Every member's host runs it on a timer with --in-turn, and one of them acts: the first sound follower. Another one steps
-in where nobody has made a backup for one and a half times the interval: its host may reach what the first can't.
+A timer on every member's host runs it with --in-turn, and the first healthy follower makes the backup. Another member
+does if the newest backup is older than 1.5 intervals: its host may reach what the first one can't.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .settings import Place, Settings
 
 OVERDUE = 1.5
 _LONGEST_S = 3600.0
-"""For a snapshot: 8 GiB over a busy disk take minutes."""
+"""For a snapshot: 8 GiB take minutes on a busy disk."""
 
 
 class BackupError(Exception):
-    """There is no backup; the text says why."""
+    """No backup was made; the text says why."""
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def back_up_in_turn(settings: Settings, place: Place) -> str:
-    """A backup, if it is this member's to make."""
+    """Make a backup if it is this member's turn."""
     sound = health(settings)
     turn = in_turn(sound)
     if turn == settings.member:
@@ -59,10 +59,10 @@ def back_up_in_turn(settings: Settings, place: Place) -> str:
 
 
 def back_up(settings: Settings, place: Place) -> str:
-    """Snapshot, look at it, keep it. What is too old goes with a drill (`menagerie_etcd.drill`)."""
+    """Save a snapshot, check it and store it. Drills remove old ones (`menagerie_etcd.drill`)."""
     started = time.monotonic()
     own = settings.members[settings.member]
-    # A member that is down is told at once: `snapshot save` waits for it as long as it may take.
+    # Fail at once if the member is down: `snapshot save` would wait until its time-out.
     etcdctl(settings, [own], "endpoint", "status")
     repository = place.repository()
     repository.ensure()
@@ -71,15 +71,15 @@ def back_up(settings: Settings, place: Place) -> str:
         etcdctl(settings, [own], "snapshot", "save", str(file), patience=_LONGEST_S)
         tags = {"kind": "backup", **facts(settings, file)}
         kept = repository.put(file, settings.name, tags)
-    told = f"revision {tags['revision']}, {tags['keys']} keys, {int(tags['size']) / 2**20:.1f} MiB"
-    return f"backup {kept[:8]} of etcd {settings.role}: {told}, in {time.monotonic() - started:.1f} s"
+    summary = f"revision {tags['revision']}, {tags['keys']} keys, {int(tags['size']) / 2**20:.1f} MiB"
+    return f"backup {kept[:8]} of etcd {settings.role}: {summary}, in {time.monotonic() - started:.1f} s"
 
 
 def facts(settings: Settings, file: Path) -> dict[str, str]:
-    """What a snapshot is to be known by: all that a restore from it must show again."""
+    """Return a snapshot's facts; a restore from it must reproduce them."""
     status: dict[str, Any] = json.loads(etcdutl("snapshot", "status", str(file), "--write-out=json"))
     own = settings.members[settings.member]
-    # Of the whole key space at that revision, and from this member alone: without a quorum it still answers.
+    # All keys at that revision, from this member alone: it answers even without a quorum.
     keys, _ = count(settings, own, f"--rev={status['revision']}", "--consistency=s")
     (answer,) = json.loads(etcdctl(settings, [own], "endpoint", "status", "--write-out=json"))
     return {
@@ -97,7 +97,7 @@ def facts(settings: Settings, file: Path) -> dict[str, str]:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """One run at a time on a host; the kernel drops the lock when its holder dies."""
+    """Allow one run at a time on a host. The kernel drops the lock when its holder dies."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -106,7 +106,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def working_folder(folder: Path, what: str, needed: int) -> Iterator[Path]:
-    """An empty folder, gone afterwards; also what a killed run left in it. BackupError where so many bytes are not free."""
+    """Yield an empty folder, and delete it before and afterwards. BackupError unless `needed` bytes are free."""
     shutil.rmtree(str(folder), ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     try:

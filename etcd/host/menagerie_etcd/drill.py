@@ -1,9 +1,9 @@
-"""``python3 -m menagerie_etcd.drill [--in-turn]``: is the newest backup one that an etcd can be made from?
+"""``python3 -m menagerie_etcd.drill [--in-turn]``: test whether the newest backup can be restored.
 
-It is fetched, its hash compared with the recorded one, restored into a folder, and an etcd of its own started from that
-on loopback, with the member's certificates, for a moment: its keys are counted. The result is kept beside the backups.
-A share of all that the repository holds is read as well. Only where all is well, backups that are too old go: to drop
-them takes the repository for itself, and a run that is killed then keeps backups out for half an hour.
+The drill fetches the backup, compares its hash with the recorded one, and restores it. Then it starts a temporary etcd
+from it on loopback, with the member's certificates, and counts the keys. It reads a share of the repository's data too,
+and stores the result with the backups. Only a drill that succeeds removes old backups: that locks the repository, and
+a run that is killed meanwhile blocks backups for half an hour.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .repository import Repository, RepositoryError, Snapshot
 from .settings import Place, Settings
 
 RETRY = 8
-"""A drill that failed is tried again after this part of the time between two."""
+"""A failed drill is retried after the interval of drills divided by this."""
 _PATIENCE_S = 300.0
-"""For the throw-away etcd to answer: it reads the whole file first."""
+"""For the temporary etcd to answer: it reads the whole file first."""
 
 
 class DrillError(Exception):
-    """The backup did not stand the test; the text says what was wrong."""
+    """The backup failed the test; the text says why."""
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def drill_in_turn(settings: Settings, place: Place) -> str:
-    """A drill, if one is due and it is this member's to do: the last sound one's, as backups are the first one's."""
+    """Run a drill if one is due and it is the turn of this member: the last healthy one, as the first makes backups."""
     sound = tuple(reversed(health(settings)))
     turn = in_turn(sound)
     if turn != settings.member:
@@ -61,9 +61,9 @@ def drill_in_turn(settings: Settings, place: Place) -> str:
 
 
 def due_in(settings: Settings, snapshots: Sequence[Snapshot], now: float) -> float:
-    """Seconds until the next drill, 0 when it is due.
+    """Return the seconds until the next drill, 0 if it is due.
 
-    It is looked at every interval of backups, so what would be due before the next look is due now.
+    The timer checks once per interval of backups, so a drill is due up to half of that early.
     """
     drills = [each for each in snapshots if each.kind == "drill"]
     passed = [each.time for each in drills if each.tags.get("ok") == "yes"]
@@ -73,7 +73,7 @@ def due_in(settings: Settings, snapshots: Sequence[Snapshot], now: float) -> flo
 
 
 def drill(settings: Settings, place: Place) -> str:
-    """Try the newest backup, record how it went, clean the repository. DrillError when the backup is not good."""
+    """Test the newest backup, record the result, clean the repository. DrillError if the backup is bad."""
     started = time.monotonic()
     repository = place.repository()
     repository.unlock()
@@ -82,7 +82,7 @@ def drill(settings: Settings, place: Place) -> str:
         raise DrillError("there is no backup yet")
     (snapshot,) = newest
     wrong, keys = "", 0
-    # The file, what is restored from it, and room for the etcd's log.
+    # The file, the data restored from it, and room for etcd's WAL.
     needed = 2 * int(snapshot.tags["size"]) + 256 * 2**20
     with working_folder(place.work, "a drill", needed) as folder:
         try:
@@ -99,7 +99,7 @@ def drill(settings: Settings, place: Place) -> str:
 
 
 def tried(settings: Settings, repository: Repository, snapshot: Snapshot, folder: Path) -> int:
-    """Keys of an etcd made from a backup. DrillError, RepositoryError or ProgramError unless all is as recorded."""
+    """Restore a backup and count its keys. DrillError, RepositoryError or ProgramError unless all is as recorded."""
     file = folder / settings.name
     repository.take(snapshot.id, settings.name, file)
     status: dict[str, Any] = json.loads(etcdutl("snapshot", "status", str(file), "--write-out=json"))
@@ -114,12 +114,12 @@ def tried(settings: Settings, repository: Repository, snapshot: Snapshot, folder
 def _same(fact: str, found: str, snapshot: Snapshot) -> None:
     recorded = snapshot.tags.get(fact)
     if found != recorded:
-        raise DrillError(f"its {fact} is {found}, and {recorded} was recorded with it")
+        raise DrillError(f"its {fact} is {found}, but {recorded} was recorded")
 
 
 @contextmanager
 def throw_away(settings: Settings, file: Path, folder: Path) -> Iterator[str]:
-    """URL of an etcd of one member, made from a snapshot, which only the member's certificates open; gone afterwards."""
+    """Start a one-member etcd from a snapshot, open to the member's certificates only. Yield its URL, then stop it."""
     client, peer = (f"https://127.0.0.1:{port}" for port in unused(2))
     data, pki = folder / "data", settings.pki
     own = ["--name=drill", f"--initial-cluster=drill={peer}", f"--initial-advertise-peer-urls={peer}"]
@@ -152,14 +152,14 @@ def _wait(settings: Settings, url: str, process: subprocess.Popen[bytes], log: P
         except ProgramError as error:
             if process.poll() is not None or time.monotonic() > until:
                 said = log.read_text(errors="replace")[-1000:]
-                raise DrillError(f"no etcd came up from it: {said or error}") from None
+                raise DrillError(f"no etcd started from it: {said or error}") from None
         time.sleep(0.2)
 
 
 def _record(
     settings: Settings, repository: Repository, snapshot: Snapshot, keys: int, wrong: str, folder: Path
 ) -> None:
-    """So that one listing of the repository tells which backups were tried."""
+    """Store the result, so one listing of the repository shows which backups were tested."""
     tags = {
         "kind": "drill",
         "of": snapshot.id,

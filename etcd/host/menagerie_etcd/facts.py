@@ -1,4 +1,4 @@
-"""How the members on this host are: their disks, their own metrics, their certificates, the clock."""
+"""State of the members on this host: disks, metrics, certificates, the clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _METRICS_S = 3
 _WORDS = 300
 _REMOVED = "the member has been permanently removed from the cluster"
-"""etcd says so in a warning, and then that its server is stopping in errors."""
+"""etcd logs this as a warning; its later errors only say that the server stops."""
 _CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _UTC_TIME, _GENERALIZED_TIME, _CONTEXT_0 = 0x17, 0x18, 0xA0
 
@@ -29,7 +29,7 @@ Samples = dict[str, list[tuple[dict[str, str], float]]]
 
 
 def state(settings: Settings, surgeries: dict[str, Surgery], units: Units) -> dict[str, Any]:
-    """All that GET /v1/state tells. Times are seconds since 1970, sizes bytes."""
+    """Return the answer to GET /v1/state. Times are seconds since 1970, sizes bytes."""
     return {
         "clock": time.time(),
         "members": {role: _member(surgery, units) for role, surgery in surgeries.items()},
@@ -58,23 +58,23 @@ def _member(surgery: Surgery, units: Units) -> dict[str, Any]:
 
 
 def last_words(lines: list[str]) -> str:
-    """The last error of an etcd's log, "" where there is none. Each line is an object, but for those of a panic."""
+    """Return the last error of an etcd's log, "" if there is none. Lines are JSON objects, except those of a panic."""
     if any(_REMOVED in line for line in lines):
         return _REMOVED
     for line in reversed(lines):
         if line.startswith("panic: "):
             return line[:_WORDS]
         try:
-            told = json.loads(line)
+            entry = json.loads(line)
         except ValueError:
             continue
-        if isinstance(told, dict) and told.get("level") in ("error", "fatal", "panic"):
-            return ": ".join(str(told[key]) for key in ("msg", "error") if key in told)[:_WORDS]
+        if isinstance(entry, dict) and entry.get("level") in ("error", "fatal", "panic"):
+            return ": ".join(str(entry[key]) for key in ("msg", "error") if key in entry)[:_WORDS]
     return ""
 
 
 def _metrics(port: int) -> dict[str, Any]:
-    """What etcd says of itself; nothing where it doesn't run."""
+    """Return figures from etcd's metrics; {} if it is not running."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=_METRICS_S) as answer:
             found = samples(answer.read().decode())
@@ -92,7 +92,7 @@ def _metrics(port: int) -> dict[str, Any]:
 
 
 def samples(text: str) -> Samples:
-    """Name of a metric -> its (labels, value) pairs, of Prometheus' text format."""
+    """Parse Prometheus' text format: name of a metric -> its (labels, value) pairs."""
     found: Samples = {}
     for line in text.splitlines():
         match = _SAMPLE.match(line)
@@ -103,22 +103,22 @@ def samples(text: str) -> Samples:
 
 
 def quantile(found: Samples, name: str, share: float) -> float | None:
-    """Of a histogram, as Prometheus' histogram_quantile estimates it; None where nothing was counted."""
+    """Estimate a quantile of a histogram as Prometheus' histogram_quantile does; None if nothing was counted."""
     buckets = sorted((float(labels["le"]), count) for labels, count in found.get(name + "_bucket", []))
     if not buckets or not buckets[-1][1]:
         return None
-    wanted, lower, below = share * buckets[-1][1], 0.0, 0.0
+    rank, lower, below = share * buckets[-1][1], 0.0, 0.0
     for upper, count in buckets:
-        if count >= wanted:
+        if count >= rank:
             if upper == float("inf"):
                 return lower
-            return lower + (upper - lower) * (wanted - below) / (count - below)
+            return lower + (upper - lower) * (rank - below) / (count - below)
         lower, below = upper, count
     return lower
 
 
 def not_after(pem: str) -> int:
-    """When the first certificate of a PEM file expires, in seconds since 1970."""
+    """Return when the first certificate of a PEM file expires, in seconds since 1970."""
     found = _CERTIFICATE.search(pem)
     if not found:
         raise ValueError("no certificate in the file")
@@ -134,7 +134,7 @@ def not_after(pem: str) -> int:
 
 
 def _items(der: bytes) -> list[tuple[int, bytes]]:
-    """(tag, content) of elements that follow each other (X.690, 8.1)."""
+    """Return (tag, content) of consecutive DER elements (X.690, 8.1)."""
     found, at = [], 0
     while at < len(der):
         tag, length, at = der[at], der[at + 1], at + 2
@@ -156,7 +156,7 @@ def _value(found: Samples, name: str) -> int:
 
 
 def _size(folder: Path) -> int:
-    """Bytes of all files in a folder; etcd may take some away meanwhile."""
+    """Return the bytes of all files in a folder. etcd may delete some meanwhile."""
     total = 0
     for where, _, names in os.walk(str(folder)):
         for name in names:

@@ -1,4 +1,4 @@
-"""Backups as the agent uses them: the bytes of one, on this host's disk."""
+"""Backups for the agent: writes the bytes of one to this host's disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .system import Failure
 
 
 class Backups:
-    """`folder`: of an etcd's settings on this host. Failure where it makes no backups."""
+    """`folder`: an etcd's settings on this host. Failure if it makes no backups."""
 
     def __init__(self, folder: Path) -> None:
         try:

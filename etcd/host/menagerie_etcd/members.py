@@ -1,4 +1,4 @@
-"""The members of an etcd, asked by etcdctl with a member's own certificate; and whose turn it is."""
+"""Ask the members of an etcd with etcdctl and a member's certificate, and decide whose turn it is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIAL_S, _ANSWER_S = 3, 10
 
 @dataclass(frozen=True)
 class Health:
-    """What a member says of itself."""
+    """State that a member reports."""
 
     name: str
     leads: bool
@@ -23,34 +23,34 @@ class Health:
 
 
 def etcdctl(settings: Settings, urls: Sequence[str], *words: str, patience: float = _ANSWER_S) -> str:
-    """What etcdctl says. ProgramError when it fails. patience: seconds that an answer may take."""
+    """Return etcdctl's output. ProgramError if it fails. patience: seconds until it must answer."""
     times = (f"--dial-timeout={_DIAL_S}s", f"--command-timeout={patience:g}s")
-    # A member's peer certificate is also a client's.
+    # A member's peer certificate is also a client certificate.
     own = (f"--cacert={settings.pki}/ca.crt", f"--cert={settings.pki}/peer.crt", f"--key={settings.pki}/peer.key")
     return run(["etcdctl", f"--endpoints={','.join(urls)}", *own, *times, *words])
 
 
 def etcdutl(*words: str) -> str:
-    """What etcdutl says. ProgramError when it fails."""
+    """Return etcdutl's output. ProgramError if it fails."""
     return run(["etcdutl", *words])
 
 
 def count(settings: Settings, url: str, *words: str) -> tuple[int, int]:
-    """Keys that a member has, and its revision. ProgramError when it does not answer."""
-    # With --count-only, etcdctl takes no other output than this: lines as `"Count" : 29`.
+    """Return a member's number of keys, and its revision. ProgramError if it does not answer."""
+    # etcdctl allows --count-only with this format alone: lines such as `"Count" : 29`.
     said = etcdctl(settings, [url], "get", "", "--from-key", "--count-only", "--write-out=fields", *words)
     found = dict(line.split(" : ", 1) for line in said.splitlines() if " : " in line)
     return int(found['"Count"']), int(found['"Revision"'])
 
 
 def health(settings: Settings) -> tuple[Health, ...]:
-    """Of the members that answer, in order."""
+    """Return the health of the members that answer, in order."""
     answering = ((name, _status(settings, url)) for name, url in settings.members.items())
     return tuple(_health(name, status) for name, status in answering if status)
 
 
 def _status(settings: Settings, url: str) -> Mapping[str, Any]:
-    """What a member answers; {} when it does not. One by one: of several, etcdctl says which answered by their URLs alone."""
+    """Return a member's status, {} if it does not answer. Ask one by one: etcdctl identifies several only by URL."""
     try:
         found: list[dict[str, Any]] = json.loads(etcdctl(settings, [url], "endpoint", "status", "--write-out=json"))
     except ProgramError:
@@ -65,9 +65,9 @@ def _health(name: str, status: Mapping[str, Any]) -> Health:
 
 
 def in_turn(found: Sequence[Health]) -> str:
-    """The member that makes backups: the first sound follower; without one whoever answers, "" if nobody does.
+    """Return the member that makes backups: the first healthy follower, otherwise any voter that answers, otherwise "".
 
-    A snapshot is read from the disk and memory of the member that is asked, and the leader has the most to do.
+    A snapshot loads the disk and memory of its member, and the leader is the busiest.
     """
     ranked = sorted(found, key=lambda each: (each.learns, bool(each.ailments), each.leads))
     return ranked[0].name if ranked and not ranked[0].learns else ""

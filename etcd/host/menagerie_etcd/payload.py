@@ -1,4 +1,4 @@
-"""What this host is to be, as its boot program was told it, and the change to another payload."""
+"""This host's payload, as the boot program keeps it, and the change to another one."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class Payload:
     """`kept`: the boot program's folder. `handed`: where menagerie-apply finds a payload that an operator sent.
 
-    The agent is confined and ends when menagerie-apply restarts it, so a unit of its own does the work: that asks the store
-    which payload this host is to be, and takes no other.
+    The agent is confined, and ends when menagerie-apply restarts it. So a separate unit does the work. It asks the
+    store which payload is assigned to this host, and accepts no other.
     """
 
     def __init__(self, units: Units, kept: Path = KEPT, handed: Path = HANDED) -> None:
         self._units, self._kept, self._handed = units, kept, handed
 
     def state(self) -> dict[str, Any]:
-        """`sha256` of the payload; `whole`: whether all of it is brought about, and nothing of another is left."""
+        """`sha256` of the payload; `whole`: whether it is applied completely, and nothing of another is left."""
         sha256, name = (self._kept / "payload.sha256").read_text().split()
         return {"sha256": sha256, "whole": [name] == self._names()}
 
     def config(self) -> dict[str, Any]:
-        """The payload itself."""
+        """Return the payload itself."""
         name = (self._kept / "payload.sha256").read_text().split()[1]
-        told: dict[str, Any] = json.loads((self._kept / name).read_text())
-        return told
+        payload: dict[str, Any] = json.loads((self._kept / name).read_text())
+        return payload
 
     def apply(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{sha256, packed: as `userdata.payload.packed` makes it}: become it, and wait until that is so."""
+        """{sha256, packed: by `userdata.payload.packed`}: change to this payload, and wait until it is whole."""
         sha256 = str(body["sha256"])
         if not _SHA256.fullmatch(sha256):
             raise ValueError("sha256 is not 64 hexadecimal digits")
@@ -47,7 +47,7 @@ class Payload:
         if self.state() != wanted:
             self._run(f"menagerie-apply@{sha256}.service", f"payload-{sha256[:16]}", str(body["packed"]))
         if self.state() != wanted:
-            raise Failure(f"menagerie-apply ended, and this host is not payload {sha256[:16]}")
+            raise Failure(f"menagerie-apply ended, but this host does not have payload {sha256[:16]}")
         return wanted
 
     def _run(self, unit: str, name: str, packed: str) -> None:
@@ -63,5 +63,5 @@ class Payload:
             raise Failure(said.read_text() if said.exists() else str(failure)) from None
 
     def _names(self) -> list[str]:
-        """Payloads on the disk, of which one that is half way has two."""
+        """Return the payloads on the disk; during a change there are two."""
         return sorted(path.name for path in self._kept.glob("payload-" + "?" * 16))

@@ -1,4 +1,4 @@
-"""Ports of loopback for an etcd that lives for a moment."""
+"""Loopback ports for a temporary etcd."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def unused(count: int) -> tuple[int, ...]:
-    """So many, from below those that the kernel may give to somebody's connection before the etcd listens. OSError for too few."""
+    """Return free ports below the range that the kernel uses for connections. OSError if too few are free."""
     below = max(int(_OF_CONNECTIONS.read_text().split()[0]), 2 * _FIRST)
     found: list[int] = []
     for port in random.SystemRandom().sample(range(_FIRST, below), below - _FIRST):

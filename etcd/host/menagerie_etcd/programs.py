@@ -1,4 +1,4 @@
-"""Other programs of PATH, run to their end with nothing else of this process's environment."""
+"""Run programs of PATH, without the rest of this process's environment."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import IO, Any, Mapping, Sequence
 
 
 def clean(environment: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Of a program: where others are, and what is given."""
+    """Return a program's environment: PATH and `environment`."""
     return {"PATH": os.environ.get("PATH", os.defpath), **environment}
 
 
 class ProgramError(Exception):
-    """A program failed; the text says which, how it ended and its last words."""
+    """A program failed; the text has its name, exit code and last output."""
 
     def __init__(self, command: Sequence[str], returncode: int, said: str) -> None:
         self.returncode = returncode
         self.said = said
-        super().__init__(f"{command[0].rsplit('/', 1)[-1]} ended with {returncode}: {said or 'it said nothing'}")
+        super().__init__(f"{command[0].rsplit('/', 1)[-1]} exited with {returncode}: {said or 'no output'}")
 
 
 def run(
@@ -28,7 +28,7 @@ def run(
     stdin: IO[bytes] | None = None,
     stdout: IO[bytes] | None = None,
 ) -> str:
-    """What the program printed, "" where it printed to `stdout`. ProgramError unless it ended with 0."""
+    """Return what the program printed, "" if it printed to `stdout`. ProgramError unless it exits with 0."""
     done: Any = subprocess.run(
         command,
         env=clean(environment),

@@ -1,6 +1,6 @@
-"""A restic repository: what is in it, what is put into it and taken out of it.
+"""A restic repository: list, store and read snapshots.
 
-restic encrypts and authenticates every byte, stores what two snapshots share once, and names things by their SHA-256.
+restic encrypts and authenticates every byte, stores data that snapshots share once, and names objects by SHA-256.
 Exit codes are restic's own ("Scripting", restic's documentation).
 """
 
@@ -18,7 +18,7 @@ from .programs import ProgramError, run
 _NO_REPOSITORY, _LOCKED, _WRONG_PASSWORD = 10, 11, 12
 _WAYS_OUT = {
     _NO_REPOSITORY: "there is no repository at {url}: no backup was ever made there, or it is the wrong place",
-    _LOCKED: "another run holds {url} ({said}); locks of killed runs are taken away once they are 30 minutes old",
+    _LOCKED: "another run holds {url} ({said}); locks of killed runs are removed once they are 30 minutes old",
     _WRONG_PASSWORD: "the password is not that of {url}",
 }
 
@@ -29,7 +29,7 @@ class RepositoryError(Exception):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`time`: in seconds since 1970. `tags`: what was recorded with it, name -> value."""
+    """`time`: in seconds since 1970. `tags`: what was recorded, name -> value."""
 
     id: str
     time: float
@@ -43,7 +43,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Repository:
-    """`url` as restic's -r takes it. `environment`: credentials and whatever else the bucket's kind needs.
+    """`url` as restic's -r takes it. `environment`: credentials and other variables that the bucket needs.
     `cache`: where restic keeps its indexes between runs; None for nowhere."""
 
     url: str
@@ -54,27 +54,28 @@ class Repository:
 
     @classmethod
     def read(cls, file: Path, cache: Path | None = None) -> Repository:
-        """From a host's secret: JSON with url, password and environment."""
+        """Read a host's secret: JSON with url, password and environment."""
         known = json.loads(file.read_text())
         return cls(known["url"], known["password"], known["environment"], cache=cache)
 
     def ensure(self) -> None:
-        """Make the repository unless it is there, and take away locks of runs that are no more.
+        """Create the repository unless it exists, and remove stale locks.
 
-        Two runs that both made it could leave a key that does not open its configuration: so only who is in turn may.
+        Two runs that both create it could leave a key that does not open its configuration. So only the member whose
+        turn it is may.
         """
         if not self.exists():
             self._run("init")
             if not self.exists():
-                raise RepositoryError(f"{self.url} was made, and is not there")
+                raise RepositoryError(f"{self.url} was created but is not there")
         self.unlock()
 
     def unlock(self) -> None:
-        """Take away locks of processes of this host that are no more, and all that are 30 minutes old."""
+        """Remove locks of dead processes of this host, and all locks that are 30 minutes old."""
         self._run("unlock")
 
     def exists(self) -> bool:
-        """Whether a repository is there, that the password opens."""
+        """Return whether a repository exists. RepositoryError if the password does not open it."""
         try:
             self._run("cat", "config", "--no-lock")
         except RepositoryError as error:
@@ -85,13 +86,13 @@ class Repository:
         return True
 
     def snapshots(self, kind: str = "") -> tuple[Snapshot, ...]:
-        """All, or those of a kind; the newest first. Takes no lock, so it waits for nobody."""
+        """Return all snapshots, or those of a kind, newest first. It takes no lock, so it never waits."""
         found = json.loads(self._run("snapshots", "--json", "--no-lock", *([f"--tag=kind={kind}"] if kind else [])))
         read = (Snapshot(each["id"], _seconds(each["time"]), _pairs(each.get("tags") or ())) for each in found or ())
         return tuple(sorted(read, key=lambda snapshot: snapshot.time, reverse=True))
 
     def put(self, source: Path, name: str, tags: Mapping[str, str]) -> str:
-        """Keep a file's bytes under `name`; the snapshot's id. A tag holds no comma: restic splits there."""
+        """Store a file as `name`; return the snapshot's id. Commas in tags become semicolons: restic splits there."""
         words = [f"--tag={key}={str(value).replace(',', ';')}" for key, value in tags.items()]
         with source.open("rb") as file:
             said = self._run("backup", "--json", "--stdin", f"--stdin-filename={name}", *words, stdin=file)
@@ -99,22 +100,22 @@ class Repository:
         return str(summary["snapshot_id"])
 
     def take(self, snapshot: str, name: str, target: Path) -> None:
-        """Write the bytes that were kept under `name` to `target`. RepositoryError when any of them is not as it was."""
+        """Write the bytes stored as `name` to `target`. RepositoryError if any of them changed."""
         with target.open("wb") as file:
             self._run("dump", "--no-lock", snapshot, f"/{name}", stdout=file)
 
     def forget(self, hours: int) -> None:
-        """Drop snapshots of each kind that are so much older than the newest of it; what only they held stays until
-        `prune`. So where nothing new comes, nothing goes."""
+        """Drop snapshots that are `hours` older than the newest of their kind. Without new snapshots, none are dropped.
+        Their data stays until `prune`."""
         for kind in ("backup", "drill"):
             self._run("forget", f"--tag=kind={kind}", "--group-by=", f"--keep-within={hours}h", "--quiet")
 
     def prune(self) -> None:
-        """Delete what no snapshot holds any more. Nobody else can use the repository meanwhile."""
+        """Delete data that no snapshot uses. Nothing else can use the repository meanwhile."""
         self._run("prune", "--quiet")
 
     def check(self, share: str = "5%") -> None:
-        """RepositoryError unless all that snapshots need is there, and a random share of it reads as it was written."""
+        """RepositoryError unless all data of snapshots exists, and a random share of it is intact."""
         self._run("check", f"--read-data-subset={share}", "--quiet")
 
     def _run(self, *words: str, **streams: Any) -> str:
@@ -134,7 +135,7 @@ def _pairs(tags: Sequence[str]) -> dict[str, str]:
 
 
 def _plain(said: str) -> str:
-    """What restic says; with --json its last word is an object."""
+    """Return restic's message; with --json, the last line is an object."""
     last = said.splitlines()[-1] if said else ""
     try:
         return str(json.loads(last)["message"])
@@ -143,7 +144,7 @@ def _plain(said: str) -> str:
 
 
 def _seconds(text: str) -> float:
-    """Of restic's time, 2026-08-30T12:00:00.123456789Z: nine digits, where Python 3.10 takes six."""
+    """Parse restic's time, 2026-08-30T12:00:00.123456789Z: nine digits, while Python 3.10 takes six."""
     moment, zone = text[:19], text[19:].lstrip(".0123456789")
     offset = datetime.strptime(zone.replace(":", ""), "%z").tzinfo if zone != "Z" else timezone.utc
     return datetime.strptime(moment, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=offset).timestamp()

@@ -1,4 +1,4 @@
-"""What a host is told of the backups of one etcd."""
+"""A host's settings for the backups of one etcd."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Settings:
 
     @property
     def name(self) -> str:
-        """Of the file that a snapshot holds."""
+        """Return the name of the file in a snapshot."""
         return f"{self.role}.db"
 
     @classmethod
     def read(cls, file: Path) -> Settings:
-        """From the host's file, which `etcd.backups` writes."""
+        """Read the host's file, which `etcd.backups` writes."""
         known: dict[str, Any] = json.loads(file.read_text())
         known["pki"] = Path(known["pki"])
         return cls(**known)
@@ -40,7 +40,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Place:
-    """Folders and files of one run, as systemd gives them to a unit (systemd.exec(5): LoadCredential=,
+    """Folders and files of one run, which systemd gives to a unit (systemd.exec(5): LoadCredential=,
     CacheDirectory=). `work`: for files of an etcd's size, empty between runs."""
 
     credentials: Path
@@ -48,7 +48,7 @@ class Place:
 
     @classmethod
     def of_unit(cls) -> Place:
-        """KeyError outside of a unit."""
+        """Return the place of this unit. KeyError outside of a unit."""
         return cls(Path(os.environ["CREDENTIALS_DIRECTORY"]), Path(os.environ["CACHE_DIRECTORY"]))
 
     @property

@@ -1,4 +1,4 @@
-"""Snapshots of an etcd as files: whether one is whole and the one that is meant, and a data folder made from it."""
+"""Snapshot files of an etcd: verify one, and restore a data folder from it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .ports import unused
 from .system import Failure, as_user, own, run_as
 
 WAL_BYTES = 256 * 2**20
-"""What a restored folder takes beside its database: segments of 64 MB that etcd reserves at once, and some room."""
+"""Size of a restored folder without its database: segments of 64 MB that etcd preallocates, and a margin."""
 WORK_S = 1800
 _DIGEST = 32
 _SECTOR = 512
 _EMPTY_S = 20
 _NOTE = ("compact_rev_key", "0")
-"""What the first of several API servers writes to a new etcd. One that has seen the key and finds it gone when it next
-compacts ends with an index out of range (apiserver 0.36.4, storage/etcd3/compact.go:218)."""
+"""The first of several API servers writes this to a new etcd. One that saw the key, and does not find it at its next
+compaction, crashes with an index out of range (apiserver 0.36.4, storage/etcd3/compact.go:218)."""
 _EMPTY_REVISION = 2
-"""An etcd begins with 1, and the note is one write."""
+"""A new etcd has revision 1, and the note is one write."""
 
 
 class Programs(NamedTuple):
@@ -38,12 +38,12 @@ class Programs(NamedTuple):
 
 
 def need(size: int) -> int:
-    """Bytes that a restore of a snapshot of that size takes: the file, the database made from it, its log."""
+    """Return the bytes that a restore of a snapshot of this size takes: the file, the database, the WAL."""
     return 2 * size + WAL_BYTES
 
 
 def refuse_without_room(folder: Path, size: int) -> None:
-    """Failure where the file system of `folder` has no room for a restore."""
+    """Failure if the file system of `folder` has no room for a restore."""
     free = shutil.disk_usage(str(folder)).free
     if free < need(size):
         raise Failure(
@@ -52,7 +52,7 @@ def refuse_without_room(folder: Path, size: int) -> None:
 
 
 def refuse_damage(path: Path) -> None:
-    """Failure unless the file ends with the SHA-256 of all before it, as `etcdctl snapshot save` writes it."""
+    """Failure unless the file ends with the SHA-256 of all before it, which `etcdctl snapshot save` writes."""
     size = path.stat().st_size
     if size % _SECTOR != _DIGEST:
         raise Failure(f"the snapshot is truncated, or was not made by `snapshot save`: {size} bytes")
@@ -64,13 +64,13 @@ def refuse_damage(path: Path) -> None:
             left -= len(block)
         kept = file.read()
     if digest.digest() != kept:
-        raise Failure(f"the snapshot is damaged: its SHA-256 is {digest.hexdigest()}, recorded in it {kept.hex()}")
+        raise Failure(f"the snapshot is damaged: its SHA-256 is {digest.hexdigest()}, but it records {kept.hex()}")
 
 
 def refuse_other(path: Path, programs: Programs, facts: dict[str, Any]) -> dict[str, Any]:
-    """{hash, revision} of the file as etcdutl finds them; the hash in eight hex digits.
+    """Return {hash, revision} of the file from etcdutl; the hash has eight hex digits.
 
-    Failure where one of them is among `facts` and was recorded as another.
+    Failure if `facts` has another value of one of them.
     """
     status: dict[str, Any] = json.loads(programs.etcdutl("snapshot", "status", str(path), "--write-out=json"))
     found = {"hash": format(status["hash"], "08x"), "revision": int(status["revision"])}
@@ -81,22 +81,22 @@ def refuse_other(path: Path, programs: Programs, facts: dict[str, Any]) -> dict[
     return found
 
 
-def restore(path: Path, to: Path, programs: Programs, told: dict[str, str], bump: int) -> None:
-    """Make a data folder from a snapshot. `told`: the flags of `etcdutl snapshot restore` that say whose.
+def restore(path: Path, to: Path, programs: Programs, owner: dict[str, str], bump: int) -> None:
+    """Restore a data folder from a snapshot. `owner`: flags of `etcdutl snapshot restore` for member and cluster.
 
-    Revisions go on `bump` above the snapshot's, with all before marked as compacted, so that no client can take the
-    past for the present (etcd.io, "Disaster recovery").
+    Revisions continue `bump` above the snapshot's, and all earlier ones are marked as compacted, so no client mistakes
+    old data for current data (etcd.io, "Disaster recovery").
     """
     part = to.with_name(to.name + ".part")
     shutil.rmtree(str(part), ignore_errors=True)
-    flags = [f"--{name}={value}" for name, value in sorted(told.items())]
+    flags = [f"--{name}={value}" for name, value in sorted(owner.items())]
     bumped = [f"--bump-revision={bump}", "--mark-compacted"] if bump else []
     programs.etcdutl("snapshot", "restore", str(path), f"--data-dir={part}", *flags, *bumped)
     part.rename(to)
 
 
 def empty(programs: Programs) -> bytes:
-    """A snapshot of an etcd with nothing but API servers' note, made by one that lives for a moment."""
+    """Return a snapshot of a temporary etcd that has only the API servers' note."""
     with tempfile.TemporaryDirectory() as name:
         folder = own(Path(name), programs.user)
         client, peer = (f"http://127.0.0.1:{port}" for port in unused(2))
@@ -132,7 +132,7 @@ def _saved(programs: Programs, client: str, path: Path) -> bytes:
     run_as(programs.user, [*words, "put", *_NOTE], _EMPTY_S)
     run_as(programs.user, [*words, "snapshot", "save", str(path)], _EMPTY_S)
     if refuse_other(path, programs, {})["revision"] != _EMPTY_REVISION:
-        raise Failure("the etcd that was to be empty has keys: something on this host wrote to it")
+        raise Failure("the new etcd is not empty: something on this host wrote to it")
     return path.read_bytes()
 
 

@@ -1,16 +1,16 @@
-"""What can be done to a member on this host. Every action may be repeated with the same token after any cut.
+"""Actions on a member on this host. Each is idempotent: after an interruption, repeat it with the same token.
 
-All of it happens inside the data folder, which is a file system of its own where the provider has made it one:
+They work inside the data folder, which is a separate file system if the provider made it one:
 
     member/                              etcd's own
-    .menagerie/held                      the unit does not start while this file is there, not even at a boot
-    .menagerie/<token>/snapshot.part     as far as it was taken from an operator, or fetched
-    .menagerie/<token>/snapshot.db       fetched, and known to be the one that is meant
-    .menagerie/<token>/data/member/      prepared from it
-    .menagerie/<token>/joining           a member that joins anew has `member` from here on
-    .menagerie/before-<token>/           what `member` was before
+    .menagerie/held                      while this file exists, the unit does not start, not even at a boot
+    .menagerie/<token>/snapshot.part     the part that was received from an operator, or fetched
+    .menagerie/<token>/snapshot.db       complete and verified
+    .menagerie/<token>/data/member/      restored from it
+    .menagerie/<token>/joining           from here on, `member` belongs to the new membership
+    .menagerie/before-<token>/           the former `member`
 
-etcd warns of a folder that it doesn't know, as of lost+found, and leaves it alone.
+etcd warns of a folder that it doesn't know, such as lost+found, and ignores it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KEPT = "before-"
 
 
 class Units(Protocol):
-    """systemd, or what stands for it."""
+    """systemd, or its substitute."""
 
     def is_active(self, unit: str) -> bool: ...
     def start(self, unit: str) -> None: ...
@@ -46,13 +46,13 @@ class Units(Protocol):
 
 
 class Repository(Protocol):
-    """Where snapshots are kept."""
+    """A store of snapshots."""
 
     def dump(self, snapshot_id: str, to: Path) -> None: ...
 
 
 class Surgery:
-    """The actions on one member. All raise Failure; those with a `body` also KeyError and ValueError on a wrong one."""
+    """The actions on one member. All raise Failure; those with a `body` also KeyError and ValueError if it is wrong."""
 
     def __init__(
         self, member: Member, programs: Programs, units: Units, repository: Callable[[str], Repository]
@@ -63,9 +63,9 @@ class Surgery:
         self.aside = member.data_dir / ".menagerie"
 
     def take(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{token, size, offset, piece: base64}: a piece of an operator's own snapshot, of `size` bytes in all.
+        """{token, size, offset, piece: base64}: receive a piece of an operator's snapshot of `size` bytes.
 
-        {taken: bytes that are here}; a piece that doesn't begin there is left, so whoever sends goes on from it.
+        Returns {taken: bytes received so far}. Ignores a piece with another offset: clients continue from `taken`.
         """
         folder, size = self._folder(body), int(body["size"])
         part, piece = folder / "snapshot.part", _decoded(body["piece"])
@@ -82,7 +82,10 @@ class Surgery:
         return {"taken": part.stat().st_size if part.exists() else 0}
 
     def fetch(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{token, size, hash, revision; snapshot: an id in the repository, without it the one that was taken}."""
+        """{token, size, hash, revision; snapshot: an id in the repository}: fetch and verify a snapshot.
+
+        Without `snapshot`, verify the one that was received.
+        """
         folder = self._folder(body)
         path = folder / "snapshot.db"
         if not path.exists():
@@ -104,14 +107,14 @@ class Surgery:
             self._repository(self.member.role).dump(str(body["snapshot"]), part)
         taken = part.stat().st_size if part.exists() else 0
         if "snapshot" not in body and taken != size:
-            raise Failure(f"{taken} of {size} bytes were taken; hand over the others first")
+            raise Failure(f"{taken} of {size} bytes were received; send the others first")
         return part
 
     def prepare(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{token, initial_cluster, initial_cluster_token, bump_revision}: a data folder beside the one in use."""
+        """{token, initial_cluster, initial_cluster_token, bump_revision}: restore next to the folder in use."""
         folder = self._folder(body)
         data, snapshot = folder / "data", folder / "snapshot.db"
-        told = {
+        owner = {
             "name": self.member.name,
             "initial-advertise-peer-urls": self.member.peer_url,
             "initial-cluster": str(body["initial_cluster"]),
@@ -119,19 +122,19 @@ class Surgery:
         }
         if not data.exists() and not self._kept(body).exists():
             if not snapshot.exists():
-                raise Failure("nothing was fetched under the token {}; fetch first".format(body["token"]))
-            snapshots.restore(snapshot, data, self._programs, told, int(body["bump_revision"]))
+                raise Failure("nothing was fetched with the token {}; fetch first".format(body["token"]))
+            snapshots.restore(snapshot, data, self._programs, owner, int(body["bump_revision"]))
         return {"prepared": str(data)}
 
     def stop(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{token}: stop the member, and keep it stopped until `start`, over reboots of the host too."""
+        """{token}: stop the member, and keep it stopped until `start`, even if the host reboots."""
         self._folder(body)
         self._write(self.aside / "held", str(body["token"]))
         self._units.stop(self.member.unit)
         return {"active": False}
 
     def start(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{}: start the member; it may wait for its peers long after this has returned."""
+        """{}: start the member. It may still wait for its peers when this returns."""
         held = self.aside / "held"
         if held.exists():
             held.unlink()
@@ -139,7 +142,7 @@ class Surgery:
         return {"active": self._units.is_active(self.member.unit)}
 
     def swap(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{token}: the prepared folder takes the place of the one in use, which is kept aside."""
+        """{token}: replace the folder in use with the prepared one, and set the former one aside."""
         prepared, kept = self._folder(body) / "data" / "member", self._kept(body)
         self._refuse_running()
         if prepared.exists():
@@ -148,11 +151,11 @@ class Surgery:
             prepared.rename(self._live)
             _sync(self.member.data_dir, self.aside)
         elif not (self._live.exists() and (self.aside / str(body["token"]) / "data").exists()):
-            raise Failure("nothing is prepared under the token {}; prepare first".format(body["token"]))
+            raise Failure("nothing is prepared with the token {}; prepare first".format(body["token"]))
         return {"kept": str(kept) if kept.exists() else ""}
 
     def join(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{token, initial_cluster}: start with nothing, as a member that the others have just been told of."""
+        """{token, initial_cluster}: start without data, as a member that was just added to the cluster."""
         folder, kept = self._folder(body), self._kept(body)
         joining = folder / "joining"
         if not joining.exists():
@@ -171,12 +174,12 @@ class Surgery:
             self.stop(body)
             raise
         finally:
-            # Flags about the cluster are read by a member without data only.
+            # Only a member without data reads flags about the cluster.
             self._units.give(self.member.unit, "")
         return {"kept": str(kept) if kept.exists() else ""}
 
     def forget(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{token} or {older_than_s}: remove what is kept aside, and nothing that is in use."""
+        """{token} or {older_than_s}: remove folders that were set aside, never those in use."""
         gone, ages = [], self.ages_aside()
         token = _token(body) if "token" in body else ""
         for path in self.kept_aside():
@@ -188,24 +191,24 @@ class Surgery:
         return {"forgotten": gone}
 
     def backup(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{}: one more backup, now."""
+        """{}: make a backup now."""
         self._units.run(self.member.backup_unit, snapshots.WORK_S)
         return {"done": True}
 
     def empty_snapshot(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{}: a snapshot of an etcd that holds nothing yet."""
+        """{}: return a snapshot of an empty etcd."""
         return {"inline": base64.b64encode(snapshots.empty(self._programs)).decode()}
 
     def kept_aside(self) -> list[Path]:
-        """Folders beside the data in use, by name."""
+        """Return the folders that were set aside, by name."""
         return sorted(path for path in self.aside.glob("*") if path.is_dir())
 
     def ages_aside(self) -> dict[str, float]:
-        """Folder that is kept aside -> for how many seconds."""
-        return {path.name: time.time() - path.stat().st_ctime for path in self.kept_aside()}  # a rename sets it
+        """Return {folder that was set aside: seconds since then}."""
+        return {path.name: time.time() - path.stat().st_ctime for path in self.kept_aside()}  # a rename sets ctime
 
     def held(self) -> str:
-        """The token of whoever stopped the member, "" where nobody did."""
+        """Return the token with which the member was stopped, "" if it was not."""
         path = self.aside / "held"
         return path.read_text().strip() if path.exists() else ""
 
@@ -243,7 +246,7 @@ class Surgery:
 def _token(body: dict[str, Any]) -> str:
     token = str(body["token"])
     if not TOKEN.fullmatch(token) or token.startswith(KEPT):
-        raise ValueError(f"token {token!r} is not made of small letters, digits and hyphens")
+        raise ValueError(f"token {token!r} is not made of lowercase letters, digits and hyphens")
     return token
 
 
@@ -255,7 +258,7 @@ def _decoded(text: Any) -> bytes:
 
 
 def _sync(*folders: Path) -> None:
-    """Have the kernel write renames to the disk."""
+    """Flush renames to the disk."""
     for folder in folders:
         descriptor = os.open(str(folder), os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The host's systemd, and programs run as the user of etcd."""
+"""The host's systemd, and programs that run as etcd's user."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import Any
 
 DROP_INS = Path("/run/systemd/system")
 STOP_S = 90
-"""Longer than TimeoutStopSec of the units of etcd."""
+"""Longer than TimeoutStopSec of etcd's units."""
 _TOLD = 600
 
 
 class Failure(Exception):
-    """An action that can't be done; the text is for the operator."""
+    """An action failed; the text is for the operator."""
 
 
 class Systemd:
-    """The few things that the agent asks of systemd. All raise Failure with systemctl's words."""
+    """What the agent needs of systemd. All methods raise Failure with systemctl's output."""
 
     def is_active(self, unit: str) -> bool:
-        """Whether the unit runs, is about to run, or is being stopped."""
+        """Return whether the unit runs, starts or stops."""
         done = subprocess.run(["systemctl", "is-active", unit], stdout=subprocess.PIPE, check=False)
         return done.stdout.decode().strip() in ("active", "activating", "reloading", "deactivating")
 
     def start(self, unit: str) -> None:
-        """Ask for the unit; returns at once, for a member waits for its peers before it says that it runs."""
+        """Start the unit without waiting: a member reports that it runs only after it has found its peers."""
         subprocess.run(["systemctl", "reset-failed", unit], stderr=subprocess.DEVNULL, check=False)
         self._ask("start", "--no-block", unit)
 
     def stop(self, unit: str) -> None:
-        """Returns once the unit is stopped."""
+        """Stop the unit, and wait until it has stopped."""
         self._ask("stop", unit, timeout_s=STOP_S)
 
     def run(self, unit: str, timeout_s: float) -> None:
@@ -40,14 +40,14 @@ class Systemd:
         self._ask("start", unit, timeout_s=timeout_s)
 
     def said(self, unit: str) -> list[str]:
-        """The last lines that the unit's newest run has left in the journal."""
+        """Return the last 100 lines of the unit's newest run in the journal."""
         run = self._ask("show", "--value", "--property=InvocationID", unit).strip()
         words = ["journalctl", "--lines=100", "--output=cat", "--no-pager", f"_SYSTEMD_INVOCATION_ID={run}"]
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
         return done.stdout.decode(errors="replace").splitlines()
 
     def give(self, unit: str, words: str) -> None:
-        """Add words to the unit's command line, until the host reboots; "" takes them back. See etcd.service.j2."""
+        """Add words to the unit's command line until the host reboots; "" removes them. See etcd.service.j2."""
         path = DROP_INS / (unit + ".d") / "menagerie-join.conf"
         if words:
             path.parent.mkdir(exist_ok=True)
@@ -72,7 +72,7 @@ class Systemd:
 
 
 def run_as(user: str, words: list[str], timeout_s: float) -> bytes:
-    """Standard output of a program run as `user`, without any right beside. Failure with its own last words."""
+    """Return standard output of a program run as `user`, with no further rights. Failure has its last output."""
     try:
         done = subprocess.run(
             words,
@@ -91,14 +91,14 @@ def run_as(user: str, words: list[str], timeout_s: float) -> bytes:
 
 
 def own(path: Path, user: str) -> Path:
-    """Give a file or a folder to `user`."""
+    """Make `user` the owner of a file or folder."""
     account = pwd.getpwnam(user)
     os.chown(str(path), account.pw_uid, account.pw_gid)
     return path
 
 
 def as_user(user: str) -> dict[str, Any]:
-    """Arguments of subprocess, for a program run as `user`."""
+    """Return arguments of subprocess to run a program as `user`."""
     private: dict[str, Any] = {"env": {"PATH": "/usr/bin:/bin"}, "umask": 0o077}
     if pwd.getpwuid(os.geteuid()).pw_name == user:
         return private
