@@ -60,6 +60,8 @@ MODELS = ((ClusterSpec, "spec"), (HostsFile, "hosts"), (PeopleFile, "people"))
 SPECIAL = [each for each in f"{string.punctuation} " if each not in "._:/@+-"]
 MARKED = re.compile("zq(.*?)qz")
 """What was inserted into a word. No text of ours has these letters."""
+PACKED = re.compile("[A-Za-z0-9+/]{100,}")
+"""A packed program in user data, which can have those letters by chance."""
 ENDS = ("203.0.113.1", "203.0.113.2")
 STORE = SimpleNamespace(script=lambda: "#!/usr/bin/python3\n")
 
@@ -284,6 +286,10 @@ def read(name: str, made: Any) -> Any:
     return readers[0](made) if readers else made
 
 
+def is_marked(made: Any) -> bool:
+    return MARKED.search(PACKED.sub("", str(made))) is not None
+
+
 def unmarked(value: Any, known: set[str]) -> Any:
     """Remove what was inserted into words, which must be complete. Labels have a - instead of characters they can't have."""
     if isinstance(value, str):
@@ -324,7 +330,7 @@ def test_every_field_that_accepts_special_characters_is_rendered() -> None:
 def test_words_are_only_data_in_all_rendered_formats(plain: World, spoilt: World) -> None:
     assert plain.made.keys() == spoilt.made.keys()
     for name, made in spoilt.made.items():
-        if not MARKED.search(str(made)):
+        if not is_marked(made):
             assert made == plain.made[name], name
             continue
         told = unmarked(read(name, made), spoilt.marked)
@@ -333,7 +339,7 @@ def test_words_are_only_data_in_all_rendered_formats(plain: World, spoilt: World
 
 def test_every_format_with_a_reader_is_reached(spoilt: World) -> None:
     """No special character reaches units, cloud-init, FRR, nftables and switches."""
-    reached = [name for name, made in spoilt.made.items() if MARKED.search(str(made))]
+    reached = [name for name, made in spoilt.made.items() if is_marked(made)]
     assert {pattern for pattern in READERS if any(fnmatch(name, pattern) for name in reached)} == READERS.keys()
 
 
