@@ -83,10 +83,7 @@ IN_ANOTHER_SENSE = {
 }
 """Words that the glossary's last column has, and that pages use in another sense -> that sense."""
 
-HOSTS = (
-    "components/userdata/",
-    "roles/module_utils/",
-)
+HOSTS = ("roles/module_utils/",)
 """Programs that hosts run: their bytes are in running clusters, so their words change with the next release of them."""
 KEPT = (
     "menagerie_secret.py",

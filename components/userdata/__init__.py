@@ -1,4 +1,4 @@
-"""What a cloud host boots from: its payload, cloud-init, and the programs that fetch, apply and refresh it."""
+"""A cloud host's payload and user data, and the programs on the host that fetch, apply and refresh the payload."""
 
 from components.userdata.cloud_init import render as render
 from components.userdata.cloud_init import render_packed as render_packed

@@ -1,4 +1,4 @@
-"""What a host is given to become what another payload says while it runs."""
+"""The program and unit that change a running host to another payload."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROGRAM, _UNIT = "/usr/local/sbin/menagerie-apply", "menagerie-apply@.service"
 
 
 def files() -> tuple[HostFile, ...]:
-    """The program, and the unit by which the agent of a host starts it: its own end must not be the program's."""
+    """Return menagerie-apply and its unit. The host's agent starts the unit, since the program restarts the agent."""
     return (
         HostFile(_PROGRAM, "#!/usr/bin/python3\n" + without_words(joined(_OWN, _MODULES)), 0o755),
         HostFile(f"/etc/systemd/system/{_UNIT}", (_OWN / _UNIT).read_text()),

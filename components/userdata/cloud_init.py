@@ -30,9 +30,9 @@ class UserDataTooLarge(ValueError):
 
 
 def render(payload: Payload, store: SecretStoreAdapter, hostname: str | None = None, limit: int = LIMIT_BYTES) -> str:
-    """Return the user data of one host: cloud-init writes two programs and the payload's name and hash, and starts the first.
+    """Return the user data of one host: cloud-init writes the payload's name and hash and two programs, and starts one.
 
-    The host then fetches the payload from its store, where it must be before the host boots.
+    The host then fetches the payload from its store: store it there before the host boots.
     hostname: None keeps the name that the cloud assigned (instance groups). Raises UserDataTooLarge above `limit` bytes.
     """
     text = _cloud_config(payload, store, hostname)
@@ -61,11 +61,11 @@ def _refuse_above(limit: int, size: int) -> None:
 
 
 def startup_script(payload: Payload, store: SecretStoreAdapter, hostname: str | None = None) -> str:
-    """Return the user data for images without cloud-init: a script, with the payload inside, that an agent runs at every boot.
+    """Return the user data for images without cloud-init: a script with the payload, which an agent runs at every boot.
 
-    Debian's image for Google Cloud is such an image (debian-cloud-images, class GCE): its guest agent runs `startup-script`, and
-    nothing reads `user-data`. The limit of 256 KiB leaves room for a payload ("Metadata", Compute Engine API). So the payload
-    is part of the instance template, and hosts of an older template still have theirs at every boot.
+    Debian's image for Google Cloud is such an image (debian-cloud-images, class GCE): its guest agent runs
+    `startup-script`, and nothing reads `user-data`. The limit of 256 KiB leaves room for a payload ("Metadata", Compute
+    Engine API). So the instance template has the payload, and hosts of an older template keep theirs at every boot.
     """
     template = _environment.get_template("startup.sh.j2")
     return template.render(hostname=hostname, payload=payload, programs=_programs(store))

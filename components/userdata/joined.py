@@ -9,10 +9,10 @@ from cluster.programs import parsed
 
 
 def joined(about: Path, modules: tuple[Path, ...]) -> str:
-    """Return several modules as one file, which compresses better than separate files or a zipapp (PEP 441): user data is short.
+    """Return several modules as one file. User data is short, and separate files or a zipapp (PEP 441) compress worse.
 
-    Each module starts with its imports, and imports from the others with `from .name import`, without renaming. The last one has
-    ``main``. about: the package whose docstring describes the program.
+    Each module starts with its imports, and imports from the others with `from .name import`, without renaming. The
+    last one has ``main``. about: the package whose docstring describes the program.
     """
     imports: set[str] = set()
     bodies = []

@@ -60,7 +60,7 @@ class Payload:
 
     @property
     def name(self) -> str:
-        """Return the payload's name in the store. Another text has another name, so no host fetches the wrong payload."""
+        """Return the payload's name in the store. Each text has its own name, so no host fetches the wrong payload."""
         return f"payload-{self.sha256[:16]}"
 
     def packed(self) -> str:
@@ -72,7 +72,7 @@ class Payload:
 def packed(text: str) -> str:
     """Return the text in xz and base85, whose alphabet (RFC 1924) has no characters that JSON escapes.
 
-    The cache is here because a stack needs the same value in several places, and each call takes 70 ms of processor time.
+    Cached because a stack needs the same value in several places, and each call takes 70 ms of CPU time.
     """
     return base64.b85encode(lzma.compress(text.encode(), check=lzma.CHECK_CRC32, filters=[_XZ])).decode()
 

@@ -1,4 +1,4 @@
-"""What a host is given to take up keys that change while it runs."""
+"""The program and units that fetch changed keys on a running host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNITS = "/etc/systemd/system"
 
 
 def files() -> tuple[HostFile, ...]:
-    """The program, which shares modules with the one that boots, and its units."""
+    """Return menagerie-refresh, which shares modules with menagerie-boot, and its units."""
     return (
         HostFile(_PROGRAM, "#!/usr/bin/python3\n" + without_words(joined(_OWN, _MODULES)), 0o755),
         *(HostFile(f"{_UNITS}/{name}", (_OWN / name).read_text()) for name in ("menagerie-refresh.service", TIMER)),

@@ -186,7 +186,7 @@ def test_a_host_accepts_only_the_payload_in_its_store(here: Site, build: Any) ->
     want(here, build)
     for host in here.hosts.values():
         host.wanted = "0" * 64
-    with pytest.raises(FailedError, match="the store wants payload 0000000000000000 of this host, and not"):
+    with pytest.raises(FailedError, match="the store assigns payload 0000000000000000 to this host, not"):
         run(here)
     with pytest.raises(AgentError, match="sha256 is not 64 hexadecimal digits"):
         here.etcd().agents["etcd-main-1"].apply("../../etc", "")

@@ -167,8 +167,8 @@ def test_an_older_host_boots_after_the_store_got_the_payload_of_newer_ones(
     [
         ({OTHER.name: OTHER.packed()}, f"{PAYLOAD.name}: HTTP 403 Forbidden"),
         ({PAYLOAD.name: OTHER.packed()}, f"sha256 is {OTHER.sha256}, expected {PAYLOAD.sha256}"),
-        ({PAYLOAD.name: PAYLOAD.packed()[:-8]}, f"{PAYLOAD.name} is cut short or damaged"),
-        ({PAYLOAD.name: ""}, f"nothing for {PAYLOAD.name}"),
+        ({PAYLOAD.name: PAYLOAD.packed()[:-8]}, f"{PAYLOAD.name} is truncated or damaged"),
+        ({PAYLOAD.name: ""}, f"no value for {PAYLOAD.name}"),
     ],
     ids=["of another host", "another", "cut short in the store", "empty"],
 )

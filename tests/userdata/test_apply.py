@@ -131,7 +131,7 @@ def test_a_running_unit_whose_program_changed_is_restarted_and_a_stopped_one_is_
 def test_a_payload_that_the_store_does_not_name_for_this_host_is_refused(program, host):
     sha256 = host.hand(host.config("two"))
     host.expected = "0" * 64
-    with pytest.raises(program.Failure, match=f"the store wants payload 0000000000000000 .* not {sha256[:16]}"):
+    with pytest.raises(program.Failure, match=f"the store assigns payload 0000000000000000 .* not {sha256[:16]}"):
         program.apply(sha256)
     assert host.commands == []
 

@@ -1,6 +1,6 @@
-"""menagerie-apply SHA256: make this running host what another payload says, which its store must want of it.
+"""menagerie-apply SHA256: change this running host to another payload, which its store must assign to it.
 
-menagerie-boot does it, as at a boot. Then units that are no longer wanted are stopped, those that are older than what they
-run are restarted, and files that only former payloads had are removed. A host that still has a former payload on its disk is half
-way, and the same run again does the rest. An etcd is restarted while no other host restarts one.
+menagerie-boot applies the payload as at a boot. Then menagerie-apply stops units that the payload no longer lists,
+restarts units that are older than their files, and removes files that only former payloads had. A former payload on the
+disk marks an interrupted run; the next run completes it. An etcd restarts only while no other host restarts one.
 """

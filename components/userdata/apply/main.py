@@ -1,4 +1,4 @@
-"""The payload taken, brought about, and what runs with the former one restarted."""
+"""Save the payload, apply it, and restart units that still run with the former one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ WANTED = "payload.sha256"
 HANDED = Path("/run/menagerie-agent")
 UNITS = Path("/etc/systemd/system")
 BOOT = "menagerie-boot.service"
-# An etcd at its quota takes no lock, and a larger quota comes with a restart.
+# An etcd at its quota grants no lock, and a larger quota needs a restart.
 FULL = "database space exceeded"
 
 
 def take(sha256: str) -> dict[str, Any]:
-    """The payload, on this host's disk and what it is to be from now on; Failure unless the store wants it of this host."""
-    wanted = ask_store([WANTED])[WANTED].strip()
-    if wanted != sha256:
-        raise Failure(f"the store wants payload {wanted[:16]} of this host, and not {sha256[:16]}")
+    """Save the payload, make it this host's own, and return it. Failure unless the store assigns it to this host."""
+    assigned = ask_store([WANTED])[WANTED].strip()
+    if assigned != sha256:
+        raise Failure(f"the store assigns payload {assigned[:16]} to this host, not {sha256[:16]}")
     name = "payload-" + sha256[:16]
     kept = PAYLOAD.with_name(name)
     if not kept.exists() or digest(kept) != sha256:
@@ -35,12 +35,12 @@ def take(sha256: str) -> dict[str, Any]:
 
 
 def former(sha256: str) -> list[Path]:
-    """Other payloads that this host has been, or was about to be."""
+    """Return the files of other payloads: former ones, and those of interrupted runs."""
     return [path for path in sorted(PAYLOAD.parent.glob("payload-" + "?" * 16)) if not path.name.endswith(sha256[:16])]
 
 
 def places(config: dict[str, Any]) -> set[str]:
-    """Every file that a payload puts on a host."""
+    """Return the path of every file that a payload puts on a host."""
     found = {each["path"] for kind in ("files", "secrets") for each in config[kind]}
     for each in config["downloads"]:
         found |= {target for _, target in each["members"]} or {each["path"]}
@@ -48,25 +48,25 @@ def places(config: dict[str, Any]) -> set[str]:
 
 
 def boot() -> None:
-    """What fails is tried again by menagerie-boot for ever, also after this has given it up."""
+    """Run menagerie-boot. It retries for ever, even after this function gives up."""
     why = succeeds(["systemctl", "restart", BOOT], PATIENCE_S)
     if why:
         said = run("journalctl", "-n3", "-ocat", "-u", BOOT).strip()
-        raise Failure(f"{BOOT} has not brought it about: {why}\n  {said}")
+        raise Failure(f"{BOOT} did not succeed: {why}\n  {said}")
 
 
 def late(unit: str, paths: list[str]) -> bool:
-    """Whether a unit runs since before one of its files came to be as it is."""
+    """Return whether a unit started before one of its files last changed."""
     started = started_at(unit)
     there = [path for path in (str(UNITS / unit), *paths) if Path(path).exists()]
     return bool(started and there) and started <= changed_at(there) + TICK_S
 
 
 def restart(unit: str, lock: list[str], refresh: dict[str, Any]) -> None:
-    """Restart a unit, under its lock if it has one: without an etcd that could give it a turn, Failure at once."""
+    """Restart a unit, under its lock if it has one. Failure at once if the etcd that grants locks is out of reach."""
     command = ["systemctl", "restart", unit]
-    # Behind -- etcdctl takes no word for a flag of its own.
-    turn = ["--", "/bin/sh", "-c", 'echo "the turn of $1 has come" && exec systemctl restart "$1"', "turn", unit]
+    # etcdctl parses no flags after --.
+    turn = ["--", "/bin/sh", "-c", 'echo "$1 has the lock" && exec systemctl restart "$1"', "turn", unit]
     why = in_turn([*lock, *turn], refresh) if lock else succeeds(command, PATIENCE_S)
     if lock and FULL in why:
         why = succeeds(command, PATIENCE_S)
@@ -83,7 +83,7 @@ def apply(sha256: str) -> None:
         run("systemctl", "stop", unit)
     paths = {each["unit"]: each["paths"] for each in config["refresh"]["programs"]}
     locks = {each["unit"]: each["lock"] for each in config["refresh"]["consumers"]}
-    # The agent starts first and is restarted last: an operator waits for its answer.
+    # The agent starts first and restarts last: an operator waits for its answer.
     for unit in reversed(config["start"]):
         if late(unit, paths.get(unit, [])):
             restart(unit, locks.get(unit, []), config["refresh"])
@@ -94,7 +94,7 @@ def apply(sha256: str) -> None:
         run("systemctl", "daemon-reload")
     for kept in former(sha256):
         kept.unlink()
-    say(f"this host is payload {sha256[:16]}")
+    say(f"this host now has payload {sha256[:16]}")
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""menagerie-boot: bring this host to what its payload says, then start its units.
+"""menagerie-boot: apply this host's payload, then start its units.
 
-User data says the payload's name and SHA-256, and the host's store gives the payload. Nothing is
-done before it is whole and verified. Every step may be repeated. A failed one is named and tried
-again for ever; units start only once everything is in place. Standard library only.
+User data has the payload's name and SHA-256; the host's store has the payload. Nothing changes
+before the payload is complete and verified. Steps are idempotent. A failed one is logged and
+retried for ever; units start only once everything is in place. Standard library only.
 """

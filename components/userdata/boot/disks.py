@@ -1,4 +1,4 @@
-"""Disks: found, formatted where they are blank, mounted."""
+"""Find disks, format blank ones, mount them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from .host import Failure, run, say
 
 
 def mounted_at(device: dict[str, Any]) -> list[str]:
-    """Where a device of lsblk's, or anything on it, is mounted; [SWAP] counts."""
+    """Return where a device of lsblk, or anything on it, is mounted; [SWAP] counts."""
     below = [place for child in device.get("children", []) for place in mounted_at(child)]
     return [place for place in device["mountpoints"] if place] + below
 
 
 def signatures(path: str) -> list[str]:
-    """Of file systems with their labels, partition tables, RAID, LVM, encryption: all that libblkid knows."""
+    """Return what libblkid recognises: file systems with labels, partition tables, RAID, LVM, encryption."""
     found = json.loads(run("wipefs", "--json", "--no-act", path) or "{}").get("signatures", [])
     return [f"{each['type']} {each.get('label') or ''}".strip() for each in found]
 
 
 def use_of(device: dict[str, Any], least: int) -> str:
-    """What a device is used for, so that it must not be formatted; nothing where it is blank."""
+    """Return why a device must not be formatted: its use, or fewer than `least` bytes; "" if it is blank."""
     places, held = mounted_at(device), [child["path"] for child in device.get("children", [])]
     if places:
         return "mounted at " + ", ".join(places)
@@ -37,22 +37,22 @@ def use_of(device: dict[str, Any], least: int) -> str:
 
 
 def mount_disk(disk: dict[str, Any]) -> None:
-    """Mount the disk that has our label, or a blank one with a new file system. Others are left alone, and told."""
+    """Mount the disk with our label, or format the smallest blank one. Never change others; Failure lists them."""
     mount, label = disk["mount"], disk["label"]
     if os.path.ismount(mount):
         return
     listed = json.loads(run("lsblk", "--json", "--bytes", "--output", "NAME,PATH,SIZE,MOUNTPOINTS"))["blockdevices"]
     linked = [os.path.realpath(link) for pattern in disk["devices"] for link in sorted(glob.glob(pattern))]
-    # Partitions have such links too; in lsblk's tree they are below their disk.
+    # Partitions have such links too; lsblk lists them below their disk.
     devices = [each for path in dict.fromkeys(linked) for each in listed if each["path"] == path]
     uses = {each["path"]: use_of(each, disk["size"]) for each in devices}
     ours = [path for path, use in uses.items() if use == f"holds ext4 {label}"]
     blank = [each["path"] for each in sorted(devices, key=lambda each: int(each["size"])) if not uses[each["path"]]]
     if len(ours) > 1 or not ours + blank:
-        told = "".join(f"; {path} {use}" for path, use in uses.items())
+        rejected = "".join(f"; {path} {use}" for path, use in uses.items())
         others = ", ".join(f"{each['path']} ({each['size']} bytes)" for each in listed if each not in devices)
         wrong = f"{len(ours)} disks are labelled {label}" if ours else f"no blank disk, and none labelled {label}"
-        raise Failure(f"{mount}: {wrong}, at {' '.join(disk['devices'])}{told}; other disks: {others or 'none'}")
+        raise Failure(f"{mount}: {wrong}, at {' '.join(disk['devices'])}{rejected}; other disks: {others or 'none'}")
     (path,) = ours or blank[:1]
     if ours:
         run("fsck.ext4", "-p", path)

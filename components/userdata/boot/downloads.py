@@ -1,4 +1,4 @@
-"""Programs by URL and SHA-256: bare, compressed, or out of an archive."""
+"""Download programs by URL and SHA-256: plain, compressed, or in an archive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DOWNLOADS_AT_ONCE = 4
 
 
 def fetch(url: str, sha256: str, to: Path) -> None:
-    """Download `url` to `to`; Failure names the URL and what was wrong."""
+    """Download `url` to `to`. Failure has the URL and the cause."""
     hashed = hashlib.sha256()
     try:
         with urllib.request.urlopen(url, timeout=30) as answer, to.open("wb") as out:
@@ -36,9 +36,9 @@ def fetch(url: str, sha256: str, to: Path) -> None:
 
 
 def unpack(archive: Path, members: list[list[str]], mode: int, url: str) -> None:
-    """Take `members` ([path in the archive, path on the host]) out of a tar archive, which is read once.
+    """Extract `members` ([path in the archive, path on the host]) from a tar archive in one pass.
 
-    Upstream's may say ./bridge for bridge.
+    Upstream may write ./bridge for bridge.
     """
     wanted = {name.removeprefix("./"): target for name, target in members}
     with tarfile.open(str(archive), "r|*") as tar:
@@ -61,7 +61,7 @@ def unpack(archive: Path, members: list[list[str]], mode: int, url: str) -> None
 
 
 def expand(file: Path, mode: int, url: str, target: Path) -> None:
-    """Write what a bzip2 file holds to `target`."""
+    """Decompress a bzip2 file to `target`."""
     new = Path(str(target) + ".new")
     try:
         with bz2.open(str(file)) as data, new.open("wb") as out:
@@ -73,7 +73,7 @@ def expand(file: Path, mode: int, url: str, target: Path) -> None:
 
 
 def download(item: dict[str, Any], state: Path) -> None:
-    """One artefact, in place with the right checksum. What was packed leaves the checksums of what it held in `state`."""
+    """Install an artefact, unless its files match. `state` has the checksums of unpacked files."""
     url, sha256, members = item["url"], item["sha256"], item["members"]
     packed = bool(members) or url.endswith(".bz2")
     targets = [Path(target) for _, target in members] or [Path(item["path"])]
@@ -103,7 +103,7 @@ def download(item: dict[str, Any], state: Path) -> None:
 
 
 def download_all(items: list[dict[str, Any]], state: Path) -> None:
-    """Every download; the failures of all of them are told at once."""
+    """Install all; one Failure has every error."""
     failures = []
     with concurrent.futures.ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
         for future in [pool.submit(download, item, state) for item in items]:

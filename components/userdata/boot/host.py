@@ -1,4 +1,4 @@
-"""What every step asks of the host."""
+"""Functions that all steps share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def say(text: str) -> None:
 
 
 def run(*command: str) -> str:
-    """Standard output of `command`; Failure with its last words where it fails."""
+    """Return standard output of `command`. Failure has its error output."""
     done = subprocess.run(command, check=False, capture_output=True)
     if done.returncode:
         words = (done.stderr or done.stdout).decode(errors="replace").strip()
@@ -31,7 +31,7 @@ def run(*command: str) -> str:
 
 
 def write(path: Path, data: bytes, mode: int, owner: str) -> bool:
-    """Make `path` hold `data` with `mode` and `owner` (user:group), whole or not at all; False if it already did."""
+    """Write `path` atomically with `mode` and `owner` (user:group); False if nothing differs."""
     new = stage(path, data, mode, owner)
     if new:
         new.replace(path)
@@ -39,7 +39,7 @@ def write(path: Path, data: bytes, mode: int, owner: str) -> bool:
 
 
 def stage(path: Path, data: bytes, mode: int, owner: str) -> Path | None:
-    """A file beside `path` that may take its place; None where `path` is so already."""
+    """Write a new file that can replace `path`; None if nothing differs."""
     user, group = owner.split(":")
     ids = (pwd.getpwnam(user).pw_uid, grp.getgrnam(group).gr_gid)
     path.parent.mkdir(parents=True, exist_ok=True)

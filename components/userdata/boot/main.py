@@ -1,4 +1,4 @@
-"""The steps of a boot, each repeated until it succeeds."""
+"""The steps of a boot, each retried until it succeeds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def steps(config: dict[str, Any]) -> list[tuple[str, Callable[[], object]]]:
-    """What is to be done, in order: (name, function)."""
+    """Return all steps in order: (name, function)."""
     state = PAYLOAD.with_name("downloads")
     up: set[str] = set()
     return [
@@ -34,17 +34,17 @@ def steps(config: dict[str, Any]) -> list[tuple[str, Callable[[], object]]]:
 
 
 def until_done(name: str, step: Callable[[], T], sleep: Callable[[float], None] = time.sleep) -> T:
-    """What `step` returns, repeated until it succeeds. A failure is told once, and again when it changes."""
+    """Retry `step` until it succeeds; return its result. Log an error once, and again when it changes."""
     delay = FIRST_DELAY_S
-    told = ""
+    logged = ""
     while True:
         try:
             return step()
         except (Failure, OSError, KeyError) as error:
             text = str(error) or repr(error)
-            if text != told:
-                say(f"FAILED at {name}, trying again every {LAST_DELAY_S:.0f} s at the latest: {text}")
-                told = text
+            if text != logged:
+                say(f"FAILED at {name}, retrying at least every {LAST_DELAY_S:.0f} s: {text}")
+                logged = text
         sleep(delay)
         delay = min(delay * 2, LAST_DELAY_S)
 

@@ -1,4 +1,4 @@
-"""What the host's store has for it: the payload, then the secrets."""
+"""Read the payload and secrets from the host's store."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ STORE_SILENT = 69
 
 
 class StoreSilent(Failure):
-    """The store did not answer, or not to the end."""
+    """The store did not answer, or the answer broke off."""
 
 
 def ask_store(names: list[str]) -> dict[str, str]:
-    """All values, by name; Failure says what the store refuses or lacks."""
+    """Return all values by name. Failure says what the store refuses or lacks."""
     try:
         done = subprocess.run([STORE, *names], check=False, capture_output=True, timeout=60)
     except subprocess.TimeoutExpired:
-        raise StoreSilent("the store gave no answer within 60 s") from None
+        raise StoreSilent("the store did not answer within 60 s") from None
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip().replace("\n", "\n  ")
         kind = StoreSilent if done.returncode == STORE_SILENT else Failure
-        raise kind(reason or f"{STORE} ended with {done.returncode}")
+        raise kind(reason or f"{STORE} exited with {done.returncode}")
     try:
         values: dict[str, str] = json.loads(done.stdout)
     except ValueError:
-        raise Failure(f"{STORE} printed no JSON, or not all of it") from None
+        raise Failure(f"{STORE} printed no JSON, or incomplete JSON") from None
     missing = [name for name in names if not values.get(name)]
     if missing:
-        raise Failure(f"the store gave nothing for {', '.join(missing)}")
+        raise Failure(f"the store has no value for {', '.join(missing)}")
     return values
 
 
 def unpacked(name: str, packed: str, sha256: str) -> bytes:
-    """A payload as the store holds it; Failure unless it has that SHA-256."""
+    """Unpack a payload from the store. Failure unless it has this SHA-256."""
     try:
         data = lzma.decompress(base64.b85decode(packed))
     except (ValueError, lzma.LZMAError) as error:
-        raise Failure(f"{name} is cut short or damaged in the store: {error}") from None
+        raise Failure(f"{name} is truncated or damaged in the store: {error}") from None
     found = hashlib.sha256(data).hexdigest()
     if found != sha256:
         raise Failure(f"{name}: sha256 is {found}, expected {sha256}")
@@ -54,9 +54,9 @@ def unpacked(name: str, packed: str, sha256: str) -> bytes:
 
 
 def load_payload() -> dict[str, Any]:
-    """What this host is to be; Failure unless it has the SHA-256 that the user data gave.
+    """Return this host's payload. Failure unless it has the SHA-256 of the user data.
 
-    The copy on disk serves every later boot: the store may by then hold only a payload of newer hosts.
+    Later boots use the copy on disk: the store may then have only a payload of newer hosts.
     """
     sha256, name = PAYLOAD.read_text().split()
     kept = PAYLOAD.with_name(name)
@@ -68,10 +68,10 @@ def load_payload() -> dict[str, Any]:
 
 
 def place_secrets(secrets: list[dict[str, Any]]) -> dict[str, str]:
-    """Fetch and write every secret; entries of one path are joined in their order. What the store gave, by name.
+    """Fetch and write all secrets, and return them by name. Entries with one path are joined in order.
 
-    The store is asked at every boot, so that a rotated key arrives. Where it does not answer, a
-    host that already has all of its secrets goes on with them, and nothing is returned.
+    Every boot asks the store for rotated keys. If it does not answer, a host that has all of its
+    secrets continues with them, and gets {}.
     """
     by_path: dict[str, list[dict[str, Any]]] = {}
     for secret in secrets:
@@ -81,14 +81,14 @@ def place_secrets(secrets: list[dict[str, Any]]) -> dict[str, str]:
     except StoreSilent as silence:
         if not all(Path(path).exists() for path in by_path):
             raise
-        say(f"the secret store does not answer ({silence}); going on with the secrets on disk")
+        say(f"the secret store does not answer ({silence}); continuing with the secrets on disk")
         return {}
     staged = []
     for path, parts in by_path.items():
         texts = [values[part["name"]] for part in parts]
         text = texts[0] if len(texts) == 1 else "".join(text.rstrip() + "\n" for text in texts)
         staged.append((stage(Path(path), text.encode(), parts[0]["mode"], parts[0]["owner"]), path))
-    # One after another without a pause: programs read a certificate and its key together.
+    # Without a pause: programs read a certificate and its key together.
     for new, path in staged:
         if new:
             new.replace(path)

@@ -1,4 +1,4 @@
-"""The host itself: its name, packages, users and files."""
+"""The host's name, packages, users and files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .host import Failure, run, say, write
 
 
 def own_address() -> str:
-    """The first address of this host that other hosts can see; 127.0.1.1, Debian's custom, while there is none."""
+    """Return the first address that other hosts can see, or 127.0.1.1, as Debian does, while there is none."""
     for link in json.loads(run("ip", "-json", "-4", "address", "show", "scope", "global", "up") or "[]"):
         for entry in link.get("addr_info", []):
             if not ipaddress.ip_address(entry["local"]).is_loopback:
@@ -23,7 +23,7 @@ def own_address() -> str:
 
 
 def name_this_host(hosts: Path = Path("/etc/hosts")) -> None:
-    """Let the host's own name resolve without a resolver: a dead one costs programs 10 to 20 s each."""
+    """Make the host's own name resolve without DNS: a dead resolver delays each program by 10 to 20 s."""
     name = socket.gethostname()
     line = f"{own_address()} {name}"
     old = hosts.read_text() if hosts.exists() else "127.0.0.1 localhost\n"
@@ -32,7 +32,7 @@ def name_this_host(hosts: Path = Path("/etc/hosts")) -> None:
 
 
 def check_packages(names: list[str]) -> None:
-    """Refuse an image that lacks a package; installing would make equal hosts differ by the day they booted."""
+    """Refuse an image that lacks a package: if it were installed, hosts would differ by their day of boot."""
     missing = []
     for name in names:
         done = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name], check=False, capture_output=True)

@@ -1,4 +1,4 @@
-"""Units, started in order."""
+"""Start units in order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .host import Failure, run, say
 
 
 def last_words(unit: str) -> str:
-    """What a unit said in its last run; with earlier ones, every failure would look new."""
+    """Return what a unit logged in its last run; with earlier runs, every failure would look new."""
     last = run("systemctl", "show", "--value", "-pInvocationID", unit).strip()
     return run("journalctl", "-n8", "-ocat", f"_SYSTEMD_INVOCATION_ID={last}")
 
 
 def start_units(names: list[str], up: set[str]) -> None:
-    """Start units in order, each once the one before is up; `up` are told already.
+    """Start each unit once the one before is up; those in `up` were logged before.
 
-    They are never enabled: at every boot this program starts them, after everything is in place.
+    They are never enabled: this program starts them at every boot, after everything is in place.
     """
     for name in names:
         started = time.monotonic()

@@ -1,6 +1,6 @@
-"""menagerie-refresh: take up what the store holds anew for this host, without a boot.
+"""menagerie-refresh: fetch changed secrets from this host's store, without a boot.
 
-Files are placed, what is made of them is remade, and programs that read them at their start only are restarted: those
-whose start is older than one of their files. So a run that was cut short is made up for by the next, and a restart by
-hand counts too. A program with a lock is restarted while no other host does so, and only if the others can do without.
+It writes their files, renews what is made from them, and restarts programs that read files only at their start and
+started before one of them changed. So the next run completes an interrupted one, and a manual restart counts too. A
+program with a lock restarts while no other host restarts it, and only if the others are healthy.
 """

@@ -1,4 +1,4 @@
-"""One round of a host, and the restart of one program."""
+"""One round on a host, and the restart of one program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPORTS = "/menagerie/hosts/"
 
 
 def lags(consumer: dict[str, Any]) -> str:
-    """Why a program does not work with the present files yet; nothing where it does."""
+    """Return why a program does not use the current files yet, "" if it does."""
     started, changed = started_at(consumer["unit"]), changed_at(consumer["paths"])
     if not started:
         return "is not running"
@@ -33,13 +33,13 @@ def lags(consumer: dict[str, Any]) -> str:
 
 
 def restart(consumer: dict[str, Any], sleep: Any = time.sleep) -> None:
-    """Restart a program that lags, and wait until it serves again. The lock is held by who calls."""
+    """Restart a program that lags, and wait until it serves again. The caller holds the lock."""
     unit = consumer["unit"]
     if not started_at(unit) or not lags(consumer):
         return
     why_not = succeeds(consumer["before"])
     if why_not:
-        raise Failure(f"{unit} is not restarted, because the others must be well for that: {why_not}")
+        raise Failure(f"{unit} is not restarted while another one is unhealthy: {why_not}")
     run("systemctl", "restart", unit)
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -47,29 +47,29 @@ def restart(consumer: dict[str, Any], sleep: Any = time.sleep) -> None:
         if not reason:
             break
         if time.monotonic() > deadline:
-            raise Failure(f"{unit} was restarted and does not serve after {PATIENCE_S:.0f} s: {reason}")
+            raise Failure(f"{unit} was restarted but does not serve after {PATIENCE_S:.0f} s: {reason}")
         sleep(PAUSE_S)
     sleep(consumer["settle_s"])
     say(f"{unit} restarted for newer keys")
 
 
 def catch_up(consumer: dict[str, Any], refresh: dict[str, Any]) -> None:
-    """Bring a program to the present files, in its turn. Failure where it could not be."""
+    """Restart a program that lags, under its lock. Failure if that is not possible."""
     if consumer["loaded"] or not started_at(consumer["unit"]) or not lags(consumer):
         return
     if not consumer["lock"]:
         restart(consumer)
         return
-    # In a process of its own, for the lock is held by the program that starts it.
+    # In a child process of etcdctl, which holds the lock.
     reason = in_turn([*consumer["lock"], SELF, "restart", consumer["unit"]], refresh)
     if reason:
         raise Failure(f"{consumer['unit']}: {reason}")
 
 
 def report(config: dict[str, Any], values: dict[str, str], certificates: dict[str, Any], failures: list[str]) -> None:
-    """Say what this host has, where operators read it: no value, only what tells whether it is the wanted one."""
+    """Report to operators what this host has: digests, never values."""
     refresh = config["refresh"]
-    told = {
+    state = {
         "reader": refresh["reader"],
         "at": int(time.time()),
         "digests": {name: hashlib.sha256(value.encode()).hexdigest()[:16] for name, value in values.items()},
@@ -78,12 +78,12 @@ def report(config: dict[str, Any], values: dict[str, str], certificates: dict[st
         "failures": failures,
     }
     granted = run(*refresh["report"], "lease", "grant", str(REPORT_LIFE_S)).split()
-    text = json.dumps(told, sort_keys=True)
+    text = json.dumps(state, sort_keys=True)
     run(*refresh["report"], "put", "--lease=" + granted[1], REPORTS + socket.gethostname(), text)
 
 
 def refresh_all(config: dict[str, Any]) -> None:
-    """One round. What fails is told after everything else was tried, and tried again in the next."""
+    """Run one round. Errors are reported after all else was tried; the next round retries."""
     refresh = config["refresh"]
     failures = []
     values = place_secrets(config["secrets"])
@@ -110,7 +110,7 @@ def main() -> None:
     config = load_payload()
     try:
         if sys.argv[1:2] == ["restart"]:
-            say(f"the turn of {sys.argv[2]} has come")
+            say(f"{sys.argv[2]} has the lock")
             for consumer in config["refresh"]["consumers"]:
                 if consumer["unit"] == sys.argv[2] and not consumer["loaded"]:
                     restart(consumer)

@@ -1,4 +1,4 @@
-"""A turn among the hosts of a cluster: a lock in the etcd that they report to, held by etcdctl while a command runs."""
+"""Turns of a cluster's hosts: etcdctl holds a lock, in the etcd that they report to, while a command runs."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from .units import PATIENCE_S, outcome, succeeds
 
 ANSWER_S = 5
 LOOK_S = 30.0
-# For the turns of others, and one's own.
+# For the turns of other hosts and this one.
 TURN_S = 3 * PATIENCE_S
 GOES_S = 5.0
 
 
 def out_of_reach(refresh: dict[str, Any]) -> str:
-    """What to say of an etcd that answers no read, for which it needs a quorum; nothing where it does."""
+    """Return an error if the etcd answers no read, which needs a quorum; "" if it does."""
     words = [*refresh["report"], f"--command-timeout={ANSWER_S}s", "get", "/menagerie/", "--keys-only"]
     reason = succeeds(words)
     if not reason:
         return ""
-    # What gRPC saw is the innermost of several errors, in a line of JSON.
+    # The error of gRPC is the innermost of several, in a line of JSON.
     why = reason.rpartition("desc = ")[2].splitlines()[0].strip('\\"}')
     return f"etcd {refresh['etcd']} is out of reach: {why}"
 
 
 def in_turn(command: list[str], refresh: dict[str, Any]) -> str:
-    """Why a command behind a lock did not succeed; nothing where it did. It says something as soon as its turn has come.
+    """Run a command that takes a lock, and prints once it has it. Return why it failed, "" if it succeeded.
 
-    `etcdctl lock` has no time-out: where nobody answers, it waits for its session for ever. So the etcd is asked before,
-    and again and again while others have their turns.
+    `etcdctl lock` has no time-out: without a quorum, it waits for its session for ever. So probe the etcd first, and
+    every `LOOK_S` during the turns of other hosts.
     """
     reason = out_of_reach(refresh)
     if reason:
@@ -55,7 +55,7 @@ def in_turn(command: list[str], refresh: dict[str, Any]) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End an etcdctl that waits. It gives its place in the queue back, for which the etcd must answer; a lease ends it else."""
+    """Stop a waiting etcdctl. It leaves the queue if the etcd answers; otherwise its lease expires."""
     process.terminate()
     try:
         process.wait(GOES_S)

@@ -1,4 +1,4 @@
-"""Units of this host: since when they run, and commands that have a time to succeed in."""
+"""Start times of this host's units, and commands with a time-out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from ..boot.host import Failure, run
 
-# A member that has to catch up is waited for, and as long for the turns of others.
+# For a member to catch up, and again for the turns of other hosts.
 PATIENCE_S = 600.0
-# The kernel's time of a file is up to a tick behind.
+# The kernel's time of a file lags by up to a tick.
 TICK_S = 0.01
 
 
 def started_at(unit: str) -> float:
-    """Unix time at which the unit's program was started, or a timer; 0 where it does not run."""
+    """Return the Unix time at which a unit's program, or a timer, started; 0 if it is not running."""
     times = ("ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic")
     shown = run("systemctl", "show", "-pActiveState", *("-p" + name for name in times), unit)
     found = dict(line.partition("=")[::2] for line in shown.splitlines())
@@ -26,7 +26,7 @@ def started_at(unit: str) -> float:
 
 
 def changed_at(paths: list[str]) -> float:
-    """When the newest of the files came to be as it is; Failure where one is missing."""
+    """Return the Unix time of the last change to any of the files. Failure if one is missing."""
     missing = [path for path in paths if not Path(path).exists()]
     if missing:
         raise Failure("there is no " + ", ".join(missing))
@@ -34,17 +34,17 @@ def changed_at(paths: list[str]) -> float:
 
 
 def succeeds(command: list[str], timeout_s: float = 60) -> str:
-    """Why a command did not succeed; nothing where it did, or where there is none."""
+    """Return why a command failed; "" if it succeeded, or if there is none."""
     if not command:
         return ""
     try:
         done = subprocess.run(command, check=False, capture_output=True, timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        return f"{command[0]} gave no answer within {timeout_s:.0f} s"
+        return f"{command[0]} did not answer within {timeout_s:.0f} s"
     return outcome(command, done.returncode, done.stdout, done.stderr)
 
 
 def outcome(command: list[str], code: int, out: bytes, err: bytes) -> str:
-    """The last words of a command that did not succeed; nothing of one that did."""
+    """Return the last output of a failed command; "" if it succeeded."""
     words = (err or out).decode(errors="replace").strip()[-500:]
-    return words or f"{command[0]} ended with {code}" if code else ""
+    return words or f"{command[0]} exited with {code}" if code else ""
