@@ -168,7 +168,7 @@ def test_a_disk_in_use_by_another_mount_namespace_is_refused(loops: Loops, tmp_p
         disk = report(loops, "elsewhere")
         other.stdin.close()
     assert disk["why"][0] == "has an ext4 file system"
-    assert disk["why"][1].startswith("is in use, by what doesn't show here")
+    assert disk["why"][1].startswith("is in use by something not visible here")
 
 
 def fake_sys(folder: Path, name: str, **files: str) -> str:
@@ -267,7 +267,7 @@ def test_a_disk_that_is_missing_is_explained(loops: Loops, tmp_path: Path, capsy
     assert program.main(["--settings", str(settings(tmp_path, loops, networks, count=2))], here) == 1
     host, output = os.uname().nodename, capsys.readouterr()
     assert output.err.splitlines() == [
-        f"{host}: 1 empty disks are as ceph.disks.nvme says (nvme-MODEL_*), not 2",
+        f"{host}: 1 empty disks match ceph.disks.nvme (nvme-MODEL_*), not 2",
         f"{host}:{path} has an ext4 file system. Rook takes only empty devices. Wipe it, or remove it from ceph.disks",
         f"{host} has no address in networks.cluster (198.51.100.0/24); its daemons would not start",
     ]
@@ -280,7 +280,7 @@ def test_a_surplus_disk_is_reported(loops: Loops, tmp_path: Path, capsys: pytest
     loops.add("second")
     here = edge(loops, run=run_with_udev(tmp_path))
     assert program.main(["--settings", str(settings(tmp_path, loops, count=1))], here) == 1
-    assert "2 empty disks are as ceph.disks.nvme says (nvme-MODEL_*), not 1" in capsys.readouterr().err
+    assert "2 empty disks match ceph.disks.nvme (nvme-MODEL_*), not 1" in capsys.readouterr().err
 
 
 def test_missing_settings_give_a_readable_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,7 +292,7 @@ def test_without_a_tool_no_disk_counts_as_empty(loops: Loops, tmp_path: Path, mo
     monkeypatch.setenv("PATH", str(tmp_path))
     disk = report(loops, "probe")
     assert (disk["state"], disk["device"]) == ("refused", None)
-    assert disk["why"][0].startswith("can't be looked at: wipefs can't be asked")
+    assert disk["why"][0].startswith("can't be read: wipefs can't run")
 
 
 def test_a_file_system_on_an_old_osd_is_not_an_osd(loops: Loops) -> None:

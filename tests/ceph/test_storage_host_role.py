@@ -70,7 +70,7 @@ def test_a_host_without_the_disks_of_the_spec_fails_with_a_reason(host: Storage)
         storage_host_settings={"disks": {"nvme": RULE}, "networks": {**NETWORKS, "cluster": ["198.51.100.0/24"]}}
     )
     assert ran.code != 0
-    assert "0 empty disks are as ceph.disks.nvme says (nvme-NO_SUCH_MODEL*), not 2" in ran.out
+    assert "0 empty disks match ceph.disks.nvme (nvme-NO_SUCH_MODEL*), not 2" in ran.out
     assert "has no address in networks.cluster (198.51.100.0/24)" in ran.out
 
 

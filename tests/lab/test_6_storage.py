@@ -75,7 +75,7 @@ def test_a_disk_with_data_is_refused_by_name_and_left_unchanged(lab: Run) -> Non
     try:
         assert refused.code == 1, refused.out
         (failure,) = refused.json["failures"]
-        assert "0 empty disks are as ceph.disks.loop says" in failure["message"]
+        assert "0 empty disks match ceph.disks.loop" in failure["message"]
         assert (
             "has swap space. Rook takes only empty devices. Wipe it, or remove it from ceph.disks" in failure["message"]
         )

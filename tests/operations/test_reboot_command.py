@@ -24,7 +24,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("real_cluster")
 NAMES = ("worker-1", "worker-2", "worker-3")
-WHY = "packages were installed that ask for it: linux-image-6.1.0-40-amd64"
+WHY = "installed packages ask for a reboot: linux-image-6.1.0-40-amd64"
 
 
 @pytest.fixture

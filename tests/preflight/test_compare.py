@@ -28,7 +28,7 @@ def test_a_healthy_dgx_h100_has_no_findings(compare, facts, expected):
         ({"skew_s": 312.0}, "ClockSkewed", "312 s ahead of the API server's (limit 2 s)"),
         ({"skew_s": -3.0}, "ClockSkewed", "3 s behind the API server's"),
         ({"diagnostic": ("Denylist: x",)}, "DiagnosticFailed", "DCGM: Denylist: x"),
-        ({"smi": None, "smi_said": "nvidia-smi is not here"}, "DriverMissing", "nvidia-smi is not here"),
+        ({"smi": None, "smi_said": "nvidia-smi is missing"}, "DriverMissing", "nvidia-smi is missing"),
     ],
 )
 def test_drift_is_named(compare, facts, expected, fields, reason, text):
@@ -59,7 +59,7 @@ def test_a_port_that_is_down_or_slow_is_named(compare, facts, expected):
 def test_a_gpu_lost_by_the_bus_differs_from_one_lost_only_by_the_driver(compare, preflight, facts, expected):
     gone = facts._replace(pci_gpus=facts.pci_gpus[1:], smi=facts.smi._replace(gpus=facts.smi.gpus[1:]))
     assert [text for _, _, text in findings(compare, gone, expected)] == [
-        "7 GPUs on PCI, expected 8: a power cycle, then a look"
+        "7 GPUs on PCI, expected 8: power-cycle the host, then check"
     ]
     lost = facts._replace(smi=facts.smi._replace(gpus=facts.smi.gpus[1:]))
     assert [text for _, _, text in findings(compare, lost, expected)] == [
@@ -137,5 +137,5 @@ def test_a_host_without_expectations_only_has_its_clock_checked(compare, facts):
 
 
 def test_a_host_without_gpus_fails_if_its_kind_has_some(compare, facts, expected):
-    bare = facts._replace(pci_gpus=(), smi=None, smi_said="nvidia-smi: nvidia-smi is not here", nvlinks={}, topology={})
+    bare = facts._replace(pci_gpus=(), smi=None, smi_said="nvidia-smi: nvidia-smi is missing", nvlinks={}, topology={})
     assert [reason for reason, _, _ in findings(compare, bare, expected)] == ["GpuMissing", "DriverMissing"]

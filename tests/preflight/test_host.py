@@ -25,7 +25,7 @@ def tree(tmp_path, preflight):
         said: dict = {}  # noqa: RUF012
 
         def run(self, words, timeout_s=60):
-            return self.said.get(" ".join(words), (127, f"{words[0]} is not here"))
+            return self.said.get(" ".join(words), (127, f"{words[0]} is missing"))
 
         def lines(self, words):
             return iter(self.said.get(words[0], (0, ""))[1].splitlines())
@@ -100,7 +100,7 @@ def test_nvidia_smi_runs_only_if_a_gpu_is_expected(preflight, small, expected):
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        ((127, "nvidia-smi is not here"), "nvidia-smi is not here"),
+        ((127, "nvidia-smi is missing"), "nvidia-smi is missing"),
         ((9, "NVIDIA-SMI has failed because it couldn't communicate\nwith the NVIDIA driver."), "communicate with the"),
         ((124, "nvidia-smi did not answer in 60 s"), "did not answer in 60 s"),
     ],
@@ -139,7 +139,7 @@ def test_a_passing_or_missing_diagnostic_has_no_findings(preflight, tree, fixtur
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        ((1, "Error: unable to establish a connection"), "ended with 1: Error: unable"),
+        ((1, "Error: unable to establish a connection"), "exited with 1: Error: unable"),
         ((124, "dcgmi did not answer"), "not answer"),
     ],
 )
@@ -166,7 +166,7 @@ def test_xids_come_from_the_log_of_this_boot_and_the_mark_is_a_files_time(prefli
 def test_real_programs_run_and_their_outcomes_are_distinguished(preflight):
     host = preflight.host.Host()
     assert host.run([sys.executable, "-c", "print('yes')"]) == (0, "yes\n")
-    assert host.run(["no-such-program"]) == (127, "no-such-program is not here")
+    assert host.run(["no-such-program"]) == (127, "no-such-program is missing")
     assert host.run([sys.executable, "-c", "import time; time.sleep(9)"], timeout_s=0.2)[0] == 124
     assert list(host.lines([sys.executable, "-c", "print('a'); print('b')"])) == ["a\n", "b\n"]
     assert list(host.lines(["no-such-program"])) == []

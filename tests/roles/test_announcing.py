@@ -108,19 +108,23 @@ def test_a_missing_or_untrusted_certificate_is_announced_without_a_signer(announ
 
 def test_the_annotation_is_written_as_the_kubelet_and_only_when_it_differs(announcing, node, api):
     endpoint, served = api
-    assert announcing.converge(endpoint, node(), SERVING.certificate, False) == ["say which authorities it works with"]
+    assert announcing.converge(endpoint, node(), SERVING.certificate, False) == [
+        "record which authorities it works with"
+    ]
     assert served.requests == [(verb, "/api/v1/nodes/w1", "system:node:w1") for verb in ("GET", "PATCH")]
     assert json.loads(served.annotations[ANNOTATION])["api"] == [digest(FIRST)]
     assert announcing.converge(endpoint, node(), SERVING.certificate, False) == []
     assert announcing.converge(endpoint, node((FIRST, SECOND)), SERVING.certificate, False) == [
-        "say which authorities it works with"
+        "record which authorities it works with"
     ]
     assert [verb for verb, _, _ in served.requests] == ["GET", "PATCH", "GET", "GET", "PATCH"]
 
 
 def test_a_dry_run_reads_and_never_writes(announcing, node, api):
     endpoint, served = api
-    assert announcing.converge(endpoint, node(), SERVING.certificate, True) == ["say which authorities it works with"]
+    assert announcing.converge(endpoint, node(), SERVING.certificate, True) == [
+        "record which authorities it works with"
+    ]
     assert [verb for verb, _, _ in served.requests] == ["GET"]
     assert served.annotations == {}
 

@@ -124,7 +124,7 @@ def test_words_that_leave_the_spec_are_removed(host: Host) -> None:
     host.boot()
     machine = host.configured([])
     assert machine.apply() == ["/etc/default/grub.d/95-menagerie.cfg: removed", "/boot/grub/grub.cfg"]
-    assert machine.reboot() == ["the kernel runs with settings that were taken away"]
+    assert machine.reboot() == ["the kernel runs with settings that were removed"]
     assert "iommu" not in (host.root / "boot/grub/grub.cfg").read_text()
     host.boot()
     assert (host.machine().reboot(), host.machine().apply(), host.updates()) == ([], [], 2)
@@ -164,7 +164,7 @@ def test_a_host_without_grub_is_refused_or_only_reported(program: Any, tmp_path:
         host.configured(WORDS).apply()
     machine = host.configured(WORDS, "report")
     assert (machine.apply(), machine.reboot()) == ([], [])
-    assert machine.notes() == [f"the kernel runs without {' '.join(WORDS[:-1])}, and nothing here can give it them"]
+    assert machine.notes() == [f"the kernel runs without {' '.join(WORDS[:-1])}; set them in this host's boot loader"]
     assert list(tmp_path.glob("etc/default/grub.d/95*")) == []
 
 
@@ -172,10 +172,10 @@ def test_packages_and_other_roles_can_request_a_reboot_too(host: Host) -> None:
     (host.root / "run/reboot-required").touch()
     (host.root / "run/reboot-required.pkgs").write_text("linux-image-6.1.0-37-amd64\nlibc6\nlibc6\n")
     (host.root / "run/menagerie/reboot-required.d").mkdir(parents=True)
-    (host.root / "run/menagerie/reboot-required.d/links").write_text("ens1f0 is to be called node0\nmore\n")
+    (host.root / "run/menagerie/reboot-required.d/links").write_text("ens1f0 must be renamed to node0\nmore\n")
     assert host.machine().reboot() == [
-        "packages were installed that ask for it: libc6, linux-image-6.1.0-37-amd64",
-        "ens1f0 is to be called node0",
+        "installed packages ask for a reboot: libc6, linux-image-6.1.0-37-amd64",
+        "ens1f0 must be renamed to node0",
     ]
 
 
@@ -187,7 +187,7 @@ def test_huge_pages_that_the_kernel_could_not_reserve_are_reported_after_the_boo
     pages = host.root / "sys/kernel/mm/hugepages/hugepages-1048576kB"
     pages.mkdir(parents=True)
     (pages / "nr_hugepages").write_text("3\n")
-    assert host.machine().notes() == ["the kernel kept 3 of 4 pages of 1G: its memory was in pieces, or too small"]
+    assert host.machine().notes() == ["the kernel reserved 3 of 4 pages of 1G: memory was fragmented, or too small"]
     (pages / "nr_hugepages").write_text("4\n")
     assert host.machine().notes() == []
 

@@ -37,7 +37,7 @@ def state(host, tmp_path, monkeypatch):
         ({"policyName": "static", "defaultCpuSet": "0-7"}, STATIC, ""),
         ({"policyName": "static", "defaultCpuSet": "0,4", "entries": {"u": {"c": "1-3,5-7"}}}, STATIC, ""),
         ({"policyName": "static", "defaultCpuSet": "0-3", "entries": {"u": {"c": "4-7"}}}, STATIC, "pods have some"),
-        ({"policyName": "static", "defaultCpuSet": "0-15"}, STATIC, "other CPUs than it had"),
+        ({"policyName": "static", "defaultCpuSet": "0-15"}, STATIC, "CPUs have changed"),
         ({"policyName": "static", "defaultCpuSet": ""}, STATIC, ""),
         ("not JSON", STATIC, ""),
     ],

@@ -131,7 +131,7 @@ def converged(host, settings=SETTINGS):
 def test_a_host_without_a_gpu_is_left_alone_and_says_so(make, capsys):
     host = make(gpus=0)
     assert program.main([], host) == 0
-    assert capsys.readouterr().out == "no NVIDIA GPU on PCI: nothing is done here\n"
+    assert capsys.readouterr().out == "no NVIDIA GPU on PCI: nothing to do\n"
     assert host.ran == []  # no program ran, and no settings were read
 
 

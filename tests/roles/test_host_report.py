@@ -71,7 +71,7 @@ def test_a_well_configured_machine_is_reported_with_its_facts(program, machine):
 @pytest.mark.parametrize(
     ("set_up", "reason"),
     [
-        ({"control": 0x1D}, "ACS sends what GPUs and cards write to each other through the root complex, at 1 bridges"),
+        ({"control": 0x1D}, "ACS sends writes between GPUs and cards through the root complex, at 1 bridges"),
         ({"kind": "DMA-FQ"}, "kernel.iommu: passthrough"),
         ({"gpu_node": -1}, "doesn't say which NUMA node"),
         ({"governor": "powersave"}, "CPUs run under powersave"),

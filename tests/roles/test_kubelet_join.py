@@ -311,7 +311,7 @@ def test_a_changed_cpu_policy_waits_for_a_drained_node(host, node, small, tmp_pa
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     pods.clear()
     fake, actions = converged(machine=STATIC)
-    assert actions[-2:] == ["render configuration", "forget who has which CPUs"]
+    assert actions[-2:] == ["render configuration", "forget which pods have which CPUs"]
     assert fake.commands == [["kubeadm", "upgrade"], ["systemctl", "stop"]]
     assert not state.exists()
     assert endpoints == [ENDPOINT, ENDPOINT]
@@ -327,7 +327,7 @@ def test_an_operators_patch_decides_whether_the_cpu_policy_changes(node, small, 
 
 def test_a_host_that_is_not_a_node_forgets_its_cpu_state_without_a_drain(small, tmp_path, converged):
     (tmp_path / "cpu_manager_state").write_text('{"policyName": "none"}')
-    assert converged(machine=STATIC)[1][-2:] == ["forget who has which CPUs", "join"]
+    assert converged(machine=STATIC)[1][-2:] == ["forget which pods have which CPUs", "join"]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_only_what_differs_is_set(tmp_path: Path) -> None:
         (
             thor,
             {"offloads": {"hw-tc-ofload": True}},
-            "hw-tc-ofload: unknown -> on: no feature of it; it has hw-tc-offload",
+            "hw-tc-ofload: unknown -> on: no such feature; it has hw-tc-offload",
         ),
         (thor, {"mtu": 9600}, "mtu: 1500 -> 9600: this card takes 68 to 9500"),
     ],
@@ -84,7 +84,7 @@ def test_a_setting_that_a_card_can_not_have_is_refused_without_changes(
 def test_a_ring_that_the_driver_rounds_is_refused_with_the_rounded_size(tmp_path: Path) -> None:
     host = Host(tmp_path, connectx(mtu=9000))
     result = settings_of.bring(host.edge, "ens1f0np0", {**MLX, "rx_ring": 3000}, check=False)
-    text = "ens1f0np0 (mlx5_core): rx_ring: 1024 -> 3000: the card made 4096 of it; write rx_ring: 4096"
+    text = "ens1f0np0 (mlx5_core): rx_ring: 1024 -> 3000: the card rounds it to 4096; write rx_ring: 4096"
     assert wrong(result) == [("LNK-007", text)]
 
 
@@ -113,7 +113,7 @@ def test_a_link_with_another_name_is_set_and_renamed_at_the_next_boot(tmp_path: 
     host = Host(tmp_path, connectx(name="eth3"))
     result = settings_of.bring(host.edge, "node0", MLX, check=False)
     assert changed(result) == ["mtu: 1500 -> 9000"]
-    assert (result.reboot, result.notes) == (True, ("node0 is called eth3 until this host is booted again",))
+    assert (result.reboot, result.notes) == (True, ("node0 is called eth3 until this host reboots",))
     assert not any("name" in call for call in host.calls)
 
 

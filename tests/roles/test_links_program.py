@@ -84,7 +84,7 @@ def test_silence_names_the_firmware_that_may_swallow_lldp(tmp_path: Path) -> Non
     one = {"pci": "0000:3b:00.0", "switch": "leaf-1", "port": 17}
     assert cable_lines(tmp_path, {"lldp": [{}]}, e810(), rail0=one) == [
         (
-            "gpu-017 rail0: nothing is heard from leaf-1 17; ice's firmware may take it: ethtool --set-priv-flags ens2f0 "
+            "gpu-017 rail0: nothing is heard from leaf-1 17; ice's firmware may hide it: ethtool --set-priv-flags ens2f0 "
             "fw-lldp-agent off [LNK-005]"
         )
     ]
@@ -173,7 +173,7 @@ def test_a_port_with_another_name_requests_a_reboot_until_it_is_renamed(tmp_path
     program.apply_all(host.edge, settings, ["node0"], only_look=True, as_json=True)
     assert not request.exists()
     program.apply_all(host.edge, settings, ["node0"], only_look=False, as_json=True)
-    assert request.read_text() == "eth3 is to be called node0\n"
+    assert request.read_text() == "eth3 must be renamed to node0\n"
     (tmp_path / "booted").mkdir()
     booted = Host(tmp_path / "booted", connectx(name="node0"))
     request.rename(tmp_path / "kept")

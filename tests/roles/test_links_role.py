@@ -104,7 +104,7 @@ def test_the_role_sets_links_once_and_a_dry_run_reports_drift_without_repairing_
 def test_a_running_link_is_not_renamed_and_the_role_reports_that_a_boot_is_needed(host: Linked) -> None:
     ran = host.play(**variables(name="node0"))
     assert (ran.code, host.mtu()) == (0, 9000), ran.out
-    assert "node0 is called ens1f0 until this host is booted again" in ran.out
+    assert "node0 is called ens1f0 until this host reboots" in ran.out
     assert (host.layer("upper", "/etc") / "systemd/network/10-menagerie-node0.link").exists()
 
 

@@ -260,7 +260,7 @@ def test_python_accepts_the_long_list_of_protocols() -> None:
     ("result", "wrong", "note"),
     [
         ((9000,), "", ""),
-        ((0,), "", "gpu-2 in the same rack (10.8.0.12) doesn't answer: not tried"),
+        ((0,), "", "gpu-2 in the same rack (10.8.0.12) doesn't answer: not tested"),
         (
             (1500, "10.8.0.1 says so"),
             (
@@ -273,8 +273,8 @@ def test_python_accepts_the_long_list_of_protocols() -> None:
             (1400, "", True),
             "",
             (
-                "to gpu-2 in the same rack TCP is held to packets of 1400 by its other end or a router (MSS): "
-                "longer ones aren't tried"
+                "to gpu-2 in the same rack: the other end or a router limits TCP to packets of 1400 (MSS); longer ones "
+                "aren't tested"
             ),
         ),
     ],

@@ -61,7 +61,7 @@ def test_a_dry_run_reports_the_same_and_changes_nothing(monkeypatch) -> None:
     actions = links.apply(links_settings(vpn_6_1=LINK), True)
     assert commands == []
     assert actions == [
-        "vpn-6-1: made with if_id 1537",
+        "vpn-6-1: created with if_id 1537",
         "vpn-6-1: MTU new -> 1438",
         "vpn-6-1: 169.254.6.2/30 added",
         "lo: 169.254.21.2/32 added",
@@ -77,7 +77,7 @@ def test_a_link_with_other_keys_is_replaced_and_an_old_tunnel_is_removed(monkeyp
     ]
     record_ip(monkeypatch, there)
     actions = links.apply(links_settings(vpn_6_1=LINK), True)
-    assert actions[:3] == ["vpn-9-9: removed", "vpn-6-1: if_id 7", "vpn-6-1: made with if_id 1537"]
+    assert actions[:3] == ["vpn-9-9: removed", "vpn-6-1: if_id 7", "vpn-6-1: created with if_id 1537"]
     assert not any("xfrm0" in line for line in actions)
 
 
@@ -92,7 +92,7 @@ def test_a_link_that_somebody_took_down_comes_up_while_it_has_keys(monkeypatch) 
     record_ip(monkeypatch, [lo, xfrm("vpn-6-1", "0x601", 1438, "169.254.6.2/30")])
     monkeypatch.setenv("PLUTO_VERB", "up-client")
     keys.updown("vpn-6-1")
-    assert links.apply(links_settings(vpn_6_1=LINK), True) == ["vpn-6-1: up, for it has keys"]
+    assert links.apply(links_settings(vpn_6_1=LINK), True) == ["vpn-6-1: up, because it has keys"]
 
 
 def test_other_addresses_on_the_loopback_stay(monkeypatch) -> None:

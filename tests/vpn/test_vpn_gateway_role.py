@@ -149,7 +149,7 @@ def test_the_role_configures_a_router_once_reports_drift_and_repairs_it_without_
     for report in (
         "dpd_delay = 99s",
         "vpn-6-1: MTU 1500 -> 1378",
-        "nftables: table menagerie_vpn mended",
+        "nftables: table menagerie_vpn repaired",
         "to-horus out",
     ):
         assert report in looked.out

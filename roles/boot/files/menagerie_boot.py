@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""How this machine is booted: words of the kernel's command line, by GRUB; and whether it needs a reboot. Reboots nothing.
+"""Set words of the kernel's command line in GRUB, and report whether the machine needs a reboot. Reboots nothing.
 
-    menagerie-boot apply [--check] [--json]    bring GRUB to /etc/menagerie/boot.json
+    menagerie-boot apply [--check] [--json]    reconcile GRUB with /etc/menagerie/boot.json
     menagerie-boot status [--json]             why a reboot is needed, and how the machine was booted
 
-0, or 1 where GRUB can't be brought to what is wanted. Placed by Menagerie's role boot. Standard library only.
+Exits with 0, or 1 if GRUB can't be set. Placed by Menagerie's role boot. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from pathlib import Path
 
 SETTINGS = "etc/menagerie/boot.json"
 DROP_IN = "etc/default/grub.d/95-menagerie.cfg"
-"""Debian's and Ubuntu's grub-mkconfig reads these after /etc/default/grub, in order of their names. Ubuntu's cloud images
-set the variable anew in 50-cloudimg-settings.cfg."""
+"""Debian's and Ubuntu's grub-mkconfig reads these after /etc/default/grub, in order of their names. Ubuntu's cloud
+images overwrite the variable in 50-cloudimg-settings.cfg."""
 GRUB_CFG = "boot/grub/grub.cfg"
 MARK = "menagerie.boot="
 ASKED = "run/reboot-required"
-"""Debian's and Ubuntu's packages leave it, with their names in `.pkgs`; a boot takes it away, for /run is in memory."""
+"""Debian's and Ubuntu's packages write it, with their names in `.pkgs`; /run is in memory, so a boot removes it."""
 ASKED_BY_US = "run/menagerie/reboot-required.d"
-"""A file in it says in its first line why somebody wants a reboot."""
+"""The first line of each file in it says why a reboot is needed."""
 HOST_REPORT = "/usr/local/sbin/menagerie-host-report"
 HUGE_PAGES = {"1G": "1048576kB", "2M": "2048kB"}
 _FACTS = ("numa", "iommu", "acs_redirects", "slow")
 
 
 class Refused(Exception):
-    """GRUB can't be brought to what is wanted."""
+    """GRUB can't be set as wanted."""
 
 
 class Machine:
-    """root: where its files are. updater: words of the program that makes grub.cfg."""
+    """root: where its files are. updater: the command that writes grub.cfg."""
 
     def __init__(self, root="/", updater=("update-grub",)):
         self.root, self.updater = Path(root), tuple(updater)
@@ -48,7 +48,7 @@ class Machine:
         self.only_reports = settings.get("unsettable") == "report"
 
     def text(self, name):
-        """ "" where it isn't there."""
+        """Return a file's text, "" without the file."""
         try:
             return (self.root / name).read_text()
         except (FileNotFoundError, NotADirectoryError):
@@ -56,7 +56,7 @@ class Machine:
 
     @property
     def drop_in(self):
-        """What the drop-in must be; "" for none. Single words without blanks and quotes, which the spec sees to."""
+        """The drop-in's text; "" for none. The spec allows only words without blanks and quotes."""
         if not self.words:
             return ""
         line = f'GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT {" ".join(self.words)}"\n'
@@ -68,18 +68,18 @@ class Machine:
 
     @property
     def booted(self):
-        """Words that the running kernel was booted with."""
+        """The running kernel's command line."""
         return self.text("proc/cmdline").split()
 
     def entries(self):
-        """Words of each entry in grub.cfg that boots this system's Linux, without those for recovery."""
+        """Return the words of each entry in grub.cfg that boots this system's Linux, except recovery entries."""
         section = re.search(r"### BEGIN \S*/10_linux ###(.*?)### END", self.text(GRUB_CFG), re.DOTALL)
         lines = re.findall(r"^\s*linux(?:efi|16)?\s+\S+(.*)$", section[1] if section else "", re.MULTILINE)
         found = [line.split() for line in lines]
         return [words for words in found if not {"single", "recovery"} & set(words)]
 
     def lacking(self):
-        """Why grub.cfg isn't what it must be, "" where it is."""
+        """Return what is wrong with grub.cfg, "" if nothing is."""
         entries = self.entries()
         if not entries:
             return f"/{GRUB_CFG} has no entry for this system's kernel"
@@ -91,7 +91,7 @@ class Machine:
         return ""
 
     def apply(self, check=False):
-        """Lines of what was changed, or would be."""
+        """Return a line for each thing that was, or would be, changed."""
         if not self.has_grub:
             self._without_grub()
             return []
@@ -109,21 +109,21 @@ class Machine:
             raise Refused(f"{self.updater[0]} failed, and /{DROP_IN} is as it was:\n" + "\n".join(last))
         if lacking := self.lacking():
             raise Refused(
-                f"{self.updater[0]} ran, and {lacking}: look for a file in /etc/default/grub.d or /etc/grub.d that sets "
-                "GRUB_CMDLINE_LINUX_DEFAULT after this one, or makes entries without it"
+                f"{self.updater[0]} ran, but {lacking}: look for a file in /etc/default/grub.d or /etc/grub.d that "
+                "sets GRUB_CMDLINE_LINUX_DEFAULT after this one, or writes entries without it"
             )
         return [*told, f"/{GRUB_CFG}"]
 
     def _left_behind(self):
-        """Whether an entry still has the words of settings that were taken away."""
+        """Return whether an entry still has words of settings that were removed."""
         return not self.words and any(word.startswith(MARK) for words in self.entries() for word in words)
 
     def _without_grub(self):
         if self.words and not self.only_reports:
             raise Refused(
-                f"this host has no GRUB (no {self.updater[0]}, or no /{GRUB_CFG}), so nothing can be written that boots it "
-                f"with {' '.join(self.words)}. Give it to its own boot loader (systemd-boot: /etc/kernel/cmdline and "
-                "kernel-install), then set boot_unsettable: report for its group, which compares and only tells"
+                f"this host has no GRUB (no {self.updater[0]}, or no /{GRUB_CFG}), so {' '.join(self.words)} can't be "
+                "set here. Set it in the host's own boot loader (systemd-boot: /etc/kernel/cmdline and "
+                "kernel-install), then set boot_unsettable: report for its group, which only compares and reports"
             )
 
     @staticmethod
@@ -140,7 +140,7 @@ class Machine:
         beside.replace(path)
 
     def reboot(self):
-        """Why a reboot is needed, a sentence each."""
+        """Return why a reboot is needed, a sentence for each reason."""
         found = []
         if self.has_grub:
             if missing := [word for word in self.words if word not in self.booted]:
@@ -148,33 +148,33 @@ class Machine:
                     f"the kernel runs without {' '.join(word for word in missing if MARK not in word) or missing[0]}"
                 )
             elif any(word.startswith(MARK) and word not in self.words for word in self.booted):
-                found.append("the kernel runs with settings that were taken away")
+                found.append("the kernel runs with settings that were removed")
         if (self.root / ASKED).exists():
             packages = sorted(set(self.text(f"{ASKED}.pkgs").split()))
-            found.append(f"packages were installed that ask for it: {', '.join(packages) or 'they left no names'}")
+            found.append(f"installed packages ask for a reboot: {', '.join(packages) or 'they left no names'}")
         for path in sorted((self.root / ASKED_BY_US).glob("*")):
             found.append((self.text(path.relative_to(self.root)).splitlines() or [path.name])[0])
         return found
 
     def notes(self):
-        """What a reboot doesn't mend."""
+        """Return what a reboot doesn't fix."""
         found = []
         if not self.has_grub and (
             missing := [word for word in self.words if word not in self.booted and MARK not in word]
         ):
-            found.append(f"the kernel runs without {' '.join(missing)}, and nothing here can give it them")
+            found.append(f"the kernel runs without {' '.join(missing)}; set them in this host's boot loader")
         sizes = [word.partition("=")[2] for word in self.words if word.startswith("hugepagesz=")]
         counts = [int(word.partition("=")[2]) for word in self.words if word.startswith("hugepages=")]
         for size, count in zip(sizes, counts) if set(self.words) <= set(self.booted) else ():
             kept = self.text(f"sys/kernel/mm/hugepages/hugepages-{HUGE_PAGES[size]}/nr_hugepages").strip() or "0"
             if int(kept) < count:
                 found.append(
-                    f"the kernel kept {kept} of {count} pages of {size}: its memory was in pieces, or too small"
+                    f"the kernel reserved {kept} of {count} pages of {size}: memory was fragmented, or too small"
                 )
         return found
 
     def booted_at(self):
-        """Unix time at which this boot's first process began, by the clock as it is now; of a container too."""
+        """Return the Unix time, by the current clock, when the first process started; works in containers too."""
         since = re.search(r"^btime (\d+)$", self.text("proc/stat"), re.MULTILINE)
         first = self.text("proc/1/stat").rpartition(")")[2].split()
         return int(since[1]) + int(first[19]) / os.sysconf("SC_CLK_TCK") if since and len(first) > 19 else 0.0
@@ -191,7 +191,7 @@ class Machine:
 
 
 def facts():
-    """NUMA, IOMMU and ACS, as role hardening's program finds them; nothing without it."""
+    """Return NUMA, IOMMU and ACS from role hardening's program; nothing without it."""
     with contextlib.suppress(OSError, ValueError):
         done = subprocess.run([HOST_REPORT, "--json"], check=False, stdout=subprocess.PIPE, timeout=60)
         found = json.loads(done.stdout)
@@ -208,7 +208,7 @@ def show(found):
 def main():
     parser = argparse.ArgumentParser(prog="menagerie-boot", description=__doc__.splitlines()[0])
     parser.add_argument("verb", choices=["apply", "status"])
-    parser.add_argument("--check", action="store_true", help="only say what apply would change")
+    parser.add_argument("--check", action="store_true", help="only report what apply would change")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     machine = Machine()

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Loads this host's packet rules, whole or not at all, and reads back whether the kernel has them.
+"""Load this host's packet rules atomically, and read back whether the kernel has them.
 
     menagerie-firewall apply [--check] [--json]   0 as wanted (or would be), 1 refused
-    menagerie-firewall off                        take the rules away, now and at boot
+    menagerie-firewall off                        remove the rules, now and at boot
 
-Placed by Menagerie's role firewall. Standard library only. Rules of others, kube-proxy's and flannel's among them, are in
-tables of their own and are neither read nor written.
+Placed by Menagerie's role firewall. Standard library only. Other rules, such as kube-proxy's and flannel's, have their
+own tables, which are neither read nor written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ESTABLISHED = "01"
 
 
 class Refused(Exception):
-    """Why nothing was loaded."""
+    """Nothing was loaded. The text says why."""
 
 
 def run(words):
@@ -36,23 +36,22 @@ def run(words):
 
 
 def wanted(path=RULES):
-    """The rules as nft prints them, from a network of its own: there they are loaded for trial, and touch nothing."""
+    """Return the rules as nft prints them, from a trial load in a separate network namespace."""
     script = f"nft -f {shlex.quote(path)} && nft --stateless list table {' '.join(TABLE)}"
     code, text, error = run(["unshare", "--net", "sh", "-c", script])
     if code:
-        raise Refused(f"{path} is not what nft takes: {error}")
+        raise Refused(f"nft does not accept {path}: {error}")
     return text
 
 
 def live():
-    """The rules that the kernel has; empty for none."""
+    """Return the kernel's rules; empty for none."""
     code, text, _ = run(["nft", "--stateless", "list", "table", *TABLE])
     return "" if code else text
 
 
 def logins(path=LOGINS):
-    """(port, ranges) of every rule that lets somebody log in by SSH; no ranges for anybody. And all others' TCP rules:
-    sshd may listen on any port."""
+    """Return (ports, ranges) of every rule for TCP, because sshd may listen on any port; no ranges: anybody."""
     with open(path) as handle:
         rules = json.load(handle)["logins"]
     found = [rule for rule in rules if rule["protocol"] in ("tcp", "all")]
@@ -60,7 +59,7 @@ def logins(path=LOGINS):
 
 
 def peer(text):
-    """An address of /proc/net/tcp: hexadecimal, each 32 bits in the host's own order."""
+    """Parse an address of /proc/net/tcp: hexadecimal, each 32 bits in the host's byte order."""
     number, _, port = text.partition(":")
     parts = [int(number[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(number), 8)]
     address = ipaddress.ip_address(
@@ -70,7 +69,7 @@ def peer(text):
 
 
 def sessions(ports, paths=CONNECTIONS):
-    """Who is logged in: (address, port of this host)."""
+    """Return who is logged in: (address, port of this host)."""
     found = set()
     for path in paths:
         try:
@@ -88,7 +87,7 @@ def sessions(ports, paths=CONNECTIONS):
 
 
 def ssh_ports():
-    """Where sshd listens, as it says itself; empty where there is none."""
+    """Return the ports of sshd, from sshd itself; empty without sshd."""
     _, text, _ = run(["sshd", "-T"])
     return {int(line.split()[1]) for line in text.splitlines() if line.startswith("port ")}
 
@@ -99,7 +98,7 @@ def within(port, span):
 
 
 def locked_out(found, allowed):
-    """Those of `sessions` who could not log in again."""
+    """Return the `sessions` that could not log in again."""
 
     def lets_in(address, port):
         rules = [ranges for span, ranges in allowed if within(port, span)]
@@ -114,17 +113,17 @@ def refuse_to_lock_out():
     shut = sorted(port for port in ports if not any(within(port, span) for span, _ in allowed))
     if shut:
         raise Refused(
-            f"sshd listens on port {', '.join(map(str, shut))}, which no rule opens: write sites.<site>.ssh.port"
+            f"sshd listens on port {', '.join(map(str, shut))}, which no rule opens: set sites.<site>.ssh.port"
         )
     if who := locked_out(sessions(ports), allowed):
         raise Refused(
-            f"{', '.join(who)} is logged in here by SSH and could not log in again; nothing was loaded. Add its range to "
-            "control_plane.operators, or to firewall_allow"
+            f"{', '.join(who)} is logged in here by SSH and could not log in again; nothing was loaded. Add its range "
+            "to control_plane.operators, or to firewall_allow"
         )
 
 
 def apply(check):
-    """Whether rules were, or would be, loaded."""
+    """Return whether rules were, or would be, loaded."""
     text = wanted()
     if live() == text:
         return False
@@ -134,7 +133,7 @@ def apply(check):
         if code:
             raise Refused(f"nft refused the rules: {error}")
         if live() != text:
-            raise Refused("the kernel has other rules than were loaded; is something else changing them?")
+            raise Refused("the kernel's rules differ from the loaded ones; is something else changing them?")
     return True
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""How this machine is set up where its boot loader and firmware decide: NUMA, IOMMU, ACS, CPU speed. Changes nothing.
+"""Report what this machine's boot loader and firmware set: NUMA, IOMMU, ACS, CPU speed. Changes nothing.
 
-    menagerie-host-report [--json]      0, or 1 where something costs GPUs or cards for RDMA their speed
+    menagerie-host-report [--json]      0, or 1 if something slows GPUs or RDMA cards
 
-Placed by Menagerie's role hardening. Standard library only; ACS is read by root alone.
+Placed by Menagerie's role hardening. Standard library only; only root can read ACS.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 
 SYS, CMDLINE = Path("/sys"), Path("/proc/cmdline")
 ACS = 0x000D
-"""PCI Express Base Specification, 7.7.11: the extended capability; its control register is 6 bytes in."""
+"""The extended capability (PCI Express Base Specification, 7.7.11); its control register is at byte 6."""
 REDIRECTS = {0x04: "request redirect", 0x08: "completion redirect"}
-"""Bits that send what one device writes to another up to the root complex, past the switch that joins the two. Upstream
-forwarding (0x10) only passes on what a bridge below has redirected."""
+"""Bits that send writes between two devices through the root complex, past their common switch. Upstream forwarding
+(0x10) only passes on what a bridge below has redirected."""
 KINDS = {0x0300: "gpu", 0x0302: "gpu", 0x0200: "network", 0x0207: "network", 0x0604: "bridge"}
 WORDS = (
     "iommu",
@@ -42,7 +42,7 @@ def text(path):
 
 
 def acs(config):
-    """The ACS control register in a device's configuration space; None where it has none, or root alone may see it."""
+    """Return the ACS control register of a device's configuration space; None without one, or if only root sees it."""
     at = 0x100
     while at and len(config) >= at + 8:
         (header,) = struct.unpack_from("<I", config, at)
@@ -54,7 +54,7 @@ def acs(config):
 
 
 def devices(sys_folder=SYS):
-    """GPUs, network cards and bridges, by PCI address."""
+    """Return GPUs, network cards and bridges, by PCI address."""
     found = {}
     for path in sorted((sys_folder / "bus/pci/devices").glob("*")):
         kind = KINDS.get(int(text(path / "class") or "0", 16) >> 8)
@@ -68,7 +68,7 @@ def devices(sys_folder=SYS):
 
 
 def report(sys_folder=SYS, cmdline=CMDLINE):
-    """Facts, and `slow`: what costs speed, a sentence each."""
+    """Return the facts, and `slow`: what costs speed, a sentence each."""
     nodes = sorted((sys_folder / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
     groups = list((sys_folder / "kernel/iommu_groups").glob("[0-9]*"))
     governors = {text(path) for path in (sys_folder / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")}
@@ -93,18 +93,18 @@ def report(sys_folder=SYS, cmdline=CMDLINE):
 
 
 def slow(facts):
-    """Nothing where no GPU is: the words are about what GPUs and cards send each other."""
+    """Yield what costs speed between GPUs and cards; nothing without a GPU."""
     devices = facts["devices"].values()
     if not any(device["kind"] == "gpu" for device in devices):
         return
     if facts["acs_redirects"]:
         yield (
-            f"ACS sends what GPUs and cards write to each other through the root complex, at {len(facts['acs_redirects'])} "
-            "bridges: pools.<name>.kernel.acs_redirect: false, unless virtual machines share the host"
+            f"ACS sends writes between GPUs and cards through the root complex, at {len(facts['acs_redirects'])} "
+            "bridges: set pools.<name>.kernel.acs_redirect: false, unless virtual machines share the host"
         )
     if any(kind.startswith("DMA") for kind in facts["iommu"]["types"]):
         yield (
-            "the IOMMU translates every access of devices: pools.<name>.kernel.iommu: passthrough, unless virtual "
+            "the IOMMU translates every access of devices: set pools.<name>.kernel.iommu: passthrough, unless virtual "
             "machines share the host"
         )
     if len(facts["numa"]) > 1 and any(device["node"] < 0 for device in devices):

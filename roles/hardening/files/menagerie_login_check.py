@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Whether sshd takes a file of sshd_config.d, and lets a user log in with it who has a key. Nothing is changed.
+"""Check that sshd accepts a file of sshd_config.d, and that a user has a key to log in with. Changes nothing.
 
     menagerie-login-check FILE USER     0, or 1 with the reason
 
@@ -27,7 +27,7 @@ def asked(main, *words):
 
 
 def key_files(settings, user):
-    """The files that sshd looks for the user's keys in; sshd_config(5), AuthorizedKeysFile."""
+    """Yield the files in which sshd looks for the user's keys (sshd_config(5), AuthorizedKeysFile)."""
     for name in settings.get("authorizedkeysfile", "").split():
         path = (
             name.replace("%%", "%")
@@ -64,8 +64,8 @@ def main():
     looked = list(key_files(settings, user))
     if not any(map(has_key, looked)):
         sys.exit(
-            f"{name} has no public key in {', '.join(looked)}, so without passwords nobody could log in; install one, or "
-            "set hardening_ssh to false"
+            f"{name} has no public key in {', '.join(looked)}, so nobody could log in without a password; install one, "
+            "or set hardening_ssh to false"
         )
 
 

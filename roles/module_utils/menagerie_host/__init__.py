@@ -1,4 +1,4 @@
-"""What the modules of these roles do to a host, one file a kind of thing: files, kernel, programs, units."""
+"""Code by which the roles' modules change a host: files, kernel, programs and units, a file for each."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import subprocess
 
 
 class Refused(Exception):
-    """Why the host can't be brought to its state, for who has to mend it."""
+    """The host can't be brought to its state. The text tells the operator why."""
 
 
 def run(words: list[str], meaning: str) -> str:
-    """Standard output of a command. Refused, with `meaning` and what the command said, where it fails."""
+    """Return a command's standard output. Refused, with `meaning` and the command's output, if it fails."""
     done = subprocess.run(words, check=False, capture_output=True)
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()

@@ -1,7 +1,7 @@
-"""What a node says on its own Node of the authorities that its kubelet works with.
+"""A node records on its own Node object which authorities its kubelet works with.
 
-Written with the kubelet's identity, which may change the annotations of its own Node and of no other (NodeRestriction). Who
-changes the cluster's authority goes on by it, so it is said once the kubelet runs with the files, and not before.
+It writes with the kubelet's identity, which may change the annotations of no other Node (NodeRestriction). The change
+of a cluster's authority relies on the record, so it is written only once the kubelet runs with the files.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from . import Refused, authorities
 
 ANNOTATION = "menagerie.dev/authorities"
 PATIENCE_S = 120
-"""For what follows a join: the Node, and the serving certificate, which the API servers' approver grants."""
+"""How long the Node and the serving certificate may take after a join. The API servers' approver grants the latter."""
 _NODE = "system:node:"
 
 
 def told(files: authorities.Files, serving_pem: str) -> str:
-    """JSON: digests of the authorities whose API and whose clients the kubelet believes, of those that may sign its serving
-    certificate, and of those that signed its two certificates."""
+    """Return JSON with digests of authorities: those that the kubelet trusts for its API and for clients, those that
+    may sign its serving certificate, and those that signed its two certificates."""
     held = authorities.read(files.authorities)
     said = {
         "api": sorted(authorities.digests(authorities.of_kubeconfig(authorities.read(files.kubeconfig))).values()),
@@ -37,16 +37,17 @@ def told(files: authorities.Files, serving_pem: str) -> str:
 
 
 def name(files: authorities.Files) -> str:
-    """Of the Node, as the kubelet's certificate has it."""
+    """Return the Node's name, from the kubelet's certificate."""
     return authorities.subject_of(files.client)["commonName"].removeprefix(_NODE)
 
 
 def converge(
     endpoint: str, files: authorities.Files, serving_pem: str, check: bool, patience_s: float = 0
 ) -> list[str]:
-    """Say it where something else is said; in a dry run only whether that is so.
+    """Write the record if the Node has another one; in a dry run, only report that.
 
-    serving_pem: authorities that sign kubelets' serving certificates. patience_s: how long the Node and the serving certificate may take. Refused where there is no Node, or no answer.
+    serving_pem: authorities that sign kubelets' serving certificates. patience_s: how long the Node and the serving
+    certificate may take. Refused if there is no Node, or no answer.
     """
     deadline = time.monotonic() + patience_s
     while True:
@@ -60,16 +61,16 @@ def converge(
     if not check:
         if said is None:
             raise Refused(
-                f"the cluster has no Node {name(files)}, and its kubelet runs: it registers at its start alone. Run "
-                "'systemctl restart kubelet', then this again"
+                f"the cluster has no Node {name(files)}, although its kubelet runs: it registers only when it starts. "
+                "Run 'systemctl restart kubelet', then this again"
             )
         body = {"metadata": {"annotations": {ANNOTATION: told(files, serving_pem)}}}
         _asked(endpoint, files, "PATCH", body)
-    return ["say which authorities it works with"]
+    return ["record which authorities it works with"]
 
 
 def _said(endpoint: str, files: authorities.Files) -> str | None:
-    """What the Node has, "" for nothing; None without a Node."""
+    """Return the Node's record, "" if it has none; None without a Node."""
     found = _asked(endpoint, files, "GET")
     return None if found is None else str((found["metadata"].get("annotations") or {}).get(ANNOTATION, ""))
 

@@ -1,12 +1,13 @@
-"""A node's part in the change of its cluster's authorities: whom its kubelet trusts, and who signed its certificates.
+"""A node's part when its cluster's authorities change: which its kubelet trusts, and which signed its certificates.
 
-Two bundles say so: of those whom it trusts, as whose API and as whose clients, and who sign its client certificate; and of those
-who sign its serving certificate, whom it does not trust. The first certificate of a bundle is the authority that signs. Kubelets renew by themselves only near the end of a
-certificate's life, so one of another authority is put aside: at its next start a kubelet asks for a new one, as whom its
-bootstrap kubeconfig says, which is here the former certificate, whose requests for its own Node the cluster approves. Pods
+There are two bundles. The kubelet trusts one for its API and for clients, and its authorities sign the client
+certificate. The other's authorities sign the serving certificate; the kubelet does not trust them. The first
+certificate of a bundle is the authority that signs. A kubelet renews a certificate only near its end, so the link to
+one of another authority is removed: at its next start the kubelet requests a new one with the identity of its
+bootstrap kubeconfig. Here that is the former certificate, and the cluster approves its requests for its own Node. Pods
 do not notice.
 
-Standard library alone, which reads a certificate only where it trusts it or by a function without documentation.
+Standard library only. It reads certificates that it trusts; for others there is only an undocumented function.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from . import Refused
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----\s+([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
 _DATA = re.compile(r"(certificate-authority-data: *)(\S+)")
 PATIENCE_S = 120
-"""For the cluster to approve and sign: the approver watches, the controller manager signs at once."""
+"""Time for the cluster to approve and sign: the approver watches, and the controller manager signs at once."""
 
 
 class Files(NamedTuple):
-    """Where a node has its own: two kubeconfigs, the authorities, and links to the kubelet's two certificates."""
+    """Paths of a node's own files: two kubeconfigs, the authorities, and links to the kubelet's two certificates."""
 
     kubeconfig: str
     bootstrap: str
@@ -40,12 +41,12 @@ class Files(NamedTuple):
 
 
 def certificates(pem: str) -> tuple[str, ...]:
-    """What tells the certificates of a bundle apart, in their order."""
+    """Return the base64 of each certificate of a bundle, in order, to compare them."""
     return tuple("".join(text.split()) for text in _PEM.findall(pem))
 
 
 def of_kubeconfig(text: str) -> str:
-    """The bundle that a kubeconfig trusts, "" where it has none that can be read."""
+    """Return the bundle that a kubeconfig trusts, "" if it has none that can be read."""
     found = _DATA.search(text)
     try:
         return base64.b64decode(found[2], validate=True).decode() if found else ""
@@ -54,7 +55,7 @@ def of_kubeconfig(text: str) -> str:
 
 
 def read(path: str) -> str:
-    """ "" where there is no such file."""
+    """Return a file's text, "" without the file."""
     try:
         with open(path) as handle:
             return handle.read()
@@ -63,13 +64,13 @@ def read(path: str) -> str:
 
 
 def are_these(ca_pem: str, files: Files) -> bool:
-    """Whether the node trusts this very bundle."""
+    """Return whether the node trusts exactly this bundle."""
     held = (of_kubeconfig(read(files.kubeconfig)), read(files.authorities))
     return all(certificates(each) == certificates(ca_pem) for each in held)
 
 
 def trust(ca_pem: str, files: Files) -> None:
-    """Trust another bundle. The authorities' own file comes last: for it, units are restarted."""
+    """Trust another bundle. The authorities' own file is written last: units restart when it changes."""
     data = base64.b64encode(ca_pem.encode()).decode()
     text = _DATA.sub(lambda found: found[1] + data, read(files.kubeconfig))
     _replace(files.kubeconfig, text, 0o600)
@@ -77,9 +78,9 @@ def trust(ca_pem: str, files: Files) -> None:
 
 
 def foreign_certificates(ca_pem: str, serving_pem: str, files: Files) -> list[str]:
-    """Which of the kubelet's certificates another authority signed than the first of their bundle.
+    """Return the kubelet's certificates that were not signed by the first authority of their bundle.
 
-    A serving certificate that is not there is one that the kubelet is asking for.
+    A missing serving certificate does not count: the kubelet is requesting it.
     """
     signers = {
         path: next(iter(digests(pem)), None) for path, pem in ((files.client, ca_pem), (files.serving, serving_pem))
@@ -88,14 +89,14 @@ def foreign_certificates(ca_pem: str, serving_pem: str, files: Files) -> list[st
 
 
 def renewal_was_cut_off(files: Files) -> bool:
-    """Whether a renewal began and did not end. Its bootstrap kubeconfig names a certificate, that of kubeadm a token."""
+    """Return whether a renewal was interrupted. Its bootstrap kubeconfig has a certificate; kubeadm's has a token."""
     return "client-certificate:" in read(files.bootstrap)
 
 
 def renew(ca_pem: str, serving_pem: str, files: Files, execute: Callable[[list[str]], object]) -> None:
-    """Have the kubelet ask for certificates of the authorities that sign. Refused where the cluster gives none in time.
+    """Have the kubelet request certificates of the signing authorities. Refused if the cluster issues none in time.
 
-    Cut off anywhere, it goes on when it is called again.
+    The next call resumes an interrupted renewal.
     """
     execute(["systemctl", "stop", "kubelet.service"])
     if files.client in foreign_certificates(ca_pem, serving_pem, files):
@@ -121,12 +122,12 @@ def _not_given(ca_pem: str, serving_pem: str, files: Files) -> list[str]:
 
 
 def digests(ca_pem: str) -> dict[object, str]:
-    """Name of each certificate of a bundle -> its SHA-256 in hex, in their order. No two of a ring have the same name."""
+    """Return each certificate's name -> its SHA-256 in hex, in the bundle's order. Names are unique in a key ring."""
     return {_subject(found[0]): _digest(found[0]) for found in _PEM.finditer(ca_pem)}
 
 
 def issued_by(path: str, ca_pem: str) -> str:
-    """Digest of that authority of a bundle which has signed the certificate of a file; "" for none of them, and no file."""
+    """Return the digest of the bundle's authority that signed a certificate; "" if none did, or without the file."""
     return digests(ca_pem).get(_issuer(path), "") if os.path.exists(path) else ""
 
 
@@ -145,7 +146,7 @@ def _issuer(path: str) -> object:
 
 
 def subject_of(path: str) -> dict[str, str]:
-    """Whom a certificate's file is for: attribute -> value."""
+    """Return the subject of a certificate's file: attribute -> value."""
     decoded = ssl._ssl._test_decode_cert(path)  # type: ignore[attr-defined]
     return dict(part[0] for part in decoded["subject"])
 

@@ -1,4 +1,4 @@
-"""This host's clock against that of the API servers, before either side judges the other's certificates by its own."""
+"""Compare this host's clock with the API servers', before either side checks the other's certificates by its own."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import time
 from . import Refused
 
 MOST_SKEW = 60
-"""Seconds. The controller manager's signer makes certificates valid from five minutes before; leases are renewed every ten
-seconds, and a clock that is a minute off will not stop there."""
+"""Seconds. The controller manager backdates certificates by five minutes, but leases are renewed every ten seconds, and
+a clock that is a minute off drifts further."""
 
 
 def api_time(endpoint: str) -> float | None:
-    """The API's clock as it says it on a health path; None where it doesn't answer.
+    """Return the API's time from the Date header of a health path; None if it doesn't answer.
 
-    With a wrong clock here every certificate looks expired or not yet valid, so none is asked for: nothing secret is
-    sent, and the worst that a liar gets is that this host doesn't join.
+    Certificates are not verified: with a wrong clock, each looks expired or not yet valid. Nothing secret is sent, and
+    an impostor can only keep this host from joining.
     """
     host, _, port = endpoint.rpartition(":")
     connection = http.client.HTTPSConnection(host, int(port), timeout=10, context=ssl._create_unverified_context())
@@ -38,14 +38,14 @@ def _told(seconds: float) -> str:
 
 
 def refuse_skew(endpoint: str) -> None:
-    """Refused where the two clocks differ by more than `MOST_SKEW`."""
+    """Refused if the two clocks differ by more than `MOST_SKEW`."""
     theirs, ours = api_time(endpoint), time.time()
     if theirs is None or abs(ours - theirs) <= MOST_SKEW:
         return
     word = "ahead of" if ours > theirs else "behind"
     raise Refused(
         f"this host's clock says {_told(ours)}, that of the API at {endpoint} {_told(theirs)}: it is "
-        f"{abs(ours - theirs):.0f} s {word} it, and at most {MOST_SKEW} s are accepted, for certificates would look expired "
-        "or not yet valid. See 'chronyc tracking' and 'chronyc sources'; with servers that answer, 'chronyc makestep' sets "
-        "the clock at once. Then run this again"
+        f"{abs(ours - theirs):.0f} s {word} it, and at most {MOST_SKEW} s are accepted: certificates would look "
+        "expired or not yet valid. See 'chronyc tracking' and 'chronyc sources'; if servers answer, 'chronyc "
+        "makestep' sets the clock at once. Then run this again"
     )

@@ -1,7 +1,7 @@
-"""The file in which the kubelet's CPU manager remembers who has which CPUs, and when it must go.
+"""The state file of the kubelet's CPU manager, which records the CPUs of pods, and when to remove it.
 
-A kubelet whose policy or reserved CPUs differ from the file's doesn't start. To remove the file is safe once nothing
-runs that could hold CPUs of its own ("Control CPU Management Policies on the Node": drain, stop, remove, start).
+A kubelet doesn't start if its policy or reserved CPUs differ from the file's. The file is safe to remove once no pod
+with exclusive CPUs runs ("Control CPU Management Policies on the Node": drain, stop, remove, start).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PATH = "/var/lib/kubelet/cpu_manager_state"
 
 
 def wanted(patches: str, own: str) -> dict[str, Any]:
-    """The configuration's fields that are about CPUs, once the patches are applied. own: text of the one not yet placed."""
+    """Return the configuration's CPU fields with the patches applied. own: text of the patch that is not placed yet."""
     found: dict[str, Any] = json.loads(own) if own else {}
     for path in sorted(glob.glob(os.path.join(patches, "kubeletconfiguration0*.json"))):
         with open(path) as handle:
@@ -29,7 +29,7 @@ def wanted(patches: str, own: str) -> dict[str, Any]:
 
 
 def conflict(configuration: dict[str, Any], online: list[int]) -> str:
-    """Why a kubelet with this configuration would refuse to start beside the file; empty where it would not."""
+    """Return why the file would keep a kubelet with this configuration from starting; "" if it would not."""
     try:
         with open(PATH) as handle:
             state = json.load(handle)
@@ -43,15 +43,15 @@ def conflict(configuration: dict[str, Any], online: list[int]) -> str:
         return ""
     reserved = configuration.get("reservedSystemCPUs", "")
     if not set(numbers(reserved)) <= shared:
-        return f"CPUs {reserved} become the system's, and pods have some of them"
+        return f"CPUs {reserved} become reserved for the system, and pods have some of them"
     given = [cpus for pod in (state.get("entries") or {}).values() for cpus in pod.values()]
     if shared.union(*map(numbers, given)) != set(online):
-        return "the machine has other CPUs than it had"
+        return "the machine's CPUs have changed"
     return ""
 
 
 def pods(endpoint: str, ca_pem: str, certificate: str, node: str) -> list[str]:
-    """namespace/name of the node's pods that a drain would move, asked for with the kubelet's own identity."""
+    """Return namespace/name of the node's pods that a drain would move, read with the kubelet's identity."""
     host, _, port = endpoint.rpartition(":")
     tls = ssl.create_default_context(cadata=ca_pem)
     tls.load_cert_chain(certificate)
@@ -82,7 +82,7 @@ def refuse_unless_drained(reason: str, node: str, found: list[str]) -> None:
     if found:
         shown = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
         raise Refused(
-            f"the kubelet of {node} must forget who has which CPUs, for {reason}; it still has pods: {shown}. Run "
-            f"'kubectl drain {node} --ignore-daemonsets --delete-emptydir-data', then this again, then "
-            f"'kubectl uncordon {node}'. Until then it runs as before"
+            f"the kubelet of {node} must forget which pods have which CPUs, because {reason}; it still has pods: "
+            f"{shown}. Run 'kubectl drain {node} --ignore-daemonsets --delete-emptydir-data', then this again, then "
+            f"'kubectl uncordon {node}'. Until then the kubelet runs unchanged"
         )

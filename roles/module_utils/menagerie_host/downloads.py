@@ -1,4 +1,4 @@
-"""Programs fetched by URL and checksum, out of an archive or bare, side by side, each placed in one step."""
+"""Fetch programs by URL and checksum, bare or from an archive, in parallel; each is placed atomically."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHUNK = 1 << 20
 
 
 def download(program: dict[str, Any], into: IO[bytes], timeout: int) -> None:
-    """Raises Refused when the bytes are not the ones expected, OSError when the network failed."""
+    """Refused if the checksum differs, OSError if the network fails."""
     digest = hashlib.sha256()
     with urllib.request.urlopen(program["url"], timeout=timeout) as answer:
         while chunk := answer.read(CHUNK):
@@ -52,7 +52,7 @@ def download_patiently(program: dict[str, Any], into: IO[bytes], attempts: int, 
 
 
 def install_stream(stream: IO[bytes], path: str, mode: int) -> str:
-    """Put a program in place; returns its SHA-256."""
+    """Place a program and return its SHA-256."""
     digest = hashlib.sha256()
     with replacing(path, mode) as out:
         while chunk := stream.read(CHUNK):
@@ -62,7 +62,7 @@ def install_stream(stream: IO[bytes], path: str, mode: int) -> str:
 
 
 def unpack(program: dict[str, Any], archive: IO[bytes]) -> dict[str, Any]:
-    """Install the wanted members. Names are compared without a leading "./", which upstreams differ in."""
+    """Install the archive's members. A leading "./" of names is ignored: only some upstreams write it."""
     wanted = {name.removeprefix("./"): path for name, path in program["members"].items()}
     entries = {}
     with tarfile.open(fileobj=archive, mode="r:*") as tar:
@@ -80,7 +80,7 @@ def unpack(program: dict[str, Any], archive: IO[bytes]) -> dict[str, Any]:
 
 
 def fetch(program: dict[str, Any], attempts: int, timeout: int) -> dict[str, Any]:
-    """Put one program in place. Returns path -> SHA-256 of its download (`source`) and of the file."""
+    """Place one program. Return path -> SHA-256 of its download (`source`) and of the file."""
     members, mode = program["members"] or {}, int(program["mode"], 8)
     folder = os.path.dirname(next(iter(members.values()), program["path"]))
     os.makedirs(folder, mode=0o755, exist_ok=True)
@@ -99,7 +99,7 @@ def fetch(program: dict[str, Any], attempts: int, timeout: int) -> dict[str, Any
 
 
 def fetch_all(programs: list[dict[str, Any]], attempts: int, timeout: int) -> tuple[dict[str, Any], list[str]]:
-    """(manifest entries, reasons of those that failed)."""
+    """Return (manifest entries, reasons of failed downloads)."""
     entries: dict[str, Any] = {}
     reasons = []
     with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:

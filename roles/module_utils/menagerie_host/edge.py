@@ -1,4 +1,4 @@
-"""The files and tools of a host, as programs that set its links see them."""
+"""Access to a host's files and tools, for programs that set its links."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 
 
 class Edge:
-    """root: where its files are; a test has them elsewhere."""
+    """root: where the host's files are, for tests."""
 
     def __init__(self, root: str = "/") -> None:
         self.root = root
@@ -17,7 +17,7 @@ class Edge:
         return os.path.join(self.root, path.lstrip("/"))
 
     def read(self, path: str) -> str | None:
-        """Text without its last newline. None without such a file, or where it says nothing (EINVAL of a port that is down)."""
+        """Return the stripped text; None without the file, or if reading fails (EINVAL for a port that is down)."""
         try:
             with open(self.at(path)) as handle:
                 return handle.read().strip()
@@ -31,13 +31,13 @@ class Edge:
             return []
 
     def target(self, path: str) -> str:
-        """Last name of where a symbolic link leads; "" without one."""
+        """Return the base name of a symbolic link's target; "" without a link."""
         return os.path.basename(os.path.realpath(self.at(path))) if os.path.lexists(self.at(path)) else ""
 
     def has(self, command: str) -> bool:
         return shutil.which(command) is not None
 
     def run(self, *words: str) -> tuple[int, str]:
-        """(exit code, what it said). OSError without such a tool, subprocess.TimeoutExpired after 60 s."""
+        """Return (exit code, output). OSError without the tool, subprocess.TimeoutExpired after 60 s."""
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
         return done.returncode, done.stdout + done.stderr

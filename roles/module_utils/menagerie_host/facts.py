@@ -1,8 +1,8 @@
-"""Where a cloud put this host, out of its metadata service, in the words of Kubernetes.
+"""This host's region, zone, machine type and provider id from its cloud's metadata service, in Kubernetes' terms.
 
 Sources, by page title: "Instance identity documents for Amazon EC2 instances"; "View and query VM metadata" and
-"Predefined metadata keys" of Compute Engine; "Azure Instance Metadata Service for virtual machines". Provider ids are
-those of the clouds' own controller managers, by which autoscalers find machines.
+"Predefined metadata keys" of Compute Engine; "Azure Instance Metadata Service for virtual machines". Provider ids have
+the form of the clouds' own controller managers, by which autoscalers find machines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Facts(NamedTuple):
     machine: str
 
     def labels(self) -> dict[str, str]:
-        """Those of kubernetes.io, "Well-Known Labels", that a kubelet may give itself."""
+        """Return labels that a kubelet may give itself (kubernetes.io, "Well-Known Labels")."""
         return {
             "node.kubernetes.io/instance-type": self.machine,
             "topology.kubernetes.io/region": self.region,
@@ -30,7 +30,7 @@ class Facts(NamedTuple):
 
 
 def gather(cloud: str, metadata: str = METADATA) -> Facts | None:
-    """The facts; None where the cloud has no metadata service. OSError where it does not answer."""
+    """Return the facts; None if the cloud has no metadata service. OSError if it does not answer."""
     ask = {"aws": _aws, "azure": _azure, "gcp": _gcp}.get(cloud)
     return ask(metadata) if ask else None
 
@@ -57,7 +57,7 @@ def _azure(metadata: str) -> Facts:
     found: dict[str, Any] = json.loads(
         _get(metadata, "/metadata/instance/compute?api-version=2021-02-01", {"Metadata": "true"})
     )
-    # A machine in no zone is in fault domain 0 of its region, as Azure's controller manager has it.
+    # Azure's controller manager takes a machine without a zone as in fault domain 0 of its region.
     zone = f"{found['location']}-{found['zone']}" if found["zone"] else "0"
     return Facts("azure://" + found["resourceId"], found["location"], zone, found["vmSize"])
 

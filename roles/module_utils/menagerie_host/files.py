@@ -1,4 +1,4 @@
-"""Text files of a host, each replaced in one step."""
+"""Text files of a host, each replaced atomically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEGIN, END = "# BEGIN menagerie", "# END menagerie"
 
 
 class FileState(NamedTuple):
-    """A file as it is, or as it shall be. `content` is None where there is no file."""
+    """A file's current or desired state. `content` is None without a file."""
 
     content: bytes | None
     mode: int
@@ -29,17 +29,17 @@ ABSENT = FileState(None, 0, 0, 0)
 
 
 class Change(NamedTuple):
-    """A file that differs from what it shall be."""
+    """A file that differs from its desired state."""
 
     path: str
     before: FileState
     after: FileState
     validate: tuple[str, ...] = ()
-    """A command that must succeed before the file is there; %s in it is a copy."""
+    """A command that must succeed before the file is placed; %s in it is a copy."""
 
 
 def read(path: str) -> FileState:
-    """The file at `path`, following no symbolic link: a link counts as no file and gets replaced."""
+    """Return the file at `path`. A symbolic link counts as no file and gets replaced."""
     if os.path.islink(path) or not os.path.exists(path):
         return ABSENT
     status = os.stat(path)
@@ -48,7 +48,7 @@ def read(path: str) -> FileState:
 
 
 def wanted(text: str, mode: str, owner: str) -> FileState:
-    """`mode` is octal text ("0644"), `owner` is user:group. Refused when the host has no such user."""
+    """`mode` is octal text ("0644"), `owner` is user:group. Refused if the host has no such user."""
     user, _, group = owner.partition(":")
     try:
         return FileState(
@@ -62,13 +62,13 @@ def wanted(text: str, mode: str, owner: str) -> FileState:
 
 
 def with_block(content: str, text: str) -> str:
-    """`content` with `text` as our block at its head, in place of an earlier one."""
+    """Return `content` with `text` as our block at its head, in place of an earlier block."""
     rest = re.sub(rf"^{BEGIN}\n.*?^{END}\n", "", content, flags=re.MULTILINE | re.DOTALL)
     return f"{BEGIN}\n{text.rstrip()}\n{END}\n{rest}"
 
 
 def changes(files: list[dict[str, Any]], absent: list[str]) -> list[Change]:
-    """Every file that differs. What shall be absent comes last."""
+    """Return every file that differs; files to remove come last."""
     found = []
     for entry in files:
         before = read(entry["path"])
@@ -97,7 +97,7 @@ def place(path: str, state: FileState, validate: tuple[str, ...] = ()) -> None:
         with tempfile.NamedTemporaryFile(prefix="menagerie-") as copy:
             copy.write(state.content or b"")
             copy.flush()
-            run([word.replace("%s", copy.name) for word in validate], f"{path} is left as it is")
+            run([word.replace("%s", copy.name) for word in validate], f"{path} was not changed")
     with replacing(path, state.mode) as stream:
         stream.write(state.content or b"")
         os.fchown(stream.fileno(), state.uid, state.gid)
@@ -105,9 +105,9 @@ def place(path: str, state: FileState, validate: tuple[str, ...] = ()) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str, mode: int) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of `path` at the end of the block.
+    """Yield a file to write, which replaces `path` at the end of the block.
 
-    A reader, or a power cut, sees the old file or the new one; a program that runs keeps its old file.
+    A reader, or a power cut, sees the old file or the new one; a running program keeps its old file.
     """
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o755, exist_ok=True)
@@ -125,7 +125,7 @@ def replacing(path: str, mode: int) -> Iterator[IO[bytes]]:
 
 
 def difference(change: Change) -> dict[str, str]:
-    """A change as Ansible's --diff shows it."""
+    """Return a change for Ansible's --diff."""
     return {
         "before_header": _described(change.path, change.before),
         "after_header": _described(change.path, change.after),

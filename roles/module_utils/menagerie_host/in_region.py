@@ -1,8 +1,8 @@
-"""A worker in the region makes itself a node, as Ansible makes one of a worker at a site.
+"""A worker in the region joins its cluster itself, with the code that Ansible runs for workers at sites.
 
-``python3 -m menagerie_host.in_region prepare`` sets the kernel, and writes down the host's own name and address for
-flanneld; ``join`` comes after containerd. Both are safe to repeat; whoever starts them repeats them until they succeed.
-``refresh`` follows the cluster's authorities while the host runs, and says on its Node which it works with.
+``python3 -m menagerie_host.in_region prepare`` sets the kernel, and writes the host's name and address for flanneld;
+``join`` comes after containerd. Both are idempotent, and their units retry them until they succeed. ``refresh`` follows
+the cluster's authorities while the host runs, and records on its Node which it works with.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
 
 
 def own_name() -> str:
-    """The kubelet's name for its Node: a host name may have capitals, a Node's has none."""
+    """Return the kubelet's name for its Node: the host name in lower case."""
     return socket.gethostname().lower()
 
 
 def own_address(towards: str) -> str:
-    """The address from which this host speaks to `towards`. Nothing is sent."""
+    """Return the address from which this host reaches `towards`. Nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
         end.connect((towards, 9))
         return str(end.getsockname()[0])
@@ -58,7 +58,7 @@ def prepare(settings: dict[str, Any]) -> None:
 
 
 def registration(settings: dict[str, Any]) -> dict[str, Any]:
-    """The JoinConfiguration of this very host."""
+    """Return this host's JoinConfiguration."""
     text = json.dumps(settings["join"]["config"])
     for kind, value in (("name", own_name()), ("address", own_address(settings["towards"]))):
         text = text.replace(settings["placeholders"][kind], value)
@@ -71,7 +71,7 @@ def registration(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_facts(arguments: list[dict[str, str]], found: facts.Facts) -> list[dict[str, str]]:
-    """The kubelet's flags with what the cloud says of the host. What the pool says wins."""
+    """Return the kubelet's flags with the cloud's facts about the host. The pool's own settings win."""
     flags = {each["name"]: each["value"] for each in arguments}
     own = dict(label.split("=", 1) for label in flags.get("node-labels", "").split(",") if label)
     labels = {**found.labels(), **own}
@@ -81,7 +81,7 @@ def with_facts(arguments: list[dict[str, str]], found: facts.Facts) -> list[dict
 
 
 def fetched_token(name: str, endpoint: str, ca_pem: str) -> str:
-    """The token that the store holds now. Refused where there is none that is good; nothing was done then."""
+    """Return the store's current token. Refused, before any change, if it has none that is valid."""
     done = subprocess.run([STORE, name], check=False, capture_output=True, timeout=60)
     if done.returncode:
         raise Refused(done.stderr.decode(errors="replace").strip() or f"{STORE} ended with {done.returncode}")
@@ -94,7 +94,7 @@ def fetched_token(name: str, endpoint: str, ca_pem: str) -> str:
 
 
 def answer(endpoint: str, ca_pem: str, token: str) -> int:
-    """What the API says to the bearer of `token`. kubeadm would try for minutes with one that is no good."""
+    """Return the API's HTTP status for `token`. kubeadm would retry for minutes with an invalid one."""
     host, _, port = endpoint.rpartition(":")
     tls = ssl.create_default_context(cadata=ca_pem)
     connection = http.client.HTTPSConnection(host, int(port), timeout=10, context=tls)
@@ -131,13 +131,13 @@ def join(settings: dict[str, Any]) -> None:
 
 
 def refresh(settings: dict[str, Any]) -> None:
-    """Follow the cluster's authorities and say so, for menagerie-refresh, which reads from the output which certificates were
-    made."""
+    """Follow the cluster's authorities and record that. menagerie-refresh reads from the output which certificates are
+    new."""
     told = settings["join"]
     ca_pem, serving_pem = read(told["ca"]), read(told["serving_ca"])
     with joining.one_at_a_time():
         found = joining.membership(ca_pem, told["endpoint"], time.time())
-        # To join is for the boot, which repeats it.
+        # Hosts join at boot, with retries.
         if joining.is_node(found):
             for name, act in joining.following(ca_pem, serving_pem):
                 act()

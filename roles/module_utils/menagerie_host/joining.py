@@ -1,6 +1,6 @@
-"""What makes a host a node of its cluster, by kubeadm, once; nothing where it is one already.
+"""Join a host to its cluster with kubeadm, once; a node is left alone.
 
-Standard library alone: workers in the region run it without Ansible.
+Standard library only: workers in the region run it without Ansible.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ CLIENT_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 BOOTSTRAP_KEY = "/var/lib/kubelet/pki/kubelet-client.key.tmp"
 SERVING_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 RUN = "/run/menagerie"
-# Seconds. The controller manager calls a silent node NotReady after 50 s (--node-monitor-grace-period) at the latest;
-# kubeadm refuses a host while its former Node is Ready.
+# Seconds. The controller manager marks a silent node NotReady within 50 s (--node-monitor-grace-period); kubeadm
+# refuses a host while its former Node is Ready.
 NODE_GRACE = 90
 # CIS 4.1.5 to 4.1.10; kubeadm writes the kubelet's configuration with 0644.
 MODES = {KUBELET_CONF: 0o600, CA: 0o644, KUBELET_CONFIG: 0o600, "/var/lib/kubelet/instance-config.yaml": 0o600}
 
 
 class Membership(NamedTuple):
-    """absent, joined, foreign or expired; `reason` says why, for a human."""
+    """state: absent, joined, foreign or expired. reason: why, for the operator."""
 
     state: str
     reason: str = ""
 
 
 def seconds_left(certificate: str, now: float) -> float:
-    """Seconds until the first certificate of a PEM file runs out. OSError when it can't be read."""
-    # The standard library reads a certificate's dates only through this function; ssl.SSLContext lists CAs alone.
+    """Return seconds until a PEM file's first certificate expires. OSError if it can't be read."""
+    # The standard library reads a certificate's dates only through this function; ssl.SSLContext lists only CAs.
     decoded = ssl._ssl._test_decode_cert(certificate)  # type: ignore[attr-defined]
     return ssl.cert_time_to_seconds(decoded["notAfter"]) - now
 
 
 def membership(ca_pem: str, endpoint: str, now: float) -> Membership:
-    """What this host is, read from the kubelet's kubeconfig and certificate."""
+    """Return the host's state, read from the kubelet's kubeconfig and certificate."""
     try:
         with open(KUBELET_CONF) as handle:
             text = handle.read()
@@ -60,7 +60,7 @@ def membership(ca_pem: str, endpoint: str, now: float) -> Membership:
         return Membership("absent")
     server = re.search(r"server: *https://(\S+)", text)
     own_ca = authorities.certificates(authorities.of_kubeconfig(text))
-    # While a cluster's authority changes for another, a node may be a step behind, and shares one of them.
+    # While a cluster's authority changes, a node may be a step behind, but shares one authority.
     if not set(own_ca) & set(authorities.certificates(ca_pem)):
         return Membership("foreign", f"its CA isn't this cluster's; it talks to {server[1] if server else 'no server'}")
     if server and server[1] != endpoint:
@@ -69,11 +69,11 @@ def membership(ca_pem: str, endpoint: str, now: float) -> Membership:
         left = seconds_left(CLIENT_CERTIFICATE, now)
     except (OSError, ssl.SSLError):
         return Membership("expired", "it has no readable client certificate")
-    return Membership("joined") if left > 0 else Membership("expired", "its client certificate has run out")
+    return Membership("joined") if left > 0 else Membership("expired", "its client certificate has expired")
 
 
 def patches_are_newer(folder: str) -> bool:
-    """Whether a patch was added, altered or removed after the kubelet's configuration was rendered."""
+    """Return whether a patch was added, changed or removed after the kubelet's configuration was rendered."""
     if not os.path.isdir(folder) or not os.path.exists(KUBELET_CONFIG):
         return False
     written = max(os.stat(path).st_mtime for path in [folder, *glob.glob(os.path.join(folder, "*"))])
@@ -91,33 +91,33 @@ def remove(*paths: str) -> None:
 
 
 def why(output: str) -> str:
-    """The reason in kubeadm's output: what follows its first word of an error, without the table of checks before."""
+    """Return the reason in kubeadm's output: from its first error on, without the table of checks before."""
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in output.splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if line.startswith(("error", "[ERROR"))), max(0, len(lines) - 15))
     return "\n".join(line for line in lines[first:] if "stack trace" not in line)
 
 
 class Wanted(NamedTuple):
-    """The cluster to be a node of. config: a JoinConfiguration without its discovery. patches: folder of kubeadm's."""
+    """The cluster to join. config: a JoinConfiguration without discovery. patches: folder of kubeadm's patches."""
 
     config: dict[str, Any]
     ca_pem: str
     serving_pem: str
-    """Authorities that sign kubelets' serving certificates, the one that signs first."""
+    """Authorities of kubelets' serving certificates, the signing one first."""
     endpoint: str
     kubeadm: str
     patches: str
     token: Callable[[], str]
-    """Gives a bootstrap token; asked for by a host that joins, once for each attempt."""
+    """Returns a bootstrap token; a joining host calls it once per attempt."""
     machine: dict[str, Any]
-    """What `machine.configuration` computes the kubelet's share from; empty to compute none."""
+    """Input of `machine.configuration` for the kubelet's share; empty to compute none."""
     asks_anew: bool = False
-    """Whether each attempt asks with another key. Requests are named by their key, and a kubelet waits for one that is there: also
-    for one that its former token was not good for. In the region two keys for a name are one too many."""
+    """Whether each attempt uses a new key. A request is named after its key, and a kubelet waits for an existing
+    request, even one made with an invalid token. In the region, a name may have only one key."""
 
 
 def execute(command: list[str]) -> tuple[int, str]:
-    """Exit code and all that a command said."""
+    """Return a command's exit code and output."""
     done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True)
     return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
 
@@ -129,7 +129,7 @@ def run(command: list[str]) -> None:
 
 
 def join(wanted: Wanted) -> None:
-    """Join, and wait for a Node that an earlier life of this host left: it stays Ready until its lease runs out."""
+    """Join. If this host's former Node is still Ready, retry until its lease expires."""
     deadline = time.monotonic() + NODE_GRACE
     while True:
         code, output = try_join(wanted)
@@ -141,7 +141,7 @@ def join(wanted: Wanted) -> None:
 
 
 def try_join(wanted: Wanted) -> tuple[int, str]:
-    """kubeadm refuses a host where an earlier join was cut off; what that left is removed first."""
+    """Join once. First remove the files of an interrupted join, because kubeadm refuses a host that has them."""
     token = wanted.token()
     execute(["systemctl", "stop", "kubelet.service"])
     remove(*glob.glob(os.path.join(RUN, "join-*.yaml")))
@@ -157,7 +157,7 @@ def try_join(wanted: Wanted) -> tuple[int, str]:
 
 
 def discovery_kubeconfig(ca_pem: str, endpoint: str, token: str) -> dict[str, Any]:
-    """What kubeadm needs to trust the API server. It then asks nothing as nobody, which the API refuses."""
+    """Return what kubeadm needs to trust the API server. Without it, it asks anonymously, which the API refuses."""
     ca = base64.b64encode(ca_pem.encode()).decode()
     return {
         "apiVersion": "v1",
@@ -170,7 +170,7 @@ def discovery_kubeconfig(ca_pem: str, endpoint: str, token: str) -> dict[str, An
 
 
 def written(name: str, content: dict[str, Any]) -> str:
-    """A file in memory that only root reads; its path."""
+    """Write a file in memory that only root can read. Return its path."""
     handle, path = tempfile.mkstemp(prefix=f"join-{name}-", suffix=".yaml", dir=RUN)
     with os.fdopen(handle, "w") as stream:
         json.dump(content, stream)
@@ -179,7 +179,7 @@ def written(name: str, content: dict[str, Any]) -> str:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """A run that was killed may have left its kubeadm working here: wait for it, its result counts."""
+    """Wait for the kubeadm of a run that was killed: it may still work here, and its result counts."""
     os.makedirs(RUN, mode=0o700, exist_ok=True)
     with open(os.path.join(RUN, "join.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -192,7 +192,7 @@ def render_configuration(wanted: Wanted) -> None:
 
 
 def differing_patch(wanted: Wanted) -> str:
-    """The text of the machine's own patch, where it isn't what lies there."""
+    """Return the text of the machine's own patch if the placed one differs, otherwise ""."""
     text = machine.patch(wanted.machine)
     path = os.path.join(wanted.patches, machine.PATCH)
     if not text or not os.path.exists(path):
@@ -215,7 +215,7 @@ def forget_cpus() -> None:
 
 
 def cpus(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None]]]:
-    """What the CPU manager's file asks for. A host that is no node has no pods that count."""
+    """Return the steps for the CPU manager's file. The pods of a host that is no node do not count."""
     configuration = cpu_state.wanted(wanted.patches, machine.patch(wanted.machine))
     reason = cpu_state.conflict(configuration, machine.online())
     if not reason:
@@ -224,7 +224,7 @@ def cpus(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None
         node = os.uname().nodename.lower()
         pods = cpu_state.pods(wanted.endpoint, wanted.ca_pem, CLIENT_CERTIFICATE, node)
         cpu_state.refuse_unless_drained(reason, node, pods)
-    return [("forget who has which CPUs", forget_cpus)]
+    return [("forget which pods have which CPUs", forget_cpus)]
 
 
 def own_files() -> authorities.Files:
@@ -232,17 +232,17 @@ def own_files() -> authorities.Files:
 
 
 def announce(endpoint: str, serving_pem: str, check: bool, joined: bool = False) -> list[str]:
-    """Have a node say which authorities it works with, once its kubelet runs with them. joined: just now."""
+    """Record on the Node which authorities its kubelet runs with. joined: the host has just joined."""
     return announcing.converge(endpoint, own_files(), serving_pem, check, announcing.PATIENCE_S if joined else 0)
 
 
 def is_node(found: Membership) -> bool:
-    """Whether this host is one, though its certificates may be on their way: the former is put aside before."""
+    """Return whether this host is a node. During a renewal it is one without a certificate."""
     return found.state == "joined" or (found.state == "expired" and authorities.renewal_was_cut_off(own_files()))
 
 
 def following(ca_pem: str, serving_pem: str) -> list[tuple[str, Callable[[], None]]]:
-    """What a node needs to follow its cluster's authorities."""
+    """Return the steps by which a node follows its cluster's authorities."""
     needed: list[tuple[str, Callable[[], None]]] = []
     files = own_files()
     if not authorities.are_these(ca_pem, files):
@@ -254,7 +254,7 @@ def following(ca_pem: str, serving_pem: str) -> list[tuple[str, Callable[[], Non
 
 
 def steps(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None]]]:
-    """(name, action) of what the host needs, in order."""
+    """Return (name, action) of each step that the host needs, in order."""
     needed: list[tuple[str, Callable[[], None]]] = []
     if found.state != "joined":
         clock.refuse_skew(wanted.endpoint)
@@ -274,12 +274,12 @@ def steps(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], Non
         needed.append(("remove bootstrap token", lambda: remove(BOOTSTRAP_CONF)))
     if modes := wrong_modes():
         needed.append(("modes of " + ", ".join(modes), lambda: None))
-    # Last: without the API's answer to the steps before, the kubelet goes on as it was.
+    # Last: if the API doesn't answer the steps before, the kubelet runs on unchanged.
     return needed + forgetting
 
 
 def converge(wanted: Wanted, found: Membership, check: bool) -> list[str]:
-    """Do what is needed, or in a dry run only name it."""
+    """Run the needed steps, or in a dry run only name them."""
     needed = steps(wanted, found)
     if not check:
         for _, act in needed:

@@ -1,4 +1,4 @@
-"""The running kernel of a host, brought to what its files in sysctl.d and modules-load.d say."""
+"""Reconcile a host's running kernel with its files in sysctl.d and modules-load.d."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ SYSCTL_D = "/etc/sysctl.d/"
 
 
 class Applied(NamedTuple):
-    """live: what was, or would be, changed. unsettable: settings that this kernel view does not let anyone set."""
+    """live: what was, or would be, changed. unsettable: settings that nobody can set in this view of the kernel."""
 
     live: list[str]
     unsettable: list[str]
 
 
 def converge(files: list[dict[str, Any]], swap_off: bool, unsettable: str, check: bool) -> Applied:
-    """Apply what `files` say to the kernel. unsettable: `fail` refuses where that can't be, `report` tells of it."""
+    """Apply `files` to the kernel. unsettable: on a setting that can't be set, `fail` refuses and `report` lists it."""
     load = missing_modules(files)
     if not check:
         load_modules(load)
     differing, missing = compare_settings(live_settings(files))
-    # A setting such as net.bridge.* comes with a module that a dry run has not loaded yet.
+    # Settings such as net.bridge.* belong to a module that a dry run does not load.
     if missing and unsettable == "fail" and not (check and load):
         raise Refused("this kernel has no setting " + ", ".join(missing) + "; is a kernel module missing?")
     swap = active_swap() if swap_off else []
@@ -41,7 +41,7 @@ def converge(files: list[dict[str, Any]], swap_off: bool, unsettable: str, check
 
 
 def sysctls(text: str) -> dict[str, str]:
-    """The settings of a sysctl.d(5) text: key -> value. A leading "-" on a key is dropped."""
+    """Return the settings of a sysctl.d(5) text: key -> value, without a key's leading "-"."""
     settings = {}
     for line in text.splitlines():
         key, equals, value = line.partition("=")
@@ -51,9 +51,9 @@ def sysctls(text: str) -> dict[str, str]:
 
 
 def raised(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """`files` with each whole number in sysctl.d that the running kernel exceeds replaced by the kernel's.
+    """Return `files` with each whole number in sysctl.d raised to the running kernel's, if that is greater.
 
-    0 stays: where a limit is 0 it is off, which is no size.
+    0 stays, because it turns a limit off.
     """
     larger = {
         key: f"{key} = {live}\n"
@@ -64,9 +64,9 @@ def raised(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def without(files: list[dict[str, Any]], may_lack: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """(`files` without the settings of groups such as net.ipv6 that this kernel lacks, those settings).
+    """Return (`files` without settings of groups such as net.ipv6 that this kernel lacks, those settings).
 
-    A kernel that is started with ipv6.disable=1 has no /proc/sys/net/ipv6 at all.
+    A kernel started with ipv6.disable=1 has no /proc/sys/net/ipv6.
     """
     lacking = [setting_path(group) + "/" for group in may_lack if not os.path.isdir(setting_path(group))]
     left_out = [key for key in live_settings(files) if setting_path(key).startswith(tuple(lacking))]
@@ -74,7 +74,7 @@ def without(files: list[dict[str, Any]], may_lack: list[str]) -> tuple[list[dict
 
 
 def _with(files: list[dict[str, Any]], lines: dict[str, str]) -> list[dict[str, Any]]:
-    """`files` with the lines of these settings replaced."""
+    """Return `files` with the lines of these settings replaced."""
 
     def replaced(text: str) -> str:
         return "".join(
@@ -87,7 +87,7 @@ def _with(files: list[dict[str, Any]], lines: dict[str, str]) -> list[dict[str, 
 
 
 def kernel_modules(text: str) -> list[str]:
-    """The modules of a modules-load.d(5) text."""
+    """Return the modules of a modules-load.d(5) text."""
     return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("#", ";"))]
 
 
@@ -97,13 +97,13 @@ def live_settings(files: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def setting_path(key: str) -> str:
-    """sysctl.d(5): the first separator decides; with "/" first, dots belong to names such as eth0.100."""
+    """The first separator decides (sysctl.d(5)): if it is "/", dots belong to names such as eth0.100."""
     slash_first = "/" in key and ("." not in key or key.index("/") < key.index("."))
     return os.path.join(PROC_SYS, key if slash_first else key.translate(str.maketrans("./", "/.")))
 
 
 def compare_settings(settings: dict[str, str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """(key -> (live, wanted) where they differ, keys that do not exist here)."""
+    """Return (key -> (live, wanted) of settings that differ, keys that do not exist here)."""
     differing, missing = {}, []
     for key, value in settings.items():
         try:
@@ -118,7 +118,7 @@ def compare_settings(settings: dict[str, str]) -> tuple[dict[str, tuple[str, str
 
 
 def apply_settings(differing: dict[str, tuple[str, str]]) -> dict[str, str]:
-    """Apply what the kernel lets us; returns key -> why it refused."""
+    """Apply what the kernel accepts. Return key -> why it refused."""
     refused = {}
     for key, (live, value) in differing.items():
         try:
@@ -130,12 +130,12 @@ def apply_settings(differing: dict[str, tuple[str, str]]) -> dict[str, str]:
 
 
 def read_only(differing: dict[str, tuple[str, str]]) -> dict[str, str]:
-    """What `apply_settings` would be refused. On a read-only /proc/sys, as in a container, access(2) says no to root."""
+    """Return what `apply_settings` could not set. On a container's read-only /proc/sys, access(2) refuses even root."""
     return {key: "read-only" for key in differing if not os.access(setting_path(key), os.W_OK)}
 
 
 def missing_modules(files: list[dict[str, Any]]) -> list[str]:
-    """Modules to load. None on a kernel without loadable modules (it has no /proc/modules)."""
+    """Return modules to load; none on a kernel without loadable modules (it has no /proc/modules)."""
     if not os.path.exists(PROC_MODULES):
         return []
     names = [name for f in files if f["path"].startswith("/etc/modules-load.d/") for name in kernel_modules(f["text"])]

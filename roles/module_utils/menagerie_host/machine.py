@@ -1,7 +1,7 @@
-"""What of a machine is kept from pods, and how its processors and images are dealt with: computed where the machine is.
+"""Compute, on the machine, its reservations and its kubelet's settings for CPUs and images.
 
-The result is a kubeadm patch of the kubelet's configuration, so what an operator patches wins: kubeadm takes a target's
-patches in the order of their names.
+The result is a kubeadm patch of the kubelet's configuration. kubeadm applies a target's patches in the order of their
+names, so an operator's patch wins.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MEMINFO = "/proc/meminfo"
 IMAGES = "/var/lib/containerd"
 MIB, GIB = 2**20, 2**30
 MOST_RESERVED = 0.25
-"""Share of the memory that is never exceeded: on a small machine pods come before daemons that it hardly runs."""
+"""Largest share of the memory to reserve: a small machine needs it for pods, and runs few daemons."""
 MOST_NUMA_NODES = 8
-"""The kubelet's topology manager doesn't start on more, unless it is told to ("Control Topology Management Policies")."""
+"""The kubelet's topology manager starts on more only with an option ("Control Topology Management Policies")."""
 
 
 class Machine(NamedTuple):
-    """nodes: NUMA node -> its cores, each the logical CPUs that share it. memory, images: bytes, the second of a file system."""
+    """nodes: NUMA node -> cores, each a list of logical CPUs. memory, images: bytes, the latter of a file system."""
 
     nodes: dict[int, list[list[int]]]
     memory: int
@@ -40,7 +40,7 @@ class Machine(NamedTuple):
 
 
 def numbers(text: str) -> list[int]:
-    """The kernel's lists: "0-2,8" -> 0, 1, 2, 8."""
+    """Parse a list of the kernel: "0-2,8" -> 0, 1, 2, 8."""
     found: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
@@ -57,12 +57,12 @@ def _read(*parts: str) -> str:
 
 
 def online() -> list[int]:
-    """The logical CPUs that are on."""
+    """Return the logical CPUs that are online."""
     return numbers(_read("cpu", "online")) or list(range(os.cpu_count() or 1))
 
 
 def look() -> Machine:
-    """This machine. One without NUMA, or with a sysfs that hides it, is one node."""
+    """Return this machine. Without NUMA, or if sysfs hides it, it is one node."""
     cpus = online()
     listed = sorted(int(each[4:]) for each in _entries("node") if re.fullmatch(r"node\d+", each))
     nodes = {node: [cpu for cpu in numbers(_read("node", f"node{node}", "cpulist")) if cpu in cpus] for node in listed}
@@ -87,7 +87,7 @@ def _cores(cpus: Iterable[int]) -> list[list[int]]:
 
 
 def _size(path: str) -> int:
-    """Of the file system that a path is on, or will be."""
+    """Return bytes of the file system that a path is on, or will be."""
     while not os.path.exists(path):
         path = os.path.dirname(path)
     status = os.statvfs(path)
@@ -95,20 +95,20 @@ def _size(path: str) -> int:
 
 
 def kubelets_cpu(cpus: int) -> int:
-    """Thousandths of a CPU for the kubelet and containerd: 6 % of the first, 1 % of the second, 0.5 % of the next two,
-    0.25 % of the others (Google's "Plan GKE Standard node sizes"; Amazon's EKS reserves the same)."""
+    """Return thousandths of a CPU for the kubelet and containerd: 6 % of the first, 1 % of the second, 0.5 % of the
+    next two, 0.25 % of the others (Google's "Plan GKE Standard node sizes"; Amazon's EKS reserves the same)."""
     shares = [60, 10, 5, 5]
     return math.ceil(sum(shares[:cpus]) + 2.5 * max(0, cpus - len(shares)))
 
 
 def kubelets_memory(max_pods: int) -> int:
-    """Bytes for the kubelet, containerd and a shim a pod: 255 MiB, and 11 MiB a pod (Amazon's EKS nodes)."""
+    """Return bytes for the kubelet, containerd and its shims: 255 MiB, and 11 MiB per pod (Amazon's EKS nodes)."""
     return (255 + 11 * max_pods) * MIB
 
 
 def reserved(machine: Machine, wanted: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """kubeReserved and systemReserved. wanted: see M(kubelet_join)."""
-    # The kernel keeps a little more or less from boot to boot, and the kubelet should not restart for that.
+    """Return kubeReserved and systemReserved. wanted: see M(kubelet_join)."""
+    # Whole GiB: the kernel keeps a little more or less at each boot, and that must not restart the kubelet.
     memory = max(machine.memory // GIB * GIB, GIB)
     kube = kubelets_memory(wanted["max_pods"])
     system = max(wanted["system_memory_mib"] * MIB, memory // 100)
@@ -120,11 +120,11 @@ def reserved(machine: Machine, wanted: dict[str, Any]) -> dict[str, dict[str, st
 
 
 def systems_cpus(machine: Machine, needed: int) -> list[int]:
-    """At least `needed` logical CPUs as whole cores, spread over the NUMA nodes: a thread of a core that a pod has for
-    itself would disturb it, and each node's interrupts want a CPU there."""
+    """Return at least `needed` logical CPUs as whole cores, spread over the NUMA nodes. Sharing a core would disturb a
+    pod with exclusive CPUs, and each NUMA node's interrupts need a CPU there."""
     nodes = [list(cores) for cores in machine.nodes.values() if cores]
     if sum(map(len, nodes)) < 2 * len(nodes):
-        raise Refused("cpu_manager static: this machine has no core to spare for pods, once the system has its own")
+        raise Refused("cpu_manager static: this machine has no core to spare for pods after the system's")
     found: list[int] = []
     while len(found) < needed or any(len(cores) == len(own) for cores, own in zip(nodes, machine.nodes.values())):
         for cores in nodes:
@@ -135,10 +135,10 @@ def systems_cpus(machine: Machine, needed: int) -> list[int]:
 
 
 def image_thresholds(size: int, largest: int) -> dict[str, int]:
-    """Per cent of the images' file system at which unused images go, and down to which: two of the largest must fit in
-    between, for what is downloaded stays beside what is unpacked until the end of a pull.
+    """Return the usage of the images' file system, in per cent, at which the kubelet starts and stops removing unused
+    images. Two of the largest must fit above the first: a pull keeps the download until the image is unpacked.
 
-    The kubelet's own 85 % is where it evicts pods, too (imagefs.available < 15 %): by then it is too late.
+    The kubelet's default of 85 % is too late: at the same usage it evicts pods (imagefs.available < 15 %).
     """
     if not largest:
         return {}
@@ -147,7 +147,7 @@ def image_thresholds(size: int, largest: int) -> dict[str, int]:
 
 
 def configuration(machine: Machine, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Fields of the KubeletConfiguration."""
+    """Return fields of the KubeletConfiguration."""
     found: dict[str, Any] = image_thresholds(machine.images, wanted["largest_image_gb"] * 10**9)
     if wanted["reserve"]:
         found |= reserved(machine, wanted)
@@ -162,5 +162,5 @@ def configuration(machine: Machine, wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def patch(wanted: dict[str, Any]) -> str:
-    """The text of `PATCH`; empty where nothing is wanted."""
+    """Return the text of `PATCH`; empty if nothing is wanted."""
     return json.dumps(configuration(look(), wanted), indent=4, sort_keys=True) + "\n" if wanted else ""

@@ -1,4 +1,4 @@
-"""Programs of a host: which are the ones of their downloads, and which must be fetched."""
+"""Programs of a host: which match their downloads, and which must be fetched."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CHUNK = 1 << 20
 
 
 def pending(programs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The programs of which a file is missing, or is not the one that the download holds."""
+    """Return the programs with a file that is missing or differs from the download."""
     manifest = load_manifest()
     return [program for program in programs if not is_current(program, manifest)]
 
 
 def apply(programs: list[dict[str, Any]], attempts: int, timeout: int) -> None:
-    """Fetch and place `programs`. Refused, with every reason, where one could not be had; the others are placed."""
-    # Here, because most runs fetch nothing, and what this imports takes longer than the rest of such a run.
+    """Fetch and place `programs`. Refused, with every reason, if some fail; the others are placed."""
+    # Imported here, because most runs fetch nothing, and importing this takes longer than the rest of such a run.
     from .downloads import fetch_all
 
     entries, reasons = fetch_all(programs, attempts, timeout)
@@ -40,7 +40,7 @@ def targets(program: dict[str, Any]) -> list[str]:
 
 
 def is_current(program: dict[str, Any], manifest: dict[str, Any]) -> bool:
-    """True when every file of the program is the one that its download holds."""
+    """Return whether every file of the program matches its download."""
     mode = int(program["mode"], 8)
     for path in targets(program):
         if os.path.islink(path) or not os.path.isfile(path) or os.stat(path).st_mode & 0o7777 != mode:
@@ -55,7 +55,7 @@ def is_current(program: dict[str, Any], manifest: dict[str, Any]) -> bool:
 
 
 def stamp(path: str) -> list[int]:
-    """What every change of a file changes. The kernel sets the last, the time of the inode's change, by its own clock."""
+    """Return what every change of a file changes. The kernel sets the last, the inode's change time, by its clock."""
     status = os.stat(path)
     return [status.st_ino, status.st_size, status.st_ctime_ns]
 
@@ -69,7 +69,7 @@ def file_sha256(path: str) -> str:
 
 
 def load_manifest() -> dict[str, Any]:
-    """What earlier runs unpacked; nothing where the file is missing or damaged (then all is fetched again)."""
+    """Return what earlier runs unpacked; nothing if the file is missing or damaged (then all is fetched again)."""
     try:
         return dict(json.loads(read(MANIFEST).content or b"{}"))
     except ValueError:

@@ -1,7 +1,7 @@
-"""systemd units that are enabled and run with the files that are there now.
+"""Enable systemd units, and run them with the current files.
 
-A handler would be lost when a run is killed between a change and the restart. Times are compared instead,
-so the next run notices.
+A handler would be lost if a run is killed between a change and the restart. Comparing times instead lets the next run
+notice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OPTIONS = {
     "inputs": {"type": "list", "elements": "path", "default": []},
     "restarted": {"type": "str", "choices": ["always", "if_running"], "default": "always"},
 }
-"""What a module that takes units lets be said of each."""
+"""A module's options for each unit."""
 RUNNING = ("active", "activating", "reloading")
 
 
@@ -28,21 +28,21 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def started_at(properties: dict[str, str], now: float, monotonic: float) -> float:
-    """Unix time when the unit last left the inactive state, by today's clock.
+    """Return the Unix time when the unit last left the inactive state.
 
-    Counted back from now on the monotonic clock, so a clock that was set after the start does not matter.
+    It is counted back on the monotonic clock, so a clock that was set after the start does not matter.
     """
     return now - (monotonic - int(properties.get("InactiveExitTimestampMonotonic") or 0) / 1e6)
 
 
 def newer_inputs(inputs: list[str], start: float, now: float) -> list[str]:
-    """Inputs written after `start`. Times in the future are ignored: the clock was set back since."""
+    """Return inputs written after `start`. Times in the future are ignored: the clock has been set back since."""
     times = {path: os.stat(path).st_mtime for path in inputs if os.path.exists(path)}
     return [path for path, written in times.items() if start < written <= now]
 
 
 def planned(properties: dict[str, str], newer: list[str], restarted: str) -> list[str]:
-    """The systemctl verbs that are needed, in order."""
+    """Return the systemctl verbs that are needed, in order."""
     actions = []
     running = properties.get("ActiveState") in RUNNING
     if properties.get("NeedDaemonReload") == "yes" or properties.get("LoadState") == "not-found":
@@ -58,16 +58,16 @@ def planned(properties: dict[str, str], newer: list[str], restarted: str) -> lis
 
 
 class Current(NamedTuple):
-    """actions: what was, or would be, done. newer: inputs that asked for a restart."""
+    """actions: what was, or would be, done. newer: inputs that caused a restart."""
 
     actions: list[str]
     newer: list[str]
 
 
 def converge(units: list[dict[str, Any]], check: bool, written: frozenset[str] = frozenset()) -> Current:
-    """Start a unit that doesn't run; restart one that started before any of its inputs was written.
+    """Start a stopped unit; restart one that started before any of its inputs was written.
 
-    written: paths that a dry run would have written, which count as newer.
+    written: paths that a dry run would write; they count as newer.
     """
     actions, newer = [], []
     for entry in units:
@@ -84,13 +84,13 @@ def converge(units: list[dict[str, Any]], check: bool, written: frozenset[str] =
 
 
 def outdated(unit: str, inputs: list[str]) -> bool:
-    """Whether a unit runs that started before any of its inputs was written."""
+    """Return whether a unit runs that started before any of its inputs was written."""
     properties, newer = _looked_at(unit, inputs)
     return bool(newer) and properties.get("ActiveState") in RUNNING
 
 
 def _looked_at(unit: str, inputs: list[str]) -> tuple[dict[str, str], list[str]]:
-    """A unit's properties, and which of its inputs were written after its start."""
+    """Return a unit's properties, and which of its inputs were written after its start."""
     text = run(["systemctl", "show", unit, "--property", PROPERTIES], f"systemctl show {unit}")
     properties = parse_properties(text)
     now = time.time()

@@ -1,4 +1,4 @@
-"""What programs that mend links as they come back share: the kernel's word that one changed, and a word to systemd."""
+"""Shared by programs that set links again: the kernel's events of links, and notifying systemd."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 
 def link_events() -> Iterator[None]:
-    """One value for each burst of changes of the kernel's links (rtnetlink(7), group RTMGRP_LINK), from now on."""
+    """Yield once for each burst of link changes from now on (rtnetlink(7), group RTMGRP_LINK)."""
     listener = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
     listener.bind((0, 1))
 
@@ -26,7 +26,7 @@ def link_events() -> Iterator[None]:
 
 
 def _heard(listener: socket.socket, flags: int) -> bool:
-    """Whether there was a message. Messages may be lost when there are many (ENOBUFS), which tells as much as one."""
+    """Return whether there was a message. Many may be lost (ENOBUFS), which means the same as one."""
     try:
         listener.recv(65536, flags)
     except BlockingIOError:
@@ -37,7 +37,7 @@ def _heard(listener: socket.socket, flags: int) -> bool:
 
 
 def tell_systemd(text: str) -> None:
-    """sd_notify(3)."""
+    """Send a notification to systemd (sd_notify(3))."""
     path = os.environ.get("NOTIFY_SOCKET", "")
     if path:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:

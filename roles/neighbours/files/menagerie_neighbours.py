@@ -1,10 +1,10 @@
-"""Whether the neighbour tables (ARP and NDP) of this kernel have overflowed, by the kernel's own counters.
+"""Report overflows of this kernel's neighbour tables (ARP and NDP), from the kernel's own counters.
 
-    menagerie-neighbours check             says it; writes nothing. 0 fine, 1 full, close to it, or smaller than the file
-    menagerie-neighbours record FILE       the same, and leaves the counters in FILE for node-exporter; for systemd. Always 0
+    menagerie-neighbours check             report, write nothing; 0 fine, 1 full, nearly full, or smaller than the file
+    menagerie-neighbours record FILE       also write the counters to FILE for node-exporter; for systemd. Always 0
 
-Placed by Menagerie's role neighbours. Standard library only. The tables are one for the whole kernel, and show themselves
-in the first network namespace alone.
+Placed by Menagerie's role neighbours. Standard library only. The whole kernel shares the tables, and shows them only in
+the first network namespace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STAT, PROC_SYS = "/proc/net/stat", "/proc/sys/net"
 SETTINGS = "/etc/sysctl.d/90-menagerie-neighbours.conf"
 TABLES = {"ipv4": "arp_cache", "ipv6": "ndisc_cache"}
 CLOSE = 0.9
-"""gc_thresh2's share of gc_thresh3 in Menagerie's own thresholds: beyond it the kernel collects at every new neighbour."""
+"""gc_thresh2 as a share of gc_thresh3, as Menagerie sets them: above it, each new neighbour starts a collection."""
 METRICS = {
     "overflows_total": ("counter", "New neighbours that the kernel refused because its table was full (table_fulls)."),
     "entries": ("gauge", "Neighbours in the table, with permanent ones, which do not count towards the limit."),
@@ -29,7 +29,7 @@ ERROR, WARNING = 3, 4
 
 
 class Table(NamedTuple):
-    """One address family's. wanted: gc_thresh3 of the file that the next boot reads, None without one."""
+    """The table of an address family. wanted: gc_thresh3 in the file for the next boot, None without one."""
 
     family: str
     entries: int
@@ -39,21 +39,22 @@ class Table(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line for the journal, with its priority as sd-daemon(3) has it."""
+    """A line for the journal, with its priority (sd-daemon(3))."""
 
     priority: int
     text: str
 
 
 def counters(text: str) -> tuple[int, int]:
-    """(entries, table_fulls) of /proc/net/stat/*_cache: hexadecimal, a line a CPU, each with the whole table's entries."""
+    """Parse /proc/net/stat/*_cache into (entries, table_fulls). It is hexadecimal, with a line for each CPU; each line
+    has the whole table's entries."""
     head, *rows = (line.split() for line in text.splitlines() if line.strip())
     each = [dict(zip(head, (int(word, 16) for word in row), strict=False)) for row in rows]
     return max((row["entries"] for row in each), default=0), sum(row["table_fulls"] for row in each)
 
 
 def metrics(tables: list[Table]) -> str:
-    """node-exporter's textfile collector reads it."""
+    """Return the text for node-exporter's textfile collector."""
     values = {"overflows_total": "overflows", "entries": "entries", "limit": "limit"}
     lines = []
     for name, (kind, meaning) in METRICS.items():
@@ -64,13 +65,13 @@ def metrics(tables: list[Table]) -> str:
 
 
 def counted(text: str) -> dict[str, int]:
-    """Family -> overflows that an earlier `metrics` told of."""
+    """Return family -> overflows in an earlier text of `metrics`."""
     found = re.findall(r'^menagerie_neighbours_overflows_total\{family="(\w+)"\} (\d+)$', text, re.MULTILINE)
     return {family: int(number) for family, number in found}
 
 
 def verdict(table: Table, before: int) -> list[Line]:
-    """What is wrong with a table. before: overflows that were told already; counters begin anew with a boot."""
+    """Return what is wrong with a table. before: overflows already reported; a boot resets the counters."""
     lines = []
     name = f"neighbour table of {table.family}"
     new = table.overflows - before if table.overflows >= before else table.overflows
@@ -91,13 +92,13 @@ def verdict(table: Table, before: int) -> list[Line]:
 
 
 def wanted(text: str, family: str) -> int | None:
-    """gc_thresh3 of a sysctl.d(5) text; the last line counts."""
+    """Return gc_thresh3 from a sysctl.d(5) text; the last line counts."""
     found = re.findall(rf"^\s*-?net[./]{family}[./]neigh[./]default[./]gc_thresh3\s*=\s*(\d+)", text, re.MULTILINE)
     return int(found[-1]) if found else None
 
 
 def look(root: str = "/") -> list[Table]:
-    """The tables that this view of the kernel shows; IPv6's is not there where IPv6 is off."""
+    """Return the tables in this view of the kernel; without IPv6, there is none for it."""
     settings = read(root, SETTINGS) or ""
     tables = []
     for family, name in TABLES.items():
@@ -117,7 +118,7 @@ def read(root: str, path: str) -> str | None:
 
 
 def place(path: str, text: str) -> None:
-    """In one step: the collector may read at any time. Readable by whoever it runs as."""
+    """Write atomically, because the collector may read at any time; readable for any user that it runs as."""
     os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
     beside = f"{path}.{os.getpid()}"
     with open(beside, "w") as handle:

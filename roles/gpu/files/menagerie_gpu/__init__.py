@@ -1,1 +1,1 @@
-"""A host's GPUs, for Menagerie's role gpu. Standard library alone, for the Python that a host has."""
+"""A host's GPUs, for Menagerie's role gpu. Standard library only, for the host's Python."""

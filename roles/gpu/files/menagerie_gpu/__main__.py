@@ -1,8 +1,8 @@
-"""Makes NVIDIA's GPUs of this host ready for containers: driver, persistence, MIG, CDI. Safe to repeat; systemd does.
+"""Prepare this host's NVIDIA GPUs for containers: driver, persistence, MIG, CDI. Idempotent; systemd retries it.
 
-    menagerie-gpu                  make it so; a host without a GPU is left alone, and says so
-    menagerie-gpu --check          only say what would be done; 2 where something would
-    menagerie-gpu --change-driver  as without it, and another branch than the loaded driver's is installed too
+    menagerie-gpu                  prepare them; on a host without a GPU, only report that
+    menagerie-gpu --check          only report what would be done; 2 if something would
+    menagerie-gpu --change-driver  also install another branch than the loaded driver's
 
 Placed by Menagerie's role gpu. Standard library only.
 """
@@ -23,7 +23,7 @@ SPEC = "/var/run/cdi/nvidia.yaml"
 
 
 def needed(edge: Edge, told: dict[str, Any], change: bool = False) -> list[Step]:
-    """What is to be done next. It is asked again after each, for a driver must be there before it can be asked."""
+    """Return the next steps. Call it again after each round: only an installed driver can be queried."""
     stages: tuple[Callable[[], list[Step]], ...] = (
         lambda: [*nouveau(edge), *package(edge, told, change), *hold(edge)],
         lambda: _modules(edge, told),
@@ -52,7 +52,7 @@ def _units(edge: Edge, told: dict[str, Any]) -> list[Step]:
         _, said = edge.run("systemctl", "show", unit, "--property", "LoadState,ActiveState,UnitFileState")
         state = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
         if state.get("LoadState") != "loaded":
-            raise Refused(f"{unit} is not here; the driver's image or packages lack it")
+            raise Refused(f"{unit} is missing; the driver's image or packages lack it")
         if state.get("ActiveState") != "active" or state.get("UnitFileState") == "disabled":
             steps.append(_start(edge, unit))
     return steps
@@ -63,7 +63,7 @@ def _start(edge: Edge, unit: str) -> Step:
 
 
 def converge(edge: Edge, told: dict[str, Any], check: bool, change: bool) -> list[str]:
-    """What was done, or would be. Raises Refused with what stands in the way."""
+    """Return what was, or would be, done. Refused with the obstacle."""
     done: list[str] = []
     for _ in range(10):
         steps = needed(edge, told, change)
@@ -73,11 +73,11 @@ def converge(edge: Edge, told: dict[str, Any], check: bool, change: bool) -> lis
             step.act()
             print(step.what, flush=True)
             done.append(step.what)
-    raise Refused(f"this does not come to an end: {', '.join(done[-3:])}")
+    raise Refused(f"these steps repeat without end: {', '.join(done[-3:])}")
 
 
 def describe(edge: Edge) -> None:
-    """Write the CDI specification anew: device numbers may change with each boot, files with each driver."""
+    """Write the CDI specification again: device numbers may change at each boot, files with each driver."""
     edge.must("nvidia-ctk", "cdi", "generate", f"--output={SPEC}")
 
 
@@ -87,7 +87,7 @@ def main(arguments: list[str], edge: Edge) -> int:
         return 1
     gpus = edge.devices(GPU)
     if not gpus:
-        print("no NVIDIA GPU on PCI: nothing is done here", flush=True)
+        print("no NVIDIA GPU on PCI: nothing to do", flush=True)
         return 0
     told = json.loads(edge.read(SETTINGS))
     check = "--check" in arguments

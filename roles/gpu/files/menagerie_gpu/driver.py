@@ -1,4 +1,4 @@
-"""The driver: of one branch, of one source, held, and never changed under running pods."""
+"""The driver: one branch, one source, its packages on hold, and never changed under running pods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .edge import SWITCH, Edge, Refused, Step
 KEYRING = "/etc/apt/keyrings/menagerie-nvidia.asc"
 SOURCES = "/etc/apt/sources.list.d/menagerie-nvidia.sources"
 PIN = "/etc/apt/preferences.d/menagerie-nvidia"
-# What comes with the driver in NVIDIA's and in Debian's packages, and must stay of one version.
+# Parts of the driver in NVIDIA's and in Debian's packages, which must have the same version.
 DRIVERS = re.compile(
     r"(lib)?nvidia-(?!container)|cuda-drivers|libcuda1|libcudadebugger1|firmware-nvidia|xserver-xorg-video-nvidia"
 )
@@ -25,21 +25,21 @@ def nouveau(edge: Edge) -> list[Step]:
     def unload() -> None:
         code, said = edge.run("modprobe", "--remove", "nouveau")
         if code:
-            way = "reboot: /etc/modprobe.d/menagerie-gpu.conf keeps it away then"
+            way = "reboot: /etc/modprobe.d/menagerie-gpu.conf keeps it from loading"
             raise Refused(f"nouveau holds the GPU and can't be unloaded ({' '.join(said.split())}); {way}")
 
     return [Step("unload nouveau", unload)]
 
 
 def installed(edge: Edge) -> dict[str, str]:
-    """Debian package -> version, of those that are installed."""
+    """Return installed Debian packages: name -> version."""
     _, said = edge.run("dpkg-query", "--show", "--showformat", "${db:Status-Abbrev} ${Package} ${Version}\\n")
     rows = [line.split() for line in said.splitlines() if line.startswith(("ii", "hi"))]
     return {row[1]: row[2] for row in rows if len(row) == 3}
 
 
 def branch_of(version: str) -> str:
-    """580.95.05-1 -> 580; a package may have an epoch before it."""
+    """Return 580 for 580.95.05-1; a version may start with an epoch."""
     return version.rpartition(":")[2].split(".")[0]
 
 
@@ -81,7 +81,7 @@ def _install(edge: Edge, driver: dict[str, Any], wanted: list[str]) -> None:
 
 
 def apt_files(driver: dict[str, Any]) -> dict[str, str]:
-    """Where the driver comes from, and of which branch it must be (apt_preferences(5): 1001 may also downgrade)."""
+    """Return apt's files for the driver's source and branch (apt_preferences(5): priority 1001 may downgrade)."""
     files = {PIN: f"Package: *nvidia* cuda-drivers* libcuda*\nPin: version {driver['branch']}.*\nPin-Priority: 1001\n"}
     if driver["source"] == "nvidia" and driver.get("key"):
         files[KEYRING] = driver["key"]
@@ -90,7 +90,7 @@ def apt_files(driver: dict[str, Any]) -> dict[str, str]:
 
 
 def hold(edge: Edge) -> list[Step]:
-    """An update of the driver under running pods would leave a library that doesn't fit the loaded module."""
+    """Hold the driver's packages: after an update under running pods, the library would not match the loaded module."""
     ours = {name for name in installed(edge) if DRIVERS.match(name)}
     held = set(edge.run("apt-mark", "showhold")[1].split())
     free = sorted(ours - held)

@@ -1,4 +1,4 @@
-"""Everything that `menagerie-gpu` touches of the host, and a step as the others plan it."""
+"""Access of `menagerie-gpu` to the host, and the step that the other modules plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GPU, SWITCH = "0x03", "0x0680"
 
 
 class Refused(Exception):
-    """What keeps the GPUs from being made ready, for who has to mend it."""
+    """The GPUs can't be prepared. The text tells the operator why."""
 
 
 class Edge:
@@ -42,7 +42,7 @@ class Edge:
         return os.path.lexists(self.at(path))
 
     def devices(self, kind: str) -> list[str]:
-        """PCI addresses of NVIDIA's devices of a class."""
+        """Return PCI addresses of NVIDIA's devices of a class."""
         found = []
         for path in sorted(glob.glob(self.at("/sys/bus/pci/devices/*"))):
             name = os.path.basename(path)
@@ -52,12 +52,12 @@ class Edge:
         return found
 
     def run(self, *words: str) -> tuple[int, str]:
-        """Exit code and all that a command said; 127 where there is none."""
+        """Return a command's exit code and output; 127 if the command is missing."""
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
         try:
             done = subprocess.run(words, check=False, stdin=subprocess.DEVNULL, capture_output=True, env=environment)
         except FileNotFoundError:
-            return 127, f"{words[0]} is not here"
+            return 127, f"{words[0]} is missing"
         return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
 
     def must(self, *words: str) -> str:
@@ -68,7 +68,7 @@ class Edge:
 
 
 class Step(NamedTuple):
-    """Something to be done. act: does it."""
+    """A step, by name. act: does it."""
 
     what: str
     act: Callable[[], Any]

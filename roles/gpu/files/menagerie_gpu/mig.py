@@ -1,4 +1,4 @@
-"""MIG: GPUs cut into instances."""
+"""MIG: split GPUs into instances."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .edge import Edge, Refused, Step
 
 
 def mig(edge: Edge, told: dict[str, Any]) -> list[Step]:
-    """Cuts each GPU that is not cut so. MIG is a GPU's mode; instances are gone with each reset or reboot."""
+    """Return the steps that give each GPU its mode and instances. Instances are gone after each reset or reboot."""
     if told["mig"] == "leave":
         return []
     said = edge.must("nvidia-smi", "--query-gpu=index,mig.mode.current", "--format=csv,noheader")
@@ -36,14 +36,14 @@ def _switch(edge: Edge, gpu: str, on: bool) -> Step:
         said = edge.must("nvidia-smi", "-i", gpu, "-mig", "1" if on else "0")
         if "pending" in said.lower():
             raise Refused(
-                f"GPU {gpu}: MIG waits for a reset: drain the host, then nvidia-smi --gpu-reset -i {gpu}, or reboot"
+                f"GPU {gpu}: MIG needs a reset: drain the host, then nvidia-smi --gpu-reset -i {gpu}, or reboot"
             )
 
     return Step(f"MIG {'on' if on else 'off'} on GPU {gpu}", act)
 
 
 def instances(edge: Edge, gpu: str) -> list[str]:
-    """Profiles of a GPU's instances, sorted: 1g.10gb."""
+    """Return the sorted profiles of a GPU's instances, such as 1g.10gb."""
     _, said = edge.run("nvidia-smi", "mig", "-i", gpu, "-lgi")
     return sorted(re.findall(r"MIG (\S+)", said))
 

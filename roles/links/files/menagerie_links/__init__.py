@@ -1,1 +1,1 @@
-"""A host's links, for Menagerie's role links. Standard library alone, for the Python that a host has."""
+"""A host's links, for Menagerie's role links. Standard library only, for the host's Python."""

@@ -1,11 +1,11 @@
-"""Sets this host's links, and checks cards, cables and how long packets may be against what the spec and the hosts file say.
+"""Set this host's links, and check settings, cards, cables and packet sizes against the spec and the hosts file.
 
-    menagerie-links apply [--check] [--json] [LINK ...]   0 as wanted, 1 refused or not to be had, 2 --check would change it
-    menagerie-links check [--json] [--wait S] [LINK ...]  looks only: settings, cards, cables and ways; 0 as wanted, 1 not
+    menagerie-links apply [--check] [--json] [LINK ...]   0 as wanted, 1 failed, 2 if --check finds something to change
+    menagerie-links check [--json] [--wait S] [LINK ...]  read only: settings, cards, cables, paths; 0 as wanted, 1 not
     menagerie-links watch                                 apply, then again whenever a link comes back; for systemd
 
---wait: seconds to wait for switches to be heard; they speak every 30 s. --others-may-wait: what another machine that isn't
-set yet may be the reason of doesn't count. Placed by Menagerie's role links. Standard library only.
+--wait: seconds to wait for switches, which announce themselves every 30 s. --others-may-wait: ignore findings that may
+come from another machine that isn't set yet. Placed by Menagerie's role links. Standard library only.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from .settings import Result, bring
 
 SETTINGS = "/etc/menagerie/links.json"
 REBOOTS = "/run/menagerie/reboot-required.d"
-"""Where role boot looks for who wants a reboot, and why."""
+"""Where role boot reads reasons for a reboot."""
 
 # --- watching -------------------------------------------------------------------------------------------------------
 
 
 def states(edge: Edge, names: list[str]) -> list[str | None]:
-    """Of each port: what changes when settings may be lost, and the MTU, which others set too."""
+    """Return, for each port, values that change when settings may be lost, and the MTU, which others set too."""
     return [edge.read(f"{NET}/{name}/{part}") for name in names for part in ("ifindex", "carrier_changes", "mtu")]
 
 
 def watch(edge: Edge, settings: Settings, events: Iterable[None], ready: Callable[[], None]) -> int:
-    """Apply, then again each time a port changes. Ends with the first time that it can't; systemd tries again."""
+    """Apply, then again each time a port changes. Return 1 at the first failure; systemd retries."""
     names = _applied(edge, settings)
     if names is None:
         return 1
@@ -52,7 +52,7 @@ def watch(edge: Edge, settings: Settings, events: Iterable[None], ready: Callabl
 
 
 def _applied(edge: Edge, settings: Settings) -> list[str] | None:
-    """The ports; None where one isn't to be had."""
+    """Apply, and return the ports; None if one failed."""
     results = [bring(edge, name, link, check=False) for name, link in settings["links"].items()]
     for result in results:
         ask_for_reboot(edge, result)
@@ -76,12 +76,12 @@ def show(host: str, result: Result) -> None:
 
 
 def ask_for_reboot(edge: Edge, result: Result) -> None:
-    """A port gets its name at boot; the file is gone by then."""
+    """Request a reboot if the port needs one to get its name. The file is gone after a boot."""
     path = edge.at(f"{REBOOTS}/links-{result.link}")
     if result.reboot:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as file:
-            file.write(f"{result.interface} is to be called {result.link}\n")
+            file.write(f"{result.interface} must be renamed to {result.link}\n")
     elif os.path.exists(path):
         os.unlink(path)
 
@@ -127,7 +127,7 @@ def main(arguments: list[str], edge: Edge) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["apply", "check", "watch"])
     parser.add_argument("links", nargs="*", metavar="LINK")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 2 where something would change")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 2 if something would change")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--wait", type=float, default=0.0, metavar="S")
     parser.add_argument("--others-may-wait", action="store_true")
@@ -145,7 +145,7 @@ def main(arguments: list[str], edge: Edge) -> int:
     try:
         return run(edge, settings, given)
     except PermissionError as error:
-        print(f"{error.strerror}: only root may set links and send packets that are its own", file=sys.stderr)
+        print(f"{error.strerror}: only root may set links and send raw packets", file=sys.stderr)
         return 1
 
 

@@ -1,4 +1,4 @@
-"""Where cables lead, by what switches say of themselves (LLDP), against the hosts file. Pure; standard library only."""
+"""Compare cables with the hosts file, by what switches announce (LLDP). Pure; standard library only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ETHERNET = re.compile(r"^(ethernet|eth|et)\s*(?=\d)")
 
 
 class Heard(NamedTuple):
-    """A switch's port, as it says it: its identity first, then its description."""
+    """A switch and its port, as announced. ports: its identity first, then its description."""
 
     switch: str
     ports: tuple[str, ...]
@@ -22,7 +22,7 @@ class Heard(NamedTuple):
 
 
 class End(NamedTuple):
-    """A host's link, and where the hosts file says that its cable leads."""
+    """A host's link, and the other end of its cable according to the hosts file."""
 
     host: str
     link: str
@@ -34,7 +34,7 @@ class End(NamedTuple):
 
 
 def parse_lldp(said: Mapping[str, Any]) -> dict[str, list[Heard]]:
-    """Interface -> who is heard there, of `lldpctl -f json0`, in which everything is a list."""
+    """Parse `lldpctl -f json0`, in which everything is a list: interface -> switches heard there."""
     found: dict[str, list[Heard]] = {}
     for part in said.get("lldp", []):
         for shown in part.get("interface", []):
@@ -53,18 +53,18 @@ def _values(part: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def ends(host: str, links: Mapping[str, Settings]) -> list[End]:
-    """The cables of one host that the hosts file tells of."""
+    """Return one host's cables that are in the hosts file."""
     return [End(host, name, link["switch"], str(link["port"])) for name, link in links.items() if "switch" in link]
 
 
 def is_switch(said: str, wanted: str) -> bool:
-    """Whether a switch's own name is the one in the hosts file; either may have its domain."""
+    """Return whether a switch's own name is the one in the hosts file; either may include its domain."""
     said, wanted = said.lower(), wanted.lower()
     return said == wanted or said.startswith(f"{wanted}.") or wanted.startswith(f"{said}.")
 
 
 def is_port(said: str, wanted: str) -> bool:
-    """A bare number is the last one of the port's name: 17 is swp17, Ethernet1/17 and Eth17(Port17)."""
+    """Compare names of ports. A bare number is a name's last one: 17 is swp17, Ethernet1/17 and Eth17(Port17)."""
     if wanted.isdigit():
         last = re.findall(r"\d+", said)
         return bool(last) and int(last[-1]) == int(wanted)
@@ -76,7 +76,7 @@ def leads_to(heard: Heard, end: End) -> bool:
 
 
 def swapped_with(mine: End, heard: Heard, others: Mapping[tuple[str, str], tuple[End, list[Heard]]]) -> str:
-    """Whose cable it looks to be: "swapped with" where the other hears ours, or only whose place it is."""
+    """Return whose cable it seems to be: "swapped with" if the other hears our switch, otherwise whose place it is."""
     for (host, link), (other, theirs) in others.items():
         if (host, link) == (mine.host, mine.link) or not leads_to(heard, other):
             continue
@@ -90,7 +90,7 @@ def swapped_with(mine: End, heard: Heard, others: Mapping[tuple[str, str], tuple
 def verdict(
     mine: End, heard: list[Heard], others: Mapping[tuple[str, str], tuple[End, list[Heard]]], carrier: bool, hint: str
 ) -> str:
-    """What is wrong with one cable, "" where nothing is. hint: why nothing might be heard."""
+    """Return what is wrong with one cable, "" if nothing is. hint: why nothing might be heard."""
     if any(leads_to(each, mine) for each in heard):
         return ""
     if heard:

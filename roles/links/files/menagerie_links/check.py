@@ -1,4 +1,4 @@
-"""Cards, cables and ways, looked at; nothing is changed."""
+"""Check cards, cables and paths; change nothing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .edge import NET, Edge, Finding, Refused
 from .ports import Settings, find, identity
 from .settings import bring
 
-# Their firmware takes LLDP for itself. i40e has "disable-fw-lldp", which lldpd sets by itself; ice the other.
+# Drivers whose firmware consumes LLDP -> ethtool's flag against it. lldpd sets i40e's automatically.
 FIRMWARE = {"ice": "fw-lldp-agent off", "i40e": "disable-fw-lldp on"}
 
 
 class Report(NamedTuple):
-    """What a check found. heard: link -> switches' ports. ways: how long packets may be on each."""
+    """What a check found. heard: link -> switches' ports. ways: the largest packet of each path."""
 
     findings: list[Finding]
     notes: list[str]
@@ -25,7 +25,7 @@ class Report(NamedTuple):
 
 
 def lldp(edge: Edge) -> dict[str, list[cables.Heard]]:
-    """Interface -> who is heard there."""
+    """Return interface -> switches heard there."""
     code, said = edge.run("lldpctl", "-f", "json0")
     if code:
         raise Refused("LNK-005", f"lldpctl: {said.strip()}; is lldpd.service running?")
@@ -33,7 +33,7 @@ def lldp(edge: Edge) -> dict[str, list[cables.Heard]]:
 
 
 def check_cables(edge: Edge, settings: Settings, links: list[str], wait_s: float) -> Report:
-    """Cables of this host's links, each against all of them: two that are swapped are told so."""
+    """Check the cables of this host's links, each against all, to find two that are swapped."""
     mine = [end for end in cables.ends(settings["host"], settings["links"]) if end.link in links]
     report = Report([], [], {}, [])
     if not mine:
@@ -42,7 +42,7 @@ def check_cables(edge: Edge, settings: Settings, links: list[str], wait_s: float
     for end in mine:
         try:
             named[end.link] = find(edge, end.link, settings["links"][end.link])
-        except Refused:  # said with the link's settings
+        except Refused:  # reported with the link's settings
             continue
     carrier = {link: edge.read(f"{NET}/{port.name}/carrier") == "1" for link, port in named.items()}
     try:
@@ -57,7 +57,7 @@ def check_cables(edge: Edge, settings: Settings, links: list[str], wait_s: float
             continue
         port = named[end.link]
         flag = FIRMWARE.get(port.driver, "")
-        hint = f"; {port.driver}'s firmware may take it: ethtool --set-priv-flags {port.name} {flag}" if flag else ""
+        hint = f"; {port.driver}'s firmware may hide it: ethtool --set-priv-flags {port.name} {flag}" if flag else ""
         wrong = cables.verdict(end, report.heard[end.link], others, carrier[end.link], hint)
         if wrong:
             report.findings.append(Finding("LNK-005", end.link, wrong))
@@ -65,7 +65,7 @@ def check_cables(edge: Edge, settings: Settings, links: list[str], wait_s: float
 
 
 def _heard(edge: Edge, names: set[str], wait_s: float) -> dict[str, list[cables.Heard]]:
-    """Once something was heard at each, or nothing more is to be waited for."""
+    """Return what is heard, once each port has heard something or `wait_s` is over."""
     end = time.monotonic() + wait_s
     while True:
         told = lldp(edge)
@@ -75,7 +75,7 @@ def _heard(edge: Edge, names: set[str], wait_s: float) -> dict[str, list[cables.
 
 
 def check_ways(edge: Edge, settings: Settings) -> Report:
-    """How long packets may be, to each place that the settings name."""
+    """Find the largest packet of each path in the settings."""
     report = Report([], [], {}, [])
     routes = edge.ip("-4", "route", "show", "default")
     router = next((route["gateway"] for route in routes if "gateway" in route), "")
@@ -91,7 +91,7 @@ def check_ways(edge: Edge, settings: Settings) -> Report:
 
 
 def check(edge: Edge, settings: Settings, links: list[str], wait_s: float) -> Report:
-    """Everything that can be looked at; changes nothing."""
+    """Check everything; change nothing."""
     findings = identity(edge, settings)
     notes: list[str] = []
     for name in links:

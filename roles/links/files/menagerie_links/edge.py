@@ -1,4 +1,4 @@
-"""Everything that `menagerie-links` touches of the host, but for packets (ways.py)."""
+"""Access of `menagerie-links` to the host, except for packets (ways.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NET, PCI = "/sys/class/net", "/sys/bus/pci/devices"
 
 
 class Refused(Exception):
-    """Why a link isn't to be had, with the code of docs/errors.md."""
+    """A link can't be set. code: its error's, in docs/reference/errors.md."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -20,7 +20,7 @@ class Refused(Exception):
 
 
 class Finding(NamedTuple):
-    """Something that isn't as wanted. waits: it may only be that another machine of the fleet isn't set yet."""
+    """Something that isn't as wanted. waits: perhaps only because another machine of the fleet isn't set yet."""
 
     code: str
     link: str
@@ -30,14 +30,14 @@ class Finding(NamedTuple):
 
 class Edge(edge.Edge):
     def run(self, *words: str) -> tuple[int, str]:
-        """(exit code, what it said); 127 where it can't be asked."""
+        """Return (exit code, output); 127 if the command can't run."""
         try:
             return super().run(*words)
         except (OSError, subprocess.TimeoutExpired) as error:
             return 127, str(error)
 
     def ip(self, *words: str) -> list[dict[str, Any]]:
-        """What ip(8) says as JSON; nothing where it fails."""
+        """Return JSON from ip(8); nothing if it fails."""
         code, said = self.run("ip", "-json", *words)
         try:
             return list(json.loads(said or "[]")) if code == 0 else []

@@ -1,4 +1,4 @@
-"""Which port of this host a link is, and whether the host is the one that the hosts file means."""
+"""Find the port of a link, and check that this host is the one in the hosts file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_MAC = "00:00:00:00:00:00"
 
 
 class Port(NamedTuple):
-    """A port of a card. name: what it is called today."""
+    """A port of a card. name: its current name."""
 
     name: str
     mac: str
@@ -23,7 +23,7 @@ class Port(NamedTuple):
 
 
 def permanent_mac(edge: Edge, name: str) -> str:
-    """The card's own: members of a bond all show the bond's."""
+    """Return the card's own MAC: all ports of a bond show the bond's."""
     own = edge.read(f"{NET}/{name}/bonding_slave/perm_hwaddr")
     if not own:
         _, said = edge.run("ethtool", "-P", name)
@@ -37,7 +37,7 @@ def _port(edge: Edge, name: str) -> Port:
 
 
 def _is_port(edge: Edge, name: str) -> bool:
-    """Bonds, bridges and VLANs have the MAC of a port under them."""
+    """Return False for bonds, bridges and VLANs, which have the MAC of a port under them."""
     path = f"{NET}/{name}"
     over = ("bonding", "bridge", "tun_flags", "device/physfn")
     if name == "lo" or any(edge.names(f"{path}/{part}") or edge.read(f"{path}/{part}") for part in over):
@@ -46,13 +46,13 @@ def _is_port(edge: Edge, name: str) -> bool:
 
 
 def ports(edge: Edge, *, of_cards: bool = True) -> list[Port]:
-    """Every port of this host's cards, or every other one: pods have hundreds."""
+    """Return the ports of this host's cards, or only the others: pods have hundreds."""
     names = [name for name in edge.names(NET) if bool(edge.target(f"{NET}/{name}/device")) == of_cards]
     return [_port(edge, name) for name in names if _is_port(edge, name)]
 
 
 def find(edge: Edge, name: str, link: Settings) -> Port:
-    """The port of a link, whatever it is called now. Refused where it isn't here, or has another card's address."""
+    """Return a link's port, whatever its current name. Refused if it is missing, or has another card's address."""
     if "pci" in link:
         return _by_pci(edge, name, link)
     every = ports(edge)
@@ -64,7 +64,7 @@ def find(edge: Edge, name: str, link: Settings) -> Port:
 
 
 def _by_pci(edge: Edge, name: str, link: Settings) -> Port:
-    """A card whose eSwitch is on shows representors beside the port: they have a phys_port_name such as pf0vf1."""
+    """A card with its eSwitch on also shows representors: they have a phys_port_name such as pf0vf1."""
     found = edge.names(f"{PCI}/{link['pci']}/net")
     if not found:
         known = "has no network interface" if edge.names(f"{PCI}/{link['pci']}") else "is not in this host"
@@ -77,8 +77,8 @@ def _by_pci(edge: Edge, name: str, link: Settings) -> Port:
 
 
 def identity(edge: Edge, settings: Settings) -> list[Finding]:
-    """Whether this host has the address, at the card, that the hosts file gives it."""
-    # Interfaces without an IPv4 address are shown as {} by some versions of ip(8).
+    """Check that this host has its address in the hosts file, on the card in the hosts file."""
+    # Some versions of ip(8) show interfaces without an IPv4 address as {}.
     held = [
         (shown["ifname"], each.get("local"))
         for shown in edge.ip("-4", "address", "show")
@@ -99,6 +99,6 @@ def identity(edge: Edge, settings: Settings) -> list[Finding]:
 
 
 def _macs_of(edge: Edge, name: str) -> set[str]:
-    """Of the card or cards that an interface is made of."""
+    """Return the MACs of an interface and of the cards under it."""
     below = [each.removeprefix("lower_") for each in edge.names(f"{NET}/{name}") if each.startswith("lower_")]
     return {permanent_mac(edge, name), *(mac for each in below for mac in _macs_of(edge, each))}

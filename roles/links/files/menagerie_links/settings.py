@@ -1,4 +1,4 @@
-"""What a port of this host is set to: MTU, rings and offloads, by ip(8) and ethtool(8)."""
+"""Read and set a port's MTU, rings and offloads with ip(8) and ethtool(8)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .edge import NET, Edge, Finding, Refused
 from .ports import Port, Settings, find
 
-# ethtool -k prints some features under names that ethtool -K knows by a short one only.
+# ethtool -k prints some features under long names, for which ethtool -K takes only a short one.
 SHORT = {
     "rx-checksumming": "rx", "tx-checksumming": "tx", "scatter-gather": "sg", "tcp-segmentation-offload": "tso",
     "udp-fragmentation-offload": "ufo", "generic-segmentation-offload": "gso", "generic-receive-offload": "gro",
@@ -21,7 +21,8 @@ RINGS = {"rx_ring": "rx", "tx_ring": "tx"}
 
 
 class Result(NamedTuple):
-    """What became of one link. port: "" where there is none. changed: what was changed, or with --check would be. reboot: it has another name until then."""
+    """The result for one link. port: "" if there is none. changed: what was, or with --check would be, changed. reboot:
+    the port has another name until then."""
 
     link: str
     interface: str
@@ -33,7 +34,7 @@ class Result(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A setting that differs. refused: why the card can't have it, "" where it may."""
+    """A setting that differs. refused: why it can't be set, "" if it can."""
 
     name: str
     now: str
@@ -45,7 +46,7 @@ class Step(NamedTuple):
 
 
 def parse_rings(text: str) -> tuple[dict[str, int], dict[str, int]]:
-    """(largest, now) of ethtool -g, by "rx" and "tx". Other kinds of rings, and "n/a", are left out."""
+    """Parse ethtool -g: (largest, now), each by "rx" and "tx". Other rings, and "n/a", are left out."""
     largest, _, now = text.partition("Current hardware settings:")
 
     def read(part: str) -> dict[str, int]:
@@ -55,13 +56,13 @@ def parse_rings(text: str) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def parse_features(text: str) -> dict[str, tuple[bool, bool]]:
-    """Feature -> (on, fixed) of ethtool -k."""
+    """Parse ethtool -k: feature -> (on, fixed)."""
     found = re.findall(r"^\s*([\w-]+): (on|off)( \[fixed\])?", text, re.MULTILINE)
     return {name: (state == "on", bool(fixed)) for name, state, fixed in found}
 
 
 def steps(edge: Edge, port: Port, link: Settings) -> list[Step]:
-    """What differs from what is wanted, in the order in which it is set."""
+    """Return the settings that differ, in the order in which to set them."""
     found = [*_mtu(edge, port, link["mtu"])]
     wanted = {RINGS[key]: link[key] for key in RINGS if key in link}
     if wanted:
@@ -108,7 +109,7 @@ def _features(edge: Edge, port: Port, wanted: dict[str, bool]) -> list[Step]:
         value = "on" if on else "off"
         if full not in known:
             near = difflib.get_close_matches(full, known, 1)
-            found.append(Step(name, "unknown", value, "no feature of it" + (f"; it has {near[0]}" if near else "")))
+            found.append(Step(name, "unknown", value, "no such feature" + (f"; it has {near[0]}" if near else "")))
             continue
         state, fixed = known[full]
         if state != on:
@@ -117,7 +118,7 @@ def _features(edge: Edge, port: Port, wanted: dict[str, bool]) -> list[Step]:
 
 
 def set_all(edge: Edge, port: Port, wanted: list[Step]) -> str:
-    """Set them, a command for each kind; what the tools said against it."""
+    """Set them, with one command for each kind. Return the tools' errors."""
     commands = []
     for step in wanted:
         if step.name == "mtu":
@@ -134,7 +135,7 @@ def set_all(edge: Edge, port: Port, wanted: list[Step]) -> str:
 
 
 def bring(edge: Edge, name: str, link: Settings, check: bool) -> Result:
-    """Bring one link to what is wanted, and read it back; with `check` only look."""
+    """Reconcile one link's settings and read them back; with `check`, only compare."""
     try:
         port = find(edge, name, link)
     except Refused as error:
@@ -150,12 +151,12 @@ def bring(edge: Edge, name: str, link: Settings, check: bool) -> Result:
         wrong += [Finding("LNK-007", name, _not_taken(port, step, after[step.name].now, said)) for step in left]
     changed = tuple(str(step) for step in possible if step not in left)
     renamed = port.name != name
-    notes = (f"{name} is called {port.name} until this host is booted again",) if renamed else ()
+    notes = (f"{name} is called {port.name} until this host reboots",) if renamed else ()
     return Result(name, port.name, str(port), changed, tuple(wrong), notes, renamed)
 
 
 def _not_taken(port: Port, step: Step, after: str, said: str) -> str:
-    """Drivers round the sizes of rings: a spec with the rounded one is had in full."""
+    """Explain a setting that was not taken. Drivers round the sizes of rings, so suggest the rounded size."""
     if after != step.now and step.name in RINGS:
-        return f"{port}: {step}: the card made {after} of it; write {step.name}: {after}"
+        return f"{port}: {step}: the card rounds it to {after}; write {step.name}: {after}"
     return f"{port}: {step}: it still is {after}" + (f": {said}" if said else "")

@@ -1,4 +1,4 @@
-"""How long packets may be that cross whole, found with packets that nobody may fragment."""
+"""Find the largest packet that a path carries whole, with packets that must not be fragmented."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ORIGIN_ICMP = 2
 ICMP_HEADERS, TCP_HEADERS = 28, 40
 LEAST = 576
 TRIES = 3
-# A lost packet costs the shortest of these, or four times what an answer takes.
+# A lost packet costs the shortest of these, or four times an answer's time.
 SHORTEST_S, PATIENCE_S, TLS_PATIENCE_S = 0.25, 1.0, 2.0
 
 
 class Answer(NamedTuple):
-    """Of a packet. reported: the MTU that a router, or this host's own port (by ""), says the way on has."""
+    """The answer to a packet. reported: MTU of the next link, from a router, or from this host's own port (by "")."""
 
     arrived: bool
     seconds: float = 0.0
@@ -31,9 +31,9 @@ class Answer(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Of a way. largest: bytes of the longest packet that crossed; 0 where nothing answers.
+    """The result for a path. largest: bytes of the largest packet that crossed; 0 if nothing answers.
 
-    by: who said that more won't pass. held: TCP's ends agreed on no more than this, so more wasn't tried.
+    by: what reported the limit. held: TCP's ends agreed on this size, so larger packets weren't tested.
     """
 
     largest: int
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 
 def checksum(data: bytes) -> int:
-    """RFC 1071."""
+    """Return the Internet checksum (RFC 1071)."""
     data += b"\0" * (len(data) % 2)
     words = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while words >> 16:
@@ -51,9 +51,9 @@ def checksum(data: bytes) -> int:
 
 
 def ping(address: str, size: int, patience_s: float = PATIENCE_S) -> Answer:
-    """One echo request that is `size` bytes long with its IP header and may not be fragmented.
+    """Send one echo request of `size` bytes, IP header included, that must not be fragmented.
 
-    IP_PMTUDISC_PROBE sends it whatever the kernel has heard of this way before, so each answer is of today.
+    IP_PMTUDISC_PROBE ignores the path MTU that the kernel has cached, so each answer is current.
     """
     ident, sequence = os.getpid() & 0xFFFF, int(time.monotonic() * 1000) & 0xFFFF
     body = bytes(size - ICMP_HEADERS)
@@ -80,7 +80,7 @@ def ping(address: str, size: int, patience_s: float = PATIENCE_S) -> Answer:
 
 
 def _refusal(end: socket.socket) -> Answer:
-    """ip(7), IP_RECVERR: sock_extended_err with the MTU, and then the address of who sent it."""
+    """Read the refusal from the error queue (ip(7), IP_RECVERR): sock_extended_err with the MTU, then its sender."""
     try:
         _, told, _, _ = end.recvmsg(1, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
     except OSError:
@@ -93,7 +93,7 @@ def _refusal(end: socket.socket) -> Answer:
 
 
 def by_pings(address: str, wanted: int) -> Found:
-    """The longest packet up to `wanted` that crosses whole to an address that answers pings."""
+    """Find the largest packet, up to `wanted`, that reaches an address that answers pings."""
     first = next((answer for _ in range(TRIES) if (answer := ping(address, 84)).arrived), None)
     if first is None:
         return Found(0)
@@ -120,10 +120,10 @@ def by_pings(address: str, wanted: int) -> Found:
 
 
 def _handshake(address: str, port: int, most: int = 0) -> tuple[bool | None, int, int]:
-    """(whether TLS came about, bytes of a full packet, MTU of the way as the kernel knows it); None where TCP didn't.
+    """Return (whether TLS answered, bytes of a full packet, the kernel's path MTU); None if TCP did not connect.
 
-    A long list of protocols makes the first message longer than a packet, and the server's certificate the answer: both
-    ways are tried. Load balancers of clouds answer no pings.
+    Both directions carry full packets: a long list of protocols makes the first message longer than a packet, and the
+    server's certificate does so for the answer. Clouds' load balancers answer no pings.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as end:
         if most:
@@ -138,7 +138,7 @@ def _handshake(address: str, port: int, most: int = 0) -> tuple[bool | None, int
                 secured.do_handshake()
             except TimeoutError:
                 return False, *_sizes(secured)
-            except OSError:  # something else than TLS is an answer, too
+            except OSError:  # an answer that is not TLS counts too
                 pass
             return True, *_sizes(secured)
 
@@ -152,7 +152,7 @@ def _context(longer_than: int) -> ssl.SSLContext:
 
 
 def _sizes(end: socket.socket) -> tuple[int, int]:
-    """(bytes of a full packet, MTU of the way) of tcp_info. snd_mss is without the options that each packet has."""
+    """Return (bytes of a full packet, path MTU) from tcp_info, whose snd_mss excludes the options of each packet."""
     told = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
     (options,) = struct.unpack_from("=B", told, 5)
     (segment,) = struct.unpack_from("=I", told, 16)
@@ -161,9 +161,9 @@ def _sizes(end: socket.socket) -> tuple[int, int]:
 
 
 def by_tls(address: str, port: int, wanted: int) -> Found:
-    """The same for a server that answers TLS only."""
+    """Do the same for a server that answers only TLS."""
     came, size, mtu = _handshake(address, port)
-    if came is False:  # the first long packet also takes the time in which a router reports that it was too long
+    if came is False:  # a router may have needed the time to report that the first long packet was too long
         came, size, mtu = _handshake(address, port)
     if came is None:
         return Found(0)
@@ -181,7 +181,7 @@ def by_tls(address: str, port: int, wanted: int) -> Found:
     low = LEAST
     for _ in range(TRIES):
         low = _bisect(passes, low, top)
-        # A handshake also fails on a busy server: the size that ends the search has to fail twice.
+        # A handshake also fails on a busy server, so the size that ends the search must fail twice.
         if low == top or not passes(low + 1):
             break
         low += 1
@@ -189,7 +189,7 @@ def by_tls(address: str, port: int, wanted: int) -> Found:
 
 
 def _bisect(passes: Callable[[int], bool], low: int, high: int) -> int:
-    """The largest size that passes, between one that does and one that does not."""
+    """Return the largest size that passes, between one that does and one that does not."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if passes(middle) else (low, middle)
@@ -197,7 +197,7 @@ def _bisect(passes: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def look(way: dict[str, Any], router: str) -> Found:
-    """Try one way of the settings. One without an address leads to the host's own router."""
+    """Test one path of the settings. One without an address leads to the host's own router."""
     address = way.get("address") or router
     if not address:
         return Found(0)
@@ -214,14 +214,14 @@ def _address(name: str) -> str:
 
 
 def verdict(way: dict[str, Any], found: Found) -> tuple[str, str]:
-    """(what is wrong, what is only to be said) of one way; both "" where packets are as long as wanted."""
+    """Return (error, note) for one path; both "" if packets can be as large as wanted."""
     if not found.largest:
-        return "", f"{way['to']} ({way.get('address', 'no default route')}) doesn't answer: not tried"
+        return "", f"{way['to']} ({way.get('address', 'no default route')}) doesn't answer: not tested"
     if found.largest >= way["mtu"]:
         return "", ""
     if found.held:
-        ends = "by its other end or a router (MSS)"
-        return "", f"to {way['to']} TCP is held to packets of {found.largest} {ends}: longer ones aren't tried"
+        limit = f"the other end or a router limits TCP to packets of {found.largest} (MSS)"
+        return "", f"to {way['to']}: {limit}; longer ones aren't tested"
     by = f" ({found.by})" if found.by else ""
     place = f"{way['to']} ({way.get('address', 'default route')})"
     most = f"{found.largest} is the most that does{by}"

@@ -1,10 +1,10 @@
-"""Compares this host with what its kind must have, and says so in its Node's conditions.
+"""Compare this host with what its kind must have, and write the result to a condition of its Node.
 
     menagerie-preflight            check, and write the condition PreflightPassed
-    menagerie-preflight --print    check, and only say what was found; 1 where something fails
-    menagerie-preflight --cleared  the GPUs are mended: Xids up to now count no longer
+    menagerie-preflight --print    check, and only print the findings; 1 if something fails
+    menagerie-preflight --cleared  the GPUs are repaired: Xids up to now no longer count
 
-DCGM's diagnostic runs while no pod does anybody's work here. The rest uses nothing, and runs each time.
+DCGM's diagnostic runs only while no pod works here. The other checks use no GPU, and run each time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import CHECKS, FAIL, Finding, Unknown, compare, host, node, xid
 
 
 def checked(here: host.Host, skew_s: float | None, idle: bool) -> tuple[list[Finding], str]:
-    """Everything found, and what the host was compared with."""
+    """Return all findings, and what the host was compared with."""
     told = host.settings(here)
     expected = told.get("expected") or {}
     facts = host.facts(here, expected, skew_s, idle and bool(told.get("diagnose", True)))
@@ -37,7 +37,7 @@ def told(found: list[Finding]) -> None:
 
 
 def report(here: host.Host, api: node.Api, name: str) -> str:
-    """Check and write the condition; its status."""
+    """Check and write the condition. Return its status."""
     path = f"/api/v1/nodes/{name}"
     own = api.call("GET", path)
     working = node.busy(api.call("GET", f"/api/v1/pods?fieldSelector=spec.nodeName%3D{name}").body)

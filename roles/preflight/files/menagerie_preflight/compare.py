@@ -1,6 +1,6 @@
-"""What a host has, beside what it must have. Pure: `Facts` in, findings out.
+"""Compare what a host has with what it must have. Pure: `Facts` in, findings out.
 
-Nothing is compared that the settings leave out; `subject` says what that was.
+What the settings leave out is not compared; `subject` names it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from . import FAIL, WATCH, Finding
 from .smi import Gpu, Smi
 
 MEMORY_LESS = 0.05
-"""Of what is built in, what firmware and kernel may keep; Azure's own health checks allow as much."""
+"""Share of the built-in memory that firmware and kernel may keep; Azure's own health checks allow the same."""
 GPU_MEMORY_OFF = 0.02
-"""ECC and the driver keep some of it, and a little more or less with each branch of the driver."""
+"""ECC and the driver keep some of it, which varies a little with the driver's branch."""
 DISK_LESS = 0.03
 SPEED_LESS = 0.01
 SKEW_S = 2.0
-"""Certificates are good from a few minutes before they are made; logs and leases want far less than that."""
+"""Certificates are backdated by a few minutes; logs and leases need much less."""
 
 
 _PARTS = {"cpus": "CPUs", "memory_gib": "memory", "disks": "disks", "links": "links", "rdma": "RDMA", "gpus": "GPUs"}
@@ -33,7 +33,7 @@ class Disk(NamedTuple):
 
 
 class Port(NamedTuple):
-    """A port, of a network interface or an RDMA device. gbit_s: 0 where it is down."""
+    """A port of a network interface or of an RDMA device. gbit_s: 0 if it is down."""
 
     name: str
     gbit_s: float
@@ -41,7 +41,7 @@ class Port(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a host has. Everything about GPUs is empty where no GPU is expected."""
+    """What a host has. Fields about GPUs are empty if no GPU is expected."""
 
     sockets: int
     cpus: int
@@ -50,32 +50,32 @@ class Facts(NamedTuple):
     links: tuple[Port, ...] = ()
     rdma: tuple[Port, ...] = ()
     pci_gpus: tuple[str, ...] = ()
-    """Bus addresses of NVIDIA's GPUs that the kernel sees, with or without a driver."""
+    """Bus addresses of NVIDIA's GPUs that the kernel lists, with or without a driver."""
     smi: Smi | None = None
     smi_said: str = ""
     """Why there is no `smi`."""
     nvlinks: Mapping[int, list[float]] = MappingProxyType({})
     topology: Mapping[tuple[int, int], str] = MappingProxyType({})
     skew_s: float | None = None
-    """How far this host's clock is ahead of the API server's."""
+    """Seconds that this host's clock is ahead of the API server's."""
     diagnostic: tuple[str, ...] = ()
-    """What DCGM's diagnostic found."""
+    """Findings of DCGM's diagnostic."""
 
 
 def findings(facts: Facts, expected: dict[str, Any]) -> list[Finding]:
-    """All that differs."""
+    """Return all differences."""
     found = [*_processors(facts, expected), *_disks(facts, expected), *_ports(facts, expected), *_clock(facts)]
     if expected.get("gpus"):
         found += _gpus(facts, expected["gpus"])
     elif facts.pci_gpus:
-        text = f"{len(facts.pci_gpus)} NVIDIA GPUs that nothing is expected of, so nothing about them is compared"
+        text = f"{len(facts.pci_gpus)} NVIDIA GPUs are not compared: none are expected"
         found.append(Finding("gpus", "GpuUnexpected", text, WATCH))
     found += [Finding("diagnostic", "DiagnosticFailed", f"DCGM: {text}") for text in facts.diagnostic]
     return found
 
 
 def subject(expected: dict[str, Any]) -> str:
-    """What a host was compared with, in words that tell what was not."""
+    """Return what a host was compared with, and what was not compared."""
     left = [name for part, name in _PARTS.items() if not expected.get(part)]
     return str(expected.get("kind") or "any host") + (f" (not compared: {', '.join(left)})" if left else "")
 
@@ -92,7 +92,7 @@ def _processors(facts: Facts, expected: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _disks(facts: Facts, expected: dict[str, Any]) -> Iterator[Finding]:
-    """The largest kind takes its disks first, so that a large disk never stands in for a small one of another kind."""
+    """Compare disks. The largest kind takes its disks first, so a large disk does not count for a smaller kind."""
     left = sorted(facts.disks, key=lambda disk: -disk.size)
     for kind in sorted(expected.get("disks") or (), key=lambda each: -each["gb"]):
         least = kind["gb"] * 1e9 * (1 - DISK_LESS)
@@ -127,7 +127,7 @@ def _clock(facts: Facts) -> Iterator[Finding]:
     if facts.skew_s is not None and abs(facts.skew_s) > SKEW_S:
         where = "ahead of" if facts.skew_s > 0 else "behind"
         text = (
-            f"the clock is {abs(facts.skew_s):.0f} s {where} the API server's (limit {SKEW_S:g} s): mend chrony first"
+            f"the clock is {abs(facts.skew_s):.0f} s {where} the API server's (limit {SKEW_S:g} s): repair chrony first"
         )
         yield Finding("clock", "ClockSkewed", text)
 
@@ -136,10 +136,10 @@ def _gpus(facts: Facts, wanted: dict[str, Any]) -> Iterator[Finding]:
     seen = len(facts.pci_gpus)
     if seen != wanted["count"]:
         yield Finding(
-            "gpus", "GpuMissing", f"{seen} GPUs on PCI, expected {wanted['count']}: a power cycle, then a look"
+            "gpus", "GpuMissing", f"{seen} GPUs on PCI, expected {wanted['count']}: power-cycle the host, then check"
         )
     if facts.smi is None:
-        yield Finding("gpus", "DriverMissing", facts.smi_said or "nvidia-smi is not here: is the driver installed?")
+        yield Finding("gpus", "DriverMissing", facts.smi_said or "nvidia-smi is missing: is the driver installed?")
         return
     lost = sorted(set(facts.pci_gpus) - {gpu.bus for gpu in facts.smi.gpus})
     if lost:
@@ -158,7 +158,7 @@ def _gpu(gpu: Gpu, wanted: dict[str, Any]) -> Iterator[Finding]:
     for text in _faults(gpu):
         yield Finding("gpus", "GpuFaulty", f"GPU {gpu.bus}: {text}")
     if gpu.slowdown:
-        text = f"GPU {gpu.bus}: clocks held down ({', '.join(gpu.slowdown)})"
+        text = f"GPU {gpu.bus}: clocks are throttled ({', '.join(gpu.slowdown)})"
         yield Finding("gpus", "GpuSlowed", text, FAIL if "hw_power_brake_slowdown" in gpu.slowdown else WATCH)
 
 
@@ -183,7 +183,8 @@ def _differences(gpu: Gpu, wanted: dict[str, Any]) -> Iterator[str]:
 
 
 def _faults(gpu: Gpu) -> Iterator[str]:
-    """NVIDIA GPU Memory Error Management: a failed remapping and too many SRAM errors are reasons to replace it."""
+    """Yield a GPU's faults. Replace it if remapping failed or SRAM errors are too many (NVIDIA GPU Memory Error
+    Management). operations/repair/health.py matches the texts."""
     if gpu.remap_failed:
         yield "a memory row could not be remapped: replace it"
     if gpu.sram_exceeded:
@@ -193,7 +194,7 @@ def _faults(gpu: Gpu) -> Iterator[str]:
     if gpu.recovery not in ("None", "Drain P2P"):
         yield f"the driver asks for: {gpu.recovery}"
     if gpu.fabric and gpu.fabric not in ("Completed Success", "Completed"):
-        yield f"NVSwitch fabric: {gpu.fabric}; is nvidia-fabricmanager running, and of the driver's version?"
+        yield f"NVSwitch fabric: {gpu.fabric}; is nvidia-fabricmanager running, with the driver's version?"
 
 
 def _nvlinks(facts: Facts, smi: Smi, wanted: dict[str, Any]) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The host itself: the only file here that reads /sys and /proc, and runs other programs."""
+"""Access to the host: the only file here that reads /sys and /proc, and runs other programs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .xid import Xid, bus_id, parse
 
 SETTINGS = "/etc/menagerie/preflight.json"
 CLEARED = "/run/menagerie/preflight-cleared"
-"""Xids up to the time of this file are mended. It is gone with the next boot, and so are they."""
+"""Xids up to the time of this file are cleared. The next boot removes the file, and resets the Xids too."""
 NVIDIA, DISPLAY = "0x10de", "0x03"
 TOOL_S = 60
 DIAGNOSTIC_S = 300
 SECTOR = 512
-"""/sys/block/*/size is in units of 512 bytes, whatever a disk's own sectors are (Documentation/ABI/stable/sysfs-block)."""
+"""Unit of /sys/block/*/size in bytes, whatever the disk's sector size (Documentation/ABI/stable/sysfs-block)."""
 NO_DISKS = ("loop", "ram", "dm-", "md", "zram", "sr", "nbd", "fd", "drbd", "rbd")
 
 
 class Host:
-    """root: where the host's file system is; another one for tests. run: gives (exit code, output) of a command."""
+    """root: where the host's file system is, for tests."""
 
     def __init__(self, root: str = "/") -> None:
         self.root = root
@@ -34,7 +34,7 @@ class Host:
         return os.path.join(self.root, path.lstrip("/"))
 
     def read(self, path: str) -> str:
-        """A file's text; "" where there is none, or where the kernel has nothing to say (EINVAL of a link's speed)."""
+        """Return a file's text; "" without the file, or if reading fails (EINVAL for the speed of a down link)."""
         try:
             with open(self.at(path)) as handle:
                 return handle.read().strip()
@@ -45,17 +45,17 @@ class Host:
         return sorted("/" + os.path.relpath(path, self.root) for path in glob.glob(self.at(pattern)))
 
     def run(self, words: list[str], timeout_s: float = TOOL_S) -> tuple[int, str]:
-        """Exit code and output. 127: there is no such program; 124: it did not end in time."""
+        """Return exit code and output. 127: no such program; 124: time-out."""
         try:
             done = subprocess.run(words, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s)
         except FileNotFoundError:
-            return 127, f"{words[0]} is not here"
+            return 127, f"{words[0]} is missing"
         except subprocess.TimeoutExpired:
             return 124, f"{words[0]} did not answer in {timeout_s:g} s"
         return done.returncode, (done.stdout or done.stderr).decode(errors="replace")
 
     def lines(self, words: list[str]) -> Iterator[str]:
-        """Lines of a command's output, as they come: the kernel's log may be long."""
+        """Yield a command's output line by line: the kernel's log may be long."""
         try:
             process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         except FileNotFoundError:
@@ -72,7 +72,7 @@ def settings(host: Host) -> dict[str, Any]:
 
 
 def facts(host: Host, expected: dict[str, Any], skew_s: float | None, diagnose: bool) -> Facts:
-    """All that is compared. diagnose: whether DCGM may use the GPUs."""
+    """Collect all that is compared. diagnose: whether DCGM may use the GPUs."""
     gpus = pci_gpus(host)
     found = Facts(
         sockets=len(
@@ -90,7 +90,7 @@ def facts(host: Host, expected: dict[str, Any], skew_s: float | None, diagnose: 
 
 
 def cpus(online: str) -> int:
-    """/sys/devices/system/cpu/online, such as 0-95,128-223."""
+    """Count the CPUs in /sys/devices/system/cpu/online, such as 0-95,128-223."""
     ranges = [part.split("-") for part in online.split(",") if part]
     return sum(int(each[-1]) - int(each[0]) + 1 for each in ranges)
 
@@ -102,14 +102,14 @@ def memory_kib(meminfo: str) -> int:
 def disks(host: Host) -> Iterator[Disk]:
     for path in host.names("/sys/block/*"):
         name = os.path.basename(path)
-        # A path to a namespace of an NVMe disk with several ways to it (nvme0c0n1) is no disk of its own.
+        # One path to a namespace of an NVMe disk with multipath (nvme0c0n1) is no disk of its own.
         if name.startswith(NO_DISKS) or (name.startswith("nvme") and "c" in name[4:]):
             continue
         yield Disk(name, int(host.read(f"{path}/size") or 0) * SECTOR, name.startswith("nvme"))
 
 
 def links(host: Host) -> Iterator[Port]:
-    """Ports of cards: neither bridges and tunnels, which have no device, nor virtual functions."""
+    """Yield the cards' ports, without virtual functions; bridges and tunnels have no device."""
     for path in host.names("/sys/class/net/*"):
         # ARPHRD_ETHER is 1, ARPHRD_INFINIBAND 32 (include/uapi/linux/if_arp.h).
         card = os.path.lexists(host.at(f"{path}/device")) and not os.path.lexists(host.at(f"{path}/device/physfn"))
@@ -120,7 +120,8 @@ def links(host: Host) -> Iterator[Port]:
 
 
 def rdma(host: Host) -> Iterator[Port]:
-    """rate: "400 Gb/sec (4X NDR)", state: "4: ACTIVE" (Documentation/ABI/stable/sysfs-class-infiniband)."""
+    """Yield RDMA ports. rate: "400 Gb/sec (4X NDR)", state: "4: ACTIVE"
+    (Documentation/ABI/stable/sysfs-class-infiniband)."""
     for path in host.names("/sys/class/infiniband/*/ports/*"):
         device, port = path.split("/")[-3], path.split("/")[-1]
         rate = host.read(f"{path}/rate").split(" ")[0]
@@ -128,7 +129,7 @@ def rdma(host: Host) -> Iterator[Port]:
 
 
 def pci_gpus(host: Host) -> tuple[str, ...]:
-    """NVIDIA's display controllers: VGA (0300) and 3D (0302)."""
+    """Return bus addresses of NVIDIA's display controllers: VGA (0300) and 3D (0302)."""
     return tuple(
         bus_id(os.path.basename(path))
         for path in host.names("/sys/bus/pci/devices/*")
@@ -151,7 +152,7 @@ def _with_gpus(host: Host, found: Facts, diagnose: bool) -> Facts:
 
 
 def diagnostic(host: Host) -> Iterator[str]:
-    """DCGM's level 1, the one for readiness; it lasts seconds. A host without DCGM has none."""
+    """Run DCGM's level 1, the one for readiness, which takes seconds. Yield failures; none on a host without DCGM."""
     code, output = host.run(["dcgmi", "diag", "--run", "1", "--json"], DIAGNOSTIC_S)
     if code in (124, 127):
         if code == 124:
@@ -161,11 +162,11 @@ def diagnostic(host: Host) -> Iterator[str]:
         yield from failures(json.loads(output))
     except ValueError:
         if code:
-            yield f"dcgmi diag ended with {code}: {' '.join(output.split())[:300]}"
+            yield f"dcgmi diag exited with {code}: {' '.join(output.split())[:300]}"
 
 
 def failures(found: Any, under: str = "") -> Iterator[str]:
-    """What failed in the diagnostic's JSON, whose shape changes from version to version: results with a status."""
+    """Yield failures from the diagnostic's JSON. Its shape depends on DCGM's version, so look for any failed status."""
     if isinstance(found, dict):
         name = str(found.get("name") or found.get("test_name") or under)
         if str(found.get("status", "")).lower() == "fail":
@@ -188,12 +189,12 @@ def _words(told: Any) -> Iterable[str]:
 
 
 def kernel_log(host: Host) -> Iterator[Xid]:
-    """Of this boot, with Unix times. Xids of former boots are the reset's that came with this one."""
+    """Yield this boot's Xids, with Unix times. The reboot has cleared earlier ones."""
     return parse(host.lines(["journalctl", "--dmesg", "--boot", "--output=short-unix", "--no-pager", "--quiet"]))
 
 
 def cleared(host: Host) -> float:
-    """When the GPUs were last said to be mended; 0 for never."""
+    """Return the Unix time when the GPUs were last marked as repaired; 0 for never."""
     try:
         return os.stat(host.at(CLEARED)).st_mtime
     except OSError:

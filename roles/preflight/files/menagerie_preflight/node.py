@@ -1,6 +1,6 @@
-"""The host's own Node, by its kubelet's identity: reads it and its pods, and writes one condition into its status.
+"""Read the host's own Node and its pods, and write one condition to its status, with the kubelet's identity.
 
-The Node authorizer lets a kubelet do so for its own Node alone; NodeRestriction keeps it from its taints.
+The Node authorizer allows a kubelet this for its own Node only; NodeRestriction denies it the Node's taints.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ LONGEST = 1000
 class Answer(NamedTuple):
     body: Any
     ahead_s: float
-    """How far this host's clock is ahead of the server's; whole seconds, for that is what the header has."""
+    """Seconds that this host's clock is ahead of the server's; whole ones, as in the header."""
 
 
 class Api:
-    """The API server, to the kubelet of this host."""
+    """The API server, accessed with the identity of this host's kubelet."""
 
     def __init__(self, kubeconfig: str = KUBECONFIG, certificate: str = CERTIFICATE) -> None:
         try:
@@ -49,7 +49,7 @@ class Api:
             raise Unknown(f"{certificate}: {error}") from None
 
     def call(self, method: str, path: str, body: Any = None) -> Answer:
-        """Unknown where the API refuses or can't be reached: then nobody can be told of any verdict."""
+        """Call the API. Unknown if it refuses or can't be reached: then no result can be written."""
         kind = {"Content-Type": "application/strategic-merge-patch+json"} if body is not None else {}
         data = None if body is None else json.dumps(body).encode()
         connection = http.client.HTTPSConnection(self.host, self.port, timeout=TIMEOUT_S, context=self._tls)
@@ -68,7 +68,7 @@ class Api:
 
 
 def skew(date: str | None, now: float) -> float:
-    """Seconds that `now` is ahead of a Date header. The header leaves out what is less than a second."""
+    """Return the seconds that `now` is ahead of a Date header, which has no fractions of a second."""
     if not date:
         return 0.0
     there = email.utils.parsedate_to_datetime(date).timestamp()
@@ -76,7 +76,7 @@ def skew(date: str | None, now: float) -> float:
 
 
 def busy(pods: dict[str, Any]) -> list[str]:
-    """Names of pods that do somebody's work: those of DaemonSets and static pods are on every node."""
+    """Return names of pods that do work. Pods of DaemonSets and static pods run on every node, so they don't count."""
     found = []
     for pod in pods["items"]:
         owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences", ())}
@@ -86,7 +86,7 @@ def busy(pods: dict[str, Any]) -> list[str]:
 
 
 def condition(node: dict[str, Any], findings: list[Finding], now: float, subject: str) -> dict[str, Any]:
-    """The condition to write."""
+    """Return the condition to write."""
     failed = [finding for finding in findings if finding.level == FAIL]
     told = [finding.text for finding in failed + [each for each in findings if each not in failed]]
     reason = failed[0].reason if failed else "AsExpected"
@@ -94,12 +94,12 @@ def condition(node: dict[str, Any], findings: list[Finding], now: float, subject
 
 
 def unsure(node: dict[str, Any], error: Exception, now: float) -> dict[str, Any]:
-    """The condition where the check came to no verdict: the API servers leave the taint as it is."""
+    """Return the condition of a check without a result: the API servers leave the taint unchanged."""
     return _said(node, "Unknown", "CheckFailed", str(error) or repr(error), now)
 
 
 def _said(node: dict[str, Any], status: str, reason: str, message: str, now: float) -> dict[str, Any]:
-    """It keeps the time of its last change where the status is the same."""
+    """Return a condition; it keeps the time of its last transition if the status is unchanged."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     before: dict[str, Any] = next(
         (each for each in node.get("status", {}).get("conditions", ()) if each["type"] == CONDITION), {}
@@ -120,7 +120,7 @@ def shortened(text: str) -> str:
 
 
 def patch(made: dict[str, Any]) -> dict[str, Any]:
-    """Conditions are merged by their type: the kubelet's own stay."""
+    """Return the patch. Conditions are merged by type, so the kubelet's own stay."""
     return {"status": {"conditions": [made]}}
 
 

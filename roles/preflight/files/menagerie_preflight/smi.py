@@ -1,4 +1,4 @@
-"""What nvidia-smi says, read from its own outputs. Pure.
+"""Parse nvidia-smi's outputs. Pure.
 
 Every field may be missing or N/A: drivers rename fields, and GPUs lack some.
 """
@@ -13,7 +13,7 @@ from .xid import bus_id
 
 
 class Gpu(NamedTuple):
-    """A GPU as `nvidia-smi -q -x` describes it. None: not said."""
+    """A GPU as `nvidia-smi -q -x` describes it. None: unknown."""
 
     number: int
     bus: str
@@ -31,7 +31,7 @@ class Gpu(NamedTuple):
     recovery: str = "None"
     slowdown: tuple[str, ...] = ()
     fabric: str | None = None
-    """State of an NVSwitch fabric and how it came up: "Completed Success" where all is well."""
+    """State and status of an NVSwitch fabric: "Completed Success" if it is healthy."""
 
 
 class Smi(NamedTuple):
@@ -40,7 +40,7 @@ class Smi(NamedTuple):
 
 
 def parse(xml: str) -> Smi:
-    """Output of `nvidia-smi -q -x`. ValueError for anything else."""
+    """Parse the output of `nvidia-smi -q -x`. ValueError for anything else."""
     try:
         root = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
@@ -58,7 +58,7 @@ def _gpu(index: int, node: ElementTree.Element) -> Gpu:
         bus=bus_id(node.get("id") or _text(node, "pci/pci_bus_id") or "0:0:0"),
         product=_text(node, "product_name") or "",
         memory_mib=_number(node, "fb_memory_usage/total"),
-        # The link idles at a lower generation: only what both ends could do is a fault.
+        # An idle link uses a lower generation, so compare the highest one that both ends support.
         pcie_gen=_number(node, f"{link}/pcie_gen/max_link_gen"),
         pcie_width=_number(node, f"{link}/link_widths/current_link_width"),
         sm_mhz=_number(node, "max_clocks/sm_clock"),
@@ -90,7 +90,7 @@ def _is(node: ElementTree.Element, path: str, word: str) -> bool | None:
 
 
 def _slowdown(node: ElementTree.Element) -> tuple[str, ...]:
-    """Why clocks are held down by the hardware. clocks_throttle_reasons until R535, clocks_event_reasons since."""
+    """Return why the hardware throttles clocks. clocks_throttle_reasons until R535, clocks_event_reasons since."""
     words = ("hw_thermal_slowdown", "hw_power_brake_slowdown")
     for parent, prefix in (
         ("clocks_event_reasons", "clocks_event_reason"),
@@ -107,7 +107,7 @@ def _fabric(node: ElementTree.Element) -> str | None:
 
 
 def nvlinks(text: str) -> dict[int, list[float]]:
-    """Output of `nvidia-smi nvlink --status`: GPU -> GB/s of each of its links, 0 for a link that is down."""
+    """Parse `nvidia-smi nvlink --status`: GPU -> GB/s of each of its links, 0 for a link that is down."""
     found: dict[int, list[float]] = {}
     links: list[float] = []
     for line in text.splitlines():
@@ -121,8 +121,8 @@ def nvlinks(text: str) -> dict[int, list[float]]:
 
 
 def topology(text: str) -> dict[tuple[int, int], str]:
-    """Output of `nvidia-smi topo -m`: (GPU, other GPU) -> how they are joined, such as NV18, PIX or SYS."""
-    # The head line is underlined on terminals, with escapes that stay in a pipe.
+    """Parse `nvidia-smi topo -m`: (GPU, other GPU) -> their connection, such as NV18, PIX or SYS."""
+    # The heading is underlined with escapes, also in a pipe.
     rows = [re.sub(r"\x1b\[\d*m", "", line).split() for line in text.splitlines()]
     heads = next((row for row in rows if row and row[0] == "GPU0" and "X" not in row), [])
     columns = [word for word in heads if re.fullmatch(r"GPU\d+|NIC\d+|mlx5_\S+", word)]

@@ -1,7 +1,7 @@
-"""Xids: what the NVIDIA driver writes into the kernel's log, and what a host with one is to expect. Pure.
+"""Xids: errors that the NVIDIA driver writes to the kernel's log, and what to do about each. Pure.
 
-xids.json says which number means what, with its source. Only Xids since the last boot count, and only those after the
-last time that somebody said that the GPUs are mended (`cleared`).
+xids.json has the meaning of each number, with its source. Only Xids since the last boot count, and since the GPUs were
+last marked as repaired (`cleared`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from . import FAIL, WATCH, Finding
 
-# "Step 1: Determine Xid Code" of NVIDIA's page: (0000:03:00) of old, (PCI:0000:5a:00) today; some write the function.
+# "Step 1: Determine Xid Code" of NVIDIA's page: formerly (0000:03:00), now (PCI:0000:5a:00); some add the function.
 _LINE = re.compile(
     r"NVRM: Xid \((?:PCI:)?(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.\d)?\): (?P<code>\d+)\b,?\s*(?P<text>.*)"
 )
@@ -36,7 +36,7 @@ WANTS = {
 
 
 class Xid(NamedTuple):
-    """One line of the kernel's log. at: Unix time, None where the line does not say. code 0: an NVSwitch's own (SXid)."""
+    """A line of the kernel's log. at: Unix time, None if the line has none. switch: an NVSwitch's own error (SXid)."""
 
     bus: str
     code: int
@@ -53,13 +53,13 @@ def rules() -> dict[str, Any]:
 
 
 def bus_id(text: str) -> str:
-    """00000000:3B:00.0, as nvidia-smi has it, and 0000:3b:00, as the driver logs it -> 0000:3b:00."""
+    """Return 0000:3b:00 for nvidia-smi's 00000000:3B:00.0 and the driver's 0000:3b:00."""
     domain, rest = text.lower().split(":", 1)
     return f"{domain[-4:]}:{rest.split('.')[0]}"
 
 
 def parse(lines: Iterable[str]) -> Iterator[Xid]:
-    """The Xids and SXids in lines of the kernel's log, with or without a Unix time before each."""
+    """Yield Xids and SXids from lines of the kernel's log, each with or without a leading Unix time."""
     for line in lines:
         stamp = _STAMP.match(line)
         at = float(stamp[1]) if stamp else None
@@ -74,9 +74,9 @@ def parse(lines: Iterable[str]) -> Iterator[Xid]:
 
 
 def does(xid: Xid, known: dict[str, Any]) -> str:
-    """One of `RANK`."""
+    """Return one of `RANK`."""
     if xid.switch:
-        # NVIDIA Fabric Manager User Guide: fatal ones want a reset of GPUs and NVSwitches.
+        # NVIDIA Fabric Manager User Guide: fatal ones need a reset of GPUs and NVSwitches.
         return "reset" if xid.fatal else "watch"
     rule = known["xids"].get(str(xid.code))
     action = str(rule["does"]) if rule else "watch"
@@ -96,13 +96,13 @@ def name(xid: Xid, known: dict[str, Any]) -> str:
 
 
 def findings(xids: Iterable[Xid], cleared: float, known: dict[str, Any]) -> list[Finding]:
-    """A finding for each GPU and kind of Xid that counts, the worst first."""
+    """Return a finding for each GPU and kind of Xid that counts, the worst first."""
     counted: dict[Any, int] = {}
     for xid in xids:
         action = does(xid, known)
         if action == "ignore" or (xid.at is not None and xid.at <= cleared):
             continue
-        # What 154 says differs from line to line; the rest of a line only says whose process it was.
+        # The rest of a line only names the process, except for Xid 154, whose action is in it.
         key = (-RANK.index(action), xid.bus, xid.code, xid.switch, name(xid, known))
         counted[key] = counted.get(key, 0) + 1
     found = []

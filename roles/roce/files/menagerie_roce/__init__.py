@@ -1,1 +1,1 @@
-"""A host's RDMA ports, for Menagerie's role roce. Standard library alone, for the Python that a host has."""
+"""A host's RDMA ports, for Menagerie's role roce. Standard library only, for the host's Python."""

@@ -1,11 +1,11 @@
-"""Sets the RDMA ports of this host for its fabric, reads back what it set, and sets it again when a link comes back.
+"""Set this host's RDMA ports for its fabric, read the settings back, and set them again when a link comes back.
 
-    menagerie-roce apply [--check] [--json] [RAIL ...]   0 as wanted, 1 refused or not to be had, 2 --check would change it
-    menagerie-roce facts [RAIL ...]                      what `menagerie roce test` needs to know, as JSON
+    menagerie-roce apply [--check] [--json] [RAIL ...]   0 as wanted, 1 failed, 2 if --check finds something to change
+    menagerie-roce facts [RAIL ...]                      facts for `menagerie roce test`, as JSON
     menagerie-roce watch RAIL                            apply, then again whenever the port comes up; for systemd
 
-Placed by Menagerie's role roce. Standard library only. Nothing of this outlives a reboot or a reload of the driver in the
-card itself, so a unit a rail does it anew.
+Placed by Menagerie's role roce. Standard library only. The card loses the settings at a reboot or when its driver is
+reloaded, so a unit for each rail sets them again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ SETTINGS = "/etc/menagerie/roce.json"
 
 
 class Result(NamedTuple):
-    """What became of one rail's port. `wrong` is empty where it is as wanted in the end, or with --check would be.
+    """The result for one rail's port. wrong: what still differs, or with --check would.
 
-    changed: what was changed, or with --check would be. notes: what is left, and why that does no harm.
+    changed: what was, or with --check would be, changed. notes: what is left unset, and why that does no harm.
     """
 
     rail: str
@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
 
 def bring(edge: Edge, settings: Settings, rail: str, check: bool) -> Result:
-    """Bring one rail's port to what is wanted, and read it back; with `check` only look."""
+    """Reconcile one rail's port and read it back; with `check`, only compare."""
     try:
         host = Host(Port(edge, rail, settings["rails"][rail]), settings)
         values = wanted(settings, host.port.driver)
@@ -63,7 +63,7 @@ def bring(edge: Edge, settings: Settings, rail: str, check: bool) -> Result:
 
 
 def set_all(host: Host, differ: Differ) -> dict[str, str]:
-    """Set all that differs; setting -> why it was refused. What counts in the end is what is read back."""
+    """Set all that differs. Return setting -> why it was refused. The caller's result is what it reads back."""
     refusals = {}
     for name, (_, value) in differ.items():
         try:
@@ -74,7 +74,7 @@ def set_all(host: Host, differ: Differ) -> dict[str, str]:
 
 
 def link_state(edge: Edge, device: dict[str, str]) -> tuple[str | None, bool]:
-    """(the interface and how often its link has changed, whether it is up): settings may be lost when the first does."""
+    """Return (interface and its count of link changes, whether it is up). Settings may be lost if the first changes."""
     try:
         interface = interface_of(edge, device)
     except Refused:
@@ -85,7 +85,7 @@ def link_state(edge: Edge, device: dict[str, str]) -> tuple[str | None, bool]:
 
 
 def watch(edge: Edge, settings: Settings, rail: str, events: Iterable[None], ready: Callable[[], None]) -> int:
-    """Apply, then again each time the port comes back. Ends with the first time that it can't."""
+    """Apply, then again each time the port comes back. Return 1 at the first failure."""
     device = settings["rails"][rail]
     before = link_state(edge, device)
     result = bring(edge, settings, rail, check=False)
@@ -117,7 +117,7 @@ def main(arguments: list[str], edge: Edge) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=["apply", "facts", "watch"])
     parser.add_argument("rails", nargs="*", metavar="RAIL")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 2 where something would change")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 2 if something would change")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     text = edge.read(SETTINGS)

@@ -1,4 +1,4 @@
-"""Everything that `menagerie-roce` touches of the host."""
+"""Access of `menagerie-roce` to the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NET, IB, PCI = "/sys/class/net", "/sys/class/infiniband", "/sys/bus/pci/devices"
 
 
 class Refused(Exception):
-    """What keeps a port from being used, for who has to mend it."""
+    """A port can't be used. The text tells the operator why."""
 
 
 class Edge(edge.Edge):
@@ -22,15 +22,15 @@ class Edge(edge.Edge):
             raise Refused(f"{path} refuses {text}: {error.strerror}") from None
 
     def make(self, path: str) -> None:
-        """A folder of configfs; making it is what brings up its files."""
+        """Create a folder of configfs, which makes its files appear."""
         try:
             os.makedirs(self.at(path), exist_ok=True)
         except OSError as error:
-            raise Refused(f"{path} can't be made: {error.strerror}") from None
+            raise Refused(f"{path} can't be created: {error.strerror}") from None
 
 
 def tell(edge: Edge, *words: str) -> str:
-    """What a tool said; Refused where it failed."""
+    """Return a tool's output. Refused if it fails."""
     code, said = edge.run(*words)
     if code:
         raise Refused(f"{' '.join(words)}: {said.strip() or f'exit code {code}'}")

@@ -1,4 +1,4 @@
-"""What a test needs to know of a rail's port."""
+"""Facts about a rail's port, for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .wanted import Settings, smaller_mtu
 
 
 def facts(edge: Edge, settings: Settings, rail: str) -> dict[str, Any]:
-    """What a test needs to know of one rail's port; Refused where it can't be used."""
+    """Return the facts that a test needs about one rail's port. Refused if it can't be used."""
     port = Port(edge, rail, settings["rails"][rail])
     net = f"{NET}/{port.interface}"
     speed = edge.read(f"{net}/speed") or ""
@@ -26,7 +26,7 @@ def facts(edge: Edge, settings: Settings, rail: str) -> dict[str, Any]:
 
 
 def _gid_index(edge: Edge, port: Port) -> int:
-    """The address of the port that RoCE v2 packets over IPv4 come from."""
+    """Return the index of the port's address that sends RoCE v2 packets over IPv4."""
     base = f"{IB}/{port.rdma}/ports/{port.port}"
     for index in sorted(edge.names(f"{base}/gids"), key=int):
         kind, gid = edge.read(f"{base}/gid_attrs/types/{index}"), edge.read(f"{base}/gids/{index}") or ""

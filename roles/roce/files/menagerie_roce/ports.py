@@ -1,4 +1,4 @@
-"""Which port of which card a rail is, and why one can't be used."""
+"""Find the port and card of a rail, or say why it can't be used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .edge import IB, NET, PCI, Edge, Refused
 
 DRIVERS = ("mlx5_core", "bnxt_en")
 LISTED = "ConnectX-4 or newer, or another listed NIC"
-# pci.ids. Of what is here only for its name, the driver says that it can't be used.
+# From pci.ids. Some cards are listed only for their name; their driver shows that they can't be used.
 CARDS = {
     "15b3:1003": "ConnectX-3", "15b3:1007": "ConnectX-3 Pro", "15b3:1013": "ConnectX-4", "15b3:1015": "ConnectX-4 Lx",
     "15b3:1017": "ConnectX-5", "15b3:1019": "ConnectX-5 Ex", "15b3:101b": "ConnectX-6", "15b3:101d": "ConnectX-6 Dx",
@@ -49,7 +49,7 @@ class Port:
         return devices[0]
 
     def _port(self) -> str:
-        """The port of the RDMA device whose addresses are those of the interface."""
+        """Return the RDMA device's port that has the interface's addresses."""
         ports = self.edge.names(f"{IB}/{self.rdma}/ports")
         own = [n for n in ports if self.edge.read(f"{IB}/{self.rdma}/ports/{n}/gid_attrs/ndevs/0") == self.interface]
         return (own or ports or ["1"])[0]

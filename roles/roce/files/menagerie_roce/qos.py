@@ -1,4 +1,4 @@
-"""What a port does by priority: mlnx_qos of mlnx-tools, or dcb of iproute2."""
+"""A port's settings by priority, with mlnx_qos of mlnx-tools or dcb of iproute2."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .wanted import DCBX, PFC, TRUST, Settings
 
 
 class Qos(NamedTuple):
-    """What a port does by priority. mapped: DSCP -> priority."""
+    """A port's settings by priority. mapped: DSCP -> priority."""
 
     states: dict[str, str | None]
     mapped: dict[int, str]
 
 
 def parse_mlnx_qos(text: str) -> Qos:
-    """mlnx_qos prints eight DSCPs a line, so a priority may have several lines."""
+    """Parse mlnx_qos. It prints eight DSCPs a line, so a priority may have several lines."""
     trust = re.search(r"^Priority trust state: (\w+)", text, re.MULTILINE)
     enabled = re.search(r"^\s*enabled((?:\s+[01]){8})", text, re.MULTILINE)
     dcbx = re.search(r"^DCBX mode: (\w+) controlled", text, re.MULTILINE)
@@ -32,7 +32,7 @@ def parse_mlnx_qos(text: str) -> Qos:
 
 
 def parse_dcb(apps: str, pfc: str, dcbx: str) -> Qos:
-    """dcb(8) of iproute2. A port trusts DSCP once it has one rule for a DSCP."""
+    """Parse dcb(8) of iproute2. A port trusts DSCP once it has a rule for one."""
     rules = dict(re.findall(r"\b(\d+):(\d)\b", "".join(re.findall(r"dscp-prio (.*)", apps))))
     states = dict(re.findall(r"\b(\d):(on|off)\b", pfc))
     found = {
@@ -63,7 +63,7 @@ class MlnxQos:
 
 
 class Dcb:
-    """dcb of iproute2, for every driver that Linux has."""
+    """dcb of iproute2, for every driver in Linux."""
 
     def __init__(self, port: Port) -> None:
         self.edge, self.interface = port.edge, port.interface

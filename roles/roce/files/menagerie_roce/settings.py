@@ -1,4 +1,4 @@
-"""Where each setting of a port is read and written."""
+"""Read and write each setting of a port."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from .wanted import (
     priority_of,
 )
 
-# What NVIDIA's doRoCE.sh turns off for lossless fabrics.
+# Fields that NVIDIA's doRoCE.sh turns off for lossless fabrics.
 _ACCEL = ("roce_adp_retrans_en", "roce_tx_window_en", "roce_slow_restart_en")
 
 
 def parse_pause(text: str) -> str | None:
-    """ethtool -a. Ports whose pause frames follow from negotiation say so in further lines."""
+    """Parse ethtool -a. Ports that negotiate pause frames report that in further lines."""
     rx, tx = (re.search(rf"^{name}:\s*(on|off)", text, re.MULTILINE) for name in ("RX", "TX"))
     return f"rx {rx[1]} tx {tx[1]}" if rx and tx else None
 
 
 def parse_register(text: str) -> dict[str, int]:
-    """mlxreg --get: ``roce_adp_retrans_en | 0x00000001``."""
+    """Parse mlxreg --get: ``roce_adp_retrans_en | 0x00000001``."""
     return {name: int(value, 16) for name, value in re.findall(r"^(\w+)\s*\|\s*(0x[0-9a-f]+)", text, re.MULTILINE)}
 
 
 def number(text: str | None) -> str:
-    """ "0x1", "106" and "Global tclass=106" -> text of the plain number."""
+    """Return the decimal number in "0x1", "106" or "Global tclass=106", as text."""
     found = re.search(r"(0x[0-9a-f]+|\d+)\s*$", (text or "").splitlines()[0] if text else "")
     return str(int(found[1], 0)) if found else NOT_SET
 
 
 def files_of(port: Port, settings: Settings) -> dict[str, list[str]]:
-    """Setting -> the files that may hold it; the first that is there counts."""
+    """Return setting -> the files that may hold it; the first that exists counts."""
     net, ib = f"{NET}/{port.interface}", f"{IB}/{port.rdma}"
     if port.driver == "bnxt_en":
         cc = f"{_bnxt(port)}/ports/{port.port}/cc"
@@ -70,7 +70,7 @@ def files_of(port: Port, settings: Settings) -> dict[str, list[str]]:
 
 
 def _bnxt(port: Port) -> str:
-    """Broadcom's own driver only; the one in Linux has none of it."""
+    """Return the configfs folder of Broadcom's own driver; the driver in Linux has none."""
     return f"/sys/kernel/config/bnxt_re/{port.rdma}"
 
 
@@ -93,7 +93,7 @@ class Host:
         self.register = next((tool for tool in ("mlxreg", "mstreg") if self.edge.has(tool)), "")
 
     def look(self) -> dict[str, str | None]:
-        """Setting -> what the port has now. None where it has no such setting."""
+        """Return setting -> the port's value; None if it has no such setting."""
         states, mapped = self.qos.look()
         found = dict(states)
         for key in ("dscp", "cnp_dscp"):
@@ -132,7 +132,7 @@ class Host:
         return next((path for path in self.files[name] if self.edge.read(path) is not None), None)
 
     def _before_configfs(self) -> str | None:
-        """Broadcom's files appear with a folder that is made when something is set."""
+        """Return NOT_SET where Broadcom's files will exist: `set` creates their folder."""
         return (
             NOT_SET if self.port.driver == "bnxt_en" and self.edge.target(os.path.dirname(_bnxt(self.port))) else None
         )

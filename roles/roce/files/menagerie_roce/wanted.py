@@ -1,4 +1,4 @@
-"""What a port should be set to, and how it differs. Pure."""
+"""A port's desired settings, and how it differs from them. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ OPTIONAL = {
     PAUSE: "this driver has no pause frames to turn off",
     DCBX: "this mlnx_qos does not say who controls it",
     TC: "this driver has no traffic class for a whole port; NCCL and RDMA-CM mark their packets themselves",
-    NP: "this driver has no switch for it; the firmware's default counts, which is on",
-    RP: "this driver has no switch for it; the firmware's default counts, which is on",
-    CNP_DSCP: "this driver does not let it be set; the firmware's default counts, which is 48",
-    CNP_PRIO: "this driver does not let it be set; the firmware's default counts, which is 6",
+    NP: "this driver has no switch for it; the firmware's default is on",
+    RP: "this driver has no switch for it; the firmware's default is on",
+    CNP_DSCP: "this driver can't set it; the firmware's default is 48",
+    CNP_PRIO: "this driver can't set it; the firmware's default is 6",
     SPEED: "the link is down",
     ACCEL: "neither mlxreg nor mstreg is here, or the card has no register ROCE_ACCL",
 }
 NOT_SET = "not set"
-# Only looked at: the MTU is the matter of whoever names and sets up links, the speed the cable's.
+# Only compared: role links or the host's network configuration sets the MTU, and the cable decides the speed.
 LOOKED_AT = (MTU, SPEED)
 
 
@@ -41,7 +41,7 @@ Differ = dict[str, tuple[str, str]]
 
 
 def wanted(settings: Settings, driver: str) -> dict[str, Value]:
-    """Setting -> value, in the order in which they are set: what undoes others comes first."""
+    """Return setting -> value, in the order in which to set them: settings that reset others come first."""
     lossless = settings["fabric"] == "lossless"
     priority, dscp, cnp = str(settings["priority"]), settings["dscp"], settings["cnp_dscp"]
     values: dict[str, Value] = {
@@ -76,25 +76,25 @@ def fits(value: Value, found: str) -> bool:
 
 
 def decide(values: dict[str, Value], found: dict[str, str | None]) -> tuple[Differ, list[str]]:
-    """(settings that differ: name -> (found, wanted); why others are left out)."""
+    """Return (settings that differ: name -> (found, wanted), why others are left out)."""
     differ: Differ = {}
     notes: list[str] = []
     for name, value in values.items():
         seen = found.get(name)
         if seen is None and name in OPTIONAL:
-            notes.append(f"{name} is left: {OPTIONAL[name]}")
+            notes.append(f"{name} is left alone: {OPTIONAL[name]}")
         elif seen is None or not fits(value, seen):
-            differ[name] = (seen or "nowhere to be read", str(value))
+            differ[name] = (seen or "unreadable", str(value))
     return differ, notes
 
 
 def smaller_mtu(link_mtu: int) -> int:
-    """As Linux chooses it (iboe_get_mtu): 96 bytes are for headers."""
+    """Return the RDMA MTU that Linux chooses (iboe_get_mtu): 96 bytes are for headers."""
     return max([mtu for mtu in (256, 512, 1024, 2048, 4096) if mtu + 96 <= link_mtu], default=0)
 
 
 def explained(name: str, found: str, value: str, settings: Settings) -> str:
-    """One difference as a sentence."""
+    """Return one difference as a sentence."""
     if name == MTU and found.isdigit() and int(found) < settings["least_link_mtu"]:
         mtu, least = settings["mtu"], settings["least_link_mtu"]
         return (

@@ -1,1 +1,1 @@
-"""Which disks of a host Ceph may have, for Menagerie's role storage_host. Standard library alone, for the Python that a host has."""
+"""Which disks Ceph may use, for Menagerie's role storage_host. Standard library only, for the host's Python."""

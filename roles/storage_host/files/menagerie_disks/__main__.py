@@ -1,10 +1,10 @@
-"""Says which disks of this host Ceph may be given, and of every other one why not. Opens disks for reading only.
+"""Report which disks of this host Ceph may use, and why it may not use the others. Opens disks only for reading.
 
-    menagerie-disks [--json] [--settings FILE]      0 as the spec says, 1 not so, or a disk can't be looked at
+    menagerie-disks [--json] [--settings FILE]      0 as in the spec, 1 if not, or if a disk can't be read
 
-Placed by Menagerie's role storage_host. Standard library only; blkid and wipefs of util-linux find signatures, asked in ways
-that write nothing (blkid(8), --probe; wipefs(8), --no-act). The kernel closes no file of a disk that was opened for
-reading with an event for udev, so nothing on the host notices.
+Placed by Menagerie's role storage_host. Standard library only; blkid and wipefs of util-linux find signatures without
+writing (blkid(8), --probe; wipefs(8), --no-act). The kernel sends udev no event when a disk that was opened for reading
+is closed, so nothing on the host notices.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def addresses(edge: Edge) -> list[str]:
 
 
 def facts(edge: Edge, settings: dict[str, Any]) -> dict[str, Any]:
-    """All that is told of this host."""
+    """Return the report of this host."""
     host, rules = os.uname().nodename, settings["disks"]
     every = disks(edge)
     told = [judged(edge, disk, every, rules) for disk in every]
@@ -44,7 +44,7 @@ def facts(edge: Edge, settings: dict[str, Any]) -> dict[str, Any]:
 def show(told: dict[str, Any]) -> None:
     for disk in told["disks"]:
         reason = f": {'; '.join(disk['why'])}" if disk["why"] else ""
-        size, kind = f"{disk['size'] / 1e12:.2f} TB", disk["disks"] or "meant by no rule"
+        size, kind = f"{disk['size'] / 1e12:.2f} TB", disk["disks"] or "matches no rule"
         print(f"/dev/{disk['name']}  {size}  {kind}  {disk['state']}{reason}")
         for name in disk["by_id"]:
             print(f"    /dev/disk/by-id/{name}")

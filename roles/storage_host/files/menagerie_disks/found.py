@@ -1,4 +1,4 @@
-"""What is there: disks, what is on them and what holds them."""
+"""Find disks, what is on them and what holds them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .edge import Edge, Unknown, listed, read
 
-SECTOR = 512  # of /sys/block/*/size, whatever the disk's own is (Linux, Documentation/ABI/stable/sysfs-block)
+SECTOR = 512  # unit of /sys/block/*/size, whatever the disk's sector size (Linux, Documentation/ABI/stable/sysfs-block)
 NO_DISKS = re.compile(r"(ram|zram|fd|sr|nbd|rbd|dm-|md|drbd|zd)\d|loop\d")
 LABEL = b"bluestore block device\n"
 HOLDERS = {"LVM-": "LVM", "mpath-": "multipath", "CRYPT-": "dm-crypt"}
@@ -29,7 +29,7 @@ class Disk(NamedTuple):
 
 
 def disks(edge: Edge) -> list[Disk]:
-    """Every disk, and whatever else has a name in by-id: a loop device of a lab, say."""
+    """Return every disk, and other devices with a name in by-id, such as a lab's loop devices."""
     names: dict[str, list[str]] = {}
     for name in listed(edge.by_id):
         kernel = os.path.basename(os.path.realpath(os.path.join(edge.by_id, name)))
@@ -46,7 +46,7 @@ def disks(edge: Edge) -> list[Disk]:
                     name,
                     os.path.join(edge.dev, name),
                     read(at, "dev"),
-                    # The shortest name has no number of a namespace or a bus at its end.
+                    # The shortest name has no namespace or bus number at its end.
                     tuple(sorted(names.get(name, ()), key=lambda each: (len(each), each))),
                     size,
                     read(at, "queue/rotational") == "1",
@@ -64,7 +64,7 @@ def partitions(edge: Edge, disk: Disk) -> list[str]:
 
 
 def holders(edge: Edge, disk: Disk) -> list[str]:
-    """What the kernel has built on the disk or its partitions."""
+    """Return the kernel's devices that are built on the disk or its partitions."""
     at = os.path.join(edge.sys, "block", disk.name)
     found = []
     for place in ("", *partitions(edge, disk)):
@@ -76,13 +76,13 @@ def holders(edge: Edge, disk: Disk) -> list[str]:
 
 
 def numbers(edge: Edge, disk: Disk) -> set[str]:
-    """major:minor of the disk and its partitions."""
+    """Return major:minor of the disk and its partitions."""
     at = os.path.join(edge.sys, "block", disk.name)
     return {disk.number, *(read(at, name, "dev") for name in partitions(edge, disk))}
 
 
 def mounts(edge: Edge, disk: Disk) -> list[str]:
-    """proc(5), mountinfo: the third word is the device, the fifth where it is."""
+    """Return mount points. proc(5), mountinfo: the third word is the device, the fifth the mount point."""
     own = numbers(edge, disk)
     lines = [line.split() for line in read(edge.proc, "self/mountinfo").splitlines()]
     return [words[4] for words in lines if len(words) > 4 and words[2] in own]
@@ -103,7 +103,7 @@ def swaps(edge: Edge, disk: Disk) -> list[str]:
 
 
 def signatures(edge: Edge, path: str) -> list[str]:
-    """Types of what blkid and wipefs find; each knows places that the other does not."""
+    """Return the types of signatures. Use blkid and wipefs, because each finds some that the other does not."""
     code, said = edge.ask("wipefs", "--no-act", "--json", path)
     if code:
         raise Unknown(f"wipefs {path}: {said.strip()}")
@@ -118,9 +118,9 @@ def signatures(edge: Edge, path: str) -> list[str]:
 
 
 def owner(label: bytes) -> str | None:
-    """The Ceph cluster of the OSD whose label this is; "" where it doesn't say. None without a label.
+    """Return the Ceph cluster in an OSD's label; "" if the label has none. None without a label.
 
-    BlueStore's label: this line, the OSD's UUID, then an encoded map, in which each text stands after its length.
+    BlueStore's label: this line, the OSD's UUID, then an encoded map with each text after its length.
     """
     if not label.startswith(LABEL):
         return None

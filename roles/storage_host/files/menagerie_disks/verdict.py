@@ -1,4 +1,4 @@
-"""What it means: why Ceph must not have a disk, and how the host differs from the spec."""
+"""Decide why Ceph must not have a disk, and how the host differs from the spec."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def saying(kind: str) -> str:
 
 
 def reasons(edge: Edge, disk: Disk, paths: list[str]) -> list[str]:
-    """Why Ceph must not have the disk; none where it is empty and free. paths: other disks with its WWID."""
+    """Return why Ceph must not have the disk; none if it is empty and free. paths: other disks with its WWID."""
     found = [f"has partitions: {', '.join(partitions(edge, disk))}"] if partitions(edge, disk) else []
     found += [f"is mounted at {place}" for place in mounts(edge, disk)]
     found += [f"swap is on it: {path}" for path in swaps(edge, disk)]
@@ -53,14 +53,14 @@ def reasons(edge: Edge, disk: Disk, paths: list[str]) -> list[str]:
         if error.errno != errno.EBUSY:
             raise Unknown(f"{disk.path} can't be read: {error.strerror}") from None
         known = partitions(edge, disk) or mounts(edge, disk) or swaps(edge, disk) or holders(edge, disk)
-        return found + ([] if known else ["is in use, by what doesn't show here: a mount of a container, perhaps"])
+        return found + ([] if known else ["is in use by something not visible here, perhaps a container's mount"])
     if not kinds and (any(first) or any(last)):
         found.append("holds data of no known kind in its first or last MiB")
     return found
 
 
 def meant(disk: Disk, rules: dict[str, dict[str, Any]]) -> list[str]:
-    """The rules that mean the disk."""
+    """Return the rules that match the disk."""
     return [
         name
         for name, rule in rules.items()
@@ -71,21 +71,21 @@ def meant(disk: Disk, rules: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def judged(edge: Edge, disk: Disk, every: list[Disk], rules: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A disk, as it is told."""
+    """Return a disk's report."""
     by = meant(disk, rules)
     paths = [each.name for each in every if disk.wwid and each.wwid == disk.wwid and each.name != disk.name]
     try:
         why, fsid = reasons(edge, disk, paths), owner(edge.label(disk.path))
     except (Unknown, OSError) as error:
-        why, fsid = [f"can't be looked at: {error}"], None
-    # A label beside a file system or a mount is what was left of an OSD: nobody's any more.
+        why, fsid = [f"can't be read: {error}"], None
+    # A label on a disk that also has a mount, a holder or partitions is the rest of a former OSD.
     if fsid is not None and not any(mounts(edge, disk) + holders(edge, disk) + partitions(edge, disk)):
         why = [each for each in why if each not in (SAYING["ceph_bluestore"],) and not each.startswith("is in use")]
         state = OSD if not why else REFUSED
     else:
         fsid, state = None, REFUSED if why else EMPTY
     if len(by) > 1:
-        why, state = [*why, f"is meant by {' and '.join(by)}"], REFUSED
+        why, state = [*why, f"matches {' and '.join(by)}"], REFUSED
     names = [name for name in disk.by_id if by and fnmatch.fnmatchcase(name, rules[by[0]]["by_id"])]
     return {
         "name": disk.name,
@@ -101,7 +101,7 @@ def judged(edge: Edge, disk: Disk, every: list[Disk], rules: dict[str, dict[str,
 
 
 def wrong(host: str, told: list[dict[str, Any]], rules: dict[str, dict[str, Any]]) -> list[str]:
-    """How the disks differ from the spec's."""
+    """Return how the disks differ from the spec's."""
     found = []
     for name, rule in rules.items():
         own = [disk for disk in told if disk["disks"] == name]
@@ -109,7 +109,7 @@ def wrong(host: str, told: list[dict[str, Any]], rules: dict[str, dict[str, Any]
         if len(usable) == rule["count"]:
             continue
         found.append(
-            f"{host}: {len(usable)} empty disks are as ceph.disks.{name} says ({rule['by_id']}), not {rule['count']}"
+            f"{host}: {len(usable)} empty disks match ceph.disks.{name} ({rule['by_id']}), not {rule['count']}"
         )
         found += [
             f"{host}:/dev/{disk['name']} {'; '.join(disk['why'])}. Rook takes only empty devices. "
@@ -121,7 +121,7 @@ def wrong(host: str, told: list[dict[str, Any]], rules: dict[str, dict[str, Any]
 
 
 def unreached(host: str, networks: dict[str, list[str]], own: list[str]) -> list[str]:
-    """Networks of Ceph in which the host has no address."""
+    """Return Ceph's networks in which the host has no address."""
     return [
         f"{host} has no address in networks.{name} ({', '.join(ranges)}); its daemons would not start"
         for name, ranges in networks.items()

@@ -1,1 +1,1 @@
-"""An edge router's tunnels, for Menagerie's role vpn_gateway. Standard library alone, for the Python that a host has."""
+"""An edge router's tunnels, for Menagerie's role vpn_gateway. Standard library only, for the host's Python."""

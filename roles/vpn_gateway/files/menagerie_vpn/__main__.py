@@ -1,16 +1,16 @@
-"""menagerie-vpn: an edge router's tunnels, brought to what /etc/menagerie/vpn.json says, and looked at.
+"""menagerie-vpn: reconcile an edge router's tunnels with /etc/menagerie/vpn.json, and show their status.
 
-    menagerie-vpn apply [--check] [--json]   links, rules, keys and routes; what was changed. Exit 2 with --check when
+    menagerie-vpn apply [--check] [--json]   links, rules, keys and routes; prints changes. Exit 2 with --check if
                                              something differs
-    menagerie-vpn status [--json]            each tunnel: keys, BGP, routes, the end of its certificate. Exit 1 when one
-                                             is down or a certificate has less than a month
-    menagerie-vpn links                      the interfaces alone, as at boot
-    menagerie-vpn rules                      the rules alone, as at boot
+    menagerie-vpn status [--json]            each tunnel: keys, BGP, routes, end of its certificate. Exit 1 if one is
+                                             down or a certificate expires within a month
+    menagerie-vpn links                      only the interfaces, as at boot
+    menagerie-vpn rules                      only the rules, as at boot
     menagerie-vpn updown INTERFACE           called by strongSwan: an interface is up while it has keys
-    menagerie-vpn reset                      called before strongSwan starts: nothing has keys
+    menagerie-vpn reset                      called before strongSwan starts: no interface has keys
 
-BGP notices a dead tunnel when its hold time is over, three minutes on Azure. An interface without keys is down, and FRR
-leaves it within the second.
+BGP notices a dead tunnel only after its hold time, three minutes on Azure. An interface without keys is down, and FRR
+stops using it within a second.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Certificates of this router: whose key they are for, and until when."""
+"""Certificates of this router: their keys and their ends."""
 
 import os
 import ssl
@@ -11,7 +11,7 @@ AUTHORITIES = "/etc/swanctl/x509ca/menagerie-*.pem"
 
 
 def connections(wanted):
-    """File name -> the connections that a router's certificate is for."""
+    """Return file name -> the connections that use this certificate of the router."""
     found = {}
     for link in wanted["links"].values():
         if "certificate" in link:
@@ -20,15 +20,15 @@ def connections(wanted):
 
 
 def fits(name):
-    """The certificate is that of the key, which never leaves this machine."""
+    """Check that the certificate matches the key, which never leaves this machine."""
     if not os.path.exists(PRIVATE + name):
-        raise host.Failed(f"{PRIVATE}{name} is missing: make the key and its request with: menagerie vpn request")
+        raise host.Failed(f"{PRIVATE}{name} is missing: create the key and its request with: menagerie vpn request")
     own = host.run("openssl", "pkey", "-in", PRIVATE + name, "-pubout")
     if host.run("openssl", "x509", "-in", FOLDER + name, "-noout", "-pubkey") != own:
-        raise host.Failed(f"{FOLDER}{name} is the certificate of another key than {PRIVATE}{name}; nothing was loaded")
+        raise host.Failed(f"{FOLDER}{name} does not match the key {PRIVATE}{name}; nothing was loaded")
 
 
 def expires(name):
-    """Unix time."""
+    """Return the certificate's end as Unix time."""
     told = host.run("openssl", "x509", "-in", FOLDER + name, "-noout", "-enddate").strip()
     return ssl.cert_time_to_seconds(told.partition("=")[2])

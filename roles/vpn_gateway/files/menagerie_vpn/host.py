@@ -1,4 +1,4 @@
-"""What the others ask of the machine: programs, the settings, and what is remembered between runs."""
+"""The machine, for the other modules: programs, settings, and state between runs."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ RUN = "/run/menagerie-vpn"
 
 
 class Failed(Exception):
-    """A program said no; its words are for people."""
+    """A program failed. The text is for the operator."""
 
 
 def run(*command, check=True, text=None):

@@ -14,8 +14,8 @@ LOADED = host.RUN + "/loaded"
 
 
 def apply(wanted, check):
-    """Loading keeps tunnels whose settings are the same. Former certificates are forgotten: one of the same subject could
-    be shown in place of the new one."""
+    """Load settings into strongSwan; unchanged tunnels stay up. --clear forgets former certificates: strongSwan could
+    send one with the same subject instead of the new one."""
     since = max(host.load(LOADED).get("at", 0.0), started("strongswan.service"))
     own = certificates.connections(wanted)
     for name in own:
@@ -36,14 +36,15 @@ def apply(wanted, check):
 
 
 def started(unit):
-    """Unix time. Counted back on the monotonic clock, for clocks are set."""
+    """Return a unit's start as Unix time, counted back on the monotonic clock, because clocks are set."""
     told = host.run("systemctl", "show", unit, "--property", "ExecMainStartTimestampMonotonic")
     found = re.search(r"=(\d+)", told)
     return time.time() - (time.monotonic() - int(found.group(1)) / 1e6) if found and int(found.group(1)) else 0.0
 
 
 def updown(interface):
-    """Counts: a new CHILD_SA may come before the old one goes. Which IKE_SA it belongs to changes when that is rekeyed."""
+    """Set an interface up while it has keys. Count CHILD_SAs, because a new one may come before the old one goes. Their
+    IKE_SA can't identify them: it changes when it is rekeyed."""
     verb = os.environ.get("PLUTO_VERB", "")
     step = 1 if verb.startswith("up-") else -1 if verb.startswith("down-") else 0
     if not step:

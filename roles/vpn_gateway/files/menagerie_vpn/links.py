@@ -1,4 +1,4 @@
-"""Interfaces of the tunnels, and the addresses inside."""
+"""Interfaces of the tunnels, and their inner addresses."""
 
 import json
 import os
@@ -10,11 +10,11 @@ from .host import did
 OURS = re.compile(r"vpn-\d+-\d+")
 LINK_LOCAL = "169.254."
 LOOSE = "2"
-"""Of rp_filter: answers may come by another tunnel than the one that was asked through."""
+"""rp_filter: an answer may come through another tunnel than its question."""
 
 
 def apply(wanted, check):
-    """Interfaces and addresses. Returns what differed."""
+    """Reconcile interfaces and addresses. Return what differed."""
     there = {link["ifname"]: link for link in json.loads(host.run("ip", "-j", "-d", "address", "show"))}
     told = []
     for name in sorted(there):
@@ -31,7 +31,7 @@ def kind(link):
 
 
 def one_link(name, wanted, found, check):
-    """An interface of another kind is left as it is: IPsec in user space brings its own."""
+    """Reconcile one interface. One of another kind is not replaced: IPsec in user space creates its own."""
     told = []
     if found and kind(found) == "xfrm" and if_id(found) != wanted["if_id"]:
         told += did(f"{name}: if_id {if_id(found)}", check, "ip", "link", "delete", name)
@@ -39,7 +39,7 @@ def one_link(name, wanted, found, check):
     if not found:
         number = str(wanted["if_id"])
         made = ("ip", "link", "add", name, "type", "xfrm", "dev", "lo", "if_id", number)
-        told += did(f"{name}: made with if_id {number}", check, *made)
+        told += did(f"{name}: created with if_id {number}", check, *made)
         found = {"mtu": 0, "addr_info": []}
     if found["mtu"] != wanted["mtu"]:
         mtu = str(wanted["mtu"])
@@ -55,7 +55,7 @@ def one_link(name, wanted, found, check):
                 with open(path, "w") as file:
                     file.write(LOOSE)
     if keys.has_keys(name) and "UP" not in found.get("flags", ()):
-        told += did(f"{name}: up, for it has keys", check, "ip", "link", "set", name, "up")
+        told += did(f"{name}: up, because it has keys", check, "ip", "link", "set", name, "up")
     return told
 
 
@@ -65,7 +65,7 @@ def if_id(link):
 
 
 def addresses(name, wanted, found, check):
-    """Those of an interface; on others than ours, link-local ones only."""
+    """Reconcile an interface's addresses; on interfaces other than ours, only link-local ones."""
     have = [
         f"{each['local']}/{each['prefixlen']}"
         for each in found.get("addr_info", ())

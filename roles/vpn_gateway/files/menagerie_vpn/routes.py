@@ -1,4 +1,4 @@
-"""What FRR runs beside its file."""
+"""Compare what FRR runs with its file, and reload it."""
 
 import re
 
@@ -10,23 +10,23 @@ SINCE_10 = "no ip nht resolve-via-default"
 
 
 def apply(check):
-    """FRR's own tool tells the difference between what runs and the file, and takes the steps from one to the other."""
+    """Reconcile what FRR runs with its file, with FRR's own tool. Return what differed."""
     lines = differences(host.run(RELOAD, "--test", "--stdout", FRR))
     if f"FRR: +{SINCE_10}" in lines and release() < 10:
-        lines.remove(f"FRR: +{SINCE_10}")  # the default before FRR 10, which leaves defaults out of what runs
+        lines.remove(f"FRR: +{SINCE_10}")  # the default before FRR 10, which does not show defaults
     if lines and not check:
         host.run(RELOAD, "--reload", FRR)
     return lines
 
 
 def release():
-    """The first number of FRR's version. An unknown one counts as new, so that no line is left out by mistake."""
+    """Return the first number of FRR's version. An unknown version counts as new, so no line is lost by mistake."""
     found = re.search(r"FRRouting (\d+)", host.run("vtysh", "-c", "show version"))
     return int(found[1]) if found else 10
 
 
 def differences(told):
-    """vtysh adds the machine's name to what runs, whatever the file says."""
+    """Parse the tool's output. Ignore the hostname: vtysh adds it to what runs, whatever the file has."""
     found, sign = [], ""
     for line in told.splitlines():
         if line.startswith("Lines To "):

@@ -9,7 +9,7 @@ SEEN = host.RUN + "/rules.json"
 
 
 def apply(check):
-    """The file is read again when it, or the kernel's table, is not what it was after the last time."""
+    """Load the file again if it, or the kernel's table, has changed since it was last loaded."""
     with open(RULES, "rb") as file:
         wanted = digest(file.read())
     seen = {"file": wanted, "table": table()}
@@ -18,10 +18,10 @@ def apply(check):
     if not check:
         host.run("nft", "-f", RULES)
         host.save(SEEN, {"file": wanted, "table": table()})
-    return ["nftables: table " + TABLE + (" mended" if seen["table"] else " made")]
+    return ["nftables: table " + TABLE + (" repaired" if seen["table"] else " created")]
 
 
 def table():
-    """The kernel's table without counters and handles, as a digest; "" without one."""
+    """Return a digest of the kernel's table, without counters and handles; "" without a table."""
     text = host.run("nft", "-s", "list", "table", "inet", TABLE, check=False)
     return digest(text.encode()) if text else ""

@@ -1,4 +1,4 @@
-"""What tunnels are like, for people and as JSON."""
+"""Status of the tunnels, as a table and as JSON."""
 
 import json
 import re
@@ -10,7 +10,7 @@ MONTH_S = 30 * 86400
 
 
 def tunnels():
-    """Keys, BGP, routes and the end of the certificate of each."""
+    """Return keys, BGP, routes and the certificate's end for each tunnel."""
     listed = host.run("swanctl", "--list-sas", "--raw")
     sas = dict(re.findall(r"^list-sa event \{(\S+) \{.*?\bstate=(\w+)", listed, re.MULTILINE))
     told = json.loads(host.run("vtysh", "-c", "show bgp ipv4 unicast summary json") or "{}")
@@ -48,6 +48,6 @@ def until(expiry):
 
 
 def sound(tunnel):
-    """Up, with a certificate that lasts."""
+    """Return whether a tunnel is up, with a certificate that lasts for a month."""
     lasting = tunnel["expires"] is None or tunnel["expires"] > time.time() + MONTH_S
     return tunnel["ike"] == "ESTABLISHED" and tunnel["bgp"] == "Established" and lasting
