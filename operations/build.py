@@ -200,7 +200,7 @@ def preview(
 
     planner: gets the plan, even if the engine fails before its end.
     """
-    planner = planner or Planner()
+    planner = planner or Planner.of(cluster)
     with ExitStack() as opened:
         with steps.step(PREVIEW_STEPS[0]):
             stack = opened.enter_context(stack_to_look_at(cluster, steps.detail))
@@ -268,7 +268,7 @@ def to_destroy(cluster: Cluster, steps: BuildProgress, *, with_data: bool = Fals
             return None
         if (protected := [] if cluster.is_lab else stack.protected()) and not with_data:
             raise _keeps_data(cluster.name, protected)
-        planner = Planner()
+        planner = Planner.of(cluster)
         for resource in stack.deployment().get("resources", ()):
             planner.hear(deleted(resource))
         return planner.plan()

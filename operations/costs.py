@@ -1,6 +1,6 @@
-"""Counts what costs money in a stack: machines, disks, public addresses, gateways. It has no prices.
+"""Counts what costs money in a stack: machines, disks, public addresses, gateways. Prices are in `controllers.prices`.
 
-Prices differ between accounts, contracts and days. A plan has no traffic, requests or bucket contents.
+A plan has no traffic, requests or bucket contents.
 """
 
 from __future__ import annotations
@@ -8,42 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from functools import partial
 from typing import Any
 
+from cluster.costs import CostItem, CostKind
+
 Inputs = Mapping[str, Any]
-
-
-class CostKind(StrEnum):
-    """Kinds of items, in display order."""
-
-    MACHINE = "machines"
-    DISK = "disks"
-    PUBLIC_ADDRESS = "public addresses"
-    LOAD_BALANCER = "load balancers"
-    NAT = "NAT gateways"
-    VPN_GATEWAY = "VPN gateways"
-    VPN_CONNECTION = "VPN connections"
-    ENDPOINT = "private endpoints"
-    KEY = "keys"
-    BUCKET = "buckets"
-
-
-@dataclass(frozen=True)
-class CostItem:
-    """A number of equal things. most: the maximum if a group scales automatically. gib: size of each, for disks.
-
-    what: its type, "" for none.
-    """
-
-    kind: CostKind
-    what: str = ""
-    least: int = 1
-    most: int = 1
-    gib: int = 0
-
-    def times(self, least: int, most: int) -> CostItem:
-        return replace(self, least=self.least * least, most=self.most * most)
 
 
 @dataclass(frozen=True)
@@ -56,17 +26,31 @@ class PricedResource:
     inputs: Inputs
 
 
-def items(resources: Iterable[PricedResource]) -> tuple[CostItem, ...]:
-    """Return the totals of all resources, by kind and type."""
+def items(resources: Iterable[PricedResource], pools: Mapping[str, int] | None = None) -> tuple[CostItem, ...]:
+    """Return the totals of all resources, by kind and type.
+
+    pools: pool -> the most machines that it may have, for clouds whose groups have no maximum.
+    """
     everything = tuple(resources)
+    found = [item for resource in everything for item in _items(resource, everything)]
+    found += _growth(everything, pools or {})
     sums: dict[tuple[CostKind, str], CostItem] = {}
-    for resource in everything:
-        for item in _items(resource, everything):
-            key = (item.kind, item.what)
-            have = sums.get(key, replace(item, least=0, most=0))
-            sums[key] = replace(have, least=have.least + item.least, most=have.most + item.most)
+    for item in map(partial(_for_each_host, hosts=_hosts(found)), found):
+        key = (item.kind, item.what)
+        have = sums.get(key, replace(item, least=0, most=0))
+        sums[key] = replace(have, least=have.least + item.least, most=have.most + item.most)
     order = list(CostKind)
     return tuple(sorted(sums.values(), key=lambda item: (order.index(item.kind), item.what)))
+
+
+def _hosts(found: Iterable[CostItem]) -> tuple[int, int]:
+    machines = [item for item in found if item.kind is CostKind.MACHINE]
+    return sum(item.least for item in machines), sum(item.most for item in machines)
+
+
+def _for_each_host(item: CostItem, hosts: tuple[int, int]) -> CostItem:
+    """Google bills its NAT by the number of hosts behind it ("Cloud NAT pricing")."""
+    return item.times(*hosts) if (item.kind, item.type) == (CostKind.NAT, _HOST_BEHIND_NAT) else item
 
 
 def _items(resource: PricedResource, everything: tuple[PricedResource, ...]) -> Iterator[CostItem]:
@@ -85,25 +69,30 @@ _SIMPLE = {
     "aws:ec2/vpnGateway:VpnGateway": CostKind.VPN_GATEWAY,
     "aws:kms/key:Key": CostKind.KEY,
     "aws:lb/loadBalancer:LoadBalancer": CostKind.LOAD_BALANCER,
+    "aws:route53/zone:Zone": CostKind.DNS_ZONE,
     "aws:s3/bucket:Bucket": CostKind.BUCKET,
+    "aws:secretsmanager/secret:Secret": CostKind.SECRET,
     "azure-native:keyvault:Key": CostKind.KEY,
+    "azure-native:keyvault:Secret": CostKind.SECRET,
     "azure-native:network:LoadBalancer": CostKind.LOAD_BALANCER,
     "azure-native:network:NatGateway": CostKind.NAT,
     "azure-native:network:PrivateEndpoint": CostKind.ENDPOINT,
     "azure-native:network:PublicIPAddress": CostKind.PUBLIC_ADDRESS,
-    "azure-native:network:VirtualNetworkGateway": CostKind.VPN_GATEWAY,
     "azure-native:network:VirtualNetworkGatewayConnection": CostKind.VPN_CONNECTION,
+    "azure-native:privatedns:PrivateZone": CostKind.DNS_ZONE,
     "azure-native:storage:BlobContainer": CostKind.BUCKET,
     "gcp:compute/forwardingRule:ForwardingRule": CostKind.LOAD_BALANCER,
     "gcp:compute/haVpnGateway:HaVpnGateway": CostKind.VPN_GATEWAY,
-    "gcp:compute/routerNat:RouterNat": CostKind.NAT,
     "gcp:compute/vPNTunnel:VPNTunnel": CostKind.VPN_CONNECTION,
+    "gcp:dns/managedZone:ManagedZone": CostKind.DNS_ZONE,
     "gcp:kms/cryptoKey:CryptoKey": CostKind.KEY,
+    "gcp:secretmanager/secretVersion:SecretVersion": CostKind.SECRET,
     "gcp:storage/bucket:Bucket": CostKind.BUCKET,
     "pulumi-python:dynamic/lab:LoadBalancer": CostKind.LOAD_BALANCER,
 }
 
 _GIB = 2**30
+_HOST_BEHIND_NAT = "host"
 _MOST_WORDS = re.compile(r"[A-Za-z0-9][\w./-]{0,80}")
 _UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """What the engine writes for values that are unknown before the cloud creates them."""
@@ -135,14 +124,17 @@ def _list(inputs: object, *path: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _machine(kind: object) -> CostItem:
-    return CostItem(CostKind.MACHINE, _word(kind) or "of a type not known yet")
+def _machine(kind: object, *, spot: bool = False) -> CostItem:
+    type_ = _word(kind)
+    what = type_ or "of a type not known yet"
+    return CostItem(CostKind.MACHINE, f"{what} as spot" if spot else what, type=type_, spot=spot)
 
 
 def _disk(kind: object, gib: object, iops: object = None) -> CostItem:
-    size = _number(gib)
-    facts = [_word(kind) or "of the default kind", f"{size} GiB" if size else "as large as the image"]
-    return CostItem(CostKind.DISK, " ".join(facts) + (f", {_number(iops)} IOPS" if _number(iops) else ""), gib=size)
+    type_, size, rate = _word(kind), _number(gib), _number(iops)
+    facts = [type_ or "of the default kind", f"{size} GiB" if size else "as large as the image"]
+    what = " ".join(facts) + (f", {rate} IOPS" if rate else "")
+    return CostItem(CostKind.DISK, what, gib=size, type=type_, iops=rate)
 
 
 def _aws_instance(inputs: Inputs) -> Iterator[CostItem]:
@@ -154,7 +146,8 @@ def _aws_instance(inputs: Inputs) -> Iterator[CostItem]:
 
 
 def _aws_template(inputs: Inputs) -> Iterator[CostItem]:
-    yield _machine(inputs.get("instanceType"))
+    spot = _at(inputs, "instanceMarketOptions", "marketType") == "spot"
+    yield _machine(inputs.get("instanceType"), spot=spot)
     for mapping in _list(inputs, "blockDeviceMappings"):
         ebs = _at(mapping, "ebs")
         yield _disk(_at(ebs, "volumeType"), _at(ebs, "volumeSize"), _at(ebs, "iops"))
@@ -162,13 +155,6 @@ def _aws_template(inputs: Inputs) -> Iterator[CostItem]:
 
 def _aws_volume(inputs: Inputs) -> Iterator[CostItem]:
     yield _disk(inputs.get("type"), inputs.get("size"), inputs.get("iops"))
-
-
-def _aws_nat(inputs: Inputs) -> Iterator[CostItem]:
-    """A regional gateway is in every zone with hosts and is billed for each ("Regional NAT gateways")."""
-    yield CostItem(
-        CostKind.NAT, "regional, one for each zone with hosts" if inputs.get("availabilityMode") == "regional" else ""
-    )
 
 
 def _aws_endpoint(inputs: Inputs) -> Iterator[CostItem]:
@@ -179,7 +165,7 @@ def _aws_endpoint(inputs: Inputs) -> Iterator[CostItem]:
 
 
 def _gcp_template(inputs: Inputs) -> Iterator[CostItem]:
-    yield _machine(inputs.get("machineType"))
+    yield _machine(inputs.get("machineType"), spot=_at(inputs, "scheduling", "provisioningModel") == "SPOT")
     for disk in _list(inputs, "disks"):
         yield _disk(_at(disk, "diskType"), _at(disk, "diskSizeGb"), _at(disk, "provisionedIops"))
 
@@ -202,6 +188,15 @@ def _gcp_address(inputs: Inputs) -> Iterator[CostItem]:
         yield CostItem(CostKind.PUBLIC_ADDRESS)
 
 
+def _gcp_nat(_: Inputs) -> Iterator[CostItem]:
+    yield CostItem(CostKind.NAT, "host behind Cloud NAT", type=_HOST_BEHIND_NAT)
+
+
+def _gcp_global_rule(inputs: Inputs) -> Iterator[CostItem]:
+    """A rule for Google's APIs is an endpoint of Private Service Connect; other global rules are of load balancers."""
+    yield CostItem(CostKind.ENDPOINT if inputs.get("target") == "all-apis" else CostKind.LOAD_BALANCER)
+
+
 def _azure_storage(profile: object) -> Iterator[CostItem]:
     for disk in [_at(profile, "osDisk"), *_list(profile, "dataDisks")]:
         if isinstance(disk, Mapping) and disk.get("createOption") != "Attach":
@@ -219,6 +214,11 @@ def _azure_disk(inputs: Inputs) -> Iterator[CostItem]:
     yield _disk(_at(inputs, "sku", "name"), inputs.get("diskSizeGB"), inputs.get("diskIOPSReadWrite"))
 
 
+def _azure_gateway(inputs: Inputs) -> Iterator[CostItem]:
+    size = _word(_at(inputs, "sku", "name"))
+    yield CostItem(CostKind.VPN_GATEWAY, size, type=size)
+
+
 def _lab_host(inputs: Inputs) -> Iterator[CostItem]:
     yield CostItem(CostKind.MACHINE, f"host of {_number(inputs.get('memory_bytes')) / _GIB:g} GiB")
 
@@ -230,14 +230,16 @@ def _lab_volume(_: Inputs) -> Iterator[CostItem]:
 _ALONE: dict[str, Callable[[Inputs], Iterator[CostItem]]] = {
     "aws:ebs/volume:Volume": _aws_volume,
     "aws:ec2/instance:Instance": _aws_instance,
-    "aws:ec2/natGateway:NatGateway": _aws_nat,
     "aws:ec2/vpcEndpoint:VpcEndpoint": _aws_endpoint,
     "azure-native:compute:Disk": _azure_disk,
     "azure-native:compute:VirtualMachine": _azure_machine,
+    "azure-native:network:VirtualNetworkGateway": _azure_gateway,
     "gcp:compute/address:Address": _gcp_address,
     "gcp:compute/disk:Disk": _gcp_disk,
     "gcp:compute/globalAddress:GlobalAddress": _gcp_address,
+    "gcp:compute/globalForwardingRule:GlobalForwardingRule": _gcp_global_rule,
     "gcp:compute/instance:Instance": _gcp_instance,
+    "gcp:compute/routerNat:RouterNat": _gcp_nat,
     "pulumi-python:dynamic/lab:Host": _lab_host,
     "pulumi-python:dynamic/lab:Volume": _lab_volume,
 }
@@ -259,26 +261,65 @@ def _gcp_group(group: PricedResource, everything: tuple[PricedResource, ...]) ->
 
 
 def _azure_group(group: PricedResource, _: tuple[PricedResource, ...]) -> Iterator[CostItem]:
+    """A pool's maximum is in the tags by which the autoscaler finds it; a group without them keeps its size."""
     size = _number(_at(group.inputs, "sku", "capacity"))
-    yield _machine(_at(group.inputs, "sku", "name")).times(size, size)
-    disks = _azure_storage(_at(group.inputs, "virtualMachineProfile", "storageProfile"))
-    yield from (disk.times(size, size) for disk in disks)
+    most = max(size, _count(_at(group.inputs, "tags", "max")))
+    profile = group.inputs.get("virtualMachineProfile")
+    machine = _machine(_at(group.inputs, "sku", "name"), spot=_at(profile, "priority") == "Spot")
+    disks = _azure_storage(_at(profile, "storageProfile"))
+    yield from (item.times(size, most) for item in (machine, *disks))
+
+
+def _count(value: object) -> int:
+    return int(value) if isinstance(value, str) and value.isdecimal() else 0
+
+
+def _aws_nat(gateway: PricedResource, everything: tuple[PricedResource, ...]) -> Iterator[CostItem]:
+    """A regional gateway is in every zone with hosts and is billed for each ("Regional NAT gateways")."""
+    if gateway.inputs.get("availabilityMode") != "regional":
+        yield CostItem(CostKind.NAT)
+        return
+    subnets = [resource.inputs for resource in everything if resource.type == "aws:ec2/subnet:Subnet"]
+    zones = {subnet.get("availabilityZoneId") or subnet.get("availabilityZone") for subnet in subnets}
+    yield CostItem(CostKind.NAT, "zone of the regional gateway").times(len(zones) or 1, len(zones) or 1)
 
 
 _GROUPS: dict[str, Callable[[PricedResource, tuple[PricedResource, ...]], Iterator[CostItem]]] = {
     "aws:autoscaling/group:Group": _aws_group,
+    "aws:ec2/natGateway:NatGateway": _aws_nat,
     "azure-native:compute:VirtualMachineScaleSet": _azure_group,
+    "gcp:compute/instanceGroupManager:InstanceGroupManager": _gcp_group,
     "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager": _gcp_group,
 }
+"""What depends on other resources."""
 
 
 def _of_template(group: PricedResource, everything: tuple[PricedResource, ...]) -> tuple[CostItem, ...]:
-    """Return the items of one machine of a group.
+    """Return the items of one machine of a group."""
+    template = _template(group, everything)
+    return tuple(_TEMPLATES[template.type](template.inputs)) if template else (_machine(None),)
 
-    Before the template exists, only names in the program connect it to its group: it has the group's name, or it is
-    the only template in the component.
+
+def _template(group: PricedResource, everything: tuple[PricedResource, ...]) -> PricedResource | None:
+    """Return a group's template.
+
+    Before the template exists, only names in the program connect it to its group: it has the group's name, perhaps
+    without the zone at its end, or it is the only template in the component.
     """
     siblings = [resource for resource in everything if resource.type in _TEMPLATES and resource.parent == group.parent]
-    named = [resource for resource in siblings if resource.name == group.name]
-    templates = named or (siblings if len(siblings) == 1 else [])
-    return tuple(_TEMPLATES[templates[0].type](templates[0].inputs)) if templates else (_machine(None),)
+    named = [resource for resource in siblings if f"{group.name}-".startswith(f"{resource.name}-")]
+    if named:
+        return max(named, key=lambda resource: len(resource.name))
+    return siblings[0] if len(siblings) == 1 else None
+
+
+def _growth(everything: tuple[PricedResource, ...], pools: Mapping[str, int]) -> Iterator[CostItem]:
+    """Yield what Google's pools may grow by: a pool has a group in each zone, and only the spec has its maximum."""
+    groups = [resource for resource in everything if resource.type in _GROUPS]
+    for template in everything:
+        if template.type not in _TEMPLATES or not template.type.startswith("gcp:"):
+            continue
+        own = [group for group in groups if _template(group, everything) is template]
+        size = sum(_number(group.inputs.get("targetSize")) for group in own)
+        more = pools.get(_word(_at(template.inputs, "labels", "pool")), size) - size
+        yield from (item.times(0, max(0, more)) for item in _gcp_template(template.inputs))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from cluster.costs import CostItem, CostKind
+from cluster.spec import Cluster
 from operations import costs
-from operations.costs import CostItem, CostKind
 from operations.words import component as component_words
 from operations.words import plain
 from stacks.events import ResourceStarted
@@ -97,10 +98,18 @@ class StackPlan:
 
 @dataclass
 class Planner:
-    """Collects the events of one run of the engine: pass `hear` to `stacks.events.on_resource_start`."""
+    """Collects the events of one run of the engine: pass `hear` to `stacks.events.on_resource_start`.
 
+    pools: pool -> the most machines that it may have.
+    """
+
+    pools: Mapping[str, int] = field(default_factory=dict)
     _heard: dict[str, list[ResourceStarted]] = field(default_factory=dict)
     """URN -> the engine's events about it."""
+
+    @staticmethod
+    def of(cluster: Cluster) -> Planner:
+        return Planner({name: pool.max for name, pool in cluster.spec.pools.items()})
 
     def hear(self, event: ResourceStarted) -> None:
         if event.operation in _RELEVANT and event.type != _STACK:
@@ -120,7 +129,19 @@ class Planner:
         )
         real = {urn: events for urn, events in own.items() if not events[0].type.startswith(_PROVIDERS)}
         unchanged = sum(all(event.operation == "same" for event in events) for events in real.values())
-        return StackPlan(components, unchanged, _cost_items(real, before=True), _cost_items(real, before=False))
+        return StackPlan(
+            components, unchanged, self._cost_items(real, before=True), self._cost_items(real, before=False)
+        )
+
+    def _cost_items(self, events_by_urn: Mapping[str, list[ResourceStarted]], *, before: bool) -> tuple[CostItem, ...]:
+        """Return the cost items before the update, or after it."""
+        resources = []
+        for urn, events in events_by_urn.items():
+            inputs = [event.before if before else event.after for event in events]
+            last = next((value for value in reversed(inputs) if value is not None), None)
+            if last is not None:
+                resources.append(costs.PricedResource(events[0].type, _name(urn), _parent(events), last))
+        return costs.items(resources, self.pools)
 
 
 def _is_component(urn: str, event: ResourceStarted, parents: set[str]) -> bool:
@@ -150,17 +171,6 @@ def _change(urn: str, events: list[ResourceStarted]) -> ResourceChange | None:
 
 def _order(change: ResourceChange) -> tuple[int, str, str]:
     return list(Action).index(change.action), change.what, change.name
-
-
-def _cost_items(events_by_urn: dict[str, list[ResourceStarted]], *, before: bool) -> tuple[CostItem, ...]:
-    """Return the cost items before the update, or after it."""
-    resources = []
-    for urn, events in events_by_urn.items():
-        inputs = [event.before if before else event.after for event in events]
-        last = next((value for value in reversed(inputs) if value is not None), None)
-        if last is not None:
-            resources.append(costs.PricedResource(events[0].type, _name(urn), _parent(events), last))
-    return costs.items(resources)
 
 
 def _parent(events: Iterable[ResourceStarted]) -> str:

@@ -64,7 +64,7 @@ def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> N
 def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool) -> None:
     """Print what `up` would change."""
     build.refuse(cluster, selection)
-    planner = Planner()
+    planner = Planner.of(cluster)
     try:
         built = build.preview(cluster, Steps(build.PREVIEW_STEPS, quiet=as_json), selection, planner)
     except StackError:

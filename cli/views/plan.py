@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rich.text import Text
 
 from cli.output import console
-from operations.costs import CostItem, CostKind
+from cluster.costs import CostItem, CostKind
 from operations.plan import Action, Component, ResourceChange, StackPlan
 
 _MARKS = {

@@ -116,7 +116,7 @@ def _changes(cluster: Cluster, report: Report) -> set[str]:
     if cluster.is_lab:
         # Building missing programs takes minutes, and the engine shows no progress for it.
         lab.prepare(cluster, report)
-    planner = Planner()
+    planner = Planner.of(cluster)
     open_stack(cluster, report).preview(on_event=on_resource_start(planner.hear), refresh=False)
     return {change.name for change in planner.plan().changes}
 

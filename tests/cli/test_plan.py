@@ -6,10 +6,10 @@ import pytest
 from rich.console import Console
 
 from cli.views.plan import counts, print_plan
+from cluster.costs import CostItem, CostKind
 from inventories.report import HostReport, RunReport
 from operations import build
 from operations.build import Built
-from operations.costs import CostItem, CostKind
 from operations.plan import Action, Component, ResourceChange, StackPlan
 from stacks.automation import Summary
 from stacks.errors import StackError
@@ -132,6 +132,9 @@ def test_json_has_the_plan_next_to_the_counts(menagerie, monkeypatch):
         "least": 6,
         "most": 6,
         "gib": 0,
+        "type": "",
+        "iops": 0,
+        "spot": False,
     }
 
 

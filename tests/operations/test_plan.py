@@ -11,8 +11,8 @@ import pulumi
 import pulumi_aws as aws
 import pytest
 
+from cluster.costs import CostItem, CostKind
 from cluster.load import load_cluster
-from operations.costs import CostItem, CostKind
 from operations.plan import Action, Planner, StackPlan
 from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.world import World
@@ -113,7 +113,8 @@ def test_a_first_plan_creates_everything_in_its_component(plans: dict[str, Stack
         ("public address", "way-out"),
     ]
     assert (plan.unchanged, plan.before, plan.losses) == (0, (), ())
-    assert plan.after == (CostItem(CostKind.DISK, "io2 100 GiB, 3000 IOPS", gib=100), CostItem(CostKind.PUBLIC_ADDRESS))
+    disk = CostItem(CostKind.DISK, "io2 100 GiB, 3000 IOPS", gib=100, type="io2", iops=3000)
+    assert plan.after == (disk, CostItem(CostKind.PUBLIC_ADDRESS), CostItem(CostKind.SECRET))
 
 
 @pytest.mark.engine
@@ -153,7 +154,8 @@ def test_a_replacement_shows_the_property_that_forces_it_and_what_is_lost(plans:
 def test_cost_items_of_the_stack_are_shown_before_and_after(plans: dict[str, StackPlan]) -> None:
     plan = plans["changed"]
     assert plan.before == plans["first"].after
-    assert plan.after == (CostItem(CostKind.DISK, "io2 200 GiB, 3000 IOPS", gib=200),)
+    disk = CostItem(CostKind.DISK, "io2 200 GiB, 3000 IOPS", gib=200, type="io2", iops=3000)
+    assert plan.after == (disk, CostItem(CostKind.SECRET))
     assert plan.disk_gib(plan.after) == (200, 200)
 
 
@@ -188,15 +190,15 @@ def event(type_, name, after, before=None, operation="create", parent=CLUSTER, *
     )
 
 
-def planned(*events):
-    planner = Planner()
+def planned(*events, pools=None):
+    planner = Planner(pools or {})
     for each in events:
         planner.hear(each)
     return planner.plan()
 
 
-def taken(*events):
-    return {(item.kind, item.what): (item.least, item.most) for item in planned(*events).after}
+def taken(*events, pools=None):
+    return {(item.kind, item.what): (item.least, item.most) for item in planned(*events, pools=pools).after}
 
 
 def test_a_group_of_machines_counts_its_template_from_its_minimum_to_its_maximum():
@@ -242,15 +244,52 @@ def test_machines_and_disks_of_google_cloud():
         (CostKind.DISK, "local-ssd 375 GiB"): (1, 1),
         (CostKind.DISK, "hyperdisk-balanced 128 GiB, 6000 IOPS"): (1, 1),
         (CostKind.PUBLIC_ADDRESS, ""): (1, 1),
-        (CostKind.NAT, ""): (1, 1),
+        (CostKind.NAT, "host behind Cloud NAT"): (4, 4),
+    }
+
+
+def test_a_pool_of_google_cloud_grows_to_its_maximum_over_the_groups_of_its_zones():
+    def group(name, size):
+        return event("gcp:compute/instanceGroupManager:InstanceGroupManager", name, {"targetSize": size}, parent=GROUP)
+
+    def template(name, machine, **more):
+        inputs = {"machineType": machine, "labels": {"role": "worker", "pool": name}, "disks": [], **more}
+        return event(
+            "gcp:compute/regionInstanceTemplate:RegionInstanceTemplate", f"a-pool-{name}", inputs, parent=GROUP
+        )
+
+    found = taken(
+        template("cpu", "c3-standard-8"),
+        template("cpu-big", "c3-standard-88", scheduling={"provisioningModel": "SPOT"}),
+        group("a-pool-cpu-us-central1-a", 1),
+        group("a-pool-cpu-us-central1-b", 1),
+        group("a-pool-cpu-big-us-central1-a", 3),
+        event("gcp:compute/routerNat:RouterNat", "nat", {}),
+        pools={"cpu": 10, "cpu-big": 3, "elsewhere": 99},
+    )
+    assert found == {
+        (CostKind.MACHINE, "c3-standard-8"): (2, 10),
+        (CostKind.MACHINE, "c3-standard-88 as spot"): (3, 3),
+        (CostKind.NAT, "host behind Cloud NAT"): (5, 13),
+    }
+
+
+def test_a_global_rule_of_google_cloud_is_an_endpoint_if_it_leads_to_googles_apis():
+    rule = "gcp:compute/globalForwardingRule:GlobalForwardingRule"
+    assert taken(event(rule, "apis", {"target": "all-apis"}), event(rule, "web", {"target": "proxy"})) == {
+        (CostKind.ENDPOINT, ""): (1, 1),
+        (CostKind.LOAD_BALANCER, ""): (1, 1),
     }
 
 
 def test_a_nat_gateway_of_a_whole_region_costs_for_each_zone():
     one, regional = {"subnetId": "subnet-1"}, {"availabilityMode": "regional"}
+    zones = ["use1-az1", "use1-az1", "use1-az2"]
     assert taken(
-        event("aws:ec2/natGateway:NatGateway", "one", one), event("aws:ec2/natGateway:NatGateway", "all", regional)
-    ) == {(CostKind.NAT, ""): (1, 1), (CostKind.NAT, "regional, one for each zone with hosts"): (1, 1)}
+        event("aws:ec2/natGateway:NatGateway", "one", one),
+        event("aws:ec2/natGateway:NatGateway", "all", regional),
+        *(event("aws:ec2/subnet:Subnet", f"s{n}", {"availabilityZoneId": zone}) for n, zone in enumerate(zones)),
+    ) == {(CostKind.NAT, ""): (1, 1), (CostKind.NAT, "zone of the regional gateway"): (2, 2)}
 
 
 def test_machines_and_disks_of_azure():
@@ -268,6 +307,16 @@ def test_machines_and_disks_of_azure():
             },
         ),
         event(
+            "azure-native:compute:VirtualMachineScaleSet",
+            "pool",
+            {
+                "sku": {"name": "Standard_D8s_v5", "capacity": 2},
+                "tags": {"min": "2", "max": "10"},
+                "virtualMachineProfile": {"storageProfile": storage("Premium_LRS", 128), "priority": "Spot"},
+            },
+        ),
+        event("azure-native:network:VirtualNetworkGateway", "vpn", {"sku": {"name": "VpnGw2AZ", "tier": "VpnGw2AZ"}}),
+        event(
             "azure-native:compute:VirtualMachine",
             "etcd-main-1",
             {
@@ -284,10 +333,13 @@ def test_machines_and_disks_of_azure():
     )
     assert found == {
         (CostKind.MACHINE, "Standard_D16ds_v5"): (5, 5),
+        (CostKind.MACHINE, "Standard_D8s_v5 as spot"): (2, 10),
         (CostKind.MACHINE, "Standard_L8s_v3"): (1, 1),
+        (CostKind.DISK, "Premium_LRS 128 GiB"): (2, 10),
         (CostKind.DISK, "Premium_LRS 32 GiB"): (1, 1),
         (CostKind.DISK, "PremiumV2_LRS 128 GiB, 3000 IOPS"): (1, 1),
         (CostKind.PUBLIC_ADDRESS, ""): (1, 1),
+        (CostKind.VPN_GATEWAY, "VpnGw2AZ"): (1, 1),
     }
 
 
