@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import getpass
 import sys
+from typing import Any
 
 from rich.text import Text
 
 from cli.asking import confirm, confirm_name, dry_run_of
 from cli.output import Steps, console, errors, note, print_json
+from cli.views.bill import with_prices
 from cli.views.plan import counts, print_plan
 from cli.views.status import print_status
 from cluster.errors import NotConfirmedError, RefusedError
@@ -17,9 +19,10 @@ from cluster.provisioning import bmc_secrets
 from cluster.spec import Cluster
 from cluster.tenancy import secret_names as of_directory
 from cluster.vpn import secret_names
+from controllers.prices.bill import bill
 from operations import build
 from operations.build import Built, Selection
-from operations.plan import Planner
+from operations.plan import Planner, StackPlan
 from operations.plugins import described
 from operations.stack import backend_of, has_stack, kept_secret, make_stack
 from stacks.errors import StackError
@@ -69,13 +72,14 @@ def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool
         built = build.preview(cluster, Steps(build.PREVIEW_STEPS, quiet=as_json), selection, planner)
     except StackError:
         if not as_json:
-            print_plan(planner.plan())  # as far as the engine came
+            _print_plan(cluster, planner.plan())  # as far as the engine came
         raise
     if as_json:
-        print_json(built.to_json())
+        priced = {"plan": _plan_to_json(cluster, built.plan)} if built.plan else {}
+        print_json({**built.to_json(), **priced})
         return
     assert built.plan is not None
-    print_plan(built.plan)
+    _print_plan(cluster, built.plan)
     if plugin := described(cluster):
         console.print(plugin, style="dim", markup=False, highlight=False)
     workers = f"; workers: {built.workers.changed} tasks would change" if built.workers and built.changed else ""
@@ -100,9 +104,10 @@ def destroy(cluster: Cluster, *, with_data: bool, dry_run: bool, yes: bool, as_j
     if dry_run:
         plan = build.to_destroy(cluster, Steps(build.DESTROY_STEPS[:1], quiet=as_json), with_data=with_data)
         if as_json:
-            print_json({"plan": plan.to_json() if plan else None, "backend": where, "known": plan is not None})
+            priced = _plan_to_json(cluster, plan) if plan else None
+            print_json({"plan": priced, "backend": where, "known": plan is not None})
         elif plan:
-            print_plan(plan)
+            _print_plan(cluster, plan)
             console.print(f"{cluster.name}: {counts(plan)}; nothing was changed", markup=False)
         else:
             console.print(f"{where} has no stack {cluster.name}; there is nothing to delete", markup=False)
@@ -146,6 +151,15 @@ def secret(cluster: Cluster, name: str, *, dry_run: bool) -> None:
         raise NotConfirmedError(f"no value for {name}. Nothing was changed.")
     make_stack(cluster, lambda _: None).set_secret(name, value)
     errors.print(f"{name} is stored for {cluster.name}, encrypted; `{users[name]}` uses it", markup=False)
+
+
+def _print_plan(cluster: Cluster, plan: StackPlan) -> None:
+    print_plan(plan, bill(cluster, plan.after))
+
+
+def _plan_to_json(cluster: Cluster, plan: StackPlan) -> dict[str, Any]:
+    document = plan.to_json()
+    return {**document, "takes": with_prices(document["takes"], plan, cluster)}
 
 
 def _introduce(cluster: Cluster) -> None:

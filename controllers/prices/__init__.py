@@ -1,57 +1,23 @@
-"""What machines cost and how long they take to boot, as data with sources and dates.
+"""What clouds charge for a cluster by the hour and how long machines take to boot, as data with sources and dates.
 
-There is one YAML file per cloud next to this module, for a few machine types in one region. They have list prices as a starting
-point; an operator's own prices differ. A price without a source is left out, and `of` returns None for it.
+There is one YAML file per cloud next to this module, for machine types, disks and other fixed things in one region. They have
+list prices as a starting point; an operator's own prices differ. A price without a source is left out, and is None here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
 
 from cluster import catalogue
 from cluster.catalogue import CLOUDS
+from cluster.costs import CostKind
 from cluster.document import parse
-from cluster.model import Model
 from cluster.spec import Cloud, Cluster
+from controllers.prices.model import Price, Prices
 
-Keys = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
-
-
-class Source(Model):
-    """A source of figures."""
-
-    title: str
-    date: Annotated[date, Field(strict=False)]
-    """Of the document; if it has none, the day it was read."""
-
-
-class Price(Model):
-    """US dollars an hour. spot: of the same machine as a spot machine, None if no source has it."""
-
-    sources: Keys
-    hour: float = Field(gt=0)
-    spot: float | None = Field(default=None, gt=0)
-
-
-class BootTime(Model):
-    """Seconds from ordering a machine until its node is Ready, drivers included."""
-
-    sources: Keys
-    seconds: int = Field(gt=0)
-
-
-class Prices(Model):
-    """One cloud's file. boot: keys cpu (machines without GPUs) and gpu."""
-
-    sources: dict[str, Source]
-    regions: dict[str, dict[str, Price]]
-    boot: dict[str, BootTime] = Field(default_factory=dict)
+__all__ = ["Price", "Prices", "boot_s", "file_of", "load", "of", "of_cloud", "of_pool"]
 
 
 def file_of(cloud: Cloud) -> Path:
@@ -60,8 +26,13 @@ def file_of(cloud: Cloud) -> Path:
 
 @cache
 def of_cloud(cloud: Cloud) -> Prices:
-    """Return all data about a cloud. Errors: raises ValueError if its file doesn't match the models above."""
-    document = parse(file_of(cloud).read_text(encoding="utf-8"), file_of(cloud).name)
+    """Return all data about a cloud."""
+    return load(file_of(cloud).read_text(encoding="utf-8"), file_of(cloud).name)
+
+
+def load(text: str, file: str) -> Prices:
+    """Parse price data. Errors: raises ValueError for anything that doesn't match `controllers.prices.model`."""
+    document = parse(text, file)
     if document.problems:
         raise ValueError("\n".join(map(str, document.problems)))
     return Prices.model_validate(document.data)
@@ -69,7 +40,8 @@ def of_cloud(cloud: Cloud) -> Prices:
 
 def of(cloud: Cloud, region: str, machine: str) -> Price | None:
     """Return the price of a machine type in a region, None if unknown."""
-    return of_cloud(cloud).regions.get(region, {}).get(machine)
+    found = of_cloud(cloud).of(region, CostKind.MACHINE, machine)
+    return found if isinstance(found, Price) else None
 
 
 def of_pool(cluster: Cluster, name: str, own: Mapping[str, float]) -> float | None:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import io
+import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from cli.views.bill import dollars, with_prices
 from cli.views.plan import counts, print_plan
 from cluster.costs import CostItem, CostKind
+from controllers.prices.bill import NEVER_COUNTED, bill
 from inventories.report import HostReport, RunReport
 from operations import build
 from operations.build import Built
@@ -46,11 +50,11 @@ PLAN = StackPlan(
 )
 
 
-def shown(monkeypatch, plan, *, colour=False):
+def shown(monkeypatch, plan, total=None, *, colour=False):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=colour, width=200, highlight=False, soft_wrap=True)
     monkeypatch.setattr("cli.views.plan.console", console)
-    print_plan(plan)
+    print_plan(plan, total)
     return screen.getvalue()
 
 
@@ -89,6 +93,87 @@ def test_disks_are_summed_up(monkeypatch):
         after=(CostItem(CostKind.DISK, "gp3 128 GiB", 3, 200, 128), CostItem(CostKind.DISK, "io2", 1, 1, 10)),
     )
     assert "394–25,610 GiB of disks in all" in shown(monkeypatch, plan)
+
+
+MACHINES = CostItem(CostKind.MACHINE, "m7i.large", 2, 30, type="m7i.large")
+DISK_ITEM = CostItem(CostKind.DISK, "st1 500 GiB", gib=500, type="st1")
+BUCKETS = CostItem(CostKind.BUCKET, least=4, most=4)
+PRICED = StackPlan(PLAN.components, before=(replace(MACHINES, most=20),), after=(MACHINES, DISK_ITEM, BUCKETS))
+
+
+@pytest.fixture
+def aws(build):
+    return build({"control_plane": {"cloud": "aws", "region": "us-east-1"}})
+
+
+def test_each_item_has_its_price_an_hour_then_come_the_sum_and_what_is_not_in_it(monkeypatch, aws):
+    lines = shown(monkeypatch, PRICED, bill(aws, PRICED.after)).splitlines()
+    assert lines[lines.index("resources  after the update (and change)") + 1 :][:7] == [
+        "  machines  2–30 × m7i.large (+0 to +10) 0.20–3.02 $/h",
+        "  disks     1 × st1 500 GiB (+1)",
+        "  buckets   4 (+4)",
+        "            500 GiB of disks in all",
+        "            0.20–3.02 $ an hour in all, at list prices of 2026 in us-east-1",
+        "            without a known price: disks (st1 500 GiB)",
+        "            billed by use, not in the sum: buckets (what they hold, and requests), traffic, requests, logs, "
+        + NEVER_COUNTED[-1],
+    ]
+
+
+def test_a_region_without_list_prices_is_named_with_those_that_have_them(monkeypatch, build):
+    elsewhere = build({"control_plane": {"cloud": "aws", "region": "eu-central-1"}})
+    told = shown(monkeypatch, PRICED, bill(elsewhere, PRICED.after))
+    assert "no list price is known in eu-central-1, only in us-east-1" in told
+    assert "$" not in told
+
+
+def test_what_will_be_gone_has_no_sum(monkeypatch, aws):
+    gone = StackPlan(PLAN.components, before=PRICED.after)
+    assert "$" not in shown(monkeypatch, gone, bill(aws, gone.after))
+    assert "list price" not in shown(monkeypatch, gone, bill(aws, gone.after))
+
+
+def test_a_plan_of_things_without_prices_has_no_sum(monkeypatch, aws):
+    unknown = StackPlan(PLAN.components, after=(DISK_ITEM,))
+    told = shown(monkeypatch, unknown, bill(aws, unknown.after))
+    assert "without a known price: disks (st1 500 GiB)" in told
+    assert "$" not in told
+
+
+def test_json_has_the_price_of_each_item_and_the_sums(aws):
+    takes = with_prices(PRICED.to_json()["takes"], PRICED, aws)
+    assert [item["dollars_an_hour"] for item in takes["after"]] == [{"least": 0.2016, "most": 3.024}, None, None]
+    assert takes["after"][0]["what"] == "m7i.large"
+    assert json.loads(json.dumps(takes["dollars_an_hour"]))["after"] == {
+        "region": "us-east-1",
+        "currency": "USD",
+        "least": 0.2016,
+        "most": 3.024,
+        "years": [2026, 2026],
+        "without_price": [{"kind": "disks", "what": "st1 500 GiB"}],
+        "by_use": {"buckets": "what they hold, and requests"},
+        "never_counted": ["traffic", "requests", "logs", "what volumes, backups and buckets hold"],
+    }
+    assert takes["dollars_an_hour"]["before"]["most"] == 2.016
+
+
+def test_a_lab_has_no_prices(lab):
+    takes = PRICED.to_json()["takes"]
+    assert with_prices(takes, PRICED, lab) == takes
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "text"),
+    [
+        (1234.5, 1234.5, "1,234.50"),
+        (0.0, 2.0, "0.00–2.00"),
+        (0.054, 0.27, "0.054–0.27"),
+        (0.0225, 0.0225, "0.0225"),
+        (0.00001, 0.1, "<0.0001–0.10"),
+    ],
+)
+def test_small_amounts_have_more_digits(least, most, text):
+    assert dollars(least, most) == text
 
 
 def test_an_empty_plan_prints_nothing(monkeypatch):

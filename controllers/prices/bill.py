@@ -1,0 +1,98 @@
+"""What counted things cost an hour at list prices, as far as prices are known. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.catalogue import CLOUDS
+from cluster.costs import CostItem, CostKind
+from cluster.spec import Cluster
+from controllers.prices import of_cloud
+from controllers.prices.model import Prices
+
+NEVER_COUNTED = ("traffic", "requests", "logs", "what volumes, backups and buckets hold")
+"""What a plan cannot show, in any cloud."""
+
+
+@dataclass(frozen=True)
+class BillLine:
+    """Dollars an hour for the least and the most of an item; None without a price."""
+
+    item: CostItem
+    least: float | None
+    most: float | None
+
+
+@dataclass(frozen=True)
+class Bill:
+    """by_use: kinds that cost nothing by the hour -> what is billed instead. years: of the sources of its prices, oldest and
+    newest; None without any. priced_regions: regions with prices."""
+
+    region: str
+    lines: tuple[BillLine, ...]
+    by_use: dict[CostKind, str]
+    years: tuple[int, int] | None
+    priced_regions: tuple[str, ...]
+
+    @property
+    def least(self) -> float:
+        return sum(line.least or 0.0 for line in self.lines)
+
+    @property
+    def most(self) -> float:
+        return sum(line.most or 0.0 for line in self.lines)
+
+    @property
+    def without_price(self) -> tuple[CostItem, ...]:
+        """The items whose price is unknown, unless their kind is billed by use."""
+        return tuple(line.item for line in self.lines if line.most is None and line.item.kind not in self.by_use)
+
+    def price_of(self, item: CostItem) -> tuple[float, float] | None:
+        """Return the dollars an hour of an item, for its least and its most; None if unknown."""
+        line = next((line for line in self.lines if line.item == item), None)
+        return (line.least, line.most) if line and line.least is not None and line.most is not None else None
+
+    def of(self, kind: CostKind) -> tuple[float, float]:
+        """Return what all items of a kind cost an hour."""
+        lines = [line for line in self.lines if line.item.kind is kind]
+        return sum(line.least or 0.0 for line in lines), sum(line.most or 0.0 for line in lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the sums, and what is not in them."""
+        return {
+            "region": self.region,
+            "currency": "USD",
+            "least": round(self.least, 6),
+            "most": round(self.most, 6),
+            "years": self.years,
+            "without_price": [{"kind": item.kind, "what": item.what} for item in self.without_price],
+            "by_use": self.by_use,
+            "never_counted": NEVER_COUNTED,
+        }
+
+
+def bill(cluster: Cluster, items: Iterable[CostItem]) -> Bill | None:
+    """Return what a cluster's items cost an hour; None for a lab."""
+    plane, counted = cluster.spec.control_plane, tuple(items)
+    if plane.cloud not in CLOUDS:
+        return None
+    known = of_cloud(plane.cloud)
+    lines = tuple(_line(known, plane.region, item) for item in counted)
+    by_use = {kind: text for kind, text in known.by_use.items() if any(item.kind is kind for item in counted)}
+    priced = tuple(sorted({*known.regions, *known.disks, *known.others}))
+    return Bill(plane.region, lines, by_use, _years(known, plane.region, lines), priced)
+
+
+def _line(known: Prices, region: str, item: CostItem) -> BillLine:
+    price = known.of(region, item.kind, item.type)
+    if price is None:
+        return BillLine(item, None, None)
+    return BillLine(item, price.hourly(item, item.least), price.hourly(item, item.most))
+
+
+def _years(known: Prices, region: str, lines: Iterable[BillLine]) -> tuple[int, int] | None:
+    prices = [known.of(region, line.item.kind, line.item.type) for line in lines if line.most is not None]
+    years = [known.sources[key].date.year for price in prices if price for key in price.sources]
+    return (min(years), max(years)) if years else None
