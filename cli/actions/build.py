@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cli.asking import confirm, confirm_name, dry_run_of
 from cli.output import Steps, console, errors, note, print_json
-from cli.views.bill import with_prices
+from cli.views.estimate import with_prices
 from cli.views.plan import counts, print_plan
 from cli.views.status import print_status
 from cluster.errors import NotConfirmedError, RefusedError
@@ -19,7 +19,7 @@ from cluster.provisioning import bmc_secrets
 from cluster.spec import Cluster
 from cluster.tenancy import secret_names as of_directory
 from cluster.vpn import secret_names
-from controllers.prices.bill import bill
+from controllers.prices.estimate import estimate
 from operations import build
 from operations.build import Built, Selection
 from operations.plan import Planner, StackPlan
@@ -154,7 +154,7 @@ def secret(cluster: Cluster, name: str, *, dry_run: bool) -> None:
 
 
 def _print_plan(cluster: Cluster, plan: StackPlan) -> None:
-    print_plan(plan, bill(cluster, plan.after))
+    print_plan(plan, estimate(cluster, plan.after))
 
 
 def _plan_to_json(cluster: Cluster, plan: StackPlan) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from rich.text import Text
 
 from cli.output import console
-from cli.views.bill import dollars, sums
+from cli.views.estimate import dollars, sums
 from cluster.costs import CostItem, CostKind
-from controllers.prices.bill import Bill
+from controllers.prices.estimate import Estimate
 from operations.plan import Action, Component, ResourceChange, StackPlan
 
 _MARKS = {
@@ -23,17 +23,17 @@ _NAMES = 3
 """How many new resources of one type are named."""
 
 
-def print_plan(plan: StackPlan, bill: Bill | None = None) -> None:
+def print_plan(plan: StackPlan, costs: Estimate | None = None) -> None:
     """Print every component with its changes, and the resources that the whole needs; nothing if nothing would change.
 
-    bill: of the resources after the update.
+    costs: of the resources after the update.
     """
     for component in plan.components:
         console.print(_head(component))
         for line in _changes(component.changes):
             console.print(line)
     if plan.components:
-        for line in _takes(plan, bill):
+        for line in _takes(plan, costs):
             console.print(line)
     if plan.losses:
         console.print(Text("lost permanently, because it cannot be recreated:", style=_LOSS))
@@ -92,7 +92,7 @@ def _line(change: ResourceChange, width: int) -> Text:
     return line
 
 
-def _takes(plan: StackPlan, bill: Bill | None) -> Iterator[Text]:
+def _takes(plan: StackPlan, costs: Estimate | None) -> Iterator[Text]:
     """Yield what costs money after the update, with the change in brackets."""
     if not plan.before and not plan.after:
         return
@@ -103,16 +103,16 @@ def _takes(plan: StackPlan, bill: Bill | None) -> Iterator[Text]:
     width = max(len(kind) for kind in kinds)
     for kind in kinds:
         own = [key for key in dict.fromkeys((*after, *before)) if key[0] is kind]
-        items = [_item(after.get(key), before.get(key), bool(plan.before), bill) for key in own]
+        items = [_item(after.get(key), before.get(key), bool(plan.before), costs) for key in own]
         yield Text.assemble(f"  {kind:<{width}}  ", *(part for item in items for part in (item, ", ")))[:-2]
     least, most = plan.disk_gib(plan.after)
     if most:
         yield Text(f"  {'':<{width}}  {_range(least, most)} GiB of disks in all", style="dim")
-    for text in sums(bill) if bill else ():
+    for text in sums(costs) if costs else ():
         yield Text(f"  {'':<{width}}  {text}")
 
 
-def _item(now: CostItem | None, then: CostItem | None, compare: bool, bill: Bill | None) -> Text:
+def _item(now: CostItem | None, then: CostItem | None, compare: bool, costs: Estimate | None) -> Text:
     """Return an item such as ``3–200 × m7i.8xlarge (+100) 4.84–322.56 $/h``."""
     item = now or then
     assert item is not None
@@ -121,7 +121,7 @@ def _item(now: CostItem | None, then: CostItem | None, compare: bool, bill: Bill
     grown = (least - (then.least if then else 0), most - (then.most if then else 0))
     if compare and any(grown):
         line.append(f" ({_signed(grown)})", style="yellow")
-    if now and bill and (price := bill.price_of(now)):
+    if now and costs and (price := costs.price_of(now)):
         line.append(f" {dollars(*price)} $/h", style="dim")
     return line
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from cli.views.bill import dollars, with_prices
+from cli.views.estimate import dollars, with_prices
 from cli.views.plan import counts, print_plan
 from cluster.costs import CostItem, CostKind
-from controllers.prices.bill import NEVER_COUNTED, bill
+from controllers.prices.estimate import NEVER_COUNTED, estimate
 from inventories.report import HostReport, RunReport
 from operations import build
 from operations.build import Built
@@ -107,7 +107,7 @@ def aws(build):
 
 
 def test_each_item_has_its_price_an_hour_then_come_the_sum_and_what_is_not_in_it(monkeypatch, aws):
-    lines = shown(monkeypatch, PRICED, bill(aws, PRICED.after)).splitlines()
+    lines = shown(monkeypatch, PRICED, estimate(aws, PRICED.after)).splitlines()
     assert lines[lines.index("resources  after the update (and change)") + 1 :][:7] == [
         "  machines  2–30 × m7i.large (+0 to +10) 0.20–3.02 $/h",
         "  disks     1 × st1 500 GiB (+1)",
@@ -122,20 +122,20 @@ def test_each_item_has_its_price_an_hour_then_come_the_sum_and_what_is_not_in_it
 
 def test_a_region_without_list_prices_is_named_with_those_that_have_them(monkeypatch, build):
     elsewhere = build({"control_plane": {"cloud": "aws", "region": "eu-central-1"}})
-    told = shown(monkeypatch, PRICED, bill(elsewhere, PRICED.after))
+    told = shown(monkeypatch, PRICED, estimate(elsewhere, PRICED.after))
     assert "no list price is known in eu-central-1, only in us-east-1" in told
     assert "$" not in told
 
 
 def test_what_will_be_gone_has_no_sum(monkeypatch, aws):
     gone = StackPlan(PLAN.components, before=PRICED.after)
-    assert "$" not in shown(monkeypatch, gone, bill(aws, gone.after))
-    assert "list price" not in shown(monkeypatch, gone, bill(aws, gone.after))
+    assert "$" not in shown(monkeypatch, gone, estimate(aws, gone.after))
+    assert "list price" not in shown(monkeypatch, gone, estimate(aws, gone.after))
 
 
 def test_a_plan_of_things_without_prices_has_no_sum(monkeypatch, aws):
     unknown = StackPlan(PLAN.components, after=(DISK_ITEM,))
-    told = shown(monkeypatch, unknown, bill(aws, unknown.after))
+    told = shown(monkeypatch, unknown, estimate(aws, unknown.after))
     assert "without a known price: disks (st1 500 GiB)" in told
     assert "$" not in told
 

@@ -9,7 +9,7 @@ from cluster.catalogue import CLOUDS
 from cluster.costs import CostItem, CostKind
 from cluster.spec import Cloud
 from controllers import prices
-from controllers.prices.bill import Bill, bill
+from controllers.prices.estimate import Estimate, estimate
 from controllers.prices.model import ANY, DiskPrice, UnitPrice
 
 
@@ -113,8 +113,8 @@ def test_a_price_by_the_month_is_divided_by_730_hours_and_one_with_a_maximum_sto
     assert by_month.hourly(key, 3) == pytest.approx(3.0)
 
 
-def billed(build, cloud: str, region: str, *items: CostItem) -> Bill:
-    total = bill(build({"control_plane": {"cloud": cloud, "region": region}}), items)
+def billed(build, cloud: str, region: str, *items: CostItem) -> Estimate:
+    total = estimate(build({"control_plane": {"cloud": cloud, "region": region}}), items)
     assert total
     return total
 
@@ -140,7 +140,7 @@ def test_a_region_without_prices_has_no_sum_and_a_lab_no_bill(build, lab) -> Non
     machine = CostItem(CostKind.MACHINE, "m7i.large", type="m7i.large")
     total = billed(build, "aws", "eu-central-1", machine)
     assert (total.years, total.most, total.priced_regions) == (None, 0.0, ("us-east-1",))
-    assert bill(lab, (machine,)) is None
+    assert estimate(lab, (machine,)) is None
 
 
 def test_spot_machines_have_the_price_of_spot_machines(build) -> None:

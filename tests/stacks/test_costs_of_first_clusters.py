@@ -13,7 +13,7 @@ from cluster.load import load_cluster
 from cluster.sources import without_checksum
 from cluster.spec import Cloud, Cluster
 from cluster.starter import Request
-from controllers.prices.bill import Bill, bill
+from controllers.prices.estimate import Estimate, estimate
 from operations import costs
 from operations.init import prepare, write
 from operations.plan import Planner
@@ -33,8 +33,8 @@ def first_cluster(cloud: Cloud, folder: Path) -> Cluster:
     return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"artefacts": artefacts})})
 
 
-def costs_of(cluster: Cluster) -> Bill:
-    total = bill(cluster, costs.items(resources(cluster), Planner.of(cluster).pools))
+def costs_of(cluster: Cluster) -> Estimate:
+    total = estimate(cluster, costs.items(resources(cluster), Planner.of(cluster).pools))
     assert total
     return total
 
@@ -75,12 +75,12 @@ def test_the_page_of_a_first_cluster_says_what_it_costs_an_hour(cloud: Cloud, tm
         assert f"{iops(total):.2f} $ of it are the 3,000 IOPS of each of etcd's six io2 volumes" in page(cloud)
 
 
-def counted(total: Bill, kind: CostKind) -> str:
+def counted(total: Estimate, kind: CostKind) -> str:
     items = [line.item for line in total.lines if line.item.kind is kind]
     return f"{sum(item.least for item in items)} to {sum(item.most for item in items)}"
 
 
-def iops(total: Bill) -> float:
+def iops(total: Estimate) -> float:
     """Return what IOPS cost an hour: the difference to the same disks without."""
     provisioned = [line for line in total.lines if line.item.iops]
     assert [line.item.least for line in provisioned] == [3, 3]

@@ -17,7 +17,7 @@ NEVER_COUNTED = ("traffic", "requests", "logs", "what volumes, backups and bucke
 
 
 @dataclass(frozen=True)
-class BillLine:
+class EstimateLine:
     """Dollars an hour for the least and the most of an item; None without a price."""
 
     item: CostItem
@@ -26,12 +26,12 @@ class BillLine:
 
 
 @dataclass(frozen=True)
-class Bill:
+class Estimate:
     """by_use: kinds that cost nothing by the hour -> what is billed instead. years: of the sources of its prices, oldest and
     newest; None without any. priced_regions: regions with prices."""
 
     region: str
-    lines: tuple[BillLine, ...]
+    lines: tuple[EstimateLine, ...]
     by_use: dict[CostKind, str]
     years: tuple[int, int] | None
     priced_regions: tuple[str, ...]
@@ -73,7 +73,7 @@ class Bill:
         }
 
 
-def bill(cluster: Cluster, items: Iterable[CostItem]) -> Bill | None:
+def estimate(cluster: Cluster, items: Iterable[CostItem]) -> Estimate | None:
     """Return what a cluster's items cost an hour; None for a lab."""
     plane, counted = cluster.spec.control_plane, tuple(items)
     if plane.cloud not in CLOUDS:
@@ -82,17 +82,17 @@ def bill(cluster: Cluster, items: Iterable[CostItem]) -> Bill | None:
     lines = tuple(_line(known, plane.region, item) for item in counted)
     by_use = {kind: text for kind, text in known.by_use.items() if any(item.kind is kind for item in counted)}
     priced = tuple(sorted({*known.regions, *known.disks, *known.others}))
-    return Bill(plane.region, lines, by_use, _years(known, plane.region, lines), priced)
+    return Estimate(plane.region, lines, by_use, _years(known, plane.region, lines), priced)
 
 
-def _line(known: Prices, region: str, item: CostItem) -> BillLine:
+def _line(known: Prices, region: str, item: CostItem) -> EstimateLine:
     price = known.of(region, item.kind, item.type)
     if price is None:
-        return BillLine(item, None, None)
-    return BillLine(item, price.hourly(item, item.least), price.hourly(item, item.most))
+        return EstimateLine(item, None, None)
+    return EstimateLine(item, price.hourly(item, item.least), price.hourly(item, item.most))
 
 
-def _years(known: Prices, region: str, lines: Iterable[BillLine]) -> tuple[int, int] | None:
+def _years(known: Prices, region: str, lines: Iterable[EstimateLine]) -> tuple[int, int] | None:
     prices = [known.of(region, line.item.kind, line.item.type) for line in lines if line.most is not None]
     years = [known.sources[key].date.year for price in prices if price for key in price.sources]
     return (min(years), max(years)) if years else None

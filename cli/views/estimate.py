@@ -7,7 +7,7 @@ from typing import Any
 
 from cluster.costs import CostItem
 from cluster.spec import Cluster
-from controllers.prices.bill import NEVER_COUNTED, Bill, bill
+from controllers.prices.estimate import NEVER_COUNTED, Estimate, estimate
 from operations.plan import StackPlan
 
 
@@ -23,7 +23,7 @@ def _amount(value: float) -> str:
     return f"{value:.4f}".rstrip("0") if value >= 0.0001 else "<0.0001"
 
 
-def sums(total: Bill) -> Iterator[str]:
+def sums(total: Estimate) -> Iterator[str]:
     """Yield lines: the sum of what has a price, and what is not in it; none without resources."""
     if not total.lines:
         return
@@ -46,7 +46,7 @@ def _named(item: CostItem) -> str:
 
 def with_prices(takes: Mapping[str, Any], plan: StackPlan, cluster: Cluster) -> dict[str, Any]:
     """Return a plan's resources as JSON with what each costs an hour, None if unknown, and the sums; a lab's as they are."""
-    before, after = bill(cluster, plan.before), bill(cluster, plan.after)
+    before, after = estimate(cluster, plan.before), estimate(cluster, plan.after)
     if before is None or after is None:
         return dict(takes)
     totals = {"before": before, "after": after}
@@ -57,7 +57,7 @@ def with_prices(takes: Mapping[str, Any], plan: StackPlan, cluster: Cluster) -> 
     return {**takes, **priced, "dollars_an_hour": {when: total.to_json() for when, total in totals.items()}}
 
 
-def _prices(total: Bill) -> Iterator[dict[str, float] | None]:
+def _prices(total: Estimate) -> Iterator[dict[str, float] | None]:
     for line in total.lines:
         price = total.price_of(line.item)
         yield dict(zip(("least", "most"), (round(each, 6) for each in price), strict=True)) if price else None
