@@ -96,7 +96,7 @@ def test_api_servers_together_write_one_token(cluster):
 def test_two_hosts_that_create_the_token_at_the_same_time_agree_on_one(cluster, monkeypatch):
     store = []
     first, second = (tokens.Keeper(cluster, store.append) for _ in range(2))
-    monkeypatch.setattr(second, "_found", lambda name: None)
+    monkeypatch.setattr(second, "_existing", lambda name: None)
     first.keep(START)
     second.keep(START)
     assert len(store) == 1

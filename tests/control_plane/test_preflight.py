@@ -9,7 +9,7 @@ import pytest
 from cluster.preflight import USER
 from components.control_plane import preflight
 from components.control_plane.host.api import ApiError
-from components.control_plane.host.preflight import Gate, patch, wanted
+from components.control_plane.host.preflight import Gate, desired_taints, patch
 
 NOW = 1760000000.0  # 2025-10-09T08:53:20Z
 OTHER = {"key": "openai.org/team", "value": "robotics", "effect": "NoSchedule"}
@@ -35,13 +35,13 @@ def node(status=None, taints=(), heartbeat="2025-10-09T08:50:00Z", created="2025
 
 
 def test_a_fresh_good_verdict_removes_the_taint_and_no_other():
-    assert wanted(node("True", [OURS]), NOW) == []
-    assert wanted(node("True", [OTHER, OURS]), NOW) == [OTHER]
+    assert desired_taints(node("True", [OURS]), NOW) == []
+    assert desired_taints(node("True", [OTHER, OURS]), NOW) == [OTHER]
 
 
 def test_a_bad_verdict_sets_the_taint_again_and_a_busy_host_keeps_its_pods():
-    assert wanted(node("False", [OTHER]), NOW) == [OTHER, OURS]
-    assert wanted(node("False"), NOW) == [OURS]
+    assert desired_taints(node("False", [OTHER]), NOW) == [OTHER, OURS]
+    assert desired_taints(node("False"), NOW) == [OURS]
     assert OURS["effect"] == "NoSchedule"
 
 
@@ -57,7 +57,7 @@ def test_a_bad_verdict_sets_the_taint_again_and_a_busy_host_keeps_its_pods():
     ],
 )
 def test_there_is_nothing_to_do(existing):
-    assert wanted(existing, NOW) is None
+    assert desired_taints(existing, NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_there_is_nothing_to_do(existing):
     ],
 )
 def test_a_stale_or_future_verdict_removes_nothing(heartbeat, why):
-    assert wanted(node("True", [OURS], heartbeat=heartbeat), NOW) is None, why
+    assert desired_taints(node("True", [OURS], heartbeat=heartbeat), NOW) is None, why
 
 
 def test_a_verdict_of_an_earlier_node_of_the_same_name_removes_nothing():
-    assert wanted(node("True", [OURS], created="2025-10-09T08:52:00Z"), NOW) is None
+    assert desired_taints(node("True", [OURS], created="2025-10-09T08:52:00Z"), NOW) is None
 
 
 def test_a_bad_verdict_counts_however_old_it_is():
-    assert wanted(node("False", heartbeat="2020-01-01T00:00:00Z"), NOW) == [OURS]
+    assert desired_taints(node("False", heartbeat="2020-01-01T00:00:00Z"), NOW) == [OURS]
 
 
 def test_a_node_that_changed_meanwhile_is_left_alone():

@@ -121,10 +121,10 @@ def _send(
 
 
 def _field(text: str, name: str) -> str:
-    found = re.search(rf"^\s*{name}: *\"?([^\s\"]+)", text, re.MULTILINE)
-    if not found:
+    match = re.search(rf"^\s*{name}: *\"?([^\s\"]+)", text, re.MULTILINE)
+    if not match:
         raise ValueError(f"the kubeconfig has no {name}")
-    return found[1]
+    return match[1]
 
 
 def decoded(text: str, name: str) -> str:

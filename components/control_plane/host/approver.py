@@ -108,7 +108,7 @@ class Approver:
 
     def __init__(self, api: Api, reserved: Reserved, claims: Claims) -> None:
         self._api, self._reserved, self._claims = api, reserved, claims
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._requests = Follower(api, f"{LIST}?{SELECTOR}", self.decide, self._listed, again_s=AGAIN_S)
 
     def decide(self, request: dict[str, Any]) -> None:
@@ -135,12 +135,12 @@ class Approver:
 
     def _tell(self, request: dict[str, Any], reason: str) -> None:
         uid = request["metadata"]["uid"]
-        if self._told.setdefault(uid, "") != reason:
-            self._told[uid] = reason
+        if self._reported.setdefault(uid, "") != reason:
+            self._reported[uid] = reason
             print(f"{request['metadata']['name']} is left pending: {reason}", flush=True)
 
     def _listed(self, uids: set[str]) -> None:
-        self._told = {uid: reason for uid, reason in self._told.items() if uid in uids}
+        self._reported = {uid: reason for uid, reason in self._reported.items() if uid in uids}
 
     def follow(self) -> None:
         """Decide about all requests, then about new ones."""

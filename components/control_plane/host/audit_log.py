@@ -50,7 +50,7 @@ class Segment:
 
 @dataclass
 class State:
-    """files: key -> bytes shipped, bytes seen, and the file's name. pending: the object that is being put."""
+    """files: key -> bytes shipped, known size in bytes, and the file's name. pending: the object that is being put."""
 
     boot: str = ""
     sequence: int = 0
@@ -88,7 +88,7 @@ def segments(log: Path) -> list[Segment]:
     plain = {path.name for path in rotated}
     # While the plain file exists, the compressed one is incomplete.
     packed = [path for path in log.parent.glob(f"{log.stem}-*{log.suffix}.gz") if path.name[:-3] not in plain]
-    found = []
+    files = []
     for path in (*sorted((*rotated, *packed), key=lambda each: each.name), log):
         try:
             with _opened(path) as file:
@@ -96,8 +96,8 @@ def segments(log: Path) -> list[Segment]:
         except (FileNotFoundError, *_DAMAGED):
             continue
         if first.endswith(b"\n") or (first and path != log):
-            found.append(Segment(path, _digest(first), path != log))
-    return found
+            files.append(Segment(path, _digest(first), path != log))
+    return files
 
 
 def chunks(segment: Segment, start: int) -> Iterator[tuple[int, bytes]]:
@@ -147,24 +147,24 @@ class Shipper:
 
     def step(self) -> None:
         """Ship all new lines. BucketError if the bucket refuses them; the next step resumes."""
-        found = segments(self._log)
-        self._note(found)
-        if self._finish(found):
-            for segment in found:
+        files = segments(self._log)
+        self._note(files)
+        if self._finish(files):
+            for segment in files:
                 self._read(segment)
-        self._forget({segment.key for segment in found})
+        self._forget({segment.key for segment in files})
         if time.monotonic() - self._quiet_since >= QUIET_S:
             self._ship(b"")
 
-    def _note(self, found: list[Segment]) -> None:
+    def _note(self, files: list[Segment]) -> None:
         """Record how much there is to ship, in case a file is removed before it is shipped."""
-        for segment in found:
-            shipped, seen, _ = self._state.files.get(segment.key, (0, 0, ""))
+        for segment in files:
+            shipped, known_size, _ = self._state.files.get(segment.key, (0, 0, ""))
             try:
                 size = 0 if segment.path.suffix == ".gz" else segment.path.stat().st_size
             except FileNotFoundError:
                 size = 0
-            self._state.files[segment.key] = (shipped, max(seen, size), segment.path.name)
+            self._state.files[segment.key] = (shipped, max(known_size, size), segment.path.name)
         self._state.save(self._path)
 
     def _read(self, segment: Segment) -> None:
@@ -194,13 +194,13 @@ class Shipper:
         self._put(pending["name"], gzip.compress(data, mtime=0))
         key = pending.get("key")
         if key:
-            _, seen, name = state.files[key]
-            state.files[key] = (pending["end"], max(seen, pending["end"]), name)
+            _, known_size, name = state.files[key]
+            state.files[key] = (pending["end"], max(known_size, pending["end"]), name)
         state.pending = None
         state.save(self._path)
         self._quiet_since = time.monotonic()
 
-    def _finish(self, found: list[Segment]) -> bool:
+    def _finish(self, files: list[Segment]) -> bool:
         """Put what a failed step or killed run left pending. Return False if its file is missing for the first time."""
         pending = self._state.pending
         if pending is None:
@@ -208,7 +208,7 @@ class Shipper:
         if "text" in pending:
             self._send(pending["text"].encode())
             return True
-        segment = next((each for each in found if each.key == pending["key"]), None)
+        segment = next((each for each in files if each.key == pending["key"]), None)
         if segment is None and pending["key"] not in self._missing:
             return False
         data = _part(segment, pending["start"], pending["end"]) if segment else b""
@@ -219,15 +219,15 @@ class Shipper:
             self._state.pending = None
         return True
 
-    def _forget(self, found: set[str]) -> None:
+    def _forget(self, keys: set[str]) -> None:
         """Find lost files in two rounds: a file is invisible while it is compressed. Report the bytes that are lost."""
-        gone = set(self._state.files) - found
+        gone = set(self._state.files) - keys
         for key in gone & self._missing:
             # Removed before the gap is reported; both are saved together, so each gap is reported once.
-            shipped, seen, name = self._state.files.pop(key)
-            if seen > shipped:
-                lost = {"kind": "Gap", "file": name, "lostBytes": seen - shipped, "noticed": _utc(self._now())}
-                print(f"{name} was removed before it was shipped; {seen - shipped} bytes are lost", flush=True)
+            shipped, known_size, name = self._state.files.pop(key)
+            if known_size > shipped:
+                lost = {"kind": "Gap", "file": name, "lostBytes": known_size - shipped, "noticed": _utc(self._now())}
+                print(f"{name} was removed before it was shipped; {known_size - shipped} bytes are lost", flush=True)
                 self._ship(json.dumps(lost).encode() + b"\n", kind="-gap")
         self._missing = gone - self._missing
 

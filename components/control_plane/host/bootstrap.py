@@ -54,8 +54,8 @@ def phase(words: list[str], kubeconfig: Path) -> None:
 
 def release(text: str) -> str:
     """Return the version in a ClusterConfiguration, "" if it has none."""
-    found = re.search(r"^kubernetesVersion: *(\S+)", text, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^kubernetesVersion: *(\S+)", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def other_release(api: Api) -> str:
@@ -157,21 +157,21 @@ def kube_proxy(api: Api, image: str, kubeconfig: Path) -> None:
     """
     made_of = hashlib.sha256(f"{TEMPLATE.read_text()}{image}".encode()).hexdigest()[:32]
     try:
-        found = api.call("GET", PROXY)["metadata"].get("annotations") or {}
+        annotations = api.call("GET", PROXY)["metadata"].get("annotations") or {}
     except ApiError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-        found = {}
-    if found.get(MADE_OF) == made_of:
+        annotations = {}
+    if annotations.get(MADE_OF) == made_of:
         return
     phase(PROXY_PHASE, kubeconfig)
-    wanted = {
+    daemon_set = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
         "metadata": {"name": "kube-proxy", "namespace": "kube-system", "annotations": {MADE_OF: made_of}},
         "spec": {"template": {"spec": {"containers": [{"name": "kube-proxy", "image": image}]}}},
     }
-    api.apply(PROXY, wanted, "menagerie", force=True)
+    api.apply(PROXY, daemon_set, "menagerie", force=True)
 
 
 def main() -> None:

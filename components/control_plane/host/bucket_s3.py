@@ -46,8 +46,8 @@ def role(settings: dict[str, Any]) -> dict[str, str]:
     server, roles = settings.get("metadata") or METADATA, "/latest/meta-data/iam/security-credentials/"
     token = told(server, "PUT", "/latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"})
     session = {"X-aws-ec2-metadata-token": token}
-    found: dict[str, str] = json.loads(told(server, "GET", roles + told(server, "GET", roles, session), session))
-    return found
+    credentials: dict[str, str] = json.loads(told(server, "GET", roles + told(server, "GET", roles, session), session))
+    return credentials
 
 
 def signed(method: str, path: str, headers: Headers, who: dict[str, str], region: str, service: str) -> Headers:

@@ -38,12 +38,12 @@ class Node:
 
 def nodes(listed: list[dict[str, Any]]) -> dict[str, Node]:
     """Return name -> node of the API's list."""
-    found = {}
+    by_name = {}
     for each in listed:
         said = each.get("status", {}).get("addresses") or []
         inside = frozenset(str(one.get("address")) for one in said if one.get("type") == "InternalIP")
-        found[each["metadata"]["name"]] = Node(each["metadata"]["uid"], inside)
-    return found
+        by_name[each["metadata"]["name"]] = Node(each["metadata"]["uid"], inside)
+    return by_name
 
 
 def living(records: dict[str, str], known: dict[str, Node]) -> dict[str, str]:
@@ -100,8 +100,8 @@ class Claims:
     def _settle_worker(self, name: str, address: Address, taken: frozenset[str]) -> None:
         if str(address) in taken or not any(address in network for network in self._ranges):
             raise Refused(f"{name} is not in the spec, and {address} is not in a range of workers in the region")
-        found = self._api.call("GET", f"{CONFIGMAPS}/{WORKERS}")
-        before = found.get("data") or {}
+        config_map = self._api.call("GET", f"{CONFIGMAPS}/{WORKERS}")
+        before = config_map.get("data") or {}
         own = self._node(name)
         if name in living(before, own):
             claim(name, address, own, before)
@@ -110,7 +110,7 @@ class Claims:
         known = nodes(self._api.call("GET", NODES)["items"])
         records = living(before, known)
         # With the version that was read: another host's approver may have assigned the address since.
-        self._write({**found, "data": {**records, name: claim(name, address, known, records)}})
+        self._write({**config_map, "data": {**records, name: claim(name, address, known, records)}})
 
     def _node(self, name: str) -> dict[str, Node]:
         try:
@@ -131,6 +131,6 @@ class Claims:
 
     def _hosts(self) -> dict[str, str]:
         """Return machine -> address of the spec."""
-        found = self._api.call("GET", f"{CONFIGMAPS}/{HOSTS}")
-        hosts: dict[str, str] = json.loads((found.get("data") or {}).get(KEY, "{}"))
+        config_map = self._api.call("GET", f"{CONFIGMAPS}/{HOSTS}")
+        hosts: dict[str, str] = json.loads((config_map.get("data") or {}).get(KEY, "{}"))
         return hosts

@@ -40,12 +40,12 @@ class Request:
 
 def parse(pem: str) -> Request:
     """Read one PEM request. Malformed if it is anything else."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"\s*-----BEGIN CERTIFICATE REQUEST-----\s([A-Za-z0-9+/=\s]+)-----END CERTIFICATE REQUEST-----\s*", pem
     )
-    if not found:
+    if not match:
         raise Malformed("not one PEM block of a certificate request")
-    (outer,) = elements(base64.b64decode("".join(found[1].split())), 1)
+    (outer,) = elements(base64.b64decode("".join(match[1].split())), 1)
     info = elements(expect(outer, _SEQUENCE), 3)[0]
     version, subject, key, attributes = elements(expect(info, _SEQUENCE), 4)
     if expect(version, _INTEGER) != b"\x00":

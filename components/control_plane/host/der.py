@@ -32,10 +32,10 @@ def walk(data: bytes) -> Iterator[Element]:
 
 def elements(data: bytes, count: int) -> list[Element]:
     """Return the elements. Malformed unless there are `count`."""
-    found = list(walk(data))
-    if len(found) != count:
-        raise Malformed(f"{len(found)} elements instead of {count}")
-    return found
+    parsed = list(walk(data))
+    if len(parsed) != count:
+        raise Malformed(f"{len(parsed)} elements instead of {count}")
+    return parsed
 
 
 def expect(element: Element, tag: int) -> bytes:

@@ -17,7 +17,7 @@ class NotYet(Exception):
 
 
 class Follower:
-    """decide: acts on one object. listed: gets the UIDs of all objects. told: gets an object and its failure, once.
+    """decide: acts on one object. listed: gets the UIDs of all objects. failed: gets an object and its failure, once.
 
     order: sort key of the list. again_s: seconds until an object that failed or raised NotYet is retried.
 
@@ -31,11 +31,11 @@ class Follower:
         path: str,
         decide: Callable[[dict[str, Any]], None],
         listed: Callable[[set[str]], None] = lambda uids: None,
-        told: Callable[[dict[str, Any], str], None] = lambda thing, reason: None,
+        failed: Callable[[dict[str, Any], str], None] = lambda thing, reason: None,
         order: Callable[[dict[str, Any]], bool] = lambda thing: True,
         again_s: int = RETRY_S,
     ) -> None:
-        self._api, self._path, self._decide, self._listed, self._tell = api, path, decide, listed, told
+        self._api, self._path, self._decide, self._listed, self._failed = api, path, decide, listed, failed
         self._order, self._again_s = order, again_s
         self._said: dict[str, str] = {}
 
@@ -51,12 +51,12 @@ class Follower:
 
     def look(self, query: str = "") -> tuple[str, bool]:
         """Handle all objects. Return the list's version, and whether all succeeded."""
-        found = self._api.call("GET", self._path + query)
-        uids = {thing["metadata"]["uid"] for thing in found["items"]}
+        listing = self._api.call("GET", self._path + query)
+        uids = {thing["metadata"]["uid"] for thing in listing["items"]}
         self._said = {uid: reason for uid, reason in self._said.items() if uid in uids}
         self._listed(uids)
-        done = [self.deal(thing) for thing in sorted(found["items"], key=self._order)]
-        return found["metadata"]["resourceVersion"], all(done)
+        done = [self.deal(thing) for thing in sorted(listing["items"], key=self._order)]
+        return listing["metadata"]["resourceVersion"], all(done)
 
     def deal(self, thing: dict[str, Any]) -> bool:
         """Handle one object. Return whether it succeeded. Report the same reason once."""
@@ -80,7 +80,7 @@ class Follower:
             return
         self._said[about["uid"]] = reason
         print(f"{'/'.join(filter(None, (about.get('namespace'), about['name'])))}: {reason}", flush=True)
-        self._tell(thing, reason)
+        self._failed(thing, reason)
 
 
 def words(error: Exception) -> str:

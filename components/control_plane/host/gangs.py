@@ -45,9 +45,9 @@ def path(job: dict[str, Any]) -> str:
 def over(job: dict[str, Any]) -> bool:
     """Return whether the Job has ended, or is about to."""
     ends = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
-    found = job.get("status", {}).get("conditions") or []
+    conditions = job.get("status", {}).get("conditions") or []
     return "deletionTimestamp" in job["metadata"] or any(
-        each["type"] in ends and each["status"] == "True" for each in found
+        each["type"] in ends and each["status"] == "True" for each in conditions
     )
 
 
@@ -130,8 +130,8 @@ def event(job: dict[str, Any], reason: str, now: float) -> dict[str, Any]:
 
 def has_stopped(job: dict[str, Any]) -> bool:
     """Return whether the controller has seen that the Job is suspended: earlier numbers are stale."""
-    found = job.get("status", {}).get("conditions") or []
-    return any(each["type"] == "Suspended" and each["status"] == "True" for each in found)
+    conditions = job.get("status", {}).get("conditions") or []
+    return any(each["type"] == "Suspended" and each["status"] == "True" for each in conditions)
 
 
 class Keeper:
@@ -140,7 +140,7 @@ class Keeper:
     def __init__(self, api: Api, version: str) -> None:
         self._api, self._version = api, version
         self._made: set[str] = set()
-        self._jobs = Follower(api, LIST, self.decide, self._listed, self._told)
+        self._jobs = Follower(api, LIST, self.decide, self._listed, self._failed)
 
     def decide(self, job: dict[str, Any]) -> None:
         """Create its PodGroup, suspend it or resume it. Losing a race, also against another host, is success."""
@@ -151,17 +151,17 @@ class Keeper:
             self._change(job)
 
     def _change(self, job: dict[str, Any]) -> None:
-        wanted = change(job)
-        if wanted is None:
+        patch = change(job)
+        if patch is None:
             return
-        wanted["metadata"]["resourceVersion"] = job["metadata"]["resourceVersion"]
+        patch["metadata"]["resourceVersion"] = job["metadata"]["resourceVersion"]
         try:
-            self._api.call("PATCH", path(job), wanted, MERGE)
+            self._api.call("PATCH", path(job), patch, MERGE)
         except ApiError as error:
             if error.status not in RACES:
                 raise
             return
-        did = "ended, to be restarted as a whole" if wanted["spec"]["suspend"] else "restarted"
+        did = "ended, to be restarted as a whole" if patch["spec"]["suspend"] else "restarted"
         print(f"{path(job)}: {job['status'].get('failed', 0)} failures of members: {did}", flush=True)
 
     def _group(self, job: dict[str, Any]) -> None:
@@ -191,7 +191,7 @@ class Keeper:
     def _listed(self, uids: set[str]) -> None:
         self._made &= uids
 
-    def _told(self, job: dict[str, Any], reason: str) -> None:
+    def _failed(self, job: dict[str, Any], reason: str) -> None:
         """Create an Event. If that fails (no etcd events, a namespace being deleted), only the journal has it."""
         where = f"/api/v1/namespaces/{job['metadata']['namespace']}/events"
         try:

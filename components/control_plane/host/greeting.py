@@ -27,10 +27,10 @@ def greeting(host: str, port: int, timeout_s: float = 10) -> Greeting:
     """Start a handshake and stop after the server's first messages. OSError if it sends others."""
     with socket.create_connection((host, port), timeout=timeout_s) as connection:
         connection.sendall(_hello(host))
-        found = dict(_messages(connection))
+        messages = dict(_messages(connection))
     try:
-        certificate = next(_vectors(_vector(found[_CERTIFICATE], 3)[0], 3))
-        rest = _vector(_vector(found[_CERTIFICATE_REQUEST], 1)[1], 2)[1]
+        certificate = next(_vectors(_vector(messages[_CERTIFICATE], 3)[0], 3))
+        rest = _vector(_vector(messages[_CERTIFICATE_REQUEST], 1)[1], 2)[1]
         return Greeting(certificate, tuple(_vectors(_vector(rest, 2)[0], 2)))
     except (KeyError, StopIteration):
         raise OSError(f"{host}:{port} shows no certificate, or asks for none") from None
@@ -66,13 +66,13 @@ def _messages(connection: socket.socket) -> Iterator[tuple[int, bytes]]:
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:
-    found = b""
-    while len(found) < count:
-        more = connection.recv(count - len(found))
+    data = b""
+    while len(data) < count:
+        more = connection.recv(count - len(data))
         if not more:
             raise OSError("the server closed the connection in its greeting")
-        found += more
-    return found
+        data += more
+    return data
 
 
 def _vector(data: bytes, size: int) -> tuple[bytes, bytes]:
@@ -83,5 +83,5 @@ def _vector(data: bytes, size: int) -> tuple[bytes, bytes]:
 
 def _vectors(data: bytes, size: int) -> Iterator[bytes]:
     while data:
-        found, data = _vector(data, size)
-        yield found
+        content, data = _vector(data, size)
+        yield content

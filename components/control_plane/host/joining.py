@@ -73,10 +73,10 @@ def claim(request: dict[str, Any]) -> Claim:
     if set(usages) not in USAGES or len(usages) != len(set(usages)):
         raise Refused(f"usages {', '.join(usages)}")
     try:
-        found = csr.parse(base64.b64decode(spec["request"], validate=True).decode("ascii"))
+        parsed = csr.parse(base64.b64decode(spec["request"], validate=True).decode("ascii"))
     except (Malformed, binascii.Error, UnicodeDecodeError, KeyError) as error:
         raise Refused(f"unreadable: {error}") from None
-    name = _name(found)
+    name = _name(parsed)
     named = sorted(group[len(ONE) :] for group in groups if group.startswith(ONE))
     in_region = REGION in groups
     if len(named) + in_region != 1:
@@ -89,17 +89,17 @@ def claim(request: dict[str, Any]) -> Claim:
     if in_region and "." in name:
         raise Refused(f"the name {name}: a machine in the region has a name without a domain")
     made = request["metadata"]["creationTimestamp"]
-    return Claim(name, found.key, in_region, seconds(made))
+    return Claim(name, parsed.key, in_region, seconds(made))
 
 
-def _name(found: csr.Request) -> str:
-    if found.organizations != ("system:nodes",):
-        raise Refused(f"organizations {', '.join(found.organizations) or 'none'}")
-    if found.dns_names or found.addresses or found.others:
+def _name(request: csr.Request) -> str:
+    if request.organizations != ("system:nodes",):
+        raise Refused(f"organizations {', '.join(request.organizations) or 'none'}")
+    if request.dns_names or request.addresses or request.others:
         raise Refused("alternative names, which a kubelet's client certificate must not have")
-    name = found.common_name[len(NODE) :]
-    if not found.common_name.startswith(NODE) or not NAME.fullmatch(name):
-        raise Refused(f"the name {found.common_name}, which is not a node's")
+    name = request.common_name[len(NODE) :]
+    if not request.common_name.startswith(NODE) or not NAME.fullmatch(name):
+        raise Refused(f"the name {request.common_name}, which is not a node's")
     return name
 
 
@@ -187,7 +187,7 @@ class Approver:
         self._api = api
         self._machine = machine
         self._clock = clock
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._waits: dict[str, tuple[float, float]] = {}
         """uid -> when it was first tried, and when it is tried next: less often the longer it waits."""
         # A request whose token proves its name does not wait for the cloud.
@@ -202,25 +202,25 @@ class Approver:
             self._waits.pop(uid, None)
             return
         try:
-            wanted = claim(request)
-            if wanted.in_region:
+            claimed = claim(request)
+            if claimed.in_region:
                 if self._waits.get(uid, (0.0, 0.0))[1] > self._clock():
                     raise NotYet
-                self._attest(uid, wanted)
+                self._attest(uid, claimed)
         except Refused as refusal:
             self._tell(request, str(refusal))
             if uid in self._waits:
                 raise NotYet from None
             return
-        self._approve(request, wanted)
+        self._approve(request, claimed)
 
-    def _attest(self, uid: str, wanted: Claim) -> None:
+    def _attest(self, uid: str, claimed: Claim) -> None:
         now = self._clock()
         first = self._waits.get(uid, (now, now))[0]
         self._waits[uid] = first, now + max(float(LOOK_S), (now - first) / 10)
-        machine, node = self._machine(wanted.name), self._node(wanted.name)
+        machine, node = self._machine(claimed.name), self._node(claimed.name)
         # Listed again, and last: of two requests that two hosts decide about at once, one host sees the other request.
-        reason = unattested(wanted, machine, node, ()) or unattested(wanted, machine, node, self._rivals(uid))
+        reason = unattested(claimed, machine, node, ()) or unattested(claimed, machine, node, self._rivals(uid))
         if reason:
             raise Refused(reason)
         self._waits.pop(uid)
@@ -241,24 +241,24 @@ class Approver:
                 except Refused:
                     continue
 
-    def _approve(self, request: dict[str, Any], wanted: Claim) -> None:
+    def _approve(self, request: dict[str, Any], claimed: Claim) -> None:
         name = request["metadata"]["name"]
-        by = "a machine of the cluster in the cloud" if wanted.in_region else "its own token"
+        by = "a machine of the cluster in the cloud" if claimed.in_region else "its own token"
         try:
             self._api.call("PUT", f"{LIST}/{name}/approval", approval(request, by))
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
             return
-        print(f"{name} approved: {wanted.name} joins, by {by}", flush=True)
+        print(f"{name} approved: {claimed.name} joins, by {by}", flush=True)
 
     def _tell(self, request: dict[str, Any], reason: str) -> None:
-        if self._told.setdefault(request["metadata"]["uid"], "") != reason:
-            self._told[request["metadata"]["uid"]] = reason
+        if self._reported.setdefault(request["metadata"]["uid"], "") != reason:
+            self._reported[request["metadata"]["uid"]] = reason
             print(f"{request['metadata']['name']} is left pending: {reason}", flush=True)
 
     def _listed(self, uids: set[str]) -> None:
-        self._told = {uid: reason for uid, reason in self._told.items() if uid in uids}
+        self._reported = {uid: reason for uid, reason in self._reported.items() if uid in uids}
         self._waits = {uid: wait for uid, wait in self._waits.items() if uid in uids}
 
     def follow(self) -> None:

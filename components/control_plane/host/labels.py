@@ -22,7 +22,7 @@ MERGE = "application/merge-patch+json"
 RACES = (404, 409)
 
 
-def wanted(table: dict[str, str], name: str) -> dict[str, str]:
+def desired_labels(table: dict[str, str], name: str) -> dict[str, str]:
     """Return the labels of a machine at a site, none if the table does not have the Node."""
     lines = table.get(table.get(name, ""), "")
     return dict(line.split("=", 1) for line in lines.split("\n") if line)
@@ -46,7 +46,7 @@ class Keeper:
         if name not in self._table and TRUSTED not in labels:
             # A machine that joins now: its line was written a moment ago.
             self._read()
-        ours = wanted(self._table, name)
+        ours = desired_labels(self._table, name)
         if not ours and labels.get(CLAIMED, "") != labels.get(TRUSTED, ""):
             ours = self._of_region(name, labels)
         lacking = {key: value for key, value in ours.items() if labels.get(key) != value}

@@ -32,10 +32,10 @@ class Certificate:
 
 def blocks(pem: str) -> list[bytes]:
     """Return all certificates of a PEM text, in DER. Malformed if there is none."""
-    found = [base64.b64decode("".join(text.split())) for text in _PEM.findall(pem)]
-    if not found:
+    certificates = [base64.b64decode("".join(text.split())) for text in _PEM.findall(pem)]
+    if not certificates:
         raise Malformed("no PEM block of a certificate")
-    return found
+    return certificates
 
 
 def first(pem: str) -> Certificate:

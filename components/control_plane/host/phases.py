@@ -36,10 +36,10 @@ def own_address(links: list[dict[str, Any]], nodes: str, balancers: list[str]) -
     `balancers` are skipped: Google Cloud's agent gives the load balancer's address to its backends.
     """
     network = ipaddress.ip_network(nodes)
-    found = [str(entry["local"]) for link in links for entry in link.get("addr_info", []) if entry.get("local")]
-    inside = [address for address in found if address not in balancers and ipaddress.ip_address(address) in network]
+    addresses = [str(entry["local"]) for link in links for entry in link.get("addr_info", []) if entry.get("local")]
+    inside = [address for address in addresses if address not in balancers and ipaddress.ip_address(address) in network]
     if not inside:
-        raise LookupError(f"this host has no address in {nodes}, only {', '.join(found) or 'none'}")
+        raise LookupError(f"this host has no address in {nodes}, only {', '.join(addresses) or 'none'}")
     return inside[0]
 
 
@@ -133,7 +133,7 @@ def kubeconfig(settings: dict[str, Any], name: str, scratch: Path) -> str:
 def trusting_all(text: str) -> str:
     """Return a kubeconfig with all authorities. kubeadm's has only the first."""
     trusted = base64.b64encode((PKI / "ca.crt").read_bytes()).decode()
-    return re.sub(r"(certificate-authority-data: *)\S+", lambda found: found[1] + trusted, text)
+    return re.sub(r"(certificate-authority-data: *)\S+", lambda match: match[1] + trusted, text)
 
 
 def main() -> None:

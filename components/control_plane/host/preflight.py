@@ -35,28 +35,28 @@ def verdict(node: dict[str, Any]) -> dict[str, Any]:
     return next((each for each in node["status"].get("conditions") or [] if each["type"] == CONDITION), {})
 
 
-def said(found: dict[str, Any]) -> str:
+def said(condition: dict[str, Any]) -> str:
     """Return a condition's reason and message. A kubelet may omit either."""
-    return f"{found.get('reason', 'no reason')}: {found.get('message', '')}"
+    return f"{condition.get('reason', 'no reason')}: {condition.get('message', '')}"
 
 
-def counts(found: dict[str, Any], node: dict[str, Any], now: float) -> bool:
+def counts(condition: dict[str, Any], node: dict[str, Any], now: float) -> bool:
     """Return whether a good verdict is recent, and is this Node's, not that of an earlier one of its name."""
     try:
-        said, made = unix(found["lastHeartbeatTime"]), unix(node["metadata"]["creationTimestamp"])
+        said, made = unix(condition["lastHeartbeatTime"]), unix(node["metadata"]["creationTimestamp"])
     except (KeyError, TypeError, ValueError):
         return False
     return max(made, now - FRESH) <= said <= now + AHEAD
 
 
-def wanted(node: dict[str, Any], now: float) -> list[dict[str, Any]] | None:
+def desired_taints(node: dict[str, Any], now: float) -> list[dict[str, Any]] | None:
     """Return the taints that the Node should have, None if it has them or the verdict says nothing."""
     taints = node["spec"].get("taints") or []
     others = [taint for taint in taints if taint["key"] != KEY]
-    found, tainted = verdict(node), len(others) < len(taints)
-    if found.get("status") == "True" and tainted and counts(found, node, now):
+    condition, tainted = verdict(node), len(others) < len(taints)
+    if condition.get("status") == "True" and tainted and counts(condition, node, now):
         return others
-    return [*taints, TAINT] if found.get("status") == "False" and not tainted else None
+    return [*taints, TAINT] if condition.get("status") == "False" and not tainted else None
 
 
 def patch(node: dict[str, Any], taints: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -75,10 +75,10 @@ class Gate:
 
     def decide(self, node: dict[str, Any], now: float) -> None:
         """Lift the taint or set it again. Losing a race, also against another host, is success."""
-        taints = wanted(node, now)
+        taints = desired_taints(node, now)
         if taints is None:
             return
-        name, found = node["metadata"]["name"], verdict(node)
+        name, condition = node["metadata"]["name"], verdict(node)
         try:
             self._api.call("PATCH", f"{LIST}/{name}", patch(node, taints), "application/json-patch+json")
         except ApiError as error:
@@ -86,7 +86,7 @@ class Gate:
                 raise
             return
         did = "set again" if TAINT in taints else "lifted"
-        print(f"{name}: {KEY} {did}: {plain(said(found))}", flush=True)
+        print(f"{name}: {KEY} {did}: {plain(said(condition))}", flush=True)
 
     def follow(self) -> None:
         """Handle all Nodes from the watch cache, then changes."""

@@ -41,12 +41,12 @@ def certificate(name: str) -> leaf.Certificate | None:
 def due(settings: dict[str, Any], now: float) -> list[str]:
     """Return names of what must be replaced."""
     known = signers()
-    found = []
+    names = []
     for name in (*LEAVES, *kubeconfigs(settings)):
         there = certificate(name)
         if there is None or there.is_due(known[LEAVES.get(name, "ca")], now) or not trusts_all(name):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def trusts_all(name: str) -> bool:

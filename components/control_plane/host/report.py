@@ -42,16 +42,16 @@ def configmap(document: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {KEY: document}}
 
 
-def outdated(found: list[dict[str, Any]], now: float) -> list[str]:
+def outdated(config_maps: list[dict[str, Any]], now: float) -> list[str]:
     """Return names of reports of hosts that have been silent for a day: they are gone. Other objects are ignored."""
-    ours = [each for each in found if each["metadata"]["name"].startswith(PREFIX)]
+    ours = [each for each in config_maps if each["metadata"]["name"].startswith(PREFIX)]
     return [each["metadata"]["name"] for each in ours if now - taken(each) > KEPT_S]
 
 
-def taken(found: dict[str, Any]) -> float:
+def taken(config_map: dict[str, Any]) -> float:
     """Return the Unix time of a report, 0 if it is unreadable."""
     try:
-        return float(json.loads(found["data"][KEY])["taken"])
+        return float(json.loads(config_map["data"][KEY])["taken"])
     except (KeyError, TypeError, ValueError):
         return 0.0
 
@@ -71,11 +71,11 @@ def report(api: Api, document: str, now: float) -> None:
 
 def stamps(folder: Path) -> dict[str, int]:
     """Return file -> modification time in nanoseconds, without files that are deleted meanwhile."""
-    found = {}
+    times = {}
     for path in folder.glob("*"):
         with contextlib.suppress(FileNotFoundError):
-            found[path.name] = path.stat().st_mtime_ns
-    return found
+            times[path.name] = path.stat().st_mtime_ns
+    return times
 
 
 def rest(

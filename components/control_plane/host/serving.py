@@ -30,21 +30,21 @@ _IN_USE = re.compile(
 
 def wrong_encryption(metrics: str, config: bytes) -> str:
     """Return why the metrics do not show that this configuration is in use, "" if they do."""
-    wanted, used = hashlib.sha256(config).hexdigest(), _IN_USE.findall(metrics)
-    if any(each.endswith(wanted) for each in used):
+    expected, used = hashlib.sha256(config).hexdigest(), _IN_USE.findall(metrics)
+    if any(each.endswith(expected) for each in used):
         return ""
-    return f"the API server works with encryption keys of hash {', '.join(used) or 'unknown'}, not {wanted}"
+    return f"the API server works with encryption keys of hash {', '.join(used) or 'unknown'}, not {expected}"
 
 
 def wrong_authorities(said: Greeting, pki: Path) -> str:
     """Return why a greeting does not show that the files of a folder are in use, "" if it does."""
     texts = [(pki / f"{name}.crt").read_text() for name in ("ca", "front-proxy-ca")]
-    wanted = {leaf.read(der).subject for text in texts for der in leaf.blocks(text)}
+    expected = {leaf.read(der).subject for text in texts for der in leaf.blocks(text)}
     known = {leaf.names(name) for name in said.authorities}
-    if wanted - known:
-        return f"the API server does not know clients of {len(wanted - known)} of {len(wanted)} authorities yet"
-    if known - wanted:
-        return f"the API server still knows clients of {len(known - wanted)} authorities that are not on the disk"
+    if expected - known:
+        return f"the API server does not know clients of {len(expected - known)} of {len(expected)} authorities yet"
+    if known - expected:
+        return f"the API server still knows clients of {len(known - expected)} authorities that are not on the disk"
     if said.certificate != leaf.blocks((pki / "apiserver.crt").read_text())[0]:
         return "the API server shows another certificate than is on the disk"
     return ""

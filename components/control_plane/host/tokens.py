@@ -78,8 +78,8 @@ def adopt(api: Api, now: float) -> None:
     for slot in range(int(now) // SLOT_S - LIFE_S // SLOT_S, int(now) // SLOT_S + 1):
         path = f"{SECRETS}/bootstrap-token-{identity(slot)}"
         try:
-            found = api.call("GET", path)
-            if _decoded(found["data"].get("auth-extra-groups", "")) != GROUPS:
+            secret = api.call("GET", path)
+            if _decoded(secret["data"].get("auth-extra-groups", "")) != GROUPS:
                 change = {"metadata": {"labels": LABELS}, "data": {"auth-extra-groups": _encoded(GROUPS)}}
                 api.call("PATCH", path, change, "application/merge-patch+json")
                 print(f"{path}: limited to workers in the region", flush=True)
@@ -100,19 +100,19 @@ class Keeper:
         """Check once. Losing a race against another host is success."""
         thing = token(int(now) // SLOT_S)
         name = thing["metadata"]["name"]
-        found = self._found(name) or self._create(thing)
-        if found and _decoded(found["data"].get("auth-extra-groups", "")) != GROUPS:
+        secret = self._existing(name) or self._create(thing)
+        if secret and _decoded(secret["data"].get("auth-extra-groups", "")) != GROUPS:
             adopt(self._api, now)
-        if not found or MARK in (found["metadata"].get("annotations") or {}):
+        if not secret or MARK in (secret["metadata"].get("annotations") or {}):
             return
-        if self._made != name and now - _seconds(found["metadata"]["creationTimestamp"]) < GRACE_S:
+        if self._made != name and now - _seconds(secret["metadata"]["creationTimestamp"]) < GRACE_S:
             return
-        self._put(".".join(_decoded(found["data"][key]) for key in ("token-id", "token-secret")))
+        self._put(".".join(_decoded(secret["data"][key]) for key in ("token-id", "token-secret")))
         change = {"metadata": {"annotations": {MARK: "true"}}}
         self._api.call("PATCH", f"{SECRETS}/{name}", change, "application/merge-patch+json")
         print(f"{name} is in the store", flush=True)
 
-    def _found(self, name: str) -> dict[str, Any] | None:
+    def _existing(self, name: str) -> dict[str, Any] | None:
         return self._unless(404, "GET", f"{SECRETS}/{name}")
 
     def _create(self, thing: dict[str, Any]) -> dict[str, Any] | None:
