@@ -84,12 +84,12 @@ class Host:
 
     def paths(self, pattern: str) -> Iterator[str]:
         """Yield paths of the host that match a pattern."""
-        for found in sorted(glob.glob(str(self.at(pattern)), recursive=True)):
-            yield "/" + str(Path(found).relative_to(self.root))
+        for match in sorted(glob.glob(str(self.at(pattern)), recursive=True)):
+            yield "/" + str(Path(match).relative_to(self.root))
 
     def processes(self) -> list[dict[str, Any]]:
         """Return those of `PROGRAMS` that are services of this host: pods may run programs of the same names."""
-        found = []
+        services = []
         for folder in sorted(self.at("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
             try:
                 words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
@@ -101,12 +101,12 @@ class Host:
             unit = re.search(r"/system\.slice/([^/\n]+\.service)", groups)
             if unit:
                 argv, name = [masked(word) for word in words], os.path.basename(words[0])
-                found.append({"program": name, "argv": argv, "unit": unit[1], "user": user(owner)})
-        return found
+                services.append({"program": name, "argv": argv, "unit": unit[1], "user": user(owner)})
+        return services
 
     def files(self, more: list[str]) -> dict[str, dict[str, Any]]:
         """Return path -> kind, mode (octal), owner, and whether it contains a key or token. Links are followed."""
-        found = {}
+        files = {}
         for path in sorted({path for pattern in FILES for path in self.paths(pattern)} | set(more)):
             try:
                 entry = self.at(path).stat()
@@ -119,41 +119,41 @@ class Host:
             # A file named as a key is one: the collector need not be able to read it.
             data = self.read(path) if regular and not key else b""
             kind = "file" if regular else "folder" if stat.S_ISDIR(entry.st_mode) else "other"
-            found[path.rstrip("/") or "/"] = {
+            files[path.rstrip("/") or "/"] = {
                 "kind": kind,
                 "mode": format(stat.S_IMODE(entry.st_mode), "04o"),
                 "owner": f"{user(entry.st_uid)}:{group(entry.st_gid)}",
                 "secret": regular and (key or any(word in data for word in SECRETS)),
             }
-        return found
+        return files
 
     def certificates(self, paths: list[str]) -> list[dict[str, Any]]:
         """Return PEM of certificates in files and kubeconfigs. A library parses them elsewhere."""
-        found = []
+        certificates = []
         for path in paths:
             text = self.read(path).decode(errors="replace")
             inside = re.findall(r"client-certificate-data: *\"?([A-Za-z0-9+/=]+)", text)
             blocks = CERTIFICATE.findall(text + "".join(base64.b64decode(each).decode() for each in inside))
             if blocks:
-                found.append({"path": path, "pem": blocks})
-        return found
+                certificates.append({"path": path, "pem": blocks})
+        return certificates
 
     def listening(self) -> list[dict[str, Any]]:
         """Return listening addresses and TCP ports from proc(5). Addresses are words in the machine's byte order."""
-        found = set()
+        sockets = set()
         for name in ("tcp", "tcp6"):
             for line in self.read(f"/proc/net/{name}").decode().splitlines()[1:]:
                 local, state = line.split()[1], line.split()[3]
                 if state == LISTENS:
                     address, port = local.split(":")
-                    found.add((ip(address), int(port, 16)))
-        return [{"address": address, "port": port} for address, port in sorted(found)]
+                    sockets.add((ip(address), int(port, 16)))
+        return [{"address": address, "port": port} for address, port in sorted(sockets)]
 
     def addresses(self) -> list[str]:
         """Return this host's IPv4 addresses except loopback's."""
         table = self.read("/proc/net/fib_trie").decode()
-        found = set(re.findall(r"\|-- (\S+)\n\s+/32 host LOCAL", table))
-        return sorted(address for address in found if not address.startswith("127."))
+        addresses = set(re.findall(r"\|-- (\S+)\n\s+/32 host LOCAL", table))
+        return sorted(address for address in addresses if not address.startswith("127."))
 
     def providers(self, path: str) -> list[str]:
         """Return names of encryption providers in the configuration's order, never keys."""
