@@ -12,7 +12,7 @@ from ..boot.store import PAYLOAD, ask_store, unpacked
 from ..refresh.turns import in_turn
 from ..refresh.units import PATIENCE_S, TICK_S, changed_at, started_at, succeeds
 
-WANTED = "payload.sha256"
+ASSIGNMENT = "payload.sha256"
 HANDED = Path("/run/menagerie-agent")
 UNITS = Path("/etc/systemd/system")
 BOOT = "menagerie-boot.service"
@@ -22,7 +22,7 @@ FULL = "database space exceeded"
 
 def take(sha256: str) -> dict[str, Any]:
     """Save the payload, make it this host's own, and return it. Failure unless the store assigns it to this host."""
-    assigned = ask_store([WANTED])[WANTED].strip()
+    assigned = ask_store([ASSIGNMENT])[ASSIGNMENT].strip()
     if assigned != sha256:
         raise Failure(f"the store assigns payload {assigned[:16]} to this host, not {sha256[:16]}")
     name = "payload-" + sha256[:16]
@@ -41,10 +41,10 @@ def former(sha256: str) -> list[Path]:
 
 def places(config: dict[str, Any]) -> set[str]:
     """Return the path of every file that a payload puts on a host."""
-    found = {each["path"] for kind in ("files", "secrets") for each in config[kind]}
+    paths = {each["path"] for kind in ("files", "secrets") for each in config[kind]}
     for each in config["downloads"]:
-        found |= {target for _, target in each["members"]} or {each["path"]}
-    return found
+        paths |= {target for _, target in each["members"]} or {each["path"]}
+    return paths
 
 
 def boot() -> None:

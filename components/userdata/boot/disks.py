@@ -19,8 +19,8 @@ def mounted_at(device: dict[str, Any]) -> list[str]:
 
 def signatures(path: str) -> list[str]:
     """Return what libblkid recognises: file systems with labels, partition tables, RAID, LVM, encryption."""
-    found = json.loads(run("wipefs", "--json", "--no-act", path) or "{}").get("signatures", [])
-    return [f"{each['type']} {each.get('label') or ''}".strip() for each in found]
+    entries = json.loads(run("wipefs", "--json", "--no-act", path) or "{}").get("signatures", [])
+    return [f"{each['type']} {each.get('label') or ''}".strip() for each in entries]
 
 
 def use_of(device: dict[str, Any], least: int) -> str:
@@ -28,9 +28,9 @@ def use_of(device: dict[str, Any], least: int) -> str:
     places, held = mounted_at(device), [child["path"] for child in device.get("children", [])]
     if places:
         return "mounted at " + ", ".join(places)
-    found = signatures(device["path"])
-    if found:
-        return "holds " + ", ".join(found)
+    contents = signatures(device["path"])
+    if contents:
+        return "holds " + ", ".join(contents)
     if held:
         return "part of " + ", ".join(held)
     return f"has {device['size']} of {least} bytes" if device["size"] < least else ""

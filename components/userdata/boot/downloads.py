@@ -40,24 +40,24 @@ def unpack(archive: Path, members: list[list[str]], mode: int, url: str) -> None
 
     Upstream may write ./bridge for bridge.
     """
-    wanted = {name.removeprefix("./"): target for name, target in members}
+    targets = {name.removeprefix("./"): target for name, target in members}
     with tarfile.open(str(archive), "r|*") as tar:
         for item in tar:
-            if not wanted:
+            if not targets:
                 break
             name = item.name.removeprefix("./")
-            data = tar.extractfile(item) if name in wanted and item.isreg() else None
+            data = tar.extractfile(item) if name in targets and item.isreg() else None
             if data is None:
                 continue
-            target = wanted.pop(name)
+            target = targets.pop(name)
             new = Path(target + ".new")
             new.parent.mkdir(parents=True, exist_ok=True)
             with new.open("wb") as out:
                 shutil.copyfileobj(data, out, CHUNK)
             new.chmod(mode)
             new.replace(target)
-    if wanted:
-        raise Failure(f"{url}: the archive holds no file {', '.join(wanted)}")
+    if targets:
+        raise Failure(f"{url}: the archive holds no file {', '.join(targets)}")
 
 
 def expand(file: Path, mode: int, url: str, target: Path) -> None:

@@ -44,8 +44,8 @@ def stage(path: Path, data: bytes, mode: int, owner: str) -> Path | None:
     ids = (pwd.getpwnam(user).pw_uid, grp.getgrnam(group).gr_gid)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        found = path.stat()
-        if path.read_bytes() == data and (found.st_mode & 0o7777, found.st_uid, found.st_gid) == (mode, *ids):
+        current = path.stat()
+        if path.read_bytes() == data and (current.st_mode & 0o7777, current.st_uid, current.st_gid) == (mode, *ids):
             return None
     except FileNotFoundError:
         pass

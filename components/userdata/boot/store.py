@@ -47,9 +47,9 @@ def unpacked(name: str, packed: str, sha256: str) -> bytes:
         data = lzma.decompress(base64.b85decode(packed))
     except (ValueError, lzma.LZMAError) as error:
         raise Failure(f"{name} is truncated or damaged in the store: {error}") from None
-    found = hashlib.sha256(data).hexdigest()
-    if found != sha256:
-        raise Failure(f"{name}: sha256 is {found}, expected {sha256}")
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != sha256:
+        raise Failure(f"{name}: sha256 is {actual}, expected {sha256}")
     return data
 
 

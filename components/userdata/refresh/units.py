@@ -18,10 +18,10 @@ def started_at(unit: str) -> float:
     """Return the Unix time at which a unit's program, or a timer, started; 0 if it is not running."""
     times = ("ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic")
     shown = run("systemctl", "show", "-pActiveState", *("-p" + name for name in times), unit)
-    found = dict(line.partition("=")[::2] for line in shown.splitlines())
-    if found.get("ActiveState") not in ("active", "reloading"):
+    properties = dict(line.partition("=")[::2] for line in shown.splitlines())
+    if properties.get("ActiveState") not in ("active", "reloading"):
         return 0.0
-    since_boot = int(found.get(times[0]) or found[times[1]]) / 1e6
+    since_boot = int(properties.get(times[0]) or properties[times[1]]) / 1e6
     return time.time() - (time.monotonic() - since_boot)
 
 
