@@ -111,10 +111,10 @@ def tried(settings: Settings, repository: Repository, snapshot: Snapshot, folder
     return keys
 
 
-def _same(fact: str, found: str, snapshot: Snapshot) -> None:
+def _same(fact: str, actual: str, snapshot: Snapshot) -> None:
     recorded = snapshot.tags.get(fact)
-    if found != recorded:
-        raise DrillError(f"its {fact} is {found}, but {recorded} was recorded")
+    if actual != recorded:
+        raise DrillError(f"its {fact} is {actual}, but {recorded} was recorded")
 
 
 @contextmanager

@@ -77,34 +77,34 @@ def _metrics(port: int) -> dict[str, Any]:
     """Return figures from etcd's metrics; {} if it is not running."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=_METRICS_S) as answer:
-            found = samples(answer.read().decode())
+            metrics = samples(answer.read().decode())
     except OSError:
         return {}
-    versions = found.get("etcd_server_version", [])
+    versions = metrics.get("etcd_server_version", [])
     return {
         "version": versions[0][0].get("server_version", "") if versions else "",
-        "fsync_p99_s": quantile(found, "etcd_disk_wal_fsync_duration_seconds", 0.99),
-        "commit_p99_s": quantile(found, "etcd_disk_backend_commit_duration_seconds", 0.99),
-        "leader_changes": _value(found, "etcd_server_leader_changes_seen_total"),
-        "has_leader": _value(found, "etcd_server_has_leader") == 1,
-        "quota": _value(found, "etcd_server_quota_backend_bytes"),
+        "fsync_p99_s": quantile(metrics, "etcd_disk_wal_fsync_duration_seconds", 0.99),
+        "commit_p99_s": quantile(metrics, "etcd_disk_backend_commit_duration_seconds", 0.99),
+        "leader_changes": _value(metrics, "etcd_server_leader_changes_seen_total"),
+        "has_leader": _value(metrics, "etcd_server_has_leader") == 1,
+        "quota": _value(metrics, "etcd_server_quota_backend_bytes"),
     }
 
 
 def samples(text: str) -> Samples:
     """Parse Prometheus' text format: name of a metric -> its (labels, value) pairs."""
-    found: Samples = {}
+    metrics: Samples = {}
     for line in text.splitlines():
         match = _SAMPLE.match(line)
         if match:
             name, labels, value = match.groups()
-            found.setdefault(name, []).append((dict(_LABEL.findall(labels or "")), float(value)))
-    return found
+            metrics.setdefault(name, []).append((dict(_LABEL.findall(labels or "")), float(value)))
+    return metrics
 
 
-def quantile(found: Samples, name: str, share: float) -> float | None:
+def quantile(metrics: Samples, name: str, share: float) -> float | None:
     """Estimate a quantile of a histogram as Prometheus' histogram_quantile does; None if nothing was counted."""
-    buckets = sorted((float(labels["le"]), count) for labels, count in found.get(name + "_bucket", []))
+    buckets = sorted((float(labels["le"]), count) for labels, count in metrics.get(name + "_bucket", []))
     if not buckets or not buckets[-1][1]:
         return None
     rank, lower, below = share * buckets[-1][1], 0.0, 0.0
@@ -119,11 +119,11 @@ def quantile(found: Samples, name: str, share: float) -> float | None:
 
 def not_after(pem: str) -> int:
     """Return when the first certificate of a PEM file expires, in seconds since 1970."""
-    found = _CERTIFICATE.search(pem)
-    if not found:
+    match = _CERTIFICATE.search(pem)
+    if not match:
         raise ValueError("no certificate in the file")
     # RFC 5280, 4.1: Certificate { TBSCertificate { [0] version?, serial, signature, issuer, validity { from, until }
-    (certificate,) = _items(ssl.PEM_cert_to_DER_cert(found[0]))
+    (certificate,) = _items(ssl.PEM_cert_to_DER_cert(match[0]))
     fields = _items(_items(certificate[1])[0][1])
     after_version = fields[1:] if fields[0][0] == _CONTEXT_0 else fields
     kind, text = _items(after_version[3][1])[1]
@@ -135,15 +135,15 @@ def not_after(pem: str) -> int:
 
 def _items(der: bytes) -> list[tuple[int, bytes]]:
     """Return (tag, content) of consecutive DER elements (X.690, 8.1)."""
-    found, at = [], 0
+    items, at = [], 0
     while at < len(der):
         tag, length, at = der[at], der[at + 1], at + 2
         if length & 0x80:
             more = length & 0x7F
             length, at = int.from_bytes(der[at : at + more], "big"), at + more
-        found.append((tag, der[at : at + length]))
+        items.append((tag, der[at : at + length]))
         at += length
-    return found
+    return items
 
 
 def _certificates(settings: Settings) -> list[Path]:
@@ -151,8 +151,8 @@ def _certificates(settings: Settings) -> list[Path]:
     return sorted({path for folder in folders for path in folder.glob("*.crt")} | {settings.ca})
 
 
-def _value(found: Samples, name: str) -> int:
-    return int(found[name][0][1]) if name in found else 0
+def _value(metrics: Samples, name: str) -> int:
+    return int(metrics[name][0][1]) if name in metrics else 0
 
 
 def _size(folder: Path) -> int:

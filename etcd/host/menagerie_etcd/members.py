@@ -39,8 +39,8 @@ def count(settings: Settings, url: str, *words: str) -> tuple[int, int]:
     """Return a member's number of keys, and its revision. ProgramError if it does not answer."""
     # etcdctl allows --count-only with this format alone: lines such as `"Count" : 29`.
     said = etcdctl(settings, [url], "get", "", "--from-key", "--count-only", "--write-out=fields", *words)
-    found = dict(line.split(" : ", 1) for line in said.splitlines() if " : " in line)
-    return int(found['"Count"']), int(found['"Revision"'])
+    fields = dict(line.split(" : ", 1) for line in said.splitlines() if " : " in line)
+    return int(fields['"Count"']), int(fields['"Revision"'])
 
 
 def health(settings: Settings) -> tuple[Health, ...]:
@@ -52,10 +52,10 @@ def health(settings: Settings) -> tuple[Health, ...]:
 def _status(settings: Settings, url: str) -> Mapping[str, Any]:
     """Return a member's status, {} if it does not answer. Ask one by one: etcdctl identifies several only by URL."""
     try:
-        found: list[dict[str, Any]] = json.loads(etcdctl(settings, [url], "endpoint", "status", "--write-out=json"))
+        answers: list[dict[str, Any]] = json.loads(etcdctl(settings, [url], "endpoint", "status", "--write-out=json"))
     except ProgramError:
         return {}
-    status: Mapping[str, Any] = found[0]["Status"]
+    status: Mapping[str, Any] = answers[0]["Status"]
     return status
 
 
@@ -64,10 +64,10 @@ def _health(name: str, status: Mapping[str, Any]) -> Health:
     return Health(name, leads, bool(status.get("isLearner")), tuple(status.get("errors") or ()))
 
 
-def in_turn(found: Sequence[Health]) -> str:
+def in_turn(members: Sequence[Health]) -> str:
     """Return the member that makes backups: the first healthy follower, otherwise any voter that answers, otherwise "".
 
     A snapshot loads the disk and memory of its member, and the leader is the busiest.
     """
-    ranked = sorted(found, key=lambda each: (each.learns, bool(each.ailments), each.leads))
+    ranked = sorted(members, key=lambda each: (each.learns, bool(each.ailments), each.leads))
     return ranked[0].name if ranked and not ranked[0].learns else ""

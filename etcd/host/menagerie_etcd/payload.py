@@ -43,12 +43,12 @@ class Payload:
         sha256 = str(body["sha256"])
         if not _SHA256.fullmatch(sha256):
             raise ValueError("sha256 is not 64 hexadecimal digits")
-        wanted = {"sha256": sha256, "whole": True}
-        if self.state() != wanted:
+        desired = {"sha256": sha256, "whole": True}
+        if self.state() != desired:
             self._run(f"menagerie-apply@{sha256}.service", f"payload-{sha256[:16]}", str(body["packed"]))
-        if self.state() != wanted:
+        if self.state() != desired:
             raise Failure(f"menagerie-apply ended, but this host does not have payload {sha256[:16]}")
-        return wanted
+        return desired
 
     def _run(self, unit: str, name: str, packed: str) -> None:
         if not self._units.is_active(unit):

@@ -13,12 +13,12 @@ _OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 def unused(count: int) -> tuple[int, ...]:
     """Return free ports below the range that the kernel uses for connections. OSError if too few are free."""
     below = max(int(_OF_CONNECTIONS.read_text().split()[0]), 2 * _FIRST)
-    found: list[int] = []
+    ports: list[int] = []
     for port in random.SystemRandom().sample(range(_FIRST, below), below - _FIRST):
         if _free(port):
-            found.append(port)
-        if len(found) == count:
-            return tuple(found)
+            ports.append(port)
+        if len(ports) == count:
+            return tuple(ports)
     raise OSError(f"no {count} ports of 127.0.0.1 from {_FIRST} to {below} are free")
 
 

@@ -87,8 +87,8 @@ class Repository:
 
     def snapshots(self, kind: str = "") -> tuple[Snapshot, ...]:
         """Return all snapshots, or those of a kind, newest first. It takes no lock, so it never waits."""
-        found = json.loads(self._run("snapshots", "--json", "--no-lock", *([f"--tag=kind={kind}"] if kind else [])))
-        read = (Snapshot(each["id"], _seconds(each["time"]), _pairs(each.get("tags") or ())) for each in found or ())
+        listing = json.loads(self._run("snapshots", "--json", "--no-lock", *([f"--tag=kind={kind}"] if kind else [])))
+        read = (Snapshot(each["id"], _seconds(each["time"]), _pairs(each.get("tags") or ())) for each in listing or ())
         return tuple(sorted(read, key=lambda snapshot: snapshot.time, reverse=True))
 
     def put(self, source: Path, name: str, tags: Mapping[str, str]) -> str:

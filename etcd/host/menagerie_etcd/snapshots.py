@@ -73,12 +73,12 @@ def refuse_other(path: Path, programs: Programs, facts: dict[str, Any]) -> dict[
     Failure if `facts` has another value of one of them.
     """
     status: dict[str, Any] = json.loads(programs.etcdutl("snapshot", "status", str(path), "--write-out=json"))
-    found = {"hash": format(status["hash"], "08x"), "revision": int(status["revision"])}
-    if facts.get("hash") not in (None, found["hash"]):
-        raise Failure(f"hash mismatch (file {found['hash']}, recorded {facts['hash']})")
-    if facts.get("revision") not in (None, found["revision"]):
-        raise Failure(f"another revision (file {found['revision']}, recorded {facts['revision']})")
-    return found
+    actual = {"hash": format(status["hash"], "08x"), "revision": int(status["revision"])}
+    if facts.get("hash") not in (None, actual["hash"]):
+        raise Failure(f"hash mismatch (file {actual['hash']}, recorded {facts['hash']})")
+    if facts.get("revision") not in (None, actual["revision"]):
+        raise Failure(f"another revision (file {actual['revision']}, recorded {facts['revision']})")
+    return actual
 
 
 def restore(path: Path, to: Path, programs: Programs, owner: dict[str, str], bump: int) -> None:

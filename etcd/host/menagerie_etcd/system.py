@@ -11,7 +11,7 @@ from typing import Any
 DROP_INS = Path("/run/systemd/system")
 STOP_S = 90
 """Longer than TimeoutStopSec of etcd's units."""
-_TOLD = 600
+_QUOTED = 600
 
 
 class Failure(Exception):
@@ -67,7 +67,7 @@ class Systemd:
             raise Failure("systemctl {}: not done within {:.0f} s".format(" ".join(words), timeout_s)) from None
         said = done.stdout.decode(errors="replace")
         if done.returncode:
-            raise Failure("systemctl {}: {}".format(" ".join(words), said.strip()[-_TOLD:]))
+            raise Failure("systemctl {}: {}".format(" ".join(words), said.strip()[-_QUOTED:]))
         return said
 
 
@@ -85,7 +85,7 @@ def run_as(user: str, words: list[str], timeout_s: float) -> bytes:
     except subprocess.TimeoutExpired:
         raise Failure(f"{Path(words[0]).name}: not done within {timeout_s:.0f} s") from None
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()[-_TOLD:]
+        said = done.stderr.decode(errors="replace").strip()[-_QUOTED:]
         raise Failure(f"{Path(words[0]).name} failed with {done.returncode}: {said}")
     return bytes(done.stdout)
 
