@@ -84,9 +84,9 @@ MACHINE = {
 }
 
 
-def desired(params: dict[str, Any]) -> joining.Wanted:
+def desired(params: dict[str, Any]) -> joining.Desired:
     options = {name: params[name] for name in ("config", "ca_pem", "endpoint", "kubeadm", "patches", "machine")}
-    return joining.Wanted(
+    return joining.Desired(
         **options, serving_pem=serving_pem(params), token=lambda: str(params["token"]), asks_anew=True
     )
 

@@ -91,7 +91,7 @@ def announcing(host):
 def test_trusted_and_signing_authorities_are_announced_by_digest(announcing, node):
     both = sorted([digest(FIRST), digest(SECOND)])
     bundle = FIRST.certificate + SERVING.certificate
-    assert json.loads(announcing.told(node((SECOND, FIRST), FIRST, SERVING), bundle)) == {
+    assert json.loads(announcing.record(node((SECOND, FIRST), FIRST, SERVING), bundle)) == {
         "api": both,
         "clients": both,
         "servers": sorted([digest(FIRST), digest(SERVING)]),
@@ -102,7 +102,7 @@ def test_trusted_and_signing_authorities_are_announced_by_digest(announcing, nod
 
 def test_a_missing_or_untrusted_certificate_is_announced_without_a_signer(announcing, node):
     for signer in (None, FIRST):
-        announced = json.loads(announcing.told(node((SECOND,), FIRST, signer), SERVING.certificate))
+        announced = json.loads(announcing.record(node((SECOND,), FIRST, signer), SERVING.certificate))
         assert (announced["client"], announced["serving"]) == ("", "")
 
 

@@ -21,14 +21,14 @@ def test_a_file_is_replaced_in_one_step_with_its_mode(host, tmp_path, own):
 
 def test_a_correct_file_is_left_alone(host, tmp_path, own):
     path = tmp_path / "file"
-    host("files").place(str(path), host("files").wanted("new\n", "0640", own))
+    host("files").place(str(path), host("files").desired("new\n", "0640", own))
     assert host("files").changes([entry(path, own)], [str(tmp_path / "gone")]) == []
 
 
 @pytest.mark.parametrize("wrong", [{"text": "other\n"}, {"mode": "0600"}])
 def test_content_and_mode_both_count(host, tmp_path, own, wrong):
     path = tmp_path / "file"
-    host("files").place(str(path), host("files").wanted("new\n", "0640", own))
+    host("files").place(str(path), host("files").desired("new\n", "0640", own))
     assert len(host("files").changes([entry(path, own, **wrong)], [])) == 1
 
 

@@ -99,7 +99,7 @@ def converged(host, tmp_path, monkeypatch):
         commands = Commands(**other)
         monkeypatch.setattr(host, "execute", commands)
         config = {"kind": "JoinConfiguration"}
-        desired = host.Wanted(
+        desired = host.Desired(
             config, CA, CA, ENDPOINT, "kubeadm", str(tmp_path / "patches"), token, machine or {}, asks_anew
         )
         return commands, host.converge(desired, host.membership(CA, ENDPOINT, now()), check)
@@ -430,7 +430,7 @@ def rotated(host, node, tmp_path, monkeypatch):
         ca_pem = "".join(authority.certificate for authority in bundle)
         serving_pem = serving.certificate if serving else ca_pem
         config = {"kind": "JoinConfiguration"}
-        desired = host.Wanted(
+        desired = host.Desired(
             config, ca_pem, serving_pem, ENDPOINT, "kubeadm", str(tmp_path / "patches"), lambda: TOKEN, {}
         )
         return kubelet, host.converge(desired, host.membership(ca_pem, ENDPOINT, now()), check)

@@ -22,7 +22,7 @@ PATIENCE_S = 120
 _NODE = "system:node:"
 
 
-def told(files: authorities.Files, serving_pem: str) -> str:
+def record(files: authorities.Files, serving_pem: str) -> str:
     """Return JSON with digests of authorities: those that the kubelet trusts for its API and for clients, those that
     may sign its serving certificate, and those that signed its two certificates."""
     held = authorities.read(files.authorities)
@@ -56,7 +56,7 @@ def converge(
         if is_whole or time.monotonic() >= deadline:
             break
         time.sleep(1)
-    if said == told(files, serving_pem):
+    if said == record(files, serving_pem):
         return []
     if not check:
         if said is None:
@@ -64,15 +64,15 @@ def converge(
                 f"the cluster has no Node {name(files)}, although its kubelet runs: it registers only when it starts. "
                 "Run 'systemctl restart kubelet', then this again"
             )
-        body = {"metadata": {"annotations": {ANNOTATION: told(files, serving_pem)}}}
+        body = {"metadata": {"annotations": {ANNOTATION: record(files, serving_pem)}}}
         _asked(endpoint, files, "PATCH", body)
     return ["record which authorities it works with"]
 
 
 def _said(endpoint: str, files: authorities.Files) -> str | None:
     """Return the Node's record, "" if it has none; None without a Node."""
-    found = _asked(endpoint, files, "GET")
-    return None if found is None else str((found["metadata"].get("annotations") or {}).get(ANNOTATION, ""))
+    node = _asked(endpoint, files, "GET")
+    return None if node is None else str((node["metadata"].get("annotations") or {}).get(ANNOTATION, ""))
 
 
 def _asked(endpoint: str, files: authorities.Files, method: str, body: Any = None) -> dict[str, Any] | None:
@@ -89,8 +89,8 @@ def _asked(endpoint: str, files: authorities.Files, method: str, body: Any = Non
             return None
         if answer.status != HTTPStatus.OK:
             raise Refused(f"https://{endpoint}: {method} of Node {name(files)}: {answer.status} {answer.reason}")
-        found: dict[str, Any] = json.loads(text)
-        return found
+        node: dict[str, Any] = json.loads(text)
+        return node
     except (OSError, http.client.HTTPException) as error:
         raise Refused(f"https://{endpoint}: {method} of Node {name(files)}: {error!r}") from None
     finally:

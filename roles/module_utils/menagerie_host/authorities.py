@@ -47,9 +47,9 @@ def certificates(pem: str) -> tuple[str, ...]:
 
 def of_kubeconfig(text: str) -> str:
     """Return the bundle that a kubeconfig trusts, "" if it has none that can be read."""
-    found = _DATA.search(text)
+    match = _DATA.search(text)
     try:
-        return base64.b64decode(found[2], validate=True).decode() if found else ""
+        return base64.b64decode(match[2], validate=True).decode() if match else ""
     except ValueError:
         return ""
 
@@ -72,7 +72,7 @@ def are_these(ca_pem: str, files: Files) -> bool:
 def trust(ca_pem: str, files: Files) -> None:
     """Trust another bundle. The authorities' own file is written last: units restart when it changes."""
     data = base64.b64encode(ca_pem.encode()).decode()
-    text = _DATA.sub(lambda found: found[1] + data, read(files.kubeconfig))
+    text = _DATA.sub(lambda match: match[1] + data, read(files.kubeconfig))
     _replace(files.kubeconfig, text, 0o600)
     _replace(files.authorities, ca_pem, 0o644)
 
@@ -123,7 +123,7 @@ def _not_given(ca_pem: str, serving_pem: str, files: Files) -> list[str]:
 
 def digests(ca_pem: str) -> dict[object, str]:
     """Return each certificate's name -> its SHA-256 in hex, in the bundle's order. Names are unique in a key ring."""
-    return {_subject(found[0]): _digest(found[0]) for found in _PEM.finditer(ca_pem)}
+    return {_subject(match[0]): _digest(match[0]) for match in _PEM.finditer(ca_pem)}
 
 
 def issued_by(path: str, ca_pem: str) -> str:

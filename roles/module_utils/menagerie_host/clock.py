@@ -33,7 +33,7 @@ def api_time(endpoint: str) -> float | None:
         connection.close()
 
 
-def _told(seconds: float) -> str:
+def _utc(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -44,7 +44,7 @@ def refuse_skew(endpoint: str) -> None:
         return
     word = "ahead of" if ours > theirs else "behind"
     raise Refused(
-        f"this host's clock says {_told(ours)}, that of the API at {endpoint} {_told(theirs)}: it is "
+        f"this host's clock says {_utc(ours)}, that of the API at {endpoint} {_utc(theirs)}: it is "
         f"{abs(ours - theirs):.0f} s {word} it, and at most {MOST_SKEW} s are accepted: certificates would look "
         "expired or not yet valid. See 'chronyc tracking' and 'chronyc sources'; if servers answer, 'chronyc "
         "makestep' sets the clock at once. Then run this again"

@@ -19,13 +19,13 @@ from .machine import numbers
 PATH = "/var/lib/kubelet/cpu_manager_state"
 
 
-def wanted(patches: str, own: str) -> dict[str, Any]:
+def desired(patches: str, own: str) -> dict[str, Any]:
     """Return the configuration's CPU fields with the patches applied. own: text of the patch that is not placed yet."""
-    found: dict[str, Any] = json.loads(own) if own else {}
+    fields: dict[str, Any] = json.loads(own) if own else {}
     for path in sorted(glob.glob(os.path.join(patches, "kubeletconfiguration0*.json"))):
         with open(path) as handle:
-            found |= json.load(handle)
-    return found
+            fields |= json.load(handle)
+    return fields
 
 
 def conflict(configuration: dict[str, Any], online: list[int]) -> str:
@@ -78,9 +78,9 @@ def _would_move(pod: dict[str, Any]) -> bool:
     return not fixed and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
 
 
-def refuse_unless_drained(reason: str, node: str, found: list[str]) -> None:
-    if found:
-        shown = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+def refuse_unless_drained(reason: str, node: str, remaining: list[str]) -> None:
+    if remaining:
+        shown = ", ".join(remaining[:3]) + (f" and {len(remaining) - 3} more" if len(remaining) > 3 else "")
         raise Refused(
             f"the kubelet of {node} must forget which pods have which CPUs, because {reason}; it still has pods: "
             f"{shown}. Run 'kubectl drain {node} --ignore-daemonsets --delete-emptydir-data', then this again, then "

@@ -63,19 +63,19 @@ def install_stream(stream: IO[bytes], path: str, mode: int) -> str:
 
 def unpack(program: dict[str, Any], archive: IO[bytes]) -> dict[str, Any]:
     """Install the archive's members. A leading "./" of names is ignored: only some upstreams write it."""
-    wanted = {name.removeprefix("./"): path for name, path in program["members"].items()}
+    missing = {name.removeprefix("./"): path for name, path in program["members"].items()}
     entries = {}
     with tarfile.open(fileobj=archive, mode="r:*") as tar:
         for item in tar:
-            if not wanted:
+            if not missing:
                 break
-            path = wanted.pop(item.name.removeprefix("./"), None)
+            path = missing.pop(item.name.removeprefix("./"), None)
             stream = tar.extractfile(item) if path and item.isreg() else None
             if path and stream:
                 digest = install_stream(stream, path, int(program["mode"], 8))
                 entries[path] = {"source": program["sha256"], "sha256": digest}
-    if wanted:
-        raise Refused(f"{program['url']} has no member {', '.join(wanted)}")
+    if missing:
+        raise Refused(f"{program['url']} has no member {', '.join(missing)}")
     return entries
 
 

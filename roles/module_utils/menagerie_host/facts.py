@@ -37,29 +37,29 @@ def gather(cloud: str, metadata: str = METADATA) -> Facts | None:
 
 def _aws(metadata: str) -> Facts:
     token = _get(metadata, "/latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}, "PUT")
-    found = json.loads(
+    document = json.loads(
         _get(metadata, "/latest/dynamic/instance-identity/document", {"X-aws-ec2-metadata-token": token})
     )
-    zone, instance = found["availabilityZone"], found["instanceId"]
-    return Facts(f"aws:///{zone}/{instance}", found["region"], zone, found["instanceType"])
+    zone, instance = document["availabilityZone"], document["instanceId"]
+    return Facts(f"aws:///{zone}/{instance}", document["region"], zone, document["instanceType"])
 
 
 def _gcp(metadata: str) -> Facts:
-    def told(key: str) -> str:
+    def value(key: str) -> str:
         return _get(metadata, "/computeMetadata/v1/" + key, {"Metadata-Flavor": "Google"}).rpartition("/")[2]
 
-    zone, name = told("instance/zone"), told("instance/name")
-    provider_id = f"gce://{told('project/project-id')}/{zone}/{name}"
-    return Facts(provider_id, zone.rpartition("-")[0], zone, told("instance/machine-type"))
+    zone, name = value("instance/zone"), value("instance/name")
+    provider_id = f"gce://{value('project/project-id')}/{zone}/{name}"
+    return Facts(provider_id, zone.rpartition("-")[0], zone, value("instance/machine-type"))
 
 
 def _azure(metadata: str) -> Facts:
-    found: dict[str, Any] = json.loads(
+    compute: dict[str, Any] = json.loads(
         _get(metadata, "/metadata/instance/compute?api-version=2021-02-01", {"Metadata": "true"})
     )
     # Azure's controller manager takes a machine without a zone as in fault domain 0 of its region.
-    zone = f"{found['location']}-{found['zone']}" if found["zone"] else "0"
-    return Facts("azure://" + found["resourceId"], found["location"], zone, found["vmSize"])
+    zone = f"{compute['location']}-{compute['zone']}" if compute["zone"] else "0"
+    return Facts("azure://" + compute["resourceId"], compute["location"], zone, compute["vmSize"])
 
 
 def _get(metadata: str, path: str, headers: dict[str, str], method: str = "GET") -> str:

@@ -47,7 +47,7 @@ def read(path: str) -> FileState:
         return FileState(handle.read(), status.st_mode & 0o7777, status.st_uid, status.st_gid)
 
 
-def wanted(text: str, mode: str, owner: str) -> FileState:
+def desired(text: str, mode: str, owner: str) -> FileState:
     """`mode` is octal text ("0644"), `owner` is user:group. Refused if the host has no such user."""
     user, _, group = owner.partition(":")
     try:
@@ -69,16 +69,16 @@ def with_block(content: str, text: str) -> str:
 
 def changes(files: list[dict[str, Any]], absent: list[str]) -> list[Change]:
     """Return every file that differs; files to remove come last."""
-    found = []
+    candidates = []
     for entry in files:
         before = read(entry["path"])
         text = entry["text"]
         if entry["block"]:
             text = with_block((before.content or b"").decode(errors="surrogateescape"), text)
-        after = wanted(text, entry["mode"], entry["owner"])
-        found.append(Change(entry["path"], before, after, tuple(entry.get("validate", ()))))
-    found += [Change(path, read(path), ABSENT) for path in absent]
-    return [change for change in found if change.before != change.after]
+        after = desired(text, entry["mode"], entry["owner"])
+        candidates.append(Change(entry["path"], before, after, tuple(entry.get("validate", ()))))
+    candidates += [Change(path, read(path), ABSENT) for path in absent]
+    return [change for change in candidates if change.before != change.after]
 
 
 def apply(pending: list[Change]) -> None:

@@ -63,20 +63,20 @@ def registration(settings: dict[str, Any]) -> dict[str, Any]:
     for kind, value in (("name", own_name()), ("address", own_address(settings["towards"]))):
         text = text.replace(settings["placeholders"][kind], value)
     config: dict[str, Any] = json.loads(text)
-    found = facts.gather(settings["cloud"])
-    if found:
+    cloud_facts = facts.gather(settings["cloud"])
+    if cloud_facts:
         node = config["nodeRegistration"]
-        node["kubeletExtraArgs"] = with_facts(node["kubeletExtraArgs"], found)
+        node["kubeletExtraArgs"] = with_facts(node["kubeletExtraArgs"], cloud_facts)
     return config
 
 
-def with_facts(arguments: list[dict[str, str]], found: facts.Facts) -> list[dict[str, str]]:
+def with_facts(arguments: list[dict[str, str]], cloud_facts: facts.Facts) -> list[dict[str, str]]:
     """Return the kubelet's flags with the cloud's facts about the host. The pool's own settings win."""
     flags = {each["name"]: each["value"] for each in arguments}
     own = dict(label.split("=", 1) for label in flags.get("node-labels", "").split(",") if label)
-    labels = {**found.labels(), **own}
+    labels = {**cloud_facts.labels(), **own}
     flags["node-labels"] = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    flags.setdefault("provider-id", found.provider_id)
+    flags.setdefault("provider-id", cloud_facts.provider_id)
     return [{"name": name, "value": value} for name, value in flags.items()]
 
 
@@ -108,24 +108,26 @@ def answer(endpoint: str, ca_pem: str, token: str) -> int:
 
 
 def join(settings: dict[str, Any]) -> None:
-    told = settings["join"]
-    ca_pem = read(told["ca"])
+    options = settings["join"]
+    ca_pem = read(options["ca"])
     with joining.one_at_a_time():
-        found = joining.membership(ca_pem, told["endpoint"], time.time())
-        if found.state == "foreign":
-            raise Refused(f"this host is a node of another cluster: {found.reason}; replace it, or run 'kubeadm reset'")
-        wanted = joining.Wanted(
-            config=registration(settings) if found.state != "joined" else {},
+        membership = joining.membership(ca_pem, options["endpoint"], time.time())
+        if membership.state == "foreign":
+            raise Refused(
+                f"this host is a node of another cluster: {membership.reason}; replace it, or run 'kubeadm reset'"
+            )
+        desired = joining.Desired(
+            config=registration(settings) if membership.state != "joined" else {},
             ca_pem=ca_pem,
-            serving_pem=read(told["serving_ca"]),
-            endpoint=told["endpoint"],
+            serving_pem=read(options["serving_ca"]),
+            endpoint=options["endpoint"],
             kubeadm=KUBEADM,
-            patches=told["patches"],
-            machine=told["machine"],
-            token=lambda: fetched_token(told["token"], told["endpoint"], ca_pem),
+            patches=options["patches"],
+            machine=options["machine"],
+            token=lambda: fetched_token(options["token"], options["endpoint"], ca_pem),
         )
-        actions = joining.converge(wanted, found, False)
-    print(f"{found.state}: {', '.join(actions) or 'nothing to do'}", flush=True)
+        actions = joining.converge(desired, membership, False)
+    print(f"{membership.state}: {', '.join(actions) or 'nothing to do'}", flush=True)
     for unit in settings["followers"] if "join" in actions else ():
         run(["systemctl", "try-restart", unit], f"systemctl try-restart {unit}")
 
@@ -133,18 +135,18 @@ def join(settings: dict[str, Any]) -> None:
 def refresh(settings: dict[str, Any]) -> None:
     """Follow the cluster's authorities and record that. menagerie-refresh reads from the output which certificates are
     new."""
-    told = settings["join"]
-    ca_pem, serving_pem = read(told["ca"]), read(told["serving_ca"])
+    options = settings["join"]
+    ca_pem, serving_pem = read(options["ca"]), read(options["serving_ca"])
     with joining.one_at_a_time():
-        found = joining.membership(ca_pem, told["endpoint"], time.time())
+        membership = joining.membership(ca_pem, options["endpoint"], time.time())
         # Hosts join at boot, with retries.
-        if joining.is_node(found):
+        if joining.is_node(membership):
             for name, act in joining.following(ca_pem, serving_pem):
                 act()
                 print(name, file=sys.stderr)
             if units.outdated(KUBELET, [joining.CA]):
                 run(["systemctl", "try-restart", KUBELET], f"systemctl try-restart {KUBELET}")
-            joining.announce(told["endpoint"], serving_pem, False)
+            joining.announce(options["endpoint"], serving_pem, False)
     print("{}")
 
 

@@ -97,7 +97,7 @@ def why(output: str) -> str:
     return "\n".join(line for line in lines[first:] if "stack trace" not in line)
 
 
-class Wanted(NamedTuple):
+class Desired(NamedTuple):
     """The cluster to join. config: a JoinConfiguration without discovery. patches: folder of kubeadm's patches."""
 
     config: dict[str, Any]
@@ -128,11 +128,11 @@ def run(command: list[str]) -> None:
         raise Refused(f"kubeadm {command[1]}: {why(output)}")
 
 
-def join(wanted: Wanted) -> None:
+def join(desired: Desired) -> None:
     """Join. If this host's former Node is still Ready, retry until its lease expires."""
     deadline = time.monotonic() + NODE_GRACE
     while True:
-        code, output = try_join(wanted)
+        code, output = try_join(desired)
         if not code:
             return
         if 'status "Ready" already exists' not in output or time.monotonic() > deadline:
@@ -140,18 +140,18 @@ def join(wanted: Wanted) -> None:
         time.sleep(5)
 
 
-def try_join(wanted: Wanted) -> tuple[int, str]:
+def try_join(desired: Desired) -> tuple[int, str]:
     """Join once. First remove the files of an interrupted join, because kubeadm refuses a host that has them."""
-    token = wanted.token()
+    token = desired.token()
     execute(["systemctl", "stop", "kubelet.service"])
     remove(*glob.glob(os.path.join(RUN, "join-*.yaml")))
-    remove(*([BOOTSTRAP_KEY] if wanted.asks_anew else []))
+    remove(*([BOOTSTRAP_KEY] if desired.asks_anew else []))
     remove(KUBELET_CONF, BOOTSTRAP_CONF, CA, *glob.glob("/var/lib/kubelet/pki/kubelet-client-*"))
     try:
-        discovery = written("discovery", discovery_kubeconfig(wanted.ca_pem, wanted.endpoint, token))
-        found = {"file": {"kubeConfigPath": discovery}, "tlsBootstrapToken": token}
-        path = written("config", {**wanted.config, "discovery": found})
-        return execute([wanted.kubeadm, "join", "--config", path])
+        discovery = written("discovery", discovery_kubeconfig(desired.ca_pem, desired.endpoint, token))
+        discovery_config = {"file": {"kubeConfigPath": discovery}, "tlsBootstrapToken": token}
+        path = written("config", {**desired.config, "discovery": discovery_config})
+        return execute([desired.kubeadm, "join", "--config", path])
     finally:
         remove(*glob.glob(os.path.join(RUN, "join-*.yaml")))
 
@@ -186,27 +186,27 @@ def one_at_a_time() -> Iterator[None]:
         yield
 
 
-def render_configuration(wanted: Wanted) -> None:
-    phase = ["upgrade", "node", "phase", "kubelet-config", "--patches", wanted.patches]
-    run([wanted.kubeadm, *phase, "--kubeconfig", KUBELET_CONF])
+def render_configuration(desired: Desired) -> None:
+    phase = ["upgrade", "node", "phase", "kubelet-config", "--patches", desired.patches]
+    run([desired.kubeadm, *phase, "--kubeconfig", KUBELET_CONF])
 
 
-def differing_patch(wanted: Wanted) -> str:
+def differing_patch(desired: Desired) -> str:
     """Return the text of the machine's own patch if the placed one differs, otherwise ""."""
-    text = machine.patch(wanted.machine)
-    path = os.path.join(wanted.patches, machine.PATCH)
+    text = machine.patch(desired.machine)
+    path = os.path.join(desired.patches, machine.PATCH)
     if not text or not os.path.exists(path):
         return text
     with open(path) as handle:
         return "" if handle.read() == text else text
 
 
-def place_patch(wanted: Wanted, text: str) -> None:
-    os.makedirs(wanted.patches, mode=0o755, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=wanted.patches)
+def place_patch(desired: Desired, text: str) -> None:
+    os.makedirs(desired.patches, mode=0o755, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=desired.patches)
     with os.fdopen(handle, "w") as stream:
         stream.write(text)
-    os.replace(partial, os.path.join(wanted.patches, machine.PATCH))
+    os.replace(partial, os.path.join(desired.patches, machine.PATCH))
 
 
 def forget_cpus() -> None:
@@ -214,15 +214,15 @@ def forget_cpus() -> None:
     remove(cpu_state.PATH)
 
 
-def cpus(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None]]]:
+def cpus(desired: Desired, membership: Membership) -> list[tuple[str, Callable[[], None]]]:
     """Return the steps for the CPU manager's file. The pods of a host that is no node do not count."""
-    configuration = cpu_state.wanted(wanted.patches, machine.patch(wanted.machine))
+    configuration = cpu_state.desired(desired.patches, machine.patch(desired.machine))
     reason = cpu_state.conflict(configuration, machine.online())
     if not reason:
         return []
-    if found.state == "joined":
+    if membership.state == "joined":
         node = os.uname().nodename.lower()
-        pods = cpu_state.pods(wanted.endpoint, wanted.ca_pem, CLIENT_CERTIFICATE, node)
+        pods = cpu_state.pods(desired.endpoint, desired.ca_pem, CLIENT_CERTIFICATE, node)
         cpu_state.refuse_unless_drained(reason, node, pods)
     return [("forget which pods have which CPUs", forget_cpus)]
 
@@ -236,9 +236,11 @@ def announce(endpoint: str, serving_pem: str, check: bool, joined: bool = False)
     return announcing.converge(endpoint, own_files(), serving_pem, check, announcing.PATIENCE_S if joined else 0)
 
 
-def is_node(found: Membership) -> bool:
+def is_node(membership: Membership) -> bool:
     """Return whether this host is a node. During a renewal it is one without a certificate."""
-    return found.state == "joined" or (found.state == "expired" and authorities.renewal_was_cut_off(own_files()))
+    return membership.state == "joined" or (
+        membership.state == "expired" and authorities.renewal_was_cut_off(own_files())
+    )
 
 
 def following(ca_pem: str, serving_pem: str) -> list[tuple[str, Callable[[], None]]]:
@@ -253,23 +255,23 @@ def following(ca_pem: str, serving_pem: str) -> list[tuple[str, Callable[[], Non
     return needed
 
 
-def steps(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None]]]:
+def steps(desired: Desired, membership: Membership) -> list[tuple[str, Callable[[], None]]]:
     """Return (name, action) of each step that the host needs, in order."""
     needed: list[tuple[str, Callable[[], None]]] = []
-    if found.state != "joined":
-        clock.refuse_skew(wanted.endpoint)
-    forgetting = cpus(wanted, found)
-    text = differing_patch(wanted)
+    if membership.state != "joined":
+        clock.refuse_skew(desired.endpoint)
+    forgetting = cpus(desired, membership)
+    text = differing_patch(desired)
     if text:
-        needed.append(("the kubelet's share of the machine", lambda: place_patch(wanted, text)))
-    if found.state == "foreign":
-        reset = [wanted.kubeadm, "reset", "--force", "--cleanup-tmp-dir"]
+        needed.append(("the kubelet's share of the machine", lambda: place_patch(desired, text)))
+    if membership.state == "foreign":
+        reset = [desired.kubeadm, "reset", "--force", "--cleanup-tmp-dir"]
         needed.append(("reset", lambda: run(reset)))
-    if found.state != "joined":
-        return [*needed, *forgetting, ("join", lambda: join(wanted))]
-    needed += following(wanted.ca_pem, wanted.serving_pem)
-    if text or patches_are_newer(wanted.patches):
-        needed.append(("render configuration", lambda: render_configuration(wanted)))
+    if membership.state != "joined":
+        return [*needed, *forgetting, ("join", lambda: join(desired))]
+    needed += following(desired.ca_pem, desired.serving_pem)
+    if text or patches_are_newer(desired.patches):
+        needed.append(("render configuration", lambda: render_configuration(desired)))
     if os.path.exists(BOOTSTRAP_CONF) and not authorities.renewal_was_cut_off(own_files()):
         needed.append(("remove bootstrap token", lambda: remove(BOOTSTRAP_CONF)))
     if modes := wrong_modes():
@@ -278,9 +280,9 @@ def steps(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], Non
     return needed + forgetting
 
 
-def converge(wanted: Wanted, found: Membership, check: bool) -> list[str]:
+def converge(desired: Desired, membership: Membership, check: bool) -> list[str]:
     """Run the needed steps, or in a dry run only name them."""
-    needed = steps(wanted, found)
+    needed = steps(desired, membership)
     if not check:
         for _, act in needed:
             act()

@@ -41,11 +41,11 @@ class Machine(NamedTuple):
 
 def numbers(text: str) -> list[int]:
     """Parse a list of the kernel: "0-2,8" -> 0, 1, 2, 8."""
-    found: list[int] = []
+    parsed: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        parsed += range(int(first), int(last or first) + 1)
+    return parsed
 
 
 def _read(*parts: str) -> str:
@@ -106,16 +106,16 @@ def kubelets_memory(max_pods: int) -> int:
     return (255 + 11 * max_pods) * MIB
 
 
-def reserved(machine: Machine, wanted: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Return kubeReserved and systemReserved. wanted: see M(kubelet_join)."""
+def reserved(machine: Machine, settings: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return kubeReserved and systemReserved. settings: see M(kubelet_join)."""
     # Whole GiB: the kernel keeps a little more or less at each boot, and that must not restart the kubelet.
     memory = max(machine.memory // GIB * GIB, GIB)
-    kube = kubelets_memory(wanted["max_pods"])
-    system = max(wanted["system_memory_mib"] * MIB, memory // 100)
+    kube = kubelets_memory(settings["max_pods"])
+    system = max(settings["system_memory_mib"] * MIB, memory // 100)
     shrunk = min(1.0, memory * MOST_RESERVED / (kube + system))
     return {
         "kubeReserved": {"cpu": f"{kubelets_cpu(machine.cpus)}m", "memory": f"{int(kube * shrunk) // MIB}Mi"},
-        "systemReserved": {"cpu": f"{wanted['system_cpu']}m", "memory": f"{int(system * shrunk) // MIB}Mi"},
+        "systemReserved": {"cpu": f"{settings['system_cpu']}m", "memory": f"{int(system * shrunk) // MIB}Mi"},
     }
 
 
@@ -125,13 +125,13 @@ def systems_cpus(machine: Machine, needed: int) -> list[int]:
     nodes = [list(cores) for cores in machine.nodes.values() if cores]
     if sum(map(len, nodes)) < 2 * len(nodes):
         raise Refused("cpu_manager static: this machine has no core to spare for pods after the system's")
-    found: list[int] = []
-    while len(found) < needed or any(len(cores) == len(own) for cores, own in zip(nodes, machine.nodes.values())):
+    cpus: list[int] = []
+    while len(cpus) < needed or any(len(cores) == len(own) for cores, own in zip(nodes, machine.nodes.values())):
         for cores in nodes:
-            found += cores.pop(0) if len(cores) > 1 else []
+            cpus += cores.pop(0) if len(cores) > 1 else []
         if all(len(cores) == 1 for cores in nodes):
             break
-    return sorted(found)
+    return sorted(cpus)
 
 
 def image_thresholds(size: int, largest: int) -> dict[str, int]:
@@ -146,21 +146,21 @@ def image_thresholds(size: int, largest: int) -> dict[str, int]:
     return {"imageGCHighThresholdPercent": high, "imageGCLowThresholdPercent": high - 10}
 
 
-def configuration(machine: Machine, wanted: dict[str, Any]) -> dict[str, Any]:
+def configuration(machine: Machine, settings: dict[str, Any]) -> dict[str, Any]:
     """Return fields of the KubeletConfiguration."""
-    found: dict[str, Any] = image_thresholds(machine.images, wanted["largest_image_gb"] * 10**9)
-    if wanted["reserve"]:
-        found |= reserved(machine, wanted)
-    found["cpuManagerPolicy"] = wanted["cpu_manager"]
-    if wanted["cpu_manager"] == "static":
-        needed = math.ceil((kubelets_cpu(machine.cpus) + wanted["system_cpu"]) / 1000)
-        found["reservedSystemCPUs"] = ",".join(map(str, systems_cpus(machine, needed)))
-    found["topologyManagerPolicy"] = wanted["topology_manager"]
-    if wanted["topology_manager"] != "none" and len(machine.nodes) > MOST_NUMA_NODES:
-        found["topologyManagerPolicyOptions"] = {"max-allowable-numa-nodes": str(len(machine.nodes))}
-    return found
+    fields: dict[str, Any] = image_thresholds(machine.images, settings["largest_image_gb"] * 10**9)
+    if settings["reserve"]:
+        fields |= reserved(machine, settings)
+    fields["cpuManagerPolicy"] = settings["cpu_manager"]
+    if settings["cpu_manager"] == "static":
+        needed = math.ceil((kubelets_cpu(machine.cpus) + settings["system_cpu"]) / 1000)
+        fields["reservedSystemCPUs"] = ",".join(map(str, systems_cpus(machine, needed)))
+    fields["topologyManagerPolicy"] = settings["topology_manager"]
+    if settings["topology_manager"] != "none" and len(machine.nodes) > MOST_NUMA_NODES:
+        fields["topologyManagerPolicyOptions"] = {"max-allowable-numa-nodes": str(len(machine.nodes))}
+    return fields
 
 
-def patch(wanted: dict[str, Any]) -> str:
-    """Return the text of `PATCH`; empty if nothing is wanted."""
-    return json.dumps(configuration(look(), wanted), indent=4, sort_keys=True) + "\n" if wanted else ""
+def patch(settings: dict[str, Any]) -> str:
+    """Return the text of `PATCH`; empty without settings."""
+    return json.dumps(configuration(look(), settings), indent=4, sort_keys=True) + "\n" if settings else ""

@@ -72,14 +72,14 @@ def converge(units: list[dict[str, Any]], check: bool, written: frozenset[str] =
     actions, newer = [], []
     for entry in units:
         unit = entry["unit"]
-        properties, found = _looked_at(unit, entry["inputs"])
-        found += [path for path in entry["inputs"] if path not in found and _holds(path, written)]
-        needed = planned(properties, found, entry["restarted"])
+        properties, changed = _looked_at(unit, entry["inputs"])
+        changed += [path for path in entry["inputs"] if path not in changed and _holds(path, written)]
+        needed = planned(properties, changed, entry["restarted"])
         if not check:
             for action in needed:
                 _act(action, unit)
         actions += [f"{action} {unit}" for action in needed]
-        newer += found if "restart" in needed else []
+        newer += changed if "restart" in needed else []
     return Current(actions, newer)
 
 
@@ -107,5 +107,5 @@ def _act(action: str, unit: str) -> None:
         run(command, " ".join(command))
     except Refused as error:
         journal = ["journalctl", "--no-pager", "-o", "cat", "-n", "15", "-u", unit]
-        told = subprocess.run(journal, check=False, capture_output=True).stdout.decode(errors="replace").strip()
-        raise Refused(f"{error}\nits last lines:\n{told}") from None
+        last_lines = subprocess.run(journal, check=False, capture_output=True).stdout.decode(errors="replace").strip()
+        raise Refused(f"{error}\nits last lines:\n{last_lines}") from None
