@@ -139,7 +139,7 @@ def test_another_machine_that_is_not_set_yet_can_wait(tmp_path: Path, given: Any
     edge = given(Host(tmp_path, connectx(mtu=9000), ens1f0np0="10.8.0.17"), ens1f0np0=MLX)
     settings = json.loads(edge.read("/etc/menagerie/links.json"))
     path = {"to": "gpu-018 in the same rack", "address": "10.8.0.18", "mtu": 9000, "setting": "sites.sjc1.link_mtu"}
-    monkeypatch.setattr(check.ways, "look", lambda path, router: check.ways.Found(1500))
+    monkeypatch.setattr(check.ways, "look", lambda path, router: check.ways.PathResult(1500))
     codes = []
     for extra in ({"host": "gpu-018"}, {}):
         (tmp_path / "etc/menagerie/links.json").write_text(json.dumps({**settings, "paths": [{**path, **extra}]}))

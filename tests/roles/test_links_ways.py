@@ -281,4 +281,4 @@ def test_python_accepts_the_long_list_of_protocols() -> None:
 )
 def test_a_measurement_is_reported_with_the_setting_that_it_contradicts(result, wrong: str, note: str) -> None:
     path = {"to": "gpu-2 in the same rack", "address": "10.8.0.12", "mtu": 9000, "setting": "sites.sjc1.link_mtu"}
-    assert ways.verdict(path, ways.Found(*result)) == (wrong, note)
+    assert ways.verdict(path, ways.PathResult(*result)) == (wrong, note)

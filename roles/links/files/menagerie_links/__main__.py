@@ -92,8 +92,8 @@ def apply_all(edge: Edge, settings: Settings, links: list[str], only_look: bool,
         ask_for_reboot(edge, result)
     wrong = [line(settings["host"], finding) for result in results for finding in result.wrong]
     if as_json:
-        told = [{**result._asdict(), "wrong": [each._asdict() for each in result.wrong]} for result in results]
-        print(json.dumps({"host": settings["host"], "links": told, "reboot": any(r.reboot for r in results)}))
+        reports = [{**result._asdict(), "wrong": [each._asdict() for each in result.wrong]} for result in results]
+        print(json.dumps({"host": settings["host"], "links": reports, "reboot": any(r.reboot for r in results)}))
         for text in wrong:
             print(text, file=sys.stderr)
     else:
@@ -111,8 +111,8 @@ def check_all(edge: Edge, settings: Settings, given: argparse.Namespace, links: 
     if given.json:
         findings = [{**each._asdict(), "line": text} for each, text in zip(report.findings, lines, strict=True)]
         heard = {link: [each._asdict() for each in heard] for link, heard in report.heard.items()}
-        told = {"findings": findings, "notes": report.notes, "heard": heard, "ways": report.ways}
-        print(json.dumps({"host": settings["host"], **told}))
+        body = {"findings": findings, "notes": report.notes, "heard": heard, "ways": report.ways}
+        print(json.dumps({"host": settings["host"], **body}))
     else:
         for way in report.ways:
             print(f"{way['to']}: packets of {way['largest']} bytes of {way['mtu']} arrive whole")

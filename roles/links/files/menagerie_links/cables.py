@@ -35,7 +35,7 @@ class End(NamedTuple):
 
 def parse_lldp(said: Mapping[str, Any]) -> dict[str, list[Heard]]:
     """Parse `lldpctl -f json0`, in which everything is a list: interface -> switches heard there."""
-    found: dict[str, list[Heard]] = {}
+    switches: dict[str, list[Heard]] = {}
     for part in said.get("lldp", []):
         for shown in part.get("interface", []):
             if shown.get("via", "LLDP") != "LLDP":
@@ -44,8 +44,8 @@ def parse_lldp(said: Mapping[str, Any]) -> dict[str, list[Heard]]:
             port = shown.get("port", [{}])[0]
             name = _values(chassis, "name") or _values(chassis, "id")
             heard = Heard(name[0] if name else "", (*_values(port, "id"), *_values(port, "descr")))
-            found.setdefault(shown["name"], []).append(heard)
-    return found
+            switches.setdefault(shown["name"], []).append(heard)
+    return switches
 
 
 def _values(part: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -57,18 +57,18 @@ def ends(host: str, links: Mapping[str, Settings]) -> list[End]:
     return [End(host, name, link["switch"], str(link["port"])) for name, link in links.items() if "switch" in link]
 
 
-def is_switch(said: str, wanted: str) -> bool:
+def is_switch(said: str, expected: str) -> bool:
     """Return whether a switch's own name is the one in the hosts file; either may include its domain."""
-    said, wanted = said.lower(), wanted.lower()
-    return said == wanted or said.startswith(f"{wanted}.") or wanted.startswith(f"{said}.")
+    said, expected = said.lower(), expected.lower()
+    return said == expected or said.startswith(f"{expected}.") or expected.startswith(f"{said}.")
 
 
-def is_port(said: str, wanted: str) -> bool:
+def is_port(said: str, expected: str) -> bool:
     """Compare names of ports. A bare number is a name's last one: 17 is swp17, Ethernet1/17 and Eth17(Port17)."""
-    if wanted.isdigit():
+    if expected.isdigit():
         last = re.findall(r"\d+", said)
-        return bool(last) and int(last[-1]) == int(wanted)
-    return _ETHERNET.sub("ethernet", said.lower()) == _ETHERNET.sub("ethernet", wanted.lower())
+        return bool(last) and int(last[-1]) == int(expected)
+    return _ETHERNET.sub("ethernet", said.lower()) == _ETHERNET.sub("ethernet", expected.lower())
 
 
 def leads_to(heard: Heard, end: End) -> bool:

@@ -46,11 +46,11 @@ def check_cables(edge: Edge, settings: Settings, links: list[str], wait_s: float
             continue
     carrier = {link: edge.read(f"{NET}/{port.name}/carrier") == "1" for link, port in named.items()}
     try:
-        told = _heard(edge, {port.name for link, port in named.items() if carrier[link]}, wait_s)
+        heard = _heard(edge, {port.name for link, port in named.items() if carrier[link]}, wait_s)
     except Refused as error:
         report.findings.append(Finding(error.code, "", str(error)))
         return report
-    report.heard.update({link: told.get(port.name, []) for link, port in named.items()})
+    report.heard.update({link: heard.get(port.name, []) for link, port in named.items()})
     others = {(end.host, end.link): (end, report.heard.get(end.link, [])) for end in mine}
     for end in mine:
         if end.link not in named:
@@ -68,9 +68,9 @@ def _heard(edge: Edge, names: set[str], wait_s: float) -> dict[str, list[cables.
     """Return what is heard, once each port has heard something or `wait_s` is over."""
     end = time.monotonic() + wait_s
     while True:
-        told = lldp(edge)
-        if names <= told.keys() or time.monotonic() >= end:
-            return told
+        heard = lldp(edge)
+        if names <= heard.keys() or time.monotonic() >= end:
+            return heard
         time.sleep(min(2.0, max(0.0, end - time.monotonic())))
 
 
@@ -80,9 +80,9 @@ def check_ways(edge: Edge, settings: Settings) -> Report:
     routes = edge.ip("-4", "route", "show", "default")
     router = next((route["gateway"] for route in routes if "gateway" in route), "")
     for way in settings["paths"]:
-        found = ways.look(way, router)
-        wrong, note = ways.verdict(way, found)
-        report.ways.append({**way, "largest": found.largest})
+        result = ways.look(way, router)
+        wrong, note = ways.verdict(way, result)
+        report.ways.append({**way, "largest": result.largest})
         if wrong:
             report.findings.append(Finding("LNK-006", "", wrong, waits="host" in way))
         if note:

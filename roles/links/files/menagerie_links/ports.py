@@ -27,8 +27,8 @@ def permanent_mac(edge: Edge, name: str) -> str:
     own = edge.read(f"{NET}/{name}/bonding_slave/perm_hwaddr")
     if not own:
         _, said = edge.run("ethtool", "-P", name)
-        found = re.search(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", said.lower())
-        own = found[0] if found and found[0] != NO_MAC else edge.read(f"{NET}/{name}/address")
+        match = re.search(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", said.lower())
+        own = match[0] if match and match[0] != NO_MAC else edge.read(f"{NET}/{name}/address")
     return (own or "").lower()
 
 
@@ -65,12 +65,12 @@ def find(edge: Edge, name: str, link: Settings) -> Port:
 
 def _by_pci(edge: Edge, name: str, link: Settings) -> Port:
     """A card with its eSwitch on also shows representors: they have a phys_port_name such as pf0vf1."""
-    found = edge.names(f"{PCI}/{link['pci']}/net")
-    if not found:
+    interfaces = edge.names(f"{PCI}/{link['pci']}/net")
+    if not interfaces:
         known = "has no network interface" if edge.names(f"{PCI}/{link['pci']}") else "is not in this host"
         raise Refused("LNK-007", f"the device {link['pci']} {known}")
-    uplinks = [each for each in found if "vf" not in (edge.read(f"{NET}/{each}/phys_port_name") or "")]
-    port = _port(edge, name if name in uplinks else (uplinks or found)[0])
+    uplinks = [each for each in interfaces if "vf" not in (edge.read(f"{NET}/{each}/phys_port_name") or "")]
+    port = _port(edge, name if name in uplinks else (uplinks or interfaces)[0])
     if "mac" in link and port.mac != link["mac"]:
         raise Refused("INV-003", f"the card at {link['pci']} has {port.mac}, the hosts file says {link['mac']}")
     return port

@@ -38,11 +38,11 @@ class Step(NamedTuple):
 
     name: str
     now: str
-    wanted: str
+    desired: str
     refused: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.now} -> {self.wanted}"
+        return f"{self.name}: {self.now} -> {self.desired}"
 
 
 def parse_rings(text: str) -> tuple[dict[str, int], dict[str, int]]:
@@ -57,24 +57,24 @@ def parse_rings(text: str) -> tuple[dict[str, int], dict[str, int]]:
 
 def parse_features(text: str) -> dict[str, tuple[bool, bool]]:
     """Parse ethtool -k: feature -> (on, fixed)."""
-    found = re.findall(r"^\s*([\w-]+): (on|off)( \[fixed\])?", text, re.MULTILINE)
-    return {name: (state == "on", bool(fixed)) for name, state, fixed in found}
+    features = re.findall(r"^\s*([\w-]+): (on|off)( \[fixed\])?", text, re.MULTILINE)
+    return {name: (state == "on", bool(fixed)) for name, state, fixed in features}
 
 
 def steps(edge: Edge, port: Port, link: Settings) -> list[Step]:
     """Return the settings that differ, in the order in which to set them."""
-    found = [*_mtu(edge, port, link["mtu"])]
-    wanted = {RINGS[key]: link[key] for key in RINGS if key in link}
-    if wanted:
-        found += _rings(edge, port, wanted)
+    differing = [*_mtu(edge, port, link["mtu"])]
+    rings = {RINGS[key]: link[key] for key in RINGS if key in link}
+    if rings:
+        differing += _rings(edge, port, rings)
     if link.get("offloads"):
-        found += _features(edge, port, link["offloads"])
-    return found
+        differing += _features(edge, port, link["offloads"])
+    return differing
 
 
-def _mtu(edge: Edge, port: Port, wanted: int) -> list[Step]:
+def _mtu(edge: Edge, port: Port, desired: int) -> list[Step]:
     now = edge.read(f"{NET}/{port.name}/mtu") or "unknown"
-    if now == str(wanted):
+    if now == str(desired):
         return []
     every = edge.ip("-details", "link", "show", "dev", port.name)
     shown = next((each for each in every if each.get("ifname") == port.name), {})
@@ -82,53 +82,55 @@ def _mtu(edge: Edge, port: Port, wanted: int) -> list[Step]:
     refused = ""
     if edge.names(f"{NET}/{port.name}/bonding_slave"):
         refused = f"it is in the bond {edge.target(f'{NET}/{port.name}/master')}, which sets it; set the bond's"
-    elif wanted < least or (most and wanted > most):
+    elif desired < least or (most and desired > most):
         refused = f"this card takes {least} to {most}"
-    return [Step("mtu", now, str(wanted), refused)]
+    return [Step("mtu", now, str(desired), refused)]
 
 
-def _rings(edge: Edge, port: Port, wanted: dict[str, int]) -> list[Step]:
+def _rings(edge: Edge, port: Port, desired: dict[str, int]) -> list[Step]:
     code, said = edge.run("ethtool", "-g", port.name)
     largest, now = parse_rings(said) if code == 0 else ({}, {})
-    found = []
-    for ring, size in wanted.items():
+    differing = []
+    for ring, size in desired.items():
         if ring not in now:
-            found.append(Step(f"{ring}_ring", "none", str(size), f"{port.driver or 'this driver'} has no ring to set"))
+            differing.append(
+                Step(f"{ring}_ring", "none", str(size), f"{port.driver or 'this driver'} has no ring to set")
+            )
         elif size > largest.get(ring, size):
-            found.append(Step(f"{ring}_ring", str(now[ring]), str(size), f"its largest is {largest[ring]}"))
+            differing.append(Step(f"{ring}_ring", str(now[ring]), str(size), f"its largest is {largest[ring]}"))
         elif size != now[ring]:
-            found.append(Step(f"{ring}_ring", str(now[ring]), str(size)))
-    return found
+            differing.append(Step(f"{ring}_ring", str(now[ring]), str(size)))
+    return differing
 
 
-def _features(edge: Edge, port: Port, wanted: dict[str, bool]) -> list[Step]:
+def _features(edge: Edge, port: Port, desired: dict[str, bool]) -> list[Step]:
     known = parse_features(edge.run("ethtool", "-k", port.name)[1])
-    found = []
-    for name, on in wanted.items():
+    differing = []
+    for name, on in desired.items():
         full = LONG.get(name, name)
         value = "on" if on else "off"
         if full not in known:
             near = difflib.get_close_matches(full, known, 1)
-            found.append(Step(name, "unknown", value, "no such feature" + (f"; it has {near[0]}" if near else "")))
+            differing.append(Step(name, "unknown", value, "no such feature" + (f"; it has {near[0]}" if near else "")))
             continue
         state, fixed = known[full]
         if state != on:
-            found.append(Step(name, "on" if state else "off", value, "it is fixed" if fixed else ""))
-    return found
+            differing.append(Step(name, "on" if state else "off", value, "it is fixed" if fixed else ""))
+    return differing
 
 
-def set_all(edge: Edge, port: Port, wanted: list[Step]) -> str:
+def set_all(edge: Edge, port: Port, pending: list[Step]) -> str:
     """Set them, with one command for each kind. Return the tools' errors."""
     commands = []
-    for step in wanted:
+    for step in pending:
         if step.name == "mtu":
-            commands.append(["ip", "link", "set", "dev", port.name, "mtu", step.wanted])
-    rings = [word for step in wanted if step.name in RINGS for word in (RINGS[step.name], step.wanted)]
+            commands.append(["ip", "link", "set", "dev", port.name, "mtu", step.desired])
+    rings = [word for step in pending if step.name in RINGS for word in (RINGS[step.name], step.desired)]
     if rings:
         commands.append(["ethtool", "-G", port.name, *rings])
-    features = [step for step in wanted if step.name not in {"mtu", *RINGS}]
+    features = [step for step in pending if step.name not in {"mtu", *RINGS}]
     if features:
-        pairs = [word for step in features for word in (SHORT.get(step.name, step.name), step.wanted)]
+        pairs = [word for step in features for word in (SHORT.get(step.name, step.name), step.desired)]
         commands.append(["ethtool", "-K", port.name, *pairs])
     failed = [said for code, said in (edge.run(*command) for command in commands) if code]
     return " ".join(" ".join(failed).split())

@@ -30,7 +30,7 @@ class Answer(NamedTuple):
     by: str = ""
 
 
-class Found(NamedTuple):
+class PathResult(NamedTuple):
     """The result for a path. largest: bytes of the largest packet that crossed; 0 if nothing answers.
 
     by: what reported the limit. held: TCP's ends agreed on this size, so larger packets weren't tested.
@@ -82,41 +82,41 @@ def ping(address: str, size: int, patience_s: float = PATIENCE_S) -> Answer:
 def _refusal(end: socket.socket) -> Answer:
     """Read the refusal from the error queue (ip(7), IP_RECVERR): sock_extended_err with the MTU, then its sender."""
     try:
-        _, told, _, _ = end.recvmsg(1, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+        _, messages, _, _ = end.recvmsg(1, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
     except OSError:
         return Answer(False)
-    for level, kind, data in told:
+    for level, kind, data in messages:
         if (level, kind) == (socket.IPPROTO_IP, IP_RECVERR) and len(data) >= 24:
             _, origin, _, _, mtu = struct.unpack_from("=IBBBxI", data)
             return Answer(False, 0.0, mtu, socket.inet_ntoa(data[20:24]) if origin == ORIGIN_ICMP else "")
     return Answer(False)
 
 
-def by_pings(address: str, wanted: int) -> Found:
-    """Find the largest packet, up to `wanted`, that reaches an address that answers pings."""
+def by_pings(address: str, expected: int) -> PathResult:
+    """Find the largest packet, up to `expected`, that reaches an address that answers pings."""
     first = next((answer for _ in range(TRIES) if (answer := ping(address, 84)).arrived), None)
     if first is None:
-        return Found(0)
+        return PathResult(0)
     patience = min(PATIENCE_S, max(SHORTEST_S, 4 * first.seconds))
-    told = Answer(False)
+    refusal = Answer(False)
 
     def passes(size: int) -> bool:
-        nonlocal told
+        nonlocal refusal
         for _ in range(TRIES):
             answer = ping(address, size, patience)
             if answer.arrived:
                 return True
             if answer.reported:
-                told = answer
+                refusal = answer
                 return False
         return False
 
-    if passes(wanted):
-        return Found(wanted)
-    own = f"{told.by} says so" if told.by else "this host's own port" if told.reported else ""
-    if 84 < told.reported < wanted and passes(told.reported) and not passes(told.reported + 1):
-        return Found(told.reported, own)
-    return Found(_bisect(passes, 84, wanted), own)
+    if passes(expected):
+        return PathResult(expected)
+    own = f"{refusal.by} says so" if refusal.by else "this host's own port" if refusal.reported else ""
+    if 84 < refusal.reported < expected and passes(refusal.reported) and not passes(refusal.reported + 1):
+        return PathResult(refusal.reported, own)
+    return PathResult(_bisect(passes, 84, expected), own)
 
 
 def _handshake(address: str, port: int, most: int = 0) -> tuple[bool | None, int, int]:
@@ -153,31 +153,31 @@ def _context(longer_than: int) -> ssl.SSLContext:
 
 def _sizes(end: socket.socket) -> tuple[int, int]:
     """Return (bytes of a full packet, path MTU) from tcp_info, whose snd_mss excludes the options of each packet."""
-    told = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
-    (options,) = struct.unpack_from("=B", told, 5)
-    (segment,) = struct.unpack_from("=I", told, 16)
-    (mtu,) = struct.unpack_from("=I", told, 60)
+    tcp_info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+    (options,) = struct.unpack_from("=B", tcp_info, 5)
+    (segment,) = struct.unpack_from("=I", tcp_info, 16)
+    (mtu,) = struct.unpack_from("=I", tcp_info, 60)
     return segment + TCP_HEADERS + (12 if options & 1 else 0), mtu
 
 
-def by_tls(address: str, port: int, wanted: int) -> Found:
+def by_tls(address: str, port: int, expected: int) -> PathResult:
     """Do the same for a server that answers only TLS."""
     came, size, mtu = _handshake(address, port)
     if came is False:  # a router may have needed the time to report that the first long packet was too long
         came, size, mtu = _handshake(address, port)
     if came is None:
-        return Found(0)
-    if came and mtu < wanted:
-        return Found(mtu, "a router on the way, or this host's own port, says so")
+        return PathResult(0)
+    if came and mtu < expected:
+        return PathResult(mtu, "a router on the way, or this host's own port, says so")
     if came:
-        return Found(min(size, wanted), held=size < wanted)
-    top = min(size, wanted)
+        return PathResult(min(size, expected), held=size < expected)
+    top = min(size, expected)
 
     def passes(size: int) -> bool:
         return bool(_handshake(address, port, size)[0])
 
     if not any(passes(LEAST) for _ in range(TRIES)):
-        return Found(0)
+        return PathResult(0)
     low = LEAST
     for _ in range(TRIES):
         low = _bisect(passes, low, top)
@@ -185,7 +185,7 @@ def by_tls(address: str, port: int, wanted: int) -> Found:
         if low == top or not passes(low + 1):
             break
         low += 1
-    return Found(low, held=low == size < wanted)
+    return PathResult(low, held=low == size < expected)
 
 
 def _bisect(passes: Callable[[int], bool], low: int, high: int) -> int:
@@ -196,11 +196,11 @@ def _bisect(passes: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-def look(way: dict[str, Any], router: str) -> Found:
+def look(way: dict[str, Any], router: str) -> PathResult:
     """Test one path of the settings. One without an address leads to the host's own router."""
     address = way.get("address") or router
     if not address:
-        return Found(0)
+        return PathResult(0)
     if "port" in way:
         return by_tls(_address(address), way["port"], way["mtu"])
     return by_pings(address, way["mtu"])
@@ -213,16 +213,16 @@ def _address(name: str) -> str:
         return name
 
 
-def verdict(way: dict[str, Any], found: Found) -> tuple[str, str]:
+def verdict(way: dict[str, Any], result: PathResult) -> tuple[str, str]:
     """Return (error, note) for one path; both "" if packets can be as large as wanted."""
-    if not found.largest:
+    if not result.largest:
         return "", f"{way['to']} ({way.get('address', 'no default route')}) doesn't answer: not tested"
-    if found.largest >= way["mtu"]:
+    if result.largest >= way["mtu"]:
         return "", ""
-    if found.held:
-        limit = f"the other end or a router limits TCP to packets of {found.largest} (MSS)"
+    if result.held:
+        limit = f"the other end or a router limits TCP to packets of {result.largest} (MSS)"
         return "", f"to {way['to']}: {limit}; longer ones aren't tested"
-    by = f" ({found.by})" if found.by else ""
+    by = f" ({result.by})" if result.by else ""
     place = f"{way['to']} ({way.get('address', 'default route')})"
-    most = f"{found.largest} is the most that does{by}"
+    most = f"{result.largest} is the most that does{by}"
     return f"packets of {way['mtu']} bytes don't reach {place} whole; {most}; {way['setting']} says {way['mtu']}", ""
