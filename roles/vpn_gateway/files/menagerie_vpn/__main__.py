@@ -21,8 +21,8 @@ from . import host, keys, links, routes, rules, status
 
 
 def apply(check):
-    wanted = host.settings()
-    changed = links.apply(wanted, check) + rules.apply(check) + keys.apply(wanted, check) + routes.apply(check)
+    settings = host.settings()
+    changed = links.apply(settings, check) + rules.apply(check) + keys.apply(settings, check) + routes.apply(check)
     return {"changed": changed}
 
 
@@ -34,9 +34,9 @@ def main():
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     if given.verb == "status":
-        found = status.tunnels()
-        print(json.dumps(found) if given.json else status.shown(found))
-        return 0 if all(status.sound(tunnel) for tunnel in found) else 1
+        tunnels = status.tunnels()
+        print(json.dumps(tunnels) if given.json else status.shown(tunnels))
+        return 0 if all(status.sound(tunnel) for tunnel in tunnels) else 1
     if given.verb == "apply":
         result = apply(given.check)
         print(json.dumps(result) if given.json else "\n".join(result["changed"]) or "nothing to change")

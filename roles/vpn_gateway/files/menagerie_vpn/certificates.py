@@ -10,13 +10,13 @@ PRIVATE = "/etc/swanctl/private/"
 AUTHORITIES = "/etc/swanctl/x509ca/menagerie-*.pem"
 
 
-def connections(wanted):
+def connections(settings):
     """Return file name -> the connections that use this certificate of the router."""
-    found = {}
-    for link in wanted["links"].values():
+    by_certificate = {}
+    for link in settings["links"].values():
         if "certificate" in link:
-            found.setdefault(link["certificate"], []).append(link["connection"])
-    return found
+            by_certificate.setdefault(link["certificate"], []).append(link["connection"])
+    return by_certificate
 
 
 def fits(name):
@@ -30,5 +30,5 @@ def fits(name):
 
 def expires(name):
     """Return the certificate's end as Unix time."""
-    told = host.run("openssl", "x509", "-in", FOLDER + name, "-noout", "-enddate").strip()
-    return ssl.cert_time_to_seconds(told.partition("=")[2])
+    line = host.run("openssl", "x509", "-in", FOLDER + name, "-noout", "-enddate").strip()
+    return ssl.cert_time_to_seconds(line.partition("=")[2])

@@ -13,33 +13,33 @@ KEYS = host.RUN + "/keys"
 LOADED = host.RUN + "/loaded"
 
 
-def apply(wanted, check):
+def apply(settings, check):
     """Load settings into strongSwan; unchanged tunnels stay up. --clear forgets former certificates: strongSwan could
     send one with the same subject instead of the new one."""
     since = max(host.load(LOADED).get("at", 0.0), started("strongswan.service"))
-    own = certificates.connections(wanted)
+    own = certificates.connections(settings)
     for name in own:
         certificates.fits(name)
     paths = SWANCTL + [certificates.FOLDER + name for name in sorted(own)] + sorted(glob.glob(certificates.AUTHORITIES))
     newer = [os.path.basename(path) for path in paths if os.path.exists(path) and os.path.getmtime(path) > since]
     loaded = set(re.findall(r"^list-conn event \{(\S+) \{", host.run("swanctl", "--list-conns", "--raw"), re.MULTILINE))
-    expected = {link["connection"] for link in wanted["links"].values()}
-    told = [f"strongSwan: {name} is newer" for name in newer]
-    told += [f"strongSwan: {name} was not loaded" for name in sorted(expected - loaded)]
-    if told and not check:
+    expected = {link["connection"] for link in settings["links"].values()}
+    reasons = [f"strongSwan: {name} is newer" for name in newer]
+    reasons += [f"strongSwan: {name} was not loaded" for name in sorted(expected - loaded)]
+    if reasons and not check:
         now = time.time()
         host.run("swanctl", "--load-all", "--clear", "--noprompt")
         host.save(LOADED, {"at": now})
         for connection in sorted(c for name in own if name in newer for c in own[name] if c in loaded):
             host.run("swanctl", "--rekey", "--reauth", "--ike", connection, check=False)
-    return told
+    return reasons
 
 
 def started(unit):
     """Return a unit's start as Unix time, counted back on the monotonic clock, because clocks are set."""
-    told = host.run("systemctl", "show", unit, "--property", "ExecMainStartTimestampMonotonic")
-    found = re.search(r"=(\d+)", told)
-    return time.time() - (time.monotonic() - int(found.group(1)) / 1e6) if found and int(found.group(1)) else 0.0
+    line = host.run("systemctl", "show", unit, "--property", "ExecMainStartTimestampMonotonic")
+    match = re.search(r"=(\d+)", line)
+    return time.time() - (time.monotonic() - int(match.group(1)) / 1e6) if match and int(match.group(1)) else 0.0
 
 
 def updown(interface):
@@ -59,10 +59,10 @@ def updown(interface):
         host.run("ip", "link", "set", interface, "up" if have else "down")
 
 
-def reset(wanted):
+def reset(settings):
     for path in glob.glob(KEYS + "/*"):
         os.unlink(path)
-    for name in wanted["links"]:
+    for name in settings["links"]:
         if os.path.exists(f"/sys/class/net/{name}"):
             host.run("ip", "link", "set", name, "down")
 

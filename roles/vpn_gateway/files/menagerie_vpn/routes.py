@@ -21,16 +21,16 @@ def apply(check):
 
 def release():
     """Return the first number of FRR's version. An unknown version counts as new, so no line is lost by mistake."""
-    found = re.search(r"FRRouting (\d+)", host.run("vtysh", "-c", "show version"))
-    return int(found[1]) if found else 10
+    match = re.search(r"FRRouting (\d+)", host.run("vtysh", "-c", "show version"))
+    return int(match[1]) if match else 10
 
 
-def differences(told):
+def differences(output):
     """Parse the tool's output. Ignore the hostname: vtysh adds it to what runs, whatever the file has."""
-    found, sign = [], ""
-    for line in told.splitlines():
+    differing, sign = [], ""
+    for line in output.splitlines():
         if line.startswith("Lines To "):
             sign = "-" if line.endswith("Delete") else "+"
         elif sign and line.strip() and not re.match(r"===|(no )?hostname |\d{4}-\d\d-\d\d ", line):
-            found.append(f"FRR: {sign}{line}")
-    return found
+            differing.append(f"FRR: {sign}{line}")
+    return differing

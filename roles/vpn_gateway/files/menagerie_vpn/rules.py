@@ -5,20 +5,20 @@ from .host import digest
 
 RULES = "/etc/menagerie/vpn.nft"
 TABLE = "menagerie_vpn"
-SEEN = host.RUN + "/rules.json"
+LOADED = host.RUN + "/rules.json"
 
 
 def apply(check):
     """Load the file again if it, or the kernel's table, has changed since it was last loaded."""
     with open(RULES, "rb") as file:
-        wanted = digest(file.read())
-    seen = {"file": wanted, "table": table()}
-    if seen["table"] and host.load(SEEN) == seen:
+        rules = digest(file.read())
+    current = {"file": rules, "table": table()}
+    if current["table"] and host.load(LOADED) == current:
         return []
     if not check:
         host.run("nft", "-f", RULES)
-        host.save(SEEN, {"file": wanted, "table": table()})
-    return ["nftables: table " + TABLE + (" repaired" if seen["table"] else " created")]
+        host.save(LOADED, {"file": rules, "table": table()})
+    return ["nftables: table " + TABLE + (" repaired" if current["table"] else " created")]
 
 
 def table():

@@ -13,12 +13,12 @@ def tunnels():
     """Return keys, BGP, routes and the certificate's end for each tunnel."""
     listed = host.run("swanctl", "--list-sas", "--raw")
     sas = dict(re.findall(r"^list-sa event \{(\S+) \{.*?\bstate=(\w+)", listed, re.MULTILINE))
-    told = json.loads(host.run("vtysh", "-c", "show bgp ipv4 unicast summary json") or "{}")
-    peers = told.get("ipv4Unicast", told).get("peers", {})
-    found = []
+    summary = json.loads(host.run("vtysh", "-c", "show bgp ipv4 unicast summary json") or "{}")
+    peers = summary.get("ipv4Unicast", summary).get("peers", {})
+    statuses = []
     for name, link in host.settings()["links"].items():
         peer = peers.get(link["peer"], {})
-        found.append(
+        statuses.append(
             {
                 "interface": name,
                 "connection": link["connection"],
@@ -29,13 +29,13 @@ def tunnels():
                 "expires": certificates.expires(link["certificate"]) if "certificate" in link else None,
             }
         )
-    return found
+    return statuses
 
 
-def shown(found):
+def shown(statuses):
     lines = [("TUNNEL", "INTERFACE", "IKE", "BGP", "SINCE", "ROUTES", "CERTIFICATE")]
     names = ("connection", "interface", "ike", "bgp", "since", "routes")
-    lines += [(*(str(s[name]) for name in names), until(s["expires"])) for s in found]
+    lines += [(*(str(s[name]) for name in names), until(s["expires"])) for s in statuses]
     widths = [max(map(len, column)) for column in zip(*lines)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
