@@ -35,7 +35,7 @@ def run(words):
     return done.returncode, done.stdout, done.stderr.strip()
 
 
-def wanted(path=RULES):
+def desired(path=RULES):
     """Return the rules as nft prints them, from a trial load in a separate network namespace."""
     script = f"nft -f {shlex.quote(path)} && nft --stateless list table {' '.join(TABLE)}"
     code, text, error = run(["unshare", "--net", "sh", "-c", script])
@@ -54,8 +54,8 @@ def logins(path=LOGINS):
     """Return (ports, ranges) of every rule for TCP, because sshd may listen on any port; no ranges: anybody."""
     with open(path) as handle:
         rules = json.load(handle)["logins"]
-    found = [rule for rule in rules if rule["protocol"] in ("tcp", "all")]
-    return [(span, [ipaddress.ip_network(each) for each in rule["from"]]) for rule in found for span in rule["ports"]]
+    tcp = [rule for rule in rules if rule["protocol"] in ("tcp", "all")]
+    return [(span, [ipaddress.ip_network(each) for each in rule["from"]]) for rule in tcp for span in rule["ports"]]
 
 
 def peer(text):
@@ -70,7 +70,7 @@ def peer(text):
 
 def sessions(ports, paths=CONNECTIONS):
     """Return who is logged in: (address, port of this host)."""
-    found = set()
+    logged_in = set()
     for path in paths:
         try:
             with open(path) as handle:
@@ -82,8 +82,8 @@ def sessions(ports, paths=CONNECTIONS):
             address, _ = peer(remote)
             port = peer(local)[1]
             if state == ESTABLISHED and port in ports and not address.is_loopback:
-                found.add((address, port))
-    return found
+                logged_in.add((address, port))
+    return logged_in
 
 
 def ssh_ports():
@@ -97,14 +97,14 @@ def within(port, span):
     return int(first) <= port <= int(last or first)
 
 
-def locked_out(found, allowed):
+def locked_out(logged_in, allowed):
     """Return the `sessions` that could not log in again."""
 
     def lets_in(address, port):
         rules = [ranges for span, ranges in allowed if within(port, span)]
         return any(not ranges or any(address in each for each in ranges) for ranges in rules)
 
-    return sorted(f"{address} (port {port})" for address, port in found if not lets_in(address, port))
+    return sorted(f"{address} (port {port})" for address, port in logged_in if not lets_in(address, port))
 
 
 def refuse_to_lock_out():
@@ -124,7 +124,7 @@ def refuse_to_lock_out():
 
 def apply(check):
     """Return whether rules were, or would be, loaded."""
-    text = wanted()
+    text = desired()
     if live() == text:
         return False
     refuse_to_lock_out()
