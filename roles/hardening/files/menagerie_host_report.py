@@ -55,7 +55,7 @@ def acs(config):
 
 def devices(sys_folder=SYS):
     """Return GPUs, network cards and bridges, by PCI address."""
-    found = {}
+    by_address = {}
     for path in sorted((sys_folder / "bus/pci/devices").glob("*")):
         kind = KINDS.get(int(text(path / "class") or "0", 16) >> 8)
         if kind:
@@ -63,8 +63,8 @@ def devices(sys_folder=SYS):
                 config = (path / "config").read_bytes()
             except OSError:
                 config = b""
-            found[path.name] = {"kind": kind, "node": int(text(path / "numa_node") or -1), "acs": acs(config)}
-    return found
+            by_address[path.name] = {"kind": kind, "node": int(text(path / "numa_node") or -1), "acs": acs(config)}
+    return by_address
 
 
 def report(sys_folder=SYS, cmdline=CMDLINE):
@@ -72,11 +72,11 @@ def report(sys_folder=SYS, cmdline=CMDLINE):
     nodes = sorted((sys_folder / "devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:]))
     groups = list((sys_folder / "kernel/iommu_groups").glob("[0-9]*"))
     governors = {text(path) for path in (sys_folder / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")}
-    found = devices(sys_folder)
-    shown = {name: device for name, device in found.items() if device["kind"] != "bridge"}
+    by_address = devices(sys_folder)
+    shown = {name: device for name, device in by_address.items() if device["kind"] != "bridge"}
     redirecting = {
         name: [word for bit, word in REDIRECTS.items() if device["acs"] & bit]
-        for name, device in found.items()
+        for name, device in by_address.items()
         if device["kind"] == "bridge" and device["acs"]
     }
     redirecting = {name: words for name, words in redirecting.items() if words}
@@ -116,14 +116,14 @@ def slow(facts):
 def main():
     parser = argparse.ArgumentParser(prog="menagerie-host-report", description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
-    found = report()
+    facts = report()
     if parser.parse_args().json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(facts, indent=2))
     else:
-        for name, value in found.items():
+        for name, value in facts.items():
             for line in value if name == "slow" else [json.dumps(value)]:
                 print(f"{name}: {line}")
-    sys.exit(1 if found["slow"] else 0)
+    sys.exit(1 if facts["slow"] else 0)
 
 
 if __name__ == "__main__":
