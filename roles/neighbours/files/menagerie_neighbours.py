@@ -29,13 +29,13 @@ ERROR, WARNING = 3, 4
 
 
 class Table(NamedTuple):
-    """The table of an address family. wanted: gc_thresh3 in the file for the next boot, None without one."""
+    """The table of an address family. declared: gc_thresh3 in the file for the next boot, None without one."""
 
     family: str
     entries: int
     overflows: int
     limit: int
-    wanted: int | None
+    declared: int | None
 
 
 class Line(NamedTuple):
@@ -66,8 +66,8 @@ def metrics(tables: list[Table]) -> str:
 
 def counted(text: str) -> dict[str, int]:
     """Return family -> overflows in an earlier text of `metrics`."""
-    found = re.findall(r'^menagerie_neighbours_overflows_total\{family="(\w+)"\} (\d+)$', text, re.MULTILINE)
-    return {family: int(number) for family, number in found}
+    matches = re.findall(r'^menagerie_neighbours_overflows_total\{family="(\w+)"\} (\d+)$', text, re.MULTILINE)
+    return {family: int(number) for family, number in matches}
 
 
 def verdict(table: Table, before: int) -> list[Line]:
@@ -83,18 +83,19 @@ def verdict(table: Table, before: int) -> list[Line]:
     elif table.entries >= CLOSE * table.limit:
         text = f"{name} has {table.entries} entries, gc_thresh3 is {table.limit}; beyond it new connections fail"
         lines.append(Line(WARNING, text))
-    if table.wanted is not None and table.limit < table.wanted:
+    if table.declared is not None and table.limit < table.declared:
         text = (
-            f"{name} is smaller than {SETTINGS} says: gc_thresh3 {table.limit}, wanted {table.wanted}; sysctl --system"
+            f"{name} is smaller than {SETTINGS} says: gc_thresh3 {table.limit}, wanted {table.declared}; "
+            "sysctl --system"
         )
         lines.append(Line(ERROR, text))
     return lines
 
 
-def wanted(text: str, family: str) -> int | None:
+def declared(text: str, family: str) -> int | None:
     """Return gc_thresh3 from a sysctl.d(5) text; the last line counts."""
-    found = re.findall(rf"^\s*-?net[./]{family}[./]neigh[./]default[./]gc_thresh3\s*=\s*(\d+)", text, re.MULTILINE)
-    return int(found[-1]) if found else None
+    values = re.findall(rf"^\s*-?net[./]{family}[./]neigh[./]default[./]gc_thresh3\s*=\s*(\d+)", text, re.MULTILINE)
+    return int(values[-1]) if values else None
 
 
 def look(root: str = "/") -> list[Table]:
@@ -105,7 +106,7 @@ def look(root: str = "/") -> list[Table]:
         text, limit = read(root, f"{STAT}/{name}"), read(root, f"{PROC_SYS}/{family}/neigh/default/gc_thresh3")
         if text and limit:
             entries, overflows = counters(text)
-            tables.append(Table(family, entries, overflows, int(limit), wanted(settings, family)))
+            tables.append(Table(family, entries, overflows, int(limit), declared(settings, family)))
     return tables
 
 
