@@ -75,8 +75,8 @@ class Machine:
         """Return the words of each entry in grub.cfg that boots this system's Linux, except recovery entries."""
         section = re.search(r"### BEGIN \S*/10_linux ###(.*?)### END", self.text(GRUB_CFG), re.DOTALL)
         lines = re.findall(r"^\s*linux(?:efi|16)?\s+\S+(.*)$", section[1] if section else "", re.MULTILINE)
-        found = [line.split() for line in lines]
-        return [words for words in found if not {"single", "recovery"} & set(words)]
+        entries = [line.split() for line in lines]
+        return [words for words in entries if not {"single", "recovery"} & set(words)]
 
     def lacking(self):
         """Return what is wrong with grub.cfg, "" if nothing is."""
@@ -98,9 +98,9 @@ class Machine:
         before, path = self.text(DROP_IN), self.root / DROP_IN
         if before == self.drop_in and not (self.words and self.lacking()) and not self._left_behind():
             return []
-        told = [f"/{DROP_IN}: {' '.join(self.words) or 'removed'}"] if before != self.drop_in else []
+        changes = [f"/{DROP_IN}: {' '.join(self.words) or 'removed'}"] if before != self.drop_in else []
         if check:
-            return [*told, f"/{GRUB_CFG}"]
+            return [*changes, f"/{GRUB_CFG}"]
         self._write(path, self.drop_in)
         done = subprocess.run(self.updater, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode:
@@ -112,7 +112,7 @@ class Machine:
                 f"{self.updater[0]} ran, but {lacking}: look for a file in /etc/default/grub.d or /etc/grub.d that "
                 "sets GRUB_CMDLINE_LINUX_DEFAULT after this one, or writes entries without it"
             )
-        return [*told, f"/{GRUB_CFG}"]
+        return [*changes, f"/{GRUB_CFG}"]
 
     def _left_behind(self):
         """Return whether an entry still has words of settings that were removed."""
@@ -141,37 +141,37 @@ class Machine:
 
     def reboot(self):
         """Return why a reboot is needed, a sentence for each reason."""
-        found = []
+        reasons = []
         if self.has_grub:
             if missing := [word for word in self.words if word not in self.booted]:
-                found.append(
+                reasons.append(
                     f"the kernel runs without {' '.join(word for word in missing if MARK not in word) or missing[0]}"
                 )
             elif any(word.startswith(MARK) and word not in self.words for word in self.booted):
-                found.append("the kernel runs with settings that were removed")
+                reasons.append("the kernel runs with settings that were removed")
         if (self.root / ASKED).exists():
             packages = sorted(set(self.text(f"{ASKED}.pkgs").split()))
-            found.append(f"installed packages ask for a reboot: {', '.join(packages) or 'they left no names'}")
+            reasons.append(f"installed packages ask for a reboot: {', '.join(packages) or 'they left no names'}")
         for path in sorted((self.root / ASKED_BY_US).glob("*")):
-            found.append((self.text(path.relative_to(self.root)).splitlines() or [path.name])[0])
-        return found
+            reasons.append((self.text(path.relative_to(self.root)).splitlines() or [path.name])[0])
+        return reasons
 
     def notes(self):
         """Return what a reboot doesn't fix."""
-        found = []
+        notes = []
         if not self.has_grub and (
             missing := [word for word in self.words if word not in self.booted and MARK not in word]
         ):
-            found.append(f"the kernel runs without {' '.join(missing)}; set them in this host's boot loader")
+            notes.append(f"the kernel runs without {' '.join(missing)}; set them in this host's boot loader")
         sizes = [word.partition("=")[2] for word in self.words if word.startswith("hugepagesz=")]
         counts = [int(word.partition("=")[2]) for word in self.words if word.startswith("hugepages=")]
         for size, count in zip(sizes, counts) if set(self.words) <= set(self.booted) else ():
             kept = self.text(f"sys/kernel/mm/hugepages/hugepages-{HUGE_PAGES[size]}/nr_hugepages").strip() or "0"
             if int(kept) < count:
-                found.append(
+                notes.append(
                     f"the kernel reserved {kept} of {count} pages of {size}: memory was fragmented, or too small"
                 )
-        return found
+        return notes
 
     def booted_at(self):
         """Return the Unix time, by the current clock, when the first process started; works in containers too."""
@@ -194,13 +194,13 @@ def facts():
     """Return NUMA, IOMMU and ACS from role hardening's program; nothing without it."""
     with contextlib.suppress(OSError, ValueError):
         done = subprocess.run([HOST_REPORT, "--json"], check=False, stdout=subprocess.PIPE, timeout=60)
-        found = json.loads(done.stdout)
-        return {name: found[name] for name in _FACTS if name in found}
+        report = json.loads(done.stdout)
+        return {name: report[name] for name in _FACTS if name in report}
     return {}
 
 
-def show(found):
-    for name, value in found.items():
+def show(result):
+    for name, value in result.items():
         for line in value if isinstance(value, list) and name != "booted" else [json.dumps(value)]:
             print(f"{name}: {line}")
 
@@ -213,14 +213,14 @@ def main():
     given = parser.parse_args()
     machine = Machine()
     if given.verb == "status":
-        found = machine.status()
+        result = machine.status()
     else:
         try:
             changed = machine.apply(given.check)
         except Refused as error:
             sys.exit(f"menagerie-boot: {error}")
-        found = {"changed": changed, "reboot": machine.reboot(), "notes": machine.notes()}
-    print(json.dumps(found)) if given.json else show(found)
+        result = {"changed": changed, "reboot": machine.reboot(), "notes": machine.notes()}
+    print(json.dumps(result)) if given.json else show(result)
 
 
 if __name__ == "__main__":
