@@ -22,19 +22,19 @@ SETTINGS = "/etc/menagerie/gpu.json"
 SPEC = "/var/run/cdi/nvidia.yaml"
 
 
-def needed(edge: Edge, told: dict[str, Any], change: bool = False) -> list[Step]:
+def needed(edge: Edge, settings: dict[str, Any], change: bool = False) -> list[Step]:
     """Return the next steps. Call it again after each round: only an installed driver can be queried."""
     stages: tuple[Callable[[], list[Step]], ...] = (
-        lambda: [*nouveau(edge), *package(edge, told, change), *hold(edge)],
-        lambda: _modules(edge, told),
-        lambda: _units(edge, told),
-        lambda: mig(edge, told),
+        lambda: [*nouveau(edge), *package(edge, settings, change), *hold(edge)],
+        lambda: _modules(edge, settings),
+        lambda: _units(edge, settings),
+        lambda: mig(edge, settings),
     )
     return next((steps for stage in stages if (steps := stage())), [])
 
 
-def _modules(edge: Edge, told: dict[str, Any]) -> list[Step]:
-    names = ["nvidia", "nvidia_uvm", *(["nvidia_peermem"] if told["peermem"] else [])]
+def _modules(edge: Edge, settings: dict[str, Any]) -> list[Step]:
+    names = ["nvidia", "nvidia_uvm", *(["nvidia_peermem"] if settings["peermem"] else [])]
     missing = [name for name in names if not edge.exists(f"/sys/module/{name}")]
 
     def load(name: str) -> Callable[[], Any]:
@@ -43,9 +43,9 @@ def _modules(edge: Edge, told: dict[str, Any]) -> list[Step]:
     return [Step(f"load {name}", load(name)) for name in missing]
 
 
-def _units(edge: Edge, told: dict[str, Any]) -> list[Step]:
-    units = ["nvidia-persistenced.service"] if told["persistence"] else []
-    units += ["nvidia-dcgm.service"] if told["dcgm"] else []
+def _units(edge: Edge, settings: dict[str, Any]) -> list[Step]:
+    units = ["nvidia-persistenced.service"] if settings["persistence"] else []
+    units += ["nvidia-dcgm.service"] if settings["dcgm"] else []
     units += ["nvidia-fabricmanager.service"] if edge.devices(SWITCH) else []
     steps = []
     for unit in units:
@@ -62,11 +62,11 @@ def _start(edge: Edge, unit: str) -> Step:
     return Step(f"start {unit}", lambda: edge.must("systemctl", "enable", "--now", unit))
 
 
-def converge(edge: Edge, told: dict[str, Any], check: bool, change: bool) -> list[str]:
+def converge(edge: Edge, settings: dict[str, Any], check: bool, change: bool) -> list[str]:
     """Return what was, or would be, done. Refused with the obstacle."""
     done: list[str] = []
     for _ in range(10):
-        steps = needed(edge, told, change)
+        steps = needed(edge, settings, change)
         if check or not steps:
             return [*done, *(step.what for step in steps)]
         for step in steps:
@@ -89,9 +89,9 @@ def main(arguments: list[str], edge: Edge) -> int:
     if not gpus:
         print("no NVIDIA GPU on PCI: nothing to do", flush=True)
         return 0
-    told = json.loads(edge.read(SETTINGS))
+    settings = json.loads(edge.read(SETTINGS))
     check = "--check" in arguments
-    done = converge(edge, told, check, "--change-driver" in arguments)
+    done = converge(edge, settings, check, "--change-driver" in arguments)
     if check:
         print("\n".join(done) or "nothing to do", flush=True)
         return 2 if done else 0

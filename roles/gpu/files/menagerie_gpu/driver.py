@@ -43,41 +43,41 @@ def branch_of(version: str) -> str:
     return version.rpartition(":")[2].split(".")[0]
 
 
-def package(edge: Edge, told: dict[str, Any], change: bool) -> list[Step]:
-    driver = told["driver"]
+def package(edge: Edge, settings: dict[str, Any], change: bool) -> list[Step]:
+    driver = settings["driver"]
     if driver["source"] == "image":
         return []
     packages = installed(edge)
-    wanted = [*driver["packages"], *told["packages"]]
+    desired = [*driver["packages"], *settings["packages"]]
     if edge.devices(SWITCH):
-        wanted += told["fabric_manager"]
+        desired += settings["fabric_manager"]
     other = {
         name: packages[name]
         for name in driver["packages"]
         if branch_of(packages.get(name, "")) not in ("", driver["branch"])
     }
-    missing = [name for name in wanted if name not in packages]
+    missing = [name for name in desired if name not in packages]
     if not other and not missing:
         return []
     loaded = edge.read("/sys/module/nvidia/version").strip()
     if other and loaded and not change:
         way = "drain the host, run menagerie-gpu --change-driver, and reboot it"
         raise Refused(f"driver {loaded} is loaded, branch {driver['branch']} is wanted; {way}")
-    return [Step(f"install {', '.join([*other, *missing])}", lambda: _install(edge, driver, wanted))]
+    return [Step(f"install {', '.join([*other, *missing])}", lambda: _install(edge, driver, desired))]
 
 
-def _install(edge: Edge, driver: dict[str, Any], wanted: list[str]) -> None:
+def _install(edge: Edge, driver: dict[str, Any], packages: list[str]) -> None:
     for path, text in apt_files(driver).items():
         edge.write(path, text)
     edge.must(*APT, "update")
     for name in driver["packages"]:
         said = edge.must("apt-cache", "policy", name)
-        found = re.search(r"Candidate: (\S+)", said)
-        has = found[1] if found else "(none)"
+        candidate = re.search(r"Candidate: (\S+)", said)
+        has = candidate[1] if candidate else "(none)"
         if branch_of(has) != driver["branch"]:
             raise Refused(f"no package {name} of branch {driver['branch']}: apt has {has}; is the repository right?")
     headers = f"linux-headers-{os.uname().release}"
-    edge.must(*APT, "install", "--allow-change-held-packages", "--allow-downgrades", headers, *wanted)
+    edge.must(*APT, "install", "--allow-change-held-packages", "--allow-downgrades", headers, *packages)
 
 
 def apt_files(driver: dict[str, Any]) -> dict[str, str]:

@@ -43,13 +43,13 @@ class Edge:
 
     def devices(self, kind: str) -> list[str]:
         """Return PCI addresses of NVIDIA's devices of a class."""
-        found = []
+        addresses = []
         for path in sorted(glob.glob(self.at("/sys/bus/pci/devices/*"))):
             name = os.path.basename(path)
             vendor, own = (self.read(f"/sys/bus/pci/devices/{name}/{file}").strip() for file in ("vendor", "class"))
             if vendor == NVIDIA and own.startswith(kind):
-                found.append(name)
-        return found
+                addresses.append(name)
+        return addresses
 
     def run(self, *words: str) -> tuple[int, str]:
         """Return a command's exit code and output; 127 if the command is missing."""

@@ -8,22 +8,22 @@ from typing import Any
 from .edge import Edge, Refused, Step
 
 
-def mig(edge: Edge, told: dict[str, Any]) -> list[Step]:
+def mig(edge: Edge, settings: dict[str, Any]) -> list[Step]:
     """Return the steps that give each GPU its mode and instances. Instances are gone after each reset or reboot."""
-    if told["mig"] == "leave":
+    if settings["mig"] == "leave":
         return []
     said = edge.must("nvidia-smi", "--query-gpu=index,mig.mode.current", "--format=csv,noheader")
     modes = dict(line.split(", ", 1) for line in said.splitlines() if ", " in line)
     lacking = [gpu for gpu, mode in modes.items() if mode.strip() not in ("Enabled", "Disabled")]
     if lacking:
-        return [] if told["mig"] == "off" else _no_mig(lacking)
+        return [] if settings["mig"] == "off" else _no_mig(lacking)
     steps = []
     for gpu, mode in modes.items():
         on = mode.strip() == "Enabled"
-        if on != (told["mig"] == "on"):
-            steps.append(_switch(edge, gpu, told["mig"] == "on"))
-        elif on and instances(edge, gpu) != sorted(told["mig_profiles"]):
-            steps.append(_cut(edge, gpu, told["mig_profiles"]))
+        if on != (settings["mig"] == "on"):
+            steps.append(_switch(edge, gpu, settings["mig"] == "on"))
+        elif on and instances(edge, gpu) != sorted(settings["mig_profiles"]):
+            steps.append(_cut(edge, gpu, settings["mig_profiles"]))
     return steps
 
 
