@@ -18,21 +18,21 @@ from . import CHECKS, FAIL, Finding, Unknown, compare, host, node, xid
 
 def checked(here: host.Host, skew_s: float | None, idle: bool) -> tuple[list[Finding], str]:
     """Return all findings, and what the host was compared with."""
-    told = host.settings(here)
-    expected = told.get("expected") or {}
-    facts = host.facts(here, expected, skew_s, idle and bool(told.get("diagnose", True)))
-    found = compare.findings(facts, expected)
+    settings = host.settings(here)
+    expected = settings.get("expected") or {}
+    facts = host.facts(here, expected, skew_s, idle and bool(settings.get("diagnose", True)))
+    findings = compare.findings(facts, expected)
     if facts.pci_gpus or expected.get("gpus"):
-        found += xid.findings(host.kernel_log(here), host.cleared(here), xid.rules())
-    only_watched = set(told.get("only_watched") or ())
+        findings += xid.findings(host.kernel_log(here), host.cleared(here), xid.rules())
+    only_watched = set(settings.get("only_watched") or ())
     if unknown := sorted(only_watched - set(CHECKS)):
         raise Unknown(f"preflight_only_watched: no check is called {', '.join(unknown)}; there are {', '.join(CHECKS)}")
-    found = [each._replace(level="watch") if each.check in only_watched else each for each in found]
-    return found, compare.subject(expected)
+    findings = [each._replace(level="watch") if each.check in only_watched else each for each in findings]
+    return findings, compare.subject(expected)
 
 
-def told(found: list[Finding]) -> None:
-    for each in found:
+def show(findings: list[Finding]) -> None:
+    for each in findings:
         print(f"{'FAIL' if each.level == FAIL else 'note'} {each.check}: {each.text}", flush=True)
 
 
@@ -42,12 +42,12 @@ def report(here: host.Host, api: node.Api, name: str) -> str:
     own = api.call("GET", path)
     working = node.busy(api.call("GET", f"/api/v1/pods?fieldSelector=spec.nodeName%3D{name}").body)
     try:
-        found, subject = checked(here, own.ahead_s, not working)
+        findings, subject = checked(here, own.ahead_s, not working)
     except (Unknown, OSError, ValueError, KeyError) as error:
         made = node.unsure(own.body, error, time.time())
     else:
-        told(found)
-        made = node.condition(own.body, found, time.time(), subject)
+        show(findings)
+        made = node.condition(own.body, findings, time.time(), subject)
     api.call("PATCH", f"{path}/status", node.patch(made))
     why = f" {made['message']}" if made["status"] == "Unknown" else ""
     print(f"{made['type']} is {made['status']}: {made['reason']}{why}", flush=True)
@@ -61,10 +61,10 @@ def main(arguments: list[str]) -> int:
         with open(host.CLEARED, "w"):
             return 0
     if arguments == ["--print"]:
-        found, subject = checked(here, None, False)
-        told(found)
+        findings, subject = checked(here, None, False)
+        show(findings)
         print(f"compared with: {subject}", flush=True)
-        return int(any(each.level == FAIL for each in found))
+        return int(any(each.level == FAIL for each in findings))
     if arguments:
         print(__doc__, file=sys.stderr)
         return 2

@@ -64,14 +64,14 @@ class Facts(NamedTuple):
 
 def findings(facts: Facts, expected: dict[str, Any]) -> list[Finding]:
     """Return all differences."""
-    found = [*_processors(facts, expected), *_disks(facts, expected), *_ports(facts, expected), *_clock(facts)]
+    differences = [*_processors(facts, expected), *_disks(facts, expected), *_ports(facts, expected), *_clock(facts)]
     if expected.get("gpus"):
-        found += _gpus(facts, expected["gpus"])
+        differences += _gpus(facts, expected["gpus"])
     elif facts.pci_gpus:
         text = f"{len(facts.pci_gpus)} NVIDIA GPUs are not compared: none are expected"
-        found.append(Finding("gpus", "GpuUnexpected", text, WATCH))
-    found += [Finding("diagnostic", "DiagnosticFailed", f"DCGM: {text}") for text in facts.diagnostic]
-    return found
+        differences.append(Finding("gpus", "GpuUnexpected", text, WATCH))
+    differences += [Finding("diagnostic", "DiagnosticFailed", f"DCGM: {text}") for text in facts.diagnostic]
+    return differences
 
 
 def subject(expected: dict[str, Any]) -> str:
@@ -82,13 +82,13 @@ def subject(expected: dict[str, Any]) -> str:
 
 def _processors(facts: Facts, expected: dict[str, Any]) -> Iterator[Finding]:
     for name, what in (("sockets", "processors"), ("cpus", "logical CPUs")):
-        wanted, has = expected.get(name), getattr(facts, name)
-        if wanted and has != wanted:
-            yield Finding("cpu", "CpuDiffers", f"{has} {what}, expected {wanted}")
-    wanted_gib = expected.get("memory_gib")
+        expected_count, has = expected.get(name), getattr(facts, name)
+        if expected_count and has != expected_count:
+            yield Finding("cpu", "CpuDiffers", f"{has} {what}, expected {expected_count}")
+    expected_gib = expected.get("memory_gib")
     has_gib = facts.memory_kib / 2**20
-    if wanted_gib and has_gib < wanted_gib * (1 - MEMORY_LESS):
-        yield Finding("memory", "MemoryMissing", f"{has_gib:.0f} GiB of memory, expected {wanted_gib:g} GiB")
+    if expected_gib and has_gib < expected_gib * (1 - MEMORY_LESS):
+        yield Finding("memory", "MemoryMissing", f"{has_gib:.0f} GiB of memory, expected {expected_gib:g} GiB")
 
 
 def _disks(facts: Facts, expected: dict[str, Any]) -> Iterator[Finding]:
@@ -109,18 +109,18 @@ def _ports(facts: Facts, expected: dict[str, Any]) -> Iterator[Finding]:
         ("links", "LinkDown", "Ethernet ports"),
         ("rdma", "RdmaDown", "RDMA ports"),
     ):
-        wanted = expected.get(part)
-        if not wanted:
+        expected_ports = expected.get(part)
+        if not expected_ports:
             continue
-        least = (wanted.get("gbit_s") or 0) * (1 - SPEED_LESS)
+        least = (expected_ports.get("gbit_s") or 0) * (1 - SPEED_LESS)
         ports: tuple[Port, ...] = getattr(facts, part)
         good = [port for port in ports if port.up and port.gbit_s >= least]
-        if len(good) >= wanted["ports"]:
+        if len(good) >= expected_ports["ports"]:
             continue
-        speed = f" with {wanted['gbit_s']} Gbit/s" if wanted.get("gbit_s") else ""
+        speed = f" with {expected_ports['gbit_s']} Gbit/s" if expected_ports.get("gbit_s") else ""
         bad = [f"{port.name} {f'{port.gbit_s:g} Gbit/s' if port.up else 'down'}" for port in ports if port not in good]
         rest = f"; {', '.join(bad)}" if bad else ""
-        yield Finding(part, reason, f"{len(good)} {what} up{speed}, expected {wanted['ports']}{rest}")
+        yield Finding(part, reason, f"{len(good)} {what} up{speed}, expected {expected_ports['ports']}{rest}")
 
 
 def _clock(facts: Facts) -> Iterator[Finding]:
@@ -132,11 +132,11 @@ def _clock(facts: Facts) -> Iterator[Finding]:
         yield Finding("clock", "ClockSkewed", text)
 
 
-def _gpus(facts: Facts, wanted: dict[str, Any]) -> Iterator[Finding]:
-    seen = len(facts.pci_gpus)
-    if seen != wanted["count"]:
+def _gpus(facts: Facts, expected: dict[str, Any]) -> Iterator[Finding]:
+    count = len(facts.pci_gpus)
+    if count != expected["count"]:
         yield Finding(
-            "gpus", "GpuMissing", f"{seen} GPUs on PCI, expected {wanted['count']}: power-cycle the host, then check"
+            "gpus", "GpuMissing", f"{count} GPUs on PCI, expected {expected['count']}: power-cycle the host, then check"
         )
     if facts.smi is None:
         yield Finding("gpus", "DriverMissing", facts.smi_said or "nvidia-smi is missing: is the driver installed?")
@@ -144,16 +144,16 @@ def _gpus(facts: Facts, wanted: dict[str, Any]) -> Iterator[Finding]:
     lost = sorted(set(facts.pci_gpus) - {gpu.bus for gpu in facts.smi.gpus})
     if lost:
         yield Finding("gpus", "GpuMissing", f"the driver has lost {', '.join(lost)}, which PCI still has")
-    branch = wanted.get("driver_branch")
+    branch = expected.get("driver_branch")
     if branch and facts.smi.driver.split(".")[0] != branch:
         yield Finding("driver", "DriverDiffers", f"driver {facts.smi.driver}, expected branch {branch}")
     for gpu in facts.smi.gpus:
-        yield from _gpu(gpu, wanted)
-    yield from _nvlinks(facts, facts.smi, wanted)
+        yield from _gpu(gpu, expected)
+    yield from _nvlinks(facts, facts.smi, expected)
 
 
-def _gpu(gpu: Gpu, wanted: dict[str, Any]) -> Iterator[Finding]:
-    for text in _differences(gpu, wanted):
+def _gpu(gpu: Gpu, expected: dict[str, Any]) -> Iterator[Finding]:
+    for text in _differences(gpu, expected):
         yield Finding("gpus", "GpuDiffers", f"GPU {gpu.bus}: {text}")
     for text in _faults(gpu):
         yield Finding("gpus", "GpuFaulty", f"GPU {gpu.bus}: {text}")
@@ -162,11 +162,11 @@ def _gpu(gpu: Gpu, wanted: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("gpus", "GpuSlowed", text, FAIL if "hw_power_brake_slowdown" in gpu.slowdown else WATCH)
 
 
-def _differences(gpu: Gpu, wanted: dict[str, Any]) -> Iterator[str]:
-    if gpu.product != wanted["product"]:
-        yield f"{gpu.product or 'no name'}, expected {wanted['product']}"
+def _differences(gpu: Gpu, expected: dict[str, Any]) -> Iterator[str]:
+    if gpu.product != expected["product"]:
+        yield f"{gpu.product or 'no name'}, expected {expected['product']}"
         return
-    memory = wanted["memory_mib"]
+    memory = expected["memory_mib"]
     if gpu.memory_mib is not None and abs(gpu.memory_mib - memory) > memory * GPU_MEMORY_OFF:
         yield f"{gpu.memory_mib} MiB of memory, expected {memory}"
     for name, what in (
@@ -175,11 +175,11 @@ def _differences(gpu: Gpu, wanted: dict[str, Any]) -> Iterator[str]:
         ("sm_mhz", "MHz at most"),
         ("memory_mhz", "MHz of memory at most"),
     ):
-        has, want = getattr(gpu, name), wanted.get(name)
+        has, want = getattr(gpu, name), expected.get(name)
         if want and has is not None and has < want:
             yield f"{what} {has}, expected {want}"
-    if wanted.get("ecc") is not None and gpu.ecc is not None and gpu.ecc != wanted["ecc"]:
-        yield f"ECC is {'on' if gpu.ecc else 'off'}, expected {'on' if wanted['ecc'] else 'off'}"
+    if expected.get("ecc") is not None and gpu.ecc is not None and gpu.ecc != expected["ecc"]:
+        yield f"ECC is {'on' if gpu.ecc else 'off'}, expected {'on' if expected['ecc'] else 'off'}"
 
 
 def _faults(gpu: Gpu) -> Iterator[str]:
@@ -197,8 +197,8 @@ def _faults(gpu: Gpu) -> Iterator[str]:
         yield f"NVSwitch fabric: {gpu.fabric}; is nvidia-fabricmanager running, with the driver's version?"
 
 
-def _nvlinks(facts: Facts, smi: Smi, wanted: dict[str, Any]) -> Iterator[Finding]:
-    count, speed = int(wanted.get("nvlinks") or 0), float(wanted.get("nvlink_gb_s") or 0)
+def _nvlinks(facts: Facts, smi: Smi, expected: dict[str, Any]) -> Iterator[Finding]:
+    count, speed = int(expected.get("nvlinks") or 0), float(expected.get("nvlink_gb_s") or 0)
     # MIG turns NVLink off (NVIDIA Multi-Instance GPU User Guide).
     if not count or any(gpu.mig for gpu in smi.gpus):
         return

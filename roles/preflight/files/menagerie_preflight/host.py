@@ -67,14 +67,14 @@ class Host:
 
 
 def settings(host: Host) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(host.read(SETTINGS) or "{}")
-    return found
+    values: dict[str, Any] = json.loads(host.read(SETTINGS) or "{}")
+    return values
 
 
 def facts(host: Host, expected: dict[str, Any], skew_s: float | None, diagnose: bool) -> Facts:
     """Collect all that is compared. diagnose: whether DCGM may use the GPUs."""
     gpus = pci_gpus(host)
-    found = Facts(
+    without_gpus = Facts(
         sockets=len(
             {host.read(path) for path in host.names("/sys/devices/system/cpu/cpu*/topology/physical_package_id")}
         ),
@@ -86,7 +86,7 @@ def facts(host: Host, expected: dict[str, Any], skew_s: float | None, diagnose: 
         pci_gpus=gpus,
         skew_s=skew_s,
     )
-    return _with_gpus(host, found, diagnose) if expected.get("gpus") else found
+    return _with_gpus(host, without_gpus, diagnose) if expected.get("gpus") else without_gpus
 
 
 def cpus(online: str) -> int:
@@ -137,18 +137,18 @@ def pci_gpus(host: Host) -> tuple[str, ...]:
     )
 
 
-def _with_gpus(host: Host, found: Facts, diagnose: bool) -> Facts:
+def _with_gpus(host: Host, facts: Facts, diagnose: bool) -> Facts:
     code, output = host.run(["nvidia-smi", "-q", "-x"])
     if code:
-        return found._replace(smi_said=f"nvidia-smi: {' '.join(output.split())[:300]}")
+        return facts._replace(smi_said=f"nvidia-smi: {' '.join(output.split())[:300]}")
     try:
         read = smi.parse(output)
     except ValueError as error:
-        return found._replace(smi_said=str(error))
+        return facts._replace(smi_said=str(error))
     _, status = host.run(["nvidia-smi", "nvlink", "--status"])
     _, joined = host.run(["nvidia-smi", "topo", "-m"])
     said = tuple(diagnostic(host)) if diagnose else ()
-    return found._replace(smi=read, nvlinks=smi.nvlinks(status), topology=smi.topology(joined), diagnostic=said)
+    return facts._replace(smi=read, nvlinks=smi.nvlinks(status), topology=smi.topology(joined), diagnostic=said)
 
 
 def diagnostic(host: Host) -> Iterator[str]:
@@ -165,27 +165,27 @@ def diagnostic(host: Host) -> Iterator[str]:
             yield f"dcgmi diag exited with {code}: {' '.join(output.split())[:300]}"
 
 
-def failures(found: Any, under: str = "") -> Iterator[str]:
+def failures(part: Any, under: str = "") -> Iterator[str]:
     """Yield failures from the diagnostic's JSON. Its shape depends on DCGM's version, so look for any failed status."""
-    if isinstance(found, dict):
-        name = str(found.get("name") or found.get("test_name") or under)
-        if str(found.get("status", "")).lower() == "fail":
-            told = found.get("warnings") or found.get("info") or ""
-            yield f"{name}: {' '.join(_words(told))}".rstrip(": ")
+    if isinstance(part, dict):
+        name = str(part.get("name") or part.get("test_name") or under)
+        if str(part.get("status", "")).lower() == "fail":
+            messages = part.get("warnings") or part.get("info") or ""
+            yield f"{name}: {' '.join(_words(messages))}".rstrip(": ")
             return
-        for value in found.values():
+        for value in part.values():
             yield from failures(value, name)
-    elif isinstance(found, list):
-        for value in found:
+    elif isinstance(part, list):
+        for value in part:
             yield from failures(value, under)
 
 
-def _words(told: Any) -> Iterable[str]:
-    if isinstance(told, dict):
-        return [word for key, value in told.items() if key in ("warning", "message") for word in _words(value)]
-    if isinstance(told, list):
-        return [word for each in told for word in _words(each)]
-    return [str(told)] if told else []
+def _words(messages: Any) -> Iterable[str]:
+    if isinstance(messages, dict):
+        return [word for key, value in messages.items() if key in ("warning", "message") for word in _words(value)]
+    if isinstance(messages, list):
+        return [word for each in messages for word in _words(each)]
+    return [str(messages)] if messages else []
 
 
 def kernel_log(host: Host) -> Iterator[Xid]:

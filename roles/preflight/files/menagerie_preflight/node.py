@@ -77,20 +77,20 @@ def skew(date: str | None, now: float) -> float:
 
 def busy(pods: dict[str, Any]) -> list[str]:
     """Return names of pods that do work. Pods of DaemonSets and static pods run on every node, so they don't count."""
-    found = []
+    names = []
     for pod in pods["items"]:
         owners = {owner["kind"] for owner in pod["metadata"].get("ownerReferences", ())}
         if not owners & {"DaemonSet", "Node"} and pod.get("status", {}).get("phase") in ("Pending", "Running"):
-            found.append(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
-    return found
+            names.append(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+    return names
 
 
 def condition(node: dict[str, Any], findings: list[Finding], now: float, subject: str) -> dict[str, Any]:
     """Return the condition to write."""
     failed = [finding for finding in findings if finding.level == FAIL]
-    told = [finding.text for finding in failed + [each for each in findings if each not in failed]]
+    texts = [finding.text for finding in failed + [each for each in findings if each not in failed]]
     reason = failed[0].reason if failed else "AsExpected"
-    return _said(node, "False" if failed else "True", reason, "; ".join(told) or f"as expected of {subject}", now)
+    return _said(node, "False" if failed else "True", reason, "; ".join(texts) or f"as expected of {subject}", now)
 
 
 def unsure(node: dict[str, Any], error: Exception, now: float) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def patch(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field(text: str, name: str) -> str:
-    found = re.search(rf"^\s*{name}: *\"?([^\s\"]+)", text, re.MULTILINE)
-    if not found:
+    match = re.search(rf"^\s*{name}: *\"?([^\s\"]+)", text, re.MULTILINE)
+    if not match:
         raise Unknown(f"{KUBECONFIG} has no {name}")
-    return found[1]
+    return match[1]

@@ -80,8 +80,8 @@ def _text(node: ElementTree.Element, path: str) -> str | None:
 
 
 def _number(node: ElementTree.Element, path: str) -> int | None:
-    found = re.match(r"(\d+)", _text(node, path) or "")
-    return int(found[1]) if found else None
+    match = re.match(r"(\d+)", _text(node, path) or "")
+    return int(match[1]) if match else None
 
 
 def _is(node: ElementTree.Element, path: str, word: str) -> bool | None:
@@ -108,16 +108,16 @@ def _fabric(node: ElementTree.Element) -> str | None:
 
 def nvlinks(text: str) -> dict[int, list[float]]:
     """Parse `nvidia-smi nvlink --status`: GPU -> GB/s of each of its links, 0 for a link that is down."""
-    found: dict[int, list[float]] = {}
+    by_gpu: dict[int, list[float]] = {}
     links: list[float] = []
     for line in text.splitlines():
         head = re.match(r"GPU (\d+):", line)
         if head:
-            links = found.setdefault(int(head[1]), [])
+            links = by_gpu.setdefault(int(head[1]), [])
         link = re.match(r"\s+Link \d+: (?:([\d.]+) GB/s|(<inactive>|\S+))", line)
         if link:
             links.append(float(link[1] or 0))
-    return found
+    return by_gpu
 
 
 def topology(text: str) -> dict[tuple[int, int], str]:

@@ -48,8 +48,8 @@ class Xid(NamedTuple):
 
 def rules() -> dict[str, Any]:
     with open(os.path.join(os.path.dirname(__file__), "xids.json")) as handle:
-        found: dict[str, Any] = json.load(handle)
-    return found
+        catalogue: dict[str, Any] = json.load(handle)
+    return catalogue
 
 
 def bus_id(text: str) -> str:
@@ -63,14 +63,14 @@ def parse(lines: Iterable[str]) -> Iterator[Xid]:
     for line in lines:
         stamp = _STAMP.match(line)
         at = float(stamp[1]) if stamp else None
-        found = _LINE.search(line)
-        if found:
-            yield Xid(bus_id(found["bus"]), int(found["code"]), found["text"].strip(), at)
+        match = _LINE.search(line)
+        if match:
+            yield Xid(bus_id(match["bus"]), int(match["code"]), match["text"].strip(), at)
             continue
-        found = _SWITCH.search(line)
-        if found:
-            fatal = found["severity"] == "Fatal"
-            yield Xid(bus_id(found["bus"]), int(found["code"]), found["text"].strip(), at, True, fatal)
+        match = _SWITCH.search(line)
+        if match:
+            fatal = match["severity"] == "Fatal"
+            yield Xid(bus_id(match["bus"]), int(match["code"]), match["text"].strip(), at, True, fatal)
 
 
 def does(xid: Xid, known: dict[str, Any]) -> str:
@@ -105,10 +105,10 @@ def findings(xids: Iterable[Xid], cleared: float, known: dict[str, Any]) -> list
         # The rest of a line only names the process, except for Xid 154, whose action is in it.
         key = (-RANK.index(action), xid.bus, xid.code, xid.switch, name(xid, known))
         counted[key] = counted.get(key, 0) + 1
-    found = []
+    xid_findings = []
     for (rank, bus, _, switch, called), times in sorted(counted.items()):
         action = RANK[-rank]
         often = f", {times} times" if times > 1 else ""
         text = f"{'NVSwitch' if switch else 'GPU'} {bus}: {called}{often}: {WANTS[action]}"
-        found.append(Finding("xid", "XidReported", text, WATCH if action == "watch" else FAIL))
-    return found
+        xid_findings.append(Finding("xid", "XidReported", text, WATCH if action == "watch" else FAIL))
+    return xid_findings
