@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from menagerie_roce.__main__ import bring
+from menagerie_roce.desired import desired, smaller_mtu
 from menagerie_roce.qos import parse_mlnx_qos
 from menagerie_roce.settings import number
-from menagerie_roce.wanted import smaller_mtu, wanted
 
 from cluster.roce import MTUS, Device, Fabric, mtu_over
 from tests.roles import roce_cards as cards
@@ -215,5 +215,5 @@ def test_traffic_class_is_read_from_its_global_value() -> None:
 
 def test_the_fabrics_values_match_the_programs() -> None:
     for fabric in Fabric:
-        values = wanted(told(fabric=str(fabric)), "mlx5_core")
+        values = desired(told(fabric=str(fabric)), "mlx5_core")
         assert values["PFC"].count("1") == (fabric is Fabric.LOSSLESS)

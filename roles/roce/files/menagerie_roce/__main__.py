@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from menagerie_host.watching import link_events, tell_systemd
 
+from .desired import LOOKED_AT, Differ, Settings, decide, desired, explained
 from .edge import NET, Edge, Refused
 from .facts import facts
 from .ports import Port, interface_of
 from .settings import Host
-from .wanted import LOOKED_AT, Differ, Settings, decide, explained, wanted
 
 SETTINGS = "/etc/menagerie/roce.json"
 
@@ -45,7 +45,7 @@ def bring(edge: Edge, settings: Settings, rail: str, check: bool) -> Result:
     """Reconcile one rail's port and read it back; with `check`, only compare."""
     try:
         host = Host(Port(edge, rail, settings["rails"][rail]), settings)
-        values = wanted(settings, host.port.driver)
+        values = desired(settings, host.port.driver)
         differ, notes = decide(values, host.look())
         settable = {name: pair for name, pair in differ.items() if name not in LOOKED_AT}
         refusals = {} if check else set_all(host, settable)
@@ -147,13 +147,13 @@ def main(arguments: list[str], edge: Edge) -> int:
 
 
 def _facts(edge: Edge, settings: Settings, rails: list[str]) -> int:
-    told = {}
+    by_rail = {}
     for rail in rails:
         try:
-            told[rail] = facts(edge, settings, rail)
+            by_rail[rail] = facts(edge, settings, rail)
         except Refused as error:
-            told[rail] = {"refused": str(error)}
-    print(json.dumps(told))
+            by_rail[rail] = {"refused": str(error)}
+    print(json.dumps(by_rail))
     return 0
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .desired import Settings, smaller_mtu
 from .edge import IB, NET, Edge, Refused
 from .ports import Port
-from .wanted import Settings, smaller_mtu
 
 
 def facts(edge: Edge, settings: Settings, rail: str) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .desired import DCBX, PFC, TRUST, Settings
 from .edge import tell
 from .ports import Port
-from .wanted import DCBX, PFC, TRUST, Settings
 
 
 class Qos(NamedTuple):
@@ -35,12 +35,12 @@ def parse_dcb(apps: str, pfc: str, dcbx: str) -> Qos:
     """Parse dcb(8) of iproute2. A port trusts DSCP once it has a rule for one."""
     rules = dict(re.findall(r"\b(\d+):(\d)\b", "".join(re.findall(r"dscp-prio (.*)", apps))))
     states = dict(re.findall(r"\b(\d):(on|off)\b", pfc))
-    found = {
+    values = {
         DCBX: "os" if "host" in dcbx.split() else "firmware",
         TRUST: "dscp" if rules else "pcp",
         PFC: ",".join("1" if states.get(str(n)) == "on" else "0" for n in range(8)) if states else None,
     }
-    return Qos(found, {int(dscp): priority for dscp, priority in rules.items()})
+    return Qos(values, {int(dscp): priority for dscp, priority in rules.items()})
 
 
 class MlnxQos:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from .edge import IB, NET, Refused, tell
-from .ports import Port
-from .qos import Dcb, MlnxQos
-from .wanted import (
+from .desired import (
     ACCEL,
     CNP_DSCP,
     CNP_PRIO,
@@ -26,6 +23,9 @@ from .wanted import (
     Settings,
     priority_of,
 )
+from .edge import IB, NET, Refused, tell
+from .ports import Port
+from .qos import Dcb, MlnxQos
 
 # Fields that NVIDIA's doRoCE.sh turns off for lossless fabrics.
 _ACCEL = ("roce_adp_retrans_en", "roce_tx_window_en", "roce_slow_restart_en")
@@ -44,8 +44,8 @@ def parse_register(text: str) -> dict[str, int]:
 
 def number(text: str | None) -> str:
     """Return the decimal number in "0x1", "106" or "Global tclass=106", as text."""
-    found = re.search(r"(0x[0-9a-f]+|\d+)\s*$", (text or "").splitlines()[0] if text else "")
-    return str(int(found[1], 0)) if found else NOT_SET
+    match = re.search(r"(0x[0-9a-f]+|\d+)\s*$", (text or "").splitlines()[0] if text else "")
+    return str(int(match[1], 0)) if match else NOT_SET
 
 
 def files_of(port: Port, settings: Settings) -> dict[str, list[str]]:
@@ -95,22 +95,22 @@ class Host:
     def look(self) -> dict[str, str | None]:
         """Return setting -> the port's value; None if it has no such setting."""
         states, mapped = self.qos.look()
-        found = dict(states)
+        values = dict(states)
         for key in ("dscp", "cnp_dscp"):
-            found[priority_of(self.settings[key])] = mapped.get(self.settings[key], NOT_SET)
+            values[priority_of(self.settings[key])] = mapped.get(self.settings[key], NOT_SET)
         code, said = self.edge.run("ethtool", "-a", self.port.interface)
-        found[PAUSE] = None if code else parse_pause(said)
+        values[PAUSE] = None if code else parse_pause(said)
         for name in self.files:
             path = self._file(name)
-            found[name] = number(self.edge.read(path)) if path else self._before_configfs()
+            values[name] = number(self.edge.read(path)) if path else self._before_configfs()
         tos = self.edge.read(f"{_rdma_cm(self.port)}/ports/{self.port.port}/default_roce_tos")
-        found[TOS] = number(tos)
-        found[ACCEL] = self._acceleration()
+        values[TOS] = number(tos)
+        values[ACCEL] = self._acceleration()
         net = f"{NET}/{self.port.interface}"
         speed = self.edge.read(f"{net}/speed") or ""
-        found[SPEED] = str(int(speed) // 1000) if speed.isdigit() else None
-        found[MTU] = self.edge.read(f"{net}/mtu")
-        return found
+        values[SPEED] = str(int(speed) // 1000) if speed.isdigit() else None
+        values[MTU] = self.edge.read(f"{net}/mtu")
+        return values
 
     def set(self, name: str, value: str) -> None:
         if name in (DCBX, TRUST, PFC) or name.startswith(priority_of("")):

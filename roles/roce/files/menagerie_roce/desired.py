@@ -40,7 +40,7 @@ Differ = dict[str, tuple[str, str]]
 """Setting -> (what it is, what it should be)."""
 
 
-def wanted(settings: Settings, driver: str) -> dict[str, Value]:
+def desired(settings: Settings, driver: str) -> dict[str, Value]:
     """Return setting -> value, in the order in which to set them: settings that reset others come first."""
     lossless = settings["fabric"] == "lossless"
     priority, dscp, cnp = str(settings["priority"]), settings["dscp"], settings["cnp_dscp"]
@@ -69,22 +69,22 @@ def priority_of(dscp: int | str) -> str:
     return f"priority of DSCP {dscp}"
 
 
-def fits(value: Value, found: str) -> bool:
+def fits(value: Value, actual: str) -> bool:
     if isinstance(value, Between):
-        return found.isdigit() and value.low <= int(found) <= value.high
-    return value == found
+        return actual.isdigit() and value.low <= int(actual) <= value.high
+    return value == actual
 
 
-def decide(values: dict[str, Value], found: dict[str, str | None]) -> tuple[Differ, list[str]]:
-    """Return (settings that differ: name -> (found, wanted), why others are left out)."""
+def decide(values: dict[str, Value], actual: dict[str, str | None]) -> tuple[Differ, list[str]]:
+    """Return (settings that differ: name -> (actual, desired), why others are left out)."""
     differ: Differ = {}
     notes: list[str] = []
     for name, value in values.items():
-        seen = found.get(name)
-        if seen is None and name in OPTIONAL:
+        current = actual.get(name)
+        if current is None and name in OPTIONAL:
             notes.append(f"{name} is left alone: {OPTIONAL[name]}")
-        elif seen is None or not fits(value, seen):
-            differ[name] = (seen or "unreadable", str(value))
+        elif current is None or not fits(value, current):
+            differ[name] = (current or "unreadable", str(value))
     return differ, notes
 
 
@@ -93,12 +93,12 @@ def smaller_mtu(link_mtu: int) -> int:
     return max([mtu for mtu in (256, 512, 1024, 2048, 4096) if mtu + 96 <= link_mtu], default=0)
 
 
-def explained(name: str, found: str, value: str, settings: Settings) -> str:
+def explained(name: str, actual: str, value: str, settings: Settings) -> str:
     """Return one difference as a sentence."""
-    if name == MTU and found.isdigit() and int(found) < settings["least_link_mtu"]:
+    if name == MTU and actual.isdigit() and int(actual) < settings["least_link_mtu"]:
         mtu, least = settings["mtu"], settings["least_link_mtu"]
         return (
-            f"roce.mtu {mtu} needs link MTU {least} or more on every hop; the port has {found} "
-            f"(RDMA would drop to {smaller_mtu(int(found))})"
+            f"roce.mtu {mtu} needs link MTU {least} or more on every hop; the port has {actual} "
+            f"(RDMA would drop to {smaller_mtu(int(actual))})"
         )
-    return f"{name} is {found}, wanted {value}"
+    return f"{name} is {actual}, wanted {value}"
