@@ -15,8 +15,8 @@ import os
 import sys
 from typing import Any
 
+from .disk import disks
 from .edge import Edge, Unknown
-from .found import disks
 from .verdict import judged, unreached, wrong
 
 SETTINGS = "/etc/menagerie/storage.json"
@@ -33,16 +33,16 @@ def facts(edge: Edge, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the report of this host."""
     host, rules = os.uname().nodename, settings["disks"]
     every = disks(edge)
-    told = [judged(edge, disk, every, rules) for disk in every]
+    reports = [judged(edge, disk, every, rules) for disk in every]
     own = addresses(edge)
-    problems = wrong(host, told, rules) + unreached(host, settings["networks"], own)
+    problems = wrong(host, reports, rules) + unreached(host, settings["networks"], own)
     if not os.path.exists(os.path.join(edge.run_folder, "udev/control")):
         problems.append(f"{host}: udev does not run; Rook's pods learn of disks from /run/udev")
-    return {"host": host, "disks": told, "addresses": own, "wrong": problems}
+    return {"host": host, "disks": reports, "addresses": own, "wrong": problems}
 
 
-def show(told: dict[str, Any]) -> None:
-    for disk in told["disks"]:
+def show(report: dict[str, Any]) -> None:
+    for disk in report["disks"]:
         reason = f": {'; '.join(disk['why'])}" if disk["why"] else ""
         size, kind = f"{disk['size'] / 1e12:.2f} TB", disk["disks"] or "matches no rule"
         print(f"/dev/{disk['name']}  {size}  {kind}  {disk['state']}{reason}")
@@ -58,17 +58,17 @@ def main(arguments: list[str], edge: Edge) -> int:
     try:
         with open(given.settings) as handle:
             settings = json.load(handle)
-        told = facts(edge, settings)
+        report = facts(edge, settings)
     except (Unknown, OSError, ValueError, KeyError) as error:
         print(f"{os.uname().nodename}: {error}", file=sys.stderr)
         return 1
     if given.json:
-        print(json.dumps(told))
+        print(json.dumps(report))
     else:
-        show(told)
-    for line in told["wrong"]:
+        show(report)
+    for line in report["wrong"]:
         print(line, file=sys.stderr)
-    return 1 if told["wrong"] else 0
+    return 1 if report["wrong"] else 0
 
 
 if __name__ == "__main__":

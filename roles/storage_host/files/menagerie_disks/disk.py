@@ -34,14 +34,14 @@ def disks(edge: Edge) -> list[Disk]:
     for name in listed(edge.by_id):
         kernel = os.path.basename(os.path.realpath(os.path.join(edge.by_id, name)))
         names.setdefault(kernel, []).append(name)
-    found = []
+    devices = []
     for name in listed(edge.sys, "block"):
         if NO_DISKS.match(name) and name not in names:
             continue
         at = os.path.join(edge.sys, "block", name)
         size = int(read(at, "size") or 0) * SECTOR
         if size:
-            found.append(
+            devices.append(
                 Disk(
                     name,
                     os.path.join(edge.dev, name),
@@ -55,7 +55,7 @@ def disks(edge: Edge) -> list[Disk]:
                     read(at, "device/wwid") or read(at, "wwid"),
                 )
             )
-    return found
+    return devices
 
 
 def partitions(edge: Edge, disk: Disk) -> list[str]:
@@ -66,13 +66,13 @@ def partitions(edge: Edge, disk: Disk) -> list[str]:
 def holders(edge: Edge, disk: Disk) -> list[str]:
     """Return the kernel's devices that are built on the disk or its partitions."""
     at = os.path.join(edge.sys, "block", disk.name)
-    found = []
+    names = []
     for place in ("", *partitions(edge, disk)):
         for holder in listed(at, place, "holders"):
             uuid = read(edge.sys, "block", holder, "dm/uuid")
             kind = next((word for prefix, word in HOLDERS.items() if uuid.startswith(prefix)), "")
-            found.append(f"{holder} ({kind})" if kind else holder)
-    return found
+            names.append(f"{holder} ({kind})" if kind else holder)
+    return names
 
 
 def numbers(edge: Edge, disk: Disk) -> set[str]:
@@ -89,7 +89,7 @@ def mounts(edge: Edge, disk: Disk) -> list[str]:
 
 
 def swaps(edge: Edge, disk: Disk) -> list[str]:
-    own, found = numbers(edge, disk), []
+    own, paths = numbers(edge, disk), []
     for line in read(edge.proc, "swaps").splitlines()[1:]:
         path = line.split()[0]
         try:
@@ -98,8 +98,8 @@ def swaps(edge: Edge, disk: Disk) -> list[str]:
             continue
         number = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
         if f"{os.major(number)}:{os.minor(number)}" in own:
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths
 
 
 def signatures(edge: Edge, path: str) -> list[str]:

@@ -8,8 +8,8 @@ import ipaddress
 import re
 from typing import Any
 
+from .disk import Disk, holders, mounts, owner, partitions, signatures, swaps
 from .edge import Edge, Unknown, read
-from .found import Disk, holders, mounts, owner, partitions, signatures, swaps
 
 EMPTY, OSD, REFUSED, OTHER = "empty", "osd", "refused", "other"
 SAYING = {
@@ -35,28 +35,28 @@ def saying(kind: str) -> str:
 
 def reasons(edge: Edge, disk: Disk, paths: list[str]) -> list[str]:
     """Return why Ceph must not have the disk; none if it is empty and free. paths: other disks with its WWID."""
-    found = [f"has partitions: {', '.join(partitions(edge, disk))}"] if partitions(edge, disk) else []
-    found += [f"is mounted at {place}" for place in mounts(edge, disk)]
-    found += [f"swap is on it: {path}" for path in swaps(edge, disk)]
-    found += [f"is held by {holder}" for holder in holders(edge, disk)]
-    found += ["is read-only"] if disk.read_only else []
-    found += ["is removable"] if disk.removable else []
+    why = [f"has partitions: {', '.join(partitions(edge, disk))}"] if partitions(edge, disk) else []
+    why += [f"is mounted at {place}" for place in mounts(edge, disk)]
+    why += [f"swap is on it: {path}" for path in swaps(edge, disk)]
+    why += [f"is held by {holder}" for holder in holders(edge, disk)]
+    why += ["is read-only"] if disk.read_only else []
+    why += ["is removable"] if disk.removable else []
     udev = read(edge.run_folder, "udev/data", f"b{disk.number}")
     if "E:DM_MULTIPATH_DEVICE_PATH=1" in udev.splitlines():
-        found.append("is a path of a multipath device")
-    found += [f"is the same disk as {other} by another path" for other in paths]
+        why.append("is a path of a multipath device")
+    why += [f"is the same disk as {other} by another path" for other in paths]
     kinds = signatures(edge, disk.path)
-    found += list(dict.fromkeys(saying(kind) for kind in kinds))
+    why += list(dict.fromkeys(saying(kind) for kind in kinds))
     try:
         first, last = edge.ends(disk.path, disk.size)
     except OSError as error:
         if error.errno != errno.EBUSY:
             raise Unknown(f"{disk.path} can't be read: {error.strerror}") from None
         known = partitions(edge, disk) or mounts(edge, disk) or swaps(edge, disk) or holders(edge, disk)
-        return found + ([] if known else ["is in use by something not visible here, perhaps a container's mount"])
+        return why + ([] if known else ["is in use by something not visible here, perhaps a container's mount"])
     if not kinds and (any(first) or any(last)):
-        found.append("holds data of no known kind in its first or last MiB")
-    return found
+        why.append("holds data of no known kind in its first or last MiB")
+    return why
 
 
 def meant(disk: Disk, rules: dict[str, dict[str, Any]]) -> list[str]:
@@ -100,24 +100,24 @@ def judged(edge: Edge, disk: Disk, every: list[Disk], rules: dict[str, dict[str,
     }
 
 
-def wrong(host: str, told: list[dict[str, Any]], rules: dict[str, dict[str, Any]]) -> list[str]:
+def wrong(host: str, reports: list[dict[str, Any]], rules: dict[str, dict[str, Any]]) -> list[str]:
     """Return how the disks differ from the spec's."""
-    found = []
+    problems = []
     for name, rule in rules.items():
-        own = [disk for disk in told if disk["disks"] == name]
+        own = [disk for disk in reports if disk["disks"] == name]
         usable = [disk for disk in own if disk["device"]]
         if len(usable) == rule["count"]:
             continue
-        found.append(
+        problems.append(
             f"{host}: {len(usable)} empty disks match ceph.disks.{name} ({rule['by_id']}), not {rule['count']}"
         )
-        found += [
+        problems += [
             f"{host}:/dev/{disk['name']} {'; '.join(disk['why'])}. Rook takes only empty devices. "
             "Wipe it, or remove it from ceph.disks"
             for disk in own
             if not disk["device"] and len(usable) < rule["count"]
         ]
-    return found
+    return problems
 
 
 def unreached(host: str, networks: dict[str, list[str]], own: list[str]) -> list[str]:
