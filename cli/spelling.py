@@ -25,7 +25,7 @@ def adapt() -> None:
 def installed(text: str) -> str:
     """Return a message of a checkout as an installed command prints it."""
     own = text.replace(_IN_CHECKOUT, _INSTALLED)
-    return _PAGE.sub(lambda found: f"{found[1]}{TOOLKIT / 'docs'}/", own)
+    return _PAGE.sub(lambda match: f"{match[1]}{TOOLKIT / 'docs'}/", own)
 
 
 def _rewrite(stream: io.TextIOWrapper) -> None:

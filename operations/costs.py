@@ -32,10 +32,10 @@ def items(resources: Iterable[PricedResource], pools: Mapping[str, int] | None =
     pools: pool -> the most machines that it may have, for clouds whose groups have no maximum.
     """
     everything = tuple(resources)
-    found = [item for resource in everything for item in _items(resource, everything)]
-    found += _growth(everything, pools or {})
+    counted = [item for resource in everything for item in _items(resource, everything)]
+    counted += _growth(everything, pools or {})
     sums: dict[tuple[CostKind, str], CostItem] = {}
-    for item in map(partial(_for_each_host, hosts=_hosts(found)), found):
+    for item in map(partial(_for_each_host, hosts=_hosts(counted)), counted):
         key = (item.kind, item.what)
         have = sums.get(key, replace(item, least=0, most=0))
         sums[key] = replace(have, least=have.least + item.least, most=have.most + item.most)
@@ -43,8 +43,8 @@ def items(resources: Iterable[PricedResource], pools: Mapping[str, int] | None =
     return tuple(sorted(sums.values(), key=lambda item: (order.index(item.kind), item.what)))
 
 
-def _hosts(found: Iterable[CostItem]) -> tuple[int, int]:
-    machines = [item for item in found if item.kind is CostKind.MACHINE]
+def _hosts(counted: Iterable[CostItem]) -> tuple[int, int]:
+    machines = [item for item in counted if item.kind is CostKind.MACHINE]
     return sum(item.least for item in machines), sum(item.most for item in machines)
 
 

@@ -210,6 +210,37 @@ def test_code_and_links_are_no_prose() -> None:
     assert prose("a `beside`\n\n```\nanew\n```\n[b](anew.md)") == "a \n\n\n\n\n[b]"
 
 
+NAMED_BY_HOW = re.compile(r"\b_*(?:found|told|seen|wanted)\b", re.IGNORECASE)
+"""Names that say how a value came, and not what it is."""
+KEPT_NAMES = (
+    "components/control_plane/host/bucket",
+    "stacks/azure/menagerie_machine.py",
+    "stacks/gcp/menagerie_machine.py",
+)
+"""Members of etcd keep their user data, whose program calls `bucket.told`."""
+
+
+def names(tree: ast.Module) -> Iterator[str]:
+    """Yield every name that a module gives to a value, a function or a class."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+
+
+def test_names_say_what_a_value_is() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    texts = {name: (ROOT / name).read_text() for name in listed.stdout.split() if not name.startswith("tests/")}
+    assert {
+        file: said
+        for file, text in texts.items()
+        if NAMED_BY_HOW.search(text) and not file.startswith(KEPT_NAMES)
+        if (said := {name for name in names(ast.parse(text)) if NAMED_BY_HOW.fullmatch(name)})
+    } == {}
+
+
 def glossary() -> Iterator[tuple[str, list[str]]]:
     """Yield (term, words that are not used for it) of every row of the glossary."""
     for line in GLOSSARY.read_text().splitlines():

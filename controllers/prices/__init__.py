@@ -40,8 +40,8 @@ def load(text: str, file: str) -> Prices:
 
 def of(cloud: Cloud, region: str, machine: str) -> Price | None:
     """Return the price of a machine type in a region, None if unknown."""
-    found = of_cloud(cloud).of(region, CostKind.MACHINE, machine)
-    return found if isinstance(found, Price) else None
+    price = of_cloud(cloud).of(region, CostKind.MACHINE, machine)
+    return price if isinstance(price, Price) else None
 
 
 def of_pool(cluster: Cluster, name: str, own: Mapping[str, float]) -> float | None:
