@@ -15,6 +15,7 @@ from cluster.fields import unknown
 from cluster.locked import LOCK_FILE
 from cluster.plugins import SYSTEMS, this_system
 from cluster.project import ROOT
+from cluster.provisioning import Release
 from cluster.spec import Cluster
 from operations.bundles import lab, make, pack, signing
 from operations.bundles.debian import collect
@@ -29,7 +30,7 @@ from operations.bundles.stage import Stage
 class How:
     """The options. place: folder or URL, "" for upstream's sites. systems: of operators, () for this machine's.
 
-    debian: with Debian packages of machines at sites.
+    debian: with Debian packages of machines at sites. site_releases: of machines at sites without provisioning.
     """
 
     output: Path
@@ -41,15 +42,17 @@ class How:
     own_builds: bool
     new_key: bool
     debian: bool
+    site_releases: tuple[str, ...] = ()
 
 
 def bundle(clusters: Sequence[Cluster], folders: Mapping[str, Path], how: How, *, dry_run: bool, as_json: bool) -> None:
     """Write a bundle of the clusters, and a lock into the folder of each."""
-    if lines := unknown("system", how.systems, SYSTEMS):
-        raise BundleError(lines)
+    for lines in (unknown("system", how.systems, SYSTEMS), unknown("release", how.site_releases, list(Release))):
+        if lines:
+            raise BundleError(lines)
     things = needed_artefacts(clusters, how.systems or (this_system(),))
     of_labs = lab.needed_artefacts([cluster for cluster in clusters if cluster.is_lab])
-    of_hosts = host_packages(clusters) if how.debian else ()
+    of_hosts = host_packages(clusters, [Release(each) for each in how.site_releases]) if how.debian else ()
     locks = {cluster.name: folders[cluster.name] / LOCK_FILE for cluster in clusters if not cluster.is_lab}
     pack.refuse_foreign(how.output)
     if dry_run:

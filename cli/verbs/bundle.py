@@ -70,6 +70,14 @@ def bundle(
             help="With the Debian packages that machines at sites with provisioning install, or without.",
         ),
     ] = True,
+    site_release: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--site-release",
+            metavar="RELEASES",
+            help="Debian of machines at sites without provisioning, such as trixie: their packages too.",
+        ),
+    ] = None,
     dry_run: DryOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
@@ -96,10 +104,21 @@ def bundle(
         raise typer.BadParameter(
             "--fetch compares files with upstream's checksums, from which --own-builds differ; give one"
         )
+    if site_release and not debian:
+        raise typer.BadParameter("--no-debian leaves out the packages that --site-release adds; give one")
     folders = {cluster.name: cluster_folder(name) for cluster, name in zip(loaded, clusters, strict=True)}
     from cli.actions import bundle as actions
 
     how = actions.How(
-        output, place, registry, words(system), secret_key.expanduser(), fetch, own_builds, new_key, debian
+        output,
+        place,
+        registry,
+        words(system),
+        secret_key.expanduser(),
+        fetch,
+        own_builds,
+        new_key,
+        debian,
+        words(site_release),
     )
     actions.bundle(loaded, folders, how, dry_run=dry_run, as_json=as_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from cluster import hardware
@@ -28,22 +28,27 @@ class HostPackages:
     names: tuple[str, ...]
 
 
-def host_packages(clusters: Sequence[Cluster]) -> tuple[HostPackages, ...]:
-    """Return what machines at sites with provisioning install. Other sites' machines have what their owners gave them."""
+def host_packages(clusters: Sequence[Cluster], others: Collection[Release] = ()) -> tuple[HostPackages, ...]:
+    """Return what machines at sites install.
+
+    others: releases of machines at sites without provisioning. A spec doesn't know them, so () leaves these sites out.
+    """
     names: dict[Release, set[str]] = {}
     owners: dict[Release, set[str]] = {}
     for cluster in clusters:
         for site, settings in cluster.spec.sites.items():
-            if not settings.provisioning:
-                continue
-            release = settings.provisioning.release
-            owners.setdefault(release, set()).add(cluster.name)
-            names.setdefault(release, set()).update(package.name for package in PACKAGES)
-            if settings.vpn:
-                names[release].update(edge_router().packages)
-            if _has_gpus(cluster, site):
-                names[release].update(_FOR_DRIVERS)
+            for release in {settings.provisioning.release} if settings.provisioning else others:
+                owners.setdefault(release, set()).add(cluster.name)
+                names.setdefault(release, set()).update(_of_site(cluster, site))
     return tuple(HostPackages(each, tuple(sorted(owners[each])), tuple(sorted(names[each]))) for each in sorted(names))
+
+
+def _of_site(cluster: Cluster, site: str) -> Iterator[str]:
+    yield from (package.name for package in PACKAGES)
+    if cluster.spec.sites[site].vpn:
+        yield from edge_router().packages
+    if _has_gpus(cluster, site):
+        yield from _FOR_DRIVERS
 
 
 def _has_gpus(cluster: Cluster, site: str) -> bool:

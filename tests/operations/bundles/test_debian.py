@@ -11,6 +11,7 @@ import pytest
 
 from cluster.bundles import Entry, Index, Kind, Known
 from cluster.load import load_cluster
+from cluster.provisioning import Release
 from cluster.spec import Cluster
 from operations.bundles import make, pack, signing
 from operations.bundles.debian import archive as debian
@@ -66,18 +67,47 @@ def test_clusters_with_sites_need_what_their_machines_install(needs: tuple[HostP
     (one,) = needs
     assert (one.release, one.clusters) == ("trixie", ("jaguar",))
     assert {"chrony", "unattended-upgrades", "frr", "dkms"} <= set(one.names)
-    assert host_packages([load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")]) == ()
 
 
-@pytest.mark.parametrize(("words", "releases"), [((), ["trixie"]), (("--no-debian",), [])])
+def test_machines_at_sites_without_provisioning_count_for_the_releases_that_are_named() -> None:
+    horus = load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
+    assert host_packages([horus]) == ()
+    chosen = host_packages([horus, jaguar()], [Release.BOOKWORM])
+    assert {each.release: each.clusters for each in chosen} == {"bookworm": ("horus",), "trixie": ("jaguar",)}
+
+
+@pytest.mark.parametrize(
+    ("example", "words", "releases"),
+    [
+        ("jaguar", (), ["trixie"]),
+        ("jaguar", ("--no-debian",), []),
+        ("horus", ("--site-release", "bookworm,trixie"), ["bookworm", "trixie"]),
+    ],
+)
 def test_a_dry_run_says_what_of_debian_a_bundle_would_have(
-    menagerie: Menagerie, tmp_path: Path, words: tuple[str, ...], releases: list[str]
+    menagerie: Menagerie, tmp_path: Path, example: str, words: tuple[str, ...], releases: list[str]
 ) -> None:
-    spec = ROOT / "examples" / "jaguar" / "cluster.yaml"
+    spec = ROOT / "examples" / example / "cluster.yaml"
     output = tmp_path / "jaguar.bundle"
     ran = menagerie("bundle", str(spec), "--mirror", str(tmp_path), "-o", str(output), "--dry-run", "--json", *words)
     assert (ran.code, [each["release"] for each in ran.json["debian"]]) == (0, releases)
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--site-release", "buster"), "no release buster"),
+        (("--site-release", "trixie", "--no-debian"), "--no-debian leaves out"),
+    ],
+)
+def test_releases_that_can_not_be_had_are_refused(
+    menagerie: Menagerie, tmp_path: Path, words: tuple[str, ...], text: str
+) -> None:
+    spec = ROOT / "examples" / "horus" / "cluster.yaml"
+    ran = menagerie("bundle", str(spec), "--mirror", str(tmp_path), "-o", str(tmp_path / "x.bundle"), *words)
+    assert ran.code == 2
+    assert text in " ".join(ran.err.split())
 
 
 def test_packages_come_with_what_they_need_in_every_version_that_machines_may_take(
