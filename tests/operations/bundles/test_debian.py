@@ -70,26 +70,35 @@ def test_clusters_with_sites_need_what_their_machines_install(needs: tuple[HostP
 
 
 def test_machines_at_sites_without_provisioning_count_for_the_releases_that_are_named() -> None:
-    horus = load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
-    assert host_packages([horus]) == ()
-    chosen = host_packages([horus, jaguar()], [Release.BOOKWORM])
-    assert {each.release: each.clusters for each in chosen} == {"bookworm": ("horus",), "trixie": ("jaguar",)}
+    lab = load_cluster(ROOT / "inventories" / "lab" / "cluster.yaml")
+    assert host_packages([lab]) == ()
+    chosen = host_packages([lab, jaguar()], [Release.BOOKWORM])
+    assert {each.release: each.clusters for each in chosen} == {"bookworm": ("lab",), "trixie": ("jaguar",)}
 
 
 @pytest.mark.parametrize(
-    ("example", "words", "releases"),
+    ("spec", "words", "releases"),
     [
-        ("jaguar", (), ["trixie"]),
-        ("jaguar", ("--no-debian",), []),
-        ("horus", ("--site-release", "bookworm,trixie"), ["bookworm", "trixie"]),
+        ("examples/jaguar", (), ["trixie"]),
+        ("examples/jaguar", ("--no-debian",), []),
+        ("inventories/lab", ("--site-release", "bookworm,trixie"), ["bookworm", "trixie"]),
     ],
 )
 def test_a_dry_run_says_what_of_debian_a_bundle_would_have(
-    menagerie: Menagerie, tmp_path: Path, example: str, words: tuple[str, ...], releases: list[str]
+    menagerie: Menagerie, tmp_path: Path, spec: str, words: tuple[str, ...], releases: list[str]
 ) -> None:
-    spec = ROOT / "examples" / example / "cluster.yaml"
-    output = tmp_path / "jaguar.bundle"
-    ran = menagerie("bundle", str(spec), "--mirror", str(tmp_path), "-o", str(output), "--dry-run", "--json", *words)
+    output = tmp_path / "some.bundle"
+    ran = menagerie(
+        "bundle",
+        str(ROOT / spec / "cluster.yaml"),
+        "--mirror",
+        str(tmp_path),
+        "-o",
+        str(output),
+        "--dry-run",
+        "--json",
+        *words,
+    )
     assert (ran.code, [each["release"] for each in ran.json["debian"]]) == (0, releases)
     assert not output.exists()
 
