@@ -3,7 +3,7 @@
 An additional field doesn't increase the version: readers ignore fields that they don't know. It increases only for changes that an
 older Menagerie would misunderstand, or would lose when it writes; an older one then refuses, and doesn't overwrite the data. Data
 without a version has version 1. Data that only programs on hosts write has none until there is a version 2: a changed program
-replaces hosts. docs/how-to/state.md lists all shared data.
+replaces hosts. docs/explanation/shared-data.md lists all shared data.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def refuse_without_passphrase(cluster: Cluster, provider: str) -> None:
 
 _NOTHING = (
     f"it would protect nothing; set {FILE} to a file that contains a passphrase, or name a cloud's KMS "
-    "(docs/how-to/state.md, which also says how to replace an empty passphrase of an existing stack)"
+    "(docs/how-to/state.md; to replace an empty passphrase of an existing stack: docs/how-to/state-key.md)"
 )
 
 
