@@ -22,7 +22,7 @@ from menagerie_etcd.payload import Payload
 from clients.etcd_client import ListedMember
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
 from cluster.spec import Cluster, RoleName
-from etcd import agent as told
+from etcd import agent as etcd_agent
 from etcd.members import members, settings
 from network.addresses import plan
 from operations.etcds.look import EtcdAccess, EtcdView, reach, read_members
@@ -278,9 +278,9 @@ def _outputs(fleet: Fleet) -> ClusterOutputs:
 def _agent(made: Site, host: str) -> Iterator[None]:
     """Run the agent of a host as a thread, with separate ports and paths."""
     fleet = made.fleet
-    here = told.on_host(made.cluster, host, plan(made.cluster))
+    here = etcd_agent.on_host(made.cluster, host, plan(made.cluster))
     path = fleet.folder / f"{host}.json"
-    path.write_text(told.settings(made.cluster, here))
+    path.write_text(etcd_agent.settings(made.cluster, here))
     settings_ = moved(read(path), fleet)
     units = Units(fleet, {each.unit: (each.role, each.name) for each in settings_.members.values()})
     made.units[host] = units
@@ -311,7 +311,7 @@ def _agent(made: Site, host: str) -> Iterator[None]:
     stop()
 
 
-def moved(found: Settings, fleet: Fleet) -> Settings:
+def moved(original: Settings, fleet: Fleet) -> Settings:
     """Return a host's settings, moved into the fleet's folder."""
     programs = fleet.folder / "programs"
     programs.mkdir(exist_ok=True)
@@ -330,10 +330,10 @@ def moved(found: Settings, fleet: Fleet) -> Settings:
             pki=under(each.name, each.pki),
             metrics_port=fleet.metrics_of(each.name),
         )
-        for role, each in found.members.items()
+        for role, each in original.members.items()
     }
     first = members_.get("main") or members_["events"]
-    return found._replace(
+    return original._replace(
         ca=ca,
         certificate=first.pki / "server.crt",
         key=first.pki / "server.key",

@@ -107,8 +107,14 @@ class World:
             "systemUUID",
         )
         now = {"lastHeartbeatTime": stamp(time.time()), "lastTransitionTime": stamp(time.time())}
-        told = {"type": preflight.CONDITION, "status": host.verdict, "reason": "Test", "message": "of this test", **now}
-        conditions = [{"type": "Ready", "status": str(ready), "reason": "Test", "message": "", **now}, told]
+        condition = {
+            "type": preflight.CONDITION,
+            "status": host.verdict,
+            "reason": "Test",
+            "message": "of this test",
+            **now,
+        }
+        conditions = [{"type": "Ready", "status": str(ready), "reason": "Test", "message": "", **now}, condition]
         room = {"cpu": "8", "memory": "8Gi", "pods": "110"}
         status = {
             "nodeInfo": {
@@ -169,8 +175,8 @@ class World:
         )
 
     def _listed(self, path: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.call("GET", path)["items"]
-        return found
+        items: list[dict[str, Any]] = self.call("GET", path)["items"]
+        return items
 
     def end(self, pod: str) -> None:
         """Let a pod's containers succeed when they run."""
@@ -184,14 +190,14 @@ class World:
         if not own.answers or (own.away_until and own.away_from < time.monotonic()):
             return Ended(Done(UNREACHABLE, "ssh: connect to host: Connection refused"))
         if words[0] == PROGRAM:
-            told = {
+            report = {
                 "boot_id": own.boot_id,
                 "booted_at": own.booted_at,
                 "reboot": own.reasons,
                 "notes": [],
                 "machine": {},
             }
-            return Ended(Done(0, json.dumps(told)))
+            return Ended(Done(0, json.dumps(report)))
         assert words == order(words[-1])
         if words[-1] != own.boot_id or time.monotonic() < own.away_from:
             # It has rebooted since, or is shutting down already; both make this command moot.

@@ -9,8 +9,8 @@ from tests.operations.conftest import outputs
 
 
 def reached(endpoint: str, *balancers: str, public: str | None = None) -> str:
-    told = outputs().model_copy(update={"endpoint": endpoint, "balancers": balancers, "public_name": public})
-    access = Access(told, "certificate", "key", "certificate", "key", "")
+    outputs_ = outputs().model_copy(update={"endpoint": endpoint, "balancers": balancers, "public_name": public})
+    access = Access(outputs_, "certificate", "key", "certificate", "key", "")
     assert access.kubeconfig()["clusters"][0]["cluster"]["server"] == access.server
     return access.server
 

@@ -26,8 +26,8 @@ REGION = {"pools": {"region": {"machine": "lab-small", "min": 1, "max": 1}}}
 
 def document(kind: Kind, host: str, age_s: float = 0.0, **more: Any) -> str:
     empty = dict.fromkeys(("processes", "providers", "certificates", "listening", "addresses", "unreadable"), ())
-    told = {"format": 1, "kind": kind, "host": host, "taken": time.time() - age_s, **empty, **more}
-    return json.dumps(told | {"files": {}, "texts": {}, "versions": {}})
+    fields = {"format": 1, "kind": kind, "host": host, "taken": time.time() - age_s, **empty, **more}
+    return json.dumps(fields | {"files": {}, "texts": {}, "versions": {}})
 
 
 def configmap(host: str, text: str) -> dict[str, Any]:
@@ -125,9 +125,9 @@ def test_the_first_responding_worker_at_a_site_tries_what_must_be_closed(lab: Cl
 
 
 def test_without_a_responding_worker_nothing_counts_as_closed(lab: Cluster, api: FakeServer) -> None:
-    found = {result.control.id: result for result in results(gathered(lab, api, Workers({})))}
-    assert {found[name].status for name in ("M.8", "M.9", "M.10")} == {Status.NOT_SEEN}
-    assert "no worker at a site responds" in found["M.8"].observed
+    by_id = {result.control.id: result for result in results(gathered(lab, api, Workers({})))}
+    assert {by_id[name].status for name in ("M.8", "M.9", "M.10")} == {Status.NOT_SEEN}
+    assert "no worker at a site responds" in by_id["M.8"].observed
 
 
 def test_an_old_report_counts_as_missing_unless_there_are_enough_recent_ones(lab: Cluster, api: FakeServer) -> None:
@@ -156,7 +156,7 @@ def test_if_the_api_is_silent_the_workers_reports_remain(
     assert {each.why for each in evidence.unseen if each.kind is Kind.API} == {
         "the API does not respond: ReadTimeoutError"
     }
-    assert all(isinstance(found, str) for found in (*evidence.kubelets.values(), *evidence.objects.values()))
+    assert all(isinstance(answer, str) for answer in (*evidence.kubelets.values(), *evidence.objects.values()))
 
 
 def test_each_etcd_host_is_asked_once(lab: Cluster, api: FakeServer) -> None:
@@ -190,13 +190,13 @@ def test_workers_in_the_region_are_unseen_by_design_but_their_kubelets_are_seen(
     (unseen,) = (each for each in evidence.unseen if each.kind is Kind.WORKER)
     assert (unseen.host, unseen.why, unseen.expected) == ("lab-region-1", audit.IN_REGION, True)
     assert "no configuration" in evidence.kubelets["lab-region-1"]
-    lists = {name: found for name, found in evidence.objects.items() if isinstance(found, str)}
+    lists = {name: answer for name, answer in evidence.objects.items() if isinstance(answer, str)}
     # The API for gangs is not served here.
     assert set(lists) == {"pod groups"}
     assert any(each["metadata"]["name"] == "cluster-admin" for each in evidence.objects["cluster roles"])
-    told = {id_: decided(control, evidence) for id_, control in BY_ID.items()}
-    assert told["5.1.1"].status is Status.PASS, told["5.1.1"].observed
-    assert told["5.1.3"].status is Status.PASS, told["5.1.3"].observed
+    by_id = {id_: decided(control, evidence) for id_, control in BY_ID.items()}
+    assert by_id["5.1.1"].status is Status.PASS, by_id["5.1.1"].observed
+    assert by_id["5.1.3"].status is Status.PASS, by_id["5.1.3"].observed
 
 
 BY_ID = {result.control.id: result.control for result in results(audit.Evidence())}

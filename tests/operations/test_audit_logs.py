@@ -64,8 +64,8 @@ def kept(s3: ThreadedMotoServer, request: pytest.FixtureRequest) -> BucketOutput
 
 def access_to(kept: BucketOutput | None, url: str = "") -> Access:
     buckets = {audit_log.USE: kept} if kept else {}
-    found: Any = FakeAccess(outputs().model_copy(update={"buckets": buckets}), url, bucket_key=json.dumps(KEY))
-    return found
+    access: Any = FakeAccess(outputs().model_copy(update={"buckets": buckets}), url, bucket_key=json.dumps(KEY))
+    return access
 
 
 def shipper(
@@ -89,13 +89,13 @@ class Logging(NamedTuple):
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logging]:
     folder = tmp_path_factory.mktemp("api")
     log = folder / "audit" / "audit.log"
-    wanted = {
+    flags = {
         **kube_apiserver._audit(),
         "audit-policy-file": str(POLICY),
         "audit-log-path": str(log),
         "audit-log-maxsize": "1",
     }
-    with running(programs.program, folder, *(f"--{name}={value}" for name, value in wanted.items())) as api:
+    with running(programs.program, folder, *(f"--{name}={value}" for name, value in flags.items())) as api:
         yield Logging(api, log)
 
 
@@ -159,9 +159,9 @@ def test_the_newest_object_is_found_over_boots_and_folders_although_a_clock_was_
     for _ in range(5):
         last.step()
     shipper(kept, tmp_path / "b", "api-2").step()
-    found = newest(access_to(kept), "lab")
-    assert set(found) == {"api-1", "api-2"}
-    assert all(abs((each.at - datetime.now(UTC)).total_seconds()) < 60 for each in found.values())
+    objects = newest(access_to(kept), "lab")
+    assert set(objects) == {"api-1", "api-2"}
+    assert all(abs((each.at - datetime.now(UTC)).total_seconds()) < 60 for each in objects.values())
     assert newest(access_to(kept), "another") == {}
 
 
@@ -174,8 +174,8 @@ def as_client(api: RealApi) -> client.ApiClient:
 
 
 def test_a_running_real_api_server_is_known_by_its_host_and_a_removed_one_is_not(server: Logging) -> None:
-    (found,) = servers(as_client(server.api), datetime.now(UTC))
-    assert found.host == socket.gethostname()
+    (running_server,) = servers(as_client(server.api), datetime.now(UTC))
+    assert running_server.host == socket.gethostname()
     assert servers(as_client(server.api), datetime.now(UTC) + timedelta(minutes=5)) == ()
 
 
@@ -194,14 +194,14 @@ def test_a_running_real_api_server_is_known_by_its_host_and_a_removed_one_is_not
 def test_a_host_is_healthy_while_its_newest_object_or_the_host_itself_is_recent(
     age_s: float | None, runs_s: float, ok: bool, says: str
 ) -> None:
-    found = {} if age_s is None else {"api-1": Newest(NOW - timedelta(seconds=age_s), 0)}
-    assert shipped(found, RunningServer("api-1", NOW - timedelta(seconds=runs_s)), NOW) == (ok, says)
+    objects = {} if age_s is None else {"api-1": Newest(NOW - timedelta(seconds=age_s), 0)}
+    assert shipped(objects, RunningServer("api-1", NOW - timedelta(seconds=runs_s)), NOW) == (ok, says)
 
 
 def test_gaps_are_reported() -> None:
-    found = {"api-1": Newest(NOW, 2)}
+    objects = {"api-1": Newest(NOW, 2)}
     assert (
-        shipped(found, RunningServer("api-1", NOW), NOW)[1]
+        shipped(objects, RunningServer("api-1", NOW), NOW)[1]
         == "audit log shipped 0 s ago; 2 gaps, where lines were lost"
     )
 

@@ -43,10 +43,10 @@ def _drilled(of: str, hours_ago: float, ok: str = "yes", why: str = "") -> Snaps
 def test_only_the_newest_backup_that_passed_a_drill_counts() -> None:
     listed = [_made("new", 0.1), _made("mid", 5), _drilled("mid", 4), _made("old", 30), _drilled("old", 29)]
     assert backups.verified_age(listed, NOW) == 5 * HOUR
-    found = backups.state("main", BACKUP, listed, NOW)
-    assert found.ok
-    assert found.summary == "3 backups; the newest that passed a drill is 5.0 h old"
-    assert [(kept.id, kept.good, kept.tried is None) for kept in found.backups] == [
+    state = backups.state("main", BACKUP, listed, NOW)
+    assert state.ok
+    assert state.summary == "3 backups; the newest that passed a drill is 5.0 h old"
+    assert [(kept.id, kept.good, kept.tried is None) for kept in state.backups] == [
         ("new", False, True),
         ("mid", True, False),
         ("old", True, False),
@@ -56,16 +56,16 @@ def test_only_the_newest_backup_that_passed_a_drill_counts() -> None:
 def test_only_the_last_drill_of_a_backup_counts_and_its_result_is_shown() -> None:
     listed = [_made("new", 2), _drilled("new", 1, "no", "its hash is a"), _drilled("new", 1.5)]
     assert backups.verified_age(listed, NOW) is None
-    found = backups.state("main", BACKUP, listed, NOW)
-    assert not found.ok
-    assert found.summary.endswith("the last drill of the newest failed: its hash is a")
+    state = backups.state("main", BACKUP, listed, NOW)
+    assert not state.ok
+    assert state.summary.endswith("the last drill of the newest failed: its hash is a")
 
 
 @pytest.mark.parametrize(("age", "ok"), [(24.4, True), (24.6, False)])
 def test_a_verified_backup_may_be_two_intervals_and_a_drill_old(age: float, ok: bool) -> None:
-    found = backups.state("main", BACKUP, [_made("one", age), _drilled("one", 0.1)], NOW)
-    assert found.ok is ok
-    assert ("the limit is 24.5 h" in found.summary) is not ok
+    state = backups.state("main", BACKUP, [_made("one", age), _drilled("one", 0.1)], NOW)
+    assert state.ok is ok
+    assert ("the limit is 24.5 h" in state.summary) is not ok
 
 
 def test_no_backup_and_no_tested_backup_are_distinguished() -> None:
@@ -183,16 +183,16 @@ def test_the_verb_lists_the_newest_backups_and_its_exit_code_shows_whether_they_
 ) -> None:
     listed = [_made(f"{number:08d}{'f' * 56}", number) for number in range(12)]
     listed.append(_drilled(listed[0].id, 0, "no", "bad pack"))
-    found: list[BackupState] = [backups.state("main", BACKUP, listed, NOW)]
+    states: list[BackupState] = [backups.state("main", BACKUP, listed, NOW)]
     monkeypatch.setattr("operations.stack.access_to", lambda cluster: None)
-    monkeypatch.setattr("operations.backups.read_states", lambda *_: found)
+    monkeypatch.setattr("operations.backups.read_states", lambda *_: states)
     monkeypatch.setattr(verb.time, "time", lambda: NOW)
     done = CliRunner().invoke(app, ["status", "lab", "backups"])
     assert done.exit_code == 1
     assert "bad, 0 s ago" in done.stdout
     assert "and 2 more; --last 12 shows them" in done.stdout
     assert "more" not in CliRunner().invoke(app, ["status", "lab", "backups", "--last", "12"]).stdout
-    found[0] = backups.state("main", BACKUP, [*listed[:-1], _drilled(listed[0].id, 0)], NOW)
+    states[0] = backups.state("main", BACKUP, [*listed[:-1], _drilled(listed[0].id, 0)], NOW)
     done = CliRunner().invoke(app, ["status", "lab", "backups", "--json"])
     assert done.exit_code == 0
     assert '"verified_s": 0.0' in done.stdout

@@ -186,8 +186,8 @@ def test_never_more_than_the_share_is_removed_within_any_window(
         shaken = [(pool, rack, state) for (pool, rack, _), state in zip(described, now_states, strict=False)]
         out = frozenset(each.host for each in taken)
         members = tuple(replace(each, lease_at=now) for each in built(shaken, out))
-        wanted = [each.name for each in members if not each.healthy]
-        decided = decide(ClusterHealth(members, now, tuple(taken), "", paused), wanted, limits)
+        candidates = [each.name for each in members if not each.healthy]
+        decided = decide(ClusterHealth(members, now, tuple(taken), "", paused), candidates, limits)
         paused = decided.paused
         for pool in ("gpu", "cpu"):
             own = [each for each in members if each.pool == pool]
@@ -205,12 +205,12 @@ def test_another_unhealthy_node_never_allows_more_removals(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, data: st.DataObject
 ) -> None:
     limits = Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 3600.0, OVERRIDE)
-    wanted = [each.name for each in built(described) if not each.healthy]
-    before = decide(ClusterHealth(built(described), NOW), wanted, limits)
+    candidates = [each.name for each in built(described) if not each.healthy]
+    before = decide(ClusterHealth(built(described), NOW), candidates, limits)
     index = data.draw(st.integers(0, len(described) - 1))
     pool, rack, _ = described[index]
     worse = [*described[:index], (pool, rack, "silent"), *described[index + 1 :]]
-    after = decide(ClusterHealth(built(worse), NOW), wanted, limits)
+    after = decide(ClusterHealth(built(worse), NOW), candidates, limits)
     assert len(after.allowed) <= len(before.allowed)
 
 
@@ -218,14 +218,14 @@ def test_another_unhealthy_node_never_allows_more_removals(
 def test_a_tighter_limit_or_more_recent_removals_never_allow_more_removals(
     described: list[tuple[str, int, str]], unhealthy: str, removed: str, past: int, percent: int
 ) -> None:
-    wanted = [each.name for each in built(described) if not each.healthy]
+    candidates = [each.name for each in built(described) if not each.healthy]
     members = built(described)
 
     def allowed(unhealthy: str, removed: str, past: int) -> tuple[str, ...]:
         gone = tuple(Removal("x", NOW - 1) for _ in range(past))
         return decide(
             ClusterHealth(members, NOW, gone),
-            wanted,
+            candidates,
             Limits({"gpu": unhealthy, "cpu": unhealthy}, removed, 60, OVERRIDE),
         ).allowed
 
@@ -237,11 +237,11 @@ def test_a_tighter_limit_or_more_recent_removals_never_allow_more_removals(
 
 @given(members_of, st.integers(0, 29))
 def test_while_paused_nothing_starts_before_nearly_all_report(
-    described: list[tuple[str, int, str]], wanted: int
+    described: list[tuple[str, int, str]], index: int
 ) -> None:
     members = built(described)
     decided = decide(
-        ClusterHealth(members, NOW, paused=True), [f"n{wanted % len(members)}"], LIMITS.overridden("99%", "99%")
+        ClusterHealth(members, NOW, paused=True), [f"n{index % len(members)}"], LIMITS.overridden("99%", "99%")
     )
     if sum(each.ready for each in members) * 100 < REPORTING * len(members):
         assert (decided.allowed, decided.paused) == ((), True)

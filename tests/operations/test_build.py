@@ -198,13 +198,13 @@ def test_with_data_the_protection_is_removed_first(in_azure, did):
 def test_a_bucket_that_the_cloud_will_not_delete_yet_is_reported_before_the_rest_is_deleted(in_azure, did, stack):
     logs = BucketOutput(kind="azure", name="audit-logs", account="a", locked_days=30)
     records = BucketOutput(kind="azure", name="artefacts", account="a")
-    found = outputs().model_copy(update={"buckets": {"audit-logs": logs, "records": records}})
-    stack.outputs = lambda: {"outputs": found.model_dump_json(), **dict.fromkeys(KEYS, "")}
+    outputs_ = outputs().model_copy(update={"buckets": {"audit-logs": logs, "records": records}})
+    stack.outputs = lambda: {"outputs": outputs_.model_dump_json(), **dict.fromkeys(KEYS, "")}
     build.destroy(in_azure, Quiet(), with_data=True, report=did.append)
-    told = [line for line in did if "keeps" in line]
-    assert len(told) == 1
-    assert "bucket audit-logs keeps audit-logs for 30 days" in told[0]
-    assert did.index("let go") < did.index(told[0]) < did.index("destroy")
+    lines = [line for line in did if "keeps" in line]
+    assert len(lines) == 1
+    assert "bucket audit-logs keeps audit-logs for 30 days" in lines[0]
+    assert did.index("let go") < did.index(lines[0]) < did.index("destroy")
 
 
 def test_a_destroy_is_refused_while_another_operation_holds_the_cluster(in_azure, did):

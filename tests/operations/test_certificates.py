@@ -55,7 +55,7 @@ def serving(folder: Path, signed: Signed) -> Iterator[int]:
 
 def access_to(api: int, etcd: int) -> Access:
     members = (HostOutput(name="etcd-main-1", address="127.0.0.1"),)
-    told = outputs().model_copy(
+    outputs_ = outputs().model_copy(
         update={
             "endpoint": f"127.0.0.1:{api}",
             "ca_pem": CA.certificate,
@@ -64,11 +64,11 @@ def access_to(api: int, etcd: int) -> Access:
         }
     )
     return Access(
-        told, OPERATOR.certificate, OPERATOR.private_key, OPERATOR_ETCD.certificate, OPERATOR_ETCD.private_key, ""
+        outputs_, OPERATOR.certificate, OPERATOR.private_key, OPERATOR_ETCD.certificate, OPERATOR_ETCD.private_key, ""
     )
 
 
-def seen(access: Access, days: int = 0) -> dict[str, StatusItem]:
+def by_name(access: Access, days: int = 0) -> dict[str, StatusItem]:
     return {item.name: item for item in certificates(access, datetime.now(UTC) + timedelta(days=days))}
 
 
@@ -80,11 +80,11 @@ def nowhere() -> int:
 
 def test_each_kind_is_one_line_with_the_remaining_days(tmp_path: Path, nowhere: int) -> None:
     with serving(tmp_path, issue(CA, Request("kube-apiserver", days=365))) as port:
-        found = seen(access_to(port, nowhere))
-    assert all(item.ok for item in found.values())
-    assert list(found) == ["of operators", "of authorities", "of API servers"]
-    assert found["of operators"].detail.startswith(("29 days left at least", "30 days left at least"))
-    assert found["of API servers"].detail == "364 days left at least (api-1); 1 checked"
+        items = by_name(access_to(port, nowhere))
+    assert all(item.ok for item in items.values())
+    assert list(items) == ["of operators", "of authorities", "of API servers"]
+    assert items["of operators"].detail.startswith(("29 days left at least", "30 days left at least"))
+    assert items["of API servers"].detail == "364 days left at least (api-1); 1 checked"
 
 
 @pytest.mark.parametrize(("days", "told"), [(310, "54 days left, until "), (366, "expired on ")])
@@ -92,8 +92,8 @@ def test_a_certificate_in_the_last_sixth_of_its_lifetime_is_reported(
     tmp_path: Path, nowhere: int, days: int, told: str
 ) -> None:
     with serving(tmp_path, issue(CA, Request("kube-apiserver", days=365))) as port:
-        found = seen(access_to(port, nowhere), days)
-    item = found["of API servers: api-1"]
+        items = by_name(access_to(port, nowhere), days)
+    item = items["of API servers: api-1"]
     assert not item.ok
     assert item.detail.startswith(told)
     assert item.help == "./menagerie up lab"
@@ -101,13 +101,13 @@ def test_a_certificate_in_the_last_sixth_of_its_lifetime_is_reported(
 
 def test_a_certificate_from_an_unknown_authority_is_reported(tmp_path: Path, nowhere: int) -> None:
     with serving(tmp_path, issue(new_authority("other"), Request("kube-apiserver"))) as port:
-        item = seen(access_to(port, nowhere))["of API servers: api-1"]
+        item = by_name(access_to(port, nowhere))["of API servers: api-1"]
     assert (item.ok, item.detail) == (False, "not issued by the stack's CA, but by CN=other")
 
 
 def test_a_certificate_that_is_not_valid_yet_points_at_the_clock(tmp_path: Path, nowhere: int) -> None:
-    found = seen(access_to(nowhere, nowhere), days=-2)
-    assert "is this machine's clock right?" in found["of operators: the API"].detail
+    items = by_name(access_to(nowhere, nowhere), days=-2)
+    assert "is this machine's clock right?" in items["of operators: the API"].detail
 
 
 @pytest.fixture
@@ -137,8 +137,8 @@ def member(tmp_path: Path, nowhere: int) -> Iterator[int]:
 @pytest.mark.programs
 def test_a_real_member_presents_its_certificate_and_its_figures(member: int) -> None:
     access = access_to(1, member)
-    found = seen(access)
-    assert found["of etcd main"].detail == "364 days left at least (etcd-main-1); 1 checked"
+    items = by_name(access)
+    assert items["of etcd main"].detail == "364 days left at least (etcd-main-1); 1 checked"
     one, quorum = figures("lab", "main", EtcdClient(access, "main"))
     assert one.ok
     assert one.detail.startswith("member of main, healthy, leader, 0 MiB in use, 0 MiB on disk of 2.0 GiB")

@@ -39,8 +39,8 @@ class Core:
     def read_namespaced_config_map(self, name: str, namespace: str, **_: object) -> V1ConfigMap:
         if name not in self.kept:
             raise ApiException(HTTPStatus.NOT_FOUND)
-        found = self.kept[name]
-        about = found.metadata
+        config_map = self.kept[name]
+        about = config_map.metadata
         return V1ConfigMap(
             metadata=V1ObjectMeta(
                 name=name,
@@ -48,7 +48,7 @@ class Core:
                 annotations=about.annotations,
                 resource_version=about.resource_version,
             ),
-            data=found.data,
+            data=config_map.data,
         )
 
     def create_namespaced_config_map(self, namespace: str, body: V1ConfigMap, **_: object) -> None:
@@ -122,8 +122,8 @@ def test_pages_of_a_faster_writer_and_labels_are_kept(core: Core) -> None:
 def test_the_addresses_of_hosts_are_published_to_api_servers_of_an_older_release_too(core: Core, lab: Cluster) -> None:
     core.quicker = [lambda: None, lambda: core.namespaces.add(NAMESPACE)]
     serving.publish_addresses(lab, None)
-    told = json.loads(core.kept[HOSTS].data[KEY])
-    assert told == {host.name: str(host.address) for _, host in lab.host_list()}
+    addresses = json.loads(core.kept[HOSTS].data[KEY])
+    assert addresses == {host.name: str(host.address) for _, host in lab.host_list()}
 
 
 LIMITS = Limits({}, "50%", 3600.0, "./menagerie repair lab --max-removal")

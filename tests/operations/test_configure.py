@@ -33,8 +33,8 @@ class Ansible:
 
     def __call__(self, inventory, *, on_progress, check, **_):
         self.batches.append(inventory.hosts)
-        told = {host: values.get("kubelet_token") for host, values in inventory.data["all"]["hosts"].items()}
-        self.tokens.append({host: token for host, token in told.items() if token})
+        tokens = {host: values.get("kubelet_token") for host, values in inventory.data["all"]["hosts"].items()}
+        self.tokens.append({host: token for host, token in tokens.items() if token})
         hosts, failures = {}, []
         for host in inventory.hosts:
             if self.cut_after is not None and sum(map(len, self.batches[:-1])) + len(hosts) == self.cut_after:

@@ -42,13 +42,13 @@ def test_pods_move_and_the_node_s_own_pods_stay(real: World) -> None:
     real.pod("ended", "a")
     real.end("ended")
     real.add("b")
-    api, told = real.api(), []
+    api, lines = real.api(), []
     cordon(api, "a", MARK)
-    drain.drain(api, "a", Rules(timeout_s=30), told.append)
+    drain.drain(api, "a", Rules(timeout_s=30), lines.append)
     assert real.pods("a") == ["agent", "ended", "static"]
     until(lambda: real.ready("web") == 3, seconds=30)
     assert len(real.pods("b")) == 3
-    assert told[0].startswith("3 pods are left on a")
+    assert lines[0].startswith("3 pods are left on a")
 
 
 def test_a_pod_of_the_same_name_elsewhere_is_not_evicted_in_its_place(real: World) -> None:
@@ -56,11 +56,11 @@ def test_a_pod_of_the_same_name_elsewhere_is_not_evicted_in_its_place(real: Worl
     real.add("a")
     real.add("b")
     real.pod("db-0", "a", **owned("StatefulSet"))
-    (seen,) = drain.pods_on(real.api(), "a")
+    (pod,) = drain.pods_on(real.api(), "a")
     real.core.delete_namespaced_pod("db-0", "default", grace_period_seconds=0)
     until(lambda: real.pods() == [], seconds=30)
     real.pod("db-0", "b", **owned("StatefulSet"))
-    assert drain.evict(real.api(), seen) == ""
+    assert drain.evict(real.api(), pod) == ""
     assert real.core.read_namespaced_pod("db-0", "default").metadata.deletion_timestamp is None
 
 
@@ -70,17 +70,17 @@ def test_a_budget_is_respected_while_pods_move(real: World) -> None:
     until(lambda: real.ready("web") == 3, seconds=30)
     real.budget("all-but-one", "web", 2)
     real.add("b")
-    api, least, told = real.api(), [], []
+    api, least, lines = real.api(), [], []
 
     def pause(seconds: float) -> None:
         least.append(real.ready("web"))
         time.sleep(min(seconds, 0.2))
 
     cordon(api, "a", MARK)
-    drain.drain(api, "a", Rules(timeout_s=60), told.append, pause)
+    drain.drain(api, "a", Rules(timeout_s=60), lines.append, pause)
     assert real.pods("a") == []
     assert min(least) >= 2
-    assert any("The disruption budget all-but-one needs 2 healthy pods and has 2 currently" in line for line in told)
+    assert any("The disruption budget all-but-one needs 2 healthy pods and has 2 currently" in line for line in lines)
 
 
 def test_the_blocker_is_named_at_the_time_out_and_the_pod_stays(real: World) -> None:
@@ -142,12 +142,12 @@ def test_pods_of_jobs_may_finish_if_the_rules_allow_it(real: World) -> None:
     with pytest.raises(DrainTimedOutError, match="default/train belongs to a Job and may finish"):
         drain.drain(real.api(), "a", Rules(timeout_s=1, wait_for_jobs=True))
     assert real.pods("a") == ["train"]
-    told: list[str] = []
+    lines: list[str] = []
 
     def finish(_: float) -> None:
         real.end("train")
 
-    drain.drain(real.api(), "a", Rules(timeout_s=20, wait_for_jobs=True), told.append, finish)
+    drain.drain(real.api(), "a", Rules(timeout_s=20, wait_for_jobs=True), lines.append, finish)
     assert real.core.read_namespaced_pod("train", "default").metadata.deletion_timestamp is None
     drain.drain(real.api(), "a", SOON)
 

@@ -53,9 +53,9 @@ def test_each_responding_member_reports_the_leader_and_its_size(etcdctl: Callabl
     status = f'{{{header},"version":"3.6.14","dbSize":4096,"leader":255,"dbSizeInUse":1024,"dbSizeQuota":8589934592}}'
     answer = f'[{{"Endpoint":"https://10.77.0.22:2379","Status":{status}}}]'
     alone = "--endpoints=https://10.77.0.22:2379 "
-    found = etcdctl(f"""case "$*" in *"{alone}"*) echo '{answer}';; *) exit 1;; esac""").statuses()
-    assert list(found) == ["etcd-main-2"]
-    member = found["etcd-main-2"]
+    statuses = etcdctl(f"""case "$*" in *"{alone}"*) echo '{answer}';; *) exit 1;; esac""").statuses()
+    assert list(statuses) == ["etcd-main-2"]
+    member = statuses["etcd-main-2"]
     assert (member.id, member.leads, member.term) == ("ff", True, 4)
     assert (member.size, member.size_in_use, member.quota, member.errors) == (4096, 1024, 8 * 2**30, ())
 

@@ -109,8 +109,8 @@ def test_members_apply_another_payload_one_after_another_under_load_and_no_write
     assert down == [0] * 6
     assert all(AGENT in host.restarts and host.restarts[-1] == AGENT for host in here.hosts.values())
     for number in (1, 2, 3):
-        found = here.ctl("main", "get", "/roll/", "--prefix", "--keys-only", only=number).stdout.split()
-        assert set(acknowledged) <= set(found)
+        keys = here.ctl("main", "get", "/roll/", "--prefix", "--keys-only", only=number).stdout.split()
+        assert set(acknowledged) <= set(keys)
     assert planned(here).changes == ()
 
 
@@ -128,11 +128,11 @@ def test_a_host_that_is_interrupted_at_any_step_reaches_the_same_state(here: Sit
     """Each step of menagerie-apply fails once, and the former payload's timer is removed."""
     want(here, build, more="a timer")
     run(here)
-    seen: set[str] = set()
+    steps: set[str] = set()
 
     def at(step: str) -> None:
-        if step not in seen:
-            seen.add(step)
+        if step not in steps:
+            steps.add(step)
             raise OSError(f"cut at {step}")
 
     for host in here.hosts.values():
@@ -148,7 +148,7 @@ def test_a_host_that_is_interrupted_at_any_step_reaches_the_same_state(here: Sit
             assert "cut at" in str(error)
             assert "./menagerie etcd roll lab" in str(error)
             assert any(change.host.is_half_way for change in planned(here).changes)
-    assert stops == len(seen) >= 4
+    assert stops == len(steps) >= 4
     assert not any((host.root / "units/more.timer").exists() for host in here.hosts.values())
     assert all(len(list(host.kept.glob("payload-*"))) == 1 for host in here.hosts.values())
 
@@ -195,8 +195,8 @@ def test_a_host_accepts_only_the_payload_in_its_store(here: Site, build: Any) ->
 
 def test_a_dry_run_lists_differing_flags_and_unchangeable_ones_are_refused(here: Site, build: Any) -> None:
     want(here, build)
-    told = planned(here).changes[0].differences
-    assert any("--quota-backend-bytes=3221225472 (was " in line for line in told)
+    differences = planned(here).changes[0].differences
+    assert any("--quota-backend-bytes=3221225472 (was " in line for line in differences)
     for name, text in here.access.etcd_payloads.items():
         here.access.etcd_payloads[name] = text.replace("--data-dir=/var/lib/etcd", "--data-dir=/srv")
     with pytest.raises(EtcdRefusedError, match=r"etcd-main.service changes --data-dir"):
@@ -221,8 +221,8 @@ def test_a_dry_run_lists_differing_flags_and_unchangeable_ones_are_refused(here:
 def test_etcd_versions_change_one_minor_release_at_a_time(
     running: list[str], wanted: str, allowed: set[str], refused: str
 ) -> None:
-    found = roll.version_rule(running, wanted, allowed)
-    assert (refused in found) if refused else found == ""
+    reason = roll.version_rule(running, wanted, allowed)
+    assert (refused in reason) if refused else reason == ""
 
 
 def test_for_a_host_with_an_agent_without_payloads_the_error_says_what_to_do(here: Site, build: Any) -> None:

@@ -100,22 +100,22 @@ def test_a_connected_watcher_sees_no_past_revision(here: Site) -> None:
         watcher = subprocess.Popen(words, stdout=log, stderr=log)
     try:
         time.sleep(1)
-        seen = [here.put("main", "/w", str(number)) for number in range(5)]
+        written = [here.put("main", "/w", str(number)) for number in range(5)]
         until(
             lambda: url.read_text().count('"ModRevision"') + url.read_text().count('"mod_revision"') >= 5,
             url.read_text(),
         )
         run_restore(here, snapshot, Unrecorded())
         after = here.put("main", "/w", "after")
-        assert after > max(seen) + restore.BUMP - 10
+        assert after > max(written) + restore.BUMP - 10
         # A watch from an old revision gets "compacted"; an informer then lists again.
         until(
             lambda: watcher.poll() is not None or "compact" in url.read_text() or str(after) in url.read_text(), "told"
         )
-        told = [json.loads(line) for line in url.read_text().splitlines() if line.startswith("{")]
-        revisions = [event["kv"]["mod_revision"] for each in told for event in each.get("Events") or []]
+        answers = [json.loads(line) for line in url.read_text().splitlines() if line.startswith("{")]
+        revisions = [event["kv"]["mod_revision"] for each in answers for event in each.get("Events") or []]
         assert revisions == sorted(revisions)
-        old = here.ctl("main", "get", "/w", f"--rev={max(seen)}")
+        old = here.ctl("main", "get", "/w", f"--rev={max(written)}")
         assert "required revision has been compacted" in old.stderr
     finally:
         watcher.kill()
@@ -359,8 +359,8 @@ def test_a_member_with_an_empty_disk_is_replaced_under_load_and_no_acknowledged_
     assert all(each.healthy for each in after.members)
     assert len(acknowledged) > 3
     for number in (1, 2, 3):
-        found = here.ctl("main", "get", "/load/", "--prefix", "--keys-only", only=number).stdout.split()
-        assert set(acknowledged) <= set(found)
+        keys = here.ctl("main", "get", "/load/", "--prefix", "--keys-only", only=number).stdout.split()
+        assert set(acknowledged) <= set(keys)
     assert not any(each.learner for each in here.etcd().client.listed())
 
 
@@ -422,8 +422,8 @@ def fill(here: Site) -> None:
 def test_an_etcd_at_its_quota_accepts_writes_again_even_if_the_recovery_is_interrupted_anywhere(here: Site) -> None:
     fill(here)
     view = here.view("events")
-    (told,) = [line for line in findings(view) if "NOSPACE" in line]
-    assert told.endswith("Reads and deletes only. Run: ./menagerie etcd recover-space lab events")
+    (finding,) = [line for line in findings(view) if "NOSPACE" in line]
+    assert finding.endswith("Reads and deletes only. Run: ./menagerie etcd recover-space lab events")
     space.refuse(view)
     after, cuts = cut_everywhere(lambda operation: space.recover(here.view("events"), operation, quiet, silent))
     assert len(cuts) == 8
@@ -459,13 +459,13 @@ def test_leadership_moves_to_the_requested_member(here: Site) -> None:
 
 
 def test_an_agent_reports_the_state_of_its_members(here: Site) -> None:
-    told = here.etcd("events").agents["etcd-events-2"].state()
-    assert (told["active"], told["held"], told["kept_aside"], told["quota"]) == (True, "", {}, 16 * 2**20)
-    assert told["version"].startswith("3.")
-    assert 0 < told["fsync_p99_s"] < 10
-    assert told["data_bytes"] > 0 and told["disk_free"] > 0
-    assert abs(told["clock"] - time.time()) < 60
-    until_ = {Path(path).name: when for path, when in told["certificates"].items()}
+    state = here.etcd("events").agents["etcd-events-2"].state()
+    assert (state["active"], state["held"], state["kept_aside"], state["quota"]) == (True, "", {}, 16 * 2**20)
+    assert state["version"].startswith("3.")
+    assert 0 < state["fsync_p99_s"] < 10
+    assert state["data_bytes"] > 0 and state["disk_free"] > 0
+    assert abs(state["clock"] - time.time()) < 60
+    until_ = {Path(path).name: when for path, when in state["certificates"].items()}
     assert {"server.crt", "peer.crt", "ca.crt", "agent-ca.crt"} <= until_.keys()
     assert all(time.time() < when < time.time() + 3700 for when in until_.values())
 

@@ -28,7 +28,7 @@ def here(build: Any, tmp_path: Any) -> Iterator[Site]:
         yield made
 
 
-def told(here: Site) -> str:
+def worst(here: Site) -> str:
     """Return the worst finding. A disk that is temporarily slow comes after it."""
     line = findings(here.view())[0]
     print(line)
@@ -54,15 +54,15 @@ def test_a_member_whose_database_was_corrupted_does_not_start_and_is_replaced_wi
     assert flip(here.data("main", 3) / "member/snap/db", every=2) > 20
     here.fleet.start("main", "etcd-main-3")
     ended(here, "etcd-main-3")
-    line = told(here)
+    line = worst(here)
     assert "2 of 3 members healthy; etcd-main-3" in line
     assert "is down (" in line and "Writes still work" in line
     assert line.endswith("Replace it: ./menagerie etcd replace lab main etcd-main-3")
     operation = replaced(here, "etcd-main-3")
     assert (here.data("main", 3) / f".menagerie/before-{operation.facts['token']}/snap/db").is_file()
     for number in (1, 2, 3):
-        found = here.ctl("main", "get", "/kept/", "--prefix", "--keys-only", only=number).stdout.split()
-        assert len(found) == 50
+        keys = here.ctl("main", "get", "/kept/", "--prefix", "--keys-only", only=number).stdout.split()
+        assert len(keys) == 50
 
 
 def test_a_removed_member_never_comes_back_with_its_old_data_and_is_reported(here: Site) -> None:
@@ -70,7 +70,7 @@ def test_a_removed_member_never_comes_back_with_its_old_data_and_is_reported(her
     ended(here, "etcd-main-3")
     here.fleet.start("main", "etcd-main-3")
     ended(here, "etcd-main-3")
-    assert "removed" in told(here)
+    assert "removed" in worst(here)
     assert gone.id not in [each.id for each in here.etcd().client.listed()]
     replaced(here, "etcd-main-3")
 
@@ -122,5 +122,5 @@ def test_a_member_killed_during_defragmentation_opens_its_data_again_and_a_secon
     after = space.defragment(here.view(), ["etcd-main-3"], Unrecorded(), quiet, silent)
     assert all(each.healthy for each in after.members)
     assert not list(folder.glob("db.tmp*"))
-    found = here.ctl("main", "get", "/big/", "--prefix", "--keys-only", only=3).stdout.split()
-    assert len(found) == 150
+    keys = here.ctl("main", "get", "/big/", "--prefix", "--keys-only", only=3).stdout.split()
+    assert len(keys) == 150

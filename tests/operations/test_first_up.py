@@ -28,8 +28,8 @@ class Built:
 
     def outputs(self) -> dict[str, object]:
         bucket = BucketOutput(kind="s3", name="records")
-        told = outputs().model_copy(update={"buckets": {"records": bucket}})
-        return {"outputs": told.model_dump_json(), **dict.fromkeys(KEYS, "")}
+        outputs_ = outputs().model_copy(update={"buckets": {"records": bucket}})
+        return {"outputs": outputs_.model_dump_json(), **dict.fromkeys(KEYS, "")}
 
     def values(self) -> dict[str, str]:
         return self.known
@@ -57,13 +57,13 @@ def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch, horus: Cluster) -> Access:
     """The cluster in the team's backend, with API servers of the spec's version. Its bucket is in memory."""
-    bucket, wanted = MemoryStore(), horus.spec.kubernetes.version
+    bucket, version = MemoryStore(), horus.spec.kubernetes.version
     monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://of-the-team")
     monkeypatch.setattr("stacks.backend._listed", lambda *_: frozenset({"horus"}))
     monkeypatch.setattr("operations.stack.pulumi_cli", lambda _: Path("no-engine"))
     monkeypatch.setattr("stacks.automation.ClusterStack", Built)
     monkeypatch.setattr("operations.record.store.open_bucket", lambda *_: bucket)
-    monkeypatch.setattr("operations.upgrade.versions.servers", lambda _: frozenset({wanted}))
+    monkeypatch.setattr("operations.upgrade.versions.servers", lambda _: frozenset({version}))
     return Access.from_stack("horus", Built().outputs())
 
 

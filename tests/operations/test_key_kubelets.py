@@ -109,9 +109,9 @@ CARRIED, PROMOTED = FIRST.certificate + SERVING.certificate, SERVING.certificate
 
 
 def older() -> KubeletReport:
-    found = json.loads(node([FIRST], FIRST, serving=FIRST).text)
-    del found["servers"]
-    return KubeletReport("w1", False, json.dumps(found))
+    report = json.loads(node([FIRST], FIRST, serving=FIRST).text)
+    del report["servers"]
+    return KubeletReport("w1", False, json.dumps(report))
 
 
 @pytest.mark.parametrize(

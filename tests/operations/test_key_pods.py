@@ -145,7 +145,7 @@ def test_pods_of_a_deployment_are_found_by_their_replica_set_which_is_read_once(
             spec = client.V1ReplicaSetSpec(selector=client.V1LabelSelector())
             return client.V1ReplicaSet(metadata=client.V1ObjectMeta(owner_references=owners), spec=spec)
 
-    found = []
+    pods_ = []
     for name, owners in (
         ("web-1-b", owned("ReplicaSet", "web-1")),
         ("web-1-a", owned("ReplicaSet", "web-1")),
@@ -155,8 +155,8 @@ def test_pods_of_a_deployment_are_found_by_their_replica_set_which_is_read_once(
     ):
         made = pod(-1)
         made.metadata.name, made.metadata.owner_references = name, owners
-        found.append(made)
-    monkeypatch.setattr(pods, "pods", lambda _: iter([*found, pod(1)]))
+        pods_.append(made)
+    monkeypatch.setattr(pods, "pods", lambda _: iter([*pods_, pod(1)]))
     monkeypatch.setattr(pods.client, "AppsV1Api", lambda _: Apps())
     assert pods.late(client.ApiClient(), SINCE) == (
         LaggingPods("default", "", "", ("alone",)),

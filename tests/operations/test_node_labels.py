@@ -53,8 +53,8 @@ def test_the_table_is_the_specs_before_and_after_api_servers_know_of_it(
 
 @pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
 def test_a_pool_without_a_trusted_node_is_reported(real: RealApi, api: client.ApiClient) -> None:
-    told = node_labels.missing(api, "workers")
-    assert told == f"no node has the label {TRUSTED_POOL}=workers yet; API servers give it to the nodes of pool workers"
+    text = node_labels.missing(api, "workers")
+    assert text == f"no node has the label {TRUSTED_POOL}=workers yet; API servers give it to the nodes of pool workers"
     node = {"metadata": {"name": "worker-1", "labels": {TRUSTED_POOL: "workers"}}}
     assert real.call("POST", "/api/v1/nodes", node)[0] == 201
     assert node_labels.missing(api, "workers") == ""

@@ -64,7 +64,7 @@ def test_models_of_the_library_are_paged_too() -> None:
         item = SimpleNamespace(metadata=SimpleNamespace(namespace=namespace, name=name))
         return SimpleNamespace(items=[item], metadata=SimpleNamespace(_continue=following))
 
-    found = models(listed, "x", timeout_s=3, label_selector="a=b")
-    assert [each_.metadata.name for each_ in found] == ["a", "b"]
+    items = models(listed, "x", timeout_s=3, label_selector="a=b")
+    assert [each_.metadata.name for each_ in items] == ["a", "b"]
     common = {"namespace": "x", "label_selector": "a=b", "limit": PAGE, "_request_timeout": 3}
     assert calls == [{**common, "_continue": None}, {**common, "_continue": "1"}]

@@ -40,16 +40,16 @@ def horus() -> Cluster:
 @pytest.fixture(autouse=True)
 def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, horus: Cluster) -> MemoryStore:
     """The cluster's bucket; its API servers run the spec's version."""
-    bucket, wanted = MemoryStore(), horus.spec.kubernetes.version
+    bucket, version = MemoryStore(), horus.spec.kubernetes.version
     monkeypatch.setattr("operations.record.store.STATE", tmp_path)
     monkeypatch.setattr("operations.record.store.open_bucket", lambda *_: bucket)
-    monkeypatch.setattr("operations.upgrade.versions.servers", lambda _: frozenset({wanted}))
+    monkeypatch.setattr("operations.upgrade.versions.servers", lambda _: frozenset({version}))
     return bucket
 
 
-def refusal(horus: Cluster, found: dict[str, object] = BUILT, **environment: str) -> MenagerieError:
+def refusal(horus: Cluster, outputs_: dict[str, object] = BUILT, **environment: str) -> MenagerieError:
     with pytest.raises(MenagerieError) as raised:
-        refuse_or_warn(horus, lambda: found, environment)
+        refuse_or_warn(horus, lambda: outputs_, environment)
     return raised.value
 
 

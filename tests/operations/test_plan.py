@@ -39,23 +39,23 @@ class Wanted:
 
 
 class Etcd(pulumi.ComponentResource):
-    def __init__(self, wanted: Wanted, opts: pulumi.ResourceOptions) -> None:
+    def __init__(self, inputs: Wanted, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:aws:Etcd", "lemur-etcd", None, opts)
         own = pulumi.ResourceOptions(parent=self)
         vpc = aws.ec2.Vpc("lemur", cidr_block="10.40.0.0/16", opts=own)
         aws.ec2.Subnet("first", vpc_id=vpc.id, cidr_block="10.40.0.0/24", opts=own)
         aws.ebs.Volume(
             "data-1",
-            availability_zone=wanted.zone,
-            size=wanted.size,
+            availability_zone=inputs.zone,
+            size=inputs.size,
             type="io2",
             iops=3000,
-            opts=pulumi.ResourceOptions(parent=self, protect=wanted.protect),
+            opts=pulumi.ResourceOptions(parent=self, protect=inputs.protect),
         )
         stored = aws.secretsmanager.Secret("stored", name="stored", opts=own)
-        value = pulumi.Output.secret(wanted.secret)
+        value = pulumi.Output.secret(inputs.secret)
         aws.secretsmanager.SecretVersion("stored", secret_id=stored.id, secret_string=value, opts=own)
-        if wanted.address:
+        if inputs.address:
             aws.ec2.Eip("way-out", domain="vpc", opts=own)
         self.register_outputs({})
 
@@ -65,11 +65,11 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         cluster = load_cluster(ROOT / "tests" / "specs" / "valid-aws.yaml")
-        self.wanted = Wanted()
+        self.inputs = Wanted()
         self.stack = ClusterStack(cluster, self._declare, program("pulumi"), folder)
 
     def _declare(self) -> None:
-        Etcd(self.wanted, pulumi.ResourceOptions(provider=aws.Provider("lemur-aws", region="us-east-1")))
+        Etcd(self.inputs, pulumi.ResourceOptions(provider=aws.Provider("lemur-aws", region="us-east-1")))
 
     def plan(self) -> StackPlan:
         planner = Planner()
@@ -88,16 +88,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 @pytest.fixture(scope="module")
 def plans(run: Run) -> dict[str, StackPlan]:
     """Plans of the first update, its destroy, a second one without changes, and one with changes of all kinds."""
-    found = {"first": run.plan()}
+    by_name = {"first": run.plan()}
     run.stack.up()
     planner = Planner()
     for resource in run.stack.deployment()["resources"]:
         planner.hear(deleted(resource))
-    found["destroyed"] = planner.plan()
-    found["same"] = run.plan()
-    run.wanted = Wanted(zone="us-east-1b", size=200, secret=f"{SECRET}-2", address=False)
-    found["changed"] = run.plan()
-    return found
+    by_name["destroyed"] = planner.plan()
+    by_name["same"] = run.plan()
+    run.inputs = Wanted(zone="us-east-1b", size=200, secret=f"{SECRET}-2", address=False)
+    by_name["changed"] = run.plan()
+    return by_name
 
 
 @pytest.mark.engine
@@ -162,17 +162,17 @@ def test_cost_items_of_the_stack_are_shown_before_and_after(plans: dict[str, Sta
 @pytest.mark.engine
 @pytest.mark.xdist_group("plan")
 def test_no_plan_shows_a_secret(plans: dict[str, StackPlan]) -> None:
-    told = json.dumps([plan.to_json() for plan in plans.values()])
-    assert SECRET not in told
-    assert "secretString" in told, "the property itself is told"
+    text = json.dumps([plan.to_json() for plan in plans.values()])
+    assert SECRET not in text
+    assert "secretString" in text, "the property itself is told"
 
 
 @pytest.mark.engine
 @pytest.mark.xdist_group("plan")
 def test_if_the_engine_refuses_the_plan_goes_up_to_that_point(run: Run, plans: dict[str, StackPlan]) -> None:
-    run.wanted = Wanted(protect=True)
+    run.inputs = Wanted(protect=True)
     run.stack.up()
-    run.wanted = Wanted(protect=True, zone="us-east-1b", address=False)
+    run.inputs = Wanted(protect=True, zone="us-east-1b", address=False)
     planner = Planner()
     with pytest.raises(StackError, match="(?s)data-1.*protect"):
         run.stack.preview(on_resource_start(planner.hear))
@@ -205,13 +205,13 @@ def test_a_group_of_machines_counts_its_template_from_its_minimum_to_its_maximum
     ebs = {"volumeType": "gp3", "volumeSize": 128, "iops": 4000}
     inputs = {"instanceType": "p5.48xlarge", "blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": ebs}]}
     template = "aws:ec2/launchTemplate:LaunchTemplate"
-    found = taken(
+    costs = taken(
         event(template, "a-gpu", inputs, parent=GROUP),
         event(template, "a-cpu", {"instanceType": "m7i.8xlarge"}, parent=GROUP),
         event("aws:autoscaling/group:Group", "a-gpu", {"minSize": 2, "maxSize": 64.0}, parent=GROUP),
         event("aws:autoscaling/group:Group", "a-other", {"minSize": 1, "maxSize": 1}, parent=GROUP),
     )
-    assert found == {
+    assert costs == {
         (CostKind.MACHINE, "p5.48xlarge"): (2, 64),
         (CostKind.MACHINE, "of a type not known yet"): (1, 1),
         (CostKind.DISK, "gp3 128 GiB, 4000 IOPS"): (2, 64),
@@ -221,7 +221,7 @@ def test_a_group_of_machines_counts_its_template_from_its_minimum_to_its_maximum
 def test_machines_and_disks_of_google_cloud():
     template = {"machineType": "a3-highgpu-8g", "disks": [{"diskType": "hyperdisk-balanced", "diskSizeGb": 50}]}
     boot = {"initializeParams": {"type": "pd-ssd", "size": 20}}
-    found = taken(
+    costs = taken(
         event("gcp:compute/regionInstanceTemplate:RegionInstanceTemplate", "t", template, parent=GROUP),
         event(
             "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager", "g", {"targetSize": 3}, parent=GROUP
@@ -236,7 +236,7 @@ def test_machines_and_disks_of_google_cloud():
         event("gcp:compute/address:Address", "outer", {}),
         event("gcp:compute/routerNat:RouterNat", "nat", {}),
     )
-    assert found == {
+    assert costs == {
         (CostKind.MACHINE, "a3-highgpu-8g"): (3, 3),
         (CostKind.MACHINE, "n2-standard-8"): (1, 1),
         (CostKind.DISK, "hyperdisk-balanced 50 GiB"): (3, 3),
@@ -258,7 +258,7 @@ def test_a_pool_of_google_cloud_grows_to_its_maximum_over_the_groups_of_its_zone
             "gcp:compute/regionInstanceTemplate:RegionInstanceTemplate", f"a-pool-{name}", inputs, parent=GROUP
         )
 
-    found = taken(
+    costs = taken(
         template("cpu", "c3-standard-8"),
         template("cpu-big", "c3-standard-88", scheduling={"provisioningModel": "SPOT"}),
         group("a-pool-cpu-us-central1-a", 1),
@@ -267,7 +267,7 @@ def test_a_pool_of_google_cloud_grows_to_its_maximum_over_the_groups_of_its_zone
         event("gcp:compute/routerNat:RouterNat", "nat", {}),
         pools={"cpu": 10, "cpu-big": 3, "elsewhere": 99},
     )
-    assert found == {
+    assert costs == {
         (CostKind.MACHINE, "c3-standard-8"): (2, 10),
         (CostKind.MACHINE, "c3-standard-88 as spot"): (3, 3),
         (CostKind.NAT, "host behind Cloud NAT"): (5, 13),
@@ -297,7 +297,7 @@ def test_machines_and_disks_of_azure():
         return {"osDisk": {"diskSizeGB": gib, "managedDisk": {"storageAccountType": kind}, **more}}
 
     attached = {"createOption": "Attach", "lun": 0, "managedDisk": {"id": "/subscriptions/x"}}
-    found = taken(
+    costs = taken(
         event(
             "azure-native:compute:VirtualMachineScaleSet",
             "api",
@@ -331,7 +331,7 @@ def test_machines_and_disks_of_azure():
         ),
         event("azure-native:network:PublicIPAddress", "nat", {}),
     )
-    assert found == {
+    assert costs == {
         (CostKind.MACHINE, "Standard_D16ds_v5"): (5, 5),
         (CostKind.MACHINE, "Standard_D8s_v5 as spot"): (2, 10),
         (CostKind.MACHINE, "Standard_L8s_v3"): (1, 1),

@@ -62,8 +62,8 @@ class Upstream:
     def listening(self) -> Listening:
         return Listening(self)
 
-    def put(self, wanted: Artefact, content: bytes) -> str:
-        file = self.folder / wanted.source
+    def put(self, artefact: Artefact, content: bytes) -> str:
+        file = self.folder / artefact.source
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         return hashlib.sha256(content).hexdigest()
@@ -90,10 +90,10 @@ class Listening:
         self._server.server_close()
 
 
-def wanted() -> Artefact:
-    found = plugin_of(Cloud.AWS, this_system())
-    assert found is not None
-    return found
+def plugin() -> Artefact:
+    artefact = plugin_of(Cloud.AWS, this_system())
+    assert artefact is not None
+    return artefact
 
 
 def archive(script: str = "#!/bin/sh\nexit 1\n", name: str = "pulumi-resource-aws") -> bytes:
@@ -108,7 +108,7 @@ def archive(script: str = "#!/bin/sh\nexit 1\n", name: str = "pulumi-resource-aw
 
 
 def pinned(cluster: Cluster, upstream: Upstream, sha256: str | None) -> Cluster:
-    sums = {wanted().source: sha256} if sha256 else {}
+    sums = {plugin().source: sha256} if sha256 else {}
     artefacts = cluster.spec.artefacts.model_copy(update={"mirror": upstream.url, "sha256": sums})
     return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"artefacts": artefacts})})
 
@@ -129,14 +129,14 @@ def test_the_versions_are_those_that_the_sdks_require() -> None:
 
 
 def test_only_the_pinned_file_is_installed_and_only_once(horus: Cluster, upstream: Upstream, tmp_path: Path) -> None:
-    cluster = pinned(horus, upstream, upstream.put(wanted(), archive()))
+    cluster = pinned(horus, upstream, upstream.put(plugin(), archive()))
     home = tmp_path / "home" / "plugins"
     (home / "resource-aws-v1.0.0").mkdir(parents=True)  # downloaded by an engine
     for _ in range(2):
         provide(cluster, home, lambda _: None)
     assert installed(home) == [f"{NAME}{versions.PULUMI_AWS}"]
     assert os.access(home / f"{NAME}{versions.PULUMI_AWS}" / "pulumi-resource-aws", os.X_OK)
-    assert upstream.asked == [f"/{wanted().source}"]
+    assert upstream.asked == [f"/{plugin().source}"]
 
 
 @pytest.mark.parametrize("place", [0, 40, -1])
@@ -146,7 +146,7 @@ def test_one_flipped_bit_is_refused_and_nothing_is_left(
     right = archive()
     changed = bytearray(right)
     changed[place] ^= 1
-    upstream.put(wanted(), bytes(changed))
+    upstream.put(plugin(), bytes(changed))
     expected = hashlib.sha256(right).hexdigest()
     with pytest.raises(FailedError, match=f"artefacts.sha256 has {expected}; nothing was installed"):
         provide(pinned(horus, upstream, expected), tmp_path / "home", lambda _: None)
@@ -174,7 +174,7 @@ def test_a_file_that_the_operator_downloaded_takes_precedence_over_the_network(
 def test_an_archive_without_the_plugin_is_refused_and_writes_nowhere_else(
     horus: Cluster, upstream: Upstream, tmp_path: Path, name: str
 ) -> None:
-    cluster = pinned(horus, upstream, upstream.put(wanted(), archive(name=name)))
+    cluster = pinned(horus, upstream, upstream.put(plugin(), archive(name=name)))
     with pytest.raises(FailedError, match="does not contain pulumi-resource-aws"):
         provide(cluster, tmp_path / "home", lambda _: None)
     assert kept(tmp_path) == []
@@ -183,12 +183,12 @@ def test_an_archive_without_the_plugin_is_refused_and_writes_nowhere_else(
 def test_without_a_pin_nothing_is_downloaded_and_the_error_says_how_to_pin(
     horus: Cluster, upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upstream.put(wanted(), archive())
+    upstream.put(plugin(), archive())
     cluster = pinned(horus, upstream, None)
     monkeypatch.setattr("operations.readiness.missing", lambda *_: [])
     with pytest.raises(RefusedError) as refused:
         refuse_unready(cluster, {}, declares=False)
-    assert f"{wanted().source}: <sha256>" in str(refused.value)
+    assert f"{plugin().source}: <sha256>" in str(refused.value)
     refuse_unready(pinned(horus, upstream, "0" * 64), {}, declares=False)
     with pytest.raises(FailedError, match="no checksum is pinned"):
         provide(cluster, tmp_path / "home", lambda _: None)
@@ -205,7 +205,7 @@ def test_a_plugin_on_the_path_is_not_started_instead(
     stray.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     with pytest.raises(FailedError, match="which is not verified"):
-        provide(pinned(horus, upstream, upstream.put(wanted(), archive())), tmp_path / "home", lambda _: None)
+        provide(pinned(horus, upstream, upstream.put(plugin(), archive())), tmp_path / "home", lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +242,7 @@ def test_the_engine_starts_the_plugin_that_was_verified(
     with simulated_clouds(world, clouds=["aws"]) as simulated:
         port = simulated["PULUMI_DEBUG_PROVIDERS"].rpartition(":")[2]
         script = f"#!/bin/sh\necho {port}\nexec sleep 600\n"
-        summary, _ = opened(pinned(horus, upstream, upstream.put(wanted(), archive(script)))).up()
+        summary, _ = opened(pinned(horus, upstream, upstream.put(plugin(), archive(script)))).up()
         assert summary.changes["create"] == 3
     assert [record.type for record in world] == ["aws:ec2/vpc:Vpc"]
     assert len(upstream.asked) == 1

@@ -188,8 +188,8 @@ def test_a_failing_ping_or_an_api_server_with_a_route_fails_the_proof(
 def test_a_name_that_a_resolver_learns_late_is_waited_for_and_the_proof_says_so(context: Context) -> None:
     workload: Any = context.workload
     workload.answers = ["wget: bad address"]
-    seen = everyday.a_service_name_resolves_and_answers(context)
-    assert "worker-1 → probe-worker-1 (2 attempts, the first got 'wget: bad address'), worker-2 → probe-" in seen
+    outcome = everyday.a_service_name_resolves_and_answers(context)
+    assert "worker-1 → probe-worker-1 (2 attempts, the first got 'wget: bad address'), worker-2 → probe-" in outcome
 
 
 def test_a_name_that_never_resolves_fails_the_proof(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,9 +255,9 @@ class Site:
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, context: Context, after: tuple[str, int, bool], tolerated: float
     ):
-        told = iter([{"kube-system/dns": ("uid", 0, False)}, {"kube-system/dns": after}, {"kube-system/dns": after}])
+        states = iter([{"kube-system/dns": ("uid", 0, False)}, {"kube-system/dns": after}, {"kube-system/dns": after}])
         monkeypatch.setattr(site, "CUT_S", 1)
-        monkeypatch.setattr(site, "_pods_on", lambda *_: next(told))
+        monkeypatch.setattr(site, "_pods_on", lambda *_: next(states))
         monkeypatch.setattr(site, "_still_known", lambda *_: "")
         monkeypatch.setattr(site, "nodes_missing", lambda *_: "")
         monkeypatch.setattr(site, "_tolerated_s", lambda _: tolerated)

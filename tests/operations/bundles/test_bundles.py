@@ -96,9 +96,9 @@ def test_a_flipped_byte_in_the_list_its_signature_or_the_materials_is_refused(
     bundle: Path, root: Path, member: str
 ) -> None:
     with tarfile.open(bundle) as archive:
-        found = archive.getmember(member)
+        entry = archive.getmember(member)
     data = bytearray(bundle.read_bytes())
-    data[found.offset_data + found.size // 2] ^= 1
+    data[entry.offset_data + entry.size // 2] ^= 1
     bundle.write_bytes(data)
     reasons = r"isn't signed by a key|minisign's format|its bill of materials has SHA-256"
     with pytest.raises(BundleError, match=reasons), opened(bundle, keys(root)) as own:

@@ -39,11 +39,11 @@ def jaguar() -> Cluster:
 
 def sources() -> list[str]:
     """Return host/path of every file that the archive's lists name."""
-    found = [f"{TRIXIE}/{IMAGES}/{name}" for name in NETBOOT]
+    paths = [f"{TRIXIE}/{IMAGES}/{name}" for name in NETBOOT]
     for path in archive.FOLDER.rglob("Packages"):
         base = SECURITY if "debian-security" in path.parts else MAIN
-        found += [package.source for package in debian.packages(path.read_text(), base)]
-    return found
+        paths += [package.source for package in debian.packages(path.read_text(), base)]
+    return paths
 
 
 @pytest.fixture(scope="module")

@@ -83,10 +83,10 @@ def test_hosts_download_every_program_from_a_served_bundle(served: int, root: Pa
     ],
 )
 def test_a_served_file_has_ranges(served: int, asked: str, status: int, part: slice) -> None:
-    found = got(served, f"/{RUNC}", Range=asked)
-    assert found[:2] == (status, content(RUNC)[part])
+    answer = got(served, f"/{RUNC}", Range=asked)
+    assert answer[:2] == (status, content(RUNC)[part])
     if status == 206:
-        assert found[2]["Content-Range"].endswith(f"/{len(content(RUNC))}")
+        assert answer[2]["Content-Range"].endswith(f"/{len(content(RUNC))}")
 
 
 @pytest.mark.parametrize(

@@ -33,15 +33,15 @@ def test_destroy_from_a_fresh_checkout_deletes_what_another_has_built(menagerie:
 def test_a_fresh_checkout_finds_the_stack_and_reports_what_it_lacks(
     menagerie: Menagerie, shared: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[str] = []
+    reads: list[str] = []
 
-    def outputs(_: str, found: dict[str, object]) -> object:
-        seen.append("read")
+    def outputs(_: str, outputs_: dict[str, object]) -> object:
+        reads.append("read")
         raise operation.NotBuiltError("the stack was found")
 
     monkeypatch.setattr("clients.access.Access.from_stack", outputs)
     ran = menagerie(*words)
-    assert seen == ["read"], ran.err
+    assert reads == ["read"], ran.err
     assert "the stack was found" in ran.err
 
 

@@ -55,11 +55,11 @@ def laptop(
         make_bucket(versitygw, bucket)
     sums = {artefact.source: f"{number:064x}" for number, artefact in enumerate(catalogue().values())}
     artefacts = ArtefactOutput(mirror=None, sha256=sums, registry=None)
-    told = access_to(versitygw, "records-lynx").outputs.model_copy(update={"artefacts": artefacts})
+    outputs = access_to(versitygw, "records-lynx").outputs.model_copy(update={"artefacts": artefacts})
 
     def declare(_: Cluster) -> None:
         pulumi.ComponentResource("tests:of:Existence", "cloud")
-        pulumi.export("outputs", told.model_dump_json())
+        pulumi.export("outputs", outputs.model_dump_json())
         pulumi.export("bucket_key", pulumi.Output.secret(KEY))
         for name in ("operator_certificate", "operator_key", "operator_etcd_certificate", "operator_etcd_key"):
             pulumi.export(name, "")

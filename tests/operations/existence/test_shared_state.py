@@ -74,8 +74,8 @@ def test_the_login_is_in_the_home_of_the_user_database_as_for_the_engine(
     """Also where HOME is another's, as after `sudo -E`."""
     log_in(tmp_path, {"current": "s3://of-the-user"})
     monkeypatch.setattr("stacks.backend.pwd.getpwuid", lambda _: SimpleNamespace(pw_dir=str(tmp_path)))
-    found = chosen("horus", tmp_path / "state", tmp_path, {"HOME": "/nowhere"}, is_lab=False)
-    assert (found.url, found.configured_by) == ("s3://of-the-user", "pulumi login")
+    backend = chosen("horus", tmp_path / "state", tmp_path, {"HOME": "/nowhere"}, is_lab=False)
+    assert (backend.url, backend.configured_by) == ("s3://of-the-user", "pulumi login")
 
 
 @pytest.mark.parametrize("content", [{"$pulumiSecureStore": 1, "payload": "Zm9v"}, ["current"]])
@@ -203,8 +203,8 @@ def gs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Bucket]:
 @pytest.fixture(params=["s3", "gs"])
 def bucket(request: pytest.FixtureRequest, old: str) -> Bucket:
     """The configured backend: a bucket of a real S3 server, or of an emulator of Cloud Storage."""
-    found: Bucket = request.getfixturevalue(request.param)
-    return found
+    bucket_: Bucket = request.getfixturevalue(request.param)
+    return bucket_
 
 
 def is_open(port: int) -> bool:

@@ -226,14 +226,14 @@ class Region:
 
         A refresh of all hosts every ten seconds would take a fifth of a core.
         """
-        policy, seen, due = self.folder / f"{host.name}.policy", 0, 0.0
+        policy, last, due = self.folder / f"{host.name}.policy", 0, 0.0
         every_s = 10 if host is self.api else 60
         while not over.wait(1.0):
             for unit in host.units.values():
                 unit.start_again()
             changed = policy.stat().st_mtime_ns
-            if self.refreshing and (changed != seen or time.monotonic() > due):
-                seen, due = changed, time.monotonic() + every_s
+            if self.refreshing and (changed != last or time.monotonic() > due):
+                last, due = changed, time.monotonic() + every_s
                 host.refresh()
 
 
@@ -243,7 +243,7 @@ def declared(cluster: Cluster) -> None:
     pki = Pki(cluster, addresses)
     cas = pulumi.Output.all(k=pki.kubernetes.signing_first, **{role: pki.etcd[role].trusted for role in ROLES})
 
-    def told(pems: dict[str, str]) -> str:
+    def outputs_of(pems: dict[str, str]) -> str:
         etcds = {
             role: EtcdOutput(
                 members=tuple(HostOutput(name=h.name, address=str(h.address)) for h in addresses.etcd[role]),
@@ -267,7 +267,7 @@ def declared(cluster: Cluster) -> None:
     }
     readable = secrets(cluster, addresses, pki, no_buckets)
     held = {name: pulumi.Output.all(**values) for name, values in readable.items()}
-    pulumi.export("outputs", pulumi.Output.unsecret(cas.apply(told)))
+    pulumi.export("outputs", pulumi.Output.unsecret(cas.apply(outputs_of)))
     pulumi.export("secrets", pulumi.Output.secret(pulumi.Output.all(**held).apply(json.dumps)))
     pulumi.export("key_rings", json.dumps({name: str(ring) for name, ring in pki.rings.items()}))
     pulumi.export("key_digests", digests(cluster, addresses, pki))

@@ -32,14 +32,14 @@ def test_clients_of_an_aggregated_api_are_never_refused_and_the_former_authority
 ) -> None:
     core = client.CoreV1Api(world.access().api())
     before = world.api.units["kube-apiserver.service"].restarts
-    told: dict[str, list[str]] = {}
+    subjects: dict[str, list[str]] = {}
     with aggregated(core, tmp_path) as used:
-        seen, rotated = until_done(world, "front-proxy-ca", lambda state: told.update({state: names(core)}))
+        states, rotated = until_done(world, "front-proxy-ca", lambda state: subjects.update({state: names(core)}))
         time.sleep(ADDED_AGAIN_S)
-    assert seen == ["front-proxy-ca 1,2", "front-proxy-ca 2,1", "front-proxy-ca 2"]
+    assert states == ["front-proxy-ca 1,2", "front-proxy-ca 2,1", "front-proxy-ca 2"]
     assert rotated.ended == Ring((2,))
     both = ["CN=front-proxy", "CN=front-proxy-2"]
-    assert told == {seen[0]: both, seen[1]: both, seen[2]: both[1:]}
+    assert subjects == {states[0]: both, states[1]: both, states[2]: both[1:]}
     assert names(core) == ["CN=front-proxy-2"]
     assert used.failures == []
     assert set(used.issuers) == {"front-proxy", "front-proxy-2"}

@@ -137,11 +137,11 @@ def carried(world: Region) -> Iterator[tuple[Worker, Worker, Pods]]:
 
 def run(world: Region, after: Callable[[str], None], site: Worker) -> list[str]:
     """Rotate as an operator does, with an interruption in every state."""
-    seen: list[str] = []
+    steps: list[str] = []
 
     def done(step: str) -> None:
-        if step not in seen:
-            seen.append(step)
+        if step not in steps:
+            steps.append(step)
             if step.startswith(RING):
                 raise Cut
 
@@ -149,13 +149,13 @@ def run(world: Region, after: Callable[[str], None], site: Worker) -> list[str]:
         try:
             rotation(world, RING, done).run()
         except Cut:
-            after(seen[-1])
+            after(steps[-1])
         except FailedError as error:
             assert "w-site" in str(error)
-            seen.append("configure")
+            steps.append("configure")
             site.follow()
         else:
-            return seen
+            return steps
 
 
 @pytest.mark.soak
@@ -166,29 +166,29 @@ def test_a_cluster_is_carried_over_without_downtime_and_its_authority_is_valid_f
     pki = world.api.root / "etc/kubernetes/pki"
     authority = Signed((pki / "ca.crt").read_text(), (pki / "ca.key").read_text())
     of_the_cluster = issue(authority, Request("system:node:w-site", ("system:nodes",), addresses=(ADDRESS,)))
-    told: dict[str, tuple[str, str]] = {}
+    by_state: dict[str, tuple[str, str]] = {}
 
     def seen_in(state: str) -> None:
         assert pods.logs(far) == pods.logs(near) == "of the kubelet", "whoever is a step behind is believed"
         pem = far.link("server").read_text()
-        told[state] = (issuer(Signed(pem, pem)), pods.logs(far, of_the_cluster))
+        by_state[state] = (issuer(Signed(pem, pem)), pods.logs(far, of_the_cluster))
 
     seen_in("before")
     assert not key_status(world.engine).ok(datetime.now(UTC)), "a monitor says that there is something to do"
-    seen = run(world, seen_in, far)
-    assert [each for each in seen if each != f"every kubelet follows {RING} 1,0"] == [
+    steps = run(world, seen_in, far)
+    assert [each for each in steps if each != f"every kubelet follows {RING} 1,0"] == [
         f"{RING} 0,1", "configure", f"every kubelet follows {RING} 0,1",
         f"{RING} 1,0", "configure",
         f"{RING} 1", "configure", f"every kubelet follows {RING} 1",
     ]  # fmt: skip
-    assert {state: issued for state, (issued, _) in told.items()} == {
+    assert {state: issued for state, (issued, _) in by_state.items()} == {
         "before": "CN=kubernetes",
         f"{RING} 0,1": "CN=kubernetes",
         f"{RING} 1,0": "CN=kubernetes",
         f"{RING} 1": "CN=kubelet-serving",
     }
-    assert [believed for _, believed in told.values()] == ["of the kubelet"] * 3 + [told[f"{RING} 1"][1]]
-    assert told[f"{RING} 1"][1] != "of the kubelet"
+    assert [believed for _, believed in by_state.values()] == ["of the kubelet"] * 3 + [by_state[f"{RING} 1"][1]]
+    assert by_state[f"{RING} 1"][1] != "of the kubelet"
     assert "certificate signed by unknown authority" in pods.logs(far, of_the_cluster)
     stranger = issue(new_authority("kubelet-serving"), Request("w-site", addresses=(ADDRESS,)))
     assert "certificate signed by unknown authority" in pods.logs(far, stranger)

@@ -90,10 +90,10 @@ class Deployed:
     def run(self) -> None:
         core = client.CoreV1Api(self.world.access().api())
         for _ in range(300):
-            if found := core.list_namespaced_pod("default", label_selector=f"app={self.name}").items:
+            if pods := core.list_namespaced_pod("default", label_selector=f"app={self.name}").items:
                 break
             time.sleep(0.2)
-        (pod,) = found
+        (pod,) = pods
         running = {"startedAt": datetime.now(UTC).isoformat()}
         container = {
             "name": "c",
@@ -147,12 +147,12 @@ def step_by_step(
 
     pods: recreates the reported pods; None if the operator vouches for them. after: may raise `Enough` to end it.
     """
-    seen: list[str] = []
+    steps: list[str] = []
 
     def done(step: str) -> None:
-        if step in seen:
+        if step in steps:
             return
-        seen.append(step)
+        steps.append(step)
         if step.startswith("kubernetes-ca"):
             raise Cut
 
@@ -161,22 +161,22 @@ def step_by_step(
             rotation(world, "kubernetes-ca", done).run(back=back, pods_follow=pods is None)
         except Cut:
             try:
-                after(seen[-1])
+                after(steps[-1])
             except Enough:
-                return seen
+                return steps
         except FailedError as error:
             if error.code == "kubelets-behind":
                 assert "w-site" in str(error)
-                seen.append("configure")
+                steps.append("configure")
                 site.follow()
                 continue
             assert error.code == "pods-behind"
             assert "kubectl -n default rollout restart deployment/asks" in str(error).splitlines()[1]
-            seen.append("restart")
+            steps.append("restart")
             assert pods, "it was not asked"
             pods()
         else:
-            return seen
+            return steps
 
 
 @pytest.mark.soak
@@ -188,29 +188,29 @@ def test_all_sides_trust_each_other_in_every_state_and_nobody_trusts_the_former_
     pki = world.api.root / "etc/kubernetes/pki"
     authority = Signed((pki / "ca.crt").read_text(), (pki / "ca.key").read_text())
     node = [issue(authority, Request("system:node:w1", ("system:nodes",), usages=("client",)))]
-    told: dict[str, tuple[str, list[str]]] = {}
+    by_state: dict[str, tuple[str, list[str]]] = {}
 
     def seen_in(state: str) -> None:
         api = world.access().api()
         root = client.CoreV1Api(api).read_namespaced_config_map(trusted.ROOT, "default").data["ca.crt"]
         node.append(asked_for(world.access(), "w1", node[-1], CLIENT))
-        told[state] = (issuer(node[-1]), subjects(root))
+        by_state[state] = (issuer(node[-1]), subjects(root))
         for kubeconfig in (world.api.root / "etc/kubernetes").glob("*.conf"):
             cluster = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
             held = subjects(base64.b64decode(cluster["certificate-authority-data"]).decode())
-            assert held == told[state][1], kubeconfig
+            assert held == by_state[state][1], kubeconfig
         assert answers(replace(former, outputs=world.access().outputs)) == "" or state.endswith(" 2")
         # A worker that is one step behind.
         client.CoreV1Api(far.access().api()).read_node("w-site", _request_timeout=5)
 
-    seen = step_by_step(world, seen_in, far, deployed.make_anew)
+    steps = step_by_step(world, seen_in, far, deployed.make_anew)
     both = ["CN=kubernetes", "CN=kubernetes-2"]
-    assert told == {
+    assert by_state == {
         "kubernetes-ca 1,2": ("CN=kubernetes", both),
         "kubernetes-ca 2,1": ("CN=kubernetes-2", both),
         "kubernetes-ca 2": ("CN=kubernetes-2", both[1:]),
     }
-    assert seen == [
+    assert steps == [
         "kubernetes-ca 1,2",
         "configure",
         "every kubelet follows kubernetes-ca 1,2",
@@ -266,16 +266,16 @@ def test_a_rotation_can_be_rolled_back_from_its_second_to_last_state(
         if state == f"kubernetes-ca {new},{old}":
             raise Enough
 
-    seen = step_by_step(world, until_promoted, far, pods=None)
-    assert seen == [
+    steps = step_by_step(world, until_promoted, far, pods=None)
+    assert steps == [
         f"kubernetes-ca {old},{new}",
         "configure",
         f"every kubelet follows kubernetes-ca {old},{new}",
         f"pods follow kubernetes-ca {old},{new}, as the operator stated",
         f"kubernetes-ca {new},{old}",
     ]
-    seen = step_by_step(world, lambda _: None, far, deployed.make_anew, back=True)
-    assert seen == [
+    steps = step_by_step(world, lambda _: None, far, deployed.make_anew, back=True)
+    assert steps == [
         f"kubernetes-ca {new},{old}",
         f"every kubelet follows kubernetes-ca {new},{old}",
         f"kubernetes-ca {old},{new}",

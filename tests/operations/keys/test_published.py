@@ -37,9 +37,9 @@ class Cluster:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def of(cluster: Cluster, *wanted: str) -> published.Published:
+    def of(cluster: Cluster, *pems: str) -> published.Published:
         monkeypatch.setattr(published.client, "CoreV1Api", lambda _: cluster)
-        return published.Published("front-proxy-ca", "".join(wanted), None, 90, lambda: cluster.now)  # type: ignore[arg-type]
+        return published.Published("front-proxy-ca", "".join(pems), None, 90, lambda: cluster.now)  # type: ignore[arg-type]
 
     return of
 

@@ -39,18 +39,18 @@ def until_done(
     world: Region, name: Any, after: Callable[[str], None] = lambda _: None, only: str = ""
 ) -> tuple[list[str], Rotated]:
     """Run a rotation that is interrupted once in every state, or in one, and resumed. after: called once in every state."""
-    seen: list[str] = []
+    states: list[str] = []
 
     def done(state: str) -> None:
-        if state not in seen:
-            seen.append(state)
+        if state not in states:
+            states.append(state)
             after(state)
             if only in ("", state):
                 raise Cut
 
     while True:
         with suppress(Cut):
-            return seen, rotation(world, name, done).run()
+            return states, rotation(world, name, done).run()
 
 
 @pytest.fixture
@@ -94,10 +94,10 @@ def test_a_run_that_is_interrupted_reencrypts_all_secrets(world: Region, core: c
         used[state] = keys_in_use(world)
 
     before = world.restarts()
-    seen, rotated = until_done(world, "encryption", look, only.format(new=new, old=old))
+    states, rotated = until_done(world, "encryption", look, only.format(new=new, old=old))
     introduced, at_work, ended = f"encryption {old},{new}", f"encryption {new},{old}", f"encryption {new}"
     rewritten = f"secrets are encrypted with key-{new}"
-    assert seen == [introduced, at_work, rewritten, ended]
+    assert states == [introduced, at_work, rewritten, ended]
     assert used[introduced] == {f"key-{old}"}
     assert used[at_work] == {f"key-{old}", f"key-{new}"}
     assert used[rewritten] == keys_in_use(world) == {f"key-{new}"}
@@ -201,8 +201,8 @@ def writing(world: Region) -> Iterator[list[str]]:
 def test_the_authority_of_etcd_changes_under_writes_member_by_member(world: Region) -> None:
     world.others_at_restart.clear()
     with writing(world) as acknowledged:
-        seen, rotated = until_done(world, "etcd-main-ca")
-    assert seen == ["etcd-main-ca 1,2", "etcd-main-ca 2,1", "etcd-main-ca 2"]
+        states, rotated = until_done(world, "etcd-main-ca")
+    assert states == ["etcd-main-ca 1,2", "etcd-main-ca 2,1", "etcd-main-ca 2"]
     assert rotated.ended == Ring((2,))
     kept = {stored.key for stored in EtcdClient(world.access(), "main").scan("/load/")}
     assert len(acknowledged) > 20
@@ -241,7 +241,7 @@ def test_an_old_certificate_on_a_host_is_renewed_and_served_without_a_restart(wo
 
 
 def test_the_stack_s_certificates_are_listed_with_their_issuers(world: Region) -> None:
-    found = {each.name: each.issuer for each in of_stack(world.engine.deployment())}
-    assert found["etcd-main-1-server"] == named(world, "etcd-main-ca")
-    assert found["etcd-events-1-peer"] == "etcd-events"
-    assert found["operator"] == named(world, "kubernetes-ca")
+    issuers = {each.name: each.issuer for each in of_stack(world.engine.deployment())}
+    assert issuers["etcd-main-1-server"] == named(world, "etcd-main-ca")
+    assert issuers["etcd-events-1-peer"] == "etcd-events"
+    assert issuers["operator"] == named(world, "kubernetes-ca")

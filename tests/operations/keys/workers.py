@@ -42,11 +42,11 @@ def asked_for(access: Access, node: str, held: Signed, signer: str) -> Signed:
     """Return the certificate that a kubelet gets for its current one. Approves serving ones, because no approver runs."""
     key = ec.generate_private_key(ec.SECP256R1())
     own = [(NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, f"system:node:{node}")]
-    wanted = x509.CertificateSigningRequestBuilder(x509.Name([x509.NameAttribute(*each) for each in own]))
+    builder = x509.CertificateSigningRequestBuilder(x509.Name([x509.NameAttribute(*each) for each in own]))
     if signer == SERVING:
         names = [x509.DNSName(node), x509.IPAddress(ipaddress.ip_address(ADDRESS))]
-        wanted = wanted.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    text = base64.b64encode(wanted.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)).decode()
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    text = base64.b64encode(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)).decode()
     as_node = client.CertificatesV1Api(replace(access, certificate=held.certificate, key=held.private_key).api())
     spec = {"signerName": signer, "request": text, "usages": ["digital signature", _USAGES[signer]]}
     made = as_node.create_certificate_signing_request({"metadata": {"generateName": "csr-"}, "spec": spec})
@@ -56,11 +56,11 @@ def asked_for(access: Access, node: str, held: Signed, signer: str) -> Signed:
         made.status = client.V1CertificateSigningRequestStatus(conditions=[condition])
         client.CertificatesV1Api(access.api()).replace_certificate_signing_request_approval(name, made)
     for _ in range(600):
-        if found := as_node.read_certificate_signing_request(name).status.certificate:
+        if certificate := as_node.read_certificate_signing_request(name).status.certificate:
             pem = key.private_bytes(
                 serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             )
-            return Signed(base64.b64decode(found).decode(), pem.decode())
+            return Signed(base64.b64decode(certificate).decode(), pem.decode())
         time.sleep(0.2)
     raise AssertionError(f"nobody signed {name}")
 
@@ -121,17 +121,17 @@ class Worker:
 
     def follow(self) -> None:
         """Do what menagerie-refresh does in the region, and `configure` at a site with the same code."""
-        wanted = json.loads(str(self.world.outputs()["authorities"]))
+        authorities = json.loads(str(self.world.outputs()["authorities"]))
         for name in ("kubernetes-ca", "kubelet-serving-ca"):
-            (self.host.root / f"etc/menagerie/{name}.crt").write_text(wanted[name])
+            (self.host.root / f"etc/menagerie/{name}.crt").write_text(authorities[name])
         words = (sys.executable, "-m", "menagerie_host.in_region", "refresh")
         done = self.host.run(*words)
         assert done.returncode == 0, done.stderr
 
     def says(self) -> dict[str, object]:
         node = client.CoreV1Api(self.world.access().api()).read_node(self.host.name)
-        found: dict[str, object] = json.loads((node.metadata.annotations or {}).get(ANNOTATION, "{}"))
-        return found
+        report: dict[str, object] = json.loads((node.metadata.annotations or {}).get(ANNOTATION, "{}"))
+        return report
 
 
 @contextmanager
@@ -178,12 +178,12 @@ def _join(made: Worker, *, in_region: bool) -> None:
     user = {"client-certificate": str(made.link("client")), "client-key": str(made.link("client"))}
     made.conf.write_text(yaml.safe_dump({"clusters": [{"cluster": cluster}], "users": [{"user": user}]}))
     (made.host.root / "etc/kubernetes/pki/ca.crt").write_text(trusted)
-    told = {
+    join = {
         "ca": str(made.host.root / "etc/menagerie/kubernetes-ca.crt"),
         "serving_ca": str(made.host.root / "etc/menagerie/kubelet-serving-ca.crt"),
         "endpoint": made.world.access().outputs.endpoint,
     }
-    (made.host.root / "etc/menagerie/worker.json").write_text(json.dumps({"join": told}))
+    (made.host.root / "etc/menagerie/worker.json").write_text(json.dumps({"join": join}))
     labels = {POOL_LABEL: "p"} if in_region else {}
     body = client.V1Node(metadata=client.V1ObjectMeta(name=name, labels=labels))
     client.CoreV1Api(made.world.access().api()).create_node(body)

@@ -43,9 +43,9 @@ def record(verb: str = "etcd restore", about: str = "main", *, holder: Holder | 
 
 def access_to(endpoint: str, bucket: str = "records") -> Access:
     """Return access to a cluster with a bucket on an S3 server."""
-    found = BucketOutput(kind="s3", name=bucket, region="us-east-1", endpoint=endpoint)
-    told = outputs().model_copy(update={"buckets": {"records": found}})
-    return Access(told, "", "", "", "", "", bucket_key=KEY)
+    records = BucketOutput(kind="s3", name=bucket, region="us-east-1", endpoint=endpoint)
+    outputs_ = outputs().model_copy(update={"buckets": {"records": records}})
+    return Access(outputs_, "", "", "", "", "", bucket_key=KEY)
 
 
 @pytest.fixture(scope="session")
@@ -93,8 +93,8 @@ def google(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Access]:
     server = GoogleBuckets(program("fake-gcs-server"), tmp_path / "gcs")
     server.start("records")
     monkeypatch.setenv(VARIABLE, server.host)
-    told = outputs().model_copy(update={"buckets": {"records": BucketOutput(kind="gcs", name="records")}})
-    yield Access(told, "", "", "", "", "")
+    outputs_ = outputs().model_copy(update={"buckets": {"records": BucketOutput(kind="gcs", name="records")}})
+    yield Access(outputs_, "", "", "", "", "")
     server.stop()
 
 
@@ -115,9 +115,9 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Recor
 
 def in_bucket(access: Access) -> Callable[[], RecordStore]:
     def bucket() -> RecordStore:
-        found = bucket_store(access)
-        assert found is not None
-        return found
+        store = bucket_store(access)
+        assert store is not None
+        return store
 
     return bucket
 

@@ -98,9 +98,9 @@ def test_an_operation_holds_its_cluster_for_its_block_and_is_then_in_the_history
         assert (current(opened).state, current(opened).holder.pid) == (OperationState.RUNNING, os.getpid())
         with pytest.raises(LockedError), one_operation(lab, access, "up", "--limit worker-1"):
             raise AssertionError("held twice")
-    found = read_ledger("lab", access)
-    assert found.current is None
-    ended = found.past[0]
+    ledger_ = read_ledger("lab", access)
+    assert ledger_.current is None
+    ended = ledger_.past[0]
     assert (ended.what, ended.result, ended.steps[0].facts) == ("up --limit worker-1", "done", {"changed": "3"})
     with one_operation(lab, access, "destroy"):
         pass
@@ -136,14 +136,14 @@ def test_the_same_verb_resumes_a_run_without_heartbeats(
     theirs = take.take(opened(), record(holder=ELSEWHERE), print)
     theirs.done("stopped", token="t1")
     no_clock(take.DEAD_S + 2, monkeypatch)
-    told: list[str] = []
-    with one_operation(lab, access, "etcd restore", "main", report=told.append) as held:
+    lines: list[str] = []
+    with one_operation(lab, access, "etcd restore", "main", report=lines.append) as held:
         assert held.resumed
         assert held.has("stopped")
         assert not held.has("started")
         held.done("started", token="t2")
         assert dict(held.facts) == {"token": "t2"}
-    assert told == [
+    assert lines == [
         f"resuming the interrupted run that started {theirs.record.since:%Y-%m-%d %H:%M} UTC; completed steps: stopped"
     ]
     with one_operation(lab, access, "etcd restore", "main") as anew:
@@ -197,8 +197,8 @@ def test_an_error_before_any_step_or_of_a_repeatable_verb_frees_the_cluster(
         for number in range(steps):
             held.done(f"step {number}")
         raise KeyboardInterrupt
-    found = read_ledger("lab", access)
-    assert (found.current, found.past[0].result) == (None, "interrupted")
+    ledger_ = read_ledger("lab", access)
+    assert (ledger_.current, ledger_.past[0].result) == (None, "interrupted")
 
 
 @pytest.fixture(params=["folder", "moto", "versitygw"])
@@ -216,12 +216,12 @@ def test_if_several_processes_start_at_once_one_holds_the_cluster(tmp_path: Path
     started = [_holder(place, begin, verb) for verb in ("up", "destroy", "up", "configure")]
     try:
         begin.touch()
-        told = [process.stdout.readline().strip() for process in started if process.stdout]
+        lines = [process.stdout.readline().strip() for process in started if process.stdout]
     finally:
         for process in started:
             process.kill()
             process.communicate()
-    assert sorted(told) == ["holds", "locked", "locked", "locked"]
+    assert sorted(lines) == ["holds", "locked", "locked", "locked"]
 
 
 def test_a_killed_holder_of_this_machine_is_dead_at_once(tmp_path: Path, place: str) -> None:
@@ -337,25 +337,25 @@ def test_an_invalid_record_is_an_error_that_says_what_to_do(lab: Cluster, access
 
 
 def test_without_a_bucket_the_record_is_in_this_checkout_and_that_is_reported(lab: Cluster) -> None:
-    access, told = Access(outputs(), "", "", "", "", ""), list[str]()
-    with one_operation(lab, access, "configure", report=told.append) as held:
+    access, lines = Access(outputs(), "", "", "", "", ""), list[str]()
+    with one_operation(lab, access, "configure", report=lines.append) as held:
         assert not held.is_shared
         with pytest.raises(LockedError), one_operation(lab, access, "up"):
             raise AssertionError("held twice")
-    assert told == ["lab has no bucket for records yet: operators on other machines can't see this run"]
+    assert lines == ["lab has no bucket for records yet: operators on other machines can't see this run"]
     assert [each.verb for each in read_ledger("lab", access).past] == ["configure"]
 
 
 def test_a_silent_bucket_stops_a_run_unless_the_operator_allows_it_without_a_record(
     lab: Cluster,
 ) -> None:
-    access, told = access_to("http://127.0.0.1:9"), list[str]()
+    access, lines = access_to("http://127.0.0.1:9"), list[str]()
     with pytest.raises(RecordStoreError) as raised, one_operation(lab, access, "etcd restore", "main"):
         raise AssertionError("held")
     assert str(raised.value).endswith("./menagerie etcd restore lab main --without-record")
-    with one_operation(lab, access, "etcd restore", "main", without_record=True, report=told.append) as held:
+    with one_operation(lab, access, "etcd restore", "main", without_record=True, report=lines.append) as held:
         assert not held.is_shared
-    assert "continuing with a record that operators on other machines can't see" in told[0]
+    assert "continuing with a record that operators on other machines can't see" in lines[0]
 
 
 def test_a_run_left_without_the_bucket_is_resumed_in_the_bucket(
@@ -381,20 +381,20 @@ def test_a_run_left_without_the_bucket_is_resumed_in_the_bucket(
 def test_finished_work_counts_as_done_although_its_bucket_disappeared(
     lab: Cluster, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    with one_operation(lab, access, "upgrade", report=told.append) as held:
+    lines: list[str] = []
+    with one_operation(lab, access, "upgrade", report=lines.append) as held:
         gone = store.bucket_store(access_to("http://127.0.0.1:9"))
         assert gone
         held._store = gone
-    assert "could not be recorded" in told[0]
+    assert "could not be recorded" in lines[0]
     assert [each.result for each in read_ledger("lab", None).past] == ["done"]
 
 
 def test_a_moved_record_is_closed_in_its_new_store(lab: Cluster, access: Access) -> None:
     with one_operation(lab, access, "destroy", repeatable=True) as held:
         held.move(store.local_store("lab"))
-    found = read_ledger("lab", None)
-    assert (found.current, [each.result for each in found.past]) == (None, ["done"])
+    ledger_ = read_ledger("lab", None)
+    assert (ledger_.current, [each.result for each in ledger_.past]) == (None, ["done"])
 
 
 def test_a_live_operation_is_unlocked_only_with_take_over(access: Access, opened: Opened) -> None:
@@ -404,9 +404,9 @@ def test_a_live_operation_is_unlocked_only_with_take_over(access: Access, opened
     with pytest.raises(LockedError):
         unlock("lab", access, theirs.id, take_over=False)
     assert unlock("lab", access, theirs.id, take_over=True).run == theirs.run
-    found = read_ledger("lab", access)
-    assert found.current is None
-    assert found.past[0].result.startswith("unlocked by ")
+    ledger_ = read_ledger("lab", access)
+    assert ledger_.current is None
+    assert ledger_.past[0].result.startswith("unlocked by ")
 
 
 def test_a_dead_operation_is_unlocked_without_take_over(
@@ -427,9 +427,9 @@ def test_ages_are_shown_in_the_largest_unit(seconds: float, text: str) -> None:
 def _opened(place: str) -> RecordStore:
     if not place.startswith("http"):
         return store.FolderStore(Path(place), "a folder")
-    found = store.bucket_store(access_to(*place.rsplit("/", 1)))
-    assert found
-    return found
+    bucket = store.bucket_store(access_to(*place.rsplit("/", 1)))
+    assert bucket
+    return bucket
 
 
 def _holder(place: str, begin: Path, verb: str) -> subprocess.Popen[str]:
